@@ -1,12 +1,12 @@
 #include "fleet/frames.hpp"
 
 #include "base/json.hpp"
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "fleet/node.hpp"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <fmt/format.h>
 
 namespace sharefs::fleet {
@@ -50,14 +50,6 @@ std::string without_marks(const nlohmann::ordered_json& json) {
   return safe;
 }
 
-template <class Number> std::optional<Number> number_of(std::string_view text, int base = 10) {
-  Number number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size())
-    return std::nullopt;
-  return number;
-}
-
 /// Up to the next space, which goes, too.
 std::string_view take_word(std::string_view& text) {
   const auto end = std::min(text.find(' '), text.size());
@@ -70,7 +62,7 @@ std::string_view take_word(std::string_view& text) {
 
 std::optional<FrameRequest> parse_frame_request(std::string_view text) {
   const auto colon = text.find(':');
-  const auto protocol = number_of<unsigned>(text.substr(0, colon));
+  const auto protocol = parse_number<unsigned>(text.substr(0, colon));
   if (!protocol || colon == std::string_view::npos)
     return std::nullopt;
   const auto names = expand(text.substr(colon + 1));
@@ -113,10 +105,11 @@ void FrameReader::add_line(std::string_view line) {
     line.remove_suffix(1);
   const std::string node(take_word(line));
   const auto place = take_word(line);
-  const auto crc = number_of<std::uint32_t>(take_word(line), 16);
+  const auto crc = parse_number<std::uint32_t>(take_word(line), 16);
   const auto slash = place.find('/');
-  const auto index = number_of<std::size_t>(place.substr(0, slash));
-  const auto count = slash == std::string_view::npos ? std::nullopt : number_of<std::size_t>(place.substr(slash + 1));
+  const auto index = parse_number<std::size_t>(place.substr(0, slash));
+  const auto count =
+      slash == std::string_view::npos ? std::nullopt : parse_number<std::size_t>(place.substr(slash + 1));
   if (!crc || !index || !count || *index > *count || *count > k_most_pieces ||
       *crc != crc32(fmt::format("{} {} {}", node, place, line)))
     return;

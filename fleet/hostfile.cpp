@@ -1,23 +1,15 @@
 // Files with a node in each line.
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "fleet/node.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <fmt/format.h>
 #include <unordered_map>
 
 namespace sharefs::fleet {
 
 namespace {
-
-std::optional<unsigned> count_from(std::string_view text) {
-  unsigned number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size())
-    return std::nullopt;
-  return number;
-}
 
 /// What one line says; nullopt: it has another form.
 std::optional<Node> node_of(std::string_view line) {
@@ -29,7 +21,7 @@ std::optional<Node> node_of(std::string_view line) {
     node.name.erase(0, at + 1);
   }
   if (const auto colon = node.name.rfind(':'); colon != std::string::npos) { // as MPICH has it
-    node.slots = count_from(std::string_view(node.name).substr(colon + 1));
+    node.slots = parse_number<unsigned>(std::string_view(node.name).substr(colon + 1));
     if (!node.slots)
       return std::nullopt;
     node.name.erase(colon);
@@ -38,7 +30,7 @@ std::optional<Node> node_of(std::string_view line) {
     const auto equals = word->find('=');
     const auto key = word->substr(0, equals);
     const auto value =
-        equals == std::string::npos ? std::nullopt : count_from(std::string_view(*word).substr(equals + 1));
+        equals == std::string::npos ? std::nullopt : parse_number<unsigned>(std::string_view(*word).substr(equals + 1));
     const bool is_limit = key == "max_slots" || key == "max-slots";
     if (!value || (key != "slots" && !is_limit))
       return std::nullopt;

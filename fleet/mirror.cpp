@@ -50,7 +50,8 @@ constexpr const char* k_read_marks = "marks=/var/lib/sharefs/mirror; while [ $# 
                                      "[ ! -f \"$marks/$1\" ] || echo \"sharefs: mark $1 $(cat \"$marks/$1\")\"; "
                                      "shift 2; done; echo \"sharefs: end\"";
 
-template <class Number> Number number_of(std::string_view text) {
+/// Of the digits at its beginning; 0 for none.
+template <class Number> Number leading_number(std::string_view text) {
   Number number{};
   std::from_chars(text.data(), text.data() + text.size(), number);
   return number;
@@ -212,7 +213,7 @@ Listing parse_listing(std::string_view path, std::string_view listed) {
     if (line[1] != 'd')
       ++listing.files;
     if (line[1] == 'f')
-      listing.bytes += number_of<std::uint64_t>(line.substr(k_size_at));
+      listing.bytes += leading_number<std::uint64_t>(line.substr(k_size_at));
   }
   listing.state = hash.hex();
   return listing;
@@ -260,7 +261,7 @@ Difference parse_difference(std::string_view listed) {
     if (line.size() <= k_flags || line[k_flags] != ' ')
       continue;
     const auto flags = line.substr(0, k_flags);
-    const auto bytes = number_of<std::uint64_t>(line.substr(k_flags + 1));
+    const auto bytes = leading_number<std::uint64_t>(line.substr(k_flags + 1));
     const bool is_new = flags.substr(2).starts_with('+');
     const bool is_sent = flags[0] == '<' || flags[0] == '>';
     if (flags[0] == '*') {
@@ -287,7 +288,7 @@ std::optional<Mark> parse_mark(std::string_view text) {
   const auto words = split_words(text);
   if (words.size() != 3 || words[0].size() != 64)
     return std::nullopt;
-  return Mark{words[0], number_of<std::int64_t>(words[1]), to_utf8(words[2])};
+  return Mark{words[0], leading_number<std::int64_t>(words[1]), to_utf8(words[2])};
 }
 
 There parse_there(std::string_view said, std::string_view name) {
@@ -302,7 +303,7 @@ There parse_there(std::string_view said, std::string_view name) {
     else if (line.what == "mark")
       there.mark = parse_mark(line.rest);
     else if (const auto words = split_words(line.rest); line.what == "room" && words.size() == 3) {
-      there.room = number_of<std::uint64_t>(words[0]) * number_of<std::uint64_t>(words[1]);
+      there.room = leading_number<std::uint64_t>(words[0]) * leading_number<std::uint64_t>(words[1]);
       there.file_system = words[2];
     }
   }

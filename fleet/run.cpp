@@ -2,6 +2,7 @@
 
 #include "base/json.hpp"
 #include "base/json_fields.hpp"
+#include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "plan/private_directory.hpp"
@@ -9,7 +10,6 @@
 #include "sys/process/interrupt.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <fmt/format.h>
 #include <future>
 #include <set>
@@ -40,11 +40,7 @@ std::string lines_of(const std::vector<Outcome>& outcomes) {
 
 /// The exit code that the script has left; nullopt: it is still at work.
 std::optional<int> exit_code_in(const std::string& text) {
-  int code = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), code);
-  if (error != std::errc() || end == text.data() + text.size() || *end != '\n')
-    return std::nullopt;
-  return code;
+  return text.ends_with('\n') ? parse_number<int>(std::string_view(text).substr(0, text.size() - 1)) : std::nullopt;
 }
 
 class Runner {
@@ -225,13 +221,12 @@ std::size_t MostFailures::of(std::size_t nodes) const {
 }
 
 std::optional<MostFailures> parse_most_failures(std::string_view text) {
-  MostFailures most;
-  most.is_percent = text.ends_with('%');
-  text.remove_suffix(most.is_percent ? 1 : 0);
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), most.count);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size() || (most.is_percent && most.count > 100))
+  constexpr std::size_t k_whole = 100;
+  const bool is_percent = text.ends_with('%');
+  const auto count = parse_number<std::size_t>(text.substr(0, text.size() - (is_percent ? 1 : 0)));
+  if (!count || (is_percent && *count > k_whole))
     return std::nullopt;
-  return most;
+  return MostFailures{*count, is_percent};
 }
 
 std::vector<Batch> batches_for_changes(const std::vector<Node>& nodes, std::size_t canary) {

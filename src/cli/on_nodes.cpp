@@ -2,6 +2,7 @@
 
 #include "base/json.hpp"
 #include "base/json_fields.hpp"
+#include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
@@ -15,7 +16,6 @@
 #include "ui/table.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
@@ -53,12 +53,11 @@ template <class Number>
 Result<Number> number_option(const Arguments& arguments, std::string_view name, Number least, Number most,
                              Number fallback) {
   const auto text = arguments.value(name).value_or(std::to_string(fallback));
-  Number number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < least || number > most)
+  const auto number = parse_number<Number>(text);
+  if (!number || *number < least || *number > most)
     return fail(ErrorCode::usage, fmt::format("option `--{}` does not understand `{}`", name, text),
                 fmt::format("a number from {} to {}", least, most));
-  return number;
+  return *number;
 }
 
 /// The engine of this name, or the first that is there.

@@ -1,11 +1,11 @@
 // sharefs nodes list: the machines of sharefs.yaml, for people and for other launchers.
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/on_nodes.hpp"
 #include "ui/table.hpp"
 
 #include <array>
-#include <charconv>
 #include <fmt/format.h>
 
 namespace sharefs::cli {
@@ -51,13 +51,12 @@ Result<int> run_nodes_list(Context& context, const Arguments& arguments) {
   if (!nodes)
     return fail(nodes.error());
   if (const auto slots = arguments.value("slots")) {
-    unsigned number = 0;
-    if (std::from_chars(slots->data(), slots->data() + slots->size(), number).ptr != slots->data() + slots->size() ||
-        number == 0)
+    const auto number = parse_number<unsigned>(*slots);
+    if (!number || *number == 0)
       return fail(ErrorCode::usage, fmt::format("option `--slots` does not understand `{}`", *slots), "a number: 8");
     for (auto& node : *nodes)
       if (!node.slots)
-        node.slots = number;
+        node.slots = *number;
   }
   put(context, *nodes);
   if (const auto name = arguments.value("format")) {
