@@ -196,7 +196,8 @@ Outcome outcome_of(const Node& node, const Answer& answer, const Ended& ended) {
     outcome.state = State::timed_out;
     outcome.why = answer.version.empty() ? "no answer in time" : "it began, and did not end in time";
     outcome.hint = "`ssh NODE sharefs doctor` shows what it waits for; --node-deadline gives more time";
-  } else if (*ended.exit_code == k_not_found || *ended.exit_code == k_not_executable) {
+  } else if ((*ended.exit_code == k_not_found || *ended.exit_code == k_not_executable) &&
+             ended.errors.find("sudo") == std::string::npos) {
     outcome.state = State::no_sharefs;
     outcome.why = "sharefs is not installed there";
     outcome.hint = "`sharefs nodes push NODE` installs it";

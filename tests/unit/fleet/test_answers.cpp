@@ -196,3 +196,12 @@ TEST_CASE("what a machine says of itself is read as it was written", "[fleet]") 
   CHECK(*facts_from(json) == facts);
   CHECK_FALSE(facts_from(nlohmann::ordered_json::parse(R"({"users": 3})")));
 }
+
+TEST_CASE("a node without sudo is not one without sharefs", "[fleet]") {
+  CHECK(judged("", 127, "sh: 1: exec: sharefs: not found\n").state == State::no_sharefs);
+  CHECK(judged("", 127, "timeout: failed to run command 'sharefs': No such file or directory\n").state ==
+        State::no_sharefs);
+  const auto outcome = judged("", 127, "sh: 1: exec: sudo: not found\n");
+  CHECK(outcome.state == State::denied);
+  CHECK(outcome.why == "it needs root, and there is no sudo");
+}
