@@ -32,7 +32,7 @@ constexpr const char* k_request = "request.json";
 constexpr std::size_t k_most_runs = 20; ///< whose records are kept
 
 /// What is to be done, and all that a later process needs to go on with it.
-struct Job {
+struct FleetJob {
   Argv words; ///< of the command, without --json
   bool changes = false;
   bool from_here = false; ///< for the nodes, on this machine
@@ -40,7 +40,7 @@ struct Job {
   std::map<std::string, std::string> own_words = {};
 };
 
-struct Settings {
+struct FleetSettings {
   const fleet::Engine* engine = nullptr;
   std::string path = {}; ///< where it and ssh are
   unsigned at_a_time = 64;
@@ -61,7 +61,7 @@ Result<Number> number_option(const Arguments& arguments, std::string_view name, 
 }
 
 /// The engine of this name, or the first that is there.
-Result<void> choose_engine(Context& context, const std::string& name, Settings& settings) {
+Result<void> choose_engine(Context& context, const std::string& name, FleetSettings& settings) {
   settings.path = fleet::path_for_engines(context.system, context.environment("PATH").value_or(""));
   const auto engine = fleet::choose_engine(context.system, name, settings.path);
   if (!engine)
@@ -74,8 +74,8 @@ Result<void> choose_engine(Context& context, const std::string& name, Settings& 
   return {};
 }
 
-Result<Settings> settings_of(Context& context, const Arguments& arguments) {
-  Settings settings;
+Result<FleetSettings> settings_of(Context& context, const Arguments& arguments) {
+  FleetSettings settings;
   const auto engine = choose_engine(context, arguments.value("engine").value_or(""), settings);
   const auto at_a_time = number_option<unsigned>(arguments, "fanout", 1, 1024, settings.at_a_time);
   const auto canary = number_option<std::size_t>(arguments, "canary", 0, fleet::k_most_nodes, settings.canary);
@@ -110,7 +110,7 @@ Argv words_for_nodes(const Argv& argv) {
   return words;
 }
 
-fleet::Request request_of(const Job& job, const Settings& settings, const Argv& further, bool in_order) {
+fleet::Request request_of(const FleetJob& job, const FleetSettings& settings, const Argv& further, bool in_order) {
   fleet::Request request;
   request.engine = settings.engine;
   request.path = settings.path;
@@ -160,7 +160,7 @@ Result<fleet::Run> ask_once(Context& context, const fleet::Request& request, con
   return run;
 }
 
-Json to_json(const Job& job, const Settings& settings, const Context& context) {
+Json to_json(const FleetJob& job, const FleetSettings& settings, const Context& context) {
   auto nodes = Json::array();
   for (const auto& node : job.nodes)
     nodes.push_back(
@@ -178,8 +178,8 @@ Json to_json(const Job& job, const Settings& settings, const Context& context) {
           {"nodes", std::move(nodes)}};
 }
 
-Result<Settings> stored_settings(Context& context, const Json& stored) {
-  Settings settings;
+Result<FleetSettings> stored_settings(Context& context, const Json& stored) {
+  FleetSettings settings;
   if (auto chosen = choose_engine(context, stored.value("engine", ""), settings); !chosen)
     return fail(chosen.error());
   settings.at_a_time = stored.value("fanout", settings.at_a_time);
@@ -236,7 +236,7 @@ void say_end(Context& context, const std::string& id, const fleet::Run& run, con
 /// The servers know who changes the cluster while it lives. One that does not answer cannot be asked, which is said.
 class LeaseOnServers {
  public:
-  static Result<LeaseOnServers> take(Context& context, const std::string& run, const Settings& settings) {
+  static Result<LeaseOnServers> take(Context& context, const std::string& run, const FleetSettings& settings) {
     LeaseOnServers lease(context, run);
     const auto nodes = known_nodes(context);
     for (const auto& node : nodes ? *nodes : std::vector<fleet::Node>{})
@@ -280,7 +280,8 @@ class LeaseOnServers {
 
 /// Applies it in order, under the lock of whoever changes many nodes from this machine, with a record. `before` is what
 /// is known of other nodes already.
-Result<int> apply_on_nodes(Context& context, const Job& job, const Settings& settings, std::vector<Outcome> before) {
+Result<int> apply_on_nodes(Context& context, const FleetJob& job, const FleetSettings& settings,
+                           std::vector<Outcome> before) {
   const auto directory = fleet_directory(context);
   if (!directory)
     return fail(directory.error());
@@ -311,7 +312,7 @@ Result<int> apply_on_nodes(Context& context, const Job& job, const Settings& set
 }
 
 /// The plan of all nodes is made and shown; those that have something to do. nullopt: that was all.
-Result<std::optional<int>> plan_on_nodes(Context& context, Job& job, const Settings& settings,
+Result<std::optional<int>> plan_on_nodes(Context& context, FleetJob& job, const FleetSettings& settings,
                                          std::vector<Outcome>& before) {
   const auto looked = ask_once(context, request_of(job, settings, {"--check", "--json"}, false), "asking nodes");
   if (!looked)
@@ -331,7 +332,7 @@ Result<std::optional<int>> plan_on_nodes(Context& context, Job& job, const Setti
 }
 
 /// Shows what is to be done, asks, and does it.
-Result<int> change_nodes(Context& context, Job job, const Settings& settings) {
+Result<int> change_nodes(Context& context, FleetJob job, const FleetSettings& settings) {
   std::vector<Outcome> before;
   if (!context.flags.yes || context.flags.check || context.flags.dry_run) {
     const auto ended = plan_on_nodes(context, job, settings, before);
@@ -343,7 +344,7 @@ Result<int> change_nodes(Context& context, Job job, const Settings& settings) {
   return apply_on_nodes(context, job, settings, std::move(before));
 }
 
-Result<Settings> settings_from_here(Context& context, const Arguments& arguments) {
+Result<FleetSettings> settings_from_here(Context& context, const Arguments& arguments) {
   auto settings = settings_of(context, arguments);
   if (settings && settings->engine->joins_streams)
     return fail(ErrorCode::usage,
@@ -353,7 +354,7 @@ Result<Settings> settings_from_here(Context& context, const Arguments& arguments
 }
 
 /// `undo RUN`: on each node the change that the run made there.
-Result<void> look_up_run(Context& context, const Arguments& arguments, Job& job) {
+Result<void> look_up_run(Context& context, const Arguments& arguments, FleetJob& job) {
   if (arguments.positional.empty())
     return fail(ErrorCode::usage, "`--on NODES undo` needs the run that it is to take back",
                 "`sharefs nodes resume --list` shows them; changes of one machine are undone there");
@@ -436,7 +437,7 @@ Result<fleet::Run> run_script(Context& context, const Arguments& arguments, cons
   if (settings->engine->joins_streams)
     return fail(ErrorCode::usage, fmt::format("the engine `{}` does not do this", settings->engine->name),
                 "leave --engine out: it needs ssh");
-  Job job;
+  FleetJob job;
   job.changes = request.asking.as_root;
   job.nodes = nodes;
   const auto ordered = request_of(job, *settings, {}, in_order);
@@ -523,8 +524,8 @@ Result<std::vector<fleet::Node>> chosen_nodes(Context& context, const std::strin
 
 Result<std::vector<Outcome>> ask_nodes(Context& context, const std::vector<fleet::Node>& nodes, const Argv& words,
                                        bool as_root, const std::map<std::string, std::string>& own_words) {
-  const Job job{.words = words, .changes = as_root, .nodes = nodes, .own_words = own_words};
-  Settings settings;
+  const FleetJob job{.words = words, .changes = as_root, .nodes = nodes, .own_words = own_words};
+  FleetSettings settings;
   if (auto chosen = choose_engine(context, "", settings); !chosen)
     return fail(chosen.error());
   settings.command = std::chrono::seconds(60);
@@ -541,7 +542,7 @@ Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Argume
   const auto nodes = settings ? chosen_nodes(context, context.flags.on) : fail(settings.error());
   if (!nodes)
     return fail(nodes.error());
-  Job job{.words = words_for_nodes(context.argv), .changes = spec.effect == Effect::changes, .nodes = *nodes};
+  FleetJob job{.words = words_for_nodes(context.argv), .changes = spec.effect == Effect::changes, .nodes = *nodes};
   context.envelope.fields["on"] = context.flags.on;
   context.envelope.fields["engine"] = settings->engine->name;
   if (spec.name == "undo")
@@ -577,7 +578,7 @@ Result<std::vector<Outcome>> ask_from_here(Context& context, const Arguments& ar
   const auto settings = settings_from_here(context, arguments);
   if (!settings)
     return fail(settings.error());
-  const Job job{.words = words, .from_here = true, .nodes = nodes};
+  const FleetJob job{.words = words, .from_here = true, .nodes = nodes};
   auto run = ask_once(context, request_of(job, *settings, {"--json"}, false), "asking nodes");
   if (!run)
     return fail(run.error());
@@ -606,7 +607,7 @@ Result<int> resume_run(Context& context, const std::string& id) {
   const auto settings = stored_settings(context, *json);
   if (!settings)
     return fail(settings.error());
-  Job job;
+  FleetJob job;
   job.changes = true;
   job.from_here = json->value("from_here", false);
   job.words = json->value("words", Argv{});

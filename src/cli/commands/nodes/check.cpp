@@ -24,7 +24,7 @@ namespace sharefs::cli {
 
 namespace {
 
-constexpr std::size_t k_config_limit = 16U << 20U;
+constexpr std::size_t k_largest_config = 16U << 20U;
 
 /// With the same sharefs.yaml as here.
 Argv words_of(const Context& context, Argv words) {
@@ -75,7 +75,7 @@ Result<int> run_self(Context& context, const Arguments& /*arguments*/) {
   fleet::NodeFacts facts;
   facts.hostname = context.system.identity().hostname;
   facts.version = SHAREFS_VERSION;
-  const auto text = context.system.files().read(context.config_path(), k_config_limit);
+  const auto text = context.system.files().read(context.config_path(), k_largest_config);
   facts.config = text ? sys::sha256(*text) : "";
   if (*config != nullptr) {
     if ((*config)->conda)
