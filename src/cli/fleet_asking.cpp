@@ -1,0 +1,130 @@
+#include "cli/fleet_job.hpp"
+
+#include "base/number.hpp"
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "plan/private_directory.hpp"
+#include "sys/process/interrupt.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace sharefs::cli {
+
+namespace {
+
+template <class Number>
+Result<Number> number_option(const Arguments& arguments, std::string_view name, Number least, Number most,
+                             Number fallback) {
+  const auto text = arguments.value(name).value_or(std::to_string(fallback));
+  const auto number = parse_number<Number>(text);
+  if (!number || *number < least || *number > most)
+    return fail(ErrorCode::usage, fmt::format("option `--{}` does not understand `{}`", name, text),
+                fmt::format("a number from {} to {}", least, most));
+  return *number;
+}
+
+} // namespace
+
+Result<void> choose_engine(Context& context, const std::string& name, FleetSettings& settings) {
+  settings.path = fleet::path_for_engines(context.system, context.environment("PATH").value_or(""));
+  const auto engine = fleet::choose_engine(context.system, name, settings.path);
+  if (!engine)
+    return fail(engine.error());
+  if ((*engine)->joins_streams && !context.environment("SLURM_JOB_ID"))
+    return fail(ErrorCode::usage,
+                "srun reaches nodes inside an allocation of Slurm only: elsewhere it would queue a job",
+                "call it by `salloc -N... sharefs --on ...`, or leave --engine out");
+  settings.engine = *engine;
+  return {};
+}
+
+Result<FleetSettings> settings_of(Context& context, const Arguments& arguments) {
+  FleetSettings settings;
+  const auto engine = choose_engine(context, arguments.value("engine").value_or(""), settings);
+  const auto at_a_time = number_option<unsigned>(arguments, "fanout", 1, 1024, settings.at_a_time);
+  const auto canary = number_option<std::size_t>(arguments, "canary", 0, fleet::k_most_nodes, settings.canary);
+  const auto command = arguments.duration("node-deadline");
+  if (!engine || !at_a_time || !canary || !command)
+    return fail(!engine ? engine.error() : !at_a_time ? at_a_time.error() : !canary ? canary.error() : command.error());
+  const auto most = most_failures_of(arguments);
+  if (!most)
+    return fail(most.error());
+  constexpr std::chrono::seconds k_least{1};
+  settings.at_a_time = *at_a_time;
+  settings.canary = *canary;
+  settings.most_failures = *most;
+  settings.command = std::max(std::chrono::duration_cast<std::chrono::seconds>(*command), k_least);
+  return settings;
+}
+
+Argv words_for_nodes(const Argv& argv) {
+  Argv words;
+  const auto is_option = [](std::string_view word, std::string_view name) {
+    return word == name || (word.starts_with(name) && word.size() > name.size() && word[name.size()] == '=');
+  };
+  for (std::size_t i = 1; i < argv.size(); ++i) {
+    const auto option =
+        std::ranges::find_if(fleet_options(), [&](const OptionSpec& spec) { return is_option(argv[i], spec.names); });
+    if (option != fleet_options().end())
+      i += argv[i].find('=') == std::string::npos ? 1 : 0;
+    else if (argv[i] != "--json" && argv[i] != "--yes" && argv[i] != "-y" && argv[i] != "-q" && argv[i] != "--quiet")
+      words.push_back(argv[i]);
+  }
+  return words;
+}
+
+fleet::Request request_of(const FleetJob& job, const FleetSettings& settings, const Argv& further, bool in_order) {
+  fleet::Request request;
+  request.engine = settings.engine;
+  request.path = settings.path;
+  request.at_a_time = settings.at_a_time;
+  request.asking.words = job.words;
+  request.asking.words.insert(request.asking.words.end(), further.begin(), further.end());
+  request.asking.as_root = job.changes;
+  request.asking.from_here = job.from_here;
+  request.asking.command = settings.command;
+  request.own_words = job.own_words;
+  request.most_failures = in_order ? settings.most_failures : fleet::MostFailures{job.nodes.size(), false};
+  request.batches = in_order ? fleet::batches_for_changes(job.nodes, settings.canary)
+                             : std::vector<fleet::Batch>{{"all", job.nodes, false}};
+  return request;
+}
+
+Result<fleet::Run> run_with_progress(Context& context, const std::string& directory, const fleet::Request& request,
+                                     const std::string& what) {
+  std::size_t all = 0;
+  for (const auto& batch : request.batches)
+    all += batch.nodes.size();
+  sys::install_interrupt_handlers();
+  ui::Console::Progress progress(context.console, what, all);
+  auto run = fleet::run_on_nodes(context.system, directory, request, [&](const fleet::Outcome& outcome) {
+    progress.advance(fmt::format("{}: {}", outcome.node, to_string(outcome.state)));
+  });
+  if (run && !run->problem.empty())
+    return fail(ErrorCode::failed, run->problem);
+  return run;
+}
+
+Result<fleet::Run> ask_once(Context& context, const fleet::Request& request, const std::string& what) {
+  const auto parent = fleet_directory(context);
+  if (!parent)
+    return fail(parent.error());
+  const auto id = "asked-" + new_run_id();
+  auto run = run_with_progress(context, join_path(*parent, id), request, what);
+  if (const auto opened = plan::PrivateDirectory::open(context.system.files(), *parent); opened && *opened)
+    if (const auto removed = (*opened)->remove(id); !removed)
+      context.console.warning(removed.error().message);
+  return run;
+}
+
+Result<FleetSettings> settings_from_here(Context& context, const Arguments& arguments) {
+  auto settings = settings_of(context, arguments);
+  if (settings && settings->engine->joins_streams)
+    return fail(ErrorCode::usage,
+                fmt::format("the engine `{}` starts tasks on the nodes, and this works by ssh", settings->engine->name),
+                "leave --engine out");
+  return settings;
+}
+
+} // namespace sharefs::cli
