@@ -183,7 +183,8 @@ std::string node_script(const std::string& directory, const Asking& asking) {
   } else {
     if (!asking.here.empty())
       text += fmt::format("{}) {} $w ;;\n", join(asking.here, "|"), started(asking, asking.program, "\"$n\""));
-    Argv ssh{"timeout", "-k", "2", std::to_string(limit.count())};
+    // In the foreground: what ends the engine's process group ends ssh, too.
+    Argv ssh{"timeout", "--foreground", "-k", "2", std::to_string(limit.count())};
     const auto words = ssh_words(asking);
     ssh.insert(ssh.end(), words.begin(), words.end());
     // The one word for the shell of the node, in which the name of the node is put where it belongs.

@@ -9,7 +9,7 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_PACKAGE_SECTION admin)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "nfs-common")
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "nfs-kernel-server")
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "nfs-kernel-server, openssh-client, rsync")
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 foreach(script postinst prerm postrm)
@@ -34,6 +34,7 @@ install(PROGRAMS ${CMAKE_CURRENT_LIST_DIR}/node-problem-detector/check-sharefs.s
         DESTINATION ${CMAKE_INSTALL_DOCDIR}/node-problem-detector)
 install(FILES ${CMAKE_CURRENT_LIST_DIR}/node-problem-detector/sharefs-monitor.json
         DESTINATION ${CMAKE_INSTALL_DOCDIR}/node-problem-detector)
+install(DIRECTORY ${CMAKE_CURRENT_LIST_DIR}/ansible DESTINATION ${CMAKE_INSTALL_DOCDIR})
 # The guard, which `sharefs run` puts in front of PYTHONPATH, and the same as a wheel for environments.
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/cachefix/guard/ DESTINATION ${CMAKE_INSTALL_DATADIR}/sharefs/guard
         FILES_MATCHING PATTERN "*.py" PATTERN __pycache__ EXCLUDE)

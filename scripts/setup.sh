@@ -10,7 +10,7 @@ readonly program_packages=(
 # The unit and golden tests, the fuzzers, and what reads the code.
 readonly test_packages=(
     "${program_packages[@]}" ccache mold git clang libclang-rt-14-dev clang-format-19 clang-tidy-19
-    catch2 python3-pytest clustershell pdsh openssh-client
+    catch2 python3-pytest clustershell pdsh openssh-client rsync
 )
 # What boots a cluster of the lab.
 readonly cluster_packages=(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import resource
@@ -222,6 +223,17 @@ def test_ctrl_c_names_what_is_open(network: Network) -> None:
     assert process.returncode == 130, errors
     assert "interrupted; not known to be done: gpu[03-06]" in errors
     assert "sharefs nodes resume" in errors
+    wait_for(lambda: not left_of(network))
+
+
+def left_of(network: Network) -> list[str]:
+    """Processes of this network, which only the environment shows."""
+    left = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if f"NETWORK={network.place}\0".encode() in entry.joinpath("environ").read_bytes():
+                left.append(entry.name)
+    return left
 
 
 def test_one_administrator_at_a_time(network: Network) -> None:
