@@ -215,7 +215,7 @@ def test_killed_in_the_middle_resume_does_the_rest(network: Network) -> None:
 def test_ctrl_c_names_what_is_open(network: Network) -> None:
     names = cluster(network, 6)
     for name in names[2:]:
-        network.changes(name, 9, "exec sleep 60")
+        network.changes(name, 9, "exec sleep 600")
     process = network.start("--on", "all", "mount", "--all", "--yes")
     wait_for(lambda: set(network.changed()) >= set(names[2:]))
     process.send_signal(signal.SIGINT)
