@@ -229,7 +229,7 @@ std::optional<MostFailures> parse_most_failures(std::string_view text) {
   return MostFailures{*count, is_percent};
 }
 
-std::vector<Batch> batches_for_changes(const std::vector<Node>& nodes, std::size_t canary) {
+std::vector<Batch> batches_for_changes(const std::vector<Node>& nodes, std::size_t canary, bool servers_last) {
   std::vector<Batch> batches{{"servers", {}, true}, {"canary", {}, true}, {"10 %", {}, false}, {"the rest", {}, false}};
   std::vector<Node> others;
   for (const auto& node : nodes)
@@ -239,6 +239,8 @@ std::vector<Batch> batches_for_changes(const std::vector<Node>& nodes, std::size
   const auto second = std::min(first + others.size() / k_tenth, others.size());
   for (std::size_t i = 0; i < others.size(); ++i)
     batches[i < first ? 1 : i < second ? 2 : 3].nodes.push_back(others[i]);
+  if (servers_last)
+    std::ranges::rotate(batches, batches.begin() + 1);
   std::erase_if(batches, [](const Batch& batch) { return batch.nodes.empty(); });
   return batches;
 }

@@ -26,8 +26,9 @@ struct Batch {
   std::vector<Node> nodes;
   bool must_succeed = false; ///< one failure ends the run
 };
-/// Servers first, then so many nodes as a canary, a tenth of the rest, and the rest.
-std::vector<Batch> batches_for_changes(const std::vector<Node>& nodes, std::size_t canary);
+/// Servers first, then so many nodes as a canary, a tenth of the rest, and the rest. `servers_last`: for what takes
+/// back what clients stand on.
+std::vector<Batch> batches_for_changes(const std::vector<Node>& nodes, std::size_t canary, bool servers_last = false);
 
 struct Request {
   std::vector<Batch> batches;

@@ -54,7 +54,8 @@ extern const CommandSpec k_undo_command;
 const std::vector<CommandGroup>& command_groups() {
   static const std::vector<CommandGroup> k_groups{
       {"Set up",
-       {&k_init_command, &k_up_command, &k_down_command, &k_export_command, &k_export_check_command, &k_mount_command, &k_umount_command},
+       {&k_init_command, &k_up_command, &k_down_command, &k_export_command, &k_export_check_command, &k_mount_command,
+        &k_umount_command},
        {{"config",
          "Show and check sharefs.yaml",
          "What the file says once its defaults are in it, what is wrong with it, and every key that it may have.",
@@ -64,7 +65,7 @@ const std::vector<CommandGroup>& command_groups() {
       {"Many machines",
        {},
        {{"nodes",
-         "The machines of the cluster: list and compare them, go on with a change that did not reach all",
+         "The machines of the cluster; `--on NODES` in front of a command runs it on them",
          "`nodes:` of sharefs.yaml names the machines. `--on NODES` runs a command on them: `sharefs --on all status`, "
          "`sharefs --on clients mount --all`. Changes go to servers first, then to one node, a tenth, and the rest.",
          {&k_nodes_list_command, &k_nodes_trust_command, &k_nodes_push_command, &k_nodes_check_command,

@@ -86,7 +86,7 @@ fleet::Request request_of(const FleetJob& job, const FleetSettings& settings, co
   request.asking.command = settings.command;
   request.own_words = job.own_words;
   request.most_failures = in_order ? settings.most_failures : fleet::MostFailures{job.nodes.size(), false};
-  request.batches = in_order ? fleet::batches_for_changes(job.nodes, settings.canary)
+  request.batches = in_order ? fleet::batches_for_changes(job.nodes, settings.canary, job.servers_last)
                              : std::vector<fleet::Batch>{{"all", job.nodes, false}};
   return request;
 }

@@ -8,7 +8,8 @@ namespace sharefs::cli {
 struct FleetJob {
   Argv words; ///< of the command, without --json
   bool changes = false;
-  bool from_here = false; ///< for the nodes, on this machine
+  bool from_here = false;    ///< for the nodes, on this machine
+  bool servers_last = false; ///< clients stand on what it takes back
   std::vector<fleet::Node> nodes;
   std::map<std::string, std::string> own_words = {};
 };

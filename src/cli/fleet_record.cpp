@@ -37,6 +37,7 @@ Json to_json(const FleetJob& job, const FleetSettings& settings, const Context& 
           {"deadline", settings.command.count()},
           {"own_words", job.own_words},
           {"from_here", job.from_here},
+          {"servers_last", job.servers_last},
           {"nodes", std::move(nodes)}};
 }
 
@@ -109,6 +110,7 @@ Result<LeftOfRun> load_record(Context& context, const std::string& id) {
   FleetJob job;
   job.changes = true;
   job.from_here = json->value("from_here", false);
+  job.servers_last = json->value("servers_last", false);
   job.words = json->value("words", Argv{});
   std::vector<fleet::Outcome> before;
   for (const auto& entry : (*json)["nodes"]) {

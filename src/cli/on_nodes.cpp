@@ -114,14 +114,30 @@ Result<int> apply_on_nodes(Context& context, const FleetJob& job, const FleetSet
   return run->interrupted ? k_exit_interrupted : fleet::exit_code_of(before);
 }
 
+/// Clients that answered, and can do nothing before their servers have done what they are about to do, are not
+/// failures: they are asked again behind the servers.
+void expect_servers(const FleetJob& job, std::vector<Outcome>& looked) {
+  const auto is_server = [&](const Outcome& outcome) {
+    return std::ranges::find(job.nodes, outcome.node, &fleet::Node::name)->in(fleet::k_servers);
+  };
+  const bool servers_change = std::ranges::any_of(
+      looked, [&](const Outcome& outcome) { return outcome.state == State::pending && is_server(outcome); });
+  for (auto& outcome : looked)
+    if (servers_change && outcome.state == State::failed && outcome.document.is_object() && !is_server(outcome)) {
+      outcome.state = State::pending;
+      outcome.why = "asked again once the servers are done: " + outcome.why;
+    }
+}
+
 /// The plan of all nodes is made and shown; those that have something to do. nullopt: that was all.
 Result<std::optional<int>> plan_on_nodes(Context& context, FleetJob& job, const FleetSettings& settings,
                                          std::vector<Outcome>& before) {
-  const auto looked = ask_once(context, request_of(job, settings, {"--check", "--json"}, false), "asking nodes");
+  auto looked = ask_once(context, request_of(job, settings, {"--check", "--json"}, false), "asking nodes");
   if (!looked)
     return fail(looked.error());
   if (looked->interrupted)
     return fail(ErrorCode::interrupted, "interrupted: nothing was changed");
+  expect_servers(job, looked->outcomes);
   for (const auto& outcome : looked->outcomes)
     if (outcome.state != State::pending)
       before.push_back(outcome);
@@ -315,6 +331,7 @@ Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Argume
   if (!nodes)
     return fail(nodes.error());
   FleetJob job{.words = words_for_nodes(context.argv), .changes = spec.effect == Effect::changes, .nodes = *nodes};
+  job.servers_last = spec.name == "down";
   context.envelope.fields["on"] = context.flags.on;
   context.envelope.fields["engine"] = settings->engine->name;
   if (spec.name == "undo")

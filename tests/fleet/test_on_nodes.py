@@ -130,6 +130,29 @@ def test_a_change_goes_to_servers_then_a_canary_then_a_tenth_then_the_rest(netwo
     assert set(asked[6:]) == set(names[5:]) and len(asked) == 41
 
 
+def test_the_whole_cluster_goes_up_with_the_server_first_and_down_with_it_last(network: Network) -> None:
+    names = cluster(network, 3)
+    network.states("--on", "all", "up", "--yes")
+    assert network.changed()[0] == "storage1" and set(network.changed()) == {"storage1", *names}
+    network.log.write_text("")
+    network.states("--on", "all", "down", "--yes")
+    assert network.changed()[-1] == "storage1" and set(network.changed()) == {"storage1", *names}
+
+
+def test_clients_of_a_server_that_is_not_up_yet_are_asked_again_behind_it(network: Network) -> None:
+    names = cluster(network, 5)
+    blocked = {"message": "storage1 does not answer", "hint": ""}
+    for number, name in enumerate(names):
+        network.changes(name, number)
+        network.place.joinpath(f"{name}.check").write_text(frames(name, document(error=blocked), 1))
+    shown = network.run("--on", "all", "up", code=2)  # there is no terminal to ask
+    assert "cannot do it" not in shown.stderr and "no terminal" in shown.stderr
+    states = network.states("--on", "all", "up", "--check", code=3)
+    assert set(states.values()) == {"pending"}
+    network.prints("storage1", frames("storage1", document()))  # nothing is to be done there: they will not answer better
+    assert "failed" in network.states("--on", "all", "up", "--check", code=4).values()
+
+
 @pytest.mark.parametrize("broken", ["storage1", "gpu01"])
 def test_a_server_or_canary_that_fails_ends_it(network: Network, broken: str) -> None:
     cluster(network)

@@ -29,6 +29,10 @@ def as_carol(host: Host, *words: str) -> str:
     return completed.out + completed.err
 
 
+def codes(host: Host) -> dict[str, dict[str, str]]:
+    return {each["code"]: each for each in document(sharefs(host, "doctor", "--json", timeout=200))["diagnoses"]}
+
+
 def set_up(lab: Cluster, manage: str, *groups: str) -> Host:
     lab.server.write_file("/etc/nfs.conf", f"[mountd]\nmanage-gids={manage}\n", mode=0o644)
     configure(lab, CONFIG)

@@ -146,6 +146,7 @@ extern const CommandSpec k_down_command{
     .options = {{.names = "--force", .help = "as of `umount`: fail the requests that wait for a server"},
                 {.names = "--lazy", .help = "as of `umount`: detach at once, with everything mounted below it"},
                 {.names = "--timeout", .value = "TIME", .help = "how long one unmount may take", .fallback = "10s"}},
+    .on_nodes = true,
     .run = run_down,
 };
 

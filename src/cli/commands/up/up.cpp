@@ -309,6 +309,7 @@ extern const CommandSpec k_up_command{
                  .value = "TIME",
                  .help = "how long to wait for the servers' answers",
                  .fallback = "5s"}},
+    .on_nodes = true,
     .run = run_up,
 };
 
