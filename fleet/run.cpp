@@ -21,7 +21,7 @@ namespace {
 
 using plan::PrivateDirectory;
 constexpr const char* k_results = "results.jsonl";
-constexpr std::chrono::milliseconds k_look{30}; ///< between two looks for what has come
+constexpr std::chrono::milliseconds k_look{100}; ///< between two looks for what has come
 
 nlohmann::ordered_json to_json(const Outcome& outcome) {
   return {{"name", outcome.node},

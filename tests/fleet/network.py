@@ -13,9 +13,11 @@ from typing import Any
 
 SHAREFS = os.environ["SHAREFS_BIN"]
 _SSH = """#!/bin/sh
-while [ "$1" != -- ]; do shift; done
-node=$2
-shift 2
+while :; do
+    case $1 in --) shift; break ;; -[oFlpiES]) shift 2 ;; -*) shift ;; *) break ;; esac
+done
+node=$1
+shift
 sleep "${LATENCY:-0.05}"
 echo "$node $*" >>"$NETWORK/log"
 . "$NETWORK/$node.sh"
