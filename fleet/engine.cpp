@@ -15,12 +15,14 @@ namespace {
 constexpr std::chrono::seconds k_engine_grace{5}; ///< after the deadline on the node
 
 constexpr std::array k_engines{
-    Engine{"xargs", "xargs", "ssh to each node by xargs -P: the least overhead, and always there",
+    // Ssh to each node by xargs -P: the least overhead, and always there.
+    Engine{"xargs", "xargs",
            [](const Fanout& fanout) {
              return Argv{"xargs", "-a", fanout.names, "-P",         std::to_string(fanout.at_a_time),
                          "-n",    "1",  "sh",         fanout.script};
            }},
-    Engine{"clush", "clush", "ClusterShell's, with ssh as its worker's command",
+    // ClusterShell's, with ssh as its worker's command.
+    Engine{"clush", "clush",
            [](const Fanout& fanout) {
              // --conf: a site's own settings may switch tree mode on. -n: an open pipe on stdin is waited for.
              return Argv{"clush",
@@ -38,13 +40,15 @@ constexpr std::array k_engines{
                          fanout.script,
                          "%h"};
            }},
-    Engine{"pdsh", "pdsh", "LLNL's, with ssh as its command",
+    // LLNL's, with ssh as its command.
+    Engine{"pdsh", "pdsh",
            [](const Fanout& fanout) {
              return Argv{
                  "pdsh", "-R",          "exec", "-S", "-f", std::to_string(fanout.at_a_time), "-w", "^" + fanout.names,
                  "sh",   fanout.script, "%h"};
            }},
-    Engine{"srun", "srun", "a step in the allocation of Slurm that this is called in, as this user, without ssh",
+    // A step in the allocation of Slurm that this is called in, as this user, without ssh.
+    Engine{"srun", "srun",
            [](const Fanout& fanout) {
              return Argv{"srun",
                          "--nodelist=" + fanout.names,
@@ -119,10 +123,6 @@ std::string started_from_here(const Asking& asking, std::chrono::seconds limit) 
 
 } // namespace
 
-std::span<const Engine> engines() {
-  return k_engines;
-}
-
 std::string path_for_engines(sys::System& system, const std::string& path) {
   const bool is_root = system.identity().uid == 0;
   std::string kept;
@@ -154,10 +154,11 @@ Result<const Engine*> choose_engine(sys::System& system, std::string_view wanted
 }
 
 std::string node_line(const Argv& words, bool as_root) {
-  // ssh gives its words to a login shell of any kind, which may have a short PATH, and so may sudo.
+  // ssh gives its words to a login shell of any kind, which may have a short PATH, and so may sudo. Nothing of the
+  // login's own PATH is run as root.
   std::string text = "PATH=$PATH:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin; ";
   if (as_root)
-    text += "[ \"$(id -u)\" = 0 ] || set -- sudo -n env \"PATH=$PATH\" \"$@\"; ";
+    text += fmt::format("[ \"$(id -u)\" = 0 ] || set -- sudo -n env PATH={} \"$@\"; ", k_system_directories);
   text += "exec \"$@\"";
   std::string line = "sh -c " + single_quote(text) + " sh";
   for (const auto& word : words)

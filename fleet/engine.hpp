@@ -8,7 +8,6 @@
 #include "sys/system.hpp"
 
 #include <chrono>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,12 +26,10 @@ struct Fanout {
 struct Engine {
   std::string_view name;    ///< of `--engine`
   std::string_view program; ///< that must be installed
-  std::string_view about;
   Argv (*argv)(const Fanout&) = nullptr;
   /// Its tasks' output comes through its own, in frames: there is no ssh, and no file of a node.
   bool joins_streams = false;
 };
-std::span<const Engine> engines();
 
 /// The one that was asked for, or the first that is installed; inside an allocation of Slurm nothing but `--engine`
 /// chooses srun, since there steps run as the user. Error `usage` for an unknown one, `not_found` if it is not there.

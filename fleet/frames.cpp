@@ -71,10 +71,6 @@ std::optional<FrameRequest> parse_frame_request(std::string_view text) {
   return FrameRequest{*protocol, names->front()};
 }
 
-std::string format(const FrameRequest& request) {
-  return fmt::format("{}:{}", request.protocol, request.node);
-}
-
 std::string hello_frame(const std::string& node, std::string_view version) {
   return frame(node, 0, 0, without_marks({{"sharefs", version}, {"protocol", k_protocol}}));
 }

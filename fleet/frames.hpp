@@ -21,7 +21,6 @@ struct FrameRequest {
 };
 /// nullopt: malformed.
 std::optional<FrameRequest> parse_frame_request(std::string_view text);
-std::string format(const FrameRequest& request);
 
 /// The line before anything is done.
 std::string hello_frame(const std::string& node, std::string_view version);

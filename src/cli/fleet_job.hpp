@@ -41,9 +41,9 @@ Result<fleet::Run> ask_once(Context& context, const fleet::Request& request, con
 
 /// A name that sorts by time.
 std::string new_run_id();
-/// A new record of what is to be done, in `directory`; those beyond the newest go. Its id.
-Result<std::string> begin_record(Context& context, const std::string& directory, const FleetJob& job,
-                                 const FleetSettings& settings);
+/// A new record of what is to be done, in `directory`; those beyond the newest go.
+Result<void> begin_record(Context& context, const std::string& directory, const std::string& id, const FleetJob& job,
+                          const FleetSettings& settings);
 /// What is left of a run: its job with the nodes on which it is not done, and what is known of the others.
 struct LeftOfRun {
   std::string id;

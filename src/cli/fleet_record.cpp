@@ -71,8 +71,8 @@ std::string new_run_id() {
   return fmt::format("{:%Y%m%d-%H%M%S}-{}", fmt::gmtime(std::time(nullptr)), random_letters(4));
 }
 
-Result<std::string> begin_record(Context& context, const std::string& directory, const FleetJob& job,
-                                 const FleetSettings& settings) {
+Result<void> begin_record(Context& context, const std::string& directory, const std::string& id, const FleetJob& job,
+                          const FleetSettings& settings) {
   const auto parent = PrivateDirectory::make(context.system.files(), directory);
   const auto ids = run_ids(context, directory);
   if (!parent || !ids)
@@ -80,11 +80,8 @@ Result<std::string> begin_record(Context& context, const std::string& directory,
   for (std::size_t i = 0; i + k_most_runs <= ids->size(); ++i)
     if (auto removed = parent->remove((*ids)[i]); !removed)
       return fail(removed.error());
-  const auto id = new_run_id();
   const auto made = parent->make_below(id);
-  const auto created =
-      made ? made->create(k_request, to_json(job, settings, context).dump() + "\n") : fail(made.error());
-  return created ? Result<std::string>(id) : fail(created.error());
+  return made ? made->create(k_request, to_json(job, settings, context).dump() + "\n") : fail(made.error());
 }
 
 Result<LeftOfRun> load_record(Context& context, const std::string& id) {

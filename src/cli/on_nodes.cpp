@@ -92,25 +92,25 @@ Result<int> apply_on_nodes(Context& context, const FleetJob& job, const FleetSet
   const auto lock = lock_fleet(context, job.from_here ? "from-here" : "");
   if (!lock)
     return fail(lock.error());
-  const auto id = begin_record(context, *directory, job, settings);
-  if (!id)
-    return fail(id.error());
+  const auto id = new_run_id();
   std::optional<LeaseOnServers> lease;
   if (!job.from_here) {
-    auto taken = LeaseOnServers::take(context, *id, settings);
+    auto taken = LeaseOnServers::take(context, id, settings);
     if (!taken)
       return fail(taken.error());
     lease.emplace(std::move(*taken));
   }
+  if (auto begun = begin_record(context, *directory, id, job, settings); !begun)
+    return fail(begun.error());
   auto request = request_of(job, settings, {"--yes", "--json"}, true);
   request.before = before;
-  auto run = run_with_progress(context, join_path(*directory, *id), request, "working on nodes");
+  auto run = run_with_progress(context, join_path(*directory, id), request, "working on nodes");
   if (!run)
     return fail(run.error());
-  context.envelope.fields["run"] = *id;
+  context.envelope.fields["run"] = id;
   before.insert(before.end(), run->outcomes.begin(), run->outcomes.end());
   show_outcomes(context, before);
-  say_end(context, *id, *run, before);
+  say_end(context, id, *run, before);
   return run->interrupted ? k_exit_interrupted : fleet::exit_code_of(before);
 }
 

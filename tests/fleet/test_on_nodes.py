@@ -279,6 +279,7 @@ def test_the_servers_know_who_changes_the_cluster(network: Network) -> None:
     network.run("nodes", "lease", "20260101-000000-aaaa", "bob@login2", "--for", "1h")
     refused = network.run("--on", "all", "mount", "--all", "--yes", code=1)
     assert "storage1: bob@login2 has been changing the cluster" in refused.stderr and network.changed() == []
+    assert "no change of many nodes is on record" in network.run("nodes", "resume", "--list").stderr
     network.run("nodes", "lease", "20260101-000000-aaaa", "--release")
     assert not lease.exists()
     network.json("--on", "all", "mount", "--all", "--yes")

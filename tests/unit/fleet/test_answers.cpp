@@ -192,7 +192,8 @@ TEST_CASE("machines that differ are named by what most have", "[fleet]") {
 }
 
 TEST_CASE("what a machine says of itself is read as it was written", "[fleet]") {
-  const NodeFacts facts{"gpu1", "1.0", "abc", 12, {{"alice", 1000, 100}, {"bob"}}, {{"/data/share", "healthy", true}}, "full"};
+  const NodeFacts facts{"gpu1", "1.0", "abc", 12, {{"alice", 1000, 100}, {"bob"}}, {{"/data/share", "healthy", true}},
+                        "full"};
   const auto json = nlohmann::ordered_json::parse(json_of(facts).dump());
   REQUIRE(facts_from(json));
   CHECK(*facts_from(json) == facts);
@@ -206,4 +207,11 @@ TEST_CASE("a node without sudo is not one without sharefs", "[fleet]") {
   const auto outcome = judged("", 127, "sh: 1: exec: sudo: not found\n");
   CHECK(outcome.state == State::denied);
   CHECK(outcome.why == "it needs root, and there is no sudo");
+}
+
+TEST_CASE("nothing of a login's own PATH is run as root", "[fleet]") {
+  const auto line = node_line({"timeout", "1", "sharefs"}, true);
+  CHECK(line.find("sudo -n env PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \"$@\"") !=
+        std::string::npos);
+  CHECK(node_line({"timeout", "1", "sharefs"}, false).find("sudo") == std::string::npos);
 }

@@ -84,22 +84,9 @@ Result<void> choose_key(Context& context, const Arguments& arguments, Trust& tru
 /// Whether ssh's files of known hosts name another key of the node: ssh itself says only that it does not know the one
 /// that is offered, where it is of another type.
 Result<bool> is_known_otherwise(Context& context, const Reached& reached) {
-  auto files = reached.ssh.user_known_hosts;
-  files.insert(files.end(), reached.ssh.global_known_hosts.begin(), reached.ssh.global_known_hosts.end());
-  for (const auto& file : files) {
-    const auto path = expand_home(context, file);
-    if (!context.system.entry({.path = path, .follow = true}).exists())
-      continue;
-    sys::Command command;
-    command.argv = {"ssh-keygen", "-F", reached.ssh.known_name(), "-f", path};
-    const auto completed = context.system.run(command);
-    if (!completed)
-      return fail(completed.error());
-    for (const auto& line : split_lines(completed->out))
-      if (!line.empty() && !line.starts_with('#') && !line.starts_with("@cert-authority"))
-        return true;
-  }
-  return false;
+  return known_host_lines(context, reached).map([](const std::vector<std::string>& lines) {
+    return std::ranges::any_of(lines, [](const auto& line) { return !line.starts_with("@cert-authority"); });
+  });
 }
 
 /// The keys that they offer. ssh-keyscan ends with 0 although hosts are missing: who is not in its output did not
@@ -394,6 +381,26 @@ Result<std::string> output_of(Context& context, const Argv& argv, const std::str
 Result<std::string> file_text(Context& context, const std::string& path) {
   return context.system.files().read_if_exists(path).map(
       [](const std::optional<std::string>& text) { return text.value_or(""); });
+}
+
+Result<std::vector<std::string>> known_host_lines(Context& context, const Reached& reached) {
+  auto files = reached.ssh.user_known_hosts;
+  files.insert(files.end(), reached.ssh.global_known_hosts.begin(), reached.ssh.global_known_hosts.end());
+  std::vector<std::string> lines;
+  for (const auto& file : files) {
+    const auto path = expand_home(context, file);
+    if (!context.system.entry({.path = path, .follow = true}).exists())
+      continue;
+    sys::Command command;
+    command.argv = {"ssh-keygen", "-F", reached.ssh.known_name(), "-f", path};
+    const auto completed = context.system.run(command);
+    if (!completed)
+      return fail(completed.error());
+    for (const auto& line : split_lines(completed->out))
+      if (!line.empty() && !line.starts_with('#'))
+        lines.push_back(line);
+  }
+  return lines;
 }
 
 std::string expand_home(Context& context, const std::string& path) {

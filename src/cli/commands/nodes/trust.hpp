@@ -27,6 +27,8 @@ struct Trust {
 Result<std::string> output_of(Context& context, const Argv& argv, const std::string& input = {});
 /// Reads a file of this user; empty where there is none.
 Result<std::string> file_text(Context& context, const std::string& path);
+/// The lines of this machine's files of known hosts that are about the node, names hashed or not (ssh-keygen -F).
+Result<std::vector<std::string>> known_host_lines(Context& context, const fleet::Reached& reached);
 /// With the home in place of `~`.
 std::string expand_home(Context& context, const std::string& path);
 

@@ -136,25 +136,16 @@ Result<Argv> ssh_with_password(Context& context, const Scratch& scratch, const s
 Result<std::string> known_lines(Context& context, const std::vector<Reached>& nodes) {
   std::vector<std::string> lines;
   for (const auto& reached : nodes) {
-    auto files = reached.ssh.user_known_hosts;
-    files.insert(files.end(), reached.ssh.global_known_hosts.begin(), reached.ssh.global_known_hosts.end());
+    const auto known = known_host_lines(context, reached);
+    if (!known)
+      return fail(known.error());
     auto one = reached;
-    for (const auto& file : files) {
-      const auto path = expand_home(context, file);
-      if (!context.system.entry({.path = path, .follow = true}).exists())
-        continue;
-      sys::Command command;
-      command.argv = {"ssh-keygen", "-F", reached.ssh.known_name(), "-f", path};
-      const auto completed = context.system.run(command);
-      if (!completed)
-        return fail(completed.error());
-      for (const auto& line : split_lines(completed->out)) {
-        const auto words = split_words(line);
-        if (line.starts_with("@cert-authority"))
-          lines.push_back(line);
-        else if (words.size() >= 3 && !line.starts_with('#') && !line.starts_with('@'))
-          one.keys.push_back({words[1], words[2], ""});
-      }
+    for (const auto& line : *known) {
+      const auto words = split_words(line);
+      if (line.starts_with("@cert-authority"))
+        lines.push_back(line);
+      else if (words.size() >= 3 && !line.starts_with('@'))
+        one.keys.push_back({words[1], words[2], ""});
     }
     for (const auto& line : split_lines(fleet::known_hosts_lines({one})))
       lines.push_back(line);
