@@ -1,0 +1,71 @@
+#include "conda/image.hpp"
+
+#include "base/json.hpp"
+#include "base/json_fields.hpp"
+
+#include <algorithm>
+
+namespace sharefs::conda {
+
+namespace {
+
+constexpr std::uint32_t k_group_or_others_write = 0022;
+
+bool is_hash(std::string_view text) {
+  return text.size() == 64 && std::ranges::all_of(text, [](char digit) {
+           return (digit >= '0' && digit <= '9') || (digit >= 'a' && digit <= 'f');
+         });
+}
+
+} // namespace
+
+std::string image_path(const std::string& generation) {
+  return generation + ".sqfs";
+}
+
+std::string image_note_path(const std::string& generation) {
+  return image_path(generation) + ".json";
+}
+
+std::string format_image_note(const ImageNote& note) {
+  OrderedJson json{{"sharefs", 1}};
+  add_fields(json, note, JsonTexts::for_people);
+  return json.dump() + "\n";
+}
+
+Result<ImageNote> parse_image_note(std::string_view text) {
+  const auto json = read_json<OrderedJson>(text, {.bytes = k_largest_note, .depth = 2, .values = 20, .members = 20});
+  if (!json)
+    return fail(json.error());
+  const auto version = json->is_object() ? json->find("sharefs") : json->end();
+  ImageNote note;
+  if (version == json->end() || *version != 1 || read_fields(*json, note) != nullptr || !is_hash(note.sha256))
+    return fail(ErrorCode::failed, "is no note of an image");
+  return note;
+}
+
+bool Image::is_trusted(std::uint32_t store_owner) const {
+  return std::ranges::all_of(std::initializer_list<const sys::Entry*>{&file, &note_file}, [&](const sys::Entry* one) {
+    return one->kind == sys::EntryKind::file && (one->uid == 0 || one->uid == store_owner) &&
+           (one->mode & k_group_or_others_write) == 0;
+  });
+}
+
+Image probe_image(sys::System& system, const std::string& generation, std::int64_t created) {
+  Image image;
+  image.path = image_path(generation);
+  auto entries = system.entries({.queries = {{.path = image.path, .links = sys::Links::trusted},
+                                             {.path = image_note_path(generation),
+                                              .read_bytes = k_largest_note,
+                                              .links = sys::Links::trusted}}});
+  image.file = std::move(entries[0]);
+  image.note_file = std::move(entries[1]);
+  if (image.note_file.kind != sys::EntryKind::file || image.file.kind != sys::EntryKind::file)
+    return image;
+  if (auto note = parse_image_note(image.note_file.content);
+      note && note->created == created && note->bytes == image.file.size)
+    image.note = std::move(*note);
+  return image;
+}
+
+} // namespace sharefs::conda
