@@ -28,13 +28,14 @@ std::string image_note_path(const std::string& generation) {
 }
 
 std::string format_image_note(const ImageNote& note) {
-  OrderedJson json{{"sharefs", 1}};
+  nlohmann::ordered_json json{{"sharefs", 1}};
   add_fields(json, note, JsonTexts::for_people);
   return json.dump() + "\n";
 }
 
 Result<ImageNote> parse_image_note(std::string_view text) {
-  const auto json = read_json<OrderedJson>(text, {.bytes = k_largest_note, .depth = 2, .values = 20, .members = 20});
+  const auto json =
+      read_json<nlohmann::ordered_json>(text, {.bytes = k_largest_note, .depth = 2, .values = 20, .members = 20});
   if (!json)
     return fail(json.error());
   const auto version = json->is_object() ? json->find("sharefs") : json->end();
@@ -54,10 +55,9 @@ bool Image::is_trusted(std::uint32_t store_owner) const {
 Image probe_image(sys::System& system, const std::string& generation, std::int64_t created) {
   Image image;
   image.path = image_path(generation);
-  auto entries = system.entries({.queries = {{.path = image.path, .links = sys::Links::trusted},
-                                             {.path = image_note_path(generation),
-                                              .read_bytes = k_largest_note,
-                                              .links = sys::Links::trusted}}});
+  auto entries = system.entries(
+      {.queries = {{.path = image.path, .links = sys::Links::trusted},
+                   {.path = image_note_path(generation), .read_bytes = k_largest_note, .links = sys::Links::trusted}}});
   image.file = std::move(entries[0]);
   image.note_file = std::move(entries[1]);
   if (image.note_file.kind != sys::EntryKind::file || image.file.kind != sys::EntryKind::file)

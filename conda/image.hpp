@@ -1,7 +1,7 @@
 #pragma once
 // A generation in one file beside it. The tree stays the truth: an image is made of it, and can be made again.
-//   STORE/.generations/ENV/0003.sqfs       squashfs, complete from the moment when it has this name, never written again
-//   STORE/.generations/ENV/0003.sqfs.json  its note (ImageNote), written before the image has its name
+//   STORE/.generations/ENV/0003.sqfs       squashfs, complete from the moment when it has this name, never written
+//   again STORE/.generations/ENV/0003.sqfs.json  its note (ImageNote), written before the image has its name
 //   STORE/.generations/ENV/new-0003.XXXXXX.sqfs  being made, or left by one that was killed
 // Pure, but for probe_image().
 #include "conda/environment_store.hpp"
@@ -10,9 +10,9 @@ namespace sharefs::conda {
 
 /// What is known of an image.
 struct ImageNote {
-  std::string sha256;         ///< 64 hexadecimal digits
-  std::uint64_t bytes = 0;    ///< size of the image
-  std::int64_t created = 0;   ///< of the generation, by its record: a later one may have its number
+  std::string sha256;       ///< 64 hexadecimal digits
+  std::uint64_t bytes = 0;  ///< size of the image
+  std::int64_t created = 0; ///< of the generation, by its record: a later one may have its number
   std::uint64_t files = 0;  ///< names in it that are no directories
   friend bool operator==(const ImageNote&, const ImageNote&) = default;
 };
