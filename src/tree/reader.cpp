@@ -107,6 +107,13 @@ Result<Reader> Reader::open(const sys::Files& files, const std::string& path, co
   return Reader(std::move(directory), status, counters);
 }
 
+Result<Reader> Reader::open(const Place& place, const sys::ProgressCounters& counters) {
+  auto found = find_tree(place);
+  if (!found)
+    return fail(found.error());
+  return Reader(std::move(found->fd), found->status, counters);
+}
+
 Result<std::vector<Entry>> Reader::list(std::size_t most) const {
   Budget budget{static_cast<std::int64_t>(most), static_cast<std::int64_t>(k_most_text)};
   std::vector<Entry> all;

@@ -38,6 +38,7 @@ class Reader {
  public:
   /// `path` as seen from inside the root; a link at its end is followed. `not_found`, or not a directory.
   static Result<Reader> open(const sys::Files& files, const std::string& path, const sys::ProgressCounters& counters);
+  static Result<Reader> open(const Place& place, const sys::ProgressCounters& counters);
 
   [[nodiscard]] const struct stat& status() const { return m_status; }
   /// By path; the tree itself is not among them. `failed`: more than k_most_entries, or than k_most_text bytes of their

@@ -154,7 +154,8 @@ Result<Completed> run_process(const Command& command) {
   if (command.argv.empty())
     return fail(ErrorCode::failed, "no program to run");
   Start start(command);
-  start.input = standard_input(command.input);
+  start.input =
+      command.input_from < 0 ? standard_input(command.input) : Fd(::fcntl(command.input_from, F_DUPFD_CLOEXEC, 3));
   if (!start.input || !start.out.open() || !start.err.open() || !start.failure.open())
     return fail(errno_error(errno, "cannot run `" + command.argv[0] + "`"));
   auto child =

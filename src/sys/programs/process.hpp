@@ -24,6 +24,7 @@ struct Command {
                                                   ///< of `as` (environment_of), which has nothing of ours
   std::string directory;                          ///< working directory; empty: inherited
   std::string input;                              ///< given on stdin; empty: /dev/null
+  int input_from = -1;                            ///< a descriptor for stdin instead; not kept
   std::optional<User> as;                         ///< as this user (become()), in a session of its own
   std::optional<CheckedProgram> program = {};     ///< what argv[0] stands for
   std::chrono::milliseconds deadline{10'000};     ///< then SIGKILL to the whole process group

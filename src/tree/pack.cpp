@@ -1,0 +1,339 @@
+#include "tree/pack.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "sys/fs/files.hpp"
+#include "sys/fs/sha256.hpp"
+#include "sys/process/child.hpp"
+#include "sys/programs/process.hpp"
+#include "tree/job.hpp"
+#include "tree/tar_writer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <fmt/format.h>
+#include <future>
+
+namespace sharefs::tree {
+
+namespace {
+
+/// Files of up to `k_small` are read ahead, in several threads: a server takes a round trip or two for each.
+constexpr std::uint64_t k_small = 1U << 20U, k_ahead_bytes = 32U << 20U;
+constexpr std::size_t k_ahead_files = 1024;
+constexpr std::size_t k_head = 16;
+
+std::string_view magic() {
+  return "hsqs"; // fs/squashfs/squashfs_fs.h of the kernel
+}
+
+/// What is read ahead: some entries in their order, with the contents of the small files among them.
+struct Batch {
+  std::size_t begin = 0, end = 0;
+  std::vector<std::string> contents;
+};
+
+/// Runs mksquashfs in a thread, from the read end of a pipe to a file.
+class SquashfsMaker {
+ public:
+  SquashfsMaker(const std::string& file, const struct stat& tree, std::int64_t made) {
+    m_command.argv = {"mksquashfs",
+                      "-",
+                      file,
+                      "-tar",
+                      "-noappend",
+                      "-comp",
+                      "zstd",
+                      "-Xcompression-level",
+                      "3",
+                      "-mem",
+                      "256M",
+                      "-no-progress",
+                      "-mkfs-time",
+                      std::to_string(made),
+                      "-quiet",
+                      "-root-mode",
+                      fmt::format("{:o}", tree.st_mode & 07777U),
+                      "-force-uid",
+                      std::to_string(tree.st_uid),
+                      "-force-gid",
+                      std::to_string(tree.st_gid),
+                      "-root-time",
+                      std::to_string(tree.st_mtime)};
+    m_command.deadline = std::chrono::hours(24); // it ends with the pipe
+  }
+
+  Result<void> start() {
+    if (!m_pipe.open())
+      return fail(errno_error(errno, "cannot make a pipe"));
+    m_command.input_from = m_pipe.read.get();
+    try {
+      m_done = std::async(std::launch::async, [this] {
+        auto done = sys::run_process(m_command);
+        m_pipe.read.reset(); // whoever writes is told
+        return done;
+      });
+    } catch (const std::system_error& error) {
+      return fail(errno_error(error.code().value(), "cannot start a thread"));
+    }
+    return {};
+  }
+  [[nodiscard]] int input() const { return m_pipe.write.get(); }
+
+  /// When nothing more is written.
+  Result<void> finish() {
+    m_pipe.write.reset();
+    const auto done = m_done.get();
+    if (!done && done.error().code == ErrorCode::not_found)
+      return fail(ErrorCode::unsupported, "mksquashfs is not installed", "`apt install squashfs-tools`");
+    if (!done)
+      return fail(done.error());
+    if (done->ok())
+      return {};
+    const std::string_view said = trim(done->err.empty() ? done->out : done->err);
+    const auto first = std::string(said.substr(0, said.find('\n'))); // a list of options may follow
+    if (first.find("\"zstd\"") != std::string::npos)
+      return fail(ErrorCode::unsupported, "this mksquashfs has no zstd", "squashfs-tools 4.5 and newer have");
+    return fail(ErrorCode::failed, fmt::format("mksquashfs ended with {}: {}", done->exit_code, first));
+  }
+
+ private:
+  sys::Command m_command;
+  sys::Pipe m_pipe;
+  std::future<Result<sys::Completed>> m_done;
+};
+
+class Packer {
+ public:
+  Packer(const Packing& packing, const sys::ProgressCounters& counters) : m_packing(packing), m_counters(counters) {}
+
+  Result<Packed> run() {
+    auto tree = Reader::open(m_packing.tree, m_counters);
+    if (!tree)
+      return fail(tree.error());
+    m_tree.emplace(std::move(*tree));
+    if (auto listed = list(); !listed)
+      return fail(listed.error());
+    find_near();
+    const auto directory = find_tree({.path = parent_path(m_packing.file), .root = m_packing.tree.root});
+    if (!directory)
+      return fail(directory.error());
+    const auto name = base_name(m_packing.file);
+    const sys::Fd image(::openat(directory->fd.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                                 S_IRUSR | S_IWUSR));
+    if (!image)
+      return fail(errno_error(errno, m_packing.file));
+    auto packed = make(image);
+    if (packed)
+      if (auto synced = sys::sync_directory(directory->fd.get(), parent_path(m_packing.file)); !synced)
+        packed = fail(synced.error());
+    if (!packed)
+      ::unlinkat(directory->fd.get(), name.c_str(), 0);
+    return packed;
+  }
+
+ private:
+  Result<void> list() {
+    auto entries = m_tree->list();
+    if (!entries)
+      return fail(entries.error());
+    m_entries = std::move(*entries);
+    for (const auto& added : m_packing.added)
+      if (find(added.path) == nullptr && find(parent_path(added.path)) != nullptr)
+        m_added.push_back({.path = added.path,
+                           .mode = S_IFREG | 0444U,
+                           .size = added.text.size(),
+                           .mtime = m_tree->status().st_mtime});
+    for (const auto& entry : m_entries) {
+      if (entry.error_number != 0)
+        return fail(errno_error(entry.error_number, join_path(m_packing.tree.path, entry.path)));
+      if (!S_ISREG(entry.mode) && !S_ISDIR(entry.mode) && !S_ISLNK(entry.mode))
+        return fail(ErrorCode::unsupported,
+                    join_path(m_packing.tree.path, entry.path) + " is no file, directory or symbolic link");
+    }
+    return {};
+  }
+
+  [[nodiscard]] static const Entry* find(const std::vector<Entry>& entries, const std::string& path) {
+    const auto found = std::ranges::lower_bound(entries, path, {}, &Entry::path);
+    return found != entries.end() && found->path == path ? &*found : nullptr;
+  }
+  [[nodiscard]] const Entry* find(const std::string& path) const { return find(m_entries, path); }
+
+  /// Which files are read near by. A tree there that cannot be read is none.
+  void find_near() {
+    m_is_near.assign(m_entries.size(), false);
+    const auto listed = [&](const std::string& path, std::optional<Reader>& reader) {
+      if (auto opened = Reader::open(Place{.path = path, .root = m_packing.tree.root}, m_counters))
+        reader.emplace(std::move(*opened));
+      auto entries = reader ? reader->list() : Result<std::vector<Entry>>(std::vector<Entry>{});
+      return entries ? std::move(*entries) : std::vector<Entry>{};
+    };
+    if (m_packing.near.empty())
+      return;
+    const auto near = listed(m_packing.near, m_near);
+    std::optional<Reader> of;
+    const auto near_of = m_packing.near_of.empty() ? std::vector<Entry>{} : listed(m_packing.near_of, of);
+    for (std::size_t at = 0; at < m_entries.size(); ++at) {
+      const auto& entry = m_entries[at];
+      const auto* there = find(near, entry.path);
+      const auto* original = m_packing.near_of.empty() ? &entry : find(near_of, entry.path);
+      m_is_near[at] = S_ISREG(entry.mode) && there != nullptr && S_ISREG(there->mode) && original != nullptr &&
+                      there->size == entry.size && there->mtime == entry.mtime && original->inode == entry.inode &&
+                      original->device == entry.device;
+    }
+  }
+
+  Result<Packed> make(const sys::Fd& image) {
+    SquashfsMaker maker(sys::Files(m_packing.tree.root).real_path(m_packing.file), m_tree->status(), m_packing.made);
+    if (auto started = maker.start(); !started)
+      return fail(started.error());
+    const auto written = write_tar(maker.input());
+    const auto made = maker.finish();
+    if (!made) // the reason why nothing more could be written
+      return fail(made.error());
+    if (!written)
+      return fail(written.error());
+    return look_at(image);
+  }
+
+  /// The image as it is in the file that was made here, whatever has its name.
+  Result<Packed> look_at(const sys::Fd& image) {
+    Packed packed;
+    packed.files = m_files;
+    sys::Sha256 hash;
+    const auto bytes = buffer();
+    for (std::uint64_t at = 0;;) {
+      const auto count = ::pread(image.get(), bytes.data(), bytes.size(), static_cast<off_t>(at));
+      if (count < 0 && errno == EINTR)
+        continue;
+      if (count < 0)
+        return fail(errno_error(errno, m_packing.file));
+      if (count == 0)
+        break;
+      const std::string_view piece(bytes.data(), static_cast<std::size_t>(count));
+      if (at == 0 && !piece.starts_with(magic()))
+        break;
+      hash.add(piece);
+      at += piece.size();
+      packed.bytes = at;
+      m_counters.add(k_steps);
+    }
+    if (packed.bytes == 0)
+      return fail(ErrorCode::conflict, m_packing.file + " is not what mksquashfs has made: somebody else works there");
+    if (::fsync(image.get()) != 0)
+      return fail(errno_error(errno, m_packing.file));
+    packed.sha256 = hash.hex();
+    return packed;
+  }
+
+  Result<void> write_tar(int pipe) {
+    TarWriter tar(pipe);
+    auto next = std::async(std::launch::async, [this] { return read_ahead(0); });
+    for (std::size_t at = 0; at < m_entries.size();) {
+      const auto batch = next.get();
+      at = batch.end;
+      if (at < m_entries.size())
+        next = std::async(std::launch::async, [this, at] { return read_ahead(at); });
+      for (auto one = batch.begin; one < batch.end; ++one)
+        if (auto added = add(tar, one, batch.contents[one - batch.begin]); !added)
+          return added;
+    }
+    for (const auto& entry : m_added) {
+      const auto text = std::ranges::find(m_packing.added, entry.path, &AddedFile::path)->text;
+      if (auto added = put(tar, entry, [&] { return tar.content(text); }); !added)
+        return added;
+    }
+    const int error = tar.end();
+    return error == 0 ? Result<void>{} : fail(errno_error(error, "mksquashfs"));
+  }
+
+  [[nodiscard]] bool is_small(const Entry& entry) const { return S_ISREG(entry.mode) && entry.size <= k_small; }
+
+  Batch read_ahead(std::size_t begin) const {
+    Batch batch{.begin = begin, .end = begin, .contents = {}};
+    for (std::uint64_t bytes = 0;
+         batch.end < m_entries.size() && bytes < k_ahead_bytes && batch.end - begin < k_ahead_files; ++batch.end)
+      bytes += is_small(m_entries[batch.end]) ? m_entries[batch.end].size : 0;
+    batch.contents.resize(batch.end - begin);
+    m_tree->in_parallel(batch.contents.size(), [&](std::size_t number) {
+      const auto& entry = m_entries[begin + number];
+      auto& content = batch.contents[number];
+      if (is_small(entry)) // what goes wrong is seen when it is added
+        std::ignore = read(begin + number, [&](std::string_view piece) {
+          content += piece;
+          return content.size() <= entry.size;
+        });
+    });
+    return batch;
+  }
+
+  /// 0 or errno.
+  int read(std::size_t at, const std::function<bool(std::string_view piece)>& visit) const {
+    return (m_is_near[at] ? *m_near : *m_tree).read(m_entries[at].path, visit);
+  }
+
+  Result<void> add(TarWriter& tar, std::size_t at, const std::string& content) {
+    const auto& entry = m_entries[at];
+    if (!is_small(entry))
+      return put(tar, entry, [&] { return S_ISREG(entry.mode) ? stream(tar, at) : 0; });
+    if (content.size() != entry.size)
+      return changed(entry);
+    const auto head = std::string_view(content).substr(0, k_head);
+    if (m_packing.leaves_out && m_packing.leaves_out(entry, head, [&](const auto& path) { return find(path); }))
+      return {};
+    return put(tar, entry, [&] { return tar.content(content); });
+  }
+
+  /// A large file. 0 or errno.
+  int stream(TarWriter& tar, std::size_t at) const {
+    std::uint64_t done = 0;
+    int error = 0;
+    const int failed = read(at, [&](std::string_view piece) {
+      done += piece.size();
+      error = done > m_entries[at].size ? ESTALE : tar.content(piece);
+      return error == 0;
+    });
+    if (failed != 0 || error != 0)
+      return failed != 0 ? failed : error;
+    return done == m_entries[at].size ? 0 : ESTALE;
+  }
+
+  template <class Content> Result<void> put(TarWriter& tar, const Entry& entry, const Content& content) {
+    if (!S_ISDIR(entry.mode))
+      ++m_files;
+    int error = tar.add(entry);
+    if (error == 0)
+      error = content();
+    if (error == ESTALE)
+      return changed(entry);
+    return error == 0 ? Result<void>{} : fail(errno_error(error, join_path(m_packing.tree.path, entry.path)));
+  }
+
+  [[nodiscard]] Result<void> changed(const Entry& entry) const {
+    return fail(ErrorCode::conflict,
+                join_path(m_packing.tree.path, entry.path) + " could not be read as it was seen, or changes");
+  }
+
+  const Packing& m_packing;
+  const sys::ProgressCounters& m_counters;
+  std::optional<Reader> m_tree, m_near;
+  std::vector<Entry> m_entries, m_added;
+  std::vector<bool> m_is_near;
+  std::uint64_t m_files = 0;
+};
+
+} // namespace
+
+Result<Packed> pack(const Packing& packing, const Options& options, const OnProgress& progress) {
+  return watched(packing.tree.path, options, progress, [&](const sys::ProgressCounters& counters) -> Result<Packed> {
+    prepare_process();
+    ::signal(SIGPIPE, SIG_IGN);      // mksquashfs may end first
+    ::unsetenv("SOURCE_DATE_EPOCH"); // it would be the latest time of a file, too
+    return Packer(packing, counters).run();
+  });
+}
+
+} // namespace sharefs::tree

@@ -1,0 +1,146 @@
+#include "tree/pack.hpp"
+
+#include "given_tree.hpp"
+#include "support/catch.hpp"
+#include "sys/fs/sha256.hpp"
+
+#include <filesystem>
+#include <fstream>
+
+using namespace sharefs;
+using namespace sharefs::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// What unsquashfs makes of the image.
+std::string unpacked(const GivenTree& given, const std::string& image) {
+  fs::remove_all(given.to);
+  REQUIRE(std::system(("unsquashfs -q -n -d " + given.to + " " + image + " >/dev/null 2>&1").c_str()) == 0);
+  return given.to;
+}
+
+tree::Packed pack(const tree::Packing& packing) {
+  const auto packed = tree::pack(packing, {});
+  CAPTURE(packed ? "" : packed.error().message);
+  REQUIRE(packed);
+  return *packed;
+}
+
+std::string read_all(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+} // namespace
+
+TEST_CASE("an image has the tree, its modes, times and links, and no others' ids") {
+  const GivenTree given;
+  const std::string deep(120, 'd'), name(200, 'n');
+  given.write("bin/python", "program");
+  given.write("large", std::string((3U << 20U) + 17, 'x'));
+  given.write("exactly 512", std::string(512, 'y'));
+  given.write(deep + "/" + deep + "/" + name, "long path");
+  given.write("empty", "");
+  fs::create_directories(given.from + "/nothing in it");
+  fs::create_symlink("python", given.from + "/bin/python3");
+  fs::create_symlink(std::string(300, 't'), given.from + "/far");
+  fs::create_hard_link(given.from + "/bin/python", given.from + "/bin/same");
+  ::chmod((given.from + "/bin/python").c_str(), 0555);
+  ::chmod((given.from + "/bin").c_str(), 02750);
+  ::chmod(given.from.c_str(), 0711);
+  for (const auto& one : fs::recursive_directory_iterator(given.from)) // squashfs has whole seconds
+    set_time(one.path(), 1'000'000'000, 0);
+  tree::Packing packing{.tree = {.path = given.from}, .file = given.from + ".sqfs", .made = 1234};
+  packing.added = {{"bin/marker", "stays out of the way"}, {"bin/python", "is there"}, {"no/such", "directory"}};
+  const auto packed = pack(packing);
+  CHECK(packed.files == 9);
+  const auto bytes = read_all(packing.file);
+  CHECK(packed.bytes == bytes.size());
+  CHECK(packed.sha256 == sys::sha256(bytes));
+  CHECK((fs::status(packing.file).permissions() & fs::perms::all) == fs::perms(0600));
+  const auto to = unpacked(given, packing.file);
+  CHECK(read_all(to + "/bin/marker") == "stays out of the way");
+  fs::remove(to + "/bin/marker");
+  set_time(to + "/bin", 1'000'000'000, 0);
+  CHECK(given.differences().empty());
+  CHECK((status_of(to).st_mode & 07777U) == 0711);
+  SECTION("the same tree gives the same image") {
+    auto again = packing;
+    again.file += ".again";
+    pack(again);
+    CHECK(read_all(again.file) == bytes);
+  }
+  SECTION("never where something lies already") {
+    const auto refused = tree::pack(packing, {});
+    REQUIRE(!refused);
+    CHECK(read_all(packing.file) == bytes);
+  }
+}
+
+TEST_CASE("files of an image are read near by where they are the same, and only there") {
+  const GivenTree given;
+  const GivenTree near;
+  for (const auto* name : {"same", "other size", "other time"}) {
+    given.write(name, "given");
+    near.write(name, name == std::string("other size") ? "near by" : "near!");
+    for (const auto& tree : {given.from, near.from})
+      set_time(tree + "/" + name, 1'000'000'000, 0);
+  }
+  set_time(near.from + "/other time", 1'000'000'001, 0);
+  given.write("not there", "given");
+  tree::Packing packing{.tree = {.path = given.from}, .file = given.from + ".sqfs", .near = near.from};
+  SECTION("by size and time") {
+    pack(packing);
+    CHECK(read_all(unpacked(given, packing.file) + "/same") == "near!"); // proves that it was read there
+  }
+  SECTION("of another tree of the same files") {
+    const auto before = given.from + ".before";
+    fs::create_directories(before);
+    fs::create_hard_link(given.from + "/same", before + "/same");
+    fs::copy_file(given.from + "/other size", before + "/other time");
+    packing.near_of = before;
+    pack(packing);
+    CHECK(read_all(unpacked(given, packing.file) + "/same") == "near!");
+  }
+  SECTION("of another tree of other files") {
+    const auto before = given.from + ".before";
+    fs::create_directories(before);
+    fs::copy_file(given.from + "/same", before + "/same");
+    packing.near_of = before;
+    pack(packing);
+    CHECK(read_all(unpacked(given, packing.file) + "/same") == "given");
+  }
+  const auto to = unpacked(given, packing.file);
+  for (const auto* name : {"other size", "other time", "not there"})
+    CHECK(read_all(to + "/" + name) == "given");
+}
+
+TEST_CASE("what is not to be in an image is left out, by its first bytes") {
+  const GivenTree given;
+  given.write("a.pyc", "stale");
+  given.write("b.pyc", "fresh");
+  given.write("a.py", "source");
+  tree::Packing packing{.tree = {.path = given.from}, .file = given.from + ".sqfs"};
+  packing.leaves_out = [](const tree::Entry& file, std::string_view head, const tree::Packing::Find& find) {
+    return file.path.ends_with(".pyc") && head == "stale" && find("a.py") != nullptr && find("nothing") == nullptr;
+  };
+  const auto packed = pack(packing);
+  CHECK(packed.files == 2);
+  CHECK(!fs::exists(unpacked(given, packing.file) + "/a.pyc"));
+}
+
+TEST_CASE("an image that cannot be made is not left behind") {
+  const GivenTree given;
+  given.write("file", "content");
+  tree::Packing packing{.tree = {.path = given.from}, .file = given.from + ".sqfs"};
+  SECTION("a FIFO") {
+    REQUIRE(::mkfifo((given.from + "/fifo").c_str(), 0600) == 0);
+  }
+  SECTION("another tree than was looked at") {
+    packing.tree.inode = 1;
+  }
+  const auto packed = tree::pack(packing, {});
+  REQUIRE(!packed);
+  CHECK(!fs::exists(packing.file));
+}
