@@ -3,6 +3,7 @@
 #include "base/path.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
+#include "conda/image.hpp"
 #include "sys/process/interrupt.hpp"
 
 #include <algorithm>
@@ -115,6 +116,7 @@ std::vector<sys::Entry> unfinished_of(sys::System& system, const SharedEnvironme
     request.queries.push_back({.path = join_path(environment.root.path, name)});
   auto left = system.entries(request);
   const auto self = system.identity().uid;
+  std::ranges::move(left_images(system, environment), std::back_inserter(left));
   std::erase_if(left, [&](const sys::Entry& entry) { return self != 0 && entry.uid != self; });
   return left;
 }

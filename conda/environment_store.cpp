@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "conda/image.hpp"
 #include "conda/share.hpp"
 
 #include <algorithm>
@@ -91,6 +92,30 @@ void ours_of(sys::System& system, const std::optional<sys::User>& as, SharedEnvi
   found.unfinished = std::move(ours);
 }
 
+/// Those of the generations, and what is left of others.
+void read_images(sys::System& system, const std::optional<sys::User>& as, SharedEnvironment& found) {
+  std::erase_if(found.left_images, [&](const std::string& name) {
+    return !unfinished_generation(name.substr(0, name.find(".sqfs"))) &&
+           found.find(used_number(name).value_or(0)) != nullptr;
+  });
+  sys::EntryRequest request;
+  request.as = as;
+  std::vector<StoredGeneration*> having;
+  for (auto& one : found.generations) {
+    const auto path = image_path(found.path(one.number));
+    if (!std::ranges::binary_search(found.root.names, base_name(path)))
+      continue;
+    request.queries.push_back({.path = path});
+    request.queries.push_back({.path = image_note_path(found.path(one.number))});
+    having.push_back(&one);
+  }
+  auto entries = having.empty() ? std::vector<sys::Entry>{} : system.entries(request);
+  for (std::size_t index = 0; index < having.size(); ++index) {
+    having[index]->image = std::move(entries[2 * index]);
+    having[index]->image_note = std::move(entries[2 * index + 1]);
+  }
+}
+
 } // namespace
 
 Result<SharedEnvironment> probe_environment(sys::System& system, const std::string& store, const std::string& name,
@@ -128,6 +153,8 @@ Result<SharedEnvironment> probe_environment(sys::System& system, const std::stri
     found.highest = std::max(found.highest, used_number(one).value_or(0));
     if (unfinished_generation(one))
       found.unfinished.push_back(one);
+    if (is_of_image(one))
+      found.left_images.push_back(one);
     const auto number = generation_number(one);
     if (!number)
       continue;
@@ -167,6 +194,7 @@ Result<SharedEnvironment> probe_environment(sys::System& system, const std::stri
       found.highest = std::max(found.highest, one.record->parent);
   }
   std::erase_if(found.generations, [](const auto& one) { return one.entry.kind != sys::EntryKind::directory; });
+  read_images(system, as, found);
   return found;
 }
 

@@ -20,6 +20,7 @@ struct StoredGeneration {
   std::string problem = {};               ///< why there is no record
   std::optional<std::string> pinned = {}; ///< the text of the file that keeps it, which may be empty
   sys::Entry record_entry = {};           ///< the file, with its content
+  sys::Entry image = {}, image_note = {}; ///< its image (image.hpp); not exists(): there is none
 
   /// What `conda share` has copied; nullptr: it is not of a share, or its record is somebody else's than root's or of
   /// `owner`, whose the directory is. Whoever may write in the store may have written it.
@@ -34,6 +35,7 @@ struct SharedEnvironment {
   std::vector<StoredGeneration> generations = {}; ///< by number
   std::vector<std::string> unfinished = {};       ///< names in `root`: new-..., old-...
   std::vector<std::string> doubtful = {};         ///< of that form, and perhaps somebody's own directory, see ours_of()
+  std::vector<std::string> left_images = {};      ///< names in `root` that no generation has, see is_left_image()
   std::optional<sys::LeaseHolder> holder = {};    ///< who changes it now
   std::int64_t held = 0;                          ///< when he last said so, by the clock of the server (seconds)
   std::vector<Use> uses = {};

@@ -104,6 +104,10 @@ plan::Plan plan_collect(const SharedEnvironment& environment, const std::vector<
     const auto* one = environment.find(number);
     if (!reason.empty() || one == nullptr)
       continue;
+    for (const auto& [entry, what] : {std::pair(&one->image, "its image"), {&one->image_note, "what is known of that"}})
+      if (entry->kind == sys::EntryKind::file)
+        plan.add_bookkeeping(fmt::format("generation {}", number), what,
+                             plan::RemoveTree{.path = entry->path, .device = entry->device, .inode = entry->inode});
     const auto old = join_path(root_of(environment), fmt::format("old-{}.{}", generation_name(number), suffix));
     if (one->record_entry.kind == sys::EntryKind::file)
       plan.add_bookkeeping("", "nothing keeps it",
@@ -114,7 +118,7 @@ plan::Plan plan_collect(const SharedEnvironment& environment, const std::vector<
              plan::RemoveTree{.path = old, .device = one->entry.device, .inode = one->entry.inode});
   }
   for (const auto& entry : unfinished)
-    if (entry.kind == sys::EntryKind::directory)
+    if (entry.kind == sys::EntryKind::directory || entry.kind == sys::EntryKind::file)
       plan.add(base_name(entry.path), "left by one that was cut off",
                plan::RemoveTree{.path = entry.path, .device = entry.device, .inode = entry.inode});
   return plan;

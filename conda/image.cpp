@@ -2,6 +2,7 @@
 
 #include "base/json.hpp"
 #include "base/json_fields.hpp"
+#include "base/path.hpp"
 
 #include <algorithm>
 
@@ -10,6 +11,7 @@ namespace sharefs::conda {
 namespace {
 
 constexpr std::uint32_t k_group_or_others_write = 0022;
+constexpr std::string_view k_image_magic = "hsqs"; // fs/squashfs/squashfs_fs.h of the kernel
 
 bool is_hash(std::string_view text) {
   return text.size() == 64 && std::ranges::all_of(text, [](char digit) {
@@ -25,6 +27,30 @@ std::string image_path(const std::string& generation) {
 
 std::string image_note_path(const std::string& generation) {
   return image_path(generation) + ".json";
+}
+
+bool is_of_image(std::string_view name) {
+  if (name.ends_with(".sqfs.json"))
+    name.remove_suffix(std::string_view(".json").size());
+  if (!name.ends_with(".sqfs"))
+    return false;
+  name.remove_suffix(std::string_view(".sqfs").size());
+  return generation_number(name).has_value() || (name.starts_with("new-") && unfinished_generation(name));
+}
+
+std::vector<sys::Entry> left_images(sys::System& system, const SharedEnvironment& environment) {
+  sys::EntryRequest request;
+  for (const auto& name : environment.left_images)
+    request.queries.push_back({.path = join_path(environment.root.path, name),
+                               .read_bytes = k_image_magic.size(),
+                               .links = sys::Links::none});
+  auto left = request.queries.empty() ? std::vector<sys::Entry>{} : system.entries(request);
+  std::erase_if(left, [](const sys::Entry& one) {
+    const bool begun = one.content.find_first_not_of('\0') == std::string::npos; // the magic is written last
+    return one.kind != sys::EntryKind::file ||
+           !(begun || one.content == k_image_magic || (one.path.ends_with(".json") && one.content.starts_with('{')));
+  });
+  return left;
 }
 
 std::string format_image_note(const ImageNote& note) {

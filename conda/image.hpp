@@ -3,7 +3,6 @@
 //   STORE/.generations/ENV/0003.sqfs       squashfs, complete from the moment when it has this name, never written
 //   again STORE/.generations/ENV/0003.sqfs.json  its note (ImageNote), written before the image has its name
 //   STORE/.generations/ENV/new-0003.XXXXXX.sqfs  being made, or left by one that was killed
-// Pure, but for probe_image().
 #include "conda/environment_store.hpp"
 
 namespace sharefs::conda {
@@ -23,6 +22,12 @@ template <FieldsOf<ImageNote> N> auto fields(N& n) {
 /// Of the path of a generation.
 std::string image_path(const std::string& generation);
 std::string image_note_path(const std::string& generation);
+
+/// A name beside the generations: of an image or its note, whole or unfinished.
+bool is_of_image(std::string_view name);
+/// Files of images that no generation has, which a command that was cut off has left. A name proves nothing where
+/// others may write: an image is known by its first bytes.
+std::vector<sys::Entry> left_images(sys::System& system, const SharedEnvironment& environment);
 
 /// JSON, one line.
 std::string format_image_note(const ImageNote& note);

@@ -54,6 +54,35 @@ Result<Generation> record_of(sys::System& system, const Making& making, const Ne
   return record;
 }
 
+/// Makes its image beside it. It can be made again, so nothing but Ctrl-C is an error.
+Result<void> add_image(sys::System& system, const Making& making, const Filled& filled, NewGeneration& made,
+                       const plan::Say& say) {
+  if (!making.image.makes)
+    return {};
+  const auto& environment = made.environment;
+  ImageRequest request;
+  request.tree = filled.tree;
+  request.record = made.record;
+  request.name = environment.name;
+  request.file = made.hidden_image();
+  request.near = making.near;
+  if (making.near.empty() && environment.current != 0) {
+    request.near = staged_tree(system, making.image.stage, environment, environment.current);
+    request.near_of = environment.path(environment.current);
+  }
+  made.image_guard = std::make_unique<ScratchTree>(system, request.file, say);
+  auto note = make_image(system, request, say);
+  if (note) {
+    made.image = std::move(*note);
+    return {};
+  }
+  if (note.error().code == ErrorCode::interrupted)
+    return fail(note.error());
+  say.message(fmt::format("it gets no image: {}; `sharefs conda image {}` makes one later", note.error().message,
+                          shell_quote(environment.name)));
+  return {};
+}
+
 /// Is a file of compiled Python stale only because it names the old place in tracebacks?
 bool names_old_place_only(const EnvironmentState& state, const std::string& path) {
   if (std::ranges::find(state.contents, source_of(path), &plan::FileChange::path) != state.contents.end())
@@ -71,6 +100,10 @@ std::string NewGeneration::path() const {
 
 std::string hidden_name(unsigned number) {
   return fmt::format("new-{}.{}", generation_name(number), random_letters(6));
+}
+
+std::string NewGeneration::hidden_image() const {
+  return image_path(path());
 }
 
 Result<Held> hold(sys::System& system, const SharedEnvironment& planned, const LeaseWish& wish, const plan::Say& say) {
@@ -110,6 +143,8 @@ Result<NewGeneration> make_generation(sys::System& system, const Making& making,
     return fail(record.error());
   made.record = std::move(*record);
   made.sound = filled->sound;
+  if (auto imaged = add_image(system, making, *filled, made, say); !imaged)
+    return fail(imaged.error());
   return made;
 }
 
@@ -119,7 +154,11 @@ Result<void> confirm(sys::System& system, NewGeneration& made) {
   const auto& files = system.files();
   const auto path = made.environment.path(made.record.number) + ".json";
   const auto cut_off = files.read_if_exists(path); // a text that is there is of a command that was cut off
-  return cut_off ? files.write_if(path, *cut_off, format_generation(made.record)) : fail(cut_off.error());
+  if (!cut_off)
+    return fail(cut_off.error());
+  if (auto written = files.write_if(path, *cut_off, format_generation(made.record)); !written || !made.image)
+    return written;
+  return publish_image(system, made.hidden_image(), *made.image, made.environment.path(made.record.number));
 }
 
 void note_made(sys::System& system, const NewGeneration& made) {

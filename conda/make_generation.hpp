@@ -4,6 +4,7 @@
 // view of the present generation (update.hpp), or by links to the present generation and mended copies (repair.hpp).
 #include "conda/change.hpp"
 #include "conda/environment.hpp"
+#include "conda/make_image.hpp"
 #include "conda/scratch.hpp"
 
 #include <functional>
@@ -14,15 +15,18 @@ namespace sharefs::conda {
 /// A generation that is complete, or being filled. The lease is held, and a tree that did not get its name is deleted,
 /// until this object is destroyed.
 struct NewGeneration {
-  SharedEnvironment environment; ///< as it is under the lease
-  Generation record;             ///< while the tree is filled: only the number
-  std::string hidden;            ///< the name that the tree has until it is complete
-  std::optional<bool> sound;     ///< what `conda list` shows as VERIFIED; nullopt: it was not compared
+  SharedEnvironment environment;  ///< as it is under the lease
+  Generation record;              ///< while the tree is filled: only the number
+  std::string hidden;             ///< the name that the tree has until it is complete
+  std::optional<ImageNote> image; ///< it has one, at hidden_image() until confirm()
+  std::optional<bool> sound;      ///< what `conda list` shows as VERIFIED; nullopt: it was not compared
   std::optional<sys::Lease> lease;
   std::unique_ptr<ScratchTree> guard; ///< nullptr: what was copied stays for the next run
+  std::unique_ptr<ScratchTree> image_guard;
 
   /// The hidden path of the tree.
   [[nodiscard]] std::string path() const;
+  [[nodiscard]] std::string hidden_image() const;
 };
 
 /// What a fill has made.
@@ -37,6 +41,8 @@ struct Filled {
 struct Making {
   SharedEnvironment environment; ///< as it was when the change was planned
   LeaseWish lease;
+  ImageWish image;
+  std::string near;             ///< a tree on this host from which the new one is copied; empty: the one before
   std::string command, message; ///< for the record, as is
   Original original = {};
   /// The hidden name that the plan names: the environment must not have changed since. Empty: what is the present

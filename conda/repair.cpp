@@ -62,7 +62,7 @@ Result<Filled> fill(sys::System& system, const RepairRequest& request, const New
 } // namespace
 
 plan::Plan plan_repaired_generation(const RepairRequest& request, const std::string& hidden) {
-  const auto& [environment, seen, protect, lease] = request;
+  const auto& [environment, seen, protect, lease, image] = request;
   const auto mends = plan_repair(seen, true, false);
   const auto closed = seen.count(Kind::closed);
   if (mends.empty() && closed == 0)
@@ -88,6 +88,7 @@ Result<NewGeneration> make_repaired_generation(sys::System& system, const Repair
   Making making;
   making.environment = request.environment;
   making.lease = request.lease;
+  making.image = request.image;
   making.command = shell_join({"sharefs", "conda", "verify", request.environment.name, "--repair"});
   making.hidden = hidden;
   making.fill = [&](const NewGeneration& made) { return fill(system, request, made, say); };

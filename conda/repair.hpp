@@ -10,6 +10,7 @@ struct RepairRequest {
   EnvironmentState seen; ///< of the present generation
   bool protect = true;   ///< the generation gets no write bits
   LeaseWish lease;
+  ImageWish image;
 };
 /// The steps that follow the making, with what is going to be mended in the notes. Empty: there is nothing that can be
 /// repaired.

@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/random.hpp"
+#include "conda/image.hpp"
 #include "sys/process/interrupt.hpp"
 #include "tree/tree.hpp"
 
@@ -27,7 +28,8 @@ void remove_left(sys::System& system, const sys::Entry& entry, const plan::Say& 
 
 ScratchTree::~ScratchTree() {
   const sys::DelayInterrupts until_done;
-  remove({.path = m_path, .root = m_system.files().root()}, m_say);
+  if (const auto entry = m_system.entry({.path = m_path, .links = sys::Links::none}); entry.exists())
+    remove_left(m_system, entry, m_say);
 }
 
 std::string scratch_name(sys::System& system, unsigned generation) {
@@ -57,6 +59,8 @@ void remove_unfinished(sys::System& system, const SharedEnvironment& environment
         say.message("removing " + entry.path + ", left by one that was cut off");
         remove_left(system, entry, say);
       }
+  for (const auto& entry : left_images(system, environment))
+    remove_left(system, entry, say);
   for (const auto& name : environment.root.names) { // a record is written before its generation has its name
     const auto number = name.ends_with(".json") ? used_number(name) : std::nullopt;
     if (!number || name != generation_name(*number) + ".json" || environment.find(*number) != nullptr)

@@ -7,7 +7,7 @@
 
 namespace sharefs::conda {
 
-/// A tree that is deleted when this object is destroyed. The tree is known by its path, so a tree that was renamed in
+/// A tree, or a file, that is deleted when this object is destroyed. It is known by its path, so a tree that was renamed in
 /// the meantime stays.
 class ScratchTree {
  public:

@@ -194,6 +194,8 @@ Result<Shared> make_shared_copy(sys::System& system, Sharing& sharing, const pla
     Making making;
     making.environment = request.shared;
     making.lease = sharing.lease;
+    making.image = sharing.image;
+    making.near = request.source.entry.path;
     making.command = share_command(request.shared.name, request.source.path);
     making.original = original_of(request);
     making.hidden = request.hidden;

@@ -23,6 +23,7 @@ struct Sharing {
   GuardFiles guard;      ///< that are added
   bool no_guard = false; ///< nor are they by later updates
   LeaseWish lease;
+  ImageWish image;
   tree::CopyReport copied = {}; ///< when it is done
 };
 

@@ -331,6 +331,7 @@ Result<NewGeneration> update(sys::System& system, const UpdateRequest& request, 
   Making making;
   making.environment = std::move(*environment);
   making.lease = request.lease;
+  making.image = request.image;
   making.command = shell_join(request.command);
   making.message = request.message;
   making.fill = [&](const NewGeneration& made) -> Result<Filled> {

@@ -19,6 +19,7 @@ struct UpdateRequest {
   GuardFiles guard;              ///< that are added, unless somebody has taken them away
   std::string message;           ///< for the record
   LeaseWish lease;
+  ImageWish image;
 };
 
 /// Errors: `failed`: the command has failed, or what it left is not sound; `permission`: root would run programs that

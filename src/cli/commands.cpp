@@ -22,6 +22,7 @@ extern const CommandSpec k_cache_place_command;
 extern const CommandSpec k_cache_prune_command;
 extern const CommandSpec k_conda_list_command;
 extern const CommandSpec k_conda_run_command;
+extern const CommandSpec k_conda_image_command;
 extern const CommandSpec k_conda_stage_command;
 extern const CommandSpec k_conda_link_command;
 extern const CommandSpec k_conda_unlink_command;
@@ -92,8 +93,9 @@ const std::vector<CommandGroup>& command_groups() {
          "way back. To begin: `share` moves an environment of a user into the store, `link` puts it into the homes of "
          "this host, `run` and conda's own `activate` use it, `update` changes it.",
          {&k_conda_share_command, &k_conda_link_command, &k_conda_unlink_command, &k_conda_list_command,
-          &k_conda_run_command, &k_conda_stage_command, &k_conda_update_command, &k_conda_rollback_command,
-          &k_conda_generations_command, &k_conda_gc_command, &k_conda_verify_command, &k_conda_relocate_command}}}},
+          &k_conda_run_command, &k_conda_image_command, &k_conda_stage_command, &k_conda_update_command,
+          &k_conda_rollback_command, &k_conda_generations_command, &k_conda_gc_command, &k_conda_verify_command,
+          &k_conda_relocate_command}}}},
   };
   return k_groups;
 }

@@ -93,6 +93,7 @@ struct Conda {
   unsigned keep = 3;                              ///< generations that gc keeps
   bool protect = true;                            ///< generations have no write bits
   std::string stage = "/var/cache/sharefs/conda"; ///< node-local copies of generations
+  std::string image = "on";                       ///< each generation gets an image, one file with all of it
   Origin origin;
   friend bool operator==(const Conda&, const Conda&) = default;
 
@@ -101,12 +102,14 @@ struct Conda {
     unsigned keep;
     bool protect;
     std::string stage;
+    bool image;
   };
   [[nodiscard]] Settings settings_of(std::string_view environment) const {
     for (const auto& one : envs)
       if (one.name == environment)
-        return {one.keep.value_or(keep), one.protect.value_or(protect), one.stage.empty() ? stage : one.stage};
-    return {keep, protect, stage};
+        return {one.keep.value_or(keep), one.protect.value_or(protect), one.stage.empty() ? stage : one.stage,
+                image == "on"};
+    return {keep, protect, stage, image == "on"};
   }
   [[nodiscard]] std::vector<std::string> names() const {
     std::vector<std::string> all;

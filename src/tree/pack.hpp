@@ -34,7 +34,7 @@ template <FieldsOf<Packed> P> auto fields(P& p) {
   return named("sha256", p.sha256, "bytes", p.bytes, "files", p.files);
 }
 
-/// Makes the image, with mode 0600, of this process's user; it is on the disk of the server when this returns. All in
+/// Makes the image, which those may read who may list the tree itself; it is on the disk when this returns. All in
 /// it has owner and group of the tree itself; ACLs and extended attributes are not in it, and a file with several names
 /// is one file for each. zstd at level 3 (a tenth of the time of the default, and a seventh larger). What was made when
 /// this fails is deleted. Errors: `unsupported`: mksquashfs is not installed, or cannot zstd; `conflict`: another tree

@@ -58,7 +58,7 @@ TEST_CASE("an image has the tree, its modes, times and links, and no others' ids
   const auto bytes = read_all(packing.file);
   CHECK(packed.bytes == bytes.size());
   CHECK(packed.sha256 == sys::sha256(bytes));
-  CHECK((fs::status(packing.file).permissions() & fs::perms::all) == fs::perms(0600));
+  CHECK((fs::status(packing.file).permissions() & fs::perms::all) == fs::perms(0400));
   const auto to = unpacked(given, packing.file);
   CHECK(read_all(to + "/bin/marker") == "stays out of the way");
   fs::remove(to + "/bin/marker");

@@ -153,4 +153,9 @@ conda::LeaseWish lease_wish(const Context& context) {
   return {shell_join(context.argv), context.flags.wait};
 }
 
+conda::ImageWish image_wish(Context& context, const std::string& environment) {
+  const auto settings = (*context.config())->conda->settings_of(environment);
+  return {settings.image, settings.stage};
+}
+
 } // namespace sharefs::cli

@@ -3,6 +3,7 @@
 #include "cli/context.hpp"
 #include "conda/change.hpp"
 #include "conda/link.hpp"
+#include "conda/make_image.hpp"
 
 namespace sharefs::cli {
 
@@ -51,5 +52,7 @@ Result<unsigned> generation_argument(const std::string& word);
 
 /// How this command names itself to those who wait for the lease of an environment, and how long it waits itself.
 conda::LeaseWish lease_wish(const Context& context);
+/// What sharefs.yaml says about the images of an environment.
+conda::ImageWish image_wish(Context& context, const std::string& environment);
 
 } // namespace sharefs::cli

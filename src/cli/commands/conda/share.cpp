@@ -167,6 +167,7 @@ Result<int> run_share(Context& context, const Arguments& arguments) {
   if (!sharing->no_guard)
     sharing->guard = guard_files(context);
   sharing->lease = lease_wish(context);
+  sharing->image = image_wish(context, where.name);
   return execute_sharing(context, *sharing);
 }
 

@@ -84,6 +84,7 @@ Result<int> run_update(Context& context, const Arguments& arguments) {
   request.guard = guard_files(context);
   request.message = arguments.value("message").value_or("");
   request.lease = lease_wish(context);
+  request.image = image_wish(context, where->name);
   auto made = conda::update(context.system, request, say_to(context));
   if (!made)
     return fail(made.error());

@@ -1,0 +1,134 @@
+#include "conda/make_image.hpp"
+
+#include "base/path.hpp"
+#include "base/random.hpp"
+#include "base/text.hpp"
+#include "conda/change.hpp"
+#include "conda/compiled.hpp"
+#include "conda/make_generation.hpp"
+#include "conda/staged.hpp"
+#include "plan/apply.hpp"
+#include "tree/pack.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace sharefs::conda {
+
+namespace {
+
+/// A third of the tree is usual; what is left is for others.
+constexpr std::uint64_t k_part_of_tree = 2, k_left_free = 256U << 20U;
+
+Result<void> check_image_room(sys::System& system, const ImageRequest& request) {
+  const auto entry = system.entry({.path = parent_path(request.file), .follow = true, .space = true});
+  const auto wanted = request.record.bytes / k_part_of_tree + k_left_free;
+  if (!entry.space || entry.space->free_bytes >= wanted)
+    return {};
+  return fail(ErrorCode::failed, fmt::format("{} has room for {}, and it may take {}", entry.mount,
+                                             format_bytes(entry.space->free_bytes), format_bytes(wanted)));
+}
+
+/// What Python would compile again at each start: it could not keep it, where all is read-only.
+bool is_stale_in(const tree::Entry& file, std::string_view head, const tree::Packing::Find& find) {
+  const auto source = is_compiled(file.path) ? source_of(file.path) : std::string();
+  const auto* there = source.empty() ? nullptr : find(source);
+  return there != nullptr && is_stale(head, there->mtime, there->size);
+}
+
+} // namespace
+
+Result<ImageNote> make_image(sys::System& system, const ImageRequest& request, const plan::Say& say) {
+  if (auto room = check_image_room(system, request); !room)
+    return fail(room.error());
+  tree::Packing packing;
+  packing.tree = request.tree;
+  packing.file = request.file;
+  packing.near = request.near;
+  packing.near_of = request.near_of;
+  packing.leaves_out = is_stale_in;
+  packing.made = request.record.created;
+  for (auto& [path, text] : protection_marks(request.name, request.record.python))
+    if (base_name(path) == "EXTERNALLY-MANAGED")
+      packing.added.push_back({path, text});
+  tree::Options options;
+  options.total_files = request.record.files;
+  options.total_bytes = request.record.bytes;
+  const auto packed = tree::pack(packing, options, say.progress("making the image of " + request.tree.path));
+  if (!packed)
+    return fail(packed.error());
+  return ImageNote{packed->sha256, packed->bytes, request.record.created, packed->files};
+}
+
+Result<void> write_image_note(sys::System& system, const ImageNote& note, const std::string& generation) {
+  const auto path = image_note_path(generation);
+  const auto cut_off = system.files().read_if_exists(path, k_largest_note);
+  if (!cut_off)
+    return fail(cut_off.error());
+  return system.files().write_if(path, *cut_off, format_image_note(note));
+}
+
+Result<void> publish_image(sys::System& system, const std::string& file, const ImageNote& note,
+                           const std::string& generation) {
+  if (auto written = write_image_note(system, note, generation); !written)
+    return written;
+  return plan::apply_action(plan::Rename{file, image_path(generation), std::nullopt}, system).map([](plan::Outcome) {});
+}
+
+std::string staged_tree(sys::System& system, const std::string& stage, const SharedEnvironment& environment,
+                        unsigned number) {
+  const auto source = in_generation(system.entry({.path = environment.path(number), .follow = true}).resolved);
+  if (stage.empty() || !source)
+    return {};
+  return find_staged(system, stage, static_cast<unsigned>(system.identity().uid), *source).value_or("");
+}
+
+Result<Imaging> plan_image(sys::System& system, const std::string& store, const std::string& name) {
+  auto environment = find_shared(system, store, name);
+  if (!environment)
+    return fail(environment.error());
+  Imaging imaging{.environment = std::move(*environment), .file = {}, .plan = {}};
+  const auto& now = imaging.environment;
+  const auto* one = now.find(now.current);
+  if (!one->record)
+    return fail(ErrorCode::failed, fmt::format("generation {} of `{}` {}", now.current, name, one->problem),
+                "`sharefs conda rollback` shows another one");
+  const auto path = now.path(now.current);
+  if (probe_image(system, path, one->record->created).exists())
+    return imaging;
+  imaging.file = image_path(join_path(now.root.path, hidden_name(now.current)));
+  for (const auto* left : {&one->image, &one->image_note})
+    if (left->kind == sys::EntryKind::file)
+      imaging.plan.add("", "it is not of this generation, or was cut off",
+                       plan::RemoveTree{.path = left->path, .device = left->device, .inode = left->inode});
+  imaging.plan.add("", fmt::format("generation {} in one file, which is made first", now.current),
+                   plan::Rename{imaging.file, image_path(path), std::nullopt});
+  return imaging;
+}
+
+Result<Imaged> make_missing_image(sys::System& system, const Imaging& imaging, const ImageWish& wish,
+                                  const LeaseWish& lease, const plan::Say& say) {
+  auto held = hold(system, imaging.environment, lease, say);
+  if (!held)
+    return fail(held.error());
+  const auto& now = held->environment;
+  const auto* one = now.find(now.current);
+  ImageRequest image;
+  image.tree = {.path = now.path(now.current), .root = system.files().root()};
+  image.tree.device = one->entry.device;
+  image.tree.inode = one->entry.inode;
+  image.record = one->record.value_or(Generation{});
+  image.name = now.name;
+  image.file = imaging.file;
+  image.near = staged_tree(system, wish.stage, now, now.current);
+  auto note = make_image(system, image, say);
+  if (!note)
+    return fail(note.error());
+  if (auto written = write_image_note(system, *note, image.tree.path); !written)
+    return fail(written.error());
+  if (auto ours = held->lease.check(); !ours)
+    return fail(ours.error());
+  return Imaged{std::move(held->lease), std::move(*note)};
+}
+
+} // namespace sharefs::conda

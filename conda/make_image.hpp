@@ -1,0 +1,57 @@
+#pragma once
+// Makes the image of a generation beside it (image.hpp), while the lease of the environment is held.
+#include "conda/change.hpp"
+#include "conda/image.hpp"
+#include "plan/plan.hpp"
+#include "plan/say.hpp"
+#include "tree/tree.hpp"
+
+namespace sharefs::conda {
+
+/// What whoever makes a generation wants of its image.
+struct ImageWish {
+  bool makes = true; ///< `conda.image`
+  std::string stage; ///< `conda.stage`: a staged copy of the generation before is read in place of the share
+};
+
+struct ImageRequest {
+  tree::Place tree; ///< the generation, or what becomes it
+  Generation record;
+  std::string name; ///< of the environment
+  std::string file; ///< where the image is made; nothing lies there
+  /// A tree on this host's own disk that holds files of `tree`, see tree::Packing.
+  std::string near = {}, near_of = {};
+};
+
+/// Makes the file, readable for those who may read the tree. It has a file EXTERNALLY-MANAGED (PEP 668), because pip
+/// would install into the user's home from a directory that it cannot write to, and no compiled Python that does not
+/// fit its source. Errors: those of tree::pack(); `failed`: there is no room.
+Result<ImageNote> make_image(sys::System& system, const ImageRequest& request, const plan::Say& say);
+/// Writes the note of a generation, also over one that was cut off.
+Result<void> write_image_note(sys::System& system, const ImageNote& note, const std::string& generation);
+/// Gives the file its name, with the note beside it.
+Result<void> publish_image(sys::System& system, const std::string& file, const ImageNote& note,
+                           const std::string& generation);
+
+/// A copy of the generation on this host's own disk, staged by root or by this process's user; empty: none.
+std::string staged_tree(sys::System& system, const std::string& stage, const SharedEnvironment& environment,
+                        unsigned number);
+
+/// The flow of `conda image`: the image of the present generation, if it has none.
+struct Imaging {
+  SharedEnvironment environment; ///< as it was when this was planned
+  std::string file;              ///< where the image is made
+  plan::Plan plan;               ///< empty: there is one
+};
+Result<Imaging> plan_image(sys::System& system, const std::string& store, const std::string& name);
+/// What holds the environment while the steps of the plan are done.
+struct Imaged {
+  sys::Lease lease;
+  ImageNote note;
+};
+/// Before the steps: makes the image, with its note, under the lease. `conflict`: somebody else has changed the
+/// environment.
+Result<Imaged> make_missing_image(sys::System& system, const Imaging& imaging, const ImageWish& wish,
+                                  const LeaseWish& lease, const plan::Say& say);
+
+} // namespace sharefs::conda

@@ -1,0 +1,57 @@
+// sharefs conda image ENV: the present generation in one file, if it has none yet.
+#include "base/json_fields.hpp"
+#include "cli/commands/conda/names.hpp"
+#include "cli/commands/conda/worker.hpp"
+#include "cli/execute.hpp"
+#include "cli/say.hpp"
+
+#include <fmt/format.h>
+
+namespace sharefs::cli {
+
+namespace {
+
+Result<int> run_image(Context& context, const Arguments& arguments) {
+  const auto where = store_name(context, arguments.positional.front());
+  if (!where)
+    return fail(where.error());
+  std::optional<conda::Imaged> made; // holds the lease until the steps are done
+  const auto propose = [&]() -> Result<Proposal> {
+    const auto imaging = conda::plan_image(context.system, where->store, where->name);
+    if (!imaging)
+      return fail(imaging.error());
+    Proposal proposal{imaging->plan, "the present generation has an image"};
+    proposal.takes_long = true;
+    proposal.before_groups = [&, imaging = *imaging]() -> Result<void> {
+      auto done = conda::make_missing_image(context.system, imaging, image_wish(context, where->name),
+                                            lease_wish(context), say_to(context));
+      if (!done)
+        return fail(done.error());
+      made.emplace(std::move(*done));
+      context.envelope.fields["image"] = json_of(made->note);
+      return {};
+    };
+    return proposal;
+  };
+  return execute(context, propose).map(&Executed::exit_code);
+}
+
+} // namespace
+
+extern const CommandSpec k_conda_image_command{
+    .name = "conda image",
+    .summary = "Make the image of an environment's present generation, if it has none",
+    .description =
+        "An image is one file with all of a generation, beside it on the share, about a third of its size: `sharefs "
+        "conda stage` brings it to a node in seconds, where a copy of its files takes minutes. `conda share` and "
+        "`conda "
+        "update` make one (`conda.image`); this makes it for a generation that is older, or where there was no room. "
+        "Made by mksquashfs of squashfs-tools.",
+    .example = "sharefs conda image llm_train",
+    .effect = Effect::changes,
+    .positional = {.name = "ENV", .help = "a shared environment, by its name in the store", .min = 1, .max = 1},
+    .elsewhere = change_store_as_owner,
+    .run = run_image,
+};
+
+} // namespace sharefs::cli
