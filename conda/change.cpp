@@ -39,23 +39,26 @@ void clear_uses(sys::System& system, const SharedEnvironment& environment, std::
 
 Result<SharedEnvironment> find_shared(sys::System& system, const std::string& store, const std::string& name) {
   auto found = probe_environment(system, store, name);
-  if (!found)
+  return found ? with_present_generation(std::move(*found)) : std::move(found);
+}
+
+Result<SharedEnvironment> with_present_generation(SharedEnvironment found) {
+  const auto &store = found.store, &name = found.name;
+  if (found.current != 0 && found.find(found.current) != nullptr)
     return found;
-  if (found->current != 0 && found->find(found->current) != nullptr)
-    return found;
-  if (found->current != 0)
+  if (found.current != 0)
     return fail(ErrorCode::not_found,
-                fmt::format("{} leads to generation {}, which is gone", found->path(), found->current),
-                found->generations.empty() ? "restore it from a backup"
-                                           : fmt::format("`sharefs conda rollback {} --to {}`", name, found->last()));
-  if (found->lost_its_name())
+                fmt::format("{} leads to generation {}, which is gone", found.path(), found.current),
+                found.generations.empty() ? "restore it from a backup"
+                                          : fmt::format("`sharefs conda rollback {} --to {}`", name, found.last()));
+  if (found.lost_its_name())
     return fail(ErrorCode::not_found,
-                fmt::format("{} is gone, as `conda env remove` leaves it; generation {} of it is there", found->path(),
-                            found->last()),
+                fmt::format("{} is gone, as `conda env remove` leaves it; generation {} of it is there", found.path(),
+                            found.last()),
                 fmt::format("`sharefs conda rollback {}` brings it back", name));
-  if (found->entry.kind == sys::EntryKind::directory)
-    return fail(ErrorCode::unsupported, found->path() + " is a plain directory, without generations",
-                hint_to_share(*found));
+  if (found.entry.kind == sys::EntryKind::directory)
+    return fail(ErrorCode::unsupported, found.path() + " is a plain directory, without generations",
+                hint_to_share(found));
   return fail(ErrorCode::not_found, fmt::format("there is no shared environment `{}` in {}", name, store),
               fmt::format("`sharefs conda share {}` moves one of a user there", name));
 }

@@ -7,6 +7,8 @@ namespace sharefs::conda {
 
 /// The environment, which has a present generation. `not_found` and `unsupported`, with a hint at the way there.
 Result<SharedEnvironment> find_shared(sys::System& system, const std::string& store, const std::string& name);
+/// The same of an environment that was read already.
+Result<SharedEnvironment> with_present_generation(SharedEnvironment found);
 /// The same also for an environment whose name, or present generation, somebody has removed.
 Result<SharedEnvironment> find_with_generations(sys::System& system, const std::string& store, const std::string& name);
 

@@ -78,12 +78,14 @@ bool Image::is_trusted(std::uint32_t store_owner) const {
   });
 }
 
-Image probe_image(sys::System& system, const std::string& generation, std::int64_t created) {
+Image probe_image(sys::System& system, const std::string& generation, std::int64_t created,
+                  const std::optional<sys::User>& as) {
   Image image;
   image.path = image_path(generation);
   auto entries = system.entries(
       {.queries = {{.path = image.path, .links = sys::Links::trusted},
-                   {.path = image_note_path(generation), .read_bytes = k_largest_note, .links = sys::Links::trusted}}});
+                   {.path = image_note_path(generation), .read_bytes = k_largest_note, .links = sys::Links::trusted}},
+       .as = as});
   image.file = std::move(entries[0]);
   image.note_file = std::move(entries[1]);
   if (image.note_file.kind != sys::EntryKind::file || image.file.kind != sys::EntryKind::file)

@@ -46,6 +46,7 @@ struct Image {
   [[nodiscard]] bool is_trusted(std::uint32_t store_owner) const;
 };
 /// `created`: of the generation, by its record.
-Image probe_image(sys::System& system, const std::string& generation, std::int64_t created);
+Image probe_image(sys::System& system, const std::string& generation, std::int64_t created,
+                  const std::optional<sys::User>& as = {});
 
 } // namespace sharefs::conda

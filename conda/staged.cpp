@@ -31,6 +31,21 @@ std::string text_of_mark(const std::string& source, std::int64_t created) {
   return fmt::format("{}\n{}\n", source, created);
 }
 
+std::string text_of_mark(const std::string& source, std::int64_t created, const ImageNote& image) {
+  return fmt::format("{}{}\n", text_of_mark(source, created), image.sha256);
+}
+
+/// The mark of an image is longer than that of a directory.
+bool is_mark_of_image(const sys::Entry& mark, const std::string& source, std::int64_t created) {
+  const auto text = text_of_mark(source, created);
+  return mark.kind == EntryKind::file && mark.content.starts_with(text) && mark.content.size() > text.size();
+}
+
+/// What fetch() has not finished.
+std::string part_of(const std::string& image) {
+  return fmt::format("{}/.{}.part", parent_path(image), base_name(image));
+}
+
 /// Asks for a copy and for its mark, in this order.
 void add_queries(const std::string& copy, sys::EntryRequest& request) {
   request.queries.push_back({.path = copy, .links = sys::Links::trusted, .guarded = true});
@@ -38,11 +53,19 @@ void add_queries(const std::string& copy, sys::EntryRequest& request) {
       {.path = complete_mark(copy), .read_bytes = k_longest_mark, .links = sys::Links::trusted, .guarded = true});
 }
 
-/// The number in the name of a copy or of its mark.
+/// The number in the name of a copy, of its mark, or of its image.
 std::optional<unsigned> copy_number(std::string_view name) {
-  if (name.ends_with(k_mark_suffix))
-    name.remove_suffix(k_mark_suffix.size());
+  if (name.starts_with('.') && name.ends_with(".part"))
+    name = name.substr(1, name.size() - 6);
+  for (const auto suffix : {k_mark_suffix, std::string_view(".sqfs")})
+    if (name.ends_with(suffix))
+      name.remove_suffix(suffix.size());
   return generation_number(name);
+}
+
+/// squashfs(5) of the kernel, or of squashfuse.
+bool is_image_type(const std::string& fs_type) {
+  return fs_type == sys::k_image || fs_type.starts_with("fuse.squashfuse");
 }
 
 bool is_ours(const sys::Entry& entry, unsigned uid) {
@@ -60,10 +83,30 @@ std::string complete_mark(const std::string& copy) {
   return copy + std::string(k_mark_suffix);
 }
 
+bool StagedCopy::is_mounted() const {
+  return tree.kind == EntryKind::directory && tree.mount == tree.resolved && is_image_type(tree.fs_type);
+}
+
 bool StagedCopy::is_whole(const std::string& source, std::int64_t created) const {
+  if (is_mark_of_image(mark, source, created))
+    return is_mounted();
   const bool mounted_over = tree.mount == tree.resolved;
   return tree.kind == EntryKind::directory && !mounted_over && mark.kind == EntryKind::file &&
          mark.content == text_of_mark(source, created);
+}
+
+bool StagedCopy::has_image(const std::string& source, std::int64_t created) const {
+  return is_mark_of_image(mark, source, created) && image.kind == EntryKind::file;
+}
+
+plan::Mount mount_of_image(const std::string& copy) {
+  return {image_path(copy), copy, sys::k_image, "ro,nosuid,nodev"};
+}
+
+void add_unmount(const std::string& copy, const std::string& group, const std::string& why, plan::Plan& plan) {
+  const auto mount = mount_of_image(copy);
+  plan.add(group, why,
+           plan::Unmount{.target = copy, .source = mount.source, .fs_type = mount.fs_type, .options = mount.options});
 }
 
 const StagedCopy* StagedCopies::find(unsigned number) const {
@@ -81,15 +124,19 @@ StagedCopies probe_staged(sys::System& system, const std::string& stage, unsigne
     if (const auto number = copy_number(one))
       numbers.insert(*number);
   sys::EntryRequest request;
-  for (const auto number : numbers)
-    add_queries(join_path(directory, generation_name(number)), request);
+  for (const auto number : numbers) {
+    const auto copy = join_path(directory, generation_name(number));
+    add_queries(copy, request);
+    for (const auto& path : {image_path(copy), part_of(image_path(copy))})
+      request.queries.push_back({.path = path, .links = sys::Links::trusted, .guarded = true});
+  }
   auto entries = system.entries(request);
   auto next = entries.begin();
   for (const auto number : numbers) {
     auto& copy = found.copies.emplace_back();
     copy.number = number;
-    copy.tree = std::move(*next++);
-    copy.mark = std::move(*next++);
+    for (auto* entry : {&copy.tree, &copy.mark, &copy.image, &copy.part})
+      *entry = std::move(*next++);
   }
   return found;
 }
@@ -121,10 +168,11 @@ std::optional<std::string> find_staged(sys::System& system, const std::string& s
   return std::nullopt;
 }
 
-Result<StageAccess> stage_access(sys::System& system, const std::string& source) {
+Result<StageAccess> stage_access(sys::System& system, const std::string& source, const std::optional<sys::User>& as) {
   if (system.identity().uid != 0)
     return StageAccess{0700, std::nullopt};
   sys::EntryRequest request;
+  request.as = as;
   for (auto path = parent_path(source); request.queries.empty() || request.queries.back().path != "/";
        path = parent_path(path))
     request.queries.push_back({.path = path});
@@ -178,9 +226,47 @@ std::vector<unsigned> busy_copies(sys::System& system, const SharedEnvironment& 
   return busy;
 }
 
+namespace {
+
+plan::RemoveTree removal_of(const sys::Entry& entry) {
+  return {.path = entry.path, .device = entry.device, .inode = entry.inode};
+}
+
+/// What deletes a copy whose mark has gone. Undo leaves it deleted.
+std::vector<plan::Step> deletion_of(const StagedCopy& copy, const std::string& group) {
+  plan::Plan plan;
+  if (copy.is_mounted()) {
+    add_unmount(copy.tree.resolved, group, "a later generation is staged", plan);
+    plan.add_bookkeeping(group, "", plan::remove_directory(copy.tree.path));
+  } else if (copy.tree.kind == EntryKind::directory) {
+    plan.add(group, "", removal_of(copy.tree));
+  }
+  for (const auto* file : {&copy.image, &copy.part})
+    if (file->kind == EntryKind::file)
+      plan.add(group, "", removal_of(*file));
+  for (auto& step : plan.steps)
+    step.stays = copy.is_mounted();
+  return std::move(plan.steps);
+}
+
+/// What lies in the way of a copy of the wanted number that is to be made anew: it is of another kind, or of an earlier
+/// generation of this number.
+void clear_the_way(const StagedCopy& there, bool by_image, plan::Plan& plan) {
+  if (there.is_mounted())
+    add_unmount(there.tree.resolved, "", "it is not of this generation", plan);
+  else if (by_image && there.tree.kind == EntryKind::directory)
+    plan.add("", "its image takes its place", removal_of(there.tree));
+  for (const auto* file : {&there.image, &there.part})
+    if (!by_image && file->kind == EntryKind::file)
+      plan.add("", "a directory takes its place", removal_of(*file));
+}
+
+} // namespace
+
 StagePlan plan_stage(const StagedCopies& staged, const StageRequest& request) {
   StagePlan made;
   auto& plan = made.plan;
+  const auto is_busy = [&](unsigned number) { return std::ranges::find(request.busy, number) != request.busy.end(); };
   const auto unmark = [&](const StagedCopy& copy) {
     if (copy.mark.kind == EntryKind::file)
       plan.add_bookkeeping("", "no command begins with it from here on",
@@ -194,26 +280,36 @@ StagePlan plan_stage(const StagedCopies& staged, const StageRequest& request) {
   for (const auto& copy : staged.copies) {
     if (copy.number == request.number)
       continue;
-    if (std::ranges::find(request.busy, copy.number) != request.busy.end()) {
+    if (is_busy(copy.number)) {
       plan.notes.push_back(copy.tree.path + " stays: a command works with it");
       continue;
     }
     unmark(copy);
     made.removed.push_back(copy.number);
-    if (copy.tree.kind == EntryKind::directory)
-      deletions.push_back(
-          {request.name, "",
-           plan::RemoveTree{.path = copy.tree.path, .device = copy.tree.device, .inode = copy.tree.inode}});
+    std::ranges::move(deletion_of(copy, request.name), std::back_inserter(deletions));
   }
   const auto* there = request.number == 0 ? nullptr : staged.find(request.number);
-  made.copies = request.number != 0 && (there == nullptr || !there->is_whole(request.source, request.created));
-  if (made.copies) {
-    if (there != nullptr)
-      unmark(*there);
-    const auto copy = join_path(staged.directory.path, generation_name(request.number));
-    plan.add_bookkeeping(request.name, "it is whole: `conda run` uses it from here on",
-                         plan::File{complete_mark(copy), std::nullopt, text_of_mark(request.source, request.created)});
+  const auto copy = join_path(staged.directory.resolved, generation_name(request.number));
+  const bool has_image = there != nullptr && there->has_image(request.source, request.created);
+  made.copies =
+      request.number != 0 && !has_image && (there == nullptr || !there->is_whole(request.source, request.created));
+  // A directory that a command works with is completed as it is.
+  made.by_image = made.copies && request.image && (there == nullptr || there->is_mounted() || !is_busy(request.number));
+  if (made.copies && there != nullptr) {
+    unmark(*there);
+    clear_the_way(*there, made.by_image, plan);
   }
+  if (made.by_image || (has_image && !there->is_mounted())) {
+    if (made.by_image || !there->tree.exists())
+      plan.add_bookkeeping(request.name, "it is mounted there", plan::make_directory(copy, 0755, {}, true));
+    plan.add(request.name, "its image, read-only", mount_of_image(copy));
+  }
+  if (made.copies)
+    plan.add_bookkeeping(request.name, "it is whole: `conda run` uses it from here on",
+                         plan::File{complete_mark(join_path(staged.directory.path, generation_name(request.number))),
+                                    std::nullopt,
+                                    made.by_image ? text_of_mark(request.source, request.created, *request.image)
+                                                  : text_of_mark(request.source, request.created)});
   std::ranges::move(deletions, std::back_inserter(plan.steps));
   return made;
 }

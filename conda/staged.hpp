@@ -1,11 +1,13 @@
 #pragma once
 // Copies of generations on this host's own disk:
-//   STAGE/UID/STORE/ENV/0003/          the copy; STORE with `%` for `/`
+//   STAGE/UID/STORE/ENV/0003/          the copy, or where its image is mounted; STORE with `%` for `/`
+//   STAGE/UID/STORE/ENV/0003.sqfs      the image, see conda/image.hpp; whole from the moment when it has this name
 //   STAGE/UID/STORE/ENV/0003.complete  the path of the generation, and when it was made: a later one may have its
-//                                      number. It is written when the copy is complete.
+//                                      number; and the checksum of the image, if it is one. It is written when the copy
+//                                      is complete.
 // UID made it. What somebody else could have made is never run. STAGE/UID/STORE/ENV lets in nobody whom the directories
 // above the generation keep out.
-#include "conda/environment_store.hpp"
+#include "conda/image.hpp"
 #include "conda/running.hpp"
 #include "plan/plan.hpp"
 #include "tree/tree.hpp"
@@ -19,10 +21,19 @@ std::string complete_mark(const std::string& copy); ///< of the path of a copy
 struct StagedCopy {
   unsigned number = 0;
   sys::Entry tree = {}, mark = {};
+  sys::Entry image = {}, part = {}; ///< of probe_staged() only; `part`: what fetch() has left
 
   /// It may be run: it has all of the generation at the path `source`, made at `created` by its record.
   [[nodiscard]] bool is_whole(const std::string& source, std::int64_t created) const;
+  /// Its image has all of that generation, and is mounted or may be.
+  [[nodiscard]] bool has_image(const std::string& source, std::int64_t created) const;
+  /// An image is mounted on `tree`.
+  [[nodiscard]] bool is_mounted() const;
 };
+/// The mount of an image that is staged at `copy`, the resolved path.
+plan::Mount mount_of_image(const std::string& copy);
+/// What ends that mount, and takes its mount point away.
+void add_unmount(const std::string& copy, const std::string& group, const std::string& why, plan::Plan& plan);
 
 struct StagedCopies {
   sys::Entry directory;           ///< with its names
@@ -49,7 +60,8 @@ struct StageAccess {
 /// What root copies is for all who can reach `source` (resolved), and for nobody else: 0755 where everybody may search
 /// each directory above it, 0750 of the group that alone may, 0700 where only root may. What a user copies is for this
 /// user: 0700. `permission` where root's copy could let others in, or would be of use to root only.
-Result<StageAccess> stage_access(sys::System& system, const std::string& source);
+Result<StageAccess> stage_access(sys::System& system, const std::string& source,
+                                 const std::optional<sys::User>& as = {});
 /// What makes it so; nullopt: it is.
 std::optional<plan::SetAccess> admit(const sys::Entry& directory, const StageAccess& access);
 
@@ -60,10 +72,13 @@ struct StageRequest {
   std::string name = {};    ///< of the environment
   StageAccess access = {};
   std::vector<unsigned> busy = {}; ///< they stay
+  /// Of the image that is to be staged; nullopt: a directory of files is.
+  std::optional<ImageNote> image = {};
 };
 struct StagePlan {
   plan::Plan plan;
   bool copies = false;           ///< the generation is copied between the steps of the unnamed group and the others
+  bool by_image = false;         ///< its image is what is copied
   std::vector<unsigned> removed; ///< their marks go in the unnamed group, so that nobody begins with them any more
 };
 StagePlan plan_stage(const StagedCopies& staged, const StageRequest& request);

@@ -1,5 +1,6 @@
 #pragma once
-// The flow of `conda stage`: the present generation of an environment is copied to this host's own disk.
+// The flow of `conda stage`: the present generation of an environment is copied to this host's own disk, by its image
+// where root can mount that, else file by file.
 #include "conda/staged.hpp"
 #include "plan/host_lock.hpp"
 #include "plan/say.hpp"
@@ -13,6 +14,7 @@ struct StagingRequest {
   std::string stage;                  ///< `conda.stage`: where copies lie
   std::uint64_t bytes_per_second = 0; ///< 0: no limit
   bool removes = false;               ///< all copies of the environment go
+  std::optional<sys::User> as = {};   ///< who reads the store for root, whom its server refuses (root_squash)
   /// One `conda stage` works on a host at a time: two would write into the same copy.
   std::function<Result<plan::HostLock>()> lock;
 };
@@ -20,7 +22,9 @@ struct StagingRequest {
 /// As the host is now.
 struct Staging {
   SharedEnvironment environment;
-  std::string source; ///< the present generation, without links
+  std::string source;    ///< the present generation, without links
+  Image image;           ///< of it, on the share
+  std::string why_files; ///< why its image is not what is copied; empty: it is
   StagedCopies copies;
   StageAccess access;
   StagePlan made;

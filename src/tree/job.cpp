@@ -36,6 +36,10 @@ bool is_local(long type) {
   return std::ranges::find(k_local, type) != k_local.end();
 }
 
+bool is_meant(const Place& place, const struct stat& status) {
+  return place.inode == 0 || (status.st_ino == place.inode && (place.device == 0 || status.st_dev == place.device));
+}
+
 tl::unexpected<Error> conflict(const std::string& path, const std::string& expected, const std::string& found) {
   return fail(ErrorCode::conflict, path + ": expected " + expected + ", found " + found,
               "something else changed it: see what it is, then run the command again");
@@ -148,7 +152,7 @@ int read_names(int directory, std::vector<Name>& into) {
   });
 }
 
-Result<Found> find(const Place& place) {
+Result<sys::Walked> walk_to(const Place& place) {
   const auto path = normalize_path(place.path);
   if (place.path.empty() || place.path.front() != '/' || path == "/")
     return fail(ErrorCode::failed, "`" + place.path + "` is not a path that sharefs can act on");
@@ -161,17 +165,28 @@ Result<Found> find(const Place& place) {
     return fail(walked.error().error());
   if (walked->not_directory)
     return fail(errno_error(ENOTDIR, place.path));
+  return std::move(*walked);
+}
+
+Result<Found> find(const Place& place, bool or_file) {
+  auto walked = walk_to(place);
+  if (!walked)
+    return fail(walked.error());
   Found found{std::move(*walked), {}, {}};
   if (!found.walked.exists())
     return found;
+  found.status = found.walked.status;
+  if (or_file && S_ISREG(found.status.st_mode) && place.inode != 0 && is_meant(place, found.status)) {
+    found.fd = std::move(found.walked.fd);
+    return found;
+  }
   if (!found.walked.is_directory())
     return conflict(place.path, "a directory", found.walked.text());
   // The way here may have crossed mounts: the tree may be what is mounted.
   found.fd = open_unnoted(found.walked.fd.get(), ".");
   if (!found.fd || ::fstat(found.fd.get(), &found.status) != 0)
     return fail(errno_error(errno, place.path));
-  if (place.inode != 0 &&
-      (found.status.st_ino != place.inode || (place.device != 0 && found.status.st_dev != place.device)))
+  if (!is_meant(place, found.status))
     return conflict(place.path, "the directory that the plan was made for", "another one");
   return found;
 }

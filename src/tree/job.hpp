@@ -76,13 +76,16 @@ struct Node {
 };
 inline constexpr int k_deepest = 1000; ///< directories in one another: each takes descriptors
 
-/// The open directory at `place`; null: there is nothing.
+/// The open directory at `place`; null: there is nothing. `or_file`: the file with the inode of `place` will do, and is
+/// open by O_PATH.
 struct Found {
   sys::Walked walked;
   sys::Fd fd;
   struct stat status = {};
 };
-Result<Found> find(const Place& place);
+Result<Found> find(const Place& place, bool or_file = false);
+/// The way to `place`, whatever is there.
+Result<sys::Walked> walk_to(const Place& place);
 /// As find(); nothing there is an error.
 Result<Found> find_tree(const Place& place);
 

@@ -10,7 +10,7 @@ namespace sharefs::tree {
 
 Result<bool> exists(const Place& place, const Options& options) {
   return watched(place.path, options, {}, [&](const sys::ProgressCounters&) -> Result<bool> {
-    return find(place).map([](const Found& found) { return static_cast<bool>(found.fd); });
+    return find(place, true).map([](const Found& found) { return static_cast<bool>(found.fd); });
   });
 }
 
@@ -29,6 +29,12 @@ void Reporter::at_end() {
 
 std::string Progress::text() const {
   const auto seconds = std::max(0.001, static_cast<double>(took.count()) / 1000.0);
+  const auto left = [&](double done) -> std::string {
+    const auto rest = done > 0.01 && seconds > 2 ? static_cast<std::int64_t>(seconds * (1 - done) / done) : 0;
+    return rest <= 0
+               ? ""
+               : fmt::format(", {} left", rest < 120 ? fmt::format("{} s", rest) : fmt::format("{} min", rest / 60));
+  };
   const auto part = [](std::uint64_t done, std::uint64_t all) {
     return all == 0 ? 1.0 : std::min(1.0, static_cast<double>(done) / static_cast<double>(all));
   };
@@ -37,14 +43,16 @@ std::string Progress::text() const {
     const auto unit = all.substr(all.rfind(' '));
     size = (size.ends_with(unit) ? size.substr(0, size.size() - unit.size()) : size) + "/" + all;
   }
+  if (total_files == 0 && total_bytes > 0) // one large file
+    return fmt::format("{}, {}/s{}", size,
+                       format_bytes(static_cast<std::uint64_t>(static_cast<double>(bytes) / seconds)),
+                       left(part(bytes, total_bytes)));
   const auto all_files = std::max(files, total_files); // one that changed while it was copied is copied twice
   auto text = fmt::format("{}, {}, {:.0f} files/s",
                           total_files == 0 ? count_of(files, "file") : fmt::format("{}/{}", files, all_files), size,
                           static_cast<double>(files) / seconds);
-  const auto done = std::min(part(files, total_files), part(bytes, total_bytes));
-  if (total_files > 0 && done > 0.01 && seconds > 2)
-    if (const auto left = static_cast<std::int64_t>(seconds * (1 - done) / done); left > 0)
-      text += fmt::format(", {} left", left < 120 ? fmt::format("{} s", left) : fmt::format("{} min", left / 60));
+  if (total_files > 0)
+    text += left(std::min(part(files, total_files), part(bytes, total_bytes)));
   return text;
 }
 

@@ -89,13 +89,36 @@ template <FieldsOf<CopyReport> R> auto fields(R& r) {
 /// it, and refused.
 Result<CopyReport> copy(const Place& from, const Place& to, const Options& options, const OnProgress& progress = {});
 
+/// What is in a file.
+struct FileContent {
+  std::string sha256; ///< 64 hexadecimal digits
+  std::uint64_t bytes = 0;
+};
+struct FetchReport {
+  std::uint64_t bytes = 0; ///< that were read from the original now
+  std::uint64_t kept = 0;  ///< that an earlier run has left
+  friend bool operator==(const FetchReport&, const FetchReport&) = default;
+};
+template <FieldsOf<FetchReport> R> auto fields(R& r) {
+  return named("bytes", r.bytes, "kept", r.kept);
+}
+/// Brings one large file to this host's own disk: `to`, in a directory that is there, is only this user's to read, and
+/// has its name once its content is the one that is wanted, and on the disk. Some pieces are under way at a time, so
+/// that no round trip is waited for. What was cut off goes on at its offset: what is there of it lies beside `to`, as
+/// .NAME.part. A file `to` that is right already is kept, any other is replaced by rename(2). Of `options` only
+/// `deadline`, `as` and `bytes_per_second` matter. Errors: `conflict`: `from` has another content than wanted, and
+/// nothing is left of it; `busy`: another fetch() of `to` is at work on this host.
+Result<FetchReport> fetch(const Place& from, const Place& to, const FileContent& content, const Options& options,
+                          const OnProgress& progress = {});
+
 struct RemoveReport {
   std::uint64_t removed = 0; ///< names
 };
 template <FieldsOf<RemoveReport> R> auto fields(R& r) {
   return named("removed", r.removed);
 }
-/// Deletes the directory with all that is in it; nothing there is 0 names. `busy`: something is mounted in it.
+/// Deletes the directory with all that is in it, or, where `place` says which inode, the file; nothing there is 0
+/// names. `busy`: something is mounted in it.
 Result<RemoveReport> remove(const Place& place, const Options& options, const OnProgress& progress = {});
 
 struct Measured {
@@ -123,7 +146,7 @@ struct Modes {
 Result<std::uint64_t> set_modes(const Place& place, const Modes& modes, const Options& options,
                                 const OnProgress& progress = {});
 
-/// Is it there? `conflict` if it is something else, or not the one that `place` says.
+/// Is it there, as remove() would find it? `conflict` if it is something else, or not the one that `place` says.
 Result<bool> exists(const Place& place, const Options& options);
 
 } // namespace sharefs::tree

@@ -51,5 +51,17 @@ def shared(workshop: Workshop, place: Path) -> Shared:
 
 
 @pytest.fixture
+def staged(shared: Shared) -> Shared:
+    """Shared, and nothing is staged yet."""
+    shared.stage = shared.place / "stage"
+    for above in shared.place.parents:  # copies lie only where nobody else could exchange them
+        if above.stat().st_mode & 0o022 and not above.stat().st_mode & 0o1000:
+            above.chmod(0o755)
+    shared.configure(f"  stage: {shared.stage}\n")
+    shared.share()
+    return shared
+
+
+@pytest.fixture
 def store(workshop: Workshop, place: Path) -> Store:
     return make_store(workshop, place)

@@ -13,31 +13,7 @@ import pytest
 
 from environmentslab.environment import killed_at
 from environmentslab.shared import Shared
-
-
-@pytest.fixture
-def staged(shared: Shared) -> Shared:
-    """Shared, and nothing is staged yet."""
-    shared.stage = shared.place / "stage"
-    for above in shared.place.parents:  # copies lie only where nobody else could exchange them
-        if above.stat().st_mode & 0o022 and not above.stat().st_mode & 0o1000:
-            above.chmod(0o755)
-    shared.configure(f"  stage: {shared.stage}\n")
-    shared.share()
-    return shared
-
-
-def stage(staged: Shared, *words: str, expect: int = 0) -> str:
-    return staged.run("conda", "stage", "env", "--yes", *words, expect=expect).stderr
-
-
-def prefix(staged: Shared) -> str:
-    """Of a command of `conda run`."""
-    return staged.run("conda", "run", "env", "python", "-c", "import sys, json; print(sys.prefix)").stdout.strip()
-
-
-def copies(staged: Shared) -> list[str]:
-    return sorted(path.name for path in staged.stage.glob("*/*/env/*"))
+from environmentslab.staging import copies, prefix, stage
 
 
 def test_the_copy_is_used_and_follows_the_generation(staged: Shared) -> None:
@@ -165,9 +141,6 @@ def test_copies_go_when_the_environment_is_gone(staged: Shared) -> None:
     shutil.rmtree(staged.store / ".generations")
     stage(staged, "--remove")
     assert copies(staged) == []
-
-
-# ---- images ----
 
 
 def test_requirement_1_killed_at_each_step_of_the_plan(staged: Shared) -> None:

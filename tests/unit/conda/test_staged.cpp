@@ -103,8 +103,55 @@ TEST_CASE("plan_stage: a copy that is not whole is made, and old ones go", "[con
   machine.environment(machine.copies + "/0002");
   CHECK(machine.plan(wanted) == Words{"delete @/0002 with all in it", "copies nothing"});
   machine.file(complete_mark(machine.copy), "of another\n"); // the old copy is deleted when the new one is complete
-  CHECK(machine.plan(wanted) == Words{"first: remove @/0003.complete", "write @/0003.complete",
-                                      "delete @/0002 with all in it", "copies"});
+  CHECK(machine.plan(wanted) ==
+        Words{"first: remove @/0003.complete", "write @/0003.complete", "delete @/0002 with all in it", "copies"});
+}
+
+TEST_CASE("plan_stage: an image is mounted by its number, and goes when a later one is there", "[conda]") {
+  StageMachine machine;
+  const ImageNote note{.sha256 = std::string(64, 'a'), .bytes = 4, .created = 0, .files = 1};
+  const StageRequest wanted{.number = 3, .image = note};
+  const Words all{"mount @/0003.sqfs on @/0003", "write @/0003.complete"};
+  const auto with = [](Words first, const Words& more) {
+    first.insert(first.end(), more.begin(), more.end());
+    return first;
+  };
+  CHECK(machine.plan(wanted) == with({"make directory @/0003"}, with(all, {"copies"})));
+  machine.environment(machine.copy); // files that were cut off
+  CHECK(machine.plan(wanted) ==
+        with({"first: delete @/0003 with all in it", "make directory @/0003"}, with(all, {"copies"})));
+  SECTION("of files that a command works with more are copied") {
+    auto busy = wanted;
+    busy.busy = {3};
+    CHECK(machine.plan(busy) == Words{"write @/0003.complete", "copies"});
+  }
+  machine.file(machine.copy + ".sqfs");
+  machine.file(complete_mark(machine.copy), k_mark + note.sha256 + "\n");
+  CHECK_FALSE(machine.find()); // not mounted, as after a reboot
+  CHECK(machine.plan(wanted) == Words{"mount @/0003.sqfs on @/0003", "copies nothing"});
+  CHECK(machine.plan({.number = 3}) == Words{"mount @/0003.sqfs on @/0003", "copies nothing"});
+  auto& tree = machine.entry(machine.copy);
+  tree.mount = machine.copy;
+  tree.fs_type = "nfs";
+  CHECK_FALSE(machine.find()); // something else lies over it
+  tree.fs_type = "squashfs";
+  CHECK(machine.find() == machine.copy);
+  CHECK(machine.plan(wanted) == Words{"copies nothing"});
+  const Words gone{"unmount @/0003", "remove directory @/0003", "delete @/0003.sqfs with all in it"};
+  CHECK(machine.plan({.number = 0}) == with({"first: remove @/0003.complete"}, with(gone, {"copies nothing"})));
+  const auto later = machine.plan({.number = 4, .image = note});
+  CHECK(Words(later.begin() + 1, later.begin() + 4) ==
+        Words{"make directory @/0004", "mount @/0004.sqfs on @/0004", "write @/0004.complete"});
+  CHECK(Words(later.begin() + 4, later.end() - 1) == gone);
+  SECTION("of another generation with this number") {
+    const auto words = machine.plan({.number = 3, .created = 7, .image = note});
+    CHECK(Words(words.begin(), words.begin() + 2) == Words{"first: remove @/0003.complete", "first: unmount @/0003"});
+  }
+  SECTION("files take its place") {
+    const auto words = machine.plan({.number = 3, .created = 7});
+    CHECK(words == Words{"first: remove @/0003.complete", "first: unmount @/0003",
+                         "first: delete @/0003.sqfs with all in it", "write @/0003.complete", "copies"});
+  }
 }
 
 TEST_CASE("stage_access: nobody is let in whom a directory above the generation keeps out", "[conda]") {

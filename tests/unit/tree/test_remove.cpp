@@ -39,7 +39,13 @@ TEST_CASE("only the directory that is meant is removed") {
   CHECK(tree::remove({given.directory / "link"}, {}).error().code == ErrorCode::conflict);
   CHECK(tree::remove({"/"}, {}).error().code == ErrorCode::failed);
   CHECK(tree::remove({"from"}, {}).error().code == ErrorCode::failed);
+  const auto file = status_of(given.from + "/0/1");
+  CHECK(tree::remove({.path = given.from + "/0/1", .inode = status.st_ino}, {}).error().code == ErrorCode::conflict);
+  CHECK(tree::exists({.path = given.from + "/0/1", .inode = file.st_ino}, {}).value());
   CHECK(given.names("from") == 4);
+  CHECK(tree::remove({.path = given.from + "/0/1", .inode = file.st_ino}, {})->removed == 1);
+  CHECK(tree::remove({.path = given.from + "/0/1", .inode = file.st_ino}, {})->removed == 0);
+  CHECK(given.names("from") == 3);
   CHECK(tree::exists({.path = given.from, .inode = status.st_ino}, {}).value());
   CHECK(tree::remove({.path = given.from, .device = status.st_dev, .inode = status.st_ino}, {}));
   CHECK_FALSE(tree::exists({given.from}, {}).value());

@@ -15,5 +15,7 @@ TEST_CASE("progress of a tree, in words", "[tree]") {
   const tree::Progress large{
       .files = 150'000, .bytes = 5ULL << 30U, .total_files = 289'524, .total_bytes = 10ULL << 30U, .took = 150s};
   CHECK(large.text() == "150000/289524, 5.0/10 GiB, 1000 files/s, 2 min left");
+  const tree::Progress image{.bytes = 100U << 20U, .total_bytes = 400U << 20U, .took = 10s};
+  CHECK(image.text() == "100/400 MiB, 10 MiB/s, 30 s left");
   CHECK(std::string("copying, 1500 s: ").size() + large.text().size() < 80);
 }

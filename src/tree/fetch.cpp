@@ -1,0 +1,340 @@
+// fetch(): several threads read pieces of the original, each its own ones, and this thread takes them in their order:
+// it adds them to the checksum, and writes them.
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "sys/fs/files.hpp"
+#include "sys/fs/sha256.hpp"
+#include "tree/fault_injection.hpp"
+#include "tree/job.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <condition_variable>
+#include <cstdlib>
+#include <deque>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <thread>
+
+namespace sharefs::tree {
+
+namespace {
+
+/// Of the original, under way at a time: a wire of 10 Gbit/s and a round trip of 10 ms hold 12 MB.
+constexpr std::uint64_t k_piece = 1U << 20U;
+constexpr std::size_t k_pieces = 16;
+/// After this many bytes the file is sent to the disk, so that the fsync at the end does not wait for all of it.
+constexpr std::uint64_t k_sent_at_once = 16U << 20U;
+/// What O_DIRECT wants of addresses, offsets and lengths.
+constexpr std::size_t k_alignment = 4096;
+
+/// The original, in order, from an offset on. Read past the cache, where the file system can do that: nothing of it is
+/// read twice, and the copy is what is cached.
+class PieceReader {
+ public:
+  PieceReader(int file, std::uint64_t begin, std::uint64_t end) : m_file(file), m_end(end) {
+    const auto count = std::min<std::uint64_t>(k_pieces, (end - begin + k_piece - 1) / k_piece);
+    for (std::uint64_t i = 0; i < count; ++i)
+      m_slots.emplace_back().offset = begin + i * k_piece;
+    for (auto& slot : m_slots)
+      slot.thread = std::thread([this, &slot] { read_all_of(slot); });
+  }
+  ~PieceReader() {
+    {
+      const std::lock_guard lock(m_mutex);
+      m_stopped = true;
+    }
+    m_changed.notify_all();
+    for (auto& slot : m_slots)
+      slot.thread.join();
+  }
+  PieceReader(const PieceReader&) = delete;
+  PieceReader& operator=(const PieceReader&) = delete;
+
+  /// The next piece is given to `take`; 0 or errno. A file that is shorter by now is ENODATA.
+  template <class Take> int next(const Take& take) {
+    auto& slot = m_slots[m_next++ % m_slots.size()];
+    std::unique_lock lock(m_mutex);
+    m_changed.wait(lock, [&] { return slot.full; });
+    if (slot.error_number != 0)
+      return slot.error_number;
+    lock.unlock();
+    const int error = take(std::string_view(slot.bytes.get(), slot.size));
+    lock.lock();
+    slot.full = false;
+    lock.unlock();
+    m_changed.notify_all();
+    return error;
+  }
+
+ private:
+  struct Free {
+    void operator()(char* bytes) const { std::free(bytes); } // NOLINT: of aligned_alloc
+  };
+  struct Slot {
+    std::uint64_t offset = 0; ///< of the piece that it reads next
+    std::size_t size = 0;
+    std::unique_ptr<char, Free> bytes{static_cast<char*>(std::aligned_alloc(k_alignment, k_piece))};
+    int error_number = 0;
+    bool full = false;
+    std::thread thread;
+  };
+
+  void read_all_of(Slot& slot) {
+    for (; slot.offset < m_end; slot.offset += stride()) {
+      slot.size = static_cast<std::size_t>(std::min<std::uint64_t>(k_piece, m_end - slot.offset));
+      const int error = read(slot);
+      std::unique_lock lock(m_mutex);
+      slot.error_number = error;
+      slot.full = true;
+      m_changed.notify_all();
+      m_changed.wait(lock, [&] { return m_stopped || !slot.full; });
+      if (m_stopped || error != 0)
+        return;
+    }
+  }
+
+  [[nodiscard]] std::uint64_t stride() const { return m_slots.size() * k_piece; }
+
+  /// 0 or errno.
+  int read(Slot& slot) {
+    if (!slot.bytes)
+      return ENOMEM;
+    for (std::size_t done = 0; done < slot.size;) {
+      // All of a piece is asked for, also at the end of the file: O_DIRECT wants whole blocks.
+      const ssize_t count =
+          ::pread(m_file, slot.bytes.get() + done, k_piece - done, static_cast<off_t>(slot.offset + done));
+      if (count < 0 && errno == EINTR)
+        continue;
+      if (count < 0 && errno == EINVAL && drop_direct())
+        continue;
+      if (count <= 0)
+        return count == 0 ? ENODATA : errno;
+      done += static_cast<std::size_t>(count);
+    }
+    return 0;
+  }
+
+  /// False: it was not O_DIRECT. (What was read so far may end within a block.)
+  bool drop_direct() {
+    const int flags = ::fcntl(m_file, F_GETFL);
+    return (flags & O_DIRECT) != 0 && ::fcntl(m_file, F_SETFL, flags & ~O_DIRECT) == 0;
+  }
+
+  int m_file;
+  std::uint64_t m_end;
+  std::mutex m_mutex;
+  std::condition_variable m_changed;
+  std::deque<Slot> m_slots; ///< they do not move
+  std::size_t m_next = 0;
+  bool m_stopped = false;
+};
+
+class Fetcher {
+ public:
+  Fetcher(const Place& from, const Place& to, const FileContent& content, const Options& options,
+          const sys::ProgressCounters& counters)
+      : m_from(from), m_to(to), m_content(content), m_job(options, counters) {}
+
+  Result<FetchReport> run() {
+    auto source = walk_to(m_from);
+    auto target = source ? walk_to(m_to) : std::move(source);
+    if (!target)
+      return fail(target.error());
+    if (target->parent_missing)
+      return fail(errno_error(ENOENT, parent_path(m_to.path)));
+    m_directory = std::move(target->directory);
+    m_name = target->name;
+    if (auto alone = open_part(); !alone)
+      return fail(alone.error());
+    if (is_right_already()) {
+      ::unlinkat(m_directory.get(), part_name().c_str(), 0);
+      return FetchReport{.kept = m_content.bytes};
+    }
+    auto original = open_original(*source);
+    if (!original)
+      return fail(original.error());
+    // What a power cut has left may have a hole in it: then once more, from the beginning.
+    auto fetched = go_on(*original);
+    if (!fetched && fetched.error().code == ErrorCode::conflict && m_begin > 0)
+      fetched = go_on(*original);
+    if (!fetched)
+      return fail(fetched.error());
+    return finish().map([&] { return *fetched; });
+  }
+
+ private:
+  [[nodiscard]] std::string part_name() const { return "." + m_name + ".part"; }
+
+  /// Held by its lock, until this process ends.
+  Result<void> open_part() {
+    constexpr int k_attempts = 8; // another fetch() may have finished, and given it its name, between two calls
+    for (int attempt = 0; attempt < k_attempts; ++attempt) {
+      m_part.reset(::openat(m_directory.get(), part_name().c_str(),
+                            O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600));
+      struct stat open{}, named{};
+      if (!m_part || ::fstat(m_part.get(), &open) != 0)
+        return fail(errno_error(errno, m_to.path));
+      if (!S_ISREG(open.st_mode) || open.st_uid != ::geteuid())
+        return fail(ErrorCode::conflict, join_path(parent_path(m_to.path), part_name()) + ": is not a file of ours",
+                    "see what it is, and remove it");
+      if (::flock(m_part.get(), LOCK_EX | LOCK_NB) != 0)
+        return fail(ErrorCode::busy, m_to.path + ": another command copies it", "wait for its end");
+      if (::fstatat(m_directory.get(), part_name().c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+          named.st_ino == open.st_ino)
+        return {};
+    }
+    return fail(ErrorCode::busy, m_to.path + ": others copy it");
+  }
+
+  bool is_right_already() {
+    const auto there = sys::open_below(m_directory.get(), m_name.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    struct stat status{};
+    return there && ::fstat(there.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == ::geteuid() &&
+           static_cast<std::uint64_t>(status.st_size) == m_content.bytes && add_local(there.get(), m_content.bytes) &&
+           m_hash->hex() == m_content.sha256;
+  }
+
+  Result<sys::Fd> open_original(const sys::Walked& source) {
+    sys::Fd file(source.exists() ? ::openat(source.directory.get(), source.name.c_str(),
+                                            O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+                                 : -1);
+    struct stat status{};
+    if (!file || ::fstat(file.get(), &status) != 0)
+      return fail(errno_error(source.exists() ? errno : ENOENT, m_from.path));
+    if (!S_ISREG(status.st_mode) || static_cast<std::uint64_t>(status.st_size) != m_content.bytes)
+      return fail(other_content());
+    ::fcntl(file.get(), F_SETFL, O_DIRECT); // where it can do that
+    return file;
+  }
+
+  [[nodiscard]] Error other_content() const {
+    return {ErrorCode::conflict,
+            fmt::format("{}: its content is not the one that is noted of it ({}, sha256 {})", m_from.path,
+                        format_bytes(m_content.bytes), m_content.sha256.substr(0, 16)),
+            "nothing of it is used; it is damaged, or somebody has changed it: have it made anew", ""};
+  }
+
+  /// Adds the first `size` bytes of a file of this host to a new checksum. False: it could not be read.
+  bool add_local(int file, std::uint64_t size) {
+    m_hash.emplace();
+    const auto bytes = buffer();
+    for (std::uint64_t at = 0; at < size;) {
+      const ssize_t count =
+          ::pread(file, bytes.data(), std::min<std::uint64_t>(size - at, bytes.size()), static_cast<off_t>(at));
+      if (count < 0 && errno == EINTR)
+        continue;
+      if (count <= 0)
+        return false;
+      m_hash->add({bytes.data(), static_cast<std::size_t>(count)});
+      m_job.counters.add(k_steps);
+      at += static_cast<std::uint64_t>(count);
+    }
+    return true;
+  }
+
+  /// Writes what is not there yet. `conflict`: it is not the wanted content, and the part is empty again.
+  Result<FetchReport> go_on(const sys::Fd& original) {
+    struct stat status{};
+    if (::fstat(m_part.get(), &status) != 0)
+      return fail(errno_error(errno, m_to.path));
+    const auto there = std::min(static_cast<std::uint64_t>(status.st_size), m_content.bytes);
+    m_begin = m_at = m_sent = there - there % k_alignment;
+    if (!add_local(m_part.get(), m_at))
+      m_begin = m_at = m_sent = 0, m_hash.emplace();
+    if (::ftruncate(m_part.get(), static_cast<off_t>(m_at)) != 0)
+      return fail(errno_error(errno, m_to.path));
+    m_job.counters.set(k_bytes, m_at);
+    // A disk that has no room says so now. Not every file system can say it.
+    if (::fallocate(m_part.get(), FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(m_content.bytes)) != 0 && is_full(errno))
+      return fail(no_room(errno));
+    PieceReader reader(original.get(), m_at, m_content.bytes);
+    while (m_at < m_content.bytes) {
+      bool of_target = false;
+      const int error = reader.next([&](std::string_view piece) {
+        of_target = true;
+        return take(piece);
+      });
+      if (error == ENODATA)
+        return fail(clear(other_content()));
+      if (error != 0)
+        return fail(!of_target       ? errno_error(error, m_from.path)
+                    : is_full(error) ? no_room(error)
+                                     : errno_error(error, m_to.path));
+    }
+    if (m_hash->hex() != m_content.sha256)
+      return fail(clear(other_content()));
+    return FetchReport{m_at - m_begin, m_begin};
+  }
+
+  static bool is_full(int error) { return error == ENOSPC || error == EDQUOT; }
+
+  /// The disk is full: what would be left of it is what others need now.
+  Error no_room(int error) {
+    return clear(errno_error(error, m_to.path, "make room there (`df -h`), then run the command again"));
+  }
+
+  Error clear(Error error) {
+    if (::ftruncate(m_part.get(), 0) == 0 && (m_begin == 0 || error.code != ErrorCode::conflict))
+      ::unlinkat(m_directory.get(), part_name().c_str(), 0);
+    return error;
+  }
+
+  /// 0 or errno.
+  int take(std::string_view piece) {
+    m_hash->add(piece);
+    m_job.wait_for(piece.size());
+    may_be_killed();
+    for (std::size_t done = 0; done < piece.size();) {
+      const ssize_t count =
+          ::pwrite(m_part.get(), piece.data() + done, piece.size() - done, static_cast<off_t>(m_at + done));
+      if (count < 0 && errno == EINTR)
+        continue;
+      if (count <= 0)
+        return count == 0 ? EIO : errno;
+      done += static_cast<std::size_t>(count);
+    }
+    m_at += piece.size();
+    m_job.counters.add(k_bytes, piece.size());
+    if (m_at >= m_sent + k_sent_at_once) {
+      ::sync_file_range(m_part.get(), static_cast<off_t>(m_sent), static_cast<off_t>(m_at - m_sent),
+                        SYNC_FILE_RANGE_WRITE);
+      m_sent = m_at;
+    }
+    return 0;
+  }
+
+  Result<void> finish() {
+    may_be_killed();
+    if (::fsync(m_part.get()) != 0)
+      return fail(is_full(errno) ? no_room(errno) : errno_error(errno, m_to.path));
+    may_be_killed();
+    if (::renameat(m_directory.get(), part_name().c_str(), m_directory.get(), m_name.c_str()) != 0)
+      return fail(errno_error(errno, m_to.path));
+    may_be_killed();
+    return sys::sync_directory(m_directory.get(), m_to.path);
+  }
+
+  const Place& m_from;
+  const Place& m_to;
+  const FileContent& m_content;
+  Job m_job;
+  sys::Fd m_directory, m_part;
+  std::string m_name;
+  std::optional<sys::Sha256> m_hash;
+  std::uint64_t m_begin = 0, m_at = 0, m_sent = 0; ///< of the part: what was there, is there, and is on its way
+};
+
+} // namespace
+
+Result<FetchReport> fetch(const Place& from, const Place& to, const FileContent& content, const Options& options,
+                          const OnProgress& progress) {
+  auto all = options;
+  all.total_files = 0;
+  all.total_bytes = content.bytes;
+  return watched(from.path, all, progress, [&](const sys::ProgressCounters& counters) {
+    return Fetcher(from, to, content, all, counters).run();
+  });
+}
+
+} // namespace sharefs::tree

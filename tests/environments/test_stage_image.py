@@ -1,0 +1,193 @@
+"""sharefs conda stage: a generation by its image, which is copied and mounted."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from environmentslab.environment import killed_at
+from environmentslab.shared import Shared
+from environmentslab.staging import copies, make_image, prefix, stage, staged_mounts, unmount_all
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts images")
+ONE = ["0001", "0001.complete", "0001.sqfs"]
+
+
+@pytest.fixture
+def imaged(staged: Shared) -> Iterator[Shared]:
+    """A store whose present generation has an image."""
+    make_image(staged.generation)
+    yield staged
+    unmount_all(staged)
+
+
+def update(imaged: Shared, text: str) -> Path:
+    imaged.run("conda", "update", "--yes", "env", "sh", "-c", f"echo {text} >$CONDA_PREFIX/share/new")
+    generation = imaged.stable.resolve()
+    make_image(generation)
+    return generation
+
+
+def copy_of(imaged: Shared, name: str = "0001.sqfs") -> Path:
+    return next(imaged.stage.glob(f"0/*/env/{name}"))
+
+
+def test_the_image_is_copied_mounted_and_used(imaged: Shared) -> None:
+    shown = imaged.run("conda", "stage", "env", "--dry-run").stdout
+    assert "0001.sqfs" in shown and "mount " in shown and not imaged.stage.exists()
+    stage(imaged)
+    assert copies(imaged) == ONE and staged_mounts(imaged) == ["0001"]
+    assert prefix(imaged).startswith(f"{imaged.stage}/0/")
+    options = subprocess.run(["findmnt", "-no", "OPTIONS", prefix(imaged)], capture_output=True, text=True, check=True).stdout
+    assert {"ro", "nosuid", "nodev"} <= set(options.strip().split(","))
+    differences = subprocess.run(["diff", "-r", "--no-dereference", imaged.generation, prefix(imaged)], capture_output=True, text=True)
+    assert differences.stdout + differences.stderr == ""
+    assert copy_of(imaged).stat().st_mode & 0o7777 == 0o600
+    assert "is there" in stage(imaged) and staged_mounts(imaged) == ["0001"]
+
+
+def test_a_later_generation_has_its_own_mount_and_the_older_one_goes(imaged: Shared) -> None:
+    stage(imaged)
+    update(imaged, "second")
+    assert prefix(imaged) == str(imaged.stable.resolve())  # not of the right generation
+    stage(imaged)
+    assert copies(imaged) == ["0002", "0002.complete", "0002.sqfs"] and staged_mounts(imaged) == ["0002"]
+    assert (Path(prefix(imaged)) / "share/new").read_text() == "second\n"
+    stage(imaged, "--remove")
+    assert copies(imaged) == [] and staged_mounts(imaged) == []
+    assert "nothing of it is staged" in stage(imaged, "--remove")
+
+
+def test_what_a_command_works_with_stays(imaged: Shared) -> None:
+    stage(imaged)
+    command = [os.environ["SHAREFS_BIN"], "--config", imaged.config, "conda", "run", "env", "python", "-c"]
+    program = "print(flush=True); input(); import this; print(open(this.__spec__.origin).name)"
+    job = subprocess.Popen([*command, program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert job.stdout
+    job.stdout.readline()
+    try:
+        update(imaged, "second")
+        assert "a command works with it" in stage(imaged)
+        assert staged_mounts(imaged) == ["0001", "0002"] and prefix(imaged).endswith("/0002")
+    finally:
+        said = job.communicate("\n")[0]
+    assert "/0001/" in said  # what it imports late is of its own generation
+    assert "delete" in stage(imaged)
+    assert copies(imaged) == ["0002", "0002.complete", "0002.sqfs"] and staged_mounts(imaged) == ["0002"]
+
+
+def test_undo_unmounts_it_and_leaves_the_image(imaged: Shared) -> None:
+    said = stage(imaged)
+    imaged.undo(said)
+    assert copies(imaged) == ["0001.sqfs"] and staged_mounts(imaged) == [] and prefix(imaged) == str(imaged.generation)
+    assert " 0 B copied" in stage(imaged) and staged_mounts(imaged) == ["0001"]
+
+
+@pytest.mark.parametrize("what", ["damaged", "shorter", "gone meanwhile"])
+def test_an_image_with_another_content_is_not_mounted(imaged: Shared, what: str) -> None:
+    image = Path(f"{imaged.generation}.sqfs")
+    content = bytearray(image.read_bytes())
+    if what == "damaged":
+        content[len(content) // 2] ^= 1
+        image.write_bytes(content)
+        said = stage(imaged, expect=1)
+        assert f"{image}: its content is not the one that is noted of it" in said
+    elif what == "shorter":
+        image.write_bytes(content[:-4096])
+        assert "there is no image of it" in stage(imaged)  # its note is of another one
+        assert prefix(imaged).startswith(f"{imaged.stage}/0/") and copies(imaged) == ONE[:2]
+        return
+    else:
+        image.unlink()
+        Path(f"{image}.json").unlink()
+        stage(imaged)
+        return
+    assert copies(imaged) == [] and staged_mounts(imaged) == [] and prefix(imaged) == str(imaged.generation)
+    assert not list(imaged.stage.glob("0/*/env/.*"))
+
+
+@pytest.mark.parametrize("whose", ["image", "note", "mode"])
+def test_root_mounts_no_image_that_others_could_have_written(imaged: Shared, whose: str) -> None:
+    image = Path(f"{imaged.generation}.sqfs")
+    if whose == "mode":
+        image.chmod(0o664)
+    else:
+        os.chown(image if whose == "image" else f"{image}.json", 65534, 65534)
+    assert "root mounts no image" in stage(imaged)
+    assert copies(imaged) == ONE[:2] and staged_mounts(imaged) == []
+    assert prefix(imaged).startswith(f"{imaged.stage}/0/")
+
+
+def test_what_was_staged_as_files_stays_so_and_the_next_one_is_an_image(staged: Shared) -> None:
+    assert "file by file: there is no image of it" in stage(staged)
+    make_image(staged.generation)
+    try:
+        assert "is there" in stage(staged) and copies(staged) == ONE[:2]
+        update(staged, "second")
+        stage(staged)
+        assert copies(staged) == ["0002", "0002.complete", "0002.sqfs"] and staged_mounts(staged) == ["0002"]
+    finally:
+        unmount_all(staged)
+
+
+def test_killed_at_each_step_commands_run_and_a_second_run_finishes(imaged: Shared) -> None:
+    """Of one that replaces the image of an older generation."""
+    stage(imaged)
+    killed = 0
+    for number, step in enumerate(f"{step}{after}" for step in range(10) for after in ("", "+")):
+        update(imaged, str(number))
+        with killed_at(step):
+            done = imaged.run("conda", "stage", "env", "--yes", expect=None)
+        assert (Path(prefix(imaged)) / "share/new").read_text() == f"{number}\n"
+        stage(imaged, "--wait", "30s")
+        present = imaged.stable.resolve().name
+        assert copies(imaged) == [present, f"{present}.complete", f"{present}.sqfs"] and staged_mounts(imaged) == [present]
+        if done.returncode == 0:
+            break
+        assert done.returncode == -9, done
+        killed += 1
+    assert killed >= 12
+
+
+def test_killed_while_it_copies_it_goes_on_at_its_offset(imaged: Shared) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SHAREFS_TEST_KILL_AT_TREE", "3+")
+        assert imaged.run("conda", "stage", "env", "--yes", expect=None).returncode == -9
+    part = copy_of(imaged, ".0001.sqfs.part")
+    assert part.stat().st_size > 0 and prefix(imaged) == str(imaged.generation)
+    said = stage(imaged, "--wait", "30s")
+    assert " 0 B there already" not in said and staged_mounts(imaged) == ["0001"] and copies(imaged) == ONE
+
+
+def test_two_at_once(imaged: Shared) -> None:
+    command = [os.environ["SHAREFS_BIN"], "--config", imaged.config, "conda", "stage", "env", "--yes", "--wait", "60s"]
+    both = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [one.communicate(timeout=120)[1] for one in both]
+    assert [one.returncode for one in both] == [0, 0], said
+    assert copies(imaged) == ONE and staged_mounts(imaged) == ["0001"]
+
+
+def test_a_full_or_a_read_only_disk(imaged: Shared) -> None:
+    imaged.stage.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=755", "none", imaged.stage], check=True)
+    try:
+        assert "commands run from the share" in stage(imaged, expect=1)
+        subprocess.run(["mount", "-o", "remount,ro,size=1g", imaged.stage], check=True)
+        assert "Read-only file system" in stage(imaged, expect=1)
+        assert copies(imaged) == [] and prefix(imaged) == str(imaged.generation)
+    finally:
+        subprocess.run(["umount", imaged.stage], check=True)
+
+
+def test_no_loop_device_is_left_over(imaged: Shared) -> None:
+    """Not even one that is bound to a file that is gone."""
+    stage(imaged)
+    update(imaged, "second")
+    stage(imaged)
+    stage(imaged, "--remove")
+    left = [path.read_text().strip() for path in Path("/sys/block").glob("loop*/loop/backing_file")]
+    assert not [one for one in left if one.startswith(str(imaged.stage))]

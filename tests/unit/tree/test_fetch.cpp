@@ -1,0 +1,162 @@
+#include "base/text.hpp"
+#include "given_tree.hpp"
+#include "sys/fs/sha256.hpp"
+
+#include <sys/file.h>
+#include <sys/mount.h>
+
+using namespace sharefs;
+using namespace sharefs::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Of several pieces, and of no whole number of blocks.
+std::string large_content(char first = 'a') {
+  std::string content(3'500'001, first);
+  for (std::size_t i = 0; i < content.size(); i += 1000)
+    content[i] = static_cast<char>('a' + i / 1000 % 26);
+  return content;
+}
+
+struct GivenFile {
+  TemporaryDirectory directory;
+  std::string content = large_content();
+  std::string from = directory / "from/file", to = directory / "to/file", part = directory / "to/.file.part";
+
+  GivenFile() {
+    directory.write("from/file", content);
+    fs::create_directory(directory / "to");
+  }
+  [[nodiscard]] Result<tree::FetchReport> fetch(const tree::Options& options = {}) const {
+    return tree::fetch({from}, {.path = to, .guarded = true}, {sys::sha256(content), content.size()}, options);
+  }
+  [[nodiscard]] bool is_whole() const { return directory.read("to/file") == content && !fs::exists(part); }
+  [[nodiscard]] bool nothing_is_left() const { return fs::is_empty(directory / "to"); }
+};
+
+} // namespace
+
+TEST_CASE("a file is fetched, and kept where it is right") {
+  const GivenFile given;
+  CHECK(given.fetch() == tree::FetchReport{given.content.size(), 0});
+  CHECK(given.is_whole());
+  CHECK((status_of(given.to).st_mode & 07777U) == 0600);
+  const auto inode = status_of(given.to).st_ino;
+  CHECK(given.fetch() == tree::FetchReport{0, given.content.size()});
+  CHECK(status_of(given.to).st_ino == inode);
+  SECTION("another content is replaced, never written into") {
+    given.directory.write("to/file", large_content('z'));
+    CHECK(given.fetch()->bytes == given.content.size());
+    CHECK(given.is_whole());
+    CHECK(status_of(given.to).st_ino != inode);
+  }
+  SECTION("an empty one") {
+    GivenFile empty;
+    empty.content.clear();
+    empty.directory.write("from/file", "");
+    CHECK(empty.fetch());
+    CHECK(empty.is_whole());
+  }
+}
+
+TEST_CASE("a fetch goes on at its offset") {
+  const GivenFile given;
+  given.directory.write("to/.file.part", given.content.substr(0, 2'000'000));
+  CHECK(given.fetch() == tree::FetchReport{given.content.size() - 1'998'848, 1'998'848});
+  CHECK(given.is_whole());
+  fs::remove(given.to);
+  given.directory.write("to/.file.part", std::string(2'000'000, '\0')); // as a power cut leaves it
+  CHECK(given.fetch() == tree::FetchReport{given.content.size(), 0});
+  CHECK(given.is_whole());
+  fs::remove(given.to);
+  given.directory.write("to/.file.part", given.content + "more");
+  CHECK(given.fetch()->kept > 3'000'000);
+  CHECK(given.is_whole());
+}
+
+TEST_CASE("a file with another content than wanted is not fetched, and nothing is left of it") {
+  const GivenFile given;
+  const auto which = GENERATE(std::size_t{0}, std::size_t{1}, std::size_t{2});
+  const std::vector others{large_content('z'), given.content.substr(0, 1'000'000), given.content + "x"};
+  given.directory.write("from/file", others[which]);
+  const auto refused = given.fetch();
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::conflict);
+  CHECK(refused.error().message.starts_with(given.from + ": its content is not the one that is noted of it"));
+  CHECK((given.nothing_is_left() || fs::file_size(given.part) == 0));
+  given.directory.write("from/file", given.content);
+  CHECK(given.fetch());
+  CHECK(given.is_whole());
+}
+
+TEST_CASE("what cannot be fetched") {
+  const GivenFile given;
+  SECTION("there is no original") {
+    fs::remove(given.from);
+    CHECK(given.fetch().error().code == ErrorCode::not_found);
+  }
+  SECTION("a link stands for it") {
+    fs::rename(given.from, given.from + "2");
+    fs::create_symlink("file2", given.from);
+    CHECK_FALSE(given.fetch());
+  }
+  SECTION("there is no directory for it") {
+    fs::remove(given.directory / "to");
+    CHECK(given.fetch().error().code == ErrorCode::not_found);
+  }
+  SECTION("others could exchange it") {
+    fs::permissions(given.directory / "to", fs::perms::all);
+    CHECK(given.fetch().error().code == ErrorCode::permission);
+  }
+  SECTION("another one is at work") {
+    given.directory.write("to/.file.part", "");
+    const int held = ::open(given.part.c_str(), O_RDWR);
+    REQUIRE(::flock(held, LOCK_EX) == 0);
+    CHECK(given.fetch().error().code == ErrorCode::busy);
+    ::close(held);
+    CHECK(given.fetch());
+  }
+}
+
+TEST_CASE("a fetch to a full disk leaves nothing on it") {
+  const GivenFile given;
+  const auto to = given.directory / "to";
+  if (::mount("none", to.c_str(), "tmpfs", 0, "size=1m,mode=755") != 0)
+    return; // not allowed here
+  const auto refused = given.fetch();
+  const bool nothing = given.nothing_is_left();
+  ::umount(to.c_str());
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().hint.starts_with("make room"));
+  CHECK(nothing);
+}
+
+TEST_CASE("SIGKILL at any step of a fetch, and the next one goes on", "[kill]") {
+#ifdef SHAREFS_FAULT_INJECTION
+  const GivenFile given;
+  std::size_t killed = 0;
+  for (std::size_t step = 0; step < 20; ++step) {
+    CAPTURE(step);
+    const pid_t caller = ::fork();
+    if (caller == 0) {
+      ::setenv("SHAREFS_TEST_KILL_AT_TREE", std::to_string(step).c_str(), 1);
+      ::_exit(given.fetch() ? 0 : 1);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(caller, &status, 0) == caller);
+    CHECK((!fs::exists(given.to) || given.directory.read("to/file") == given.content));
+    if (status == 0)
+      break;
+    ++killed;
+    const auto there = fs::exists(given.part) ? fs::file_size(given.part) : 0;
+    const auto again = given.fetch();
+    REQUIRE(again);
+    if (there > 0)
+      CHECK(again->kept == there - there % 4096);
+    CHECK(given.is_whole());
+    fs::remove(given.to);
+  }
+  CHECK(killed == 7); // four pieces, before and behind fsync, behind the rename
+#endif
+}
