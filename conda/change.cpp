@@ -111,7 +111,7 @@ std::vector<Use> live_uses(sys::System& system, const SharedEnvironment& environ
 }
 
 void note_verified(sys::System& system, const std::string& store, const std::string& name, const Generation& record,
-                   bool good) {
+                   bool good, const std::string& fingerprint) {
   const auto& files = system.files();
   const auto path = verified_path(store, name);
   const auto before = files.read_if_exists(path, k_largest_note);
@@ -119,8 +119,8 @@ void note_verified(sys::System& system, const std::string& store, const std::str
     return;
   const auto removed = before->has_value() ? files.remove(path) : Result<void>{}; // it may be another user's
   if (removed && good)
-    std::ignore =
-        files.write_if(path, std::nullopt, format_verified(record, std::chrono::system_clock::to_time_t(system.now())));
+    std::ignore = files.write_if(
+        path, std::nullopt, format_verified(record, std::chrono::system_clock::to_time_t(system.now()), fingerprint));
 }
 
 bool is_verified(sys::System& system, const std::string& store, const std::string& name, const Generation& record) {

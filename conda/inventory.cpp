@@ -154,6 +154,8 @@ class InventoryReader {
     else if (meta.kind != EntryKind::directory)
       set_problem(row, Availability::incomplete, "has no conda-meta");
     if (const auto* generation = shared->find(shared->current)) {
+      if (generation->image.exists())
+        row.image_bytes = generation->image.size;
       if (generation->record) {
         row.bytes = generation->record->bytes;
         row.files = generation->record->files;

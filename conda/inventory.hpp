@@ -40,6 +40,7 @@ struct ListedEnvironment {
   unsigned generation = 0; ///< 0: not made of generations
   std::size_t generations = 0;
   std::optional<std::uint64_t> bytes, files; ///< by the generation's record
+  std::optional<std::uint64_t> image_bytes;  ///< of its image; nullopt: it has none
   std::string python;
   std::int64_t verified = 0; ///< when the present generation was found good, seconds since 1970. 0: not known
   bool is_protected = false, has_guard = false;

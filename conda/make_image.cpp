@@ -46,7 +46,10 @@ Result<ImageNote> make_image(sys::System& system, const ImageRequest& request, c
   packing.file = request.file;
   packing.near = request.near;
   packing.near_of = request.near_of;
-  packing.leaves_out = is_stale_in;
+  packing.most = request.most;
+  packing.gid = request.gid;
+  if (!request.name.empty())
+    packing.leaves_out = is_stale_in;
   packing.made = request.record.created;
   for (auto& [path, text] : protection_marks(request.name, request.record.python))
     if (base_name(path) == "EXTERNALLY-MANAGED")
@@ -83,7 +86,8 @@ std::string staged_tree(sys::System& system, const std::string& stage, const Sha
   return find_staged(system, stage, static_cast<unsigned>(system.identity().uid), *source).value_or("");
 }
 
-Result<Imaging> plan_image(sys::System& system, const std::string& store, const std::string& name) {
+Result<Imaging> plan_image(sys::System& system, const std::string& store, const std::string& name,
+                           const std::string& letters) {
   auto environment = find_shared(system, store, name);
   if (!environment)
     return fail(environment.error());
@@ -96,7 +100,7 @@ Result<Imaging> plan_image(sys::System& system, const std::string& store, const 
   const auto path = now.path(now.current);
   if (probe_image(system, path, one->record->created).exists())
     return imaging;
-  imaging.file = image_path(join_path(now.root.path, hidden_name(now.current)));
+  imaging.file = image_path(join_path(now.root.path, fmt::format("new-{}.{}", generation_name(now.current), letters)));
   for (const auto* left : {&one->image, &one->image_note})
     if (left->kind == sys::EntryKind::file)
       imaging.plan.add("", "it is not of this generation, or was cut off",

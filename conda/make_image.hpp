@@ -17,10 +17,12 @@ struct ImageWish {
 struct ImageRequest {
   tree::Place tree; ///< the generation, or what becomes it
   Generation record;
-  std::string name; ///< of the environment
+  std::string name; ///< of the environment; empty: it is none, and its image has all that lies there
   std::string file; ///< where the image is made; nothing lies there
   /// A tree on this host's own disk that holds files of `tree`, see tree::Packing.
   std::string near = {}, near_of = {};
+  std::uint32_t most = 0444; ///< bits of the image's mode at most, and its group, see tree::Packing
+  std::optional<std::uint32_t> gid = {};
 };
 
 /// Makes the file, readable for those who may read the tree. It has a file EXTERNALLY-MANAGED (PEP 668), because pip
@@ -43,7 +45,9 @@ struct Imaging {
   std::string file;              ///< where the image is made
   plan::Plan plan;               ///< empty: there is one
 };
-Result<Imaging> plan_image(sys::System& system, const std::string& store, const std::string& name);
+/// `letters`: of the file's name until it is complete; the same for all looks of one command.
+Result<Imaging> plan_image(sys::System& system, const std::string& store, const std::string& name,
+                           const std::string& letters);
 /// What holds the environment while the steps of the plan are done.
 struct Imaged {
   sys::Lease lease;

@@ -7,8 +7,8 @@
 
 namespace sharefs::conda {
 
-/// A tree, or a file, that is deleted when this object is destroyed. It is known by its path, so a tree that was renamed in
-/// the meantime stays.
+/// A tree, or a file, that is deleted when this object is destroyed. It is known by its path, so a tree that was
+/// renamed in the meantime stays.
 class ScratchTree {
  public:
   ScratchTree(sys::System& system, std::string path, plan::Say say)

@@ -45,19 +45,34 @@ std::vector<std::string> missing_modules(sys::System& system) {
   return missing;
 }
 
-/// Why files are copied where an image would be 20 times as fast; empty: its image is.
-std::string why_files(sys::System& system, const Staging& staging, std::uint32_t store_owner) {
-  if (!staging.image.exists())
-    return fmt::format("there is no image of it (`sharefs conda image {}` makes one)",
-                       shell_quote(staging.environment.name));
+} // namespace
+
+std::string text_of(const std::string& to, const tree::FetchReport& fetched) {
+  auto text =
+      fmt::format("{}: {} copied, {} there already", to, format_bytes(fetched.bytes), format_bytes(fetched.kept));
+  if (!fetched.by.empty())
+    text += ", from " + fetched.by;
+  return fetched.passed_over.empty() ? text : fmt::format("{} ({})", text, fetched.passed_over);
+}
+
+std::string why_no_mount(sys::System& system, const Image& image, std::uint32_t store_owner) {
   if (system.identity().uid != 0)
     return "only root can mount its image";
-  if (!staging.image.is_trusted(store_owner))
+  if (!image.is_trusted(store_owner))
     return fmt::format("root mounts no image that others than root or uid {}, whose the store is, could have written",
                        store_owner);
   if (const auto missing = missing_modules(system); !missing.empty())
     return fmt::format("this kernel has no {}, which mounting its image needs", join(missing, " and no "));
   return {};
+}
+
+namespace {
+
+/// Why files are copied where an image would be 20 times as fast; empty: its image is.
+std::string why_files(sys::System& system, const Staging& staging, std::uint32_t store_owner) {
+  return staging.image.exists() ? why_no_mount(system, staging.image, store_owner)
+                                : fmt::format("there is no image of it (`sharefs conda image {}` makes one)",
+                                              shell_quote(staging.environment.name));
 }
 
 /// The copy whose files the new one shares. Only root may add names to directories without write bits. nullptr: none.
@@ -142,12 +157,13 @@ Result<void> copy_image(sys::System& system, const StagingRequest& request, cons
   const auto& note = *staging.image.note;
   tree::Options options;
   options.bytes_per_second = request.bytes_per_second;
-  const auto fetched = tree::fetch({.path = staging.image.path, .root = system.files().root()}, place(system, to),
-                                   {note.sha256, note.bytes}, options, say.progress("copying " + staging.image.path));
+  const auto fetched =
+      tree::fetch({.path = staging.image.path, .root = system.files().root()}, place(system, to),
+                  {note.sha256, note.bytes}, options, say.progress("copying " + staging.image.path),
+                  request.upstreams ? request.upstreams(to, note.bytes) : std::vector<tree::Upstream>{});
   if (!fetched)
     return fail(fetched.error());
-  say.message(
-      fmt::format("{}: {} copied, {} there already", to, format_bytes(fetched->bytes), format_bytes(fetched->kept)));
+  say.message(text_of(to, *fetched));
   return {};
 }
 

@@ -9,15 +9,24 @@
 
 namespace sharefs::conda {
 
+/// Other nodes that have a file at the same path as this one is to have, or get it now (tree::fetch()).
+using Upstreams = std::function<std::vector<tree::Upstream>(const std::string& file, std::uint64_t bytes)>;
+
 struct StagingRequest {
   std::string store, name;
   std::string stage;                  ///< `conda.stage`: where copies lie
   std::uint64_t bytes_per_second = 0; ///< 0: no limit
   bool removes = false;               ///< all copies of the environment go
   std::optional<sys::User> as = {};   ///< who reads the store for root, whom its server refuses (root_squash)
+  Upstreams upstreams = {};
   /// One `conda stage` works on a host at a time: two would write into the same copy.
   std::function<Result<plan::HostLock>()> lock;
 };
+
+/// Why root of this host cannot mount an image, or may not; empty: it can.
+std::string why_no_mount(sys::System& system, const Image& image, std::uint32_t store_owner);
+/// "/var/.../0003.sqfs: 259 MiB copied, 0 B there already, from gpu03"
+std::string text_of(const std::string& to, const tree::FetchReport& fetched);
 
 /// As the host is now.
 struct Staging {

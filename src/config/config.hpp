@@ -93,7 +93,7 @@ struct Conda {
   unsigned keep = 3;                              ///< generations that gc keeps
   bool protect = true;                            ///< generations have no write bits
   std::string stage = "/var/cache/sharefs/conda"; ///< node-local copies of generations
-  std::string image = "on";                       ///< each generation gets an image, one file with all of it
+  std::string image = "zstd";                     ///< each generation gets an image, one file with all of it
   Origin origin;
   friend bool operator==(const Conda&, const Conda&) = default;
 
@@ -108,8 +108,8 @@ struct Conda {
     for (const auto& one : envs)
       if (one.name == environment)
         return {one.keep.value_or(keep), one.protect.value_or(protect), one.stage.empty() ? stage : one.stage,
-                image == "on"};
-    return {keep, protect, stage, image == "on"};
+                image != "off"};
+    return {keep, protect, stage, image != "off"};
   }
   [[nodiscard]] std::vector<std::string> names() const {
     std::vector<std::string> all;
@@ -181,6 +181,14 @@ struct Mirror {
   friend bool operator==(const Mirror&, const Mirror&) = default;
 };
 
+/// What `sharefs stage` brings to each node's own disk.
+struct Stage {
+  std::string store;              ///< of images, on the share; empty: below `conda.store`
+  std::string at;                 ///< of copies, on each node; empty: below the first of `caches.local`
+  std::vector<std::string> paths; ///< that are read from the copy where the path on the share is asked for
+  friend bool operator==(const Stage&, const Stage&) = default;
+};
+
 /// What `sharefs watch` does. Where it is written, `sharefs up` has the daemon look after the mounts.
 struct Watch {
   std::string recover = "stale"; ///< stale, all, never
@@ -196,6 +204,7 @@ struct Config {
   std::vector<Server> servers; ///< in the order of the file
   std::vector<Mount> mounts;
   std::optional<Conda> conda;
+  std::optional<Stage> stage;
   Caches caches;
   Nodes nodes;
   std::vector<Mirror> mirrors;

@@ -169,8 +169,8 @@ constexpr std::array k_keys{
     Key{"conda.stage", path, k_optional, "",
         "directory on each node's own disk, in which `sharefs conda stage` copies environments", k_text<&Conda::stage>,
         below_root_rule},
-    Key{"conda.image", choice, k_optional, "on|off",
-        "on: each generation gets an image, one file with all of it, by which `sharefs conda stage` brings it to a "
+    Key{"conda.image", choice, k_optional, "zstd|off",
+        "zstd: each generation gets an image, one file with all of it, by which `sharefs conda stage` brings it to a "
         "node "
         "as fast as the wire allows; about a third of its size",
         k_text<&Conda::image>},
@@ -248,6 +248,19 @@ constexpr std::array k_keys{
         k_flag<&Mirror::removes>},
     Key{"mirror.*.exclude", text_list, k_optional, "",
         "what is left out, as patterns of rsync(1): `__pycache__/`, `*.tmp`", k_texts<&Mirror::exclude>},
+
+    Key{"stage", mapping, k_optional, "", "what `sharefs stage` brings to each node's own disk", k_one<&Config::stage>},
+    Key{"stage.store", path, k_optional, "",
+        "directory on the share for images of directories; without it `.images` in `conda.store`",
+        k_text<&Stage::store>, below_root_rule},
+    Key{"stage.at", path, k_optional, "",
+        "directory on each node's own disk for the copies; without it `staged` in the first of `caches.local`",
+        k_text<&Stage::at>, below_root_rule},
+    Key{"stage.paths", text_list, k_optional, "",
+        "directories on the share whose staged copy is mounted over them on this node, so that whoever asks for the "
+        "path "
+        "reads the copy, and cannot write there",
+        k_texts<&Stage::paths>},
 
     Key{"watch", mapping, k_optional, "",
         "what `sharefs watch` does with the mounts of this file; with it `sharefs up` starts that daemon",

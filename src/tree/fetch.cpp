@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "sys/fs/files.hpp"
 #include "sys/fs/sha256.hpp"
+#include "sys/programs/process.hpp"
 #include "tree/fault_injection.hpp"
 #include "tree/job.hpp"
 
@@ -11,8 +12,10 @@
 #include <cerrno>
 #include <condition_variable>
 #include <cstdlib>
+#include <cstring>
 #include <deque>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <thread>
 
@@ -28,9 +31,57 @@ constexpr std::uint64_t k_sent_at_once = 16U << 20U;
 /// What O_DIRECT wants of addresses, offsets and lengths.
 constexpr std::size_t k_alignment = 4096;
 
-/// The original, in order, from an offset on. Read past the cache, where the file system can do that: nothing of it is
+/// What comes, in order, from an offset on.
+class Pieces {
+ public:
+  using Take = std::function<int(std::string_view piece)>;
+  Pieces() = default;
+  Pieces(const Pieces&) = delete;
+  Pieces& operator=(const Pieces&) = delete;
+  virtual ~Pieces() = default;
+  /// The next piece is given to `take`, which says 0 or errno, and so does this. There is no more: ENODATA.
+  virtual int next(const Take& take) = 0;
+};
+
+/// What a program prints.
+class StreamReader : public Pieces {
+ public:
+  StreamReader(sys::StreamedProcess process, std::uint64_t size) : m_process(std::move(process)), m_left(size) {}
+
+  int next(const Take& take) override {
+    pollfd ready{m_process.out(), POLLIN, 0};
+    while (m_size < k_alignment && m_size < m_left) { // whole blocks, but for the last: the part goes on at a block
+      const int count = ::poll(&ready, 1, static_cast<int>(std::chrono::milliseconds(k_upstream_patience).count()));
+      if (count < 0 && errno == EINTR)
+        continue;
+      const auto length = count <= 0 ? 0 : ::read(ready.fd, m_bytes.data() + m_size, m_bytes.size() - m_size);
+      if (length < 0 && errno == EINTR)
+        continue;
+      if (length <= 0)
+        return ENODATA;
+      m_size += static_cast<std::size_t>(length);
+    }
+    if (m_size > m_left)
+      return EFBIG;
+    const auto whole = m_size == m_left ? m_size : m_size - m_size % k_alignment;
+    const int error = take(std::string_view(m_bytes.data(), whole));
+    ::memmove(m_bytes.data(), m_bytes.data() + whole, m_size - whole);
+    m_size -= whole;
+    m_left -= whole;
+    return error;
+  }
+  [[nodiscard]] std::string error_text() { return m_process.error_text(); }
+
+ private:
+  sys::StreamedProcess m_process;
+  std::vector<char> m_bytes = std::vector<char>(k_piece);
+  std::size_t m_size = 0;
+  std::uint64_t m_left;
+};
+
+/// The original. Read past the cache, where the file system can do that: nothing of it is
 /// read twice, and the copy is what is cached.
-class PieceReader {
+class PieceReader : public Pieces {
  public:
   PieceReader(int file, std::uint64_t begin, std::uint64_t end) : m_file(file), m_end(end) {
     const auto count = std::min<std::uint64_t>(k_pieces, (end - begin + k_piece - 1) / k_piece);
@@ -39,7 +90,7 @@ class PieceReader {
     for (auto& slot : m_slots)
       slot.thread = std::thread([this, &slot] { read_all_of(slot); });
   }
-  ~PieceReader() {
+  ~PieceReader() override {
     {
       const std::lock_guard lock(m_mutex);
       m_stopped = true;
@@ -48,11 +99,8 @@ class PieceReader {
     for (auto& slot : m_slots)
       slot.thread.join();
   }
-  PieceReader(const PieceReader&) = delete;
-  PieceReader& operator=(const PieceReader&) = delete;
 
-  /// The next piece is given to `take`; 0 or errno. A file that is shorter by now is ENODATA.
-  template <class Take> int next(const Take& take) {
+  int next(const Take& take) override {
     auto& slot = m_slots[m_next++ % m_slots.size()];
     std::unique_lock lock(m_mutex);
     m_changed.wait(lock, [&] { return slot.full; });
@@ -133,8 +181,8 @@ class PieceReader {
 class Fetcher {
  public:
   Fetcher(const Place& from, const Place& to, const FileContent& content, const Options& options,
-          const sys::ProgressCounters& counters)
-      : m_from(from), m_to(to), m_content(content), m_job(options, counters) {}
+          const std::vector<Upstream>& upstreams, const sys::ProgressCounters& counters)
+      : m_from(from), m_to(to), m_content(content), m_upstreams(upstreams), m_job(options, counters) {}
 
   Result<FetchReport> run() {
     auto source = walk_to(m_from);
@@ -151,20 +199,58 @@ class Fetcher {
       ::unlinkat(m_directory.get(), part_name().c_str(), 0);
       return FetchReport{.kept = m_content.bytes};
     }
-    auto original = open_original(*source);
-    if (!original)
-      return fail(original.error());
-    // What a power cut has left may have a hole in it: then once more, from the beginning.
-    auto fetched = go_on(*original);
-    if (!fetched && fetched.error().code == ErrorCode::conflict && m_begin > 0)
-      fetched = go_on(*original);
+    auto fetched = from_upstreams();
+    if (!fetched)
+      fetched = from_original(*source);
     if (!fetched)
       return fail(fetched.error());
+    fetched->passed_over = m_passed_over;
     return finish().map([&] { return *fetched; });
   }
 
  private:
   [[nodiscard]] std::string part_name() const { return "." + m_name + ".part"; }
+
+  /// What one brings counts for the next, which goes on where it has ended.
+  Result<FetchReport> from_upstreams() {
+    std::uint64_t kept = 0;
+    for (const auto& upstream : m_upstreams) {
+      std::string said;
+      const auto make = [&](std::uint64_t offset) -> Result<std::unique_ptr<Pieces>> {
+        sys::Command command;
+        command.argv = upstream.argv;
+        command.argv.push_back(std::to_string(offset));
+        command.as = upstream.as;
+        auto process = sys::StreamedProcess::start(command);
+        if (!process)
+          return fail(process.error());
+        return std::make_unique<StreamReader>(std::move(*process), m_content.bytes - offset);
+      };
+      auto fetched = go_on(make, &said);
+      if (&upstream == &m_upstreams.front())
+        kept = m_begin;
+      if (fetched)
+        return FetchReport{.bytes = m_at - std::min(kept, m_at), .kept = kept, .by = upstream.name, .passed_over = {}};
+      m_passed_over += fmt::format("{}{}: {}", m_passed_over.empty() ? "" : "; ", upstream.name,
+                                   said.empty() ? fetched.error().message : said);
+    }
+    return fail(ErrorCode::not_found, "no upstream has it");
+  }
+
+  Result<FetchReport> from_original(const sys::Walked& source) {
+    m_is_last = true;
+    const auto original = open_original(source);
+    if (!original)
+      return fail(original.error());
+    const auto make = [&](std::uint64_t offset) -> Result<std::unique_ptr<Pieces>> {
+      return std::make_unique<PieceReader>(original->get(), offset, m_content.bytes);
+    };
+    // What a power cut has left may have a hole in it: then once more, from the beginning.
+    auto fetched = go_on(make);
+    if (!fetched && fetched.error().code == ErrorCode::conflict && m_begin > 0)
+      fetched = go_on(make);
+    return fetched;
+  }
 
   /// Held by its lock, until this process ends.
   Result<void> open_part() {
@@ -233,8 +319,12 @@ class Fetcher {
     return true;
   }
 
-  /// Writes what is not there yet. `conflict`: it is not the wanted content, and the part is empty again.
-  Result<FetchReport> go_on(const sys::Fd& original) {
+  /// What has the rest of the file, from an offset on.
+  using MakePieces = std::function<Result<std::unique_ptr<Pieces>>(std::uint64_t offset)>;
+
+  /// Writes what is not there yet. `conflict`: it is not the wanted content, and the part is empty again. A stream that
+  /// ends early, where `said` is given for what its program says, leaves what has come.
+  Result<FetchReport> go_on(const MakePieces& make, std::string* said = nullptr) {
     struct stat status{};
     if (::fstat(m_part.get(), &status) != 0)
       return fail(errno_error(errno, m_to.path));
@@ -248,13 +338,19 @@ class Fetcher {
     // A disk that has no room says so now. Not every file system can say it.
     if (::fallocate(m_part.get(), FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(m_content.bytes)) != 0 && is_full(errno))
       return fail(no_room(errno));
-    PieceReader reader(original.get(), m_at, m_content.bytes);
+    const auto reader = make(m_at);
+    if (!reader)
+      return fail(reader.error());
     while (m_at < m_content.bytes) {
       bool of_target = false;
-      const int error = reader.next([&](std::string_view piece) {
+      const int error = (*reader)->next([&](std::string_view piece) {
         of_target = true;
         return take(piece);
       });
+      if (error == ENODATA && said != nullptr) {
+        *said = dynamic_cast<StreamReader&>(**reader).error_text();
+        return fail(ErrorCode::failed, fmt::format("has ended after {}", format_bytes(m_at - m_begin)));
+      }
       if (error == ENODATA)
         return fail(clear(other_content()));
       if (error != 0)
@@ -275,7 +371,7 @@ class Fetcher {
   }
 
   Error clear(Error error) {
-    if (::ftruncate(m_part.get(), 0) == 0 && (m_begin == 0 || error.code != ErrorCode::conflict))
+    if (::ftruncate(m_part.get(), 0) == 0 && m_is_last && (m_begin == 0 || error.code != ErrorCode::conflict))
       ::unlinkat(m_directory.get(), part_name().c_str(), 0);
     return error;
   }
@@ -318,6 +414,9 @@ class Fetcher {
   const Place& m_from;
   const Place& m_to;
   const FileContent& m_content;
+  const std::vector<Upstream>& m_upstreams;
+  std::string m_passed_over;
+  bool m_is_last = false; ///< nobody else is asked after this one: what cannot be used is taken away
   Job m_job;
   sys::Fd m_directory, m_part;
   std::string m_name;
@@ -328,13 +427,47 @@ class Fetcher {
 } // namespace
 
 Result<FetchReport> fetch(const Place& from, const Place& to, const FileContent& content, const Options& options,
-                          const OnProgress& progress) {
+                          const OnProgress& progress, const std::vector<Upstream>& upstreams) {
   auto all = options;
   all.total_files = 0;
   all.total_bytes = content.bytes;
   return watched(from.path, all, progress, [&](const sys::ProgressCounters& counters) {
-    return Fetcher(from, to, content, all, counters).run();
+    return Fetcher(from, to, content, all, upstreams, counters).run();
   });
+}
+
+Result<void> serve(const Place& file, std::uint64_t bytes, std::uint64_t offset, int out,
+                   std::chrono::milliseconds patience) {
+  constexpr std::chrono::milliseconds k_look{20};
+  const auto walked = walk_to(file);
+  if (!walked)
+    return fail(walked.error());
+  const auto& directory = walked->directory;
+  const auto part = "." + walked->name + ".part";
+  sys::Fd open;
+  for (auto end = sys::deadline_in(patience); offset < bytes;) {
+    struct stat status{};
+    for (const auto& name : {walked->name, part}) // one that is complete loses its other name
+      if (!open)
+        open.reset(::openat(directory.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    if (open && (::fstat(open.get(), &status) != 0 || !S_ISREG(status.st_mode)))
+      return fail(ErrorCode::not_found, file.path + ": is no file");
+    const auto there = std::min(static_cast<std::uint64_t>(status.st_size), bytes);
+    if (there <= offset) {
+      if (sys::Clock::now() >= end)
+        return fail(open ? ErrorCode::timeout : ErrorCode::not_found,
+                    file.path + (open ? ": nothing more has come" : ": is not there"));
+      std::this_thread::sleep_for(k_look); // NOLINT: inotify would not say when the other process is killed either
+      continue;
+    }
+    const auto piece = buffer().first(std::min<std::uint64_t>(there - offset, buffer().size()));
+    const auto length = ::pread(open.get(), piece.data(), piece.size(), static_cast<off_t>(offset));
+    if (length <= 0 || !sys::write_all(out, {piece.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0))}))
+      return fail(errno_error(errno, file.path));
+    offset += static_cast<std::uint64_t>(length);
+    end = sys::deadline_in(patience);
+  }
+  return {};
 }
 
 } // namespace sharefs::tree

@@ -224,9 +224,9 @@ class Packer {
     if (packed.bytes == 0)
       return fail(ErrorCode::conflict, m_packing.file + " is not what mksquashfs has made: somebody else works there");
     const auto& tree = m_tree->status();
-    const mode_t others = tree.st_mode & S_IROTH;
-    const bool grouped = ::fchown(image.get(), k_as_it_is, tree.st_gid) == 0;
-    const mode_t group = grouped ? tree.st_mode & S_IRGRP : others << 3U;
+    const mode_t others = tree.st_mode & m_packing.most & S_IROTH;
+    const bool grouped = ::fchown(image.get(), k_as_it_is, m_packing.gid.value_or(tree.st_gid)) == 0;
+    const mode_t group = grouped ? tree.st_mode & m_packing.most & S_IRGRP : others << 3U;
     if (::fchmod(image.get(), S_IRUSR | group | others) != 0 || ::fsync(image.get()) != 0)
       return fail(errno_error(errno, m_packing.file));
     packed.sha256 = hash.hex();

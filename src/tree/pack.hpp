@@ -22,6 +22,10 @@ struct Packing {
   /// A file that is not to be in the image, by its first 16 bytes. `find` knows all that lies in the tree.
   using Find = std::function<const Entry*(const std::string& path)>;
   std::function<bool(const Entry& file, std::string_view head, const Find& find)> leaves_out = {};
+  /// The image is for nobody else than the tree is: these bits of its mode at most, and this group instead of the
+  /// tree's.
+  std::uint32_t most = 0444;
+  std::optional<std::uint32_t> gid = {};
   std::int64_t made = 0; ///< seconds since 1970, for the image itself: the same tree gives the same image
 };
 

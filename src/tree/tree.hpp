@@ -2,6 +2,7 @@
 // Whole directory trees, by many threads, on descriptors: nothing is followed, nothing that is mounted in them is
 // entered, whatever others rename meanwhile. Each function works in a child process that is given up when it makes no
 // progress for Options::deadline, however long the work takes, and stops at Ctrl-C (`interrupted`).
+#include "base/argv.hpp"
 #include "base/result.hpp"
 #include "sys/process/user.hpp"
 #include "sys/process/wire.hpp"
@@ -93,23 +94,45 @@ Result<CopyReport> copy(const Place& from, const Place& to, const Options& optio
 struct FileContent {
   std::string sha256; ///< 64 hexadecimal digits
   std::uint64_t bytes = 0;
+  friend bool operator==(const FileContent&, const FileContent&) = default;
+};
+template <FieldsOf<FileContent> C> auto fields(C& c) {
+  return named("sha256", c.sha256, "bytes", c.bytes);
+}
+/// Somebody else who has the file, or gets it at this moment: a program that prints it from an offset on, which is
+/// given as its last word.
+struct Upstream {
+  std::string name; ///< for people
+  Argv argv;
+  std::optional<sys::User> as = {};
 };
 struct FetchReport {
-  std::uint64_t bytes = 0; ///< that were read from the original now
-  std::uint64_t kept = 0;  ///< that an earlier run has left
+  std::uint64_t bytes = 0;      ///< that were read now, from the original or another
+  std::uint64_t kept = 0;       ///< that an earlier run has left
+  std::string by = {};          ///< name of the upstream that gave the last of it; empty: the original
+  std::string passed_over = {}; ///< why upstreams before it were not enough
   friend bool operator==(const FetchReport&, const FetchReport&) = default;
 };
 template <FieldsOf<FetchReport> R> auto fields(R& r) {
-  return named("bytes", r.bytes, "kept", r.kept);
+  return named("bytes", r.bytes, "kept", r.kept, "by", r.by, "passed_over", r.passed_over);
 }
 /// Brings one large file to this host's own disk: `to`, in a directory that is there, is only this user's to read, and
 /// has its name once its content is the one that is wanted, and on the disk. Some pieces are under way at a time, so
 /// that no round trip is waited for. What was cut off goes on at its offset: what is there of it lies beside `to`, as
 /// .NAME.part. A file `to` that is right already is kept, any other is replaced by rename(2). Of `options` only
 /// `deadline`, `as` and `bytes_per_second` matter. Errors: `conflict`: `from` has another content than wanted, and
-/// nothing is left of it; `busy`: another fetch() of `to` is at work on this host.
+/// nothing is left of it; `busy`: another fetch() of `to` is at work on this host. Upstreams come before the original,
+/// in their order: from each is taken what it gives, and one that brings another content, ends, or gives nothing for
+/// k_upstream_patience is passed over.
 Result<FetchReport> fetch(const Place& from, const Place& to, const FileContent& content, const Options& options,
-                          const OnProgress& progress = {});
+                          const OnProgress& progress = {}, const std::vector<Upstream>& upstreams = {});
+inline constexpr std::chrono::seconds k_upstream_patience{20};
+
+/// The other end of an upstream: writes the file `to` of fetch(), or the part of it that is there by now, from `offset`
+/// on to a descriptor, and what is added to it meanwhile, until it has all `bytes` of it. `not_found`: neither has come
+/// in `patience`; `timeout`: nothing was added for so long.
+Result<void> serve(const Place& file, std::uint64_t bytes, std::uint64_t offset, int out,
+                   std::chrono::milliseconds patience);
 
 struct RemoveReport {
   std::uint64_t removed = 0; ///< names

@@ -211,6 +211,49 @@ Result<Completed> run_process(const Command& command) {
   return result;
 }
 
+struct StreamedProcess::Streams {
+  Child child;
+  Fd out;
+  PipeReader err, failure;
+};
+
+StreamedProcess::StreamedProcess(std::unique_ptr<Streams> streams) : m_streams(std::move(streams)) {}
+StreamedProcess::StreamedProcess(StreamedProcess&&) noexcept = default;
+
+Result<StreamedProcess> StreamedProcess::start(const Command& command) {
+  if (command.argv.empty())
+    return fail(ErrorCode::failed, "no program to run");
+  Start start(command);
+  start.input = standard_input(command.input);
+  if (!start.input || !start.out.open() || !start.err.open() || !start.failure.open())
+    return fail(errno_error(errno, "cannot run `" + command.argv[0] + "`"));
+  auto child =
+      Child::fork([&] { execute(start, command); }, command.as ? Child::Group::own_session : Child::Group::own);
+  if (!child)
+    return fail(child.error());
+  return StreamedProcess(std::make_unique<Streams>(
+      Streams{std::move(*child), std::move(start.out.read), PipeReader(std::move(start.err.read), k_longest_failure),
+              PipeReader(std::move(start.failure.read), k_longest_failure)}));
+}
+
+StreamedProcess::~StreamedProcess() {
+  if (m_streams && !m_streams->child.reap())
+    m_streams->child.kill_and_reap();
+}
+
+int StreamedProcess::out() const {
+  return m_streams->out.get();
+}
+
+std::string StreamedProcess::error_text() {
+  m_streams->failure.drain();
+  if (WireReader reader(m_streams->failure.bytes()); !reader.at_end())
+    return reader.get<Error>().message;
+  m_streams->err.drain();
+  const auto text = std::string(trim(m_streams->err.bytes()));
+  return text.substr(text.rfind('\n') + 1);
+}
+
 Error exec_process(const Argv& argv, const std::vector<std::string>& environment) {
   if (argv.empty())
     return {ErrorCode::failed, "no program to run", {}, {}};

@@ -53,6 +53,28 @@ struct Completed {
 /// SIGINT reaches only sharefs: children are in process groups of their own.
 Result<Completed> run_process(const Command& command);
 
+/// A program that is read from while it runs. It is killed, with its process group, when this is destroyed.
+class StreamedProcess {
+ public:
+  /// Of `command` its deadline and output_limit do not count. Errors: as run_process(), but what keeps the program from
+  /// being started is said by error_text().
+  static Result<StreamedProcess> start(const Command& command);
+  StreamedProcess(StreamedProcess&&) noexcept;
+  StreamedProcess& operator=(StreamedProcess&&) = delete;
+  StreamedProcess(const StreamedProcess&) = delete;
+  StreamedProcess& operator=(const StreamedProcess&) = delete;
+  ~StreamedProcess();
+
+  [[nodiscard]] int out() const; ///< its standard output, for reading
+  /// The last line that it has written to its standard error until now.
+  [[nodiscard]] std::string error_text();
+
+ private:
+  struct Streams;
+  explicit StreamedProcess(std::unique_ptr<Streams> streams);
+  std::unique_ptr<Streams> m_streams;
+};
+
 /// Replace this process (execvp). Returns only on failure: `not_found` or `permission` (cli: 127 or 126).
 /// `environment` is the complete new environment as NAME=value.
 Error exec_process(const Argv& argv, const std::vector<std::string>& environment);

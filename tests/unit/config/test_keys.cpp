@@ -39,7 +39,7 @@ TEST_CASE("children_of: the keys of each place", "[keys]") {
       out += std::string(child->last_name()) + (child->is_element() ? "[] " : " ");
     return out;
   };
-  CHECK(names("") == "version servers mounts conda caches nodes mirror watch ");
+  CHECK(names("") == "version servers mounts conda caches nodes mirror stage watch ");
   CHECK(names("servers") == "* ");
   CHECK(names("servers.*") == "address exports[] ");
   CHECK(names("servers.*.exports[]") == "path clients[] options access ");

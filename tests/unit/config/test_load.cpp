@@ -147,7 +147,7 @@ TEST_CASE("parse: an environment may have settings of its own", "[load]") {
   CHECK(conda.names() == std::vector<std::string>{"plain", "llm", "some"});
   CHECK(conda.envs[1].origin.text() == "sharefs.yaml:8:7");
   const auto settings = [&](const char* name) {
-    const auto [keep, protect, stage] = conda.settings_of(name);
+    const auto [keep, protect, stage, image] = conda.settings_of(name);
     return std::to_string(keep) + (protect ? " protected " : " ") + stage;
   };
   CHECK(settings("llm") == "5 protected /scratch/conda");

@@ -1,9 +1,11 @@
 #include "base/text.hpp"
 #include "given_tree.hpp"
 #include "sys/fs/sha256.hpp"
+#include "sys/process/fd.hpp"
 
 #include <sys/file.h>
 #include <sys/mount.h>
+#include <thread>
 
 using namespace sharefs;
 using namespace sharefs::test;
@@ -159,4 +161,88 @@ TEST_CASE("SIGKILL at any step of a fetch, and the next one goes on", "[kill]") 
   }
   CHECK(killed == 7); // four pieces, before and behind fsync, behind the rename
 #endif
+}
+
+namespace {
+
+/// A program that prints the file from an offset on.
+tree::Upstream prints(const std::string& path, const std::string& more = "") {
+  return {.name = "node1", .argv = {"sh", "-c", more + "tail -c +$((1 + $1)) " + path, "sh"}, .as = {}};
+}
+
+} // namespace
+
+TEST_CASE("a file is fetched from others, who are passed over where they are not enough") {
+  const GivenFile given;
+  const auto other = given.directory / "other";
+  const auto fetch = [&](const std::vector<tree::Upstream>& upstreams) {
+    return tree::fetch({given.from}, {.path = given.to}, {sys::sha256(given.content), given.content.size()}, {}, {},
+                       upstreams);
+  };
+  const auto size = given.content.size();
+  given.directory.write("other", given.content);
+  SECTION("the first has it: the original is not asked") {
+    fs::remove(given.from);
+    CHECK(fetch({prints(other)}) == tree::FetchReport{size, 0, "node1", ""});
+  }
+  SECTION("the first has a part, the second the rest") {
+    given.directory.write("less", given.content.substr(0, 2'000'000));
+    fs::remove(given.from);
+    const auto fetched = fetch({prints(given.directory / "less"), prints(other)});
+    REQUIRE(fetched);
+    CHECK(fetched->bytes == size);
+    CHECK_FALSE(fetched->passed_over.empty());
+  }
+  SECTION("what an earlier run has left is kept") {
+    given.directory.write("to/.file.part", given.content.substr(0, 1U << 20U));
+    ::chmod(given.part.c_str(), 0600);
+    CHECK(fetch({prints(other)}) == tree::FetchReport{size - (1U << 20U), 1U << 20U, "node1", ""});
+  }
+  SECTION("none has it: the original has") {
+    const auto fetched = fetch({{"gone", {"sh", "-c", "echo no route to it >&2; exit 255", "sh"}, {}},
+                                {"no program", {"there-is-no-such-program"}, {}}});
+    REQUIRE(fetched);
+    CHECK(fetched->by.empty());
+    CHECK(fetched->passed_over.starts_with("gone: no route to it; no program: "));
+  }
+  SECTION("another content, shorter or longer, is not taken") {
+    for (const auto& wrong : {large_content('z'), large_content('z') + "more", std::string("short")}) {
+      given.directory.write("other", wrong);
+      const auto fetched = fetch({prints(other)});
+      REQUIRE(fetched);
+      CHECK(fetched->by.empty());
+      CHECK(given.is_whole());
+      fs::remove(given.to);
+    }
+    CHECK(fetch({}));
+  }
+  CHECK(given.is_whole());
+}
+
+TEST_CASE("a file is served while it comes") {
+  const GivenFile given;
+  const auto size = given.content.size();
+  const auto half = given.content.substr(0, size / 2);
+  sys::Pipe pipe;
+  REQUIRE(pipe.open());
+  given.directory.write("to/.file.part", half);
+  std::string got;
+  std::thread reader([&] {
+    std::array<char, 65536> bytes{};
+    for (ssize_t count = 0; (count = ::read(pipe.read.get(), bytes.data(), bytes.size())) > 0;) {
+      got.append(bytes.data(), static_cast<std::size_t>(count));
+      if (got.size() == half.size() - 10) { // all that was there: the rest comes now, under its own name
+        std::ofstream(given.part, std::ios::app) << given.content.substr(size / 2);
+        fs::rename(given.part, given.to);
+      }
+    }
+  });
+  const auto served = tree::serve({given.to}, size, 10, pipe.write.get(), std::chrono::seconds(20));
+  pipe.write.reset();
+  reader.join();
+  REQUIRE(served);
+  CHECK(got == given.content.substr(10));
+  using namespace std::chrono_literals;
+  CHECK(tree::serve({given.to}, size + 1, size, 1, 50ms).error().code == ErrorCode::timeout);
+  CHECK(tree::serve({given.directory / "to/none"}, 1, 0, 1, 50ms).error().code == ErrorCode::not_found);
 }

@@ -53,6 +53,7 @@ Result<int> run_generations(Context& context, const Arguments& arguments) {
                    {"PACKAGES"},
                    {"SIZE", true},
                    {"OWN", true},
+                   {"IMAGE", true},
                    {"STATE"},
                    {"COMMAND", false, true},
                    {"MESSAGE", false, true}});
@@ -74,6 +75,7 @@ Result<int> run_generations(Context& context, const Arguments& arguments) {
                {one.record ? packages : "-"},
                {one.record ? format_bytes(record.bytes) : "-"},
                {one.record ? format_bytes(record.own_bytes) : "-"},
+               {one.image.exists() ? format_bytes(one.image.size) : "-"},
                {state},
                {record.command},
                {record.message}});
@@ -82,6 +84,7 @@ Result<int> run_generations(Context& context, const Arguments& arguments) {
     row["path"] = to_utf8(environment->path(one.number));
     row["packages"] = record.packages.size();
     row["changes"] = json_of(changes);
+    row["image"] = one.image.exists() ? nlohmann::ordered_json(one.image.size) : nlohmann::ordered_json();
     row["current"] = one.number == environment->current;
     row["pinned"] = one.pinned.has_value();
     row["problem"] = one.problem;
@@ -166,7 +169,7 @@ extern const CommandSpec k_conda_generations_command{
     .summary = "List what has become of a shared environment",
     .description = "Every change of a shared environment makes a new generation beside the old one: when, by whom, by "
                    "which command, what it changed in the packages (+ added, - removed, ~ other version), how large it "
-                   "is, and how much of that no earlier one has.",
+                   "is, how much of that no earlier one has, and the size of its image.",
     .example = "sharefs conda generations llm_train",
     .positional = k_environment,
     .elsewhere = read_as_whoever_may,

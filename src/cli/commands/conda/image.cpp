@@ -1,5 +1,6 @@
 // sharefs conda image ENV: the present generation in one file, if it has none yet.
 #include "base/json_fields.hpp"
+#include "base/random.hpp"
 #include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/worker.hpp"
 #include "cli/execute.hpp"
@@ -15,9 +16,10 @@ Result<int> run_image(Context& context, const Arguments& arguments) {
   const auto where = store_name(context, arguments.positional.front());
   if (!where)
     return fail(where.error());
+  const auto letters = random_letters(6);
   std::optional<conda::Imaged> made; // holds the lease until the steps are done
   const auto propose = [&]() -> Result<Proposal> {
-    const auto imaging = conda::plan_image(context.system, where->store, where->name);
+    const auto imaging = conda::plan_image(context.system, where->store, where->name, letters);
     if (!imaging)
       return fail(imaging.error());
     Proposal proposal{imaging->plan, "the present generation has an image"};

@@ -52,6 +52,7 @@ void show_environments(Context& context, const std::vector<ListedEnvironment>& r
                    {.name = "GENERATION"},
                    {.name = "SIZE", .right = true},
                    {.name = "FILES", .right = true},
+                   {.name = "IMAGE", .right = true},
                    {.name = "PYTHON"},
                    {.name = "LINKED BY", .truncate = true},
                    {.name = "JOBS", .truncate = true},
@@ -66,9 +67,9 @@ void show_environments(Context& context, const std::vector<ListedEnvironment>& r
          {row.name.empty() ? std::string("-") : row.name,
           row.generation == 0 ? std::string() : fmt::format("{} ({} kept)", row.generation, row.generations),
           row.bytes ? format_bytes(*row.bytes) : std::string(), row.files ? std::to_string(*row.files) : std::string(),
-          row.python, join(row.linked_by, ", "), jobs_text(row), std::string(row.is_protected ? "yes" : ""),
-          std::string(row.has_guard ? "yes" : ""), row.verified == 0 ? std::string() : format_time(row.verified),
-          state_text(row)})
+          row.image_bytes ? format_bytes(*row.image_bytes) : std::string(), row.python, join(row.linked_by, ", "),
+          jobs_text(row), std::string(row.is_protected ? "yes" : ""), std::string(row.has_guard ? "yes" : ""),
+          row.verified == 0 ? std::string() : format_time(row.verified), state_text(row)})
       cells.push_back({text});
     cells.back().colour = good ? ui::Colour::none : ui::Colour::red;
     table.add(std::move(cells));
@@ -93,10 +94,10 @@ nlohmann::ordered_json rows_json(const std::vector<ListedEnvironment>& rows) {
                                {"path", to_utf8(row.path)},      {"state", to_string(row.availability)},
                                {"detail", to_utf8(row.detail)},  {"generation", row.generation},
                                {"generations", row.generations}, {"bytes", number(row.bytes)},
-                               {"files", number(row.files)},     {"python", to_utf8(row.python)},
-                               {"linked_by", row.linked_by},     {"jobs", std::move(jobs)},
-                               {"protected", row.is_protected},  {"guard", row.has_guard},
-                               {"verified", row.verified}};
+                               {"files", number(row.files)},     {"image", number(row.image_bytes)},
+                               {"python", to_utf8(row.python)},  {"linked_by", row.linked_by},
+                               {"jobs", std::move(jobs)},        {"protected", row.is_protected},
+                               {"guard", row.has_guard},         {"verified", row.verified}};
     one["changed_by"] = row.holder ? nlohmann::ordered_json(row.holder->text()) : nlohmann::ordered_json();
     all.push_back(std::move(one));
   }

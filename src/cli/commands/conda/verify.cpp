@@ -8,7 +8,7 @@
 #include "cli/say.hpp"
 #include "conda/relocate.hpp"
 #include "conda/repair.hpp"
-#include "conda/running.hpp"
+#include "conda/verifying.hpp"
 #include "sys/process/interrupt.hpp"
 
 #include <algorithm>
@@ -77,11 +77,46 @@ std::optional<conda::GenerationPath> generation_at(Context& context, const std::
   return found && found->rest.empty() ? found : std::nullopt;
 }
 
-void note_verified(Context& context, const conda::GenerationPath& generation, bool good) {
-  const auto environment = conda::probe_environment(context.system, generation.store, generation.name);
+/// A generation, what is known of it, and by what its files are known again.
+struct KnownGeneration {
+  conda::SharedEnvironment environment;
+  conda::Generation record;
+  std::string fingerprint;
+};
+
+std::optional<KnownGeneration> known_generation(Context& context, const conda::GenerationPath& generation) {
+  auto environment = conda::probe_environment(context.system, generation.store, generation.name);
   const auto* one = environment ? environment->find(generation.number) : nullptr;
-  if (one != nullptr && one->record)
-    conda::note_verified(context.system, generation.store, generation.name, *one->record, good);
+  if (one == nullptr || !one->record)
+    return std::nullopt;
+  auto record = *one->record;
+  return KnownGeneration{std::move(*environment), std::move(record),
+                         conda::fingerprint_of(context.system, generation, say_to(context))};
+}
+
+/// Its images, one hash for each. True: all are good.
+bool verify_images(Context& context, const KnownGeneration& known) {
+  const auto stage = (*context.config())->conda ? (*context.config())->conda->settings_of(known.environment.name).stage
+                                                : std::string();
+  const auto checked = conda::check_images(context.system, known.environment, known.record, stage, say_to(context));
+  for (const auto& path : checked.good)
+    context.console.message(path + ": as it was made");
+  context.envelope.fields["images"] = checked.good;
+  context.report(checked.found);
+  return checked.found.empty();
+}
+
+/// Verifies the files of a generation that are not as they were when they were found good. nullopt: they have to be
+/// read.
+std::optional<int> verify_by_last_time(Context& context, const KnownGeneration& known) {
+  const auto when = conda::unchanged_since(context.system, known.environment, known.record, known.fingerprint);
+  if (when == 0)
+    return std::nullopt;
+  context.console.message(fmt::format("{}: {} by size, time and inode as when they were found good on {}; `--files` "
+                                      "reads them again",
+                                      known.environment.path(known.record.number), count_of(known.record.files, "file"),
+                                      format_time(when)));
+  return verify_images(context, known) ? k_exit_ok : k_exit_failed;
 }
 
 Result<Executed> repair_generation(Context& context, const StoreName& where, const conda::EnvironmentState& seen) {
@@ -130,6 +165,10 @@ Result<int> run_verify(Context& context, const Arguments& arguments) {
     shared = std::move(*where);
   }
   sys::install_interrupt_handlers();
+  const auto known = generation && !repair ? known_generation(context, *generation) : std::nullopt;
+  if (known && !arguments.flag("files"))
+    if (const auto done = verify_by_last_time(context, *known))
+      return *done;
   const auto state = read_environment(context, *request);
   if (!state)
     return fail(state.error());
@@ -137,10 +176,12 @@ Result<int> run_verify(Context& context, const Arguments& arguments) {
   context.envelope.fields["environment"] = environment_json(*state);
   context.report(diagnoses);
   context.console.message(environment_summary(*state));
-  if (!repair && generation)
-    note_verified(context, *generation, !has_errors(diagnoses));
+  if (known)
+    conda::note_verified(context.system, generation->store, generation->name, known->record, !has_errors(diagnoses),
+                         known->fingerprint);
+  const bool images_good = !known || verify_images(context, *known);
   if (!repair)
-    return has_errors(diagnoses) ? k_exit_failed : k_exit_ok;
+    return has_errors(diagnoses) || !images_good ? k_exit_failed : k_exit_ok;
   const auto executed = shared ? repair_generation(context, *shared, *state)
                                : execute(context, conda::plan_repair(*state, true, is_live_root(context)),
                                          "there is nothing that can be repaired");
@@ -192,7 +233,10 @@ extern const CommandSpec k_conda_verify_command{
         "Compares every file with the records of conda, mamba or rattler by checksum, and finds what breaks an "
         "environment on shared storage: missing and altered files, prefixes of another place, files that others cannot "
         "read, compiled Python that is not of its source. Without --repair nothing of it is changed; `conda "
-        "list` shows when it was found good. --repair corrects prefixes, "
+        "list` shows when it was found good. Files of a shared environment that are by size, time and inode as they "
+        "were then "
+        "are not read again without --files. Its images, on the share and staged here, are compared by one checksum "
+        "each. --repair corrects prefixes, "
         "checksums of records, modes and compiled files through a plan, and where the environment is shared by a new "
         "generation. Exits with 1 if there are errors; warnings are "
         "allowed.",
@@ -201,7 +245,9 @@ extern const CommandSpec k_conda_verify_command{
                "sharefs conda verify llm_train --repair --dry-run",
     .effect = Effect::changes,
     .positional = {.name = "ENV", .help = "a name in the store (`conda.store`), or a path", .min = 1, .max = 1},
-    .options = {{.names = "--repair", .help = "correct what can be corrected without conda"}, k_from_option},
+    .options = {{.names = "--repair", .help = "correct what can be corrected without conda"},
+                {.names = "--all,--files", .help = "read every file, also those that are as when they were found good"},
+                k_from_option},
     .elsewhere =
         [](Context& context, const Arguments& arguments) {
           return arguments.flag("repair") ? change_as_owner(context, arguments)

@@ -1,0 +1,63 @@
+#include "conda/verifying.hpp"
+
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "conda/image.hpp"
+#include "conda/staged.hpp"
+#include "conda/verified.hpp"
+#include "tree/survey.hpp"
+
+#include <fmt/format.h>
+
+namespace sharefs::conda {
+
+std::string fingerprint_of(sys::System& system, const GenerationPath& generation, const plan::Say& say) {
+  const auto path = generation_path(generation.store, generation.name, generation.number);
+  const auto survey =
+      tree::survey({.path = path, .root = system.files().root()}, {}, say.progress("looking at " + path), true);
+  return survey ? survey->fingerprint : std::string();
+}
+
+std::int64_t unchanged_since(sys::System& system, const SharedEnvironment& environment, const Generation& record,
+                             const std::string& fingerprint) {
+  const auto text = system.files().read_if_exists(verified_path(environment.store, environment.name), k_largest_note);
+  const bool same = text && !fingerprint.empty() && verified_fingerprint(text->value_or(""), record) == fingerprint;
+  return same ? verified_at(text->value_or(""), record) : 0;
+}
+
+CheckedImages check_images(sys::System& system, const SharedEnvironment& environment, const Generation& record,
+                           const std::string& stage, const plan::Say& say) {
+  CheckedImages checked;
+  const auto path = environment.path(record.number);
+  const auto image = probe_image(system, path, record.created);
+  if (!image.exists())
+    return checked;
+  std::vector<std::string> paths{image.path};
+  const auto source = in_generation(system.entry({.path = path, .follow = true}).resolved);
+  if (source && !stage.empty() && system.identity().uid == 0)
+    if (const auto staged = find_staged(system, stage, 0, *source))
+      if (system.entry({.path = image_path(*staged)}).kind == sys::EntryKind::file)
+        paths.push_back(image_path(*staged));
+  for (const auto& one : paths) {
+    tree::Options options;
+    options.total_bytes = image.note->bytes;
+    const auto content =
+        tree::read_content({.path = one, .root = system.files().root()}, options, say.progress("reading " + one));
+    const bool shared = one == image.path;
+    if (content && *content == tree::FileContent{image.note->sha256, image.note->bytes})
+      checked.good.push_back(one);
+    else
+      checked.found.push_back(
+          {Severity::error, "SF536", one,
+           content ? std::string("its content is not the one that was noted when it was made")
+                   : content.error().message,
+           shared ? fmt::format("`rm {} && sharefs conda image {}` makes it anew", shell_quote(one),
+                                shell_quote(environment.name))
+                  : fmt::format("`sharefs conda stage {0} --remove && sharefs conda stage {0}` brings it again",
+                                shell_quote(environment.name)),
+           ""});
+  }
+  return checked;
+}
+
+} // namespace sharefs::conda

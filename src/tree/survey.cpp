@@ -1,0 +1,68 @@
+#include "tree/survey.hpp"
+
+#include "base/path.hpp"
+#include "sys/fs/sha256.hpp"
+#include "tree/job.hpp"
+#include "tree/reader.hpp"
+
+#include <cerrno>
+#include <fcntl.h>
+#include <fmt/format.h>
+
+namespace sharefs::tree {
+
+Result<Survey> survey(const Place& place, const Options& options, const OnProgress& progress, bool inodes) {
+  return watched(place.path, options, progress, [&](const sys::ProgressCounters& counters) -> Result<Survey> {
+    prepare_process();
+    const auto reader = Reader::open(place, counters);
+    const auto entries = reader ? reader->list() : fail(reader.error());
+    if (!entries)
+      return fail(entries.error());
+    Survey found;
+    sys::Sha256 hash;
+    for (const auto& entry : *entries) {
+      if (entry.error_number != 0)
+        return fail(errno_error(entry.error_number, join_path(place.path, entry.path)));
+      const bool is_file = S_ISREG(entry.mode);
+      found.files += S_ISDIR(entry.mode) ? 0 : 1;
+      found.bytes += is_file ? entry.size : 0;
+      // The time of a directory says only that something in it has changed, which its other entries tell, too.
+      hash.add(fmt::format("{:o} {} {} {} {} {}\n{}\n{}\n", entry.mode, is_file ? entry.size : 0,
+                           is_file ? entry.mtime : 0, inodes ? entry.inode : 0, entry.path.size(), entry.target.size(),
+                           entry.path, entry.target));
+    }
+    found.fingerprint = hash.hex();
+    return found;
+  });
+}
+
+Result<FileContent> read_content(const Place& file, const Options& options, const OnProgress& progress) {
+  return watched(file.path, options, progress, [&](const sys::ProgressCounters& counters) -> Result<FileContent> {
+    const auto walked = walk_to(file);
+    if (!walked)
+      return fail(walked.error());
+    const sys::Fd open(walked->exists() ? ::openat(walked->directory.get(), walked->name.c_str(),
+                                                   O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+                                        : -1);
+    if (!open)
+      return fail(errno_error(walked->exists() ? errno : ENOENT, file.path));
+    FileContent content;
+    sys::Sha256 hash;
+    for (const auto bytes = buffer();;) {
+      const auto count = ::pread(open.get(), bytes.data(), bytes.size(), static_cast<off_t>(content.bytes));
+      if (count < 0 && errno == EINTR)
+        continue;
+      if (count < 0)
+        return fail(errno_error(errno, file.path));
+      if (count == 0)
+        break;
+      hash.add({bytes.data(), static_cast<std::size_t>(count)});
+      counters.add(k_bytes, static_cast<std::uint64_t>(count));
+      content.bytes += static_cast<std::uint64_t>(count);
+    }
+    content.sha256 = hash.hex();
+    return content;
+  });
+}
+
+} // namespace sharefs::tree
