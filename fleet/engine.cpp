@@ -87,15 +87,34 @@ bool is_roots(sys::System& system, const std::string& directory) {
   return true;
 }
 
-/// What stands in front of the words on a node: become root if need be, then timeout(1) and the program.
+// Nothing of the login's own PATH is run as root. In the second form sudo is given nothing but sharefs itself, by the
+// path that a sudoers file may allow alone.
+constexpr const char* k_sudo_for_all = "[ \"$(id -u)\" = 0 ] || set -- sudo -n env PATH={0} \"$@\"; ";
+constexpr const char* k_sudo_for_sharefs =
+    "[ \"$(id -u)\" = 0 ] || {{ PATH={0}; p=$(command -v \"$1\") || {{ echo \"$1: not found\" >&2; exit 127; }}; "
+    "shift; set -- sudo -n \"$p\" \"$@\"; }}; ";
+
+/// A command line for the login shell of a node, of any kind, which may have a short PATH, and so may sudo.
+std::string line_of(const Argv& words, const std::string& become_root) {
+  std::string line = "sh -c " +
+                     single_quote("PATH=$PATH:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin; " +
+                                  become_root + "exec \"$@\"") +
+                     " sh";
+  for (const auto& word : words)
+    line += " " + single_quote(word);
+  return line;
+}
+
+/// What stands in front of the words on a node: become root if need be, and a deadline.
 std::string started(const Asking& asking, const std::string& program, const std::string& node) {
-  Argv words{"timeout", "-k", "2", std::to_string(asking.command.count())};
+  const auto seconds = std::to_string(asking.command.count());
+  std::string line;
   if (asking.script.empty())
-    words.insert(words.end(), {program, "--frame"});
+    line = line_of({program, "--frame"},
+                   asking.as_root ? fmt::format(k_sudo_for_sharefs, k_system_directories) : std::string()) +
+           fmt::format(" {}:{}:{}", k_protocol, node, seconds);
   else
-    words.insert(words.end(), {"sh", "-c", asking.script, "sh"});
-  auto line = node_line(words, asking.as_root);
-  line += asking.script.empty() ? fmt::format(" {}:{}", k_protocol, node) : " " + node;
+    line = node_line({"timeout", "-k", "2", seconds, "sh", "-c", asking.script, "sh"}, asking.as_root) + " " + node;
   for (const auto& word : asking.words)
     line += " " + single_quote(word);
   return line;
@@ -154,16 +173,7 @@ Result<const Engine*> choose_engine(sys::System& system, std::string_view wanted
 }
 
 std::string node_line(const Argv& words, bool as_root) {
-  // ssh gives its words to a login shell of any kind, which may have a short PATH, and so may sudo. Nothing of the
-  // login's own PATH is run as root.
-  std::string text = "PATH=$PATH:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin; ";
-  if (as_root)
-    text += fmt::format("[ \"$(id -u)\" = 0 ] || set -- sudo -n env PATH={} \"$@\"; ", k_system_directories);
-  text += "exec \"$@\"";
-  std::string line = "sh -c " + single_quote(text) + " sh";
-  for (const auto& word : words)
-    line += " " + single_quote(word);
-  return line;
+  return line_of(words, as_root ? fmt::format(k_sudo_for_all, k_system_directories) : std::string());
 }
 
 std::string node_script(const std::string& directory, const Asking& asking) {

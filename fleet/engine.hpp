@@ -63,7 +63,7 @@ struct Asking {
 /// NAME.end. It does nothing where there is a file `stop`.
 std::string node_script(const std::string& directory, const Asking& asking);
 /// A command line for the login shell of a node, of any kind: a PATH that finds the system's programs and, if asked
-/// for, `sudo -n` where the login is not root's.
+/// for, `sudo -n env` where the login is not root's.
 std::string node_line(const Argv& words, bool as_root);
 /// The command line that srun's tasks are.
 std::string task_text(const Asking& asking);

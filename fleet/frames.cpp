@@ -61,14 +61,15 @@ std::string_view take_word(std::string_view& text) {
 } // namespace
 
 std::optional<FrameRequest> parse_frame_request(std::string_view text) {
-  const auto colon = text.find(':');
-  const auto protocol = parse_number<unsigned>(text.substr(0, colon));
-  if (!protocol || colon == std::string_view::npos)
+  const auto words = split(text, ':');
+  if (words.size() < 2 || words.size() > 3)
     return std::nullopt;
-  const auto names = expand(text.substr(colon + 1));
-  if (!names || names->size() != 1)
+  const auto protocol = parse_number<unsigned>(words[0]);
+  const auto names = expand(words[1]);
+  const auto seconds = words.size() == 3 ? parse_number<std::uint32_t>(words[2]) : 0;
+  if (!protocol || !names || names->size() != 1 || !seconds)
     return std::nullopt;
-  return FrameRequest{*protocol, names->front()};
+  return FrameRequest{*protocol, names->front(), std::chrono::seconds(*seconds)};
 }
 
 std::string hello_frame(const std::string& node, std::string_view version) {

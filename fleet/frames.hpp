@@ -4,6 +4,7 @@
 // lines that name their node and their place in the whole, with a checksum:
 //   @sf1 NODE I/N CRC PAYLOAD
 // I is 0 for the line that comes before anything is done, which says who speaks; 1 to N are the pieces of the answer.
+#include <chrono>
 #include <map>
 #include <optional>
 #include <string>
@@ -14,10 +15,11 @@ namespace sharefs::fleet {
 /// Another protocol means that nothing is run. It grows with what a node must understand to do as it is told.
 inline constexpr unsigned k_protocol = 1;
 
-/// What `--frame` says: "1:gpu07".
+/// What `--frame` says: "1:gpu07:600".
 struct FrameRequest {
   unsigned protocol = 0;
   std::string node;
+  std::chrono::seconds deadline{0}; ///< when the command is ended; 0: never
 };
 /// nullopt: malformed.
 std::optional<FrameRequest> parse_frame_request(std::string_view text);

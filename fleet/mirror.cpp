@@ -37,7 +37,9 @@ constexpr const char* k_before_rsync =
     "[ ! -f \"$marks/$name\" ] || echo \"sharefs: mark $name $(cat \"$marks/$name\")\" >&2; "
     "if [ \"$work\" = push ]; then "
     "mkdir -p \"$dir\" || no \"cannot make $dir\"; "
-    "(umask 077; mkdir -p \"$marks\" && : >\"$marks/$name.begun\" && rm -f \"$marks/$name\") || "
+    "(umask 077; mkdir -p \"$marks\" && : >>\"$marks/$name.lock\") || no \"cannot write to $marks\"; "
+    "exec 9>>\"$marks/$name.lock\"; flock -n 9 || no \"another push\"; " // which rsync holds as long as it lives
+    "(umask 077; : >\"$marks/$name.begun\" && rm -f \"$marks/$name\") || "
     "no \"cannot write to $marks\"; fi; "
     "exec \"$@\"";
 constexpr const char* k_write_mark =
@@ -140,6 +142,10 @@ std::optional<std::string> objection(std::string_view errors, const Mirror& mirr
     if (said == "not a directory") {
       hint = "move it away there";
       return fmt::format("{} is no directory there", mirror.path);
+    }
+    if (said == "another push") {
+      hint = "wait for its end: it may come from another machine";
+      return fmt::format("{}: another push to it is at work", mirror.path);
     }
     if (said.starts_with("cannot "))
       return said + " there";

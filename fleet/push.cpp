@@ -48,7 +48,7 @@ constexpr std::string_view k_begin_install = R"sh(
 set -u
 umask 022
 config=/etc/sharefs/sharefs.yaml new= changed=
-d=$(mktemp -d /var/tmp/sharefs-push.XXXXXX) || no "no directory can be made in /var/tmp"
+d=$(mktemp -d /var/tmp/sharefs-push.XXXXXX 2>&1) || no "$d"
 trap "rm -rf \$d \$new" EXIT
 trap "exit 1" HUP INT TERM
 said=$(tar -x -o -f - -C "$d" 2>&1) || no "what was sent did not arrive whole: $said"

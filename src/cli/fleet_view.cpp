@@ -37,7 +37,7 @@ template <class Key> class Grouped {
 std::string contents_of(const Json& document) {
   std::vector<std::string> texts;
   for (const auto& [name, value] : document.items()) {
-    if (!value.is_array() || value.empty() || name == "results" || name == "diagnoses")
+    if (!value.is_array() || value.empty() || name == "results" || name == "diagnoses" || name == "parts")
       continue;
     std::map<std::string, std::size_t> states;
     for (const auto& element : value)

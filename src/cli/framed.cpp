@@ -5,8 +5,10 @@
 #include "fleet/frames.hpp"
 #include "sys/process/captured_output.hpp"
 #include "sys/process/child.hpp"
+#include "sys/system.hpp"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <iostream>
 
 namespace sharefs::cli {
@@ -23,6 +25,17 @@ void write_lines(const std::string& lines) {
   }
 }
 
+/// timeout(1) is started from here and not in front of sharefs: so a sudoers file may allow sharefs alone.
+int run_within(std::chrono::seconds deadline, const fleet::FrameRequest& request, const Argv& argv, Host& host) {
+  const auto system = host.make_system("/");
+  const auto own = system->entry({.path = "/proc/self/exe"}).link_target;
+  Argv words{"timeout", "-k", "2", std::to_string(deadline.count()), own, "--frame"};
+  words.push_back(fmt::format("{}:{}", request.protocol, request.node));
+  words.insert(words.end(), argv.begin() + 3, argv.end());
+  host.err << "error: " << system->exec(words, host.environment).message << "\n";
+  return k_exit_failed;
+}
+
 } // namespace
 
 std::optional<int> run_framed(const Argv& argv, Host& host) {
@@ -30,9 +43,11 @@ std::optional<int> run_framed(const Argv& argv, Host& host) {
     return std::nullopt;
   const auto request = fleet::parse_frame_request(argv[2]);
   if (!request) {
-    host.err << "error: `--frame` is for other machines' sharefs, and wants PROTOCOL:NODE\n";
+    host.err << "error: `--frame` is for other machines' sharefs, and wants PROTOCOL:NODE[:SECONDS]\n";
     return k_exit_usage;
   }
+  if (request->deadline.count() > 0)
+    return run_within(request->deadline, *request, argv, host);
   write_lines(fleet::hello_frame(request->node, SHAREFS_VERSION));
   if (request->protocol != fleet::k_protocol)
     return k_exit_usage;

@@ -5,6 +5,7 @@
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/fleet_job.hpp"
+#include "cli/fleet_lease.hpp"
 #include "cli/fleet_view.hpp"
 #include "fleet/sources.hpp"
 #include "plan/private_directory.hpp"
@@ -36,51 +37,6 @@ void say_end(Context& context, const std::string& id, const fleet::Run& run, con
     context.console.message(fmt::format("`sharefs --on all undo {}` takes it back", id));
 }
 
-/// The servers know who changes the cluster while it lives. One that does not answer cannot be asked, which is said.
-class LeaseOnServers {
- public:
-  static Result<LeaseOnServers> take(Context& context, const std::string& run, const FleetSettings& settings) {
-    LeaseOnServers lease(context, run);
-    const auto nodes = known_nodes(context);
-    for (const auto& node : nodes ? *nodes : std::vector<fleet::Node>{})
-      if (node.in(fleet::k_servers))
-        lease.m_servers.push_back(node);
-    if (lease.m_servers.empty())
-      return lease;
-    const auto identity = context.system.identity();
-    const auto span = std::chrono::minutes(10) + 4 * settings.command;
-    const auto outcomes = ask_nodes(context, lease.m_servers,
-                                    {"nodes", "lease", run, identity.user + "@" + identity.hostname, "--for",
-                                     fmt::format("{}s", std::chrono::seconds(span).count())},
-                                    true);
-    if (!outcomes)
-      return fail(outcomes.error());
-    for (const auto& outcome : *outcomes)
-      if (outcome.state == State::failed)
-        return fail(ErrorCode::busy, fmt::format("{}: {}", outcome.node, outcome.why), outcome.hint);
-      else if (!is_good(outcome.state))
-        context.console.warning(
-            fmt::format("{} is not asked who else changes the cluster: {}", outcome.node, outcome.why));
-    return lease;
-  }
-  LeaseOnServers(LeaseOnServers&& other) noexcept
-      : m_context(other.m_context), m_run(other.m_run), m_servers(std::exchange(other.m_servers, {})) {}
-  LeaseOnServers& operator=(LeaseOnServers&&) = delete;
-  LeaseOnServers(const LeaseOnServers&) = delete;
-  LeaseOnServers& operator=(const LeaseOnServers&) = delete;
-  ~LeaseOnServers() {
-    const sys::DelayInterrupts delay;
-    if (!m_servers.empty())
-      (void)ask_nodes(m_context, m_servers, {"nodes", "lease", m_run, "--release"}, true); // it ends by itself
-  }
-
- private:
-  LeaseOnServers(Context& context, std::string run) : m_context(context), m_run(std::move(run)) {}
-  Context& m_context;
-  std::string m_run;
-  std::vector<fleet::Node> m_servers;
-};
-
 /// Applies it in order, under the lock of whoever changes many nodes from this machine, with a record. `before` is what
 /// is known of other nodes already.
 Result<int> apply_on_nodes(Context& context, const FleetJob& job, const FleetSettings& settings,
@@ -95,7 +51,7 @@ Result<int> apply_on_nodes(Context& context, const FleetJob& job, const FleetSet
   const auto id = new_run_id();
   std::optional<LeaseOnServers> lease;
   if (!job.from_here) {
-    auto taken = LeaseOnServers::take(context, id, settings);
+    auto taken = LeaseOnServers::take(context, id, settings.command);
     if (!taken)
       return fail(taken.error());
     lease.emplace(std::move(*taken));
@@ -148,6 +104,25 @@ Result<std::optional<int>> plan_on_nodes(Context& context, FleetJob& job, const 
     return *code;
   job.nodes = std::get<std::vector<fleet::Node>>(std::move(*agreed));
   return std::nullopt;
+}
+
+/// The places of sharefs.yaml where nodes stand, but for those that other programs are asked for.
+fleet::Sources sources_of(const config::Config& config) {
+  fleet::Sources sources;
+  sources.origin = {config.file};
+  for (const auto& one : config.nodes.list)
+    sources.list.push_back({one.name, one.address, one.user, one.slots, one.origin});
+  sources.hostfile = config.nodes.hostfile;
+  for (const auto& group : config.nodes.groups)
+    sources.groups.push_back({group.name, group.nodes, group.origin});
+  for (const auto& server : config.servers)
+    sources.servers.push_back({server.name, server.address, {}, {}, {std::string(fleet::k_servers)}, server.origin});
+  return sources;
+}
+
+/// Of the commands that change something, `doctor` does so with --fix only.
+bool changes_nodes(const CommandSpec& spec, const Arguments& arguments) {
+  return spec.effect == Effect::changes && (spec.name != "doctor" || arguments.flag("fix"));
 }
 
 /// Shows what is to be done, asks, and does it.
@@ -272,19 +247,18 @@ Result<std::vector<fleet::Node>> known_nodes(Context& context) {
   const auto config = context.config();
   if (!config)
     return fail(config.error());
-  const auto& given = (*config)->nodes;
-  fleet::Sources sources;
-  sources.origin = {(*config)->file};
-  for (const auto& one : given.list)
-    sources.list.push_back({one.name, one.address, one.user, one.slots, one.origin});
-  sources.hostfile = given.hostfile;
-  sources.slurm = given.slurm;
-  sources.clustershell = given.clustershell;
-  for (const auto& group : given.groups)
-    sources.groups.push_back({group.name, group.nodes, group.origin});
-  for (const auto& server : (*config)->servers)
-    sources.servers.push_back({server.name, server.address, {}, {}, {std::string(fleet::k_servers)}, server.origin});
+  auto sources = sources_of(**config);
+  sources.slurm = (*config)->nodes.slurm;
+  sources.clustershell = (*config)->nodes.clustershell;
   return fleet::read_nodes(context.system, sources);
+}
+
+Result<std::vector<fleet::Node>> known_servers(Context& context) {
+  const auto config = context.config();
+  auto nodes = config ? fleet::read_nodes(context.system, sources_of(**config)) : fail(config.error());
+  if (nodes)
+    std::erase_if(*nodes, [](const fleet::Node& node) { return !node.in(fleet::k_servers); });
+  return nodes;
 }
 
 Result<std::vector<fleet::Node>> chosen_nodes(Context& context, const std::string& pattern) {
@@ -330,7 +304,7 @@ Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Argume
   const auto nodes = settings ? chosen_nodes(context, context.flags.on) : fail(settings.error());
   if (!nodes)
     return fail(nodes.error());
-  FleetJob job{.words = words_for_nodes(context.argv), .changes = spec.effect == Effect::changes, .nodes = *nodes};
+  FleetJob job{.words = words_for_nodes(context.argv), .changes = changes_nodes(spec, arguments), .nodes = *nodes};
   job.servers_last = spec.name == "down";
   context.envelope.fields["on"] = context.flags.on;
   context.envelope.fields["engine"] = settings->engine->name;

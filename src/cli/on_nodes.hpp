@@ -18,6 +18,8 @@ const std::vector<OptionSpec>& fleet_options();
 
 /// The nodes of sharefs.yaml, its servers among them, in their order. Error `config` or `usage`.
 Result<std::vector<fleet::Node>> known_nodes(Context& context);
+/// Its servers alone, without a question to Slurm or ClusterShell.
+Result<std::vector<fleet::Node>> known_servers(Context& context);
 /// Those that a pattern names; without `nodes:` in sharefs.yaml any names will do.
 Result<std::vector<fleet::Node>> chosen_nodes(Context& context, const std::string& pattern);
 

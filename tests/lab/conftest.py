@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +19,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from sharefslab import BaseCluster, Cluster, KernelCluster, missing_prerequisites  # noqa: E402
 from sharefslab.attack import attacked_cluster  # noqa: E402
 from sharefslab.cluster import DEFAULT_HOSTS, is_server  # noqa: E402
+from sharefslab.fleet import fleet_with_exports, unmounted  # noqa: E402
+from sharefslab.paths import program_under_test  # noqa: E402
 from sharefslab.product import configure, export_and_mount, mount_lines  # noqa: E402
 
 _CLUSTER = pytest.StashKey[BaseCluster]()
@@ -39,6 +43,20 @@ def lab_ready() -> None:
 def _hosts(request: pytest.FixtureRequest, default: tuple[str, ...] = DEFAULT_HOSTS) -> tuple[str, ...]:
     marker = request.node.get_closest_marker("lab_hosts")
     return marker.args if marker else default
+
+
+@pytest.fixture(scope="module")
+def shipped_program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The program under test as a package has it, without symbols: for tests that send it from host to host."""
+    directory = tmp_path_factory.mktemp("program")
+    directory.chmod(0o755)
+    program = program_under_test()
+    assert program, "nothing was built yet"
+    subprocess.run(["strip", "-o", directory / "sharefs", program], check=True)
+    shutil.copytree(program.parent / "share", directory / "share")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SHAREFS_BIN", os.fspath(directory / "sharefs"))
+        yield
 
 
 @pytest.fixture
@@ -103,6 +121,19 @@ def attacked(lab_ready: None) -> Iterator[Cluster]:
     """One cluster for all attacks of a file (see sharefslab.attack)."""
     with attacked_cluster() as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="module")
+def fleet_of_file(lab_ready: None, shipped_program: None) -> Iterator[Cluster]:
+    with fleet_with_exports() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def fleet(request: pytest.FixtureRequest, fleet_of_file: Cluster) -> Iterator[Cluster]:
+    """A server that reaches four nodes by ssh, one for all tests of a file, with nothing mounted before and after."""
+    yield _again(request, fleet_of_file)
+    unmounted(fleet_of_file)
 
 
 @pytest.fixture

@@ -2,58 +2,28 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 import zlib
-from collections.abc import Iterator
 
 import pytest
 
-from sharefslab import Cluster, Host, ssh
-from sharefslab.host import Completed
-from sharefslab.paths import program_under_test
-from sharefslab.product import CONFIG_PATH, config_text, document, done, mount_lines, sharefs
+from sharefslab import Cluster, ssh
+from sharefslab.fleet import (
+    CONFIG,
+    HOSTS,
+    KNOWN_HOSTS,
+    NODES,
+    PROGRAM,
+    WAITING,
+    Stub,
+    nodes_command,
+    on,
+    start_hosts,
+    states,
+)
+from sharefslab.product import CONFIG_PATH, document, done, mount_lines, sharefs
 from sharefslab.wait import wait_until
 
-HOSTS = ("server", "node1", "node2", "node3", "node4")
-CONFIG = config_text().replace("[10.77.0.2, 10.77.0.3]", "[10.77.0.0/24]") + 'nodes: {list: ["node[1-4]"]}\n'
-PROGRAM = "/usr/local/bin/sharefs"
-KNOWN_HOSTS = "/root/.ssh/known_hosts"
-NODES = {"node1", "node2", "node3", "node4"}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def shipped_program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The program under test as a package has it, without symbols: hosts keep their copies in memory."""
-    directory = tmp_path_factory.mktemp("program")
-    directory.chmod(0o755)
-    program = program_under_test()
-    assert program, "nothing was built yet"
-    subprocess.run(["strip", "-o", directory / "sharefs", program], check=True)
-    shutil.copytree(program.parent / "share", directory / "share")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SHAREFS_BIN", os.fspath(directory / "sharefs"))
-        yield
-
-
-def states(completed: Completed) -> dict[str, str]:
-    """Of each node, by the document of a command."""
-    return {node["name"]: node["state"] for node in document(completed)["nodes"]}
-
-
-def on(cluster: Cluster, nodes: str, *words: str, timeout: float = 300) -> Completed:
-    return sharefs(cluster.server, "--on", nodes, *words, "--json", timeout=timeout)
-
-
-def nodes_command(cluster: Cluster, *words: str, timeout: float = 300) -> Completed:
-    return sharefs(cluster.server, "nodes", *words, timeout=timeout)
-
-
-def start_hosts(cluster: Cluster) -> None:
-    for host in cluster:
-        ssh.start_sshd(host)
-    cluster.server.write_file(CONFIG_PATH, CONFIG, mode=0o644)
+pytestmark = pytest.mark.usefixtures("shipped_program")
 
 
 @pytest.mark.lab_hosts(*HOSTS)
@@ -155,49 +125,6 @@ def change_all(lab: Cluster) -> None:
     undone = on(lab, "all", "undo", document(mounted)["run"], "--yes")
     assert undone.returncode == 0 and states(undone) == dict.fromkeys(NODES, "changed"), undone
     assert not any(mount_lines(node) for node in lab.nodes)
-
-
-@pytest.fixture(scope="module")
-def fleet_of_file(lab_ready: None) -> Iterator[Cluster]:
-    with Cluster(hosts=HOSTS) as cluster:
-        start_hosts(cluster)
-        key = ssh.make_key(cluster.server)
-        for node in cluster.nodes:
-            ssh.authorize(node, key)
-        done(cluster.server, "nodes", "trust", "--accept", "--yes", timeout=300)
-        done(cluster.server, "nodes", "push", "--yes", timeout=300)
-        done(cluster.server, "export", "--all", "--yes")
-        yield cluster
-
-
-@pytest.fixture
-def fleet(fleet_of_file: Cluster) -> Iterator[Cluster]:
-    """Trusted, served and exported to. For tests that leave it so, with nothing mounted."""
-    for host in fleet_of_file:
-        host.log.clear()
-    yield fleet_of_file
-    for node in fleet_of_file.nodes:
-        if mount_lines(node):
-            node.run([PROGRAM, "umount", "--all", "--yes"], check=True)
-
-
-class Stub:
-    """Another program in the place of a node's sharefs."""
-
-    def __init__(self, node: Host, text: str) -> None:
-        self._node = node
-        self._text = text
-
-    def __enter__(self) -> None:
-        self._node.run(["mv", PROGRAM, PROGRAM + ".real"], check=True)
-        self._node.write_file(PROGRAM, self._text, mode=0o755)
-
-    def __exit__(self, *_: object) -> None:
-        self._node.run(["mv", PROGRAM + ".real", PROGRAM], check=True)
-
-
-# Works as sharefs does once there is a file /tmp/go; that it waits is seen by /tmp/waits.
-WAITING = f"#!/bin/bash\ntouch /tmp/waits\nuntil [ -e /tmp/go ]; do sleep 0.1; done\nexec {PROGRAM}.real \"$@\"\n"
 
 
 def hello_of_another(node: str) -> str:

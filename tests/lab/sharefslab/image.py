@@ -19,6 +19,7 @@ _SIZE = "2G"  # sparse; sharefs looks for 1 GiB of free space
 _PACKAGES = (
     *("systemd", "systemd-sysv", "dbus", "nfs-common", "rpcbind", "iproute2", "kmod", "procps", "acl", "e2fsprogs"),
     "netbase",  # its /etc/protocols: mount.nfs has no NFSv3 without
+    *("openssh-server", "openssh-client", "sudo", "rsync"),  # what bare machines of a cluster have
     *("libyaml-cpp0.7", "libspdlog1.10", "libfmt9", "libutf8proc2"),  # of sharefs
 )
 # Manuals and translations: a third of the size.
@@ -78,7 +79,8 @@ done
 echo 'options lockd nlm_timeout=3 nlm_grace_period=3' >/etc/modprobe.d/lab.conf
 # The logs of earlier boots can be read, too.
 mkdir -p /var/log/journal
-rm -rf /var/cache/apt/* /var/lib/apt/lists/* /etc/hostname
+rm -rf /var/cache/apt/* /var/lib/apt/lists/* /etc/hostname /etc/ssh/ssh_host_*
+systemctl --quiet disable ssh # started by the tests that need it, with host keys of the machine's own
 for file in fstab exports resolv.conf hosts; do
     : >/etc/$file
 done

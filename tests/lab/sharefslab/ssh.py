@@ -33,13 +33,22 @@ def start_sshd(host: Host) -> None:
     wait_until(lambda: host.run("[[ -s /run/sshd.pid ]]").ok, what=f"sshd runs on {host.name}")
 
 
+def start_service(host: Host) -> None:
+    """On a host with systemd, with a host key of its own; it starts again at each boot."""
+    host.run(
+        "set -e\nssh-keygen -q -t ed25519 -N '' -f /etc/ssh/ssh_host_ed25519_key\n"
+        "echo 'KexAlgorithms curve25519-sha256' >/etc/ssh/sshd_config.d/lab.conf\nsystemctl --quiet enable --now ssh",
+        check=True,
+    )
+
+
 def set_password(host: Host, user: str = "root") -> None:
     host.run("chpasswd", input=f"{user}:{PASSWORD}\n", check=True)
 
 
 def make_key(host: Host) -> str:
     """Of root there: the public key."""
-    host.run(f"mkdir -p -m 700 /root/.ssh && ssh-keygen -q -t ed25519 -N '' -C cluster -f {KEY}", check=True)
+    host.run(f"mkdir -p -m 700 /root/.ssh && {{ [ -e {KEY} ] || ssh-keygen -q -t ed25519 -N '' -C cluster -f {KEY} ; }}", check=True)
     return host.read_text(KEY + ".pub")
 
 

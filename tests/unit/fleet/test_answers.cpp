@@ -214,4 +214,14 @@ TEST_CASE("nothing of a login's own PATH is run as root", "[fleet]") {
   CHECK(line.find("sudo -n env PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \"$@\"") !=
         std::string::npos);
   CHECK(node_line({"timeout", "1", "sharefs"}, false).find("sudo") == std::string::npos);
+  // sharefs itself is looked for in the system's directories, and is all that sudo is given.
+  Asking asking;
+  asking.words = {"up"};
+  asking.as_root = true;
+  asking.command = std::chrono::seconds(7);
+  const auto script = node_script("/run", asking);
+  CHECK(script.find("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin; p=$(command -v") !=
+        std::string::npos);
+  CHECK(script.find("sudo -n \"$p\" \"$@\"") != std::string::npos);
+  CHECK(script.find(":7 ") != std::string::npos);
 }

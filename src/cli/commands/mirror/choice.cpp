@@ -2,7 +2,6 @@
 
 #include "base/text.hpp"
 #include "cli/on_nodes.hpp"
-#include "sys/identity/own_host.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -35,10 +34,7 @@ Result<std::vector<fleet::Node>> other_nodes(Context& context, const Arguments& 
   if (!nodes)
     return nodes;
   const auto identity = context.system.identity();
-  std::erase_if(*nodes, [&](const fleet::Node& node) {
-    return sys::is_this_host(identity, node.name) ||
-           (!node.address.empty() && sys::is_this_host(identity, node.address));
-  });
+  std::erase_if(*nodes, [&](const fleet::Node& node) { return fleet::is_here(identity, node); });
   return nodes;
 }
 

@@ -119,13 +119,14 @@ Result<int> run_lock(Context& context, const Arguments& arguments) {
   return k_exit_ok;
 }
 
-/// The first two machines that have a mount in common, and whether a lock of the one means anything to the other.
+/// The first two machines that have a mount in common, and whether a lock of the one means anything to the other. The
+/// server's own directory is none: what it locks there by flock(2) no client sees.
 Result<void> try_locks(Context& context, const std::vector<fleet::Node>& nodes, const std::vector<fleet::Told>& told,
                        Diagnoses& found) {
   std::map<std::string, std::vector<std::string>> sharing; // by mount point
   for (const auto& one : told)
     for (const auto& mount : one.facts.mounts)
-      if (mount.well)
+      if (mount.well && mount.state != mounts::to_string(mounts::Health::here))
         sharing[mount.target].push_back(one.node);
   for (const auto& [target, names] : sharing) {
     if (names.size() < 2)

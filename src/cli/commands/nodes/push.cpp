@@ -6,6 +6,7 @@
 #include "cachefix/guard.hpp"
 #include "cli/commands/nodes/trust.hpp"
 #include "cli/exit_code.hpp"
+#include "cli/fleet_lease.hpp"
 #include "cli/fleet_view.hpp"
 #include "cli/on_nodes.hpp"
 #include "fleet/script.hpp"
@@ -166,7 +167,12 @@ Result<int> run_nodes_push(Context& context, const Arguments& arguments) {
   if (const auto* code = std::get_if<int>(&*agreed))
     return *code;
 
-  const auto archive = Archive::make(context, *load);
+  const auto deadline = arguments.duration("node-deadline");
+  if (!deadline)
+    return fail(deadline.error());
+  const auto lease = LeaseOnServers::take(context, "push-" + random_letters(8),
+                                          std::chrono::duration_cast<std::chrono::seconds>(*deadline));
+  const auto archive = lease ? Archive::make(context, *load) : fail(lease.error());
   if (!archive)
     return fail(archive.error());
   fleet::Request request;

@@ -2,9 +2,11 @@
 #include "cli/commands/nodes/trust.hpp"
 
 #include "base/path.hpp"
+#include "base/random.hpp"
 #include "base/text.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
+#include "cli/fleet_lease.hpp"
 #include "cli/fleet_view.hpp"
 #include "fleet/trust.hpp"
 #include "ui/table.hpp"
@@ -282,6 +284,14 @@ Result<std::optional<int>> write_known_hosts(Context& context, const Arguments& 
 
 /// Where known_hosts is as it should be: what nodes themselves need.
 Result<void> work_on_nodes(Context& context, const Arguments& arguments, Trust& trust, const std::string& ca) {
+  constexpr std::chrono::minutes k_longest{10};
+  std::optional<LeaseOnServers> lease; // a user's own key is nobody else's business
+  if ((!ca.empty() || arguments.flag("mesh")) && !context.flags.check && !context.flags.dry_run) {
+    auto taken = LeaseOnServers::take(context, "trust-" + random_letters(8), k_longest);
+    if (!taken)
+      return fail(taken.error());
+    lease.emplace(std::move(*taken));
+  }
   if (auto brought = bring_key(context, arguments, trust); !brought)
     return brought;
   if (!ca.empty())

@@ -1,0 +1,40 @@
+#include "cli/fleet_lease.hpp"
+
+#include "sys/process/interrupt.hpp"
+
+#include <fmt/format.h>
+
+namespace sharefs::cli {
+
+Result<LeaseOnServers> LeaseOnServers::take(Context& context, const std::string& run, std::chrono::seconds command) {
+  LeaseOnServers lease(context, run);
+  auto servers = known_servers(context);
+  if (!servers)
+    return fail(servers.error());
+  if (servers->empty())
+    return lease;
+  lease.m_servers = std::move(*servers);
+  const auto identity = context.system.identity();
+  const auto span = std::chrono::minutes(10) + 4 * command;
+  const auto outcomes = ask_nodes(context, lease.m_servers,
+                                  {"nodes", "lease", run, identity.user + "@" + identity.hostname, "--for",
+                                   fmt::format("{}s", std::chrono::seconds(span).count())},
+                                  true);
+  if (!outcomes)
+    return fail(outcomes.error());
+  for (const auto& outcome : *outcomes)
+    if (outcome.state == fleet::State::failed)
+      return fail(ErrorCode::busy, fmt::format("{}: {}", outcome.node, outcome.why), outcome.hint);
+    else if (!is_good(outcome.state))
+      context.console.warning(
+          fmt::format("{} is not asked who else changes the cluster: {}", outcome.node, outcome.why));
+  return lease;
+}
+
+LeaseOnServers::~LeaseOnServers() {
+  const sys::DelayInterrupts delay;
+  if (!m_servers.empty())
+    (void)ask_nodes(m_context, m_servers, {"nodes", "lease", m_run, "--release"}, true); // it ends by itself
+}
+
+} // namespace sharefs::cli

@@ -1,0 +1,28 @@
+#pragma once
+// Who changes many machines is known to the servers while it goes on (fleet/lease.hpp).
+#include "cli/on_nodes.hpp"
+
+#include <utility>
+
+namespace sharefs::cli {
+
+/// The note on all servers, taken back when this goes. A server that does not answer cannot be asked, which is said.
+class LeaseOnServers {
+ public:
+  /// `command`: the longest that the change takes on one node. Error `busy` with its holder.
+  static Result<LeaseOnServers> take(Context& context, const std::string& run, std::chrono::seconds command);
+  LeaseOnServers(LeaseOnServers&& other) noexcept
+      : m_context(other.m_context), m_run(other.m_run), m_servers(std::exchange(other.m_servers, {})) {}
+  LeaseOnServers& operator=(LeaseOnServers&&) = delete;
+  LeaseOnServers(const LeaseOnServers&) = delete;
+  LeaseOnServers& operator=(const LeaseOnServers&) = delete;
+  ~LeaseOnServers();
+
+ private:
+  LeaseOnServers(Context& context, std::string run) : m_context(context), m_run(std::move(run)) {}
+  Context& m_context;
+  std::string m_run;
+  std::vector<fleet::Node> m_servers;
+};
+
+} // namespace sharefs::cli
