@@ -69,7 +69,9 @@ std::string why_no_mount(sys::System& system, const Image& image, std::uint32_t 
 namespace {
 
 /// Why files are copied where an image would be 20 times as fast; empty: its image is.
-std::string why_files(sys::System& system, const Staging& staging, std::uint32_t store_owner) {
+std::string why_files(sys::System& system, const Staging& staging, bool by_image, std::uint32_t store_owner) {
+  if (!by_image)
+    return "`conda.image` is off in sharefs.yaml";
   return staging.image.exists() ? why_no_mount(system, staging.image, store_owner)
                                 : fmt::format("there is no image of it (`sharefs conda image {}` makes one)",
                                               shell_quote(staging.environment.name));
@@ -157,6 +159,7 @@ Result<void> copy_image(sys::System& system, const StagingRequest& request, cons
   const auto& note = *staging.image.note;
   tree::Options options;
   options.bytes_per_second = request.bytes_per_second;
+  options.reader = request.as;
   const auto fetched =
       tree::fetch({.path = staging.image.path, .root = system.files().root()}, place(system, to),
                   {note.sha256, note.bytes}, options, say.progress("copying " + staging.image.path),
@@ -251,7 +254,8 @@ Result<Staging> plan_staging(sys::System& system, const StagingRequest& request,
                       .busy = busy_copies(system, staging.environment, staging.copies)};
   if (!request.removes) {
     staging.image = probe_image(system, staging.source, record.created, request.as);
-    staging.why_files = why_files(system, staging, as_reader(system, request, {.path = *store, .follow = true}).uid);
+    staging.why_files =
+        why_files(system, staging, request.by_image, as_reader(system, request, {.path = *store, .follow = true}).uid);
     if (staging.why_files.empty())
       wanted.image = staging.image.note;
   }

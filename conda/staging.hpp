@@ -16,6 +16,7 @@ struct StagingRequest {
   std::string store, name;
   std::string stage;                  ///< `conda.stage`: where copies lie
   std::uint64_t bytes_per_second = 0; ///< 0: no limit
+  bool by_image = true;               ///< `conda.image`; false: file by file
   bool removes = false;               ///< all copies of the environment go
   std::optional<sys::User> as = {};   ///< who reads the store for root, whom its server refuses (root_squash)
   Upstreams upstreams = {};

@@ -5,6 +5,7 @@
 #include "sys/fs/files.hpp"
 #include "sys/fs/sha256.hpp"
 #include "sys/programs/process.hpp"
+#include "sys/process/become.hpp"
 #include "tree/fault_injection.hpp"
 #include "tree/job.hpp"
 
@@ -16,6 +17,7 @@
 #include <deque>
 #include <fmt/format.h>
 #include <poll.h>
+#include <linux/capability.h>
 #include <sys/file.h>
 #include <thread>
 
@@ -185,8 +187,7 @@ class Fetcher {
       : m_from(from), m_to(to), m_content(content), m_upstreams(upstreams), m_job(options, counters) {}
 
   Result<FetchReport> run() {
-    auto source = walk_to(m_from);
-    auto target = source ? walk_to(m_to) : std::move(source);
+    auto target = walk_to(m_to);
     if (!target)
       return fail(target.error());
     if (target->parent_missing)
@@ -201,7 +202,7 @@ class Fetcher {
     }
     auto fetched = from_upstreams();
     if (!fetched)
-      fetched = from_original(*source);
+      fetched = from_original();
     if (!fetched)
       return fail(fetched.error());
     fetched->passed_over = m_passed_over;
@@ -237,9 +238,12 @@ class Fetcher {
     return fail(ErrorCode::not_found, "no upstream has it");
   }
 
-  Result<FetchReport> from_original(const sys::Walked& source) {
+  Result<FetchReport> from_original() {
     m_is_last = true;
-    const auto original = open_original(source);
+    if (const auto& reader = m_job.options.reader)
+      if (const int error = sys::become(*reader, 1U << CAP_DAC_OVERRIDE); error != 0) // the part is root's to rename
+        return fail(errno_error(error, "cannot become " + reader->name));
+    const auto original = open_original();
     if (!original)
       return fail(original.error());
     const auto make = [&](std::uint64_t offset) -> Result<std::unique_ptr<Pieces>> {
@@ -281,13 +285,16 @@ class Fetcher {
            m_hash->hex() == m_content.sha256;
   }
 
-  Result<sys::Fd> open_original(const sys::Walked& source) {
-    sys::Fd file(source.exists() ? ::openat(source.directory.get(), source.name.c_str(),
-                                            O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
-                                 : -1);
+  Result<sys::Fd> open_original() {
+    const auto source = walk_to(m_from);
+    if (!source)
+      return fail(source.error());
+    sys::Fd file(source->exists() ? ::openat(source->directory.get(), source->name.c_str(),
+                                             O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+                                  : -1);
     struct stat status{};
     if (!file || ::fstat(file.get(), &status) != 0)
-      return fail(errno_error(source.exists() ? errno : ENOENT, m_from.path));
+      return fail(errno_error(source->exists() ? errno : ENOENT, m_from.path));
     if (!S_ISREG(status.st_mode) || static_cast<std::uint64_t>(status.st_size) != m_content.bytes)
       return fail(other_content());
     ::fcntl(file.get(), F_SETFL, O_DIRECT); // where it can do that

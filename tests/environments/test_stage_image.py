@@ -20,9 +20,14 @@ ONE = ["0001", "0001.complete", "0001.sqfs"]
 @pytest.fixture
 def imaged(staged: Shared) -> Iterator[Shared]:
     """A store whose present generation has an image."""
-    make_image(staged.generation)
+    with_images(staged)
     yield staged
     unmount_all(staged)
+
+
+def with_images(staged: Shared) -> None:
+    make_image(staged.generation)
+    staged.configure(f"  stage: {staged.stage}\n")
 
 
 def update(imaged: Shared, text: str) -> Path:
@@ -123,8 +128,8 @@ def test_root_mounts_no_image_that_others_could_have_written(imaged: Shared, who
 
 
 def test_what_was_staged_as_files_stays_so_and_the_next_one_is_an_image(staged: Shared) -> None:
-    assert "file by file: there is no image of it" in stage(staged)
-    make_image(staged.generation)
+    assert "file by file: `conda.image` is off" in stage(staged)
+    with_images(staged)
     try:
         assert "is there" in stage(staged) and copies(staged) == ONE[:2]
         update(staged, "second")
@@ -191,3 +196,48 @@ def test_no_loop_device_is_left_over(imaged: Shared) -> None:
     stage(imaged, "--remove")
     left = [path.read_text().strip() for path in Path("/sys/block").glob("loop*/loop/backing_file")]
     assert not [one for one in left if one.startswith(str(imaged.stage))]
+
+
+def test_what_is_not_mounted_is_said_and_mounted_again_without_the_share(imaged: Shared) -> None:
+    stage(imaged)
+    unmount_all(imaged)  # as a boot leaves it
+    assert prefix(imaged) == str(imaged.generation)
+    assert "SF535" in imaged.run("status", expect=None).stderr
+    away = imaged.store.rename(imaged.store.with_name("away"))
+    for cure in (["conda", "stage", "--mount"], ["mount", "--all"], ["up"]):
+        assert imaged.run(*cure, "--check", expect=3)
+        imaged.run(*cure, "--yes")
+        assert staged_mounts(imaged) == ["0001"], cure
+        unmount_all(imaged)
+    imaged.run("watch", "--once", expect=None)
+    assert staged_mounts(imaged) == ["0001"]
+    away.rename(imaged.store)
+    assert prefix(imaged).startswith(f"{imaged.stage}/0/")
+    assert "all staged images are mounted" in imaged.run("conda", "stage", "--mount").stderr
+    assert "SF535" not in imaged.run("status", expect=None).stderr
+    imaged.run("umount", "--all", "--yes")
+    assert staged_mounts(imaged) == [] and copies(imaged) == ONE
+    imaged.run("mount", "--all", "--yes")
+    imaged.run("down", "--yes")
+    assert staged_mounts(imaged) == []
+
+
+def test_all_environments(imaged: Shared) -> None:
+    assert "env:" in imaged.run("conda", "stage", "--all", "--yes").stderr and staged_mounts(imaged) == ["0001"]
+    assert imaged.run("conda", "stage", "--all", "--check").returncode == 0
+    imaged.run("conda", "stage", "--all", "env", expect=2)
+    imaged.run("conda", "stage", expect=2)
+
+
+def test_a_damaged_image_on_this_disk_is_no_environment(imaged: Shared) -> None:
+    """Its superblock is gone: the mount fails, is named, and commands run from the share."""
+    stage(imaged)
+    unmount_all(imaged)
+    image = copy_of(imaged)
+    with image.open("r+b") as file:
+        file.write(bytes(4096))
+    assert str(image) in imaged.run("conda", "stage", "--mount", "--yes", expect=1).stderr
+    assert prefix(imaged) == str(imaged.generation)
+    stage(imaged, "--remove")
+    stage(imaged)
+    assert staged_mounts(imaged) == ["0001"]

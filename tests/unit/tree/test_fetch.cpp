@@ -121,6 +121,23 @@ TEST_CASE("what cannot be fetched") {
   }
 }
 
+TEST_CASE("who reads the original for root need not be root") {
+  if (::geteuid() != 0)
+    return;
+  const GivenFile given;
+  fs::permissions(given.directory.path(), fs::perms(0711));
+  const sys::User nobody{"nobody", 65534, 65534, {65534}, "/"};
+  REQUIRE(::chown((given.directory / "from").c_str(), nobody.uid, nobody.gid) == 0);
+  fs::permissions(given.directory / "from", fs::perms(0700));
+  CHECK(given.fetch({.reader = nobody})->bytes == given.content.size());
+  CHECK(given.is_whole());
+  CHECK(status_of(given.to).st_uid == 0);
+  fs::remove(given.to);
+  const sys::User other{"other", 65533, 65533, {65533}, "/"};
+  fs::permissions(given.directory / "from", fs::perms(0700));
+  CHECK(given.fetch({.reader = other})); // of this host's own disks CAP_DAC_OVERRIDE is enough
+}
+
 TEST_CASE("a fetch to a full disk leaves nothing on it") {
   const GivenFile given;
   const auto to = given.directory / "to";

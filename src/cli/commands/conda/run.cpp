@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/worker.hpp"
+#include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/say.hpp"
 #include "conda/start.hpp"
@@ -40,13 +41,40 @@ Error explain_missing(Context& context, const std::string& word, const std::stri
           hint.empty() ? error.hint : std::move(hint), ""};
 }
 
+/// Where each process reads many files from a share. Said once to each user for each generation on each host.
+void advise_staging(Context& context, const conda::GenerationPath& generation, const std::string& prefix) {
+  constexpr std::uint64_t k_many_files = 1000;
+  constexpr std::size_t k_longest_path = 8192;
+  const auto mounts = context.system.mounts();
+  const auto* mount = mounts ? mounts->owner_of(prefix) : nullptr;
+  const auto state = state_directory(context);
+  if (context.flags.quiet || mount == nullptr || !sys::is_nfs(*mount) || !state)
+    return;
+  const auto source = conda::generation_path(generation.store, generation.name, generation.number);
+  const auto& files = context.system.files();
+  const auto said = join_path(*state, "unstaged-" + generation.name);
+  const auto before = files.read_if_exists(said, k_longest_path);
+  if (!before || *before == source)
+    return;
+  const auto record = conda::parse_generation(
+      context.system.entry({.path = source + ".json", .read_bytes = conda::k_largest_record}).content);
+  const bool many = record && record->files > k_many_files;
+  if (!many || !files.make_directories(*state, 0700) || !files.write_if(said, *before, source, 0600))
+    return; // what could not be noted would be said each time
+  context.console.message(fmt::format("sharefs: each process reads its part of {} files from the share; `sudo sharefs "
+                                      "conda stage {}` puts them on this host's own disk (this is said once)",
+                                      record->files, shell_quote(generation.name)));
+}
+
 void take_staged(Context& context, conda::RunningPlace& place) {
   const auto config = context.config_if_any();
   if (!config || *config == nullptr || !(*config)->conda)
     return;
   const auto before = place.prefix;
   conda::take_staged(context.system, (*config)->conda->settings_of(place.generation->name).stage, place);
-  if (context.flags.verbose && place.prefix != before)
+  if (place.prefix == before)
+    advise_staging(context, *place.generation, place.prefix);
+  else if (context.flags.verbose)
     context.console.message("sharefs: the staged copy " + place.prefix + " is used");
 }
 

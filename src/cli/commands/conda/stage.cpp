@@ -1,10 +1,14 @@
 // sharefs conda stage ENV: the present generation on this host's own disk.
+#include "base/path.hpp"
 #include "cli/commands/conda/names.hpp"
+#include "cli/commands/conda/staged.hpp"
 #include "cli/commands/conda/worker.hpp"
 #include "cli/execute.hpp"
+#include "cli/exit_code.hpp"
 #include "cli/say.hpp"
 #include "conda/staging.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace sharefs::cli {
@@ -20,8 +24,27 @@ Result<plan::HostLock> lock_host(Context& context) {
       [&](const std::string& holder) { context.console.message("waiting: " + holder); }, "stage");
 }
 
-Result<int> stage_environment(Context& context, const Arguments& arguments) {
-  const auto asked = copy_request(context, arguments);
+/// Who reads the store for root, whom its server refuses. nullopt: root itself.
+Result<std::optional<sys::User>> find_reader(Context& context, const conda::StagingRequest& request) {
+  if (context.flags.root != "/" || context.system.identity().uid != 0)
+    return std::nullopt;
+  auto seen = see_store(context, request.store, true);
+  if (!seen && request.removes) // its copies lie on this host
+    return std::nullopt;
+  return seen ? Result<std::optional<sys::User>>(std::move(seen->by)) : fail(seen.error());
+}
+
+/// The command of one environment as that user: root can neither read its files, nor make them anybody's copy.
+Result<int> stage_as(Context& context, const conda::StagingRequest& request, sys::User user) {
+  WorkerTask task{.user = std::move(user),
+                  .why = fmt::format("root of this host may not read {} (root_squash)", request.store)};
+  return work_as(context, std::move(task));
+}
+
+Result<int> stage_environment(Context& context, const Arguments& arguments, const std::string& word) {
+  auto one = arguments;
+  one.positional = {word};
+  const auto asked = copy_request(context, one);
   if (!asked)
     return fail(asked.error());
   conda::StagingRequest request;
@@ -29,12 +52,25 @@ Result<int> stage_environment(Context& context, const Arguments& arguments) {
   request.name = asked->where.name;
   request.stage = asked->settings.stage;
   request.bytes_per_second = asked->bytes_per_second;
+  request.by_image = asked->settings.image;
   request.removes = arguments.flag("remove");
   request.lock = [&context] { return lock_host(context); };
   if (!request.removes)
     if (auto mounted = check_share(context, request.store); !mounted)
       return fail(mounted.error());
+  auto reader = find_reader(context, request);
+  if (!reader)
+    return fail(reader.error());
+  request.as = std::move(*reader);
   const auto say = say_to(context);
+  if (request.as) {
+    const auto seen = conda::plan_staging(context.system, request, say);
+    const bool for_root =
+        seen && (request.removes ? !seen->made.plan.empty() : !seen->made.copies || seen->made.by_image);
+    if (!for_root)
+      return stage_as(context, request, *request.as);
+    say_read_by(context, request.store, request.as);
+  }
   conda::Staging staging;
   const auto propose = [&]() -> Result<Proposal> {
     auto planned = conda::plan_staging(context.system, request, say);
@@ -42,11 +78,81 @@ Result<int> stage_environment(Context& context, const Arguments& arguments) {
       return fail(planned.error());
     staging = std::move(*planned);
     Proposal proposal{staging.made.plan, staging.nothing};
+    if (staging.made.by_image)
+      plan_staged_unit(context, **context.config(), true, proposal.plan);
     proposal.takes_long = staging.made.copies;
     proposal.before_groups = [&] { return conda::copy_staged(context.system, request, staging, say); };
     return proposal;
   };
   return execute(context, propose).map(&Executed::exit_code);
+}
+
+/// The command of `sharefs conda stage --all` for one environment, whose plan is a document of its own.
+Result<int> stage_one_of_all(Context& context, const Arguments& arguments, const std::string& name) {
+  Argv argv = context.argv;
+  std::ranges::replace(argv, std::string("--all"), name);
+  Context own(context.host, context.system, context.console, context.flags, argv);
+  return stage_environment(own, arguments, name);
+}
+
+/// Those of `conda.envs`; where it names none, all that the store has.
+Result<std::vector<std::string>> all_names(Context& context) {
+  const auto section = conda_section(context);
+  if (!section)
+    return fail(section.error());
+  if (auto names = (*section)->names(); !names.empty())
+    return names;
+  if (auto mounted = check_share(context, (*section)->store); !mounted)
+    return fail(mounted.error());
+  const auto seen = see_store(context, conda::generations_path((*section)->store, ""), true);
+  return seen ? Result<std::vector<std::string>>(seen->entries.front().names) : fail(seen.error());
+}
+
+Result<int> stage_all(Context& context, const Arguments& arguments) {
+  if (context.flags.json)
+    return fail(ErrorCode::usage, "--json: one document is of one environment", "name it");
+  const auto names = all_names(context);
+  if (!names)
+    return fail(names.error());
+  if (names->empty())
+    context.console.message("there is no shared environment");
+  std::vector<int> codes;
+  for (const auto& name : *names) {
+    context.console.message(name + ":");
+    const auto staged = stage_one_of_all(context, arguments, name);
+    if (!staged)
+      context.console.error(staged.error());
+    codes.push_back(staged ? *staged : exit_code_of(staged.error()));
+    if (codes.back() == k_exit_interrupted)
+      return k_exit_interrupted;
+  }
+  if (std::ranges::count(codes, k_exit_pending) > 0)
+    return k_exit_pending;
+  const auto good = static_cast<std::size_t>(std::ranges::count(codes, k_exit_ok));
+  return exit_code_for(good, codes.size() - good);
+}
+
+Result<int> mount_again(Context& context) {
+  const auto config = context.config();
+  if (!config)
+    return fail(config.error());
+  if (auto root = require_root(context, "only root can mount staged images"); !root)
+    return fail(root.error());
+  const auto propose = [&]() -> Result<Proposal> {
+    const auto images = staged_images(context, *config);
+    return Proposal{conda::mount_staged(images),
+                    images.empty() ? "no image is staged here" : "all staged images are mounted"};
+  };
+  return execute(context, propose).map(&Executed::exit_code);
+}
+
+Result<int> run_stage(Context& context, const Arguments& arguments) {
+  const bool named = !arguments.positional.empty(), all = arguments.flag("all"), again = arguments.flag("mount");
+  if (named + all + again != 1)
+    return fail(ErrorCode::usage, "name an environment, or give --all or --mount: one of the three");
+  if (again)
+    return mount_again(context);
+  return all ? stage_all(context, arguments) : stage_environment(context, arguments, arguments.positional.front());
 }
 
 } // namespace
@@ -57,20 +163,22 @@ extern const CommandSpec k_conda_stage_command{
     .description =
         "Python then starts as fast as from a local disk: `sharefs conda run` takes the copy below `conda.stage` when "
         "it is whole, of the present generation, and made by root or by the user who runs the command; otherwise the "
-        "generation on the share. A later generation costs what has changed since the staged one. Older copies go when "
-        "no command works with them. A copy that was cut off goes on when it "
-        "is run again.",
+        "generation on the share. Root copies the image of the generation, which is one file, and mounts it read-only; "
+        "where there is none, or it cannot be mounted, and for a user, files are copied, and a later generation costs "
+        "what has changed since the staged one. Older copies go when no command works with them. A copy that was cut "
+        "off goes on when it is run again. Images are mounted again at boot where systemd runs, and by `mount --all` "
+        "and `up`.",
     .example = "sharefs conda stage llm_train\n"
+               "sharefs conda stage --all --yes   # in a prolog: nothing is done where all is there\n"
                "sharefs conda stage llm_train --remove",
     .effect = Effect::changes,
-    .positional = {.name = "ENV", .help = "a name in the store (`conda.store`)", .min = 1, .max = 1},
-    .options = {k_limit_option, {.names = "--remove", .help = "remove the copies of this environment"}},
+    .positional = {.name = "ENV", .help = "a name in the store (`conda.store`)", .min = 0, .max = 1},
+    .options = {k_limit_option,
+                {.names = "--all", .help = "those of `conda.envs`, or all of the store where it names none"},
+                {.names = "--mount", .help = "mount what is staged and not mounted, as after a boot; asks no share"},
+                {.names = "--remove", .help = "remove the copies of this environment"}},
     .on_nodes = true,
-    .elsewhere = [](Context& context, const Arguments& arguments) -> Result<std::optional<int>> {
-      auto done = read_as_whoever_may(context, arguments);
-      return !done && arguments.flag("remove") ? std::nullopt : done; // its copies lie on this host
-    },
-    .run = stage_environment,
+    .run = run_stage,
 };
 
 } // namespace sharefs::cli

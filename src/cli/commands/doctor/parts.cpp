@@ -7,6 +7,7 @@
 #include "cli/commands/cachefix_choices.hpp"
 #include "cli/commands/conda/link.hpp"
 #include "cli/commands/conda/list.hpp"
+#include "cli/commands/conda/staged.hpp"
 #include "cli/commands/export/support.hpp"
 #include "cli/commands/mount/shares.hpp"
 #include "cli/commands/mount/support.hpp"
@@ -254,7 +255,7 @@ Diagnoses diagnose_environments(const std::vector<conda::ListedEnvironment>& row
   return found;
 }
 
-void examine_conda(const Seeing& seeing, Part& part) {
+void examine_store(const Seeing& seeing, Part& part) {
   if (seeing.config == nullptr || !seeing.config->conda || seeing.context.flags.root != "/")
     return;
   const auto& conda = *seeing.config->conda;
@@ -285,6 +286,12 @@ void examine_conda(const Seeing& seeing, Part& part) {
   std::ranges::copy(listing->found, std::back_inserter(part.found));
   if (part.found.empty())
     part.found = diagnose_environments(listing->environments);
+}
+
+void examine_conda(const Seeing& seeing, Part& part) {
+  examine_store(seeing, part);
+  std::ranges::copy(conda::diagnose_staged(staged_images(seeing.context, seeing.config)),
+                    std::back_inserter(part.found));
 }
 
 /// The first user of sharefs.yaml that this host knows, or one without any rights.

@@ -80,7 +80,8 @@ Result<int> run_mount(Context& context, const Arguments& arguments) {
   }
   for (const auto& target : shared->failed)
     good.erase(target);
-  return exit_code_for(good.size(), wanted.size() - good.size());
+  const std::size_t failed_images = executed->applied() ? count_failed_images(plan.plan, *executed->report) : 0;
+  return exit_code_for(good.size(), wanted.size() - good.size() + failed_images);
 }
 
 } // namespace
@@ -93,7 +94,8 @@ extern const CommandSpec k_mount_command{
         "are right are left alone; wrong ones (another source, other options, stale, hung) are reported with the "
         "command that cures them, and not touched. All mounts are made at the same time. What has `boot:` in "
         "sharefs.yaml comes back after a reboot: by systemd units that wait for the server, by fstab, or by rc.local. "
-        "--all also makes the directories of `caches.local` (1777). Directories of `shares:` are made once their mount "
+        "--all also makes the directories of `caches.local` (1777), and mounts what `conda stage` has staged. "
+        "Directories of `shares:` are made once their mount "
         "is there, as a second step that is shown and asked for; "
         "where the server lets root do nothing, a user who may write there can run it, too.",
     .example = "sharefs mount share            # one\n"

@@ -1,5 +1,6 @@
 // sharefs status: the state of every NFS mount, never hanging on one.
 #include "base/text.hpp"
+#include "cli/commands/conda/staged.hpp"
 #include "cli/commands/mount/node_health.hpp"
 #include "cli/exit_code.hpp"
 #include "mounts/diagnose.hpp"
@@ -78,6 +79,7 @@ Result<int> run_status(Context& context, const Arguments& arguments) {
     context.console.message(k_no_mounts);
   context.report(mounts::diagnose(*seen));
   context.report(mounts::diagnose_refusals(context.system, *seen, {}));
+  context.report(conda::diagnose_staged(staged_images(context, *config)));
   std::vector<mounts::MountPoint> good;
   for (const auto& state : seen->states)
     if (state.mounted() && state.right())

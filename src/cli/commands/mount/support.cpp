@@ -18,11 +18,18 @@ bool is_good(plan::Outcome outcome) {
   return outcome == plan::Outcome::done || outcome == plan::Outcome::unchanged;
 }
 
+bool is_of_image(const plan::Action& action) {
+  const auto* mount = std::get_if<plan::Mount>(&action);
+  const auto* unmount = std::get_if<plan::Unmount>(&action);
+  return (mount != nullptr && mount->fs_type == sys::k_image) ||
+         (unmount != nullptr && unmount->fs_type == sys::k_image);
+}
+
 /// Targets of the steps with this action; a target counts only if all its steps are good.
 template <class ActionType> std::set<std::string> targets_by(const plan::Plan& plan, const plan::Report& report) {
   std::set<std::string> good, bad;
   for (const auto& result : report.results) {
-    if (result.step >= plan.steps.size())
+    if (result.step >= plan.steps.size() || is_of_image(plan.steps[result.step].action))
       continue;
     if (const auto* action = std::get_if<ActionType>(&plan.steps[result.step].action))
       (is_good(result.outcome) ? good : bad).insert(action->target);
@@ -198,6 +205,12 @@ std::set<std::string> mounted_by(const plan::Plan& plan, const plan::Report& rep
 
 std::set<std::string> unmounted_by(const plan::Plan& plan, const plan::Report& report) {
   return targets_by<plan::Unmount>(plan, report);
+}
+
+std::size_t count_failed_images(const plan::Plan& plan, const plan::Report& report) {
+  return static_cast<std::size_t>(std::ranges::count_if(report.results, [&](const plan::StepResult& result) {
+    return result.outcome == plan::Outcome::failed && is_of_image(plan.steps[result.step].action);
+  }));
 }
 
 std::set<std::string> busy_targets(const plan::Plan& plan, const plan::Report& report) {

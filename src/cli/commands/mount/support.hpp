@@ -56,9 +56,12 @@ mounts::RecoveryRequest probe_recovery(Context& context, mounts::Observation see
 /// Who must stop before mounts get other options than they have, where that is not possible in place.
 void report_holders_of_different(Context& context, const mounts::Observation& seen);
 
-/// The targets of those Mount or Unmount steps of a report that were done (or were done already).
+/// The targets of those Mount or Unmount steps of a report that were done (or were done already), without those of
+/// staged images, which are no mounts of sharefs.yaml.
 std::set<std::string> mounted_by(const plan::Plan& plan, const plan::Report& report);
 std::set<std::string> unmounted_by(const plan::Plan& plan, const plan::Report& report);
+/// The staged images whose steps failed.
+std::size_t count_failed_images(const plan::Plan& plan, const plan::Report& report);
 /// The targets of the Unmount steps that failed as busy.
 std::set<std::string> busy_targets(const plan::Plan& plan, const plan::Report& report);
 

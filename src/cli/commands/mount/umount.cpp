@@ -1,5 +1,6 @@
 // sharefs umount: plain first; who is in the way is listed; force and lazy only when asked for.
 #include "base/text.hpp"
+#include "cli/commands/conda/staged.hpp"
 #include "cli/commands/mount/work.hpp"
 #include "cli/exit_code.hpp"
 
@@ -35,24 +36,27 @@ Result<int> run_umount(Context& context, const Arguments& arguments) {
   const mounts::UnmountOptions options{arguments.flag("force"), arguments.flag("lazy"), chosen->timeout};
 
   const bool forget = arguments.flag("forget");
-  const auto work = plan_unmount_work(context, chosen->points, options, forget);
+  auto work = plan_unmount_work(context, chosen->points, options, forget);
   if (!work)
     return fail(work.error());
-  const auto& plan = work->plan;
+  auto& plan = work->plan;
+  if (arguments.flag("all"))
+    mounts::append(plan.plan.steps, conda::unmount_staged(staged_images(context, *config), options.lazy).steps);
   context.report(plan.diagnoses);
   report_boot(context, work->boot, chosen->points, forget);
   const auto executed =
       execute(context, plan.plan, plan.blocked.empty() ? "nothing is mounted there" : "nothing was unmounted");
   if (!executed)
     return fail(executed.error());
-  std::size_t good = plan.gone.size() + plan.planned.size();
+  std::size_t good = plan.gone.size() + plan.planned.size(), failed_images = 0;
   if (executed->applied()) {
+    failed_images = count_failed_images(plan.plan, *executed->report);
     report_busy(context, work->table, plan.plan, *executed->report);
     good = plan.gone.size() + unmounted_by(plan.plan, *executed->report).size();
   }
   if (executed->stopped())
     return executed->exit_code;
-  return exit_code_for(good, chosen->points.size() - good);
+  return exit_code_for(good, chosen->points.size() - good + failed_images);
 }
 
 } // namespace
@@ -69,7 +73,7 @@ extern const CommandSpec k_umount_command{
                "sharefs umount share --force --lazy        # the server is gone for good",
     .effect = Effect::changes,
     .positional = {.name = "NAME|PATH", .help = "mounts by name or mount point"},
-    .options = {{.names = "--all", .help = "every mount of sharefs.yaml"},
+    .options = {{.names = "--all", .help = "every mount of sharefs.yaml, and every staged image"},
                 {.names = "--force", .help = "fail the requests that wait for the server (unwritten data is lost)"},
                 {.names = "--lazy", .help = "detach at once, with everything mounted below it"},
                 {.names = "--forget", .help = "also take away what sharefs wrote to mount it at boot"},

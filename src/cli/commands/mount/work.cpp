@@ -2,6 +2,7 @@
 
 #include "base/text.hpp"
 #include "cachefix/store/local_root.hpp"
+#include "cli/commands/conda/staged.hpp"
 #include "exports/system_directory.hpp"
 #include "plan/look.hpp"
 
@@ -56,6 +57,10 @@ Result<MountWork> plan_mount_work(Context& context, const config::Config& config
         context.system, config.caches.local, [](const auto& path) { return exports::system_directory_reason(path); });
     mounts::append(work.plan.plan.steps, local.steps);
     mounts::append(work.plan.plan.notes, local.notes);
+    const auto images = staged_images(context, &config);
+    mounts::append(work.plan.plan.steps, conda::mount_staged(images).steps);
+    if (scope.boot && !images.empty())
+      plan_staged_unit(context, config, true, work.plan.plan);
   }
   return work;
 }

@@ -9,7 +9,7 @@ struct MountScope {
   std::chrono::milliseconds timeout{5'000}; ///< for the servers' answers
   bool remount = false;                     ///< see mounts::plan_mounts
   bool boot = true;                         ///< also what mounts them at boot
-  bool caches = true;                       ///< also the directories of `caches.local`
+  bool caches = true;                       ///< also the directories of `caches.local`, and staged images
   [[nodiscard]] std::chrono::milliseconds path_deadline() const;
 };
 struct MountWork {

@@ -1,5 +1,6 @@
 // sharefs down: takes back what `up` has made of this host. Nothing that holds data is touched.
 #include "base/text.hpp"
+#include "cli/commands/conda/staged.hpp"
 #include "cli/commands/mount/work.hpp"
 #include "cli/commands/up/image.hpp"
 #include "cli/commands/up/part.hpp"
@@ -78,6 +79,8 @@ class TakeDown {
       plan = watch::plan_daemon(watch::probe_daemon(m_context.system), false);
     mounts::append(plan.steps, plan_first_boot(m_context.system, m_config, "", false).steps);
     mounts::append(plan.steps, m_mounts.plan.plan.steps);
+    mounts::append(plan.steps, conda::unmount_staged(staged_images(m_context, &m_config), m_how.lazy).steps);
+    plan_staged_unit(m_context, m_config, false, plan);
     mounts::append(plan.notes, m_mounts.plan.plan.notes);
     if (!m_mounts.plan.blocked.empty())
       proposal.nothing = "nothing more can be taken back now";

@@ -3,6 +3,7 @@
 #include "base/json.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "cli/commands/conda/staged.hpp"
 #include "cli/commands/watch/rounds.hpp"
 #include "cli/exit_code.hpp"
 #include "plan/host_lock.hpp"
@@ -81,7 +82,8 @@ class Watcher {
     const auto config = fresh.config();
     if (!config)
       return fail(config.error());
-    m_config = (*config)->watch.value_or(config::Watch{});
+    m_whole_config = **config;
+    m_config = m_whole_config.watch.value_or(config::Watch{});
     m_interval = std::chrono::milliseconds(parse_duration(m_config.interval).value_or(0));
     m_rounds.watch_these(mount_points(m_context.system, *config), watch::policy_of(m_config.recover));
     return {};
@@ -111,9 +113,32 @@ class Watcher {
       say({.event = "state", .severity = Severity::error, .message = names.error().message});
     ++m_figures.rounds;
     m_figures.round_took = sys::Clock::now() - begin;
+    mount_staged_images();
     write_metrics();
     m_manager.say("WATCHDOG=1\nSTATUS=" + m_rounds.summary());
     return names ? std::move(*names) : std::vector<std::string>();
+  }
+
+  /// Once for each time that one is found without its mount: what fails now would fail in the next round, too.
+  void mount_staged_images() {
+    if (m_config.recover == "never")
+      return;
+    std::set<std::string> missing;
+    for (const auto& image : staged_images(m_context, &m_whole_config))
+      if (!image.is_mounted)
+        missing.insert(image.copy);
+    const bool tried = std::ranges::includes(m_tried_images, missing);
+    m_tried_images = missing;
+    if (tried)
+      return;
+    const auto end = run_to_end(own_command({"conda", "stage", "--mount"}));
+    if (end.busy)
+      m_tried_images.clear();
+    say({.event = "staged",
+         .severity = end.message.empty() || end.busy ? Severity::info : Severity::error,
+         .message = end.busy              ? "left for later: " + end.message
+                    : end.message.empty() ? count_of(missing.size(), "staged image") + " mounted"
+                                          : "a staged image is not mounted: " + end.message});
   }
 
   void write_metrics() {
@@ -139,14 +164,20 @@ class Watcher {
   }
 
   [[nodiscard]] sys::Command recovery_command(const std::vector<std::string>& names) const {
+    std::vector<std::string> words{"recover"};
+    words.insert(words.end(), names.begin(), names.end());
+    if (m_config.recover == "all")
+      words.emplace_back("--moved");
+    return own_command(words);
+  }
+
+  [[nodiscard]] sys::Command own_command(const std::vector<std::string>& words) const {
     sys::Command command;
-    command.argv = {m_program, "recover"};
-    command.argv.insert(command.argv.end(), names.begin(), names.end());
+    command.argv = {m_program};
+    command.argv.insert(command.argv.end(), words.begin(), words.end());
     // An administrator's sharefs is not waited for.
     for (const char* word : {"--yes", "--json", "--wait", "0"})
       command.argv.emplace_back(word);
-    if (m_config.recover == "all")
-      command.argv.emplace_back("--moved");
     if (!m_context.flags.config.empty()) {
       command.argv.emplace_back("--config");
       command.argv.push_back(normalize_path(m_context.flags.config, m_context.host.working_directory));
@@ -214,11 +245,13 @@ class Watcher {
   sys::ServiceManager m_manager;
   LogForm m_form;
   WatchRounds m_rounds;
-  config::Watch m_config;
+  config::Config m_whole_config;
+  config::Watch m_config; ///< of it
   std::chrono::milliseconds m_interval{0};
   std::string m_program;
   watch::Figures m_figures;
-  std::string m_complaint; ///< why metrics could not be written
+  std::set<std::string> m_tried_images; ///< without their mounts in the last round
+  std::string m_complaint;              ///< why metrics could not be written
   sys::Deadline m_last_round;
   bool m_stopped = false;
 };

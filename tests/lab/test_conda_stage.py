@@ -1,0 +1,112 @@
+"""sharefs conda stage with README's access (2770, root_squash): root of a node, who is nobody there, copies the image and mounts it."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from sharefslab import Cluster, Host, wait_until
+from sharefslab.environment import PROGRAM, make_environment
+from sharefslab.product import SHARE, config_text, configure, done, mount_lines, sharefs
+
+GENERATIONS = f"{SHARE}/conda/.generations/llm_train"
+STAGE = "/var/cache/sharefs/conda/0/%data%share%conda/llm_train"
+RUN = ["conda", "run", "llm_train", "--", "python", "-c", PROGRAM]
+_NOTE = """
+import hashlib, json, sys
+content = open(sys.argv[1] + ".sqfs", "rb").read()
+record = json.load(open(sys.argv[1] + ".json"))
+note = {"sharefs": 1, "sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content), "created": record["created"], "files": 1}
+json.dump(note, open(sys.argv[1] + ".sqfs.json", "w"))
+"""
+
+
+def make_image(node: Host, user: str = "alice") -> None:
+    """Of the present generation, if there is none."""
+    generation = f"$(readlink -f {SHARE}/conda/llm_train)"
+    node.run(
+        f"test -e {generation}.sqfs.json && exit; rm -f {generation}.sqfs\n"
+        f"mksquashfs {generation} {generation}.sqfs -comp zstd -Xcompression-level 3 -quiet -no-progress >/dev/null\n"
+        f"/usr/bin/python3 -c '{_NOTE}' {generation}",
+        user=user,
+        check=True,
+        timeout=300,
+    )
+
+
+@pytest.fixture
+def shared(lab: Cluster) -> Cluster:
+    configure(lab, config_text())
+    done(lab.server, "export", "--all", "--yes")
+    for node in lab.nodes:
+        done(node, "mount", "--all", "--yes")
+        for user in ("alice", "bob"):
+            node.run("mkdir -p ~/miniconda3/conda-meta ~/miniconda3/envs && chmod 700 ~", user=user, check=True)
+    one = lab["node1"]
+    make_environment(one, "/home/alice/miniconda3/envs/llm_train", user="alice")
+    done(one, "conda", "share", "llm_train", "--yes", timeout=400)
+    make_image(one)
+    return lab
+
+
+def staged(node: Host) -> list[str]:
+    """The generations whose images are mounted."""
+    return [line.split(" ")[4].rpartition("/")[2] for line in mount_lines(node) if " - squashfs " in line]
+
+
+def test_by_root_who_is_nobody_there(shared: Cluster) -> None:
+    node = shared["node1"]
+    assert not node.run(f"ls {SHARE}").ok, "root may read the share: this is not README's access"
+    said = done(node, "conda", "stage", "llm_train", "--yes", timeout=300)
+    assert "is read as `alice`" in said.err and staged(node) == ["0001"], said
+    for user in ("alice", "bob"):
+        ran = sharefs(node, *RUN, user=user, timeout=200)
+        assert ran.out == f'[42, "{STAGE}/0001"]\n', ran
+    node.run("echo carol:x:2003:2003::/home/carol:/bin/bash >>/etc/passwd", check=True)
+    assert not node.run(f"ls {STAGE}/0001", user="carol").ok  # whom the share keeps out
+    assert "is there" in done(node, "conda", "stage", "llm_train", "--yes").err
+
+    # a node that boots while the server is away has it all the same
+    shared.reboot("node1")
+    assert staged(node) == []
+    shared.freeze("server")
+    assert done(node, "conda", "stage", "--mount", "--yes").out == ""
+    assert staged(node) == ["0001"]
+    assert node.run([f"{STAGE}/0001/bin/python", "-c", PROGRAM], check=True).out == f'[42, "{STAGE}/0001"]\n'
+    shared.resume("server")
+    done(node, "mount", "--all", "--yes", timeout=200)
+
+    done(node, "conda", "update", "llm_train", "--yes", "--", "sh", "-c", "echo new >$CONDA_PREFIX/new", timeout=400)
+    make_image(node)
+    done(node, "conda", "stage", "llm_train", "--yes", timeout=300)
+    assert staged(node) == ["0002"]
+    done(node, "conda", "stage", "llm_train", "--remove", "--yes")
+    assert staged(node) == [] and node.run(f"ls {STAGE}").out == ""
+
+
+def test_an_image_of_somebody_else_is_not_mounted(shared: Cluster) -> None:
+    """Bob may write in the store, as all of ml may: the image in the place of alice's is his."""
+    node = shared["node1"]
+    node.run(f"set -e; cp {GENERATIONS}/0001.sqfs {GENERATIONS}/mine; mv -f {GENERATIONS}/mine {GENERATIONS}/0001.sqfs", user="bob", check=True)
+    said = sharefs(node, "conda", "stage", "llm_train", "--yes", timeout=300)
+    assert "working as `alice`" in said.err and staged(node) == [], said
+
+
+def size_of_part(node: Host) -> int:
+    return int(node.run(f"stat -c %s {STAGE}/.0001.sqfs.part 2>/dev/null || echo 0").out)
+
+
+def test_the_server_freezes_in_the_copy(shared: Cluster) -> None:
+    node = shared["node1"]
+    job = node.start(["sharefs", "conda", "stage", "llm_train", "--yes", "--limit", "1M"])
+    wait_until(lambda: size_of_part(node) > 1 << 20, what="a piece is there")
+    shared.freeze("server")
+    job.kill(signal.SIGINT)
+    ended = job.wait(timeout=60)
+    assert ended.returncode == 130, ended
+    assert staged(node) == [] and size_of_part(node) > 1 << 20
+    shared.resume("server")
+    again = done(node, "conda", "stage", "llm_train", "--yes", "--wait", "60s", timeout=300)
+    assert ".sqfs: " in again.err and " 0 B there already" not in again.err, again
+    assert staged(node) == ["0001"]
