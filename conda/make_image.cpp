@@ -103,9 +103,9 @@ Result<Imaging> plan_image(sys::System& system, const std::string& store, const 
   imaging.file = image_path(join_path(now.root.path, fmt::format("new-{}.{}", generation_name(now.current), letters)));
   for (const auto* left : {&one->image, &one->image_note})
     if (left->kind == sys::EntryKind::file)
-      imaging.plan.add("", "it is not of this generation, or was cut off",
+      imaging.plan.add(name, "it is not of this generation, or was cut off",
                        plan::RemoveTree{.path = left->path, .device = left->device, .inode = left->inode});
-  imaging.plan.add("", fmt::format("generation {} in one file, which is made first", now.current),
+  imaging.plan.add(name, fmt::format("generation {} in one file, which is made first", now.current),
                    plan::Rename{imaging.file, image_path(path), std::nullopt});
   return imaging;
 }
