@@ -74,6 +74,12 @@ def image(node: Host) -> str:
     return node.run(f"ls {STAGED}/*.sqfs", check=True).out.strip()
 
 
+def told(completed: Completed) -> str:
+    """What became of each node, and what else was said."""
+    nodes = [f"{node['name']} {node['state']}: {node['why']} {node['hint']}" for node in document(completed)["nodes"]]
+    return "\n".join([*nodes, completed.err])
+
+
 def sums(node: Host, path: str, user: str = "alice") -> str:
     return node.run(f"cd {path} && find . -type f -print0 | sort -z | xargs -0 sha256sum", user=user, check=True, timeout=120).out
 
@@ -97,8 +103,8 @@ def test_a_dataset_on_all_nodes_is_sent_by_the_server_once(cluster: Cluster) -> 
     assert planned.returncode == 3 and "would be packed" in messages(planned), planned
     assert not cluster["node1"].run(f"ls {SHARE}/images", user="alice").ok
     staged = stage(cluster)
-    assert staged.returncode == 0 and states(staged) == dict.fromkeys(NODES, "changed"), staged
-    assert handed_on(staged) == {"node1": "", "node2": "node1", "node3": "node1", "node4": "node2"}, staged
+    assert staged.returncode == 0 and states(staged) == dict.fromkeys(NODES, "changed"), told(staged)
+    assert handed_on(staged) == {"node1": "", "node2": "node1", "node3": "node1", "node4": "node2"}, told(staged)
     assert len({node.run(f"sha256sum <{image(node)}", check=True).out for node in cluster.nodes}) == 1
     for node in cluster.nodes:
         assert bound(node), mount_lines(node)
@@ -144,7 +150,7 @@ def test_without_trust_between_nodes_it_comes_from_the_share(cluster: Cluster) -
     finally:
         for node in cluster.nodes:
             node.run("mv /root/.ssh/away /root/.ssh/id_ed25519", check=True)
-    assert staged.returncode == 0 and states(staged) == dict.fromkeys(NODES, "changed"), staged
+    assert staged.returncode == 0 and states(staged) == dict.fromkeys(NODES, "changed"), told(staged)
     assert set(handed_on(staged).values()) == {""}, staged
     assert "ermission denied" in messages(staged), staged
 
@@ -167,10 +173,11 @@ def test_a_changed_directory_is_staged_anew(cluster: Cluster) -> None:
         done(node, "stage", "--drop", DATASET, "--yes")
     one = cluster["node1"]
     one.run(f"echo more >{DATASET}/train/more", user="alice", check=True)
-    assert stage(cluster).returncode == 0
+    again = stage(cluster)
+    assert again.returncode == 0, told(again)
     for node in cluster.nodes:
         assert node.run(f"cat {DATASET}/train/more", user="bob", check=True).out == "more\n"
-    assert len(one.run(f"ls {SHARE}/images/*.sqfs", user="alice", check=True).out.split()) == 1
+    assert len(one.run(f"ls {SHARE}/images/*.sqfs", user="alice").out.split()) == 1, told(again)
 
 
 def test_nothing_but_what_is_staged_is_served(cluster: Cluster) -> None:
