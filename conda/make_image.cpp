@@ -103,9 +103,9 @@ Result<Imaging> plan_image(sys::System& system, const std::string& store, const 
   imaging.file = image_path(join_path(now.root.path, fmt::format("new-{}.{}", generation_name(now.current), letters)));
   for (const auto* left : {&one->image, &one->image_note})
     if (left->kind == sys::EntryKind::file)
-      imaging.plan.add("", "it is not of this generation, or was cut off",
+      imaging.plan.add(name, "it is not of this generation, or was cut off",
                        plan::RemoveTree{.path = left->path, .device = left->device, .inode = left->inode});
-  imaging.plan.add("", fmt::format("generation {} in one file, which is made first", now.current),
+  imaging.plan.add(name, fmt::format("generation {} in one file, which is made first", now.current),
                    plan::Rename{imaging.file, image_path(path), std::nullopt});
   return imaging;
 }
@@ -117,14 +117,18 @@ Result<Imaged> make_missing_image(sys::System& system, const Imaging& imaging, c
     return fail(held.error());
   const auto& now = held->environment;
   const auto* one = now.find(now.current);
+  const auto record = one->record.value_or(Generation{});
+  if (auto there = probe_image(system, now.path(now.current), record.created); there.exists()) // made while we waited
+    return Imaged{std::move(held->lease), std::move(*there.note)};
   ImageRequest image;
   image.tree = {.path = now.path(now.current), .root = system.files().root()};
   image.tree.device = one->entry.device;
   image.tree.inode = one->entry.inode;
-  image.record = one->record.value_or(Generation{});
+  image.record = record;
   image.name = now.name;
   image.file = imaging.file;
   image.near = staged_tree(system, wish.stage, now, now.current);
+  auto guard = std::make_unique<ScratchTree>(system, image.file, say);
   auto note = make_image(system, image, say);
   if (!note)
     return fail(note.error());
@@ -132,7 +136,7 @@ Result<Imaged> make_missing_image(sys::System& system, const Imaging& imaging, c
     return fail(written.error());
   if (auto ours = held->lease.check(); !ours)
     return fail(ours.error());
-  return Imaged{std::move(held->lease), std::move(*note)};
+  return Imaged{std::move(held->lease), std::move(*note), std::move(guard)};
 }
 
 } // namespace sharefs::conda

@@ -2,9 +2,12 @@
 // Makes the image of a generation beside it (image.hpp), while the lease of the environment is held.
 #include "conda/change.hpp"
 #include "conda/image.hpp"
+#include "conda/scratch.hpp"
 #include "plan/plan.hpp"
 #include "plan/say.hpp"
 #include "tree/tree.hpp"
+
+#include <memory>
 
 namespace sharefs::conda {
 
@@ -52,6 +55,7 @@ Result<Imaging> plan_image(sys::System& system, const std::string& store, const 
 struct Imaged {
   sys::Lease lease;
   ImageNote note;
+  std::unique_ptr<ScratchTree> guard = {}; ///< of the file, until it has its name
 };
 /// Before the steps: makes the image, with its note, under the lease. `conflict`: somebody else has changed the
 /// environment.

@@ -44,11 +44,10 @@ std::vector<StagedImage> find_staged_images(sys::System& system, const std::set<
   sys::EntryRequest request;
   for (const auto& environment : environments)
     for (const auto& name : environment.names) {
-      const auto number = generation_number(name.substr(0, name.find('.')));
       const auto copy = join_path(environment.resolved, name.substr(0, name.find('.')));
-      if (!number || join_path(environment.resolved, name) != image_path(copy) || found.size() >= k_most_staged)
+      if (join_path(environment.resolved, name) != image_path(copy) || found.size() >= k_most_staged)
         continue;
-      found.push_back({.environment = base_name(environment.resolved), .number = *number, .copy = copy});
+      found.push_back({.name = base_name(environment.resolved), .copy = copy});
       request.queries.push_back({.path = copy, .links = sys::Links::none, .guarded = true});
       request.queries.push_back({.path = complete_mark(copy),
                                  .read_bytes = k_longest_staged_mark,
@@ -58,7 +57,7 @@ std::vector<StagedImage> find_staged_images(sys::System& system, const std::set<
   const auto entries = found.empty() ? std::vector<sys::Entry>{} : system.entries(request);
   std::vector<StagedImage> whole;
   for (std::size_t i = 0; i < found.size(); ++i) {
-    const StagedCopy copy{.number = found[i].number, .tree = entries[2 * i], .mark = entries[2 * i + 1]};
+    const StagedCopy copy{.tree = entries[2 * i], .mark = entries[2 * i + 1]};
     found[i].has_mount_point = copy.tree.kind == sys::EntryKind::directory;
     found[i].is_mounted = copy.is_mounted();
     if (is_marked(copy.mark))
@@ -74,7 +73,7 @@ plan::Plan mount_staged(const std::vector<StagedImage>& images) {
       continue;
     if (!image.has_mount_point)
       plan.add_bookkeeping(image.copy, "it is mounted there", plan::make_directory(image.copy, 0755, {}, true));
-    plan.add(image.copy, "the staged image of " + image.environment, mount_of_image(image.copy));
+    plan.add(image.copy, "the staged image of " + image.name, mount_of_image(image.copy));
   }
   return plan;
 }
@@ -83,7 +82,7 @@ plan::Plan unmount_staged(const std::vector<StagedImage>& images, bool lazy) {
   plan::Plan plan;
   for (const auto& image : images)
     if (image.is_mounted)
-      add_unmount(image.copy, image.copy, "the staged image of " + image.environment, plan);
+      add_unmount(image.copy, image.copy, "the staged image of " + image.name, plan);
   for (auto& step : plan.steps)
     std::get<plan::Unmount>(step.action).lazy = lazy;
   return plan;
@@ -93,10 +92,9 @@ Diagnoses diagnose_staged(const std::vector<StagedImage>& images) {
   Diagnoses found;
   for (const auto& image : images)
     if (!image.is_mounted)
-      found.push_back(
-          {Severity::warning, "SF535", image.environment,
-           fmt::format("the staged image of generation {} is not mounted: commands run from the share", image.number),
-           "", "sharefs conda stage --mount"});
+      found.push_back({Severity::warning, "SF535", image.name,
+                       fmt::format("the staged image {} is not mounted: the share is used", base_name(image.copy)), "",
+                       "sharefs conda stage --mount"});
   return found;
 }
 

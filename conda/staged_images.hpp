@@ -9,8 +9,7 @@
 namespace sharefs::conda {
 
 struct StagedImage {
-  std::string environment;
-  unsigned number = 0;
+  std::string name; ///< of the environment, or of the directory of the share
   std::string copy; ///< the resolved path on which it is mounted, or is to be
   bool has_mount_point = false, is_mounted = false;
   friend bool operator==(const StagedImage&, const StagedImage&) = default;

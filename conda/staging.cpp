@@ -167,6 +167,8 @@ Result<void> copy_image(sys::System& system, const StagingRequest& request, cons
   if (!fetched)
     return fail(fetched.error());
   say.message(text_of(to, *fetched));
+  if (request.fetched)
+    request.fetched(*fetched);
   return {};
 }
 

@@ -12,6 +12,9 @@ namespace sharefs::conda {
 /// Other nodes that have a file at the same path as this one is to have, or get it now (tree::fetch()).
 using Upstreams = std::function<std::vector<tree::Upstream>(const std::string& file, std::uint64_t bytes)>;
 
+/// Is told how an image came.
+using Fetched = std::function<void(const tree::FetchReport&)>;
+
 struct StagingRequest {
   std::string store, name;
   std::string stage;                  ///< `conda.stage`: where copies lie
@@ -20,6 +23,7 @@ struct StagingRequest {
   bool removes = false;               ///< all copies of the environment go
   std::optional<sys::User> as = {};   ///< who reads the store for root, whom its server refuses (root_squash)
   Upstreams upstreams = {};
+  Fetched fetched = {};
   /// One `conda stage` works on a host at a time: two would write into the same copy.
   std::function<Result<plan::HostLock>()> lock;
 };

@@ -15,6 +15,7 @@
 namespace sharefs::cli {
 
 class Context;
+struct FleetJob;
 
 struct OptionSpec {
   std::string_view names;      ///< "--timeout" or "-f,--force"; the last name is the key in Arguments
@@ -68,6 +69,8 @@ struct CommandSpec {
   std::vector<OptionSpec> options = {};
   bool takes_command = false; ///< `[--] CMD...`, behind the command's own words (run CMD, conda run ENV CMD)
   bool on_nodes = false;      ///< may run on other machines (--on)
+  /// What is done here before that, and what the nodes are told besides.
+  Result<void> (*before_nodes)(Context&, const Arguments&, FleetJob&) = nullptr;
   /// Asked first: the exit code of a worker that has done it in another user's name; nullopt: `run` does it.
   Result<std::optional<int>> (*elsewhere)(Context&, const Arguments&) = nullptr;
   /// Returns the exit code; an Error is shown and mapped by exit_code_of.

@@ -24,6 +24,8 @@ extern const CommandSpec k_conda_list_command;
 extern const CommandSpec k_conda_run_command;
 extern const CommandSpec k_conda_image_command;
 extern const CommandSpec k_conda_stage_command;
+extern const CommandSpec k_stage_command;
+extern const CommandSpec k_nodes_serve_command;
 extern const CommandSpec k_conda_link_command;
 extern const CommandSpec k_conda_unlink_command;
 extern const CommandSpec k_conda_update_command;
@@ -64,13 +66,14 @@ const std::vector<CommandGroup>& command_groups() {
       {"Look", {&k_doctor_command, &k_status_command, &k_probe_command, &k_explain_command}},
       {"Repair", {&k_recover_command, &k_watch_command, &k_undo_command}},
       {"Many machines",
-       {},
+       {&k_stage_command},
        {{"nodes",
          "The machines of the cluster; `--on NODES` in front of a command runs it on them",
          "`nodes:` of sharefs.yaml names the machines. `--on NODES` runs a command on them: `sharefs --on all status`, "
          "`sharefs --on clients mount --all`. Changes go to servers first, then to one node, a tenth, and the rest.",
          {&k_nodes_list_command, &k_nodes_trust_command, &k_nodes_push_command, &k_nodes_check_command,
-          &k_nodes_resume_command, &k_nodes_self_command, &k_nodes_lease_command, &k_nodes_lock_command}},
+          &k_nodes_resume_command, &k_nodes_self_command, &k_nodes_serve_command, &k_nodes_lease_command,
+          &k_nodes_lock_command}},
         {"mirror",
          "Directories on the nodes' own disks: bring them there, compare them, say who has which state",
          "For nodes without a shared disk: `mirror:` of sharefs.yaml names directories (code, wheels, models, "

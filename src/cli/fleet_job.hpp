@@ -10,6 +10,7 @@ struct FleetJob {
   bool changes = false;
   bool from_here = false;    ///< for the nodes, on this machine
   bool servers_last = false; ///< clients stand on what it takes back
+  bool at_once = false;      ///< no node is a canary, and no failure ends it: the nodes wait for one another
   std::vector<fleet::Node> nodes;
   std::map<std::string, std::string> own_words = {};
 };

@@ -38,6 +38,7 @@ Json to_json(const FleetJob& job, const FleetSettings& settings, const Context& 
           {"own_words", job.own_words},
           {"from_here", job.from_here},
           {"servers_last", job.servers_last},
+          {"at_once", job.at_once},
           {"nodes", std::move(nodes)}};
 }
 
@@ -108,6 +109,7 @@ Result<LeftOfRun> load_record(Context& context, const std::string& id) {
   job.changes = true;
   job.from_here = json->value("from_here", false);
   job.servers_last = json->value("servers_last", false);
+  job.at_once = json->value("at_once", false);
   job.words = json->value("words", Argv{});
   std::vector<fleet::Outcome> before;
   for (const auto& entry : (*json)["nodes"]) {

@@ -58,7 +58,7 @@ Result<int> apply_on_nodes(Context& context, const FleetJob& job, const FleetSet
   }
   if (auto begun = begin_record(context, *directory, id, job, settings); !begun)
     return fail(begun.error());
-  auto request = request_of(job, settings, {"--yes", "--json"}, true);
+  auto request = request_of(job, settings, {"--yes", "--json"}, !job.at_once);
   request.before = before;
   auto run = run_with_progress(context, join_path(*directory, id), request, "working on nodes");
   if (!run)
@@ -285,12 +285,13 @@ Result<std::vector<fleet::Node>> chosen_nodes(Context& context, const std::strin
 }
 
 Result<std::vector<Outcome>> ask_nodes(Context& context, const std::vector<fleet::Node>& nodes, const Argv& words,
-                                       bool as_root, const std::map<std::string, std::string>& own_words) {
+                                       bool as_root, const std::map<std::string, std::string>& own_words,
+                                       std::chrono::seconds deadline) {
   const FleetJob job{.words = words, .changes = as_root, .nodes = nodes, .own_words = own_words};
   FleetSettings settings;
   if (auto chosen = choose_engine(context, "", settings); !chosen)
     return fail(chosen.error());
-  settings.command = std::chrono::seconds(60);
+  settings.command = deadline;
   auto run = ask_once(context, request_of(job, settings, {"--json"}, false), "asking nodes");
   if (!run)
     return fail(run.error());
@@ -311,6 +312,9 @@ Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Argume
   if (spec.name == "undo")
     if (auto looked = look_up_run(context, arguments, job); !looked)
       return fail(looked.error());
+  if (spec.before_nodes != nullptr)
+    if (auto ready = spec.before_nodes(context, arguments, job); !ready)
+      return fail(ready.error());
   if (job.nodes.empty()) {
     context.console.message("nothing is to be done on any node");
     return k_exit_ok;

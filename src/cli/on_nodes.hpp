@@ -56,7 +56,8 @@ Result<int> list_runs(Context& context);
 /// A question to the nodes that leaves no record. `own_words`: further words for single nodes.
 Result<std::vector<fleet::Outcome>> ask_nodes(Context& context, const std::vector<fleet::Node>& nodes,
                                               const Argv& words, bool as_root,
-                                              const std::map<std::string, std::string>& own_words = {});
+                                              const std::map<std::string, std::string>& own_words = {},
+                                              std::chrono::seconds deadline = std::chrono::seconds(60));
 
 /// `words` are of a command that works on this machine for each of the nodes, by ssh (fleet::Asking::from_here), and
 /// changes something there: the plan of all is shown and asked for, then it is done in order, with a record. Options as

@@ -4,8 +4,8 @@
 #include "base/text.hpp"
 #include "sys/fs/files.hpp"
 #include "sys/fs/sha256.hpp"
-#include "sys/programs/process.hpp"
 #include "sys/process/become.hpp"
+#include "sys/programs/process.hpp"
 #include "tree/fault_injection.hpp"
 #include "tree/job.hpp"
 
@@ -16,8 +16,8 @@
 #include <cstring>
 #include <deque>
 #include <fmt/format.h>
-#include <poll.h>
 #include <linux/capability.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <thread>
 

@@ -37,7 +37,7 @@ using Words = std::vector<std::string>;
 
 TEST_CASE("staged images are found on this host alone, and mounted where they are not", "[conda]") {
   ImageMachine machine;
-  const StagedImage image{.environment = "llm", .number = 3, .copy = machine.copy, .has_mount_point = true};
+  const StagedImage image{.name = "llm", .copy = machine.copy, .has_mount_point = true};
   CHECK(machine.find() == std::vector{image});
   CHECK(ImageMachine::words(mount_staged({image})) == Words{"mount " + machine.copy + ".sqfs on " + machine.copy});
   CHECK(unmount_staged({image}, false).empty());

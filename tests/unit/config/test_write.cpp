@@ -173,6 +173,7 @@ conda:
   keep: 3
   protect: true
   stage: /var/cache/sharefs/conda
+  image: zstd
   homes: []
 caches:
   local: [/var/cache/sharefs]

@@ -128,12 +128,19 @@ Result<CopyRequest> copy_request(Context& context, const Arguments& arguments) {
   if (!where)
     return fail(where.error());
   CopyRequest request{*where, (*context.config())->conda->settings_of(where->name)};
-  if (const auto word = arguments.value("limit")) {
-    request.bytes_per_second = parse_size(*word).value_or(0);
-    if (request.bytes_per_second == 0)
-      return fail(ErrorCode::usage, fmt::format("--limit: `{}` is no size", *word), "bytes a second: 500K, 200M, 1G");
-  }
+  const auto limit = limit_of(arguments);
+  if (!limit)
+    return fail(limit.error());
+  request.bytes_per_second = *limit;
   return request;
+}
+
+Result<std::uint64_t> limit_of(const Arguments& arguments) {
+  const auto word = arguments.value("limit");
+  const auto limit = word ? parse_size(*word).value_or(0) : 0;
+  if (word && limit == 0)
+    return fail(ErrorCode::usage, fmt::format("--limit: `{}` is no size", *word), "bytes a second: 500K, 200M, 1G");
+  return limit;
 }
 
 Result<unsigned> generation_argument(const std::string& word) {

@@ -36,6 +36,8 @@ Result<StoreName> store_name(Context& context, const std::string& word);
 /// `--limit`: what a copy may take of the network or the disk that others use, too.
 inline constexpr OptionSpec k_limit_option{
     .names = "--limit", .value = "SIZE", .help = "copy no more than this in a second: 200M"};
+/// Its value; 0: none was given. `usage`: it is no size.
+Result<std::uint64_t> limit_of(const Arguments& arguments);
 /// What a command line asks for that copies an environment.
 struct CopyRequest {
   StoreName where;

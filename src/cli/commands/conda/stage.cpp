@@ -1,8 +1,10 @@
 // sharefs conda stage ENV: the present generation on this host's own disk.
+#include "cli/commands/conda/stage.hpp"
 #include "base/path.hpp"
 #include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/staged.hpp"
 #include "cli/commands/conda/worker.hpp"
+#include "cli/commands/stage/hand_on.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/say.hpp"
@@ -13,9 +15,9 @@
 
 namespace sharefs::cli {
 
-namespace {
+namespace {} // namespace
 
-Result<plan::HostLock> lock_host(Context& context) {
+Result<plan::HostLock> lock_staging(Context& context) {
   const auto state = state_directory(context);
   if (!state)
     return fail(state.error());
@@ -23,6 +25,8 @@ Result<plan::HostLock> lock_host(Context& context) {
       context.system.files(), *state, {shell_join(context.argv), context.system.identity().user}, context.flags.wait,
       [&](const std::string& holder) { context.console.message("waiting: " + holder); }, "stage");
 }
+
+namespace {
 
 /// Who reads the store for root, whom its server refuses. nullopt: root itself.
 Result<std::optional<sys::User>> find_reader(Context& context, const conda::StagingRequest& request) {
@@ -41,6 +45,8 @@ Result<int> stage_as(Context& context, const conda::StagingRequest& request, sys
   return work_as(context, std::move(task));
 }
 
+} // namespace
+
 Result<int> stage_environment(Context& context, const Arguments& arguments, const std::string& word) {
   auto one = arguments;
   one.positional = {word};
@@ -54,7 +60,12 @@ Result<int> stage_environment(Context& context, const Arguments& arguments, cons
   request.bytes_per_second = asked->bytes_per_second;
   request.by_image = asked->settings.image;
   request.removes = arguments.flag("remove");
-  request.lock = [&context] { return lock_host(context); };
+  auto upstreams = upstreams_of(context, arguments);
+  if (!upstreams)
+    return fail(upstreams.error());
+  request.upstreams = std::move(*upstreams);
+  request.fetched = note_of_fetched(context);
+  request.lock = [&context] { return lock_staging(context); };
   if (!request.removes)
     if (auto mounted = check_share(context, request.store); !mounted)
       return fail(mounted.error());
@@ -86,6 +97,8 @@ Result<int> stage_environment(Context& context, const Arguments& arguments, cons
   };
   return execute(context, propose).map(&Executed::exit_code);
 }
+
+namespace {
 
 /// The command of `sharefs conda stage --all` for one environment, whose plan is a document of its own.
 Result<int> stage_one_of_all(Context& context, const Arguments& arguments, const std::string& name) {
@@ -176,8 +189,15 @@ extern const CommandSpec k_conda_stage_command{
     .options = {k_limit_option,
                 {.names = "--all", .help = "those of `conda.envs`, or all of the store where it names none"},
                 {.names = "--mount", .help = "mount what is staged and not mounted, as after a boot; asks no share"},
-                {.names = "--remove", .help = "remove the copies of this environment"}},
+                {.names = "--remove", .help = "remove the copies of this environment"},
+                k_among_option,
+                k_place_option},
     .on_nodes = true,
+    .before_nodes = [](Context& /*context*/, const Arguments& arguments, FleetJob& job) -> Result<void> {
+      if (!arguments.flag("remove") && !arguments.flag("mount"))
+        tell_places(job);
+      return {};
+    },
     .run = run_stage,
 };
 

@@ -1,6 +1,7 @@
 #include "cli/commands/conda/staged.hpp"
 
 #include "base/path.hpp"
+#include "cli/commands/stage/stage.hpp"
 #include "mounts/boot.hpp"
 #include "mounts/boot_text.hpp"
 
@@ -16,22 +17,12 @@ constexpr const char* k_boot_group = "at boot"; // in order with what the mounts
 constexpr const char* k_default_config = "/etc/sharefs/sharefs.yaml";
 constexpr std::size_t k_largest_unit = 64U << 10U;
 
-std::set<std::string> stages_of(const config::Config& config) {
-  if (!config.conda)
-    return {};
-  std::set<std::string> stages{config.conda->stage};
-  for (const auto& one : config.conda->envs)
-    if (!one.stage.empty())
-      stages.insert(one.stage);
-  return stages;
-}
-
 } // namespace
 
 std::vector<conda::StagedImage> staged_images(Context& context, const config::Config* config) {
   if (config == nullptr || context.flags.root != "/")
     return {};
-  return conda::find_staged_images(context.system, stages_of(*config));
+  return conda::find_staged_images(context.system, stage_directories(*config));
 }
 
 void plan_staged_unit(Context& context, const config::Config& config, bool wanted, plan::Plan& plan) {
@@ -58,7 +49,7 @@ void plan_staged_unit(Context& context, const config::Config& config, bool wante
   Argv program{host.program};
   if (const auto from = context.config_path(); from != k_default_config)
     program.insert(program.end(), {"--config", from});
-  const auto text = conda::staged_unit_text(program, stages_of(config));
+  const auto text = conda::staged_unit_text(program, stage_directories(config));
   if (!ours || file.content != text)
     plan.add(k_boot_group, "staged images are mounted at boot",
              plan::File{path, ours ? std::optional(file.content) : std::nullopt, text});

@@ -1,0 +1,264 @@
+#include "conda/staged_path.hpp"
+
+#include "base/path.hpp"
+#include "base/random.hpp"
+#include "base/text.hpp"
+#include "plan/apply.hpp"
+#include "sys/fs/sha256.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace sharefs::conda {
+
+namespace {
+
+constexpr std::size_t k_hash_digits = 16;
+constexpr std::size_t k_longest_path_mark = 8192;
+constexpr std::uint64_t k_stays_free = 256U << 20U;
+
+std::string mark_text(const PathStagingRequest& request, const PathStaging& staging) {
+  const auto& hash = staging.why_files.empty() ? staging.image.note->sha256 : "";
+  return fmt::format("{}\n0\n{}{}", request.path, hash, hash.empty() ? "" : "\n");
+}
+
+/// STORE/NAME-, by which all images of a directory are known.
+std::string image_prefix(const std::string& path) {
+  return base_name(path) + "-" + sys::sha256(path).substr(0, 8) + "-";
+}
+
+Result<void> check_path_room(sys::System& system, const sys::Entry& directory, std::uint64_t bytes) {
+  const auto entry = system.entry({.path = directory.ancestor, .follow = true, .space = true});
+  if (!entry.space || entry.space->free_bytes >= bytes + k_stays_free)
+    return {};
+  return fail(ErrorCode::failed,
+              fmt::format("{} has room for {}; {} are to be copied, and {} stay free for others", entry.mount,
+                          format_bytes(entry.space->free_bytes), format_bytes(bytes), format_bytes(k_stays_free)),
+              "free some (`sharefs stage --list`, `--drop`), or set `stage.at` to a larger disk");
+}
+
+plan::RemoveTree removal_of_entry(const sys::Entry& entry) {
+  return {.path = entry.path, .device = entry.device, .inode = entry.inode};
+}
+
+} // namespace
+
+std::string packed_image(const PathStagingRequest& request, const tree::Survey& survey) {
+  return join_path(request.store, image_prefix(request.path) + survey.fingerprint.substr(0, k_hash_digits));
+}
+
+Result<PackedPath> survey_path(sys::System& system, const PathStagingRequest& request, const plan::Say& say) {
+  tree::Options options;
+  options.as = request.as;
+  auto survey = tree::survey({.path = request.path, .root = system.files().root()}, options,
+                             say.progress("looking at " + request.path));
+  if (!survey)
+    return fail(survey.error());
+  PackedPath packed{.survey = std::move(*survey), .image = {}};
+  packed.image = packed_image(request, packed.survey);
+  const auto file = system.entries({.queries = {{.path = image_path(packed.image)}}, .as = request.as}).front();
+  packed.exists = file.kind == sys::EntryKind::file;
+  return packed;
+}
+
+Result<void> pack_path(sys::System& system, const PathStagingRequest& request, const PackedPath& packed,
+                       const plan::Say& say) {
+  // For nobody else than the directory: the directories above it may keep out others than those above the store.
+  const auto access = stage_access(system, request.path, request.as);
+  if (!access)
+    return fail(access.error());
+  if (auto made = system.files().make_directories(request.store, 0755); !made)
+    return made;
+  ImageRequest image;
+  image.tree = {.path = request.path, .root = system.files().root()};
+  image.record.files = packed.survey.files;
+  image.record.bytes = packed.survey.bytes;
+  image.most = access->mode & 0444U;
+  image.gid = access->gid;
+  image.file = image_path(join_path(request.store, "new-" + random_letters(12)));
+  auto note = make_image(system, image, say);
+  if (!note)
+    return fail(note.error());
+  if (auto published = publish_image(system, image.file, *note, packed.image); !published)
+    return published;
+  const auto prefix = image_prefix(request.path);
+  for (const auto& name : system.entry({.path = request.store, .follow = true, .list = true}).names)
+    if (name.starts_with(prefix) && !join_path(request.store, name).starts_with(packed.image))
+      std::ignore = system.files().remove(join_path(request.store, name)); // of what it held before
+  return {};
+}
+
+Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequest& request,
+                                      const PackedPath& packed) {
+  PathStaging staging;
+  const auto uid = static_cast<unsigned>(system.identity().uid);
+  const auto place = staged_directory(request.at, uid, parent_path(request.path), base_name(request.path));
+  staging.directory = system.entry({.path = place, .list = true, .links = sys::Links::trusted, .guarded = true});
+  if (staging.directory.kind == sys::EntryKind::unknown)
+    return fail(staging.directory.error());
+  if (staging.directory.shared)
+    return fail(ErrorCode::config, request.at + " lies on shared storage: a copy there is no nearer",
+                "set `stage.at` in sharefs.yaml to a directory on this host's own disk");
+  const auto access = stage_access(system, request.path, request.as);
+  if (!access)
+    return fail(access.error());
+  staging.access = *access;
+  staging.image = probe_image(system, packed.image, 0, request.as);
+  const auto store = system.entries({.queries = {{.path = request.store, .follow = true}}, .as = request.as}).front();
+  staging.why_files = staging.image.exists() ? why_no_mount(system, staging.image, store.uid)
+                                             : "there is no image of it in " + request.store;
+  const bool by_image = staging.why_files.empty();
+  const auto& hash = by_image ? staging.image.note->sha256 : packed.survey.fingerprint;
+  staging.copy = join_path(staging.directory.resolved, hash.substr(0, k_hash_digits));
+  const auto entries = system.entries(
+      {.queries = {
+           {.path = staging.copy, .links = sys::Links::trusted, .guarded = true},
+           {.path = complete_mark(staging.copy), .read_bytes = k_longest_path_mark, .links = sys::Links::trusted},
+           {.path = image_path(staging.copy), .links = sys::Links::trusted}}});
+  const StagedCopy there{.tree = entries[0], .mark = entries[1]};
+  const bool marked = there.mark.content == mark_text(request, staging);
+  const bool has_image = entries[2].kind == sys::EntryKind::file;
+  staging.copies = !marked || (by_image && !has_image);
+  const auto group = base_name(request.path);
+  if (staging.copies) {
+    if (auto room =
+            check_path_room(system, staging.directory, by_image ? staging.image.file.size : packed.survey.bytes);
+        !room)
+      return fail(room.error());
+    if (!by_image)
+      staging.plan.notes.push_back("file by file: " + staging.why_files);
+    staging.plan.notes.insert(staging.plan.notes.begin(),
+                              by_image ? fmt::format("first {} ({}) is copied to {}", staging.image.path,
+                                                     format_bytes(staging.image.file.size), image_path(staging.copy))
+                                       : fmt::format("first {} ({}) of {} are copied to {}",
+                                                     count_of(packed.survey.files, "file"),
+                                                     format_bytes(packed.survey.bytes), request.path, staging.copy));
+  }
+  if (by_image && !there.is_mounted()) {
+    if (!there.tree.exists())
+      staging.plan.add_bookkeeping(group, "it is mounted there", plan::make_directory(staging.copy, 0755, {}, true));
+    staging.plan.add(group, "its image, read-only", mount_of_image(staging.copy));
+  }
+  if (!marked)
+    staging.plan.add_bookkeeping(
+        group, "it is whole",
+        plan::File{complete_mark(staging.copy),
+                   there.mark.kind == sys::EntryKind::file ? std::optional(there.mark.content) : std::nullopt,
+                   mark_text(request, staging)});
+  const auto mounts = system.mounts();
+  if (request.binds && mounts && !mounts->is_bind(request.path, staging.copy)) {
+    if (const auto* at = mounts->at(request.path); at != nullptr && at->fs_type == sys::k_image)
+      staging.plan.add(
+          group, "it is of what was there before",
+          plan::Unmount{.target = request.path, .source = at->source, .fs_type = at->fs_type, .options = at->options});
+    staging.plan.add(group, "whoever asks for it on the share reads the copy",
+                     plan::Mount{staging.copy, request.path, sys::k_bind, "ro,nosuid,nodev"});
+  }
+  staging.nothing = staging.copy + " is there";
+  return staging;
+}
+
+Result<void> copy_path(sys::System& system, const PathStagingRequest& request, const PathStaging& staging,
+                       const plan::Say& say) {
+  if (!staging.copies)
+    return {};
+  const auto alone = request.lock();
+  if (!alone)
+    return fail(alone.error());
+  const auto& path = staging.directory.path;
+  if (auto made = system.files().make_directories(path, 0755); !made)
+    return made;
+  const auto entry = system.entry({.path = path, .links = sys::Links::trusted, .guarded = true});
+  if (entry.kind != sys::EntryKind::directory)
+    return fail(entry.error());
+  if (const auto admitted = admit(entry, staging.access))
+    if (auto done = plan::apply_action(*admitted, system); !done)
+      return fail(done.error());
+  tree::Options options;
+  options.bytes_per_second = request.bytes_per_second;
+  const auto& root = system.files().root();
+  if (staging.why_files.empty()) {
+    const auto to = image_path(staging.copy);
+    const auto& note = *staging.image.note;
+    options.reader = request.as;
+    const auto fetched =
+        tree::fetch({.path = staging.image.path, .root = root}, {.path = to, .root = root, .guarded = true},
+                    {note.sha256, note.bytes}, options, say.progress("copying " + staging.image.path),
+                    request.upstreams ? request.upstreams(to, note.bytes) : std::vector<tree::Upstream>{});
+    if (!fetched)
+      return fail(fetched.error());
+    say.message(text_of(to, *fetched));
+    if (request.fetched)
+      request.fetched(*fetched);
+    return {};
+  }
+  options.remove_others = true;
+  const auto copied =
+      tree::copy({.path = request.path, .root = root}, {.path = staging.copy, .root = root, .guarded = true}, options,
+                 say.progress("copying " + request.path));
+  if (!copied)
+    return fail(copied.error());
+  say.message(fmt::format("{}: {} copied ({}), {} there already", staging.copy, count_of(copied->files, "file"),
+                          format_bytes(copied->bytes), copied->kept));
+  return {};
+}
+
+std::vector<StagedPath> list_staged_paths(sys::System& system, const std::string& at) {
+  const auto listing = [](const std::string& path) {
+    return sys::EntryQuery{.path = path, .list = true, .links = sys::Links::trusted, .guarded = true};
+  };
+  const auto below = [&](const std::vector<sys::Entry>& directories) {
+    sys::EntryRequest request;
+    for (const auto& one : directories)
+      for (const auto& name : one.shared ? std::vector<std::string>{} : one.names)
+        request.queries.push_back(listing(join_path(one.resolved, name)));
+    return request.queries.empty() ? std::vector<sys::Entry>{} : system.entries(request);
+  };
+  const auto uid = system.identity().uid;
+  sys::EntryRequest makers{.queries = {listing(join_path(at, "0"))}};
+  if (uid != 0)
+    makers.queries.push_back(listing(join_path(at, std::to_string(uid))));
+  std::vector<StagedPath> found;
+  const auto mounts = system.mounts();
+  for (const auto& directory : below(below(system.entries(makers))))
+    for (const auto& name : directory.names) {
+      const auto copy = join_path(directory.resolved, name);
+      if (!name.ends_with(".complete"))
+        continue;
+      const auto mark = system.entry({.path = copy, .read_bytes = k_longest_path_mark, .links = sys::Links::none});
+      StagedPath one{.path = mark.content.substr(0, mark.content.find('\n')),
+                     .copy = copy.substr(0, copy.size() - std::string_view(".complete").size())};
+      if (!one.path.starts_with('/') || (mark.uid != 0 && mark.uid != uid))
+        continue;
+      one.tree = system.entry({.path = one.copy, .links = sys::Links::none, .guarded = true});
+      one.image = system.entry({.path = image_path(one.copy), .links = sys::Links::none, .guarded = true});
+      one.mark = mark;
+      one.is_mounted = StagedCopy{.tree = one.tree}.is_mounted();
+      one.is_bound = mounts && mounts->is_bind(one.path, one.copy);
+      found.push_back(std::move(one));
+    }
+  return found;
+}
+
+plan::Plan plan_drop(const std::vector<StagedPath>& staged) {
+  plan::Plan plan;
+  for (const auto& one : staged) {
+    const auto& group = one.copy;
+    if (one.is_bound)
+      plan.add(
+          group, "the path on the share is the share's again",
+          plan::Unmount{.target = one.path, .source = one.copy, .fs_type = sys::k_bind, .options = "ro,nosuid,nodev"});
+    if (one.is_mounted)
+      add_unmount(one.copy, group, "its image", plan);
+    plan.add_bookkeeping(group, "it is not whole from here on", plan::remove_file(one.mark.path, one.mark.content));
+    if (one.is_mounted)
+      plan.add_bookkeeping(group, "", plan::remove_directory(one.copy));
+    else if (one.tree.kind == sys::EntryKind::directory)
+      plan.add(group, "", removal_of_entry(one.tree));
+    if (one.image.kind == sys::EntryKind::file)
+      plan.add(group, "", removal_of_entry(one.image));
+  }
+  return plan;
+}
+
+} // namespace sharefs::conda

@@ -1,0 +1,70 @@
+#pragma once
+// A directory of the share, whatever it holds, on this host's own disk: by an image of it, which is made once on the
+// share, or, where that cannot be had, as the files that it has.
+//   STORE/NAME-FINGERPRINT.sqfs{,.json}   the image and its note; what the directory holds now has another fingerprint
+//   AT/UID/PARENT/NAME/HASH/              the copy, laid out as that of an environment (staged.hpp), named by the hash
+//   of
+//                                         its image, or by the fingerprint of its files
+#include "conda/make_image.hpp"
+#include "conda/staging.hpp"
+#include "tree/survey.hpp"
+
+namespace sharefs::conda {
+
+struct PathStagingRequest {
+  std::string path;                   ///< of the directory, without links
+  std::string store;                  ///< of images, on the share
+  std::string at;                     ///< on this host's own disk
+  bool binds = false;                 ///< the copy is mounted over the directory, read-only
+  std::uint64_t bytes_per_second = 0; ///< 0: no limit
+  std::optional<sys::User> as = {};   ///< who reads the share for root, whom its server refuses
+  Upstreams upstreams = {};
+  Fetched fetched = {};
+  std::function<Result<plan::HostLock>()> lock;
+};
+
+/// What there is of a directory to bring to nodes: all nodes are told the same.
+struct PackedPath {
+  tree::Survey survey;
+  std::string image; ///< its path but for `.sqfs`
+  bool exists = false;
+};
+/// Of what it holds by that survey.
+std::string packed_image(const PathStagingRequest& request, const tree::Survey& survey);
+/// Looks at all that lies in the directory, by its names and attributes.
+Result<PackedPath> survey_path(sys::System& system, const PathStagingRequest& request, const plan::Say& say);
+/// Makes the image, for nobody else than the directory is; images of what the directory held before go. As whoever may
+/// write in the store. Errors: those of make_image().
+Result<void> pack_path(sys::System& system, const PathStagingRequest& request, const PackedPath& packed,
+                       const plan::Say& say);
+
+/// As the host is now.
+struct PathStaging {
+  Image image;
+  std::string fingerprint;
+  std::string why_files; ///< why the image is not what is copied; empty: it is
+  sys::Entry directory;  ///< of the copies
+  std::string copy;
+  StageAccess access;
+  bool copies = false;
+  plan::Plan plan;
+  std::string nothing; ///< why the plan is empty
+};
+/// Errors: `config`: `at` lies on shared storage; `failed`: no room.
+Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequest& request, const PackedPath& packed);
+/// Before the steps: copies, where that is planned.
+Result<void> copy_path(sys::System& system, const PathStagingRequest& request, const PathStaging& staging,
+                       const plan::Say& say);
+
+/// What is staged below `at`, by root and by this process's user.
+struct StagedPath {
+  std::string path; ///< that it is a copy of
+  std::string copy;
+  sys::Entry tree = {}, image = {}, mark = {};
+  bool is_mounted = false, is_bound = false;
+};
+std::vector<StagedPath> list_staged_paths(sys::System& system, const std::string& at);
+/// Takes these away.
+plan::Plan plan_drop(const std::vector<StagedPath>& staged);
+
+} // namespace sharefs::conda

@@ -1,0 +1,125 @@
+// sharefs nodes serve: what a node that stages something is asked for by those behind it.
+#include "cli/commands/stage/hand_on.hpp"
+
+#include "base/number.hpp"
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "cli/commands/stage/stage.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/on_nodes.hpp"
+#include "tree/tree.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace sharefs::cli {
+
+namespace {
+
+/// Whoever has begun before this node may still wait for its own upstream.
+constexpr std::chrono::seconds k_serve_patience{15};
+
+/// ssh to a node, as the user who may log in there: sudo(8) names who has called it.
+tree::Upstream upstream_at(Context& context, const fleet::Node& node, const Argv& words) {
+  tree::Upstream upstream{
+      .name = node.name, .argv = {"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5"}, .as = {}};
+  if (!node.address.empty())
+    upstream.argv.insert(upstream.argv.end(), {"-o", "HostName=" + node.address});
+  if (!node.user.empty())
+    upstream.argv.insert(upstream.argv.end(), {"-l", node.user});
+  upstream.argv.insert(upstream.argv.end(), {"--", node.name, fleet::node_line(words, true)});
+  if (const auto caller = context.environment("SUDO_USER"); caller && context.system.identity().uid == 0)
+    if (auto user = context.system.user(*caller); user && user->uid != 0)
+      upstream.as = std::move(*user);
+  return upstream;
+}
+
+Result<int> run_serve(Context& context, const Arguments& arguments) {
+  const auto config = context.config();
+  if (!config)
+    return fail(config.error());
+  const auto path = normalize_path(arguments.positional.at(0));
+  const auto bytes = parse_number<std::uint64_t>(arguments.value("bytes").value_or(""));
+  const auto offset = parse_number<std::uint64_t>(arguments.positional.at(1));
+  if (!bytes || !offset)
+    return fail(ErrorCode::usage, "`sharefs nodes serve` is started by other nodes' `sharefs stage`");
+  const auto stages = stage_directories(**config);
+  const bool is_staged = std::ranges::any_of(stages, [&](const auto& stage) { return is_under(path, stage); });
+  if (!is_staged || !path.ends_with(".sqfs") || path != arguments.positional.at(0))
+    return fail(ErrorCode::permission, path + " is nothing that is staged");
+  const tree::Place place{.path = path, .root = context.system.files().root(), .guarded = true};
+  const auto served = tree::serve(place, *bytes, *offset, STDOUT_FILENO, k_serve_patience);
+  return served ? Result<int>(k_exit_ok) : fail(served.error());
+}
+
+} // namespace
+
+void tell_places(FleetJob& job) {
+  std::vector<std::string> names;
+  for (const auto& node : job.nodes) {
+    job.own_words[node.name] = fmt::format("--place {}", names.size());
+    names.push_back(node.name);
+  }
+  job.words.insert(job.words.end(), {"--among", fleet::fold(names)});
+  job.at_once = true;
+}
+
+std::vector<std::size_t> before_in_tree(std::size_t place) {
+  std::vector<std::size_t> before;
+  while (place > 0) {
+    place = (place - 1) / 2;
+    before.push_back(place);
+  }
+  return before;
+}
+
+Result<conda::Upstreams> upstreams_of(Context& context, const Arguments& arguments) {
+  const auto among = arguments.value("among");
+  const auto word = arguments.value("place");
+  if (!among && !word)
+    return conda::Upstreams{};
+  const auto names = fleet::expand(among.value_or(""));
+  const auto place = parse_number<std::size_t>(word.value_or(""));
+  if (!names || !place || *place >= names->size())
+    return fail(ErrorCode::usage, "--place: no node of --among has this number", "`--on NODES` says both to each node");
+  auto known = known_nodes(context);
+  std::vector<fleet::Node> nodes;
+  for (const auto before : before_in_tree(*place)) {
+    const auto& name = (*names)[before];
+    const auto found =
+        known ? std::ranges::find(*known, name, &fleet::Node::name) : std::vector<fleet::Node>::iterator{};
+    nodes.push_back(known && found != known->end() ? *found : fleet::Node{.name = name});
+  }
+  return conda::Upstreams([&context, nodes](const std::string& file, std::uint64_t bytes) {
+    std::vector<tree::Upstream> upstreams;
+    const Argv words{"sharefs", "nodes", "serve", file, "--bytes", std::to_string(bytes), "--"};
+    for (const auto& node : nodes)
+      upstreams.push_back(upstream_at(context, node, words));
+    return upstreams;
+  });
+}
+
+conda::Fetched note_of_fetched(Context& context) {
+  return [&context](const tree::FetchReport& fetched) {
+    context.envelope.fields["from"] = to_utf8(fetched.by);
+    if (fetched.by.empty() && !fetched.passed_over.empty())
+      context.report({{Severity::info, "SF537", "", "it came from the share: " + fetched.passed_over,
+                       "`sharefs nodes trust --mesh` lets nodes hand it on", ""}});
+  };
+}
+
+extern const CommandSpec k_nodes_serve_command{
+    .name = "nodes serve",
+    .summary = "Hand a staged file on to another node; `stage --on NODES` does it",
+    .description =
+        "Prints a file that is staged here, or is being staged, from an offset on: what the nodes behind this "
+        "one ask for, so that the server sends it once. Nothing but images below `conda.stage` and "
+        "`stage.at` is handed on.",
+    .example = "sharefs nodes serve /var/cache/sharefs/staged/0/%data%share/c4/0a1b2c3d4e5f6071.sqfs --bytes 4096 0",
+    .effect = Effect::reads,
+    .positional = {.name = "FILE OFFSET", .help = "its path, and where to begin", .min = 2, .max = 2},
+    .options = {{.names = "--bytes", .value = "N", .help = "its size when it is complete"}},
+    .run = run_serve,
+};
+
+} // namespace sharefs::cli

@@ -1,0 +1,369 @@
+// sharefs stage PATH|ENV: a directory of the share, or an environment, on each node's own disk.
+#include "cli/commands/stage/stage.hpp"
+
+#include "base/number.hpp"
+#include "base/path.hpp"
+#include "base/text.hpp"
+#include "cli/commands/conda/names.hpp"
+#include "cli/commands/conda/stage.hpp"
+#include "cli/commands/conda/staged.hpp"
+#include "cli/commands/conda/worker.hpp"
+#include "cli/commands/stage/hand_on.hpp"
+#include "cli/execute.hpp"
+#include "cli/exit_code.hpp"
+#include "cli/say.hpp"
+#include "conda/homes.hpp"
+#include "conda/staged_path.hpp"
+#include "ui/table.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace sharefs::cli {
+
+namespace {
+
+/// Of few large files an image would be as large as they are, and no faster: they are copied as they lie.
+constexpr std::uint64_t k_large_on_average = 64U << 20U;
+
+bool is_path(const std::string& word) {
+  return word.find('/') != std::string::npos || word.starts_with('.');
+}
+
+/// Below `conda.store`, which has one owner: root mounts no other user's images.
+Result<std::string> image_store(const config::Config& config) {
+  if ((config.stage && !config.stage->store.empty()))
+    return config.stage->store;
+  if (config.conda)
+    return join_path(config.conda->store, ".images");
+  return fail(ErrorCode::config, "sharefs.yaml does not say where images of directories lie",
+              "add `stage: {store: /PATH/ON/SHARE}`");
+}
+
+Result<conda::PathStagingRequest> path_request(Context& context, const Arguments& arguments, const std::string& word) {
+  const auto config = context.config();
+  if (!config)
+    return fail(config.error());
+  conda::PathStagingRequest request;
+  const auto asked = normalize_path(word, context.host.working_directory);
+  if (auto mounted = check_share(context, asked); !mounted)
+    return fail(mounted.error());
+  const auto users = (*config)->conda ? (*config)->conda->users() : std::vector<std::string>{};
+  const auto seen = conda::see(context.system, {.queries = {{.path = asked, .follow = true, .list = true}}}, users);
+  const auto& entry = seen.entries.front();
+  if (entry.kind == sys::EntryKind::unknown)
+    return fail(entry.error());
+  if (entry.kind != sys::EntryKind::directory)
+    return fail(ErrorCode::not_found, fmt::format("there is no directory {}", asked),
+                is_path(word) ? "name a directory of the share, or an environment of the store" : "");
+  if (!entry.shared && !context.flags.on.empty())
+    return fail(ErrorCode::usage, asked + " lies on this host's own disk", "`sharefs mirror push` brings it to nodes");
+  if (!entry.shared && !arguments.flag("pack"))
+    return fail(ErrorCode::usage, asked + " lies on this host's own disk already");
+  request.path = entry.resolved;
+  request.as = seen.by;
+  auto store = image_store(**config);
+  if (!store)
+    return fail(store.error());
+  request.store = std::move(*store);
+  request.at = staged_paths_directory(**config);
+  request.binds = (*config)->stage && std::ranges::count((*config)->stage->paths, asked) > 0;
+  if (const auto limit = limit_of(arguments))
+    request.bytes_per_second = *limit;
+  else
+    return fail(limit.error());
+  request.lock = [&context] { return lock_staging(context); };
+  auto upstreams = upstreams_of(context, arguments);
+  if (!upstreams)
+    return fail(upstreams.error());
+  request.upstreams = std::move(*upstreams);
+  request.fetched = note_of_fetched(context);
+  return request;
+}
+
+bool looks_only_at(const Context& context) {
+  return context.flags.dry_run || context.flags.check;
+}
+
+/// Makes the image, as whoever may write in the store: root, or a worker of the store's owner.
+Result<void> pack_as_whoever_may(Context& context, const conda::PathStagingRequest& request,
+                                 const conda::PackedPath& packed) {
+  const auto seen =
+      conda::see(context.system, {.queries = {{.path = request.store, .follow = true}}},
+                 (*context.config())->conda ? (*context.config())->conda->users() : std::vector<std::string>{});
+  const auto& store = seen.entries.front();
+  auto place = store;
+  if (!store.exists())
+    place = context.system.entries({.queries = {{.path = store.ancestor, .follow = true}}, .as = seen.by}).front();
+  const auto self = context.system.identity().uid;
+  if (self != 0 || (place.uid == 0 && (store.exists() || !seen.by)))
+    return pack_path(context.system, request, packed, say_to(context));
+  auto owner = place.uid == 0 ? Result<sys::User>(*seen.by) : context.system.user(std::to_string(place.uid));
+  if (!owner)
+    return fail(ErrorCode::permission,
+                fmt::format("{} belongs to user {}, whom this host does not know", place.path, place.uid));
+  const Argv argv{"sharefs", "stage", request.path, "--pack", "--yes"};
+  Context own(context.host, context.system, context.console, context.flags, argv);
+  const auto code = work_as(own, {.user = std::move(*owner), .why = "to whom " + place.path + " belongs"});
+  if (!code)
+    return fail(code.error());
+  return *code == k_exit_ok ? Result<void>{} : fail(ErrorCode::failed, "its owner could not make the image");
+}
+
+/// "FINGERPRINT:FILES:BYTES", which one machine has found out for all.
+std::string text_of_packed(const conda::PackedPath& packed) {
+  return fmt::format("{}:{}:{}", packed.survey.fingerprint, packed.survey.files, packed.survey.bytes);
+}
+
+Result<tree::Survey> survey_in(const std::string& text) {
+  const auto parts = split(text, ':');
+  const auto files = parts.size() == 3 ? parse_number<std::uint64_t>(parts[1]) : std::nullopt;
+  const auto bytes = files ? parse_number<std::uint64_t>(parts[2]) : std::nullopt;
+  if (!bytes || parts[0].size() != 64 || parts[0].find_first_not_of("0123456789abcdef") != std::string::npos)
+    return fail(ErrorCode::usage, fmt::format("--packed: `{}` is not what `--on NODES` says", text));
+  return tree::Survey{.files = *files, .bytes = *bytes, .fingerprint = parts[0]};
+}
+
+/// An image of it is to be made: there is none of what it holds now, and it is not a few large files.
+bool wants_image(const conda::PackedPath& packed) {
+  const auto& survey = packed.survey;
+  return !packed.exists && survey.files > 0 && survey.bytes / survey.files < k_large_on_average;
+}
+
+/// Says that the directory is packed first, and asks. False: it is only looked at. Error `interrupted`: no.
+Result<bool> agree_to_pack(Context& context, const std::string& path, const tree::Survey& survey) {
+  context.console.message(fmt::format("{}: {} ({}) {} packed into one file on the share first", path,
+                                      count_of(survey.files, "file"), format_bytes(survey.bytes),
+                                      looks_only_at(context) ? "would be" : "are"));
+  if (looks_only_at(context))
+    return false;
+  const auto agreed = ask_consent(context);
+  if (!agreed || *agreed)
+    return agreed;
+  return fail(ErrorCode::interrupted, "nothing was changed");
+}
+
+/// Looks at the directory, and makes its image on the share where it wants one.
+Result<conda::PackedPath> packed_path(Context& context, const conda::PathStagingRequest& request) {
+  auto packed = conda::survey_path(context.system, request, say_to(context));
+  if (!packed || !wants_image(*packed))
+    return packed;
+  const auto agreed = agree_to_pack(context, request.path, packed->survey);
+  if (!agreed)
+    return fail(agreed.error());
+  if (!*agreed)
+    return packed;
+  if (auto made = pack_as_whoever_may(context, request, *packed); !made) {
+    if (made.error().code == ErrorCode::interrupted)
+      return fail(made.error());
+    context.console.warning("it gets no image: " + made.error().message);
+  }
+  return packed;
+}
+
+Result<int> stage_path(Context& context, const Arguments& arguments, const std::string& word) {
+  const auto request = path_request(context, arguments, word);
+  if (!request)
+    return fail(request.error());
+  const auto say = say_to(context);
+  if (arguments.flag("pack")) {
+    const auto packed = conda::survey_path(context.system, *request, say);
+    if (!packed)
+      return fail(packed.error());
+    context.envelope.fields["packed"] = text_of_packed(*packed);
+    if (!wants_image(*packed))
+      return k_exit_ok;
+    return looks_only_at(context) ? Result<int>(k_exit_pending)
+                                  : pack_as_whoever_may(context, *request, *packed).map([] { return k_exit_ok; });
+  }
+  auto packed = Result<conda::PackedPath>(conda::PackedPath{});
+  if (const auto told = arguments.value("packed")) {
+    auto survey = survey_in(*told);
+    if (!survey)
+      return fail(survey.error());
+    packed->image = conda::packed_image(*request, *survey);
+    packed->survey = std::move(*survey);
+  } else {
+    packed = packed_path(context, *request);
+  }
+  if (!packed)
+    return fail(packed.error());
+  conda::PathStaging staging;
+  const auto propose = [&]() -> Result<Proposal> {
+    auto planned = conda::plan_path_staging(context.system, *request, *packed);
+    if (!planned)
+      return fail(planned.error());
+    staging = std::move(*planned);
+    Proposal proposal{staging.plan, staging.nothing};
+    if (staging.why_files.empty())
+      plan_staged_unit(context, **context.config(), true, proposal.plan);
+    proposal.takes_long = staging.copies;
+    proposal.before_groups = [&] { return conda::copy_path(context.system, *request, staging, say); };
+    return proposal;
+  };
+  return execute(context, propose).map(&Executed::exit_code);
+}
+
+std::string state_of(const conda::StagedPath& one) {
+  const bool by_image = one.image.kind == sys::EntryKind::file;
+  std::string state = !by_image ? "files" : one.is_mounted ? "mounted" : "not mounted";
+  return one.is_bound ? state + ", in place of the share" : state;
+}
+
+Result<std::vector<conda::StagedPath>> staged_here(Context& context) {
+  const auto config = context.config();
+  if (!config)
+    return fail(config.error());
+  return conda::list_staged_paths(context.system, staged_paths_directory(**config));
+}
+
+Result<int> list_staged(Context& context) {
+  const auto staged = staged_here(context);
+  if (!staged)
+    return fail(staged.error());
+  ui::Table table({{"PATH"}, {"HASH"}, {"SIZE", true}, {"STATE"}});
+  auto json = nlohmann::ordered_json::array();
+  for (const auto& one : *staged) {
+    const bool by_image = one.image.kind == sys::EntryKind::file;
+    table.add({{one.path}, {base_name(one.copy)}, {by_image ? format_bytes(one.image.size) : "-"}, {state_of(one)}});
+    json.push_back({{"path", to_utf8(one.path)},
+                    {"copy", to_utf8(one.copy)},
+                    {"bytes", by_image ? nlohmann::ordered_json(one.image.size) : nlohmann::ordered_json()},
+                    {"state", state_of(one)}});
+  }
+  context.envelope.fields["staged"] = std::move(json);
+  if (staged->empty())
+    context.console.message("no directory is staged here; `sharefs conda list` and `status` know of environments");
+  else
+    context.console.show(table);
+  return k_exit_ok;
+}
+
+Result<int> drop_staged(Context& context, const std::string& word) {
+  const auto path = normalize_path(word, context.host.working_directory);
+  const auto propose = [&]() -> Result<Proposal> {
+    auto staged = staged_here(context);
+    if (!staged)
+      return fail(staged.error());
+    std::erase_if(*staged, [&](const auto& one) { return one.path != path && base_name(one.copy) != word; });
+    return Proposal{conda::plan_drop(*staged), "nothing of it is staged here"};
+  };
+  return execute(context, propose).map(&Executed::exit_code);
+}
+
+Result<int> run_stage_command(Context& context, const Arguments& arguments) {
+  if (context.flags.root != "/")
+    return fail(ErrorCode::unsupported, "what is staged is staged on a running system: --root is not possible here");
+  const bool list = arguments.flag("list");
+  if (list == (arguments.positional.size() == 1))
+    return fail(ErrorCode::usage, "name a directory of the share or an environment, or give --list");
+  if (list)
+    return list_staged(context);
+  const auto& word = arguments.positional.front();
+  if (!is_path(word)) {
+    auto one = arguments;
+    if (arguments.flag("drop"))
+      one.flags.insert("remove");
+    return stage_environment(context, one, word);
+  }
+  return arguments.flag("drop") ? drop_staged(context, word) : stage_path(context, arguments, word);
+}
+
+/// Asks the first of the nodes what the directory holds, or to make the image of that.
+Result<fleet::Outcome> ask_first(Context& context, const FleetJob& job, const std::string& path, bool packs) {
+  const auto first = std::ranges::find_if(job.nodes, [](const auto& node) { return !node.in(fleet::k_servers); });
+  const auto& node = first == job.nodes.end() ? job.nodes.front() : *first; // a server need not mount its own share
+  const auto outcomes = ask_nodes(context, {node}, {"stage", path, "--pack", packs ? "--yes" : "--check"}, true, {},
+                                  std::chrono::hours(packs ? 24 : 1));
+  if (!outcomes)
+    return fail(outcomes.error());
+  auto outcome = outcomes->front();
+  if (!is_good(outcome.state) && outcome.state != fleet::State::pending)
+    return fail(ErrorCode::failed, fmt::format("{}: {}", outcome.node, outcome.why), outcome.hint);
+  return outcome;
+}
+
+/// One node packs, and all others are told what it has found.
+Result<void> before_nodes(Context& context, const Arguments& arguments, FleetJob& job) {
+  if (arguments.flag("list") || arguments.flag("drop") || arguments.positional.size() != 1 || job.nodes.empty())
+    return {};
+  const auto& word = arguments.positional.front();
+  if (is_path(word)) {
+    const auto path = normalize_path(word, context.host.working_directory);
+    const auto looked = ask_first(context, job, path, false);
+    if (!looked)
+      return fail(looked.error());
+    const auto packed = looked->document.value("packed", "");
+    const auto survey = survey_in(packed);
+    if (!survey)
+      return fail(survey.error());
+    if (looked->state == fleet::State::pending) {
+      const auto agreed = agree_to_pack(context, path, *survey);
+      if (!agreed)
+        return fail(agreed.error());
+      if (*agreed)
+        if (auto made = ask_first(context, job, path, true); !made)
+          return fail(made.error());
+    }
+    job.words.insert(job.words.end(), {"--packed", packed});
+  }
+  tell_places(job);
+  return {};
+}
+
+} // namespace
+
+std::string staged_paths_directory(const config::Config& config) {
+  if (config.stage && !config.stage->at.empty())
+    return config.stage->at;
+  for (const auto& local : config.caches.local)
+    if (local.find('$') == std::string::npos)
+      return join_path(local, "staged");
+  return "/var/cache/sharefs/staged";
+}
+
+std::set<std::string> stage_directories(const config::Config& config) {
+  std::set<std::string> directories{staged_paths_directory(config)};
+  if (!config.conda)
+    return directories;
+  directories.insert(config.conda->stage);
+  for (const auto& one : config.conda->envs)
+    if (!one.stage.empty())
+      directories.insert(one.stage);
+  return directories;
+}
+
+extern const CommandSpec k_stage_command{
+    .name = "stage",
+    .summary = "Bring a directory of the share, or an environment, to this host's own disk",
+    .description =
+        "A directory of many files (a dataset, code) is packed into one image on the share first (`stage.store`), once "
+        "for all nodes; its image is copied to `stage.at`, checked, and mounted read-only there, and again at boot. "
+        "Few "
+        "large files are copied as they lie. What is there and right is not copied. Where `stage.paths` names the "
+        "directory, the copy is mounted over it on this node: who asks for the path reads the copy; without that "
+        "nothing reads it but by its own path (--list). With --on NODES the nodes hand it on from one to two others "
+        "while it comes, so that the server sends it once; where ssh does not lead from one node to another, it comes "
+        "from the share, and the answer says so. ENV is an environment of the store, as of `conda stage`.",
+    .example = "sharefs stage /data/share/datasets/c4\n"
+               "sharefs --on all stage llm_train\n"
+               "sharefs stage --list\n"
+               "sharefs stage --drop /data/share/datasets/c4",
+    .effect = Effect::changes,
+    .positional = {.name = "PATH|ENV",
+                   .help = "a directory of the share, or an environment of the store",
+                   .min = 0,
+                   .max = 1},
+    .options = {k_limit_option,
+                {.names = "--list", .help = "what is staged here"},
+                {.names = "--drop", .help = "take the copies of it away"},
+                {.names = "--pack", .help = "only make the image on the share"},
+                {.names = "--packed", .value = "TEXT", .help = "what `--on NODES` has found out about the directory"},
+                k_among_option,
+                k_place_option},
+    .on_nodes = true,
+    .before_nodes = before_nodes,
+    .run = run_stage_command,
+};
+
+} // namespace sharefs::cli

@@ -1,0 +1,180 @@
+"""sharefs --on NODES stage: a directory of the share, or an environment, on the disks of four nodes, which hand it on."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sharefslab import Cluster, Host
+from sharefslab.fleet import NODES, PROGRAM, fleet_config, fleet_with_exports, on, states
+from sharefslab.host import Completed
+from sharefslab.paths import program_under_test
+from sharefslab.product import CONFIG_PATH, SHARE, document, done, mount_lines, sharefs
+
+DATASET = f"{SHARE}/datasets/c4"
+STAGED = f"/local/cache/staged/0/%data%share%datasets/c4"
+CONFIG = fleet_config(more=f"stage: {{store: {SHARE}/images, paths: [{DATASET}]}}\n")
+# Small files that do not compress, so that what is sent can be counted; one name that a shell would take apart.
+_FILL = """
+mkdir -p {path}/train && cd {path} && for i in $(seq 400); do head -c 20000 /dev/urandom >train/$i.bin; done
+echo 'x = 1' >'train/a file; rm -rf $HOME'.py && ln -s train/1.bin first && chmod 640 train/2.bin
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def shipped_program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    directory = tmp_path_factory.mktemp("program")
+    directory.chmod(0o755)
+    program = program_under_test()
+    assert program, "nothing was built yet"
+    subprocess.run(["strip", "-o", directory / "sharefs", program], check=True)
+    shutil.copytree(program.parent / "share", directory / "share")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SHAREFS_BIN", os.fspath(directory / "sharefs"))
+        yield
+
+
+@pytest.fixture(scope="module")
+def meshed(lab_ready: None) -> Iterator[Cluster]:
+    """Trusted, mounted, and root of each node gets into the others."""
+    with fleet_with_exports() as cluster:
+        server = cluster.server
+        for host in cluster:
+            host.write_file(CONFIG_PATH, CONFIG, mode=0o644)
+        for node in cluster.nodes:
+            for name in ("id_ed25519", "id_ed25519.pub"):
+                node.write_file(f"/root/.ssh/{name}", server.read_file(f"/root/.ssh/{name}"), mode=0o600)
+        done(server, "nodes", "trust", "clients", "--mesh", "--accept", "--yes", timeout=300)
+        mounted = on(cluster, "clients", "mount", "--all", "--yes")
+        assert mounted.returncode == 0, mounted
+        cluster["node1"].run(_FILL.format(path=DATASET), user="alice", check=True, timeout=120)
+        yield cluster
+
+
+@pytest.fixture
+def cluster(meshed: Cluster) -> Iterator[Cluster]:
+    yield meshed
+    for node in meshed.nodes:
+        sharefs(node, "stage", "--drop", DATASET, "--yes")
+        node.run(f"rm -rf /local/cache/staged {SHARE}/images", check=False)
+    meshed["node1"].run(f"rm -rf {SHARE}/images", user="alice")
+
+
+def stage(cluster: Cluster, *words: str) -> Completed:
+    return on(cluster, "clients", "stage", DATASET, "--yes", *words, timeout=400)
+
+
+def image(node: Host) -> str:
+    return node.run(f"ls {STAGED}/*.sqfs", check=True).out.strip()
+
+
+def sums(node: Host, path: str, user: str = "alice") -> str:
+    return node.run(f"cd {path} && find . -type f -print0 | sort -z | xargs -0 sha256sum", user=user, check=True, timeout=120).out
+
+
+def messages(completed: Completed) -> str:
+    return completed.out + completed.err
+
+
+def handed_on(completed: Completed) -> dict[str, Any]:
+    """Of each node, from whom it has it."""
+    return {node["name"]: (node.get("document") or {}).get("from") for node in document(completed)["nodes"]}
+
+
+def bound(node: Host) -> bool:
+    return any(line.split(" ")[4] == DATASET for line in mount_lines(node))
+
+
+def test_a_dataset_on_all_nodes_is_sent_by_the_server_once(cluster: Cluster) -> None:
+    before = sums(cluster["node1"], DATASET)
+    planned = on(cluster, "clients", "stage", DATASET, "--check", timeout=300)
+    assert planned.returncode == 3 and "would be packed" in messages(planned), planned
+    assert not cluster["node1"].run(f"ls {SHARE}/images", user="alice").ok
+    staged = stage(cluster)
+    assert staged.returncode == 0 and states(staged) == dict.fromkeys(NODES, "changed"), staged
+    assert handed_on(staged) == {"node1": "", "node2": "node1", "node3": "node1", "node4": "node2"}, staged
+    assert len({node.run(f"sha256sum <{image(node)}", check=True).out for node in cluster.nodes}) == 1
+    for node in cluster.nodes:
+        assert bound(node), mount_lines(node)
+        assert sums(node, DATASET) == before  # of the copy
+        assert not node.run(f"touch {DATASET}/x", user="alice").ok
+        node.run("echo carol:x:2003:2003::/home/carol:/bin/bash >>/etc/passwd", check=True)
+        assert not node.run(f"ls {STAGED}", user="carol").ok  # whom the share keeps out
+    again = stage(cluster)
+    assert again.returncode == 0 and states(again) == dict.fromkeys(NODES, "ok"), again
+    listed = document(sharefs(cluster["node2"], "stage", "--list", "--json"))["staged"]
+    assert [one["path"] for one in listed] == [DATASET] and listed[0]["state"] == "mounted, in place of the share"
+
+    dropped = on(cluster, "clients", "stage", "--drop", DATASET, "--yes")
+    assert dropped.returncode == 0 and states(dropped) == dict.fromkeys(NODES, "changed"), dropped
+    for node in cluster.nodes:
+        assert not bound(node) and node.run(f"ls {STAGED}", check=True).out == ""
+        assert sums(node, DATASET) == before  # of the share
+
+
+def test_a_node_that_is_lost_loses_only_its_own(cluster: Cluster) -> None:
+    """What node1 was to hand on comes from the share."""
+    done(cluster["node1"], "stage", DATASET, "--yes", timeout=300)  # packed
+    done(cluster["node1"], "stage", "--drop", DATASET, "--yes")
+    node = cluster["node2"]
+    node.run(["mv", PROGRAM, PROGRAM + ".real"], check=True)
+    node.write_file(PROGRAM, "#!/bin/sh\nexit 7\n", mode=0o755)
+    try:
+        staged = stage(cluster)
+    finally:
+        node.run(["mv", PROGRAM + ".real", PROGRAM], check=True)
+    said = states(staged)
+    assert staged.returncode == 4 and said.pop("node2") != "changed" and set(said.values()) == {"changed"}, staged
+    assert handed_on(staged)["node4"] == "node1", staged  # the one above node2
+    resumed = sharefs(cluster.server, "nodes", "resume", document(staged)["run"], "--yes", "--json", timeout=300)
+    assert resumed.returncode == 0 and states(resumed)["node2"] == "changed", resumed
+
+
+def test_without_trust_between_nodes_it_comes_from_the_share(cluster: Cluster) -> None:
+    for node in cluster.nodes:
+        node.run("mv /root/.ssh/id_ed25519 /root/.ssh/away", check=True)
+    try:
+        staged = stage(cluster)
+    finally:
+        for node in cluster.nodes:
+            node.run("mv /root/.ssh/away /root/.ssh/id_ed25519", check=True)
+    assert staged.returncode == 0 and states(staged) == dict.fromkeys(NODES, "changed"), staged
+    assert set(handed_on(staged).values()) == {""}, staged
+    assert "ermission denied" in messages(staged), staged
+
+
+def test_what_was_damaged_on_the_way_is_not_mounted(cluster: Cluster) -> None:
+    """A node whose copy rots hands it on, and nobody takes it."""
+    done(cluster["node1"], "stage", DATASET, "--yes", timeout=300)
+    path = image(cluster["node1"])
+    cluster["node1"].run(f"printf x | dd of={path} bs=1 seek=5000 conv=notrunc 2>/dev/null", check=True)
+    staged = stage(cluster)
+    assert staged.returncode == 0, staged
+    good = cluster["node2"].run(f"sha256sum <{path}", check=True).out
+    assert cluster["node1"].run(f"sha256sum <{path}", check=True).out != good
+    assert handed_on(staged)["node2"] == "" and handed_on(staged)["node3"] == "", staged
+
+
+def test_a_changed_directory_is_staged_anew(cluster: Cluster) -> None:
+    assert stage(cluster).returncode == 0
+    for node in cluster.nodes:
+        done(node, "stage", "--drop", DATASET, "--yes")
+    one = cluster["node1"]
+    one.run(f"echo more >{DATASET}/train/more", user="alice", check=True)
+    assert stage(cluster).returncode == 0
+    for node in cluster.nodes:
+        assert node.run(f"cat {DATASET}/train/more", user="bob", check=True).out == "more\n"
+    assert len(one.run(f"ls {SHARE}/images/*.sqfs", user="alice", check=True).out.split()) == 1
+
+
+def test_nothing_but_what_is_staged_is_served(cluster: Cluster) -> None:
+    one = cluster["node1"]
+    for path in ("/etc/shadow", f"{STAGED}/../../../../../../../etc/shadow", "/local/cache/staged/x.sqfs"):
+        served = sharefs(one, "nodes", "serve", path, "0", "--bytes", "10")
+        assert served.returncode != 0 and "root:" not in served.out, served
