@@ -8,7 +8,7 @@ import pytest
 
 from sharefslab import Cluster, Host, wait_until
 from sharefslab.environment import PROGRAM, make_environment
-from sharefslab.product import SHARE, config_text, configure, done, mount_lines, sharefs
+from sharefslab.product import SHARE, config_text, configure, done, sharefs
 
 GENERATIONS = f"{SHARE}/conda/.generations/llm_train"
 STAGE = "/var/cache/sharefs/conda/0/%data%share%conda/llm_train"
@@ -52,7 +52,7 @@ def shared(lab: Cluster) -> Cluster:
 
 def staged(node: Host) -> list[str]:
     """The generations whose images are mounted."""
-    return [line.split(" ")[4].rpartition("/")[2] for line in mount_lines(node) if " - squashfs " in line]
+    return [line.split(" ")[4].rpartition("/")[2] for line in node.read_text("/proc/self/mountinfo").splitlines() if " - squashfs " in line]
 
 
 def test_by_root_who_is_nobody_there(shared: Cluster) -> None:

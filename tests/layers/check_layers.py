@@ -76,6 +76,7 @@ BECOMES = {
     "src/sys/worker/user_namespace.cpp": "its owner",
     "src/sys/programs/isolation.cpp": "nobody, who may read, for a program that is asked about files",
     "src/plan/actor_root.cpp": "an action with an actor, in its child",
+    "src/tree/fetch.cpp": "who reads an original for root, whom its server refuses, in the child that copies it",
 }
 DESCRIPTORS = {"sys", "tree", "plan"}
 # file -> why it may. A row that is not needed any more is an error, too.

@@ -17,8 +17,10 @@ struct ImageMachine : FakeHomes {
   ImageMachine() {
     directory(copy);
     file(copy + ".sqfs");
-    file(complete_mark(copy), "/data/share/conda/.generations/llm/0003\n7\n" + std::string(64, 'a') + "\n");
-    entry(complete_mark(copy)).uid = 0;
+    file(complete_mark(copy));
+    auto& mark = entry(complete_mark(copy));
+    mark.uid = 0;
+    mark.content = "/data/share/conda/.generations/llm/0003\n7\n" + std::string(64, 'a') + "\n";
   }
   std::vector<StagedImage> find() { return find_staged_images(*this, {"/stage"}); }
   static std::vector<std::string> words(const plan::Plan& plan) {
@@ -54,8 +56,8 @@ TEST_CASE("staged images are found on this host alone, and mounted where they ar
 
 TEST_CASE("what root has not staged as an image is none", "[conda]") {
   ImageMachine machine;
-  auto& mark = machine.entry(complete_mark(machine.copy));
-  mark.uid = 0;
+  REQUIRE(machine.find().size() == 1);
+  auto& mark = machine.machine().entries.at(complete_mark(machine.copy));
   SECTION("a directory of files") {
     mark.content = "/data/share/conda/.generations/llm/0003\n7\n";
   }
