@@ -111,10 +111,9 @@ void show_plans(Context& context, const std::vector<Outcome>& outcomes) {
     plans.add(steps, outcome.node);
   }
   for (const auto& [steps, nodes] : plans.groups()) {
-    auto text = fmt::format("{}: {}", fleet::fold(nodes), count_of(steps.size(), "step"));
+    context.console.message(fmt::format("{}: {}", fleet::fold(nodes), count_of(steps.size(), "step")));
     for (const auto& [description, why] : steps)
-      text += fmt::format("\n  {}{}", description, why.empty() ? "" : "  (" + why + ")");
-    context.console.message(text);
+      context.console.message(fmt::format("  {}{}", description, why.empty() ? "" : "  (" + why + ")"));
   }
 }
 
