@@ -91,24 +91,6 @@ void compare_clocks(const std::vector<Told>& told, Diagnoses& found) {
         "let all follow one time server (chrony, systemd-timesyncd)"));
 }
 
-void list_troubles(const std::vector<Told>& told, Diagnoses& found) {
-  std::map<std::pair<std::string, std::string>, Names> mounts;
-  std::map<std::string, Names> caches;
-  for (const auto& one : told) {
-    for (const auto& mount : one.facts.mounts)
-      if (!mount.well)
-        mounts[{mount.target, mount.state}].push_back(one.node);
-    if (!one.facts.caches.empty())
-      caches[one.facts.caches].push_back(one.node);
-  }
-  for (const auto& [what, nodes] : mounts)
-    found.push_back(finding(
-        Severity::error, "SF806", nodes, fmt::format("{} is {}", what.first, what.second),
-        fmt::format("`sharefs --on {} recover {}`; `sharefs doctor` there says more", fold(nodes), what.first)));
-  for (const auto& [what, nodes] : caches)
-    found.push_back(finding(Severity::warning, "SF807", nodes, what, "`sharefs doctor` there says more"));
-}
-
 } // namespace
 
 std::optional<NodeFacts> facts_from(const nlohmann::ordered_json& json) {
@@ -123,7 +105,6 @@ Diagnoses compare(const std::vector<Told>& told) {
   compare_files(told, found);
   compare_users(told, found);
   compare_clocks(told, found);
-  list_troubles(told, found);
   return found;
 }
 

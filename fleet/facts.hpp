@@ -1,6 +1,6 @@
 #pragma once
 // What a machine says of itself, so that another one can see whether all are alike: nobody looks into a machine from
-// outside.
+// outside. Whether one is well is the business of `sharefs doctor` there.
 #include "base/diagnosis.hpp"
 #include "base/fields.hpp"
 #include "fleet/node.hpp"
@@ -23,28 +23,16 @@ template <FieldsOf<Account> A> auto fields(A& a) {
   return named("name", a.name, "uid", a.uid, "gid", a.gid);
 }
 
-struct MountFact {
-  std::string target;
-  std::string state; ///< in the words of `sharefs status`
-  bool well = false;
-  friend bool operator==(const MountFact&, const MountFact&) = default;
-};
-template <FieldsOf<MountFact> M> auto fields(M& m) {
-  return named("target", m.target, "state", m.state, "well", m.well);
-}
-
 struct NodeFacts {
   std::string hostname, version;
   std::string config;        ///< sha256 of its sharefs.yaml
   std::int64_t clock_ms = 0; ///< since 1970, by its clock
   std::vector<Account> users;
-  std::vector<MountFact> mounts;
-  std::string caches; ///< what is wrong with caches.local; empty: nothing
   friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
 };
 template <FieldsOf<NodeFacts> F> auto fields(F& f) {
   return named("hostname", f.hostname, "version", f.version, "config", f.config, "clock_ms", f.clock_ms, "users",
-               f.users, "mounts", f.mounts, "caches", f.caches);
+               f.users);
 }
 
 /// nullopt: it is not what another machine's sharefs says.
@@ -56,7 +44,7 @@ struct Told {
   std::int64_t asked_ms = 0; ///< by our clock, when its answer was complete
 };
 
-/// Where machines differ. What most have is taken as right, of halves what the first has. SF801 to SF807.
+/// Where machines differ. What most have is taken as right, of halves what the first has. SF801 to SF805.
 Diagnoses compare(const std::vector<Told>& told);
 
 } // namespace sharefs::fleet

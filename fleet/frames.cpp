@@ -136,12 +136,12 @@ Answer FrameReader::answer(const std::string& node) const {
   std::string text;
   for (const auto& [index, payload] : pieces.payloads)
     text += payload;
-  const auto whole = read_json<nlohmann::ordered_json>(text, {.bytes = k_most_document + k_most_payload});
+  auto whole = read_json<nlohmann::ordered_json>(text, {.bytes = k_most_document + k_most_payload});
   if (!whole || !whole->is_object() || !whole->contains("exit") || !(*whole)["exit"].is_number_integer())
     return answer;
   answer.exit_code = (*whole)["exit"].get<int>();
   if (const auto document = whole->find("document"); document != whole->end() && document->is_object())
-    answer.document = document->dump();
+    answer.document = std::move(*document);
   return answer;
 }
 

@@ -6,6 +6,7 @@
 // I is 0 for the line that comes before anything is done, which says who speaks; 1 to N are the pieces of the answer.
 #include <chrono>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,8 +34,8 @@ std::string answer_frames(const std::string& node, int exit_code, std::string_vi
 struct Answer {
   std::string version; ///< of sharefs there; empty: nothing came
   unsigned protocol = 0;
-  std::optional<int> exit_code; ///< nullopt: the answer is not complete
-  std::string document;         ///< JSON text, or empty
+  std::optional<int> exit_code;    ///< nullopt: the answer is not complete
+  nlohmann::ordered_json document; ///< null: none
 };
 
 /// Takes what came, in any order and with anything between.

@@ -1,6 +1,5 @@
 #include "fleet/outcome.hpp"
 
-#include "base/json.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
@@ -176,11 +175,10 @@ std::string Outcome::journal_id() const {
   return found != document.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-Outcome outcome_of(const Node& node, const Answer& answer, const Ended& ended) {
+Outcome outcome_of(const Node& node, Answer answer, const Ended& ended) {
   Outcome outcome{.node = node.name, .at_ms = ended.at_ms};
   if (answer.exit_code && answer.protocol == k_protocol) {
-    if (auto document = read_json<nlohmann::ordered_json>(answer.document, {.bytes = 32U << 20U}); document)
-      outcome.document = std::move(*document);
+    outcome.document = std::move(answer.document);
     read_document(outcome, *answer.exit_code);
     return outcome;
   }

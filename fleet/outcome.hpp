@@ -55,7 +55,7 @@ struct Outcome {
 /// timeout(1)'s exit code after which nobody waited longer.
 inline constexpr int k_timed_out = 124;
 
-Outcome outcome_of(const Node& node, const Answer& answer, const Ended& ended);
+Outcome outcome_of(const Node& node, Answer answer, const Ended& ended);
 
 /// 0; 3 where something is pending and nothing failed; 1 where all failed, 4 where some did.
 int exit_code_of(const std::vector<Outcome>& outcomes);

@@ -64,7 +64,7 @@ class Runner {
           return fail(done.error());
       failures += m_failures;
       for (const auto& node : batch.nodes)
-        m_run.outcomes.push_back(m_seen.contains(node.name) ? m_seen.at(node.name) : unanswered(node));
+        m_run.outcomes.push_back(m_seen.contains(node.name) ? std::move(m_seen.at(node.name)) : unanswered(node));
     }
     return std::move(m_run);
   }
@@ -177,11 +177,10 @@ class Runner {
 
   /// On the disk first, then in front of the person.
   Result<void> keep(std::vector<Outcome> fresh) {
-    std::string lines;
-    for (const auto& outcome : fresh)
-      lines +=
-          (lines.empty() ? "" : "\n") + to_json(outcome).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-    if (!fresh.empty())
+    auto lines = m_request.keeps_record ? lines_of(fresh) : std::string();
+    if (!lines.empty())
+      lines.pop_back(); // append() ends the last one
+    if (!fresh.empty() && m_request.keeps_record)
       if (auto kept = m_directory.append(k_results, lines); !kept)
         return kept;
     for (auto& outcome : fresh) {

@@ -42,6 +42,7 @@ struct Request {
   std::string ssh_config;                       ///< the text of a whole ssh_config(5); empty: ssh's own with addresses
   /// What became of a node whose script has ended, from what it printed; empty: by frames.
   std::function<Outcome(const Node&, const std::string& out, const Ended&)> read;
+  bool keeps_record = true;    ///< of what came, on the disk; a question to be forgotten needs none
   std::vector<Outcome> before; ///< of nodes on which an earlier run has done it: they stand in the record, too
 };
 

@@ -6,9 +6,9 @@ import shlex
 import sys
 import time
 
-from sharefslab import BaseCluster, Cluster, Completed, Host, LabError, cli, wait_until
+from sharefslab import BaseCluster, Cluster, Completed, Host, LabError, cli, ssh, wait_until
 from sharefslab.environment import PROGRAM, make_environment
-from sharefslab.product import SHARE, configure, write_training
+from sharefslab.product import CONFIG_PATH, EXPORTS_FILE, SHARE, config_text, mount_lines, write_training
 
 STARTED = time.monotonic()
 
@@ -45,18 +45,24 @@ def greeting_on(node: Host) -> str:
     return node.run(["cat", f"{SHARE}/greeting"], user="bob", check=True).out
 
 
-def export_and_mount(lab: BaseCluster) -> None:
-    caption("One file says what should be; on the server it becomes a verified export")
-    configure(lab)
-    show(lab.server, "sharefs export --all --yes")
-    caption("A client asks what the server offers, without root and without nfs-common")
-    show(lab["node1"], "sharefs probe 10.77.0.1", user="alice")
-    caption("Both nodes mount it; a second run has nothing to do")
+def bring_all_up(lab: BaseCluster) -> None:
+    server = lab.server
+    caption("One file on one machine says what should be; the nodes are bare, and root gets there by ssh")
+    server.write_file(CONFIG_PATH, config_text() + 'nodes: {list: ["node[1-2]"]}\n', mode=0o644)
+    for host in lab:
+        ssh.start_sshd(host)
+    key = ssh.make_key(server)
     for node in lab.nodes:
-        show(node, "sharefs mount --all --yes")
-    show(lab["node1"], "sharefs mount --all --check")
+        ssh.authorize(node, key)
+    show(server, "sharefs nodes trust --accept --yes", timeout=300)
+    caption("Two commands: this program and the file come to all nodes, and each machine becomes what the file says of it")
+    show(server, "sharefs nodes push --yes", timeout=300)
+    show(server, "sharefs --on all up --yes", timeout=300)
+    show(server, "sharefs --on all up --check", timeout=300)
     lab["node1"].run(f"echo hello >{SHARE}/greeting", user="alice", check=True)
     holds("node2 reads what node1 wrote", greeting_on(lab["node2"]) == "hello\n")
+    caption("What a server offers is seen without root and without nfs-common")
+    show(lab["node1"], "sharefs probe 10.77.0.1", user="alice")
 
 
 def share_environment(lab: BaseCluster) -> None:
@@ -65,7 +71,8 @@ def share_environment(lab: BaseCluster) -> None:
     for node in lab.nodes:
         for user in ("alice", "bob"):
             node.run("mkdir -p ~/miniconda3/conda-meta ~/miniconda3/envs", user=user, check=True)
-        show(node, "sharefs conda link --all --yes")
+    show(lab.server, "sharefs --on all up --yes", timeout=300)
+    for node in lab.nodes:
         link = "/home/bob/miniconda3/envs/llm_train"
         said = node.run([f"{link}/bin/python", "-S", "-c", PROGRAM], user="bob", timeout=60, check=True)
         holds(f"bob's Python on {node.name} runs from the shared environment", said.out == f'[42, "{link}"]\n')
@@ -108,15 +115,16 @@ def kill_and_recover(lab: BaseCluster) -> None:
     show(node, "sharefs status")
 
 
-def undo(lab: BaseCluster) -> None:
-    caption("And every change can be taken back")
-    show(lab.server, "sharefs undo --list")
-    show(lab["node2"], "sharefs umount --all --yes --force --lazy")
+def take_down(lab: BaseCluster) -> None:
+    caption("And all of it goes by one command, the clients first")
+    show(lab.server, "sharefs nodes resume --list")
+    show(lab.server, "sharefs --on all down --yes", timeout=300)
+    holds("nothing is mounted, and nothing exported", not any(mount_lines(host) for host in lab) and not lab.server.exists(EXPORTS_FILE))
 
 
 def play(lab: BaseCluster) -> None:
     caption("A server and two nodes, each with its own network, files and users, on real kernel NFS")
-    for chapter in (export_and_mount, share_environment, launch_training, kill_and_recover, undo):
+    for chapter in (bring_all_up, share_environment, launch_training, kill_and_recover, take_down):
         chapter(lab)
     caption("All of it held")
 

@@ -15,10 +15,10 @@ readonly test_packages=(
 # What boots a cluster of the lab.
 readonly cluster_packages=(
     gcc libc6-dev user-mode-linux nfs-kernel-server nfs-common rpcbind iproute2 busybox-static
-    e2fsprogs util-linux kmod acl procps python3 python3-yaml
+    e2fsprogs util-linux kmod acl procps python3 python3-yaml openssh-client openssh-server
 )
 readonly lab_packages=(
-    "${cluster_packages[@]}" attr mmdebstrap strace openssh-client openssh-server psmisc rsync
+    "${cluster_packages[@]}" attr mmdebstrap strace psmisc rsync
     python3-pytest python3-venv prometheus clustershell
 )
 # The real launchers with which tests/launchers compares sharefs.

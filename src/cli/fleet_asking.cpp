@@ -111,7 +111,9 @@ Result<fleet::Run> ask_once(Context& context, const fleet::Request& request, con
   if (!parent)
     return fail(parent.error());
   const auto id = "asked-" + new_run_id();
-  auto run = run_with_progress(context, join_path(*parent, id), request, what);
+  auto asked = request;
+  asked.keeps_record = false;
+  auto run = run_with_progress(context, join_path(*parent, id), asked, what);
   if (const auto opened = plan::PrivateDirectory::open(context.system.files(), *parent); opened && *opened)
     if (const auto removed = (*opened)->remove(id); !removed)
       context.console.warning(removed.error().message);

@@ -44,7 +44,7 @@ Console::~Console() = default;
 
 void Console::message(std::string_view text) {
   if (!m_options.quiet && !text.empty())
-    m_err->print(visible(trim(text)) + "\n");
+    m_err->print(visible(text.substr(0, text.find_last_not_of(" \t\r\n") + 1)) + "\n"); // it may be indented
 }
 
 void Console::warning(std::string_view text, std::string_view hint) {
@@ -85,8 +85,8 @@ void Console::diagnoses(const Diagnoses& diagnoses) {
 void Console::show(const plan::Plan& plan, bool is_data) {
   if (m_options.json)
     return;
-  auto text = plan_text(plan, m_options.paints(is_data ? m_options.out_terminal : m_options.err_terminal),
-                        m_options.verbose);
+  auto text =
+      plan_text(plan, m_options.paints(is_data ? m_options.out_terminal : m_options.err_terminal), m_options.verbose);
   if (is_data)
     m_out << text << std::flush; // before the messages that follow it on stderr
   else if (m_options.quiet)

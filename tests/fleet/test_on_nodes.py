@@ -321,7 +321,7 @@ def test_mistakes_are_told_with_the_way_out(network: Network) -> None:
 
 def test_what_machines_say_of_themselves_is_compared(network: Network) -> None:
     network.nodes(["gpu[1-3]"])
-    facts = {"hostname": "x", "version": "0.1.0", "config": "c", "clock_ms": int(time.time() * 1000), "mounts": [], "caches": ""}
+    facts = {"hostname": "x", "version": "0.1.0", "config": "c", "clock_ms": int(time.time() * 1000)}
     for node, uid in (("gpu1", 1000), ("gpu2", 1000), ("gpu3", 1001)):
         its = {**facts, "users": [{"name": "alice", "uid": uid, "gid": 100}]}
         network.prints(node, frames(node, document(self=its)))
@@ -334,13 +334,14 @@ def test_what_machines_say_of_themselves_is_compared(network: Network) -> None:
 @pytest.mark.parametrize(("answers", "code"), [(("held", "refused"), None), (("held", "taken"), "SF239"), (("held", "missing"), "SF240")])
 def test_locks_are_tried_between_two_machines(network: Network, answers: tuple[str, str], code: str | None) -> None:
     network.nodes(["gpu[1-3]"])
-    mount = {"target": "/data/share", "state": "healthy", "well": True}
-    facts = {"hostname": "x", "version": "0.1.0", "config": "c", "clock_ms": int(time.time() * 1000), "users": [], "mounts": [mount], "caches": ""}
+    network.config.write_text(network.config.read_text() + "mounts:\n  share: {from: 'gpu9:/x', at: /data/share}\n")
+    self_ = {"hostname": "x", "version": "0.1.0", "config": "c", "clock_ms": int(time.time() * 1000), "users": []}
+    mount = {"target": "/data/share", "state": "healthy"}
     for node, answer in zip(("gpu1", "gpu2", "gpu3"), (*answers, "never asked")):
-        self_, lock = network.place / f"{node}.self", network.place / f"{node}.lock"
-        self_.write_text(frames(node, document(self=facts)))
-        lock.write_text(frames(node, document(lock=answer)))
-        network.does(node, f"""case "$*" in *"'lock'"*) cat {lock} ;; *) cat {self_} ;; esac""")
+        asked = {"self": document(self=self_), "doctor": document(), "status": document(mounts=[mount]), "lock": document(lock=answer)}
+        for word, said in asked.items():
+            (network.place / f"{node}.{word}").write_text(frames(node, said))
+        network.does(node, f"""for word in self doctor status lock; do case "$*" in *"'$word'"*) cat {network.place}/{node}.$word ;; esac; done""")
     said = network.run("nodes", "check", "--locks", code=None).stderr
     assert (code is None and "SF239" not in said and "SF240" not in said) or (code is not None and code in said)
     asked = [line for line in network.log.read_text().splitlines() if "'lock'" in line]

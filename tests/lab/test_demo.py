@@ -9,7 +9,7 @@ from pathlib import Path
 LAB = Path(__file__).parent
 
 
-def test_the_demo_holds(lab_ready: None) -> None:
+def test_the_demo_holds(lab_ready: None, shipped_program: None) -> None:
     told = subprocess.run(
         ["/usr/bin/python3", str(LAB.parent.parent / "scripts" / "demo_story.py")],
         env={**os.environ, "PYTHONPATH": str(LAB)},

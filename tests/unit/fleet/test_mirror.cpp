@@ -131,7 +131,8 @@ TEST_CASE("a node that was not reached from here has that state") {
   answer.version = "1";
   answer.protocol = k_protocol;
   answer.exit_code = 1;
-  answer.document = R"({"reached": {"state": "host key", "why": "w", "hint": "h"}, "results": []})";
+  answer.document = {{"reached", {{"state", "host key"}, {"why", "w"}, {"hint", "h"}}},
+                     {"results", nlohmann::json::array()}};
   const auto outcome = outcome_of({.name = "gpu1"}, answer, {.exit_code = 1, .errors = ""});
   CHECK(outcome.state == State::host_key);
   CHECK(outcome.why == "w");

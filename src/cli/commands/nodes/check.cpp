@@ -3,8 +3,6 @@
 #include "base/path.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
-#include "cachefix/store/local_root.hpp"
-#include "cli/commands/cachefix_choices.hpp"
 #include "cli/commands/mount/support.hpp"
 #include "cli/count.hpp"
 #include "cli/exit_code.hpp"
@@ -45,29 +43,6 @@ std::vector<fleet::Account> accounts_of(sys::System& system, const std::vector<s
   return accounts;
 }
 
-std::vector<fleet::MountFact> mounts_of(Context& context, const config::Config* config) {
-  mounts::ProbeRequest request;
-  request.wanted = mount_points(context.system, config);
-  const auto seen = mounts::probe(context.system, request);
-  std::vector<fleet::MountFact> facts;
-  for (const auto& state : seen ? seen->states : std::vector<mounts::MountState>{})
-    facts.push_back({state.point.target, mounts::to_string(state.health), state.right()});
-  return facts;
-}
-
-/// What a user of this machine would be told: root may write everywhere.
-std::string trouble_of_caches(Context& context, const config::Config& config) {
-  auto choices = choices_of(context);
-  if (!choices)
-    return choices.error().message;
-  const auto identity = context.system.identity();
-  const auto users = config.conda ? config.conda->users() : std::vector<std::string>{};
-  if (identity.uid == 0 && !users.empty())
-    if (auto user = context.system.user(users.front()); user && user->uid != 0)
-      choices->local.as = *user;
-  return cachefix::find_local_root(context.system, choices->local, identity).problem;
-}
-
 Result<int> run_self(Context& context, const Arguments& /*arguments*/) {
   const auto config = context.config_if_any();
   if (!config)
@@ -77,12 +52,8 @@ Result<int> run_self(Context& context, const Arguments& /*arguments*/) {
   facts.version = SHAREFS_VERSION;
   const auto text = context.system.files().read(context.config_path(), k_largest_config);
   facts.config = text ? sys::sha256(*text) : "";
-  if (*config != nullptr) {
-    if ((*config)->conda)
-      facts.users = accounts_of(context.system, (*config)->conda->users());
-    facts.mounts = mounts_of(context, *config);
-    facts.caches = trouble_of_caches(context, **config);
-  }
+  if (*config != nullptr && (*config)->conda)
+    facts.users = accounts_of(context.system, (*config)->conda->users());
   facts.clock_ms =
       std::chrono::duration_cast<std::chrono::milliseconds>(context.system.now().time_since_epoch()).count();
   context.envelope.fields["self"] = json_of(facts);
@@ -119,16 +90,32 @@ Result<int> run_lock(Context& context, const Arguments& arguments) {
   return k_exit_ok;
 }
 
-/// The first two machines that have a mount in common, and whether a lock of the one means anything to the other. The
-/// server's own directory is none: what it locks there by flock(2) no client sees.
-Result<void> try_locks(Context& context, const std::vector<fleet::Node>& nodes, const std::vector<fleet::Told>& told,
-                       Diagnoses& found) {
-  std::map<std::string, std::vector<std::string>> sharing; // by mount point
-  for (const auto& one : told)
-    for (const auto& mount : one.facts.mounts)
-      if (mount.well && mount.state != mounts::to_string(mounts::Health::here))
-        sharing[mount.target].push_back(one.node);
-  for (const auto& [target, names] : sharing) {
+/// The nodes on which each mount of sharefs.yaml is well. The server's own directory is none: what it locks there by
+/// flock(2) no client sees.
+Result<std::map<std::string, std::vector<std::string>>> find_sharing(Context& context,
+                                                                     const std::vector<fleet::Node>& nodes) {
+  const auto config = context.config();
+  const auto outcomes = config ? ask_nodes(context, nodes, words_of(context, {"status"}), true) : fail(config.error());
+  if (!outcomes)
+    return fail(outcomes.error());
+  const auto points = mount_points(context.system, *config);
+  std::map<std::string, std::vector<std::string>> sharing;
+  for (const auto& outcome : *outcomes)
+    if (outcome.document.is_object())
+      for (const auto& mount : outcome.document.value("mounts", nlohmann::ordered_json::array()))
+        if (const auto target = mount.value("target", "");
+            mount.value("state", "") == mounts::to_string(mounts::Health::healthy) &&
+            std::ranges::find(points, target, &mounts::MountPoint::target) != points.end())
+          sharing[target].push_back(outcome.node);
+  return sharing;
+}
+
+/// The first two nodes that have a mount in common, and whether a lock of the one means anything to the other.
+Result<void> try_locks(Context& context, const std::vector<fleet::Node>& nodes, Diagnoses& found) {
+  const auto sharing = find_sharing(context, nodes);
+  if (!sharing)
+    return fail(sharing.error());
+  for (const auto& [target, names] : *sharing) {
     if (names.size() < 2)
       continue;
     const auto &first = names[0], &second = names[1];
@@ -168,20 +155,28 @@ Result<int> run_check(Context& context, const Arguments& arguments) {
   if (!outcomes)
     return fail(outcomes.error());
   std::vector<fleet::Told> told;
+  std::vector<fleet::Node> asked;
   for (auto& outcome : *outcomes) {
     if (outcome.state != fleet::State::ok)
       continue;
     const auto facts = outcome.document.contains("self") ? fleet::facts_from(outcome.document["self"]) : std::nullopt;
     if (facts) {
       told.push_back({outcome.node, *facts, outcome.at_ms});
+      asked.push_back(*std::ranges::find(*nodes, outcome.node, &fleet::Node::name));
     } else {
       outcome.state = fleet::State::failed;
       outcome.why = "what it says of itself cannot be read";
     }
   }
   auto found = fleet::compare(told);
+  const auto examined = asked.empty() ? Result<std::vector<fleet::Outcome>>(std::vector<fleet::Outcome>{})
+                                      : ask_nodes(context, asked, words_of(context, {"doctor"}), true);
+  if (!examined)
+    return fail(examined.error());
+  for (const auto& one : *examined)
+    *std::ranges::find(*outcomes, one.node, &fleet::Outcome::node) = one;
   if (arguments.flag("locks"))
-    if (auto tried = try_locks(context, *nodes, told, found); !tried)
+    if (auto tried = try_locks(context, asked, found); !tried)
       return fail(tried.error());
   show_outcomes(context, *outcomes);
   context.report(found);
@@ -202,7 +197,7 @@ extern const CommandSpec k_nodes_self_command{
     .summary = "Say what other machines want to know of this one",
     .description =
         "What `sharefs nodes check` asks each machine for, as JSON: version, the checksum of sharefs.yaml, the "
-        "numbers of its users, its clock, its mounts and where its caches lie.",
+        "numbers of its users, and its clock.",
     .example = "sharefs nodes self",
     .effect = Effect::reads,
     .run = run_self,
@@ -228,8 +223,8 @@ extern const CommandSpec k_nodes_check_command{
     .description =
         "Asks every machine what it says of itself, and compares: can it be reached, is its host key known, "
         "may this user be root there (sudo -n), the same version of sharefs, the same sharefs.yaml, the same "
-        "numbers of users, clocks, mounts and the directory of caches. What is equal stands in one row, and "
-        "each trouble comes with its cure.",
+        "numbers of users, and clocks. Then `sharefs doctor` looks at each: exports, mounts, boot, links, caches. "
+        "What is equal stands in one row, and each trouble comes with its cure.",
     .example = "sharefs nodes check\n"
                "sharefs nodes check 'gpu[01-16]'",
     .effect = Effect::reads,

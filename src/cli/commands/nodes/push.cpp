@@ -4,13 +4,13 @@
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "cachefix/guard.hpp"
+#include "cli/commands/nodes/scratch.hpp"
 #include "cli/commands/nodes/trust.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/fleet_lease.hpp"
 #include "cli/fleet_view.hpp"
 #include "cli/on_nodes.hpp"
 #include "fleet/script.hpp"
-#include "plan/private_directory.hpp"
 #include "sys/fs/sha256.hpp"
 
 #include <algorithm>
@@ -69,63 +69,23 @@ Result<Load> load_of(Context& context, const Arguments& arguments) {
   return load;
 }
 
-/// The archive for the nodes, in a directory of its own.
-class Archive {
- public:
-  static Result<Archive> make(Context& context, const Load& load) {
-    const auto above = fleet_directory(context);
-    if (!above)
-      return fail(above.error());
-    auto parent = plan::PrivateDirectory::make(context.system.files(), *above);
-    if (!parent)
-      return fail(parent.error());
-    Archive archive(std::move(*parent), join_path(*above, "push-" + random_letters(8)));
-    const auto stage = archive.m_parent.make_below(base_name(archive.m_path));
-    auto written = stage ? stage->create("sharefs.yaml", load.config) : fail(stage.error());
-    if (!written)
-      return fail(written.error());
-    Argv names{"sharefs.yaml"};
-    const auto link = [&](const std::string& target, const char* name) -> Result<void> {
-      names.emplace_back(name);
-      return output_of(context, {"ln", "-s", "--", target, join_path(archive.m_path, name)}).map([](auto&&) {});
-    };
-    auto linked = link(load.program, load.cargo.package.empty() ? "sharefs" : "sharefs.deb");
-    if (linked && !load.guard.empty())
-      linked = link(load.guard, "share");
-    if (!linked)
-      return fail(linked.error());
-    Argv tar{"tar",
-             "-c",
-             "-h",
-             "-f",
-             archive.file(),
-             "--owner=0",
-             "--group=0",
-             "--exclude=__pycache__",
-             "--exclude=*.pyc",
-             "-C",
-             archive.m_path};
-    tar.insert(tar.end(), names.begin(), names.end());
-    if (auto packed = output_of(context, tar); !packed)
-      return fail(packed.error());
-    return archive;
-  }
-  Archive(Archive&& other) noexcept
-      : m_parent(std::move(other.m_parent)), m_path(std::exchange(other.m_path, std::string())) {}
-  Archive(const Archive&) = delete;
-  Archive& operator=(const Archive&) = delete;
-  Archive& operator=(Archive&&) = delete;
-  ~Archive() {
-    if (!m_path.empty())
-      (void)m_parent.remove(base_name(m_path));
-  }
-  [[nodiscard]] std::string file() const { return join_path(m_path, "archive.tar"); }
-
- private:
-  Archive(plan::PrivateDirectory parent, std::string path) : m_parent(std::move(parent)), m_path(std::move(path)) {}
-  plan::PrivateDirectory m_parent;
-  std::string m_path;
-};
+/// The archive for the nodes: its file.
+Result<std::string> pack(Context& context, const Load& load, const Scratch& scratch) {
+  const auto file = join_path(scratch.path(), "archive.tar");
+  if (auto written = scratch.write("sharefs.yaml", load.config); !written)
+    return written;
+  Argv tar{"tar", "-c", "-h", "-f", file, "--owner=0", "--group=0", "--exclude=__pycache__", "--exclude=*.pyc"};
+  tar.insert(tar.end(), {"-C", scratch.path(), "sharefs.yaml"});
+  const auto add = [&](const std::string& target, const char* name) -> Result<std::string> {
+    tar.emplace_back(name);
+    return output_of(context, {"ln", "-s", "--", target, join_path(scratch.path(), name)});
+  };
+  auto linked = add(load.program, load.cargo.package.empty() ? "sharefs" : "sharefs.deb");
+  if (linked && !load.guard.empty())
+    linked = add(load.guard, "share");
+  const auto packed = linked ? output_of(context, tar) : fail(linked.error());
+  return packed ? Result<std::string>(file) : fail(packed.error());
+}
 
 fleet::Request ask_request(const Load& load) {
   fleet::Request request;
@@ -172,13 +132,14 @@ Result<int> run_nodes_push(Context& context, const Arguments& arguments) {
     return fail(deadline.error());
   const auto lease = LeaseOnServers::take(context, "push-" + random_letters(8),
                                           std::chrono::duration_cast<std::chrono::seconds>(*deadline));
-  const auto archive = lease ? Archive::make(context, *load) : fail(lease.error());
+  const auto scratch = lease ? Scratch::make(context, "push") : fail(lease.error());
+  const auto archive = scratch ? pack(context, *load, *scratch) : fail(scratch.error());
   if (!archive)
     return fail(archive.error());
   fleet::Request request;
   request.asking.script = fleet::install_script(load->cargo);
   request.asking.as_root = true;
-  request.asking.input = archive->file();
+  request.asking.input = *archive;
   request.read = fleet::script_outcome;
   const auto done =
       run_script(context, arguments, std::get<std::vector<fleet::Node>>(*agreed), request, true, "pushing to nodes");

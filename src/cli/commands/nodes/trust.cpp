@@ -419,23 +419,14 @@ std::string expand_home(Context& context, const std::string& path) {
 
 Result<std::vector<Outcome>> try_login(Context& context, const Arguments& arguments, const Trust& trust,
                                        const std::vector<Reached>& nodes) {
-  std::vector<fleet::Node> plain;
-  for (const auto& reached : nodes)
-    plain.push_back(reached.node);
   fleet::Request request;
   request.asking.script = fleet::login_script();
   request.asking.connect = k_first_contact;
-  request.asking.ssh = {"ssh", "-o", "StrictHostKeyChecking=yes"};
-  request.asking.always_by_ssh = true;
-  request.ssh_config = fleet::ssh_config_with_key(nodes, trust.key);
   request.read = [](const fleet::Node& node, const std::string& out, const fleet::Ended& ended) {
     auto outcome = fleet::script_outcome(node, out, ended);
     return ended.errors.find("HAS CHANGED") != std::string::npos ? changed_key(node) : outcome;
   };
-  auto run = run_script(context, arguments, plain, std::move(request), false, "trying to log in");
-  if (run && run->interrupted)
-    return fail(ErrorCode::interrupted, "interrupted");
-  return run ? Result<std::vector<Outcome>>(std::move(run->outcomes)) : fail(run.error());
+  return run_there(context, arguments, trust, nodes, std::move(request), "trying to log in");
 }
 
 extern const CommandSpec k_nodes_trust_command{

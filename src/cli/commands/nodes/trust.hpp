@@ -32,6 +32,11 @@ Result<std::vector<std::string>> known_host_lines(Context& context, const fleet:
 /// With the home in place of `~`.
 std::string expand_home(Context& context, const std::string& path);
 
+/// A script by ssh on nodes whose host keys are known, each with its own input; with the one key, unless the request
+/// says otherwise.
+Result<std::vector<fleet::Outcome>> run_there(Context& context, const Arguments& arguments, const Trust& trust,
+                                              const std::vector<fleet::Reached>& nodes, fleet::Request request,
+                                              const std::string& what);
 /// Asks ssh for each of these nodes whether it gets in with the one key.
 Result<std::vector<fleet::Outcome>> try_login(Context& context, const Arguments& arguments, const Trust& trust,
                                               const std::vector<fleet::Reached>& nodes);

@@ -1,12 +1,11 @@
 // What `nodes trust` does on the nodes themselves: the user's key, host certificates, known hosts of all.
 #include "base/path.hpp"
-#include "base/random.hpp"
 #include "base/text.hpp"
+#include "cli/commands/nodes/scratch.hpp"
 #include "cli/commands/nodes/trust.hpp"
 #include "cli/execute.hpp"
 #include "cli/fleet_view.hpp"
 #include "fleet/trust.hpp"
-#include "plan/private_directory.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -18,14 +17,6 @@ namespace {
 using fleet::Outcome;
 using fleet::Reached;
 using fleet::State;
-using plan::PrivateDirectory;
-
-std::vector<fleet::Node> nodes_of(const std::vector<Reached>& all) {
-  std::vector<fleet::Node> nodes;
-  for (const auto& reached : all)
-    nodes.push_back(reached.node);
-  return nodes;
-}
 
 Outcome pending_step(const std::string& node, const std::string& description, const std::string& why) {
   Outcome outcome{.node = node, .state = State::pending, .why = "1 step to do"};
@@ -45,60 +36,6 @@ Result<bool> agree_on(Context& context, Trust& trust, const std::vector<Outcome>
   }
   return ask_consent(context);
 }
-
-/// Runs a script by ssh on nodes that trust us, each with its own input.
-Result<std::vector<Outcome>> run_there(Context& context, const Arguments& arguments, const Trust& trust,
-                                       const std::vector<Reached>& nodes, fleet::Request request,
-                                       const std::string& what) {
-  request.asking.always_by_ssh = true;
-  if (request.asking.ssh.size() == 1)
-    request.asking.ssh = {"ssh", "-o", "StrictHostKeyChecking=yes"};
-  if (request.ssh_config.empty())
-    request.ssh_config = fleet::ssh_config_with_key(nodes, trust.key);
-  if (!request.read)
-    request.read = fleet::script_outcome;
-  auto run = run_script(context, arguments, nodes_of(nodes), std::move(request), false, what);
-  if (run && run->interrupted)
-    return fail(ErrorCode::interrupted, "interrupted");
-  return run ? Result<std::vector<Outcome>>(std::move(run->outcomes)) : fail(run.error());
-}
-
-/// A directory that goes with its content.
-class Scratch {
- public:
-  static Result<Scratch> make(Context& context) {
-    const auto above = fleet_directory(context);
-    auto parent = above ? PrivateDirectory::make(context.system.files(), *above) : fail(above.error());
-    if (!parent)
-      return fail(parent.error());
-    const auto name = "trust-" + random_letters(8);
-    auto made = parent->make_below(name);
-    if (!made)
-      return fail(made.error());
-    return Scratch(std::move(*parent), std::move(*made), join_path(*above, name));
-  }
-  Scratch(Scratch&& other) noexcept
-      : m_parent(std::move(other.m_parent)), m_own(std::move(other.m_own)),
-        m_path(std::exchange(other.m_path, std::string())) {}
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  Scratch& operator=(Scratch&&) = delete;
-  ~Scratch() {
-    if (!m_path.empty())
-      (void)m_parent.remove(base_name(m_path));
-  }
-  /// Writes a file: its path.
-  Result<std::string> write(const std::string& name, const std::string& content) const {
-    return m_own.create(name, content).map([&] { return join_path(m_path, name); });
-  }
-  [[nodiscard]] Result<std::string> read(const std::string& name) const { return m_own.read(name); }
-
- private:
-  Scratch(PrivateDirectory parent, PrivateDirectory own, std::string path)
-      : m_parent(std::move(parent)), m_own(std::move(own)), m_path(std::move(path)) {}
-  PrivateDirectory m_parent, m_own;
-  std::string m_path;
-};
 
 /// ssh that is given the password of a file, and nothing else to log in with. The password itself never stands on a
 /// command line.
@@ -173,6 +110,25 @@ Result<std::string> certificate_for(Context& context, const Scratch& scratch, co
 
 } // namespace
 
+Result<std::vector<Outcome>> run_there(Context& context, const Arguments& arguments, const Trust& trust,
+                                       const std::vector<Reached>& nodes, fleet::Request request,
+                                       const std::string& what) {
+  request.asking.always_by_ssh = true;
+  if (request.asking.ssh.size() == 1)
+    request.asking.ssh = {"ssh", "-o", "StrictHostKeyChecking=yes"};
+  if (request.ssh_config.empty())
+    request.ssh_config = fleet::ssh_config_with_key(nodes, trust.key);
+  if (!request.read)
+    request.read = fleet::script_outcome;
+  std::vector<fleet::Node> plain;
+  for (const auto& reached : nodes)
+    plain.push_back(reached.node);
+  auto run = run_script(context, arguments, plain, std::move(request), false, what);
+  if (run && run->interrupted)
+    return fail(ErrorCode::interrupted, "interrupted");
+  return run ? Result<std::vector<Outcome>>(std::move(run->outcomes)) : fail(run.error());
+}
+
 Result<void> bring_key(Context& context, const Arguments& arguments, Trust& trust) {
   const auto denied = trust.in(State::denied);
   if (denied.empty())
@@ -192,7 +148,7 @@ Result<void> bring_key(Context& context, const Arguments& arguments, Trust& trus
   const auto agreed = agree_on(context, trust, pending);
   if (!agreed || !*agreed)
     return agreed ? Result<void>() : fail(agreed.error());
-  const auto scratch = Scratch::make(context);
+  const auto scratch = Scratch::make(context, "trust");
   if (!scratch)
     return fail(scratch.error());
   fleet::Request request;
@@ -270,7 +226,7 @@ Result<void> certify_hosts(Context& context, const Arguments& arguments, Trust& 
   const auto agreed = agree_on(context, trust, pending);
   if (!agreed || !*agreed)
     return agreed ? Result<void>() : fail(agreed.error());
-  const auto scratch = Scratch::make(context);
+  const auto scratch = Scratch::make(context, "trust");
   if (!scratch)
     return fail(scratch.error());
   fleet::Request request;

@@ -1,0 +1,52 @@
+#pragma once
+// Files that one command needs on this machine while it works on nodes.
+#include "base/path.hpp"
+#include "base/random.hpp"
+#include "cli/on_nodes.hpp"
+#include "plan/private_directory.hpp"
+
+#include <string>
+#include <utility>
+
+namespace sharefs::cli {
+
+/// A directory of this user alone that goes with its content.
+class Scratch {
+ public:
+  /// `what` begins its name.
+  static Result<Scratch> make(Context& context, const std::string& what) {
+    const auto above = fleet_directory(context);
+    auto parent = above ? plan::PrivateDirectory::make(context.system.files(), *above) : fail(above.error());
+    if (!parent)
+      return fail(parent.error());
+    const auto name = what + "-" + random_letters(8);
+    auto made = parent->make_below(name);
+    if (!made)
+      return fail(made.error());
+    return Scratch(std::move(*parent), std::move(*made), join_path(*above, name));
+  }
+  Scratch(Scratch&& other) noexcept
+      : m_parent(std::move(other.m_parent)), m_own(std::move(other.m_own)),
+        m_path(std::exchange(other.m_path, std::string())) {}
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  Scratch& operator=(Scratch&&) = delete;
+  ~Scratch() {
+    if (!m_path.empty())
+      (void)m_parent.remove(base_name(m_path));
+  }
+  /// Writes a file: its path.
+  Result<std::string> write(const std::string& name, const std::string& content) const {
+    return m_own.create(name, content).map([&] { return join_path(m_path, name); });
+  }
+  [[nodiscard]] Result<std::string> read(const std::string& name) const { return m_own.read(name); }
+  [[nodiscard]] const std::string& path() const { return m_path; }
+
+ private:
+  Scratch(plan::PrivateDirectory parent, plan::PrivateDirectory own, std::string path)
+      : m_parent(std::move(parent)), m_own(std::move(own)), m_path(std::move(path)) {}
+  plan::PrivateDirectory m_parent, m_own;
+  std::string m_path;
+};
+
+} // namespace sharefs::cli
