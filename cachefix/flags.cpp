@@ -10,39 +10,10 @@
 namespace sharefs::cachefix {
 namespace {
 
-/// One option of a program with its value: `--key value`, or `--key=value`.
-struct Option {
-  std::string flag = {};       ///< as spelled, without `=value`
-  std::size_t index = 0;       ///< of the word with the value
-  std::size_t value_begin = 0; ///< offset of the value in that word
-  std::string value = {};
-};
-
 /// argparse never takes such a word as a value: it starts with a dash, is no negative number, and has no space.
 bool looks_like_option(const std::string& word) {
   return word.size() > 1 && word[0] == '-' && word.find(' ') == std::string::npos &&
          word.find_first_not_of("0123456789.", 1) != std::string::npos;
-}
-
-std::vector<Option> read_program_options(const Argv& argv, const Program& program) {
-  std::vector<Option> found;
-  for (std::size_t i = program.begin; i < program.end; ++i) {
-    const std::string& word = argv[i];
-    if (word.size() < 2 || word[0] != '-')
-      continue;
-    const auto equals = word.find('=');
-    Option one{.flag = word.substr(0, equals)};
-    if (equals != std::string::npos)
-      one.value_begin = equals + 1;
-    else if (i + 1 < program.end && !looks_like_option(argv[i + 1]))
-      ++i;
-    else
-      continue; // no value: argparse would refuse it
-    one.index = i;
-    one.value = argv[i].substr(one.value_begin);
-    found.push_back(std::move(one));
-  }
-  return found;
 }
 
 /// Made by the datasets and hub libraries.
@@ -75,13 +46,11 @@ class FlagDecider {
   FlagDecider(const Launch& launch, const Program& program, const Row* framework, const Binds* container = nullptr)
       : m_launch(launch), m_program(program), m_framework(framework), m_container(container),
         m_unguarded(container != nullptr ? "it runs in a container" : launch.unguarded(program)),
-        m_options(read_program_options(launch.argv, program)) {}
+        m_options(program_options(launch.argv, program)) {}
 
   Decisions decide() {
     for (const Option& one : m_options) {
-      const auto rule = one.flag.starts_with("--")
-                            ? rule_for_flag(m_program, m_framework, one.flag, m_launch.rules.user)
-                            : std::nullopt;
+      const auto rule = rule_for_flag(m_program, m_framework, one.flag, m_launch.rules.user);
       const auto path = shared_path(one.value);
       if (!rule && path)
         unknown(one, *path);
@@ -257,7 +226,7 @@ Binds binds_of(const Launch& launch, std::size_t at, const Program& inside) {
     return binds;
   if (row->same_paths)
     binds.push_back({"/", "/", false});
-  for (const Option& one : read_program_options(argv, inside)) {
+  for (const Option& one : program_options(argv, inside)) {
     if (is_listed(one.flag, row->binds))
       add_binds(one.value, binds);
     unsigned uid = 0;
@@ -269,6 +238,27 @@ Binds binds_of(const Launch& launch, std::size_t at, const Program& inside) {
 }
 
 } // namespace
+
+std::vector<Option> program_options(const Argv& argv, const Program& program) {
+  std::vector<Option> found;
+  for (std::size_t i = program.begin; i < program.end; ++i) {
+    const std::string& word = argv[i];
+    if (word.size() < 2 || word[0] != '-')
+      continue;
+    const auto equals = word.find('=');
+    Option one{.flag = word.substr(0, equals)};
+    if (equals != std::string::npos)
+      one.value_begin = equals + 1;
+    else if (i + 1 < program.end && !looks_like_option(argv[i + 1]))
+      ++i;
+    else
+      continue; // no value: argparse would refuse it
+    one.index = i;
+    one.value = argv[i].substr(one.value_begin);
+    found.push_back(std::move(one));
+  }
+  return found;
+}
 
 Decisions decide_flags(const Launch& launch, const Program& program, const Row* framework) {
   const bool known = launch.walk.understood && !is_plain_tool(program.name);
@@ -297,7 +287,7 @@ Decisions decide_elsewhere(const Launch& launch, std::string& left) {
     std::erase_if(decided, [](const Decision& one) { return one.action != Action::rewrite; });
   }
   std::vector<std::string> names;
-  for (const Option& one : read_program_options(launch.argv, inside))
+  for (const Option& one : program_options(launch.argv, inside))
     if (const auto rule = rule_for_flag(inside, framework, one.flag, launch.rules.user);
         rule && is_moved(rule->cache_class) && launch.shared_path(inside, one.value) &&
         std::ranges::find(decided, one.index, &Decision::index) == decided.end())

@@ -148,6 +148,8 @@ void assemble(Decisions decisions, Facts& facts, RunPlan& out) {
 } // namespace
 
 Decisions report_losses(const Launch& launch, const Program& program) {
+  if (!launch.rules.guard)
+    return {};
   std::vector<std::pair<std::string, Mention>> losses; // with the name of the text
   Argv names;
   const auto read = [&](const std::string& name, const std::string& text) {
@@ -167,7 +169,7 @@ Decisions report_losses(const Launch& launch, const Program& program) {
   for (std::size_t i = 0; i < names.size() && i < k_most_scripts; ++i)
     if (const auto path = launch.absolute(program, names[i]))
       read(names[i], launch.facts.look(*path, Look::text).content);
-  if (losses.empty() || !launch.rules.guard)
+  if (losses.empty())
     return {};
   const auto& [name, first] = losses.front();
   const std::string place =
@@ -197,7 +199,6 @@ RunPlan plan_run(const Argv& argv, const Start& start, Facts& facts, const Rules
   for (const ChainLink& link : walked.chain)
     if (link.certain)
       out.chain.emplace_back(link.name, link.index);
-  out.understood = walked.understood;
   // What a nested `sharefs run` starts it decides about by itself.
   const bool nested = std::ranges::any_of(out.chain, [](const auto& link) { return link.first == "sharefs"; });
   if (!rules.enabled || is_switched_off(environment) || nested || !facts.any_shared()) {

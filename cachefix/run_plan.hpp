@@ -45,7 +45,6 @@ struct RunPlan {
   std::vector<ModelLink> links;
   std::vector<VariableFile> files;
   Diagnoses diagnoses;
-  bool understood = true; ///< false: no word of the program was changed because some word is not known
 
   [[nodiscard]] Decisions of(std::initializer_list<Action> actions) const;
   [[nodiscard]] Decisions changes() const { return of({Action::rewrite, Action::set}); }

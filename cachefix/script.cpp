@@ -244,6 +244,8 @@ class ScriptReader {
 
   void array(const Argv& words) {
     const auto name = std::ranges::find_if(words, [](const std::string& word) { return word.ends_with('='); });
+    if (name == words.end()) // it is the word of a here-string
+      return;
     Argv& value = m_values[name->substr(0, name->find_first_of("+="))];
     if (!name->ends_with("+="))
       value.clear();
@@ -278,16 +280,9 @@ class ScriptReader {
     if (program.python || is_script_name(program.name) || !chain.empty())
       out.programs.push_back({line, "", program.name, chain});
     const Row* const framework = framework_of(program, words);
-    for (std::size_t i = program.begin; i < program.end; ++i) {
-      const auto equals = std::min(words[i].find('='), words[i].size());
-      const auto rule =
-          words[i].starts_with("--") ? rule_for_flag(program, framework, words[i].substr(0, equals), {}) : std::nullopt;
-      if (rule && is_moved(rule->cache_class))
-        out.caches.push_back({line, "", words[i].substr(0, equals),
-                              equals < words[i].size() ? words[i].substr(equals + 1)
-                              : i + 1 < program.end    ? words[i + 1]
-                                                       : ""});
-    }
+    for (const Option& one : program_options(words, program))
+      if (const auto rule = rule_for_flag(program, framework, one.flag, {}); rule && is_moved(rule->cache_class))
+        out.caches.push_back({line, "", one.flag, one.value});
   }
 
   Facts& m_facts;

@@ -101,7 +101,6 @@ struct GivenOption {
   std::size_t value_index = 0; ///< of the word that holds the (last) value; `index` when attached
   std::string value = {};      ///< the value, or the first of two
   std::string second = {};     ///< the second of two
-  bool has_value = false;
 };
 
 struct OptionsRead {

@@ -128,7 +128,6 @@ class Reader {
       m_out.problem = "the value of `" + given.name + "` is missing";
       return;
     }
-    given.has_value = value.has_value() || wanted > 0;
     if (wanted > 0) {
       value = m_argv[next];
       next += wanted;

@@ -363,7 +363,7 @@ class Walker {
 
   void shell(std::size_t number, std::size_t at, std::size_t end, Program scope) {
     const GivenOption* text = m_out.chain[number].options.last(Means::command_text);
-    if (text != nullptr && text->has_value) // sbatch --wrap
+    if (text != nullptr && !text->value.empty()) // sbatch --wrap
       return add_program(ProgramKind::shell, text->value_index, end, end, std::move(scope), false, text->value);
     if (at >= end) // it reads its commands from stdin, or a terminal
       return add_program(ProgramKind::program, m_out.chain[number].index, end, end, std::move(scope), false);

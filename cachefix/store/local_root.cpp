@@ -34,6 +34,12 @@ bool is_plain(const std::string& name) {
          std::string::npos;
 }
 
+/// The name of a directory for a user: different users have different ones.
+std::string directory_name_of(const std::string& user, unsigned uid) {
+  const bool plain = !user.empty() && user.size() <= 32 && user.front() != '.' && user.front() != '-' && is_plain(user);
+  return plain ? user : "uid-" + std::to_string(uid);
+}
+
 bool has_option(const std::string& options, std::string_view word) {
   return std::ranges::count(split(options, ','), word) > 0;
 }
@@ -151,11 +157,6 @@ void check_room(sys::System& system, Candidate& candidate, const sys::Entry& the
 }
 
 } // namespace
-
-std::string directory_name_of(const std::string& user, unsigned uid) {
-  const bool plain = !user.empty() && user.size() <= 32 && user.front() != '.' && user.front() != '-' && is_plain(user);
-  return plain ? user : "uid-" + std::to_string(uid);
-}
 
 LocalDirectory expand_directory(const std::string& directory, const std::vector<std::string>& environment) {
   LocalDirectory result;

@@ -67,7 +67,4 @@ std::vector<std::string> own_directories(sys::System& system, const LocalChoice&
 plan::Plan plan_local_directories(sys::System& system, const std::vector<std::string>& directories,
                                   const std::function<std::string(const std::string&)>& kept);
 
-/// The name of a directory for a user: characters [A-Za-z0-9_.-] only, different users different names.
-std::string directory_name_of(const std::string& user, unsigned uid);
-
 } // namespace sharefs::cachefix
