@@ -24,7 +24,7 @@ template <class Is> const Launcher* first_row(const Is& is) {
 }
 
 /// The enumerator by its place in a list of names; the first where there is none.
-template <class Enum> Enum named(const std::string& name, std::string_view names) {
+template <class Enum> Enum enumerator_of(const std::string& name, std::string_view names) {
   int number = 0, found = 0;
   each_word(names, ' ', [&](std::string_view one) { found = one == name ? number : found, ++number; });
   return static_cast<Enum>(found);
@@ -69,8 +69,8 @@ const std::vector<Launcher>& launchers() {
                      .options = row.get("options"),
                      .operands = row.get("operands").empty() ? 0U : 1U,
                      .assignments = !row.get("assignments").empty(),
-                     .tail = named<Tail>(row.get("tail"), "command script python shell batch contexts"),
-                     .carries = named<Carries>(row.get("carries"), "yes deepspeed mpi"),
+                     .tail = enumerator_of<Tail>(row.get("tail"), "command script python shell batch contexts"),
+                     .carries = enumerator_of<Carries>(row.get("carries"), "yes deepspeed mpi"),
                      .default_hostfile = row.get("hostfile"),
                      .export_variable = row.get("export"),
                      .container_variables = row.get("containers")});
