@@ -18,7 +18,7 @@ constexpr std::string_view k_mpich_options =
     "-genv -genvall -genvnone -genvlist -env -ppn -perhost -hosts -f -iface -rmk -launcher -bootstrap";
 constexpr std::string_view k_mpich_cuts = "-genvnone -envnone -genvlist -envlist";
 
-enum class Mpi { open_mpi, mpich, unknown };
+enum class Mpi { unknown, open_mpi, mpich };
 
 /// Is one of the options given, in this very spelling?
 bool is_spelled(const Launch& launch, const ChainLink& link, std::string_view names) {
@@ -28,18 +28,17 @@ bool is_spelled(const Launch& launch, const ChainLink& link, std::string_view na
   });
 }
 
-Mpi flavour_of_name(std::string_view name) {
-  const auto has = [&](auto... parts) { return ((name.find(parts) != std::string_view::npos) || ...); };
-  return has("openmpi", "orterun", "prterun", "open-mpi") ? Mpi::open_mpi
-         : has("mpich", "hydra", "intel")                 ? Mpi::mpich
-                                                          : Mpi::unknown;
-}
-
 /// Which mpirun this is, by its name, its options, or what /usr/bin/mpirun is a link to.
 Mpi flavour_of(const Launch& launch, const Program& program, const ChainLink& link) {
+  const auto named = [](std::string_view path) {
+    const auto has = [&](auto... parts) { return ((path.find(parts) != std::string_view::npos) || ...); };
+    return has("openmpi", "orterun", "prterun", "open-mpi") ? Mpi::open_mpi
+           : has("mpich", "hydra", "intel")                 ? Mpi::mpich
+                                                            : Mpi::unknown;
+  };
   const std::string& word = launch.argv[link.index];
-  if (const Mpi by_name = flavour_of_name(word); by_name != Mpi::unknown)
-    return by_name;
+  if (const Mpi found = named(word); found != Mpi::unknown)
+    return found;
   if (is_spelled(launch, link, k_open_mpi_options))
     return Mpi::open_mpi;
   if (is_spelled(launch, link, k_mpich_options))
@@ -47,9 +46,9 @@ Mpi flavour_of(const Launch& launch, const Program& program, const ChainLink& li
   const auto candidates = launch.paths_of(program, word, "/usr/local/bin:/usr/bin:/bin");
   launch.facts.expect(candidates);
   for (const std::string& path : candidates)
-    if (const sys::Entry& place = launch.facts.place(path);
-        place.kind == sys::EntryKind::file || place.kind == sys::EntryKind::other)
-      return flavour_of_name(place.resolved);
+    if (const sys::Entry& there = launch.facts.look(path);
+        there.kind == sys::EntryKind::file || there.kind == sys::EntryKind::other)
+      return named(there.resolved);
   return Mpi::unknown;
 }
 
@@ -66,13 +65,9 @@ enum class Need {
   impossible,
 };
 
-/// A list as of srun --export.
+/// A list as of srun --export: has it ALL?
 bool exports_all(std::string_view list) {
   return any_word(list, ',', [](std::string_view part) { return part == "ALL"; });
-}
-
-bool names_variables(std::string_view list) {
-  return any_word(list, ',', [](std::string_view part) { return part != "NONE" && part != "NIL"; });
 }
 
 /// What one launcher needs so that a variable passes it.
@@ -96,9 +91,9 @@ Need need_of(const Launch& launch, const Program& program, const ChainLink& link
   if (clears)
     return Need::env_options;
   if (const GivenOption* list = link.options.last(Means::assign_list))
-    return exports_all(list->value)       ? Need::nothing
-           : names_variables(list->value) ? Need::export_list
-                                          : Need::impossible;
+    return exports_all(list->value)                                                             ? Need::nothing
+           : any_word(list->value, ',', [](auto part) { return !is_listed(part, "NONE NIL"); }) ? Need::export_list
+                                                                                                : Need::impossible;
   if (!launcher.export_variable.empty())
     if (const auto list = launch.variable(program, launcher.export_variable); list && !exports_all(*list))
       return Need::impossible;
@@ -152,7 +147,7 @@ std::string env_file_of_deepspeed(const Launch& launch, const Program& program) 
   add_once(paths, join_path(program.directory, name));
   std::string lines;
   for (const std::string& path : paths) {
-    lines += launch.facts.text(path).value_or("");
+    lines += launch.facts.look(path, Look::text).content;
     if (!lines.empty() && lines.back() != '\n')
       lines += '\n';
   }
@@ -199,7 +194,7 @@ bool names_hosts(const Launch& launch, const ChainLink& link) {
   if (link.options.last(Means::hostfile) != nullptr || link.options.last(Means::remote) != nullptr)
     return true;
   const std::string file(link.launcher->default_hostfile);
-  return !file.empty() && !trim(launch.facts.text(file).value_or("")).empty();
+  return !file.empty() && !trim(launch.facts.look(file, Look::text).content).empty();
 }
 
 bool on_unknown_nodes(const Launch& launch, const ChainLink& link) {
@@ -221,10 +216,48 @@ bool runs_elsewhere(const Launch& launch, const Program& program) {
   });
 }
 
+std::string isolating_option(const ChainLink& link) {
+  if (link.launcher->name == "python")
+    for (const GivenOption& option : link.options.given)
+      if (is_listed(option.name, "-I -E -S"))
+        return option.name;
+  return {};
+}
+
 bool can_carry(const Launch& launch, const Program& program) {
   return std::ranges::none_of(launch.walk.links(program), [&](const ChainLink& link) {
     return need_of(launch, program, link) == Need::impossible;
   });
+}
+
+Mention loss_of(const Launch& launch) {
+  for (const Diagnosis& why : launch.walk.problems)
+    if (why.code != "SF401")
+      return {1, why.code, why.subject, why.message};
+  for (const Program& program : launch.walk.programs) {
+    if (is_plain_tool(program.name))
+      continue;
+    for (const ChainLink& link : launch.walk.links(program)) {
+      const std::string& word = launch.argv[link.index];
+      const Need need = need_of(launch, program, link);
+      if (const std::string option = isolating_option(link); !option.empty())
+        return {1, "SF407", word + " " + option, "does not read PYTHONPATH, so it is not guarded"};
+      if (link.options.last(Means::clear) != nullptr)
+        return {1, "SF407", word, "empties the environment, so what it starts is not guarded"};
+      if (const GivenOption* list = link.options.last(Means::assign_list); list != nullptr && need != Need::nothing)
+        return {1, "SF407", list->name + "=" + list->value,
+                "hands on no other variables, so what it starts is not guarded"};
+      const bool to_hosts = (need == Need::x_options || need == Need::genv_options) && names_hosts(launch, link);
+      if (need == Need::impossible || to_hosts)
+        return {1, "SF407", word, "does not hand variables on, so what it starts is not guarded"};
+    }
+    const Assignment* path = program.assignment_of("PYTHONPATH");
+    if (path != nullptr && path->value.find("PYTHONPATH") == std::string::npos)
+      return {1, "SF407", "PYTHONPATH=", "overwrites PYTHONPATH, so what it starts is not guarded"};
+    if (path == nullptr && program.takes_away("PYTHONPATH"))
+      return {1, "SF407", "PYTHONPATH", "is taken away, so what it starts is not guarded"};
+  }
+  return {};
 }
 
 Decisions carry(const Launch& launch, const Decisions& decided) {
@@ -241,7 +274,7 @@ Decisions carry(const Launch& launch, const Decisions& decided) {
       const Need need = need_of(launch, program, link);
       const bool decides_there = std::ranges::any_of(
           decided, [&](const Decision& one) { return one.rule == "node" && one.flag == link.name; });
-      if (need == Need::nothing || (need == Need::impossible && decides_there))
+      if (need == Need::nothing || (need == Need::impossible && decides_there) || !link.certain)
         continue;
       if (need == Need::impossible)
         out.push_back(warning("SF407", link.name, "it does not hand variables on, so what it starts is not guarded",

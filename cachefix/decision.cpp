@@ -4,25 +4,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <tuple>
 
 namespace sharefs::cachefix {
-namespace {
-
-/// One word with its edits, from the right: what stands before is not moved. Of insertions at one place the first stays
-/// in front.
-std::string edited_word(std::string word, std::vector<const Edit*> edits) {
-  std::ranges::reverse(edits);
-  std::ranges::stable_sort(edits, [](const Edit* a, const Edit* b) { return a->begin > b->begin; });
-  std::size_t untouched = word.size();
-  for (const Edit* edit : edits)
-    if (edit->end <= untouched) {
-      word.replace(edit->begin, edit->end - edit->begin, edit->text);
-      untouched = edit->begin;
-    }
-  return word;
-}
-
-} // namespace
 
 const char* to_string(ChangeKind kind) {
   return name_in(std::array{"argument", "environment", "file"}, kind);
@@ -44,23 +28,30 @@ void append(Decisions& all, Decisions more) {
 }
 
 Argv edited(const Argv& argv, const Decisions& decisions) {
-  std::vector<const Edit*> all;
+  std::vector<Edit> all;
   for (const Decision& decision : decisions)
     for (const Edit& edit : decision.edits)
-      if (std::ranges::none_of(all, [&](const Edit* other) { return *other == edit; }))
-        all.push_back(&edit);
-  std::ranges::stable_sort(all, {}, &Edit::word);
-  Argv result;
-  auto edit = all.begin();
-  for (std::size_t i = 0; i <= argv.size(); ++i) {
-    std::vector<const Edit*> inside;
-    for (; edit != all.end() && (*edit)->word == i; ++edit)
-      if ((*edit)->words.empty())
-        inside.push_back(*edit);
-      else
-        result.insert(result.end(), (*edit)->words.begin(), (*edit)->words.end());
-    if (i < argv.size())
-      result.push_back(edited_word(argv[i], std::move(inside)));
+      if (std::ranges::find(all, edit) == all.end())
+        all.push_back(edit);
+  // By word, and within one from the right, so that what stands before is not moved. Of insertions at one place the
+  // first stays in front.
+  std::ranges::reverse(all);
+  std::ranges::stable_sort(all, [](const Edit& a, const Edit& b) {
+    return std::tuple(b.word, !a.words.empty(), b.begin) < std::tuple(a.word, !b.words.empty(), a.begin);
+  });
+  Argv result = argv;
+  std::size_t untouched = 0;
+  for (auto edit = all.begin(); edit != all.end(); ++edit) {
+    if (!edit->words.empty()) {
+      result.insert(result.begin() + static_cast<std::ptrdiff_t>(edit->word), edit->words.begin(), edit->words.end());
+      continue;
+    }
+    std::string& word = result[edit->word];
+    const bool first = edit == all.begin() || std::prev(edit)->word != edit->word;
+    untouched = first ? word.size() : untouched;
+    if (edit->end <= untouched)
+      word.replace(edit->begin, edit->end - edit->begin, edit->text);
+    untouched = std::min(untouched, edit->begin);
   }
   return result;
 }

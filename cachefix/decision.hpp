@@ -70,6 +70,15 @@ void append(Decisions& all, Decisions more);
 Decision warning(std::string code, const std::string& subject, std::string message, std::string hint = {},
                  Severity severity = Severity::warning);
 
+/// What takes the guard away from a program, in a command line or in a text.
+struct Mention {
+  int line = 1;        ///< of the text
+  std::string code;    ///< of a loss: SF402, SF404, SF407; empty: there is none
+  std::string subject; ///< the word
+  std::string says;    ///< what it does; of a program its launchers, of a cache its value
+  friend bool operator==(const Mention&, const Mention&) = default;
+};
+
 /// The words after all edits of all decisions.
 Argv edited(const Argv& argv, const Decisions& decisions);
 

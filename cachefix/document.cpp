@@ -20,13 +20,6 @@ template <class All, class Write> Json list_of(const All& all, const Write& writ
   return out;
 }
 
-Json index_or_null(const std::optional<std::size_t>& index) {
-  return index ? Json(*index) : Json(nullptr);
-}
-Json text_or_null(const std::optional<std::string>& text) {
-  return text ? Json(to_utf8(*text)) : Json(nullptr);
-}
-
 Json script_json(const ScriptFound& script) {
   return Json{{"index", script.index},
               {"name", to_utf8(script.name)},
@@ -46,28 +39,30 @@ Json document(const Argv& argv, const RunPlan& decision) {
   out["script"] = decision.scripts.empty() ? Json(nullptr) : script_json(decision.scripts.front());
   if (decision.scripts.size() > 1)
     out["scripts"] = list_of(decision.scripts, script_json);
-  out["changes"] = list_of(decision.changes(), [](const Decision& change) {
-    return Json{
-        {"kind", to_string(change.kind)},     {"flag", to_utf8(change.flag)},  {"index", index_or_null(change.index)},
-        {"from", text_or_null(change.from)},  {"to", text_or_null(change.to)}, {"class", to_string(change.cache_class)},
-        {"action", to_string(change.action)}, {"rule", change.rule},           {"implied", change.implied},
-        {"reason", to_utf8(change.reason)}};
-  });
-  out["guarded"] = list_of(decision.guarded(), [](const Decision& one) {
-    return Json{{"flag", to_utf8(one.flag)},
-                {"index", index_or_null(one.index)},
-                {"value", to_utf8(one.from.value_or(""))},
-                {"directory", text_or_null(one.to)},
-                {"implied", one.implied},
-                {"reason", to_utf8(one.reason)}};
-  });
-  out["kept"] = list_of(decision.kept(), [](const Decision& one) {
-    return Json{{"flag", to_utf8(one.flag)},
-                {"index", index_or_null(one.index)},
-                {"value", to_utf8(one.from.value_or(""))},
-                {"class", to_string(one.cache_class)},
-                {"reason", to_utf8(one.reason)}};
-  });
+  const auto write = [](const Decision& one) {
+    Json json{{"flag", to_utf8(one.flag)},
+              {"index", one.index ? Json(*one.index) : Json(nullptr)},
+              {"class", to_string(one.cache_class)},
+              {"implied", one.implied},
+              {"reason", to_utf8(one.reason)}};
+    const auto text = [](const std::optional<std::string>& value) {
+      return value ? Json(to_utf8(*value)) : Json(nullptr);
+    };
+    if (one.is_change())
+      json.update({{"kind", to_string(one.kind)},
+                   {"from", text(one.from)},
+                   {"to", text(one.to)},
+                   {"action", to_string(one.action)},
+                   {"rule", one.rule}});
+    else
+      json["value"] = to_utf8(one.from.value_or(""));
+    if (one.action == Action::guard)
+      json["directory"] = text(one.to);
+    return json;
+  };
+  out["changes"] = list_of(decision.changes(), write);
+  out["guarded"] = list_of(decision.guarded(), write);
+  out["kept"] = list_of(decision.kept(), write);
   Json set = Json::object();
   for (const auto& [name, value] : decision.set)
     set[to_utf8(name)] = to_utf8(value);
@@ -118,33 +113,33 @@ std::string summary(const RunPlan& decided) {
 }
 
 std::vector<std::string> describe_changes(const RunPlan& decided) {
+  constexpr std::size_t k_named = 3;
   std::vector<std::string> lines;
   std::vector<std::string> implied;
   std::set<std::string> places;
-  const bool guard = std::ranges::any_of(decided.changes(), [](const Decision& one) { return one.rule == "guard"; });
-  if (guard)
-    lines.emplace_back("Python programs are guarded: PYTHONPATH begins with the guard's directory");
   for (const Decision& one : decided.guarded())
     lines.push_back(describe(one));
+  bool guard = false;
   for (const Decision& one : decided.changes()) {
+    guard = guard || one.rule == "guard";
     if (one.rule == "guard" || (one.implied && one.rule.starts_with("propagate.")))
       continue;
-    if (!one.implied || one.kind != ChangeKind::environment) {
+    if (one.implied && one.kind == ChangeKind::environment) {
+      implied.push_back(one.flag);
+      places.insert(one.stands_for);
+    } else {
       lines.push_back(describe(one));
-      continue;
     }
-    implied.push_back(one.flag);
-    places.insert(one.stands_for);
   }
-  constexpr std::size_t k_named = 3;
-  if (!implied.empty()) {
-    const std::size_t named = std::min(implied.size(), k_named);
-    std::string line = join({implied.begin(), implied.begin() + static_cast<std::ptrdiff_t>(named)}, ", ");
-    if (implied.size() > named)
-      line += " and " + std::to_string(implied.size() - named) + " more";
-    lines.push_back(line + " set to the node's own disk: their defaults lie on shared storage (" +
-                    to_utf8(*places.begin()) + (places.size() > 1 ? ", ..." : "") + ")");
-  }
+  if (guard)
+    lines.insert(lines.begin(), "Python programs are guarded: PYTHONPATH begins with the guard's directory");
+  if (implied.empty())
+    return lines;
+  const std::size_t more = implied.size() - std::min(implied.size(), k_named);
+  implied.resize(implied.size() - more);
+  lines.push_back(join(implied, ", ") + (more > 0 ? fmt::format(" and {} more", more) : "") +
+                  " set to the node's own disk: their defaults lie on shared storage (" + to_utf8(*places.begin()) +
+                  (places.size() > 1 ? ", ..." : "") + ")");
   return lines;
 }
 

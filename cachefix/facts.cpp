@@ -1,98 +1,63 @@
 #include "cachefix/facts.hpp"
 
 #include <algorithm>
-#include <cerrno>
 
 namespace sharefs::cachefix {
 namespace {
 
 constexpr std::chrono::milliseconds k_deadline{1500}; // for one answer of a share
-constexpr std::size_t k_start = 256;
+constexpr std::size_t k_start = 256, k_text = 1U << 20U;
+
+sys::EntryQuery query_of(const std::string& path, Look what) {
+  sys::EntryQuery query{.path = path, .follow = true};
+  query.access = what == Look::place;
+  query.read_bytes = what == Look::start ? k_start : what == Look::text ? k_text : 0;
+  query.list = query.automount = what == Look::names; // the program is about to go there
+  return query;
+}
 
 } // namespace
 
 bool Facts::any_shared() {
-  if (!m_any_shared)
-    m_any_shared = m_answers.any_shared();
+  if (!m_any_shared) {
+    const auto mounts = m_system.mounts();
+    if (!mounts)
+      m_error = mounts.error();
+    m_any_shared = mounts && std::ranges::any_of(mounts->entries(),
+                                                 [](const sys::MountEntry& one) { return sys::is_shared(one); });
+  }
   return *m_any_shared;
 }
 
-void Facts::expect(const std::vector<std::string>& paths) {
-  std::vector<std::string> unknown;
+void Facts::expect(const std::vector<std::string>& paths, Look what) {
+  sys::EntryRequest request;
+  request.deadline = k_deadline;
   for (const std::string& path : paths)
-    if (m_places.try_emplace(path).second)
-      unknown.push_back(path);
-  if (unknown.empty() || !any_shared())
+    if (m_known.try_emplace({what, path}).second)
+      request.queries.push_back(query_of(path, what));
+  if (request.queries.empty() || !any_shared())
     return;
-  for (sys::Entry& entry : m_answers.entries(unknown, {.path = {}, .access = true})) {
-    const std::string path = entry.path;
-    m_places[path] = std::move(entry);
-  }
-}
-
-const sys::Entry& Facts::place(const std::string& path) {
-  expect({path});
-  return m_places.at(path);
-}
-
-const std::optional<std::string>& Facts::text(const std::string& path) {
-  const auto [known, fresh] = m_texts.try_emplace(path);
-  if (fresh) {
-    sys::Entry entry = std::move(m_answers.entries({path}, {.path = {}, .read_bytes = k_text}).front());
-    if (entry.kind == sys::EntryKind::file && entry.error_number == 0 && entry.size <= k_text)
-      known->second = std::move(entry.content);
-  }
-  return known->second;
-}
-
-const std::string& Facts::start(const std::string& path) {
-  const auto [known, fresh] = m_starts.try_emplace(path);
-  if (fresh)
-    known->second = std::move(m_answers.entries({path}, {.path = {}, .read_bytes = k_start}).front().content);
-  return known->second;
-}
-
-const std::optional<Names>& Facts::names(const std::string& path) {
-  const auto [known, fresh] = m_names.try_emplace(path);
-  if (fresh) { // through an automount point: the program is about to go there
-    sys::Entry entry = std::move(m_answers.entries({path}, {.path = {}, .list = true, .automount = true}).front());
+  for (sys::Entry& entry : m_system.entries(request)) {
     const bool whole = entry.kind == sys::EntryKind::directory && entry.error_number == 0;
-    if (whole || entry.kind == sys::EntryKind::missing)
-      known->second = std::move(entry.names);
-    if (entry.error_number == EACCES)
-      m_refused.insert(path);
+    if (what == Look::names && !whole && entry.kind != sys::EntryKind::missing)
+      entry.kind = sys::EntryKind::unknown;
+    if (what == Look::text && (entry.kind != sys::EntryKind::file || entry.size > k_text))
+      entry.content.clear();
+    const std::string path = entry.path;
+    m_known[{what, path}] = std::move(entry);
   }
-  return known->second;
+}
+
+const sys::Entry& Facts::look(const std::string& path, Look what) {
+  expect({path}, what);
+  return m_known.at({what, path});
 }
 
 const LocalRoot& Facts::local(Holds holds) {
   auto& known = m_local.at(static_cast<std::size_t>(holds));
   if (!known)
-    known = m_answers.local(holds);
+    known = m_find_local(holds);
   return *known;
-}
-
-bool MachineAnswers::any_shared() {
-  const auto mounts = m_system.mounts();
-  if (!mounts)
-    m_error = mounts.error();
-  return mounts && std::any_of(mounts->entries().begin(), mounts->entries().end(),
-                               [](const sys::MountEntry& mount) { return sys::is_shared(mount); });
-}
-
-std::vector<sys::Entry> MachineAnswers::entries(const std::vector<std::string>& paths, const sys::EntryQuery& what) {
-  sys::EntryRequest request;
-  request.deadline = k_deadline;
-  for (const std::string& path : paths) {
-    request.queries.push_back(what);
-    request.queries.back().path = path;
-    request.queries.back().follow = true;
-  }
-  return m_system.entries(request);
-}
-
-LocalRoot MachineAnswers::local(Holds holds) {
-  return find_local_root(m_system, m_choice, m_system.identity(), holds);
 }
 
 } // namespace sharefs::cachefix

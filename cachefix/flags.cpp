@@ -1,42 +1,19 @@
-// Options of the user's program that name caches.
+// Options of the user's program that name caches, also of one in a container.
 #include "cachefix/launch.hpp"
 
-#include "base/argv.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 
-#include <algorithm>
+#include <charconv>
+#include <unistd.h>
 
 namespace sharefs::cachefix {
 namespace {
 
-/// One option of a program with its value: `--key value`, or `--key=value`.
-struct Option {
-  std::string flag = {};       ///< as spelled, without `=value`
-  std::size_t index = 0;       ///< of the word with the value
-  std::size_t value_begin = 0; ///< offset of the value in that word
-  std::string value = {};
-};
-
-std::vector<Option> read_program_options(const Argv& argv, const Program& program) {
-  std::vector<Option> found;
-  for (std::size_t i = program.begin; i < program.end; ++i) {
-    const std::string& word = argv[i];
-    if (word.size() < 3 || word[0] != '-')
-      continue;
-    const auto equals = word.find('=');
-    Option one{.flag = word.substr(0, equals)};
-    if (equals != std::string::npos)
-      one.value_begin = equals + 1;
-    else if (i + 1 < program.end && !looks_like_option(argv[i + 1]))
-      ++i;
-    else
-      continue; // no value: argparse would refuse it
-    one.index = i;
-    one.value = argv[i].substr(one.value_begin);
-    found.push_back(std::move(one));
-  }
-  return found;
+/// argparse never takes such a word as a value: it starts with a dash, is no negative number, and has no space.
+bool looks_like_option(const std::string& word) {
+  return word.size() > 1 && word[0] == '-' && word.find(' ') == std::string::npos &&
+         word.find_first_not_of("0123456789.", 1) != std::string::npos;
 }
 
 /// Made by the datasets and hub libraries.
@@ -45,42 +22,44 @@ constexpr std::string_view k_library_names =
     "version.txt CACHEDIR.TAG *_modules json csv parquet text arrow imagefolder audiofolder videofolder webdataset "
     "pandas generator xml sql spark cache-* *.lock *.incomplete";
 
-/// Does something lie in a directory that only these libraries make?
-bool is_of_libraries(const Names& names) {
-  return std::ranges::any_of(names, [](const std::string& name) {
-    return is_listed(name, "models--* datasets--* *_modules json csv parquet arrow generator") ||
-           name.find("___") != std::string::npos;
-  });
+/// A directory of this host as a container sees it.
+struct Bind {
+  std::string here, there;
+  bool writable = true;
+};
+using Binds = std::vector<Bind>;
+
+/// `path`, which lies in one of them, by its other name; empty: it lies in none.
+std::string through(const Binds& binds, const std::string& path, std::string Bind::* from, std::string Bind::* to,
+                    bool to_write) {
+  const Bind* best = nullptr;
+  for (const Bind& bind : binds)
+    if (is_under(path, bind.*from) && (bind.writable || !to_write) &&
+        (best == nullptr || (bind.*from).size() >= (best->*from).size()))
+      best = &bind;
+  return best == nullptr ? "" : normalize_path(best->*to + "/" + path.substr((best->*from).size()));
 }
 
-/// The first name in a directory that neither datasets nor a hub library makes there; empty: none.
-std::string foreign_name(const Names& names) {
-  const auto found = std::ranges::find_if(names, [](const std::string& name) {
-    return !is_listed(name, k_library_names) && name.find("___") == std::string::npos;
-  });
-  return found == names.end() ? "" : *found;
-}
-
+/// What decides about a program's options. In a container its paths are other than this host's.
 class FlagDecider {
  public:
-  FlagDecider(const Launch& launch, const Program& program, const Framework* framework)
-      : m_launch(launch), m_program(program), m_framework(framework),
-        m_options(read_program_options(launch.argv, program)) {}
+  FlagDecider(const Launch& launch, const Program& program, const Row* framework, const Binds* container = nullptr)
+      : m_launch(launch), m_program(program), m_framework(framework), m_container(container),
+        m_unguarded(container != nullptr ? "it runs in a container" : launch.unguarded(program)),
+        m_options(program_options(launch.argv, program)) {}
 
   Decisions decide() {
     for (const Option& one : m_options) {
-      const auto rule = one.flag.starts_with("--")
-                            ? rule_for_flag(m_program, m_framework, one.flag, m_launch.rules.user)
-                            : std::nullopt;
-      const auto path = m_launch.shared_path(m_program, one.value);
-      const bool moved = rule && is_moved(rule->cache_class);
-      const bool keeps = m_framework != nullptr && m_framework->keeps_caches && rule && !rule->by_user;
+      const auto rule = rule_for_flag(m_program, m_framework, one.flag, m_launch.rules.user);
+      const auto path = shared_path(one.value);
       if (!rule && path)
         unknown(one, *path);
       else if (!rule)
         continue;
-      else if (!moved || keeps)
-        stays(one, *rule, keeps ? std::string(m_framework->name) + " keeps what it loads there" : rule->reason);
+      else if (keeps_caches(m_framework) && !rule->by_user)
+        stays(one, *rule, m_framework->name + " keeps what it loads there");
+      else if (!is_moved(rule->cache_class))
+        stays(one, *rule, rule->reason);
       else if (!path)
         stays(one, *rule, one.value.empty() ? "the value is empty" : "lies on this host's own disk");
       else
@@ -98,10 +77,20 @@ class FlagDecider {
     m_out.push_back(std::move(said));
   }
 
+  /// The path of a value on this host, where it lies on shared storage.
+  [[nodiscard]] std::optional<std::string> shared_path(const std::string& value) const {
+    if (m_container == nullptr)
+      return m_launch.shared_path(m_program, value);
+    const std::string here = value.starts_with('/')
+                                 ? through(*m_container, normalize_path(value), &Bind::there, &Bind::here, false)
+                                 : std::string();
+    return here.empty() ? std::nullopt : m_launch.shared_path(m_program, here);
+  }
+
   /// A flag that no rule is about. Where the guard gets hold of the program, what is built there is known then.
   void unknown(const Option& one, const std::string& path) {
     m_out.push_back(keep(one.flag, one.index, one.value, CacheClass::never, "no rule is about this flag"));
-    if (names_cache(one.flag) && !m_launch.runs_no_python(m_program) && !m_launch.unguarded(m_program).empty() &&
+    if (names_cache(one.flag) && !m_launch.runs_no_python(m_program) && !m_unguarded.empty() &&
         !locks_are_enough(m_launch, path))
       m_out.push_back(warning("SF406", one.flag,
                               "may be a cache of datasets, which lies on shared storage; it was left",
@@ -121,107 +110,190 @@ class FlagDecider {
   /// A cache on shared storage that is to be moved, or guarded.
   void cache(const Option& one, const AppliedRule& rule, const std::string& path) {
     const bool mixed = rule.cache_class == CacheClass::mixed;
-    const std::string unguarded = m_launch.unguarded(m_program);
-    const bool literal = rule.by_user || !unguarded.empty() || m_launch.rules.guard->build == "local";
+    const bool asked = rule.by_user || (m_launch.rules.guard && m_launch.rules.guard->build == "local");
     if (!rule.by_user && locks_are_enough(m_launch, path))
       return stays(one, rule, "file locks exclude other hosts there, and caches.when is racy");
-    if (mixed && !literal) {
-      m_out.push_back(guarded(m_launch, one.flag, one.index, one.value, path));
-      return;
-    }
-    const bool asked = rule.by_user || (m_launch.rules.guard && m_launch.rules.guard->build == "local");
+    if (mixed && !asked && m_unguarded.empty())
+      return m_out.push_back(guarded(m_launch, one.flag, one.index, one.value, path));
     if (!rule.by_user && !mixed && is_of_models(path))
       return stays(one, rule, "models are read from it, as another option shows");
     if (rule.unless_prepared && m_program.begin < m_program.end && m_launch.argv[m_program.begin] == "preprocess")
       return stays(one, rule, "it is asked to prepare this place");
     if (mixed && !asked && m_launch.is_offline(m_program))
       return stays(one, rule, "offline, what lies there is needed");
-    const auto& names = m_launch.facts.names(path);
-    if (!names && m_launch.facts.is_refused(path))
-      return stays(one, rule, "it may not be read",
-                   warning("SF423", one.value, "this user may not read it, so `" + one.flag + "` was left",
-                           "`ls -ld " + shell_quote(path) +
-                               "` says who may; if that is you by a group, `sharefs status` says what the server goes "
-                               "by"));
-    if (!names)
-      return stays(one, rule, "the share does not answer",
-                   warning("SF409", one.value, "the share does not answer, so `" + one.flag + "` was left",
-                           "run `sharefs status`"));
-    if (rule.unless_prepared && !names->empty())
+    const sys::Entry& there = m_launch.facts.look(path, Look::names);
+    if (there.kind == sys::EntryKind::unknown)
+      return unreadable(one, rule, path, there.error_number == EACCES);
+    if (rule.unless_prepared && !there.names.empty())
       return stays(one, rule, "a prepared dataset lies there, which is shared on purpose");
-    if (const std::string foreign = foreign_name(*names); mixed && !asked && !foreign.empty())
-      return stays(one, rule, "`" + foreign + "` lies there",
+    const auto foreign = std::ranges::find_if(there.names, [](const std::string& name) {
+      return !is_listed(name, k_library_names) && name.find("___") == std::string::npos;
+    });
+    if (mixed && !asked && foreign != there.names.end())
+      return stays(one, rule, "`" + *foreign + "` lies there",
                    warning("SF420", one.value,
-                           "`" + foreign + "` lies there, which neither datasets nor a hub library made, so `" +
+                           "`" + *foreign + "` lies there, which neither datasets nor a hub library made, so `" +
                                one.flag + "` was left: if nodes build datasets there, they race",
                            "if it is a cache of datasets and models only, say `--local " + rule.flag + "`"));
-    if (mixed && !asked && m_launch.runs_no_python(m_program) && !is_of_libraries(*names))
+    if (mixed && !asked && there.names.empty() && m_launch.runs_no_python(m_program))
       return stays(one, rule, "nothing in it says that it is a cache of datasets");
-    move(one, rule, path, *names);
+    move(one, rule, path, there.names);
+  }
+
+  void unreadable(const Option& one, const AppliedRule& rule, const std::string& path, bool refused) {
+    const std::string left = ", so `" + one.flag + "` was left";
+    if (refused)
+      stays(one, rule, "it may not be read",
+            warning("SF423", one.value, "this user may not read it" + left,
+                    "`ls -ld " + shell_quote(path) +
+                        "` says who may; if that is you by a group, `sharefs status` says what the server goes by"));
+    else
+      stays(one, rule, "the share does not answer",
+            warning("SF409", one.value, "the share does not answer" + left, "run `sharefs status`"));
   }
 
   void move(const Option& one, const AppliedRule& rule, const std::string& path, const Names& names) {
-    const bool mixed = rule.cache_class == CacheClass::mixed;
-    const bool models =
-        mixed && std::ranges::any_of(names, [](const std::string& name) { return name.starts_with("models--"); });
-    if (models && runs_elsewhere(m_launch, m_program)) { // links are made on this host only
-      if (m_launch.unguarded(m_program).empty())
-        m_out.push_back(guarded(m_launch, one.flag, one.index, one.value, path));
-      else
-        stays(one, rule, "its models would be lost",
-              warning("SF408", one.value,
-                      "it holds models too, to which no links are made on the other nodes, so `" + one.flag +
-                          "` was left: launches can fail by the dataset cache race",
-                      "start `sharefs run` on each node, or give the model as a directory"));
-      return;
-    }
-    const std::string local = m_launch.local_for(path);
-    if (local.empty()) {
-      m_out.push_back(no_local_directory(m_launch, Severity::error));
-      return;
-    }
     Decision decision{.action = Action::rewrite,
                       .flag = one.flag,
                       .index = one.index,
                       .from = one.value,
-                      .to = local,
                       .cache_class = rule.cache_class,
                       .rule = rule.id,
                       .reason = with_locks(m_launch, rule.reason, path),
-                      .edits = {{one.index, one.value_begin, one.value_begin + one.value.size(), local}},
-                      .directory = local,
+                      .directory = m_launch.local_for(path),
                       .stands_for = normalize_path(path)};
-    if (models)
-      for (const std::string& name : names)
+    if (decision.directory.empty())
+      return m_out.push_back(no_local_directory(m_launch, Severity::error));
+    decision.to = m_container == nullptr ? decision.directory
+                                         : through(*m_container, decision.directory, &Bind::here, &Bind::there, true);
+    if (decision.to->empty())
+      return stays(one, rule, "the container does not see the node's own disk");
+    decision.edits = {{one.index, one.value_begin, one.value_begin + one.value.size(), *decision.to}};
+    if (rule.cache_class == CacheClass::mixed)
+      for (const std::string& name : names) // the link is followed where the program runs
         if (name.starts_with("models--") && name.find('/') == std::string::npos)
-          decision.links.push_back({local + "/" + name, normalize_path(path) + "/" + name});
-    m_out.push_back(std::move(decision));
+          decision.links.push_back({decision.directory + "/" + name,
+                                    (m_container == nullptr ? decision.stands_for : one.value) + "/" + name});
+    if (decision.links.empty() || !runs_elsewhere(m_launch, m_program))
+      return m_out.push_back(std::move(decision));
+    if (m_unguarded.empty()) // links are made on this host only
+      return m_out.push_back(guarded(m_launch, one.flag, one.index, one.value, path));
+    stays(one, rule, "its models would be lost",
+          warning("SF408", one.value,
+                  "it holds models too, to which no links are made on the other nodes, so `" + one.flag +
+                      "` was left: launches can fail by the dataset cache race",
+                  "start `sharefs run` on each node, or give the model as a directory"));
   }
 
   const Launch& m_launch;
   const Program& m_program;
-  const Framework* m_framework;
+  const Row* m_framework;
+  const Binds* m_container; ///< nullptr: this host's own paths
+  std::string m_unguarded;
   std::vector<Option> m_options;
   Decisions m_out;
 };
 
-} // namespace
-
-std::string caches_named(const Launch& launch) {
-  Program nobody;
-  nobody.end = launch.argv.size();
-  nobody.directory = launch.start.directory;
-  std::vector<std::string> names;
-  for (const Option& one : read_program_options(launch.argv, nobody))
-    if (const auto rule = rule_for_flag(nobody, nullptr, one.flag, launch.rules.user);
-        rule && is_moved(rule->cache_class) && launch.shared_path(nobody, one.value))
-      names.push_back("`" + to_utf8(one.flag + " " + one.value) + "`");
-  return join(names, ", ");
+/// `/a:/b:ro`, `/a`, `type=bind,source=/a,target=/b,readonly`, and several with `,` between them.
+void add_binds(const std::string& text, Binds& binds) {
+  Bind mount;
+  for (const std::string& part : split(text, ',')) {
+    const auto equals = std::min(part.find('='), part.size());
+    const std::string key = part.substr(0, equals);
+    if (is_listed(key, "source src"))
+      mount.here = part.substr(equals + 1);
+    else if (is_listed(key, "target dst destination"))
+      mount.there = part.substr(equals + 1);
+    else if (is_listed(key, "readonly ro"))
+      mount.writable = false;
+    else if (const auto ends = split(part, ':'); part.starts_with('/'))
+      binds.push_back({ends[0], ends.size() > 1 ? ends[1] : ends[0], ends.size() < 3 || !ends[2].starts_with("ro")});
+  }
+  if (mount.here.starts_with('/'))
+    binds.push_back(mount);
 }
 
-Decisions decide_flags(const Launch& launch, const Program& program, const Framework* framework) {
+/// What the container that argv[at] starts sees of this host. Nothing where another user's process runs in it, or where
+/// it was made before.
+Binds binds_of(const Launch& launch, std::size_t at, const Program& inside) {
+  Binds binds;
+  const OpaquePrograms* row = find_opaque(launch.argv[at]);
+  const auto& argv = launch.argv;
+  const bool made_now = std::any_of(argv.begin() + static_cast<std::ptrdiff_t>(inside.begin), argv.end(),
+                                    [](const std::string& word) { return is_listed(word, "run exec shell"); });
+  const bool old = !row->same_paths && std::ranges::find(argv, "exec") != argv.end();
+  if (row->binds.empty() || !made_now || old)
+    return binds;
+  if (row->same_paths)
+    binds.push_back({"/", "/", false});
+  for (const Option& one : program_options(argv, inside)) {
+    if (is_listed(one.flag, row->binds))
+      add_binds(one.value, binds);
+    unsigned uid = 0;
+    std::from_chars(one.value.data(), one.value.data() + one.value.size(), uid);
+    if (!row->same_paths && is_listed(one.flag, "-u --user --userns") && uid != ::geteuid())
+      return {};
+  }
+  return binds;
+}
+
+} // namespace
+
+std::vector<Option> program_options(const Argv& argv, const Program& program) {
+  std::vector<Option> found;
+  for (std::size_t i = program.begin; i < program.end; ++i) {
+    const std::string& word = argv[i];
+    if (word.size() < 2 || word[0] != '-')
+      continue;
+    const auto equals = word.find('=');
+    Option one{.flag = word.substr(0, equals)};
+    if (equals != std::string::npos)
+      one.value_begin = equals + 1;
+    else if (i + 1 < program.end && !looks_like_option(argv[i + 1]))
+      ++i;
+    else
+      continue; // no value: argparse would refuse it
+    one.index = i;
+    one.value = argv[i].substr(one.value_begin);
+    found.push_back(std::move(one));
+  }
+  return found;
+}
+
+Decisions decide_flags(const Launch& launch, const Program& program, const Row* framework) {
   const bool known = launch.walk.understood && !is_plain_tool(program.name);
   return known ? FlagDecider(launch, program, framework).decide() : Decisions();
+}
+
+Decisions decide_elsewhere(const Launch& launch, std::string& left) {
+  Program inside;
+  inside.begin = launch.walk.container ? *launch.walk.container + 1 : 0;
+  inside.end = launch.argv.size();
+  inside.directory = launch.start.directory;
+  inside.python = true;
+  const bool here = launch.walk.container && std::ranges::none_of(launch.walk.chain, [&](const ChainLink& link) {
+                      return on_unknown_nodes(launch, link) || names_hosts(launch, link);
+                    });
+  Decisions decided;
+  const Row* framework = nullptr;
+  for (std::size_t i = inside.begin; i < inside.end && framework == nullptr; ++i) {
+    Program named;
+    named.name = launch.argv[i];
+    framework = framework_of(named, launch.argv);
+  }
+  if (here) {
+    Binds binds = binds_of(launch, *launch.walk.container, inside);
+    decided = FlagDecider(launch, inside, framework, &binds).decide();
+    std::erase_if(decided, [](const Decision& one) { return one.action != Action::rewrite; });
+  }
+  std::vector<std::string> names;
+  for (const Option& one : program_options(launch.argv, inside))
+    if (const auto rule = rule_for_flag(inside, framework, one.flag, launch.rules.user);
+        rule && is_moved(rule->cache_class) && launch.shared_path(inside, one.value) &&
+        std::ranges::find(decided, one.index, &Decision::index) == decided.end())
+      names.push_back("`" + to_utf8(one.flag + " " + one.value) + "`");
+  left = join(names, ", ");
+  return decided;
 }
 
 } // namespace sharefs::cachefix

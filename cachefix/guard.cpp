@@ -43,7 +43,6 @@ Variables guard_variables(const Guard& guard, const std::string& python_path) {
 }
 
 CachePlace place_of(sys::System& system, const std::string& path, const LocalChoice& choice) {
-  constexpr int k_attempts = 4; // USER, the name that all nodes agree on, and two that nobody can guess
   const auto entry = system.entry({.path = path, .follow = true});
   CachePlace place{.shared = entry.shared, .excludes = entry.lock_scope == sys::LockScope::all_hosts};
   if (!entry.shared) {
@@ -51,19 +50,15 @@ CachePlace place_of(sys::System& system, const std::string& path, const LocalCho
     return place;
   }
   place.place = "unique";
-  std::string tried;
-  for (int attempt = 0; attempt < k_attempts; ++attempt) {
-    const LocalRoot root = find_local_root(system, choice, system.identity());
-    place.reason = root.problem;
-    if (root.directory.empty() || root.memory || root.directory == tried)
-      return place;
-    tried = root.directory;
-    const std::string directory = join_path(root.directory, cache_key(path));
-    const auto made = make_caches(system, {{directory, normalize_path(path)}});
-    if (made)
-      return {"local", directory, "the node's own disk", place.shared, place.excludes};
-    place.reason = made.error().message;
-  }
+  const LocalRoot root = find_local_root(system, choice, system.identity());
+  place.reason = root.problem;
+  if (root.directory.empty() || root.memory)
+    return place;
+  const std::string directory = join_path(root.directory, cache_key(path));
+  const auto made = make_caches(system, {{directory, normalize_path(path)}});
+  if (made)
+    return {"local", directory, "the node's own disk", place.shared, place.excludes};
+  place.reason = made.error().message;
   return place;
 }
 

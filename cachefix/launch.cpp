@@ -80,7 +80,7 @@ const std::string& Launch::file_of(const Program& program) const {
   const bool file = program.kind == ProgramKind::file;
   const auto given = file ? absolute(program, program.name) : std::nullopt;
   for (const std::string& path : given ? std::vector{*given} : paths_of(program, program.name))
-    if (const std::string& first = facts.start(path); !first.empty())
+    if (const std::string& first = facts.look(path, Look::start).content; !first.empty())
       return first;
   return k_none;
 }
@@ -104,7 +104,7 @@ bool Launch::reads_caches(const Program& program) const {
   const bool launched = std::ranges::any_of(walk.links(program),
                                             [](const ChainLink& link) { return link.launcher->tail == Tail::script; });
   // A console script of an environment: its first line names the interpreter.
-  return launched || is_listed(base_name(program.name), python_programs()) || is_python_start(file_of(program));
+  return launched || is_listed(base_name(program.name), words_of("python")) || is_python_start(file_of(program));
 }
 
 bool Launch::runs_no_python(const Program& program) const {
@@ -118,10 +118,8 @@ std::string Launch::unguarded(const Program& program) const {
   if (!rules.guard)
     return "programs are not guarded here";
   for (const ChainLink& link : walk.links(program))
-    if (link.launcher->name == "python")
-      for (const GivenOption& option : link.options.given)
-        if (is_listed(option.name, "-I -E -S"))
-          return "python " + option.name + " does not load the guard";
+    if (const std::string option = isolating_option(link); !option.empty())
+      return "python " + option + " does not load the guard";
   if (runs_no_python(program))
     return base_name(program.name) + " is no Python program";
   return can_carry(*this, program) ? "" : "variables do not reach it";
@@ -137,11 +135,7 @@ Decision keep(std::string flag, std::optional<std::size_t> index, std::string va
 }
 
 std::string with_locks(const Launch& launch, const std::string& reason, const std::string& path) {
-  const sys::LockScope scope = launch.facts.place(path).lock_scope;
-  return scope == sys::LockScope::all_hosts ? reason + " (file locks exclude other hosts there, so it is for speed)"
-         : scope == sys::LockScope::this_host
-             ? reason + " (file locks do not exclude other hosts there; without `nolock` they would)"
-         : scope == sys::LockScope::same_name
+  return launch.facts.look(path).lock_scope == sys::LockScope::same_name
              ? reason + " (file locks do not exclude other hosts there: one has the name of this host, see SF247)"
              : reason;
 }
@@ -199,7 +193,7 @@ Decision no_local_directory(const Launch& launch, Severity severity, Holds holds
 }
 
 bool locks_are_enough(const Launch& launch, const std::string& path) {
-  return launch.rules.when == When::racy && launch.facts.place(path).lock_scope == sys::LockScope::all_hosts;
+  return launch.rules.when == When::racy && launch.facts.look(path).lock_scope == sys::LockScope::all_hosts;
 }
 
 } // namespace sharefs::cachefix

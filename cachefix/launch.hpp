@@ -40,22 +40,38 @@ struct Launch {
   [[nodiscard]] std::string unguarded(const Program& program) const;
 };
 
+/// One option of a program with its value: `--key value`, or `--key=value`.
+struct Option {
+  std::string flag = {};       ///< as spelled, without `=value`
+  std::size_t index = 0;       ///< of the word with the value
+  std::size_t value_begin = 0; ///< offset of the value in that word
+  std::string value = {};
+};
+
+std::vector<Option> program_options(const Argv& argv, const Program& program);
+
 // The parts of a decision about a program.
-Decisions decide_flags(const Launch& launch, const Program& program, const Framework* framework);
-/// Caches on shared storage that a command names which is not looked into: "`--cache_dir /data/share/c`"; empty: none.
-std::string caches_named(const Launch& launch);
-Decisions decide_variables(const Launch& launch, const Program& program, const Framework* framework);
+Decisions decide_flags(const Launch& launch, const Program& program, const Row* framework);
+/// Flags of a program in a container: rewritten where it sees the node-local directory, else named in `left`:
+/// "`--cache_dir /data/share/c`".
+Decisions decide_elsewhere(const Launch& launch, std::string& left);
+Decisions decide_variables(const Launch& launch, const Program& program, const Row* framework);
 /// The guard's own variables, for all that may start Python.
 Decisions decide_guard(const Launch& launch, const Program& program);
-/// What loses the guard, in the text of a shell or of a script that is named, in one warning.
+/// What loses the guard, in words behind programs without a row, in the text of a shell or of a script that is named,
+/// in one warning.
 Decisions report_losses(const Launch& launch, const Program& program);
 /// What it takes so that the variables that were set reach the programs: words for env, srun, mpirun and micromamba, a
 /// file for deepspeed.
 Decisions carry(const Launch& launch, const Decisions& decided);
+/// The option by which Python does not read PYTHONPATH; empty: there is none.
+std::string isolating_option(const ChainLink& link);
 /// Can variables be made to reach the program on every host?
 bool can_carry(const Launch& launch, const Program& program);
+/// What takes the guard away from the programs of this command line as it stands; empty `code`: nothing does.
+Mention loss_of(const Launch& launch);
 
-/// A reason with what moving is for: safety, or only speed.
+/// A reason, with what doctor says about hosts of one name, whose locks do not exclude each other.
 std::string with_locks(const Launch& launch, const std::string& reason, const std::string& path);
 /// Where the guard builds what the program caches at a shared path, as a decision that changes no word.
 Decision guarded(const Launch& launch, const std::string& name, std::optional<std::size_t> index,

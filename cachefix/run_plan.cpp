@@ -6,7 +6,6 @@
 #include "cachefix/script.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 
 namespace sharefs::cachefix {
@@ -30,7 +29,7 @@ bool is_switched_off(const Environment& environment) {
 /// The launcher of a program that starts it on nodes that are not known now; nullptr: there is none.
 const ChainLink* unknown_starter(const Launch& launch, const Program& program) {
   for (const ChainLink& link : launch.walk.links(program))
-    if (on_unknown_nodes(launch, link))
+    if (link.certain && on_unknown_nodes(launch, link))
       return &link;
   return nullptr;
 }
@@ -67,7 +66,8 @@ Decisions on_the_node(const Launch& launch, const Program& program, Decisions de
   return decided;
 }
 
-Decisions decide_program(const Launch& launch, const Program& program, const Framework* framework) {
+Decisions decide_program(const Launch& launch, const Program& program) {
+  const Row* const framework = framework_of(program, launch.argv);
   Decisions decided = decide_flags(launch, program, framework);
   append(decided, decide_variables(launch, program, framework));
   decided = on_the_node(launch, program, std::move(decided));
@@ -76,15 +76,17 @@ Decisions decide_program(const Launch& launch, const Program& program, const Fra
   return decided;
 }
 
-/// What the walk found. Where the environment reaches the program, words that are not known matter little.
-/// What starts elsewhere keeps its caches, which are named.
+/// What the walk found. Where the environment reaches the program, words that are not known matter little. What starts
+/// elsewhere keeps its caches, which are named, if it does not see the node's own disk.
 void report_walk(const Launch& launch, Decisions& out) {
-  const std::string caches = launch.walk.elsewhere ? caches_named(launch) : "";
-  const std::string left = caches.empty() ? "" : "; " + caches + " stays on shared storage";
+  std::string left;
+  if (launch.walk.elsewhere)
+    append(out, decide_elsewhere(launch, left));
   for (const Diagnosis& problem : launch.walk.problems) {
     const bool guarded = launch.rules.guard && problem.code == "SF401";
-    out.push_back(warning(problem.code, problem.subject, problem.message + left, problem.hint,
-                          guarded ? Severity::info : problem.severity));
+    out.push_back(warning(problem.code, problem.subject,
+                          problem.message + (left.empty() ? "" : "; " + left + " stays on shared storage"),
+                          problem.hint, guarded ? Severity::info : problem.severity));
   }
 }
 
@@ -100,14 +102,14 @@ bool is_in_container(const Launch& launch, Decisions& out) {
   return false;
 }
 
-Decisions decide(const Launch& launch, const std::vector<const Framework*>& frameworks) {
+Decisions decide(const Launch& launch) {
   Decisions out;
   report_walk(launch, out);
   if (is_in_container(launch, out))
     return out;
   Decisions decided;
-  for (std::size_t i = 0; i < launch.walk.programs.size(); ++i)
-    append(decided, decide_program(launch, launch.walk.programs[i], frameworks[i]));
+  for (const Program& program : launch.walk.programs)
+    append(decided, decide_program(launch, program));
   append(decided, carry(launch, decided));
   append(out, std::move(decided));
   return out;
@@ -143,12 +145,6 @@ void assemble(Decisions decisions, Facts& facts, RunPlan& out) {
       std::ranges::move(diagnose(*local, Severity::error), std::back_inserter(out.diagnoses));
 }
 
-Decisions of_kind(const Decisions& all, const std::function<bool(const Decision&)>& is) {
-  Decisions found;
-  std::ranges::copy_if(all, std::back_inserter(found), is);
-  return found;
-}
-
 } // namespace
 
 Decisions report_losses(const Launch& launch, const Program& program) {
@@ -156,22 +152,23 @@ Decisions report_losses(const Launch& launch, const Program& program) {
     return {};
   std::vector<std::pair<std::string, Mention>> losses; // with the name of the text
   Argv names;
-  const auto look = [&](const std::string& name, const std::string& text) {
-    const ScriptReport report = read_script(text);
+  const auto read = [&](const std::string& name, const std::string& text) {
+    const ScriptReport report = read_script(text, launch.facts);
     for (const Mention& loss : report.losses)
       losses.emplace_back(name, loss);
     for (const std::string& script : report.scripts)
       add_once(names, script);
   };
-  const bool shell = program.kind == ProgramKind::shell;
-  if (shell)
-    look("", program.name);
+  const bool certain = std::ranges::all_of(launch.walk.chain, &ChainLink::certain);
+  if (const Mention loss = loss_of(launch); !certain && loss.code == "SF407" && loss.subject != "PYTHONPATH=")
+    losses.emplace_back("", loss); // a PYTHONPATH in a word has got the guard
+  if (program.kind == ProgramKind::shell)
+    read("", program.name);
   else if (!program.python && (program.kind == ProgramKind::file || launch.file_of(program).starts_with("#!")))
     names.push_back(program.name);
   for (std::size_t i = 0; i < names.size() && i < k_most_scripts; ++i)
     if (const auto path = launch.absolute(program, names[i]))
-      if (const auto& text = launch.facts.text(*path))
-        look(names[i], *text);
+      read(names[i], launch.facts.look(*path, Look::text).content);
   if (losses.empty())
     return {};
   const auto& [name, first] = losses.front();
@@ -181,14 +178,11 @@ Decisions report_losses(const Launch& launch, const Program& program) {
   return {warning(first.code, place, first.says + more, "let it run `sharefs run -- CMD...`")};
 }
 
-Decisions RunPlan::changes() const {
-  return of_kind(decisions, &Decision::is_change);
-}
-Decisions RunPlan::guarded() const {
-  return of_kind(decisions, [](const Decision& one) { return one.action == Action::guard; });
-}
-Decisions RunPlan::kept() const {
-  return of_kind(decisions, [](const Decision& one) { return one.action == Action::leave; });
+Decisions RunPlan::of(std::initializer_list<Action> actions) const {
+  Decisions found;
+  std::ranges::copy_if(decisions, std::back_inserter(found),
+                       [&](const Decision& one) { return std::ranges::find(actions, one.action) != actions.end(); });
+  return found;
 }
 
 RunPlan plan_run(const Argv& argv, const Start& start, Facts& facts, const Rules& rules) {
@@ -196,25 +190,22 @@ RunPlan plan_run(const Argv& argv, const Start& start, Facts& facts, const Rules
   const Walk walked = walk(argv, start.directory);
   const Launch launch{argv, walked, start, environment, facts, rules};
   RunPlan out;
-  std::vector<const Framework*> frameworks;
   for (const Program& program : walked.programs) {
-    const Framework* const framework = framework_of(program, argv);
-    frameworks.push_back(framework);
+    const Row* const framework = framework_of(program, argv);
     if (const bool from_stdin = program.name == "-" && argv[program.index] != "-";
         walked.understood && program.kind != ProgramKind::shell && !from_stdin)
-      out.scripts.push_back({program.index, program.name, framework == nullptr ? "" : std::string(framework->name)});
+      out.scripts.push_back({program.index, program.name, framework == nullptr ? "" : framework->name});
   }
   for (const ChainLink& link : walked.chain)
-    out.chain.emplace_back(link.name, link.index);
-  out.understood = walked.understood;
+    if (link.certain)
+      out.chain.emplace_back(link.name, link.index);
   // What a nested `sharefs run` starts it decides about by itself.
-  const bool nested =
-      std::ranges::any_of(walked.chain, [](const ChainLink& link) { return link.launcher->name == "sharefs"; });
+  const bool nested = std::ranges::any_of(out.chain, [](const auto& link) { return link.first == "sharefs"; });
   if (!rules.enabled || is_switched_off(environment) || nested || !facts.any_shared()) {
     out.argv = argv;
     return out;
   }
-  Decisions decisions = decide(launch, frameworks);
+  Decisions decisions = decide(launch);
   out.argv = edited(argv, decisions);
   assemble(std::move(decisions), facts, out);
   return out;

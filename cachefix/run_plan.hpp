@@ -45,12 +45,11 @@ struct RunPlan {
   std::vector<ModelLink> links;
   std::vector<VariableFile> files;
   Diagnoses diagnoses;
-  bool understood = true; ///< false: no word of the program was changed because some word is not known
 
-  /// Those of one kind: what changes something, what the guard does, what was left.
-  [[nodiscard]] Decisions changes() const;
-  [[nodiscard]] Decisions guarded() const;
-  [[nodiscard]] Decisions kept() const;
+  [[nodiscard]] Decisions of(std::initializer_list<Action> actions) const;
+  [[nodiscard]] Decisions changes() const { return of({Action::rewrite, Action::set}); }
+  [[nodiscard]] Decisions guarded() const { return of({Action::guard}); }
+  [[nodiscard]] Decisions kept() const { return of({Action::leave}); }
 };
 
 using Environment = std::map<std::string, std::string, std::less<>>;

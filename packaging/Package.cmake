@@ -37,10 +37,11 @@ install(FILES ${CMAKE_CURRENT_LIST_DIR}/node-problem-detector/sharefs-monitor.js
 install(DIRECTORY ${CMAKE_CURRENT_LIST_DIR}/ansible DESTINATION ${CMAKE_INSTALL_DOCDIR})
 # The guard, which `sharefs run` puts in front of PYTHONPATH, and the same as a wheel for environments.
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/cachefix/guard/ DESTINATION ${CMAKE_INSTALL_DATADIR}/sharefs/guard
-        FILES_MATCHING PATTERN "*.py" PATTERN __pycache__ EXCLUDE)
+        FILES_MATCHING PATTERN "*.py" PATTERN "*.txt" PATTERN __pycache__ EXCLUDE)
 find_package(Python3 3.6 REQUIRED COMPONENTS Interpreter)
 set(guard_wheel ${CMAKE_BINARY_DIR}/sharefs_guard-${PROJECT_VERSION}-py3-none-any.whl)
 file(GLOB_RECURSE guard_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/cachefix/guard/sharefs_guard/*.py
+     ${CMAKE_SOURCE_DIR}/cachefix/guard/sharefs_guard/*.txt
      ${CMAKE_CURRENT_LIST_DIR}/wheel/*)
 add_custom_command(OUTPUT ${guard_wheel} DEPENDS ${guard_sources}
   COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/wheel/backend.py ${PROJECT_VERSION} ${CMAKE_BINARY_DIR})

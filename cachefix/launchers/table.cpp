@@ -1,23 +1,13 @@
-// The table of launchers: its parts joined, and how a row is found. A new launcher is a row in one of the files
-// cachefix/launchers/rows_*.cpp and a file in tests/golden/cachefix, and no more.
+// How a row of launchers.txt is found.
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "cachefix/launchers/launcher.hpp"
 
 #include <iterator>
 #include <set>
-#include <vector>
 
 namespace sharefs::cachefix {
 namespace {
-
-constexpr std::string_view k_tools =
-    "cd export set source . echo printf test [ [[ true false : exit return shift ulimit umask unset read wait "
-    "trap eval local declare pushd popd module ml mkdir rm cp mv ln ls cat sleep date hostname chmod touch tee "
-    "grep sed awk which conda mamba deactivate activate nvidia-smi head tail wc sort tr cut basename dirname "
-    "scontrol kill sync df du squeue sinfo scancel sacct sstat rsync tar unzip gzip gunzip zstd curl wget git "
-    "seq stat chown realpath readlink mktemp nproc free uname id whoami printenv ps pgrep pkill jobs let typeset "
-    "readonly alias shopt getopts pip pip3 pip3* pipx twine type hash times yes clear lfs ip ifconfig ping";
 
 /// "torch.distributed.run" as the end of a path: ".../torch/distributed/run.py".
 bool is_file_of_module(std::string_view path, std::string_view module) {
@@ -33,50 +23,60 @@ template <class Is> const Launcher* first_row(const Is& is) {
   return found == launchers().end() ? nullptr : &*found;
 }
 
+/// The enumerator by its place in a list of names; the first where there is none.
+template <class Enum> Enum enumerator_of(const std::string& name, std::string_view names) {
+  int number = 0, found = 0;
+  each_word(names, ' ', [&](std::string_view one) { found = one == name ? number : found, ++number; });
+  return static_cast<Enum>(found);
+}
+
+const std::vector<OpaquePrograms>& opaque_programs() {
+  static const std::vector<OpaquePrograms> k_rows = [] {
+    std::vector<OpaquePrograms> all;
+    for (const char* kind : {"container", "elsewhere"})
+      for (const Row& row : rows_of(kind))
+        all.push_back({.programs = row.name,
+                       .does = row.get("does"),
+                       .by = row.get("by"),
+                       .first = !row.get("first").empty(),
+                       .container = std::string_view(kind) == "container",
+                       .binds = row.get("binds"),
+                       .same_paths = !row.get("same").empty()});
+    return all;
+  }();
+  return k_rows;
+}
+
 } // namespace
 
-std::span<const Launcher> launchers() {
-  static const std::vector<Launcher> rows = [] {
+const OpaquePrograms* find_opaque(const std::string& word) {
+  const auto& rows = opaque_programs();
+  const auto known =
+      std::ranges::find_if(rows, [&](const OpaquePrograms& row) { return is_listed(base_name(word), row.programs); });
+  return known == rows.end() ? nullptr : &*known;
+}
+
+const std::vector<Launcher>& launchers() {
+  static const std::vector<Launcher> k_rows = [] {
     std::vector<Launcher> all;
-    for (const auto part : {prefix_launchers(), training_launchers()})
-      all.insert(all.end(), part.begin(), part.end());
-    for (Launcher& row : all) {
-      const auto space = row.name.find(' ');
-      if (row.programs.empty())
-        row.programs = row.name.substr(0, space);
-      if (row.verbs.empty() && space != std::string_view::npos)
-        row.verbs = row.name.substr(space + 1);
+    for (const Row& row : rows_of("launcher")) {
+      const auto space = std::min(row.name.find(' '), row.name.size());
+      const auto or_else = [](std::string text, std::string other) { return text.empty() ? other : text; };
+      all.push_back({.name = row.name,
+                     .programs = or_else(row.get("programs"), row.name.substr(0, space)),
+                     .modules = row.get("modules"),
+                     .verbs = or_else(row.get("verbs"), row.name.substr(std::min(space + 1, row.name.size()))),
+                     .options = row.get("options"),
+                     .operands = row.get("operands").empty() ? 0U : 1U,
+                     .assignments = !row.get("assignments").empty(),
+                     .tail = enumerator_of<Tail>(row.get("tail"), "command script python shell batch contexts"),
+                     .carries = enumerator_of<Carries>(row.get("carries"), "yes deepspeed mpi"),
+                     .default_hostfile = row.get("hostfile"),
+                     .export_variable = row.get("export"),
+                     .container_variables = row.get("containers")});
     }
     return all;
   }();
-  return rows;
-}
-
-std::span<const OpaquePrograms> opaque_programs() {
-  static constexpr std::string_view k_session = "runs its command in a session of its own, in another environment";
-  static constexpr std::string_view k_container = "runs its command in a container";
-  static constexpr OpaquePrograms k_rows[] = {
-      {"docker nvidia-docker podman podman-* nerdctl finch docker-compose", k_container,
-       "run exec container compose create start service stack up", false, true},
-      {"apptainer singularity", k_container, "exec run shell instance test", false, true},
-      {"enroot", k_container, "start exec batch", false, true},
-      {"kubectl oc k3s", k_container, "exec run debug", false, true},
-      {"crictl ctr runc crun youki", k_container, "exec run create start", false, true},
-      {"lxc incus machinectl", k_container, "exec shell start launch", false, true},
-      {"udocker buildah flatpak toolbox distrobox distrobox-* devcontainer cog sarus wwctl lima limactl x11docker",
-       k_container, "run exec enter predict train shell container up", false, true},
-      {"*.sif *.simg singularity-run shifter ch-run ch-run-oci bwrap proot chroot nsenter systemd-nspawn lxc-attach "
-       "lxc-execute firejail",
-       k_container, "", false, true},
-      {"ssh pdsh clush parallel-ssh pssh mosh pbsdsh qsub oarsub condor_submit scrontab modal sky torchx",
-       "runs its command on another machine"},
-      {"ray", "runs its command on another machine", "submit exec"},
-      {"sudo su runuser su-exec gosu doas sg", "runs its command as another user, in an environment of its own", "",
-       true},
-      {"tmux", k_session, "new* neww split* send* respawn* run* if* source* pipe*"},
-      {"screen", k_session, "-S -d -D -m -dm* -dR -X"},
-      {"dtach abduco zellij systemd-run supervisord s6-*", k_session},
-  };
   return k_rows;
 }
 
@@ -90,33 +90,19 @@ bool starts_container(std::span<const std::string> words) {
   }
   if (std::ranges::any_of(pieces, [](const std::string& piece) { return is_listed(piece, k_options); }))
     return true;
-  std::vector<const OpaquePrograms*> rows;
-  for (const OpaquePrograms& row : opaque_programs())
-    if (row.container)
-      rows.push_back(&row);
   std::set<const OpaquePrograms*> runs; // those of which a verb stands behind
   for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece)
-    for (const OpaquePrograms* row : rows) {
-      if (is_listed(base_name(*piece), row->programs) && (row->by.empty() || runs.contains(row)))
+    for (const OpaquePrograms& row : opaque_programs()) {
+      if (row.container && is_listed(base_name(*piece), row.programs) && (row.by.empty() || runs.contains(&row)))
         return true;
-      if (is_listed(*piece, row->by))
-        runs.insert(row);
+      if (is_listed(*piece, row.by))
+        runs.insert(&row);
     }
   return false;
 }
 
 bool is_plain_tool(std::string_view program) {
-  return is_listed(base_name(program), k_tools);
-}
-
-std::string_view python_programs() {
-  return "lm_eval lm-eval axolotl swift vllm sglang ray torchx lightning jupyter* ipython pytest nemo fairseq-* "
-         "paddle* scalene viztracer mprof streamlit gradio modal dask wandb mlflow dvc snakemake trl tune litgpt "
-         "llamafactory-cli lmf";
-}
-
-std::string_view remote_programs() {
-  return "srun sbatch ssh pdsh clush parallel-ssh pssh mosh pbsdsh blaunch bsub qsub oarsub condor_submit jsrun aprun";
+  return is_listed(base_name(program), words_of("tools"));
 }
 
 const Launcher* find_launcher(const Argv& argv, std::size_t at, std::size_t end) {

@@ -10,9 +10,8 @@
 namespace sharefs::cachefix {
 namespace {
 
-// Their names as words of an unknown program's arguments say nothing: they are too common.
-constexpr std::string_view k_common_words = "env time nice ds sh conda docker uv script timeout tune composer fabric";
 constexpr std::size_t k_most_launchers = 64; // one behind the other
+constexpr int k_most_unknown = 4;            // programs without a row, one behind the other
 
 /// `scope` is the program as far as the launchers in front of it have made it.
 class Walker {
@@ -27,13 +26,15 @@ class Walker {
   }
 
  private:
+  [[nodiscard]] bool is_certain() const { return m_unknown == 0; }
+
   /// The words from `index` on are not known: what they run only gets its environment.
   void give_up(std::size_t index, Program scope, std::string message = {}) {
     m_out.understood = false;
     const std::size_t at = std::min(index, m_argv.size() - 1);
     if (starts_container(std::span(m_argv).subspan(at)))
-      return not_looked_into(at);
-    if (!message.empty())
+      return in_container(at);
+    if (!message.empty() && is_certain())
       warn("SF401", index, std::move(message), "its own words were not changed");
     add_program(ProgramKind::program, at, m_argv.size(), m_argv.size(), std::move(scope), true);
   }
@@ -48,13 +49,16 @@ class Walker {
     m_out.programs.clear();
     warn(std::move(code), index, std::move(message), std::move(hint));
   }
-  void not_looked_into(std::size_t index) {
+  void in_container(std::size_t index) {
     elsewhere("SF404", index, std::string(k_in_container), std::string(k_into_container));
   }
-  void not_reached(std::size_t index, const std::string& does) {
+  void not_reached(std::size_t index, const std::string& does, Program scope) {
     if (starts_container(std::span(m_argv).subspan(index)))
-      return not_looked_into(index);
+      return in_container(index);
     elsewhere("SF402", index, does + ", so it is not guarded", "let it run `sharefs run -- CMD...`");
+    m_out.elsewhere = is_certain(); // behind a program without a row it may be a word like any other
+    if (!is_certain())
+      give_up(index, std::move(scope));
   }
 
   void add_program(ProgramKind kind, std::size_t index, std::size_t begin, std::size_t end, Program scope, bool python,
@@ -64,9 +68,9 @@ class Walker {
     scope.name = name.empty() ? m_argv[index] : std::move(name);
     scope.begin = std::min(begin, end);
     scope.end = find_word("--", scope.begin, end);
-    scope.python = python;
+    scope.python = python || !is_certain();
     if (starts_container(std::span(m_argv).subspan(scope.end, end - scope.end))) // `launcher.py -- docker run ...`
-      return not_looked_into(scope.end);
+      return in_container(scope.end);
     m_out.programs.push_back(std::move(scope));
   }
 
@@ -91,14 +95,14 @@ class Walker {
       return program(begin, end, std::move(scope));
     const std::string name = base_name(m_argv[begin]);
     const bool exact = any_word(launcher->programs, ' ', [&](std::string_view known) { return known == name; });
-    launched(*launcher, exact ? name : std::string(launcher->name), begin, behind_verb(*launcher, begin, end), end,
+    launched(*launcher, exact ? name : launcher->name, begin, behind_verb(*launcher, begin, end), end,
              std::move(scope));
   }
 
   /// Not `tmux ls` or `sudo nvidia-smi`.
   [[nodiscard]] bool runs_something(const OpaquePrograms& known, std::size_t begin, std::size_t end) const {
     const auto words = std::span(m_argv).subspan(begin, end - begin);
-    if (known.prefix) {
+    if (known.first) {
       const auto first = std::ranges::find_if(words, [](const std::string& word) { return !word.starts_with('-'); });
       return first != words.end() && !is_plain_tool(*first);
     }
@@ -119,24 +123,33 @@ class Walker {
     return false;
   }
 
-  /// Does the word start another program, or name one?
+  /// Does a word behind a program without a row start another program, or name one? Some names are common words, which
+  /// only options or a variable behind them tell apart, and `--launcher ssh` is a value.
   [[nodiscard]] bool names_program(std::size_t at, std::size_t end) const {
+    constexpr std::string_view k_common = "env time nice ds sh conda docker uv script timeout tune composer fabric";
     const std::string word = base_name(m_argv[at]);
-    return (find_launcher(m_argv, at, end) != nullptr && !is_listed(word, k_common_words)) || word.ends_with(".py") ||
-           word.ends_with(".sh");
+    if (m_argv[at].starts_with('-') || assigns_variable(m_argv[at]))
+      return false;
+    if (word.ends_with(".py") || word.ends_with(".sh"))
+      return true;
+    if (find_launcher(m_argv, at, end) != nullptr)
+      return !is_listed(word, k_common) ||
+             (at + 1 < end && (m_argv[at + 1].starts_with('-') || assigns_variable(m_argv[at + 1])));
+    const OpaquePrograms* known = find_opaque(m_argv[at]);
+    return known != nullptr && !known->container && !m_argv[at - 1].starts_with("--") &&
+           runs_something(*known, at + 1, end);
   }
 
   void program(std::size_t begin, std::size_t end, Program scope) {
     const std::string name = base_name(m_argv[begin]);
-    const auto rows = opaque_programs();
-    const auto known =
-        std::ranges::find_if(rows, [&](const OpaquePrograms& row) { return is_listed(name, row.programs); });
-    if (known != rows.end() && !runs_something(*known, begin + 1, end))
-      return add_program(ProgramKind::program, begin, begin + 1, end, std::move(scope),
-                         is_listed(name, python_programs()));
-    if (known != rows.end())
-      return known->container ? not_looked_into(begin)
-                              : not_reached(begin, "`" + name + "` " + std::string(known->does));
+    const OpaquePrograms* known = find_opaque(m_argv[begin]);
+    if (known != nullptr && runs_something(*known, begin + 1, end)) {
+      if (!known->container)
+        return not_reached(begin, "`" + name + "` " + known->does, std::move(scope));
+      in_container(begin);
+      m_out.container = is_certain() ? std::optional(begin) : std::nullopt;
+      return;
+    }
     if (assigns_variable(m_argv[begin])) {
       m_out.understood = false;
       return warn("SF402", begin, "only a shell takes a variable's value in front of a command",
@@ -144,13 +157,35 @@ class Walker {
     }
     if (name.ends_with(".py") && m_argv[begin].find('/') != std::string::npos)
       return python_file(begin, end, std::move(scope));
-    if (!is_plain_tool(name) && starts_container(std::span(m_argv).subspan(begin + 1, end - begin - 1)))
-      return not_looked_into(begin);
+    if (known == nullptr && !is_plain_tool(name) &&
+        starts_container(std::span(m_argv).subspan(begin + 1, end - begin - 1)))
+      return in_container(begin);
     const bool script = name.ends_with(".sh") || name.ends_with(".bash") || is_plain_tool(name);
-    for (std::size_t i = begin + 1; i < end && !script; ++i)
-      if (names_program(i, end)) // strace, make, a wrapper of the site: in a way that is not known
-        return give_up(begin, std::move(scope));
-    add_program(ProgramKind::program, begin, begin + 1, end, std::move(scope), is_listed(name, python_programs()));
+    if (!script && m_unknown < k_most_unknown)
+      for (std::size_t i = begin + 1; i < end; ++i)
+        if (is_text(m_argv[i]) || names_program(i, end))
+          return behind_unknown(begin, i, end, scope);
+    add_program(ProgramKind::program, begin, begin + 1, end, std::move(scope), is_listed(name, words_of("python")));
+  }
+
+  /// `flock FILE -c 'env -i python train.py'`
+  [[nodiscard]] static bool is_text(const std::string& word) {
+    const Argv parts = word.find(' ') == std::string::npos ? Argv() : split_words(word);
+    return !parts.empty() && (find_launcher(parts, 0, parts.size()) != nullptr || find_opaque(parts[0]) != nullptr) &&
+           names_some_program(std::span(parts).subspan(1));
+  }
+
+  /// strace, make, a wrapper of the site: they run argv[at] in a way that is not known.
+  void behind_unknown(std::size_t begin, std::size_t at, std::size_t end, const Program& scope) {
+    m_out.understood = false;
+    ++m_unknown;
+    if (is_text(m_argv[at]))
+      add_program(ProgramKind::shell, at, end, end, scope, true);
+    else
+      command(at, end, scope);
+    --m_unknown;
+    if (m_out.programs.empty() && !m_out.elsewhere)
+      give_up(begin, scope);
   }
 
   /// The launcher's options start at `begin`; its own word is argv[index].
@@ -159,7 +194,7 @@ class Walker {
     const std::size_t number = m_out.chain.size();
     if (number == k_most_launchers)
       return give_up(index, std::move(scope), "too many launchers stand one behind the other");
-    m_out.chain.push_back({&launcher, std::move(name), index, {}, begin, begin, {}});
+    m_out.chain.push_back({&launcher, std::move(name), index, {}, begin, begin, {}, is_certain()});
     scope.chain.push_back(number);
     if (launcher.tail == Tail::contexts)
       return contexts(number, begin, end, scope);
@@ -169,7 +204,7 @@ class Walker {
 
   /// Commands separated by `:`, each with options of its own.
   void contexts(std::size_t number, std::size_t begin, std::size_t end, const Program& scope) {
-    while (begin < end && m_out.understood) {
+    while (begin < end && !m_out.elsewhere) {
       m_out.chain[number].contexts.push_back(begin);
       const std::size_t stop = find_word(":", begin, end);
       Program own = scope;
@@ -185,7 +220,7 @@ class Walker {
     const Launcher& launcher = *m_out.chain[number].launcher;
     OptionsRead read = read_options(launcher, m_argv, begin, end);
     if (const GivenOption* container = read.last(Means::container)) { // whatever else is not understood
-      not_looked_into(container->index);
+      in_container(container->index);
       return std::nullopt;
     }
     for (const GivenOption& option : read.given)
@@ -194,7 +229,7 @@ class Walker {
     const bool nothing_runs = read.last(Means::information) != nullptr;
     const bool split_text = read.last(Means::split_text) != nullptr;
     const std::string problem = split_text ? "the words inside of `env -S` are not read" : read.problem;
-    const std::size_t at = read.end, wrong = read.problem_index;
+    const std::size_t at = read.end;
     auto& all = m_out.chain[number].options;
     read.given.insert(read.given.begin(), all.given.begin(), all.given.end());
     all = std::move(read);
@@ -202,7 +237,7 @@ class Walker {
       return std::nullopt;
     if (problem.empty())
       return at;
-    give_up(split_text ? begin : wrong, scope, problem);
+    give_up(split_text ? begin : at, scope, problem);
     return std::nullopt;
   }
 
@@ -328,18 +363,19 @@ class Walker {
 
   void shell(std::size_t number, std::size_t at, std::size_t end, Program scope) {
     const GivenOption* text = m_out.chain[number].options.last(Means::command_text);
-    if (text != nullptr && text->has_value) // sbatch --wrap
+    if (text != nullptr && !text->value.empty()) // sbatch --wrap
       return add_program(ProgramKind::shell, text->value_index, end, end, std::move(scope), false, text->value);
     if (at >= end) // it reads its commands from stdin, or a terminal
       return add_program(ProgramKind::program, m_out.chain[number].index, end, end, std::move(scope), false);
     if (text != nullptr) // bash -c: the string is the first word that is no option
       return add_program(ProgramKind::shell, at, end, end, std::move(scope), false);
     if (starts_container(std::span(m_argv).subspan(at + 1, end - at - 1))) // its "$@"
-      return not_looked_into(at);
+      return in_container(at);
     add_program(ProgramKind::file, at, at + 1, end, std::move(scope), false);
   }
 
   const Argv& m_argv;
+  int m_unknown = 0; ///< programs without a row in front of these words
   Walk m_out;
 };
 

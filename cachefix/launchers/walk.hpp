@@ -19,6 +19,7 @@ struct ChainLink {
   std::size_t options_begin = 0;     ///< index of the first word behind its name and verb
   std::size_t tail_begin = 0;        ///< index of the first word behind options, assignments and operands
   std::vector<std::size_t> contexts; ///< mpirun: index of the first word of each of its contexts
+  bool certain = true;               ///< false: a word behind a program that has no row
 };
 
 /// A NAME=value that a word of the command line gives to the program.
@@ -63,6 +64,7 @@ struct Walk {
   /// The program starts where neither this environment nor these paths count: in a container, on another machine, as
   /// another user.
   bool elsewhere = false;
+  std::optional<std::size_t> container; ///< the word that certainly starts one on this host
   Diagnoses problems;
 
   /// The launchers of a program, outermost first.

@@ -52,15 +52,13 @@ struct LocalRoot {
 /// SF414: not the directory that comes first to mind. SF405, with `severity`: none. Empty: it is as it should be.
 Diagnoses diagnose(const LocalRoot& root, Severity severity);
 
-/// Of the configured directories that are not shared, that nobody else could exchange, and that have room for bytes and
-/// inodes: the one with the most free space, the first of equal ones. Without any /var/tmp/sharefs-USER, if that has
-/// room. A tmpfs comes behind all of them, unless caches.local names its path. Where LOCAL/USER is no directory of this
-/// user's alone, a LOCAL/USER.XXXXXX of this user stands for it, or a new one. Where code is kept nothing is mounted
-/// noexec.
+/// The first of the configured directories that is not shared, that nobody else could exchange, and that has room for
+/// bytes and inodes; without any /var/tmp/sharefs-USER, if that has room. A tmpfs comes behind all of them, unless
+/// caches.local names its path. Where code is kept nothing is mounted noexec.
 LocalRoot find_local_root(sys::System& system, const LocalChoice& choice, const sys::Identity& identity,
                           Holds holds = Holds::data);
 
-/// All directories with caches of this user that exist: of the configured ones and of /var/tmp, under whichever name.
+/// All directories with caches of this user that exist: of the configured ones and of /var/tmp.
 std::vector<std::string> own_directories(sys::System& system, const LocalChoice& choice, const sys::Identity& identity);
 
 /// The steps that make the configured directories, mode 1777 as /tmp has it, so that each user may make a directory of
@@ -68,8 +66,5 @@ std::vector<std::string> own_directories(sys::System& system, const LocalChoice&
 /// in its path, and one that `kept` has a reason for is left, and noted. No link of a user is followed.
 plan::Plan plan_local_directories(sys::System& system, const std::vector<std::string>& directories,
                                   const std::function<std::string(const std::string&)>& kept);
-
-/// The name of a directory for a user: characters [A-Za-z0-9_.-] only, different users different names.
-std::string directory_name_of(const std::string& user, unsigned uid);
 
 } // namespace sharefs::cachefix

@@ -43,7 +43,7 @@ def content_of(version):
     information = "sharefs_guard-%s.dist-info/" % version
     content = dict(STARTERS)
     for name in sorted(os.listdir(PACKAGE)):
-        if name.endswith(".py"):
+        if name.endswith((".py", ".txt")):
             with open(os.path.join(PACKAGE, name), encoding="utf-8") as file:
                 content["sharefs_guard/" + name] = file.read()
     content[information + "METADATA"] = METADATA % version

@@ -184,7 +184,7 @@ constexpr std::array k_keys{
 
     Key{"caches", mapping, k_optional, "", "where `sharefs run` puts caches", k_one<&Config::caches>},
     Key{"caches.local", path_list, k_optional, "",
-        "directory on a node's own disk, or a list of which the usable one with the most free space is taken; may hold "
+        "directory on a node's own disk, or a list of which the first usable one is taken; may hold "
         "variables of the batch system (`$SLURM_TMPDIR`), which must have the same value on all nodes of a job",
         k_texts<&Caches::local>},
     Key{"caches.min_free", text, k_optional, "",

@@ -21,7 +21,7 @@ from sharefs_guard import libraries, publishing, storage  # noqa: E402
 
 PYTHON = "/usr/bin/python3"
 CXX = GUARD.parents[1] / "src/sys/mounts/shared_storage.cpp"
-RULES = GUARD.parent / "rules/rules.cpp"
+CACHES = Path(storage.__file__).parent / "caches.txt"
 
 
 def mounts(*lines: str) -> dict[str, list[storage.Mount]]:
@@ -40,16 +40,15 @@ def test_the_tables_of_shared_file_systems_are_those_of_sharefs() -> None:
         assert table and set(re.findall(r'"([^"]+)"', table.group(1))) == ours
 
 
-def test_the_variables_are_those_of_sharefs() -> None:
-    """Each is a row there, with its default or none; and no row of what is compiled is left out."""
-    table = re.search(r"k_variables\[\] = \{(.*?)\n\};", RULES.read_text(), re.DOTALL)
-    assert table
-    rows = re.findall(r'\{"(\w+)", (?:node_local|mixed), "([^"]*)",([^{}]*)\}', table.group(1))
-    known = {name: (default, "Holds::code" in rest) for name, default, rest in rows}
-    assert len(known) > 20
-    ours = {name: (default or known[name][0], code) for name, default, code in libraries._VARIABLES}
-    assert ours == {name: known[name] for name in ours}
-    assert {name for name, (_, code) in known.items() if code} <= ours.keys()
+def test_the_variables_of_programs_that_compile_are_set() -> None:
+    """Each row of caches.txt whose cache holds code is the guard's, too."""
+    rows = re.findall(r"^variable (.*)\n((?: .*\n)*)", CACHES.read_text(), re.MULTILINE)
+    code = {first.split()[0] for first, more in rows if "| code: yes" in first + more}
+    ours = {name: (default, is_code) for name, default, is_code in libraries.read_variables()}
+    assert len(ours) > 20 and code == {name for name, (_, is_code) in ours.items() if is_code}
+    assert ours["TRITON_CACHE_DIR"] == ("$TRITON_HOME/.triton/cache", True)
+    assert ours["HF_MODULES_CACHE"] == ("$HF_HOME/modules", False)
+    assert ours["CUDA_CACHE_PATH"] == ("", True)
 
 
 @pytest.mark.parametrize(

@@ -1,47 +1,16 @@
 """What the guard does when a library is imported: variables before it, holds (builds.py) after it."""
 
-import errno
 import os
-import pwd
-import sys
+import re
 
 from sharefs_guard import holds, publishing, storage
 
-# Variables that libraries read when they are imported, and what they take without them (empty: what is somewhere else,
-# or asking for it at each start would cost more than it brings); where code is compiled the mount must not be noexec.
-# They are of the rows of cachefix/rules/rules.cpp, which has reasons and sources. A test compares them.
-_VARIABLES = (
-    # name, default, holds code
-    ("HF_MODULES_CACHE", "$HF_HOME/modules", False),
-    ("HF_XET_CACHE", "$HF_HOME/xet", False),
-    ("TRITON_HOME", "", True),
-    ("TRITON_CACHE_DIR", "$TRITON_HOME/.triton/cache", True),
-    ("TORCH_EXTENSIONS_DIR", "$XDG_CACHE_HOME/torch_extensions", True),
-    ("TORCHINDUCTOR_CACHE_DIR", "", True),
-    ("PYTORCH_KERNEL_CACHE_PATH", "", True),
-    ("VLLM_CACHE_ROOT", "$XDG_CACHE_HOME/vllm", True),
-    ("SGLANG_CACHE_DIR", "", True),
-    ("SGLANG_DG_CACHE_DIR", "", True),
-    ("FLASHINFER_WORKSPACE_BASE", "", True),
-    ("DG_JIT_CACHE_DIR", "", True),
-    ("EP_JIT_CACHE_DIR", "", True),
-    ("TILELANG_CACHE_DIR", "", True),
-    ("TVM_FFI_CACHE_DIR", "", True),
-    ("CUTE_DSL_CACHE_DIR", "", True),
-    ("AITER_JIT_DIR", "", True),
-    ("CUPY_CACHE_DIR", "", True),
-    ("MIOPEN_CUSTOM_CACHE_DIR", "", True),
-    ("NUMBA_CACHE_DIR", "", True),
-    ("CUDA_CACHE_PATH", "", True),
-)
 _OF_DATASETS = ("HF_MODULES_CACHE", "HF_XET_CACHE")  # the others are of programs that compile
 
 
 def before(name):
     """Just before the library is executed: what it will read from its environment."""
     holds.attempt(_set_variables, name)
-    if not getattr(sys.excepthook, "of_sharefs", False):
-        sys.excepthook = _explaining(sys.excepthook)
 
 
 def after(name, module):
@@ -54,44 +23,6 @@ def _hold_library(name, module):
     from sharefs_guard import builds
 
     (builds.hold_datasets if name == "datasets" else builds.hold_evaluate)(module)
-
-
-def _explaining(show):
-    """An excepthook: a program that dies of a file of another user in a shared cache also says whose it is."""
-
-    def excepthook(kind, error, trace):
-        show(kind, error, trace)
-        holds.attempt(_explain_refusal, error)
-
-    excepthook.of_sharefs = True
-    return excepthook
-
-
-def _explain_refusal(error):
-    for _ in range(16):  # what was raised from what
-        if error is None or isinstance(error, PermissionError):
-            break
-        error = error.__cause__ or error.__context__
-    path = getattr(error, "filename", None)
-    if not isinstance(path, str) or error.errno != errno.EACCES:
-        return
-    path = os.path.abspath(path)
-    mount = storage.mount_of(path, storage.read_mounts())
-    if mount is None or not storage.is_shared(mount):
-        return
-    try:
-        status = os.lstat(path)
-    except OSError:
-        return  # a directory above it is closed, which Python has said
-    try:
-        owner = pwd.getpwuid(status.st_uid).pw_name
-    except KeyError:
-        owner = "user %d" % status.st_uid
-    storage.report(
-        "%s belongs to %s (mode %o) and may not be opened by this user: `find %s ! -perm -g+rw` finds all such files, and "
-        "their owners open them with `chmod -R g+rwX %s`"
-        % (path, owner, status.st_mode & 0o7777, os.path.dirname(path), os.path.dirname(path))
-    )
 
 
 # Variables
@@ -107,8 +38,22 @@ def _default_of(name, default):
     return os.environ.get(name) or (environment[variable] + "/" + rest if default else "")
 
 
+def read_variables():
+    """The variables of caches.txt that the guard sets: name, default (empty: only where one is given), whether code is
+    compiled there."""
+    with open(os.path.join(os.path.dirname(__file__), "caches.txt"), encoding="utf-8") as file:
+        lines = re.sub(r"\n +", " ", file.read()).splitlines()
+    for line in lines:
+        names, *fields = line.split(" | ")
+        row = dict(field.partition(": ")[::2] for field in fields)
+        if line.startswith("variable ") and "guard" in row:
+            default = row["default"] if row["guard"] == "default" else ""
+            for name in names.split()[1:]:
+                yield name, default, "code" in row
+
+
 def _set_variables(library):
-    for name, default, holds_code in _VARIABLES:
+    for name, default, holds_code in read_variables():
         if library in ("datasets", "evaluate") and name not in _OF_DATASETS:
             continue
         path = _default_of(name, default)

@@ -22,7 +22,6 @@ namespace {
 constexpr std::chrono::minutes k_seed_deadline{5}; // without progress
 constexpr std::chrono::milliseconds k_mount_deadline{2'000};
 constexpr std::chrono::milliseconds k_size_deadline{200}; // of a cache that a node leaves behind
-constexpr int k_attempts = 4; // USER, the name that all nodes agree on, and two that nobody can guess
 
 /// `--keep` and `--local`. A word without dashes is a variable's name, so one that is spelled like a flag is a mistake.
 Result<std::vector<cachefix::UserRule>> given_rules(const Arguments& arguments) {
@@ -92,23 +91,13 @@ Result<void> report(Context& context, Diagnoses diagnoses, bool strict) {
   return fail(ErrorCode::failed, found.subject + ": " + found.message + " [" + found.code + "]", found.hint);
 }
 
-/// Those of `diagnoses` that are not in `said`, which they join; notes only if `all` is to be said.
-Diagnoses not_yet_said(const Diagnoses& diagnoses, Diagnoses& said, bool all) {
-  Diagnoses fresh;
-  for (const Diagnosis& one : diagnoses)
-    if ((all || one.severity != Severity::info) && std::ranges::find(said, one) == said.end())
-      fresh.push_back(one);
-  said.insert(said.end(), fresh.begin(), fresh.end());
-  return fresh;
-}
-
 /// Is the command started on other machines, whose mounts are not this one's? Not by an srun in a batch script: slurmd
 /// sets this variable for what it starts on a node of the job, which is one of them.
 bool starts_elsewhere(const cachefix::RunPlan& decision, const std::vector<std::string>& environment) {
   const bool in_job =
       std::ranges::any_of(environment, [](std::string_view entry) { return entry.starts_with("SLURMD_NODENAME="); });
   const auto is_remote = [&](const std::string& name) {
-    return cachefix::is_listed(name, cachefix::remote_programs()) && !(in_job && name == "srun");
+    return cachefix::is_listed(name, cachefix::words_of("remote")) && !(in_job && name == "srun");
   };
   return is_remote(base_name(decision.argv.front())) ||
          std::ranges::any_of(decision.chain, [&](const auto& link) { return is_remote(base_name(link.first)); });
@@ -240,46 +229,40 @@ struct Decided {
   Result<void> reported; ///< an error stops the command
 };
 
-/// Decides, and makes what the command needs. Somebody may have taken the name of the directory since it was found to
-/// be free: then another one is found.
+/// Decides, and makes what the command needs.
 Result<Decided> decide_and_prepare(Context& context, const Arguments& arguments, const CacheChoices& choices) {
   const bool dry_run = arguments.flag("dry-run");
-  const bool all = says_all(context, arguments);
-  cachefix::MachineAnswers answers(context.system, choices.local);
+  cachefix::Facts facts(context.system, [&](cachefix::Holds holds) {
+    return cachefix::find_local_root(context.system, choices.local, context.system.identity(), holds);
+  });
   cachefix::Rules rules = choices.rules;
   rules.seed = arguments.flag("seed");
-  if (answers.any_shared()) { // where nothing is shared nobody races
+  if (facts.any_shared()) { // where nothing is shared nobody races
     if (auto guard = guard_of(context, rules.user))
       rules.guard = *std::move(guard);
     else if (context.flags.verbose)
       context.console.message("sharefs: programs are not guarded: " + guard.error().message);
   }
+  if (!arguments.flag("node"))
+    rules.node = words_on_a_node(context, facts, choices_for_a_node(arguments));
   Decided decided;
-  std::array<std::optional<cachefix::LocalRoot>, 2> roots; // for data, for code
-  Diagnoses said;
-  for (int attempt = 1;; ++attempt) {
-    cachefix::Facts facts(answers);
-    if (!arguments.flag("node"))
-      rules.node = words_on_a_node(context, facts, choices_for_a_node(arguments));
-    cachefix::RunPlan& decision = decided.decision;
-    decision = cachefix::plan_run(*arguments.rest, start_of(context), facts, rules);
-    if (answers.error())
-      return fail(*answers.error());
-    const auto tried = std::exchange(
-        roots, {facts.local_if_asked(cachefix::Holds::data), facts.local_if_asked(cachefix::Holds::code)});
-    decided.reported = report(context, not_yet_said(decision.diagnoses, said, all), arguments.flag("strict"));
-    if (decided.reported && attempt == 1 && !arguments.flag("no-guard"))
-      decided.reported = check_mounts(context, decision, dry_run);
-    if (!decided.reported || dry_run)
-      return decided;
-    if (attempt == 1 && !rules.seed)
-      report_cold_caches(context, decision);
-    const auto prepared = cachefix::prepare(context.system, decision);
-    if (prepared)
-      return decided;
-    if (attempt == k_attempts || roots == tried)
-      return fail(prepared.error());
-  }
+  decided.decision = cachefix::plan_run(*arguments.rest, start_of(context), facts, rules);
+  if (facts.error())
+    return fail(*facts.error());
+  Diagnoses said = decided.decision.diagnoses;
+  if (!says_all(context, arguments))
+    std::erase_if(said, [](const Diagnosis& one) { return one.severity == Severity::info; });
+  decided.reported = report(context, std::move(said), arguments.flag("strict"));
+  if (decided.reported && !arguments.flag("no-guard"))
+    decided.reported = check_mounts(context, decided.decision, dry_run);
+  if (!decided.reported || dry_run)
+    return decided;
+  if (!rules.seed)
+    report_cold_caches(context, decided.decision);
+  const auto prepared = cachefix::prepare(context.system, decided.decision);
+  if (!prepared)
+    return fail(prepared.error());
+  return decided;
 }
 
 Result<int> run_command(Context& context, const Arguments& arguments) {

@@ -3,6 +3,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "cachefix/run_plan.hpp"
+#include "support/scripted_system.hpp"
 
 #include <algorithm>
 #include <map>
@@ -25,7 +26,7 @@ struct World {
   LocalRoot local{"/var/cache/sharefs/alice", "", ""};
   std::optional<LocalRoot> local_for_code; ///< where that is mounted noexec
   std::set<std::string> read_only;         ///< directories where this user may not write
-  sys::LockScope lock_scope = sys::LockScope::unknown;
+  bool excludes = true;                    ///< do file locks of the share exclude other hosts?
 
   [[nodiscard]] sys::MountTable table() const {
     std::vector<sys::MountEntry> entries;
@@ -42,6 +43,10 @@ struct World {
         }
       entry.target = target;
       entry.fs_type = type;
+      if (!excludes && sys::is_shared_fs_type(type)) {
+        entry.fs_type = "nfs";
+        entry.super_options = "rw,vers=3,nolock";
+      }
       entries.push_back(entry);
       ++id;
     }
@@ -78,65 +83,49 @@ struct World {
     const sys::MountEntry* mount = mount_table.owner_of(entry.resolved);
     entry.shared = mount != nullptr && sys::is_shared_fs_type(mount->fs_type);
     entry.writable = !read_only.contains(entry.resolved);
-    if (entry.shared)
-      entry.lock_scope = lock_scope;
     return entry;
+  }
+
+  [[nodiscard]] sys::Entry answer(const sys::EntryQuery& query, const sys::MountTable& mount_table) const {
+    sys::Entry found = entry(query.path, mount_table);
+    const auto file = files.find(found.resolved);
+    if (query.read_bytes > 0 && file != files.end())
+      found.content = file->second;
+    if (query.list)
+      found.names = names_in(found.resolved);
+    if (const auto error = unreadable.find(query.path); query.list && error != unreadable.end()) {
+      found.kind = sys::EntryKind::unknown;
+      found.error_number = error->second;
+    }
+    return found;
+  }
+
+  [[nodiscard]] std::vector<std::string> names_in(const std::string& path) const {
+    const auto known = directories.find(path);
+    if (known != directories.end())
+      return known->second;
+    std::set<std::string> names; // on the way to directories that are known
+    for (const auto& [below, inside] : directories)
+      if (below != path && is_under(below, path))
+        names.insert(split(std::string_view(below).substr(path.size() + 1), '/').front());
+    return {names.begin(), names.end()};
   }
 
   [[nodiscard]] Start first() const { return {environment, directory, "/home/alice"}; }
   [[nodiscard]] RunPlan run(const Argv& argv, const Rules& rules = {}) const;
 };
 
-/// A World as it answers.
-class WorldAnswers : public Answers {
- public:
-  explicit WorldAnswers(const World& world) : m_world(world), m_table(world.table()) {}
-  bool any_shared() override {
-    return std::any_of(m_world.mounts.begin(), m_world.mounts.end(),
-                       [](const auto& mount) { return sys::is_shared_fs_type(mount.second); });
-  }
-  std::vector<sys::Entry> entries(const std::vector<std::string>& paths, const sys::EntryQuery& what) override {
-    std::vector<sys::Entry> found;
-    for (const std::string& path : paths) {
-      sys::Entry& entry = found.emplace_back(m_world.entry(path, m_table));
-      const auto file = m_world.files.find(entry.resolved);
-      if (what.read_bytes > 0 && file != m_world.files.end())
-        entry.content = file->second;
-      if (what.list)
-        entry.names = names_in(entry.resolved);
-      if (const auto error = m_world.unreadable.find(path); what.list && error != m_world.unreadable.end()) {
-        entry.path = path;
-        entry.kind = sys::EntryKind::unknown;
-        entry.error_number = error->second;
-      }
-    }
-    return found;
-  }
-  LocalRoot local(Holds holds) override {
-    LocalRoot root = holds == Holds::code && m_world.local_for_code ? *m_world.local_for_code : m_world.local;
+inline RunPlan World::run(const Argv& argv, const Rules& rules) const {
+  ScriptedSystem system;
+  system.machine.mounts = table();
+  system.machine.on_entry = [this, table = table()](const sys::EntryQuery& query, const auto&) {
+    return std::optional(answer(query, table));
+  };
+  Facts facts(system, [this](Holds holds) {
+    LocalRoot root = holds == Holds::code && local_for_code ? *local_for_code : local;
     root.holds = holds;
     return root;
-  }
-
- private:
-  [[nodiscard]] Names names_in(const std::string& path) const {
-    const auto known = m_world.directories.find(path);
-    if (known != m_world.directories.end())
-      return known->second;
-    std::set<std::string> names; // on the way to directories that are known
-    for (const auto& [below, inside] : m_world.directories)
-      if (below != path && is_under(below, path))
-        names.insert(split(std::string_view(below).substr(path.size() + 1), '/').front());
-    return {names.begin(), names.end()};
-  }
-
-  const World& m_world;
-  sys::MountTable m_table;
-};
-
-inline RunPlan World::run(const Argv& argv, const Rules& rules) const {
-  WorldAnswers answers(*this);
-  Facts facts(answers);
+  });
   return plan_run(argv, first(), facts, rules);
 }
 

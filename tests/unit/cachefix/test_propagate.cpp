@@ -75,6 +75,29 @@ TEST_CASE("requirement 10: each launcher carries the variables in its own way") 
   CHECK(std::ranges::count(named, "SHAREFS_GUARD=1") == 1);
 }
 
+TEST_CASE("behind a program without a row no launcher gets words, and what it loses is said") {
+  World world;
+  const auto said = [&](const std::string& line) {
+    const RunPlan result = world.run(words(line), installed());
+    CHECK(result.argv == words(line));
+    CHECK(result.set.contains("PYTHONPATH"));
+    return test::codes(result);
+  };
+  CHECK(said("uv run mpirun.openmpi -np 2 python t.py").empty()); // local ranks have the environment
+  CHECK(said("uv run mpirun.openmpi -np 2 -H a,b python t.py") == "SF407");
+  CHECK(said("uv run env -i python t.py") == "SF407");
+  CHECK(said("xargs -n 1 srun --export=A python t.py") == "SF407");
+  CHECK(said("uv run python -I t.py") == "SF407");
+  CHECK(said("xargs -I{} ssh node{} python t.py") == "SF402");
+  CHECK(said("mytool --launcher ssh t.py").empty());
+  CHECK(said("mytool env prod t.py").empty());
+  const Argv given = words("uv run env PYTHONPATH=/x python t.py");
+  CHECK(world.run(given, installed()).argv == words("uv run env PYTHONPATH=/usr/share/sharefs/guard:/x python t.py"));
+  CHECK(world.run(given, installed()).diagnoses.empty());
+  const RunPlan both = world.run(words("mpirun -x A -np 1 uv run python a.py : -np 1 python b.py"), installed());
+  CHECK(std::ranges::count(both.argv, "SHAREFS_GUARD=1") == 2);
+}
+
 TEST_CASE("requirement 10: where nothing carries them that is said") {
   World world;
   const Argv step = words("srun --export=NONE python t.py"); // on a node that is not known sharefs sets it there

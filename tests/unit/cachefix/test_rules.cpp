@@ -12,7 +12,11 @@ using test::words;
 
 namespace {
 
-const Framework* framework_of_line(const std::string& line) {
+constexpr std::string_view k_keys =
+    "source programs modules verbs tail operands assignments carries hostfile export containers options names keeps of "
+    "class flags reason unless default code guard";
+
+const Row* framework_of_line(const std::string& line) {
   const Argv argv = words(line);
   const Walk found = walk(argv, "/w");
   return found.programs.empty() ? nullptr : framework_of(found.programs[0], argv);
@@ -27,15 +31,14 @@ TEST_CASE("hub clients are told by program, module or verb, and keep their cache
         "python -m modelscope.cli.cli download --model x", "kaggle d", "python -m kaggle d", "python -m gdown x",
         "python -m huggingface_hub.cli.hf download x", "tune download x", "litgpt download x"}) {
     CAPTURE(line);
-    const Framework* framework = framework_of_line(line);
-    REQUIRE(framework != nullptr);
-    CHECK(framework->keeps_caches);
+    const Row* framework = framework_of_line(line);
+    CHECK(keeps_caches(framework));
   }
   for (const std::string line : {"ms train", "tune run x --config c", "litgpt pretrain x", "lm_eval --tasks x",
                                  "llamafactory-cli train x.yaml", "ms"}) {
     CAPTURE(line);
-    const Framework* framework = framework_of_line(line);
-    CHECK((framework == nullptr || !framework->keeps_caches));
+    const Row* framework = framework_of_line(line);
+    CHECK_FALSE(keeps_caches(framework));
   }
 }
 
@@ -75,23 +78,32 @@ TEST_CASE("flags of frameworks, by what the program does with the value") {
 }
 
 TEST_CASE("each variable stands in the table once, with its source") {
-  std::set<std::string_view> names;
+  std::set<std::string> names;
   for (const VariableRule& rule : variable_rules()) {
     CAPTURE(rule.name);
     CHECK(names.insert(rule.name).second);
-    CHECK_FALSE(rule.source.empty());
+    CHECK_FALSE(rule.reason.empty());
   }
+  for (const std::string kind : {"program", "flag", "variable", "launcher"})
+    for (const Row& row : rows_of(kind)) {
+      CAPTURE(kind, row.name);
+      CHECK_FALSE(row.get("source").empty());
+      for (const auto& [key, value] : row.fields)
+        CHECK(is_listed(key, k_keys));
+      CHECK((kind == "launcher" || kind == "program" ||
+             is_listed(row.get("class"), "node-local mixed read-mostly shared never")));
+    }
 }
 
 TEST_CASE("programs of Python that read its caches") {
   for (const std::string name : {"lm_eval", "axolotl", "swift", "vllm", "fairseq-train", "trl", "tune", "litgpt"}) {
     CAPTURE(name);
-    CHECK(is_listed(name, python_programs()));
+    CHECK(is_listed(name, words_of("python")));
     CHECK(walk({"/opt/env/bin/" + name, "run"}, "/w").programs.at(0).python);
   }
   for (const std::string name : {"true", "bash", "ssh", "hf", "nvidia-smi", "mytool"}) {
     CAPTURE(name);
-    CHECK_FALSE(is_listed(name, python_programs()));
+    CHECK_FALSE(is_listed(name, words_of("python")));
   }
   CHECK_FALSE(walk(words("mytool --x"), "/w").programs.at(0).python);
 }

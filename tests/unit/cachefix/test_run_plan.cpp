@@ -157,6 +157,55 @@ TEST_CASE("where the guard does not get hold of the program the words are change
   CHECK(world.run(argv, installed()).guarded().size() == 2);
 }
 
+TEST_CASE("a container that sees the node's own disk: its flag is rewritten to the path that it has there") {
+  World world;
+  world.directories["/share/c"] = {"json", "models--gpt2"};
+  const std::string here = local_of("/share/c");
+  const std::string key = cache_key("/share/c");
+  struct Row {
+    std::string before, value, there; ///< empty: left, and named
+  };
+  const std::string binds = "-v /share:/share -v /var/cache/sharefs:/local ";
+  const std::vector<Row> rows = {
+      {"docker run --rm " + binds + "img torchrun t.py", "/share/c", "/local/alice/" + key},
+      {"docker run --volume=/share:/share --volume=/var/cache:/var/cache img", "/share/c", here},
+      {"docker run --mount type=bind,source=/share,target=/data --mount type=bind,src=/var,dst=/var img", "/data/c",
+       here},
+      {"podman run -v /share/c:/cache:rw,z -v /var:/host img", "/cache", "/host/cache/sharefs/alice/" + key},
+      {"nohup apptainer exec --nv -B /var/cache/sharefs:/scratch x.sif python t.py", "/share/c",
+       "/scratch/alice/" + key},
+      {"apptainer run --bind=/share,/var x.sif", "/share/c", here},
+      {"docker run -v /share:/share img python t.py", "/share/c", ""}, // it does not see the disk
+      {"docker run -v /share:/share -v /var:/var:ro img", "/share/c", ""},
+      {"docker run -v /var:/var img python t.py", "/share/c", ""}, // a directory of the image
+      {"docker run -u 12345 " + binds + "img", "/share/c", ""},
+      {"docker exec " + binds + "box", "/share/c", ""},
+      {"srun -N 2 docker run " + binds + "img", "/share/c", ""}, // made on this host only
+      {"xargs docker run " + binds + "img", "/share/c", ""},
+      {"docker run " + binds + "img python -m fastchat.train.train", "/share/c", ""},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.before);
+    for (const std::string joint : {" ", "="}) {
+      const std::string flag = " --cache_dir" + joint;
+      const Argv argv = words(row.before + flag + row.value);
+      const RunPlan result = world.run(argv, installed());
+      CHECK(result.argv == words(row.before + flag + (row.there.empty() ? row.value : row.there)));
+      CHECK(test::codes(result) == "SF404");
+      CHECK(result.set.empty());
+      CHECK((result.diagnoses.at(0).message.find("stays on") != std::string::npos) ==
+            (row.there.empty() && row.before.find("fastchat") == std::string::npos));
+      CHECK(result.directories.contains(here) == !row.there.empty());
+      CHECK(result.links.size() == (row.there.empty() ? 0 : 1));
+      if (!result.links.empty())
+        CHECK(result.links[0] == ModelLink{here + "/models--gpt2", row.value + "/models--gpt2"});
+    }
+  }
+  world.environment.emplace_back("HF_HUB_OFFLINE=1");
+  const Argv offline = words("docker run " + binds + "img --cache_dir /share/c");
+  CHECK(world.run(offline, installed()).argv == offline);
+}
+
 TEST_CASE("caches that this user may not read, or that do not answer, are left") {
   World world;
   Rules off;
@@ -244,14 +293,13 @@ TEST_CASE("what lies below TMPDIR by default is judged by it, and TMPDIR on the 
 
 TEST_CASE("caches.when: racy leaves what locks protect") {
   World world;
-  world.lock_scope = sys::LockScope::all_hosts;
   Rules racy = installed();
   racy.when = When::racy;
   CHECK(world.run(words("python t.py --cache_dir /share/c"), racy).guarded().empty());
   const Argv flag = words("python t.py --data_cache_dir /share/c");
   CHECK(world.run(flag, racy).argv == flag);
   CHECK(world.run(flag, installed()).argv != flag);
-  world.lock_scope = sys::LockScope::this_host;
+  world.excludes = false;
   CHECK(world.run(flag, racy).argv != flag);
 }
 

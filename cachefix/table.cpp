@@ -1,0 +1,92 @@
+#include "cachefix/table.hpp"
+
+#include "base/text.hpp"
+
+namespace sharefs::cachefix {
+extern const char k_launchers_table[];
+extern const char k_caches_table[];
+
+namespace {
+
+using Tables = std::map<std::string, std::vector<Row>, std::less<>>;
+
+/// Lines that begin with a space continue the one above, within braces without a space between.
+std::vector<std::string> whole_lines(const std::string& text) {
+  std::vector<std::string> lines;
+  for (const std::string& line : split_lines(text)) {
+    if (line.empty() || line.front() == '#')
+      continue;
+    if (line.front() != ' ') {
+      lines.push_back(line);
+      continue;
+    }
+    std::string& above = lines.back();
+    const auto open = above.rfind('{'), close = above.rfind('}');
+    const bool in_braces = open != std::string::npos && (close == std::string::npos || close < open);
+    above += (in_braces ? "" : " ") + std::string(trim(line));
+  }
+  return lines;
+}
+
+/// `$race` is what the row `words race` says; any other name stays for those who expand it.
+std::string with_words(const std::string& text, const std::vector<Row>& words) {
+  std::string out = text;
+  for (auto at = out.find('$'); at != std::string::npos; at = out.find('$', at + 1)) {
+    const auto end = std::min(out.find_first_not_of("abcdefghijklmnopqrstuvwxyz_", at + 1), out.size());
+    const auto known = std::ranges::find(words, out.substr(at + 1, end - at - 1), &Row::name);
+    if (known != words.end())
+      out.replace(at, end - at, known->get(""));
+  }
+  return out;
+}
+
+Tables read_tables() {
+  Tables tables;
+  for (const char* text : {k_launchers_table, k_caches_table})
+    for (const std::string& line : whole_lines(text)) {
+      const auto space = line.find(' ');
+      std::vector<Row>& rows = tables[line.substr(0, space)];
+      Row row;
+      std::size_t at = space + 1;
+      for (std::size_t number = 0; at < line.size(); ++number) {
+        const auto end = std::min(line.find(" | ", at), line.size());
+        std::string field = line.substr(at, end - at);
+        const auto colon = field.find(": ");
+        const bool named = colon != std::string::npos && field.find(' ') == colon + 1;
+        if (number == 0)
+          row.name = std::move(field);
+        else
+          row.fields[named ? field.substr(0, colon) : ""] =
+              with_words(named ? field.substr(colon + 2) : field, tables["words"]);
+        at = end + 3;
+      }
+      rows.push_back(std::move(row));
+    }
+  return tables;
+}
+
+} // namespace
+
+std::string Row::get(std::string_view field) const {
+  const auto found = fields.find(field);
+  return found == fields.end() ? "" : found->second;
+}
+
+const std::vector<Row>& rows_of(std::string_view kind) {
+  static const Tables k_tables = read_tables();
+  return k_tables.find(kind)->second;
+}
+
+const std::string& words_of(std::string_view name) {
+  return std::ranges::find(rows_of("words"), name, &Row::name)->fields.begin()->second;
+}
+
+bool is_listed(std::string_view name, std::string_view list) {
+  return any_word(list, ' ', [&](std::string_view word) {
+    return word.ends_with('*')                        ? name.starts_with(word.substr(0, word.size() - 1))
+           : word.size() > 1 && word.starts_with('*') ? name.ends_with(word.substr(1))
+                                                      : name == word;
+  });
+}
+
+} // namespace sharefs::cachefix

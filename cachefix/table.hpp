@@ -1,0 +1,41 @@
+#pragma once
+// The room's tables: launchers/launchers.txt and guard/sharefs_guard/caches.txt, which are compiled in. Their first
+// lines explain how they are written.
+#include <algorithm>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sharefs::cachefix {
+
+struct Row {
+  std::string name;
+  std::map<std::string, std::string, std::less<>> fields;
+  /// The text of a field; empty: the row has none of this name.
+  [[nodiscard]] std::string get(std::string_view field) const;
+};
+/// All rows of one kind ("launcher", "variable"), in their order.
+const std::vector<Row>& rows_of(std::string_view kind);
+/// The text of the row `words NAME`.
+const std::string& words_of(std::string_view name);
+
+/// Calls `f` with each word of a list.
+template <class F> void each_word(std::string_view list, char separator, F f) {
+  while (!list.empty()) {
+    const auto end = std::min(list.find(separator), list.size());
+    if (end != 0)
+      f(list.substr(0, end));
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+}
+/// Is `f` true of one of the words?
+template <class F> bool any_word(std::string_view list, char separator, F f) {
+  bool found = false;
+  each_word(list, separator, [&](std::string_view word) { found = found || f(word); });
+  return found;
+}
+/// Is `name` one of the words of `list`? `*` at the beginning or the end of a word stands for anything.
+bool is_listed(std::string_view name, std::string_view list);
+
+} // namespace sharefs::cachefix
