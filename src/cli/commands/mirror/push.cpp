@@ -91,7 +91,7 @@ Result<int> run_push(Context& context, const Arguments& arguments) {
   return change_from_here(context, arguments, *nodes, words);
 }
 
-Result<int> run_verify(Context& context, const Arguments& arguments) {
+Result<int> run_mirror_verify(Context& context, const Arguments& arguments) {
   const auto mirrors = chosen_mirrors(context, arguments.positional);
   const auto nodes = mirrors ? other_nodes(context, arguments) : fail(mirrors.error());
   if (!nodes)
@@ -132,7 +132,7 @@ void show_states(Context& context, const std::vector<Mirror>& mirrors, const std
   context.console.show(table);
 }
 
-Result<int> run_status(Context& context, const Arguments& arguments) {
+Result<int> run_mirror_status(Context& context, const Arguments& arguments) {
   const auto mirrors = chosen_mirrors(context, arguments.positional);
   const auto nodes = mirrors ? other_nodes(context, arguments) : fail(mirrors.error());
   const auto listings = nodes ? list_all(context, *mirrors) : fail(nodes.error());
@@ -187,7 +187,7 @@ extern const CommandSpec k_mirror_verify_command{
     .effect = Effect::reads,
     .positional = {.name = "NAME", .help = "mirrors of sharefs.yaml; without them all"},
     .options = {k_to, k_engine, k_fanout, k_deadline},
-    .run = run_verify,
+    .run = run_mirror_verify,
 };
 
 extern const CommandSpec k_mirror_status_command{
@@ -202,7 +202,7 @@ extern const CommandSpec k_mirror_status_command{
     .effect = Effect::reads,
     .positional = {.name = "NAME", .help = "mirrors of sharefs.yaml; without them all"},
     .options = {k_to, k_engine, k_fanout, k_deadline},
-    .run = run_status,
+    .run = run_mirror_status,
 };
 
 } // namespace sharefs::cli

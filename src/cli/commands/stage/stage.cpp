@@ -53,6 +53,8 @@ Result<conda::PathStagingRequest> path_request(Context& context, const Arguments
   const auto& entry = seen.entries.front();
   if (entry.kind == sys::EntryKind::unknown)
     return fail(entry.error());
+  // What this host remembers may answer root for the directory, and not for those above it.
+  const auto above = conda::see(context.system, {.queries = {{.path = parent_path(asked), .list = true}}}, users);
   if (entry.kind != sys::EntryKind::directory)
     return fail(ErrorCode::not_found, fmt::format("there is no directory {}", asked),
                 is_path(word) ? "name a directory of the share, or an environment of the store" : "");
@@ -61,7 +63,7 @@ Result<conda::PathStagingRequest> path_request(Context& context, const Arguments
   if (!entry.shared && !arguments.flag("pack"))
     return fail(ErrorCode::usage, asked + " lies on this host's own disk already");
   request.path = entry.resolved;
-  request.as = seen.by;
+  request.as = seen.by ? seen.by : above.by;
   auto store = image_store(**config);
   if (!store)
     return fail(store.error());
