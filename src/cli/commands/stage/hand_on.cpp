@@ -115,7 +115,7 @@ extern const CommandSpec k_nodes_serve_command{
         "Prints a file that is staged here, or is being staged, from an offset on: what the nodes behind this "
         "one ask for, so that the server sends it once. Nothing but images below `conda.stage` and "
         "`stage.at` is handed on.",
-    .example = "sharefs nodes serve /var/cache/sharefs/staged/0/%data%share/c4/0a1b2c3d4e5f6071.sqfs --bytes 4096 0",
+    .example = "sharefs nodes serve /var/cache/x/0a1b.sqfs 0 --bytes 4096",
     .effect = Effect::reads,
     .positional = {.name = "FILE OFFSET", .help = "its path, and where to begin", .min = 2, .max = 2},
     .options = {{.names = "--bytes", .value = "N", .help = "its size when it is complete"}},
