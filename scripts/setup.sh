@@ -10,12 +10,12 @@ readonly program_packages=(
 # The unit and golden tests, the fuzzers, and what reads the code.
 readonly test_packages=(
     "${program_packages[@]}" ccache mold git clang libclang-rt-14-dev clang-format-19 clang-tidy-19
-    catch2 python3-pytest clustershell pdsh openssh-client rsync
+    catch2 python3-pytest clustershell pdsh openssh-client rsync squashfs-tools
 )
 # What boots a cluster of the lab.
 readonly cluster_packages=(
     gcc libc6-dev user-mode-linux nfs-kernel-server nfs-common rpcbind iproute2 busybox-static
-    e2fsprogs util-linux kmod acl procps python3 python3-yaml openssh-client openssh-server
+    e2fsprogs util-linux kmod acl procps python3 python3-yaml openssh-client openssh-server squashfs-tools
 )
 readonly lab_packages=(
     "${cluster_packages[@]}" attr mmdebstrap strace psmisc rsync

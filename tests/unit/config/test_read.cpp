@@ -101,9 +101,8 @@ TEST_CASE("wrong types: a scalar is what its source says, and the hint says what
        "write the value without brackets or `- `"},
       {"nodes: {hostfile: \"\"}", "2:19: `hostfile` is empty", "leave the key out for its default"},
       {"caches: {local: []}", "2:10: `local` is empty",
-       "it needs at least one element (directory on a node's own disk, or a list of which the usable one with the most "
-       "free space is taken; may hold variables of the batch system (`$SLURM_TMPDIR`), which must have the same value "
-       "on all nodes of a job)"},
+       "it needs at least one element (directory on a node's own disk, or a list of which the first usable one is taken; "
+       "may hold variables of the batch system (`$SLURM_TMPDIR`), which must have the same value on all nodes of a job)"},
   });
 }
 
