@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -48,6 +49,12 @@ class Workshop:
 
     def relocate(self, prefix: Path, *words: str | Path) -> str:
         return self.sharefs("conda", "relocate", prefix, prefix, "--yes", *words).stderr
+
+
+def made_generations(*numbers: int) -> set[str]:
+    """The names of generations that sharefs has made: trees, records, and images where mksquashfs is installed."""
+    images = [".sqfs", ".sqfs.json"] if shutil.which("mksquashfs") else []
+    return {f"{number:04}{ending}" for number in numbers for ending in ["", ".json", *images]}
 
 
 def let_others_through(path: Path) -> None:

@@ -96,8 +96,10 @@ std::optional<KnownGeneration> known_generation(Context& context, const conda::G
 
 /// Its images, one hash for each. True: all are good.
 bool verify_images(Context& context, const KnownGeneration& known) {
-  const auto stage = (*context.config())->conda ? (*context.config())->conda->settings_of(known.environment.name).stage
-                                                : std::string();
+  const auto config = context.config_if_any(); // an environment that is named by its path needs none
+  const auto stage = config && *config != nullptr && (*config)->conda
+                         ? (*config)->conda->settings_of(known.environment.name).stage
+                         : std::string();
   const auto checked = conda::check_images(context.system, known.environment, known.record, stage, say_to(context));
   for (const auto& path : checked.good)
     context.console.message(path + ": as it was made");
