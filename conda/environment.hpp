@@ -126,6 +126,9 @@ bool others_could_exchange(sys::System& system, const std::string& directory);
 /// wrong inside of it stands in `found`.
 Result<EnvironmentState> probe(sys::System& system, const EnvironmentRequest& request, const tree::OnProgress& watch);
 
+/// SF308, if a directory above the generation at `path` keeps out those to whom it is open.
+Diagnoses diagnose_above(sys::System& system, const std::string& path);
+
 /// "bin/a, bin/b, bin/c and 12 more", as a terminal may show them.
 std::string first_of(const std::vector<std::string>& names);
 

@@ -101,6 +101,14 @@ bool others_could_exchange(sys::System& system, const std::string& directory) {
   return system.entry({.path = join_path(directory, "program"), .guarded = true}).error_number == EPERM;
 }
 
+Diagnoses diagnose_above(sys::System& system, const std::string& path) {
+  EnvironmentState state;
+  state.path = path;
+  state.mode = system.entry({.path = path, .follow = true}).mode;
+  note_closed_above(system, state);
+  return diagnose(state);
+}
+
 Result<EnvironmentState> probe(sys::System& system, const EnvironmentRequest& request, const tree::OnProgress& watch) {
   tree::Options options;
   options.deadline = std::chrono::minutes(1); // without any progress

@@ -118,6 +118,7 @@ std::optional<int> verify_by_last_time(Context& context, const KnownGeneration& 
                                       "reads them again",
                                       known.environment.path(known.record.number), count_of(known.record.files, "file"),
                                       format_time(when)));
+  context.report(conda::diagnose_above(context.system, known.environment.path(known.record.number)));
   return verify_images(context, known) ? k_exit_ok : k_exit_failed;
 }
 
