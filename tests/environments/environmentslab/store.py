@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import grp
 import json
 import os
+import select
 import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from environmentslab.environment import Workshop
+from environmentslab.environment import Workshop, let_others_through
+
+USER = "nobody"  # to whom the store of some tests belongs
 
 
 @dataclass(frozen=True)
@@ -68,3 +72,53 @@ def make_store(workshop: Workshop, place: Path) -> Store:
     made.config.write_text(f"version: 1\nconda:\n  store: {path}\n  envs: [llm]\n")
     made.config.chmod(0o644)
     return made
+
+
+def state(tree: Path) -> dict[str, tuple]:
+    """All that a generation is: modes, times, owners, contents."""
+    found = {}
+    for path in sorted(tree.rglob("*")):
+        status = path.lstat()
+        content = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else b""
+        found[str(path.relative_to(tree))] = (status.st_mode, status.st_uid, status.st_mtime_ns, content)
+    return found
+
+
+def imports(env: Path) -> str:
+    return subprocess.run([env / "bin/python", "-c", "import json, sys; print(sys.prefix)"], capture_output=True, text=True, timeout=60).stdout
+
+
+def as_user(store: Store, *words: str | Path, group: str = "games", expect: int | None = 0) -> subprocess.CompletedProcess[str]:
+    """sharefs as USER, who has the group of the store beside an own one."""
+    place = store.path.parent
+    binary = place / "sharefs"
+    shutil.copy(os.environ["SHAREFS_BIN"], binary)
+    binary.chmod(0o755)
+    home = place / "home"
+    home.mkdir(exist_ok=True)
+    shutil.chown(home, USER, group)
+    command = ["setpriv", f"--reuid={USER}", "--regid=nogroup", f"--groups={grp.getgrnam(group).gr_gid}", "env", f"HOME={home}"]
+    done = subprocess.run([*command, binary, "--config", store.config, *words], capture_output=True, text=True, timeout=300, cwd="/")
+    assert expect is None or done.returncode == expect, done.stderr
+    return done
+
+
+def give_to(store: Store, user: str, group: str) -> None:
+    """The store as README's `access: {group: ml}` makes it."""
+    let_others_through(store.path)
+    subprocess.run(["chown", "-Rh", f"{user}:{group}", store.path], check=True)
+    subprocess.run(["chmod", "-R", "g=u,o=", store.generation(1)], check=True)  # as `share` leaves it there
+    for directory in (store.path, store.path / ".generations", store.path / ".generations/llm"):
+        directory.chmod(0o2770)
+
+
+def read_until(terminal: int, end: str | None) -> str:
+    """None: until nobody has it open any more."""
+    said = ""
+    while end is None or end not in said:
+        assert select.select([terminal], [], [], 60)[0], said
+        try:
+            said += os.read(terminal, 4096).decode()
+        except OSError:
+            break
+    return said
