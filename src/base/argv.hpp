@@ -17,7 +17,7 @@ std::string shell_quote(std::string_view word);
 std::string single_quote(std::string_view word);
 /// True for `NAME=...`, which a shell takes as an assignment in front of a command and execve(2) as a program's name.
 bool assigns_variable(std::string_view word);
-/// What to do about such a word where a program was expected.
+/// A hint for such a word where a program was expected.
 std::string hint_for_assignment(std::string_view word);
 /// The words quoted and joined by spaces: safe to copy and paste.
 std::string shell_join(const Argv& argv);

@@ -24,7 +24,7 @@ using Edits = std::vector<Edit>;
 
 /// nullopt: the content does not hold what the edits replace, or they overlap.
 std::optional<std::string> edited(std::string_view content, const Edits& edits);
-/// What takes them back, in the content that they have made.
+/// The edits that take them back, in the content that they have made.
 Edits inverse_of(const Edits& edits);
 
 /// The ranges in which two contents of the same length differ; else the one from the first to the last difference.

@@ -19,7 +19,7 @@ struct JsonLimits {
   std::size_t members = std::numeric_limits<std::size_t>::max();
 };
 
-/// What the text has too much of: "is larger than 4.0 MiB"; empty: it keeps within the limits. Takes one pass.
+/// The limit that the text exceeds: "is larger than 4.0 MiB"; empty: it keeps within the limits. Takes one pass.
 std::string json_excess(std::string_view text, const JsonLimits& limits);
 
 /// `failed`: more than the limits allow, or no JSON. The message goes on after the name of what was read.

@@ -1,10 +1,9 @@
 #include "base/parallel.hpp"
 
-#include "base/thrown.hpp"
-
 #include <algorithm>
 #include <atomic>
-#include <system_error>
+#include <exception>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -12,26 +11,30 @@ namespace sharefs {
 
 void in_parallel(std::size_t count, std::size_t threads, const std::function<void(std::size_t)>& work) {
   std::atomic<std::size_t> next{0};
+  std::mutex mutex;
+  std::exception_ptr first; // one that leaves a thread would end the process
   const auto take_numbers = [&] {
     try {
       for (auto number = next++; number < count; number = next++)
         work(number);
     } catch (...) {
       next = count;
-      throw;
+      const std::lock_guard lock(mutex);
+      if (!first)
+        first = std::current_exception();
     }
   };
-  Thrown thrown;
   {
     std::vector<std::jthread> others;
     try {
       while (others.size() + 1 < std::min(count, threads))
-        others.emplace_back([&] { thrown.keep(take_numbers); });
+        others.emplace_back(take_numbers);
     } catch (const std::exception&) { // NOLINT(bugprone-empty-catch): fewer threads take longer
     }
-    thrown.keep(take_numbers);
+    take_numbers();
   }
-  thrown.rethrow();
+  if (first)
+    std::rethrow_exception(first);
 }
 
 } // namespace sharefs

@@ -1,5 +1,5 @@
 #pragma once
-// What a mount comes from, as mount(8) and mountinfo write it: `server:/path` or `[2001:db8::1]:/path`.
+// The source of a mount, as mount(8) and mountinfo write it: `server:/path` or `[2001:db8::1]:/path`.
 #include <string>
 #include <string_view>
 

@@ -97,7 +97,7 @@ struct Conda {
   Origin origin;
   friend bool operator==(const Conda&, const Conda&) = default;
 
-  /// What applies to one environment, be it in `envs` or not.
+  /// The settings that apply to one environment, be it in `envs` or not.
   struct Settings {
     unsigned keep;
     bool protect;
@@ -181,7 +181,7 @@ struct Mirror {
   friend bool operator==(const Mirror&, const Mirror&) = default;
 };
 
-/// What `sharefs stage` brings to each node's own disk.
+/// Places of `sharefs stage`, which brings data to each node's own disk.
 struct Stage {
   std::string store;              ///< of images, on the share; empty: below `conda.store`
   std::string at;                 ///< of copies, on each node; empty: below the first of `caches.local`
@@ -189,7 +189,7 @@ struct Stage {
   friend bool operator==(const Stage&, const Stage&) = default;
 };
 
-/// What `sharefs watch` does. Where it is written, `sharefs up` has the daemon look after the mounts.
+/// Settings of `sharefs watch`. Where they are written, `sharefs up` has the daemon look after the mounts.
 struct Watch {
   std::string recover = "stale"; ///< stale, all, never
   std::string interval = "30s";  ///< a duration as parse_duration() reads it

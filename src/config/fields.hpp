@@ -2,6 +2,8 @@
 // Private to keys.cpp: the fields of the table, made from pointers to members.
 #include "config/keys.hpp"
 
+#include <concepts>
+
 namespace sharefs::config {
 
 using Texts = std::vector<std::string>;
@@ -23,14 +25,37 @@ template <class Parent> const void* defaults_of() {
   return &k_defaults;
 }
 
-template <auto Member>
-inline constexpr Field k_text{.get = [](const void* parent) { return Texts{in<Member>(parent)}; },
-                              .set = [](void* parent, const Texts& texts) { in<Member>(parent) = texts.front(); },
-                              .defaults = defaults_of<ParentOf<Member>>};
+// Values as the texts of a file. All of them were found right before they are read.
+template <class T> Texts texts_of(const T& value) {
+  if constexpr (std::same_as<T, Texts>)
+    return value;
+  else if constexpr (std::same_as<T, std::string>)
+    return {value};
+  else if constexpr (requires { value.has_value(); })
+    return value ? texts_of(*value) : Texts{};
+  else if constexpr (std::same_as<T, bool>)
+    return {value ? "true" : "false"};
+  else
+    return {std::to_string(value)};
+}
 
+template <class T> void read_texts(T& into, const Texts& texts) {
+  if constexpr (std::same_as<T, Texts>)
+    into = texts;
+  else if constexpr (std::same_as<T, std::string>)
+    into = texts.front();
+  else if constexpr (requires { into.emplace(); })
+    read_texts(into.emplace(), texts);
+  else if constexpr (std::same_as<T, bool>)
+    into = texts.front() == "true";
+  else
+    into = static_cast<T>(std::stoul(texts.front()));
+}
+
+/// A text, several, a number or a flag.
 template <auto Member>
-inline constexpr Field k_texts{.get = [](const void* parent) { return in<Member>(parent); },
-                               .set = [](void* parent, const Texts& texts) { in<Member>(parent) = texts; },
+inline constexpr Field k_value{.get = [](const void* parent) { return texts_of(in<Member>(parent)); },
+                               .set = [](void* parent, const Texts& texts) { read_texts(in<Member>(parent), texts); },
                                .defaults = defaults_of<ParentOf<Member>>};
 
 /// `servers`, `mounts`: their names are read into the struct around them.

@@ -69,7 +69,7 @@ struct Key {
   [[nodiscard]] std::vector<std::string> choice_list() const;
   /// The default as it is written in a file; empty: none.
   [[nodiscard]] std::string fallback() const;
-  /// What a value looks like: "path", "list of mappings", "`safe`, `recipe`"; `quote` stands around each choice.
+  /// The form of a value: "path", "list of mappings", "`safe`, `recipe`"; `quote` stands around each choice.
   [[nodiscard]] std::string value_text(std::string_view quote) const;
 };
 std::span<const Key> keys();

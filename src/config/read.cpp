@@ -303,7 +303,7 @@ class Reader {
           fmt::format("line {} has it; choose another, or keep one of the two", first->second.place.line));
   }
 
-  /// What only the whole file shows.
+  /// Checks that need the whole file.
   void finish(Config& config) {
     std::unordered_map<std::string_view, std::string_view> addresses;
     std::vector<std::string> names;

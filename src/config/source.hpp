@@ -46,7 +46,7 @@ class Source {
   [[nodiscard]] std::string_view text() const { return m_text; }
   [[nodiscard]] const std::string& file() const { return m_file; }
 
-  /// What makes the bytes no configuration at all: too large, not UTF-8, control characters.
+  /// The reason why the bytes are no configuration at all: too large, not UTF-8, control characters.
   [[nodiscard]] std::optional<Problem> unreadable() const;
   /// Place of a byte: `line` from 0 and bytes from the beginning of that line, as yaml-cpp counts.
   [[nodiscard]] Place place(int line, int byte) const;

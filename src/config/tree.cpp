@@ -162,7 +162,7 @@ class Builder final : public YAML::EventHandler {
 struct Translation {
   std::string_view theirs, ours, hint;
 };
-/// What yaml-cpp says, said so that a person can act on it. Anything else is shown as it is.
+/// Messages of yaml-cpp in words on which a person can act. Any other is shown as it is.
 const std::array<Translation, 14> k_translations{{
     {YAML::ErrorMsg::TAB_IN_INDENTATION, "a tab in the indentation", "indent with spaces"},
     {YAML::ErrorMsg::MAP_VALUE, "a `:` where no value can begin",

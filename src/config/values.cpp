@@ -108,7 +108,7 @@ std::optional<Complaint> option_rule(std::string_view text) {
   return std::nullopt;
 }
 
-// What the signs mean is the fleet's business (fleet/pattern.cpp), which says so with the column.
+// The fleet reads the signs themselves (fleet/pattern.cpp), and names the column of a wrong one.
 std::optional<Complaint> nodes_rule(std::string_view text) {
   const bool closed = std::ranges::count(text, '[') == std::ranges::count(text, ']');
   constexpr std::string_view k_signs = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-[],/!&^@: ";
@@ -191,8 +191,7 @@ std::optional<Complaint> size_rule(std::string_view text) {
 
 std::optional<Complaint> count_rule(std::string_view text) {
   constexpr std::size_t k_most_digits = 4;
-  const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
-  return digits && text.size() <= k_most_digits && text.find_first_not_of('0') != std::string_view::npos
+  return is_digits(text) && text.size() <= k_most_digits && text.find_first_not_of('0') != std::string_view::npos
              ? std::nullopt
              : std::optional(Complaint{"is not a number from 1 to 9999", "write for example `3`"});
 }

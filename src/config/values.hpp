@@ -1,5 +1,5 @@
 #pragma once
-// What a value must look like, beyond its type: pure functions of the text, named in the rows of the key table.
+// Rules for values, beyond their types: pure functions of the text, named in the rows of the key table.
 #include "config/keys.hpp"
 
 #include <optional>

@@ -7,7 +7,8 @@
 
 namespace sharefs::config {
 
-/// What YAML 1.1 or 1.2 takes an unquoted scalar for if not for text: "null", "a boolean", "a number"; nullopt: text.
+/// The type that YAML 1.1 or 1.2 gives to an unquoted scalar that is no text: "null", "a boolean", "a number"; nullopt:
+/// text.
 std::optional<std::string_view> plain_meaning(std::string_view text);
 
 /// The scalar as it is written in a file, quoted where needed, in block and in flow context; always one line.

@@ -47,7 +47,7 @@ struct Directory {
   std::optional<std::uint32_t> before; ///< mode of the one that is removed, for undo; nullopt: one is made
   std::optional<std::uint32_t> after;  ///< mode of the one that is made; nullopt: it is removed
   std::optional<Actor> actor = {};
-  bool guarded = false;          ///< `permission` where somebody else could exchange it (see sys::WalkRule)
+  bool guarded = false;          ///< `permission` where somebody else could replace it (see sys::WalkRule)
   sys::FileIdentity parent = {}; ///< of the directory in which it is made, as planned
   friend bool operator==(const Directory&, const Directory&) = default;
 };
@@ -148,7 +148,7 @@ struct SetTreeAccess {
   friend bool operator==(const SetTreeAccess&, const SetTreeAccess&) = default;
 };
 
-/// What becomes of one file below a directory: another content, another mode, or (`removed`) nothing. A file of which a
+/// A change of one file below a directory: another content, another mode, or (`removed`) nothing. A file of which a
 /// program gets rights (set-id bits, capabilities) is left.
 struct FileChange {
   std::string path;          ///< below the directory
@@ -182,8 +182,8 @@ struct RunTool {
   std::chrono::milliseconds deadline{30'000};
   bool silent = false;             ///< any output is a failure, whatever the exit code (systemd-analyze verify)
   std::optional<Actor> actor = {}; ///< as its user; `beneath` has no meaning
-  /// What argv[0] stands for where others may write; the program sees its directory as the working directory, and the
-  /// arguments are relative to that.
+  /// The program that argv[0] stands for where others may write; the program sees its directory as the working
+  /// directory, and the arguments are relative to that.
   std::optional<sys::CheckedProgram> program = {};
   friend bool operator==(const RunTool&, const RunTool&) = default;
 };

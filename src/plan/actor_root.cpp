@@ -45,8 +45,7 @@ Result<void> check_parent(const sys::Walked& found, const std::string& path) {
 }
 
 tl::unexpected<Error> conflict(const std::string& path, const std::string& expected, const std::string& found) {
-  return fail(ErrorCode::conflict, path + ": expected " + expected + ", found " + found,
-              "something else changed it: see what it is, then run the command again");
+  return fail(sys::conflict_error(path, expected, found));
 }
 
 Result<void> check_identity(const sys::FileIdentity& expected, const struct stat& status, const std::string& path) {

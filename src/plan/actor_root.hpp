@@ -23,8 +23,8 @@ class ActorRoot {
   static Result<ActorRoot> enter(const std::string& root, const std::optional<Actor>& actor);
 
   [[nodiscard]] const sys::Fd& root() const { return m_root; }
-  /// What lies at `path`, and the open directory that holds it. Only links that root or this process's user has made
-  /// are followed, with an actor none from its `beneath` on: `permission`. `guarded`: see WalkRule.
+  /// Finds the thing at `path`, and the open directory that holds it. Only links that root or this process's user has
+  /// made are followed, with an actor none from its `beneath` on: `permission`. `guarded`: see WalkRule.
   [[nodiscard]] Result<sys::Walked> find(const std::string& path, bool guarded = false) const;
 
  private:

@@ -46,7 +46,7 @@ struct Named {
   sys::Fd parent;
 };
 
-/// What has become of one file.
+/// The state of the work on one file.
 struct FileWork {
   FileOutcome outcome = FileOutcome::already;
   std::optional<Error> error = std::nullopt;
@@ -202,8 +202,7 @@ class FileChanger {
                           const std::string& content) {
     const auto name = temporary_name(file.name, k_new);
     ::unlinkat(file.parent.get(), name.c_str(), 0); // of a run that was killed
-    const sys::Fd fd(
-        ::openat(file.parent.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    const auto fd = sys::create_file(file.parent.get(), name, 0600);
     if (!fd)
       return errno;
     const std::array times{timespec{0, UTIME_OMIT}, later_than(status.st_mtim)};
@@ -220,7 +219,7 @@ class FileChanger {
     return error;
   }
 
-  /// What was written beside the file takes its name, unless somebody has changed the file meanwhile, or it may not be
+  /// The new content beside the file takes its name, unless somebody has changed the file meanwhile, or it may not be
   /// on the disk.
   void take_name(const FileChange& change, FileWork& work, bool is_on_disk) const {
     const auto file = named_by(change);

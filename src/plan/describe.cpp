@@ -1,4 +1,4 @@
-// What an action is, in words and in paths: declared in plan/action.hpp.
+// Words and paths for each action: declared in plan/action.hpp.
 #include "base/text.hpp"
 #include "plan/action.hpp"
 #include "plan/unified_diff.hpp"

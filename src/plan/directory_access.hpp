@@ -35,7 +35,7 @@ struct FoundAccess {
   bool acls = false; ///< its file system can hold a default ACL
   friend bool operator==(const FoundAccess&, const FoundAccess&) = default;
 };
-/// `guarded`: `permission` where somebody else could exchange it. Errors: `not_found`, `permission`, `timeout`.
+/// `guarded`: `permission` where somebody else could replace it. Errors: `not_found`, `permission`, `timeout`.
 Result<FoundAccess> read_access(sys::System& system, const std::string& directory, bool guarded,
                                 std::chrono::milliseconds deadline = std::chrono::seconds(30));
 

@@ -26,7 +26,7 @@ namespace {
 constexpr std::chrono::milliseconds k_poll{50};
 constexpr std::size_t k_holder_limit = 65536;
 
-/// What the lock file says.
+/// The content of the lock file.
 struct Holder {
   int pid = 0;
   std::string command, user;

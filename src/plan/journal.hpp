@@ -51,7 +51,7 @@ struct JournalEntry {
   [[nodiscard]] bool has_deleted() const;
 };
 
-/// What is written before an action begins. With it go the steps that found nothing to do: an undo that is cut off and
+/// This is written before an action begins. With it go the steps that found nothing to do: an undo that is cut off and
 /// run again must not check them twice, because later steps may have changed what they saw.
 struct Intent {
   std::size_t step = 0;

@@ -7,7 +7,7 @@ namespace sharefs::plan {
 /// Of plan.json.
 inline constexpr int k_journal_version = 2;
 
-/// What plan.json says beside the plan itself.
+/// The fields of plan.json beside the plan itself.
 struct JournalHead {
   int version = 0;
   std::string command, user, started;

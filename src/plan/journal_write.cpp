@@ -22,7 +22,7 @@ Error in_journal(Error error) {
 std::string end_line(const StepResult& result) {
   Json line{{"event", k_end_event}, {"step", result.step}, {"outcome", to_string(result.outcome)}};
   if (result.error)
-    line["error"] = to_json(*result.error);
+    line["error"] = json_of(*result.error);
   return dump_line(line);
 }
 

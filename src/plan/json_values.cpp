@@ -15,8 +15,4 @@ std::optional<Json> parse_json(const std::string& text) {
   return json ? std::optional(std::move(*json)) : std::nullopt;
 }
 
-Json to_json(const Error& error) {
-  return json_of(error);
-}
-
 } // namespace sharefs::plan

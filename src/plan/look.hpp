@@ -1,5 +1,5 @@
 #pragma once
-// What an action would find: read by apply before each step, and by rooms that plan by it.
+// The state that an action would find: read by apply before each step, and by rooms that plan by it.
 #include "plan/action.hpp"
 #include "sys/system.hpp"
 

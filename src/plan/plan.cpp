@@ -111,10 +111,6 @@ Json to_json(const Plan& plan) {
   return json;
 }
 
-Json to_json(const Report& report) {
-  return json_of(report);
-}
-
 Result<Plan> plan_from_json(const Json& json) {
   const auto malformed = [] { return fail(ErrorCode::failed, "malformed plan"); };
   if (!json.is_object() || !json.contains("steps") || !json["steps"].is_array())

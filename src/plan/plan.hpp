@@ -13,7 +13,7 @@ struct Step {
   std::string why;   ///< one phrase for the person who reads the plan
   Action action;
   bool stays = false; ///< undo leaves it as it is: others may work with what it made
-  /// What sharefs writes for itself: records, notes, marks, hidden names. People see it with --verbose only.
+  /// Writes something of sharefs' own: records, notes, marks, hidden names. People see it with --verbose only.
   bool bookkeeping = false;
   friend bool operator==(const Step&, const Step&) = default;
 };
@@ -69,10 +69,8 @@ template <FieldsOf<Report> R> auto fields(R& r) {
 /// Called by a long step with its progress, or (`lasting`) with its result.
 using Note = std::function<void(const std::string& text, bool lasting)>;
 
-nlohmann::ordered_json to_json(const Error& error); ///< {code, message, hint, context}
 nlohmann::ordered_json
 to_json(const Plan& plan); ///< {"steps": [{group, why, description, undoable, action}], "notes": []}
-nlohmann::ordered_json to_json(const Report& report); ///< {"results": [...], "journal_id": ..., "interrupted": ...}
 
 /// Groups whose touched paths lie one inside the other are merged into one, in the order of the plan.
 Plan merge_nested_groups(Plan plan);

@@ -12,7 +12,7 @@
 namespace sharefs::plan {
 
 /// An open directory that nobody else can write to. What is in it is reached from this descriptor by single names, so
-/// that whoever exchanges a name on the way to it changes nothing of what is read or written. Errors of opening one:
+/// that whoever replaces a name on the way to it changes nothing of what is read or written. Errors of opening one:
 /// `permission` for what somebody else has put there (a link, another owner), `failed` for a mode by which group or
 /// others may write. Directories are made 0700 and files 0600: pre-images may hold what only their owner may read.
 class PrivateDirectory {

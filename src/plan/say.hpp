@@ -1,5 +1,5 @@
 #pragma once
-// What a flow of a room says to a person while it works. The command line fills it in (cli/say.hpp), a test with what
+// Messages of a room's flow to a person while it works. The command line fills it in (cli/say.hpp), a test with what
 // it wants to see. No flow knows the console, the command's flags or the JSON document.
 #include "base/diagnosis.hpp"
 #include "tree/tree.hpp"

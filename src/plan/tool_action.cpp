@@ -38,7 +38,7 @@ std::string install_hint(const std::string& program) {
                      found->rhel);
 }
 
-/// What the tool said, stderr first: the lines that are not empty.
+/// The lines of the tool's output that are not empty, stderr first.
 std::vector<std::string> lines_said(const sys::Completed& completed) {
   std::vector<std::string> lines;
   for (const auto* stream : {&completed.err, &completed.out})

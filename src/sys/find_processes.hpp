@@ -15,8 +15,8 @@ struct FoundProcess {
   friend bool operator==(const FoundProcess&, const FoundProcess&) = default;
 };
 
-/// What a process has to share with this one: /proc shows those of containers, too. `network` for a daemon that answers
-/// the kernel, which asks within a network namespace; `mount` for one that works on paths.
+/// The namespace that a process has to share with this one: /proc shows those of containers, too. `network` for a
+/// daemon that answers the kernel, which asks within a network namespace; `mount` for one that works on paths.
 enum class Namespace { mount, network };
 
 /// The numbers of all processes.

@@ -37,7 +37,7 @@ class System {
   /// `busy`, `timeout`, `permission`, `failed`. The target is named as in the mount table, not through a link.
   virtual Result<void> unmount(const UnmountCall& call) = 0;
   virtual NfsProbe probe_nfs(const NfsProbeRequest& request) = 0;
-  /// What lies at the paths, in their order; see read_entries.
+  /// Looks at the paths; the answers are in their order. See read_entries.
   virtual std::vector<Entry> entries(const EntryRequest& request) = 0;
   Entry entry(EntryQuery query, std::chrono::milliseconds deadline = std::chrono::seconds(3)) {
     return entries({{std::move(query)}, deadline, std::nullopt}).front();

@@ -8,10 +8,6 @@ namespace {
 constexpr int k_schema_version = 1; ///< of the envelope; a change that is more than a new field would raise it
 } // namespace
 
-nlohmann::ordered_json to_json(const Diagnosis& diagnosis) {
-  return json_of(diagnosis);
-}
-
 std::string Envelope::text() const {
   using Json = nlohmann::ordered_json;
   Json document = {{"schema", k_schema_version}, {"command", command}, {"ok", ok}};
@@ -21,15 +17,13 @@ std::string Envelope::text() const {
   document["plan"] = plan ? plan::to_json(*plan) : Json(nullptr);
   document["results"] = Json::array();
   if (report) {
-    const auto json = plan::to_json(*report);
+    const auto json = json_of(*report);
     document["results"] = json.at("results");
     document["journal_id"] = report->journal_id;
     document["interrupted"] = report->interrupted;
   }
-  document["diagnoses"] = Json::array();
-  for (const auto& diagnosis : diagnoses)
-    document["diagnoses"].push_back(to_json(diagnosis));
-  document["error"] = error ? to_json(*error) : Json(nullptr);
+  document["diagnoses"] = json_of(diagnoses);
+  document["error"] = json_of(error);
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -24,7 +24,4 @@ struct Envelope {
   [[nodiscard]] std::string text() const;
 };
 
-nlohmann::ordered_json to_json(const Diagnosis& diagnosis);
-using plan::to_json; // of an Error
-
 } // namespace sharefs::ui

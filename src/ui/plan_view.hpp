@@ -8,8 +8,9 @@
 namespace sharefs::ui {
 
 /// Notes; then one line per step under its group's heading (none if there is only one group, or none has several
-/// lines, nor for the one without a name): a mark (`+` makes, `-` takes away, `~` changes, `>` runs a program), what is done, why, `(cannot be undone)`;
-/// diffs indented below. Bookkeeping is shown if `all`, or, without diffs, where the plan is nothing else.
+/// lines, nor for the one without a name): a mark (`+` makes, `-` takes away, `~` changes, `>` runs a program), what is
+/// done, why, `(cannot be undone)`; diffs indented below. Bookkeeping is shown if `all`, or, without diffs, where the
+/// plan is nothing else.
 std::string plan_text(const plan::Plan& plan, bool colour, bool all = true);
 
 /// "3 done, 1 failed, 2 skipped; undo with `sharefs undo ID`", which is `undo`; empty if the plan had no steps. Counts

@@ -1,5 +1,5 @@
 #pragma once
-// What the terminal can do, and colour by SGR sequences: only here.
+// The terminal's abilities, and colour by SGR sequences: only here.
 #include "ui/console.hpp"
 
 #include <string>
@@ -12,7 +12,8 @@ std::string_view sequence_of(Colour colour);
 /// `text` in that colour if `on`; control characters are made visible either way.
 std::string painted(Colour colour, std::string_view text, bool on);
 
-/// What decides about colour and width, as the environment has it; empty strings for variables that are not set.
+/// The facts that decide about colour and width, as the environment has them; empty strings for variables that are not
+/// set.
 struct TerminalFacts {
   bool in = false, out = false, err = false; ///< is it a terminal?
   std::string no_color, clicolor_force, term, columns;

@@ -113,8 +113,8 @@ sys::Identity identity_from(const json& document) {
 }
 
 std::vector<Answer> answers_from(const json& document, const char* kind, const std::vector<std::string>& question) {
-  std::vector<std::string> known{"exit_code", "out",   "err",   "timed_out", "unreaped",
-                                 "took_ms",   "error", "times", "mountinfo", "files"};
+  std::vector<std::string> known{"exit_code", "out",   "err",       "timed_out", "took_ms",
+                                 "error",     "times", "mountinfo", "files"};
   known.insert(known.end(), question.begin(), question.end());
   std::vector<Answer> answers;
   for (const json& entry : document.value(kind, json::array())) {
@@ -127,7 +127,6 @@ std::vector<Answer> answers_from(const json& document, const char* kind, const s
       answer.question["isolated"] = entry.value("isolated", false);
     sys::Completed& completed = answer.completed;
     read(entry, "timed_out", completed.timed_out);
-    read(entry, "unreaped", completed.unreaped);
     completed.exit_code = entry.value("exit_code", completed.timed_out ? -1 : 0);
     read(entry, "out", completed.out);
     read(entry, "err", completed.err);

@@ -1,5 +1,5 @@
 #pragma once
-// What lies at a path: the one question about files that the program asks, and its one answer.
+// The one question about files that the program asks, and its one answer: an entry.
 #include "base/result.hpp"
 #include "sys/fs/file_identity.hpp"
 #include "sys/fs/walk.hpp"
@@ -56,7 +56,7 @@ struct EntryQuery {
   bool fresh = false;            ///< ask the server first what is there now, whatever this host remembers
   bool automount = false;        ///< go through an automount point, which mounts what it stands for
   Links links = Links::all;      ///< which links on the way are followed
-  bool guarded = false;          ///< refuse a path that somebody else could exchange (see WalkRule::guarded)
+  bool guarded = false;          ///< refuse a path that somebody else could replace (see WalkRule::guarded)
   friend bool operator==(const EntryQuery&, const EntryQuery&) = default;
 };
 

@@ -1,6 +1,7 @@
 #include "sys/fs/exclusive.hpp"
 
 #include "base/random.hpp"
+#include "sys/identity/own_host.hpp"
 
 #include <array>
 #include <cerrno>
@@ -11,11 +12,6 @@
 namespace sharefs::sys {
 
 namespace {
-
-std::string hostname() {
-  std::array<char, HOST_NAME_MAX + 1> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "host";
-}
 
 Fd open_own_directory(int parent, const std::string& name) {
   return Fd(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -96,11 +92,26 @@ tl::expected<Fd, int> make_aside(int parent, const std::string& name, mode_t mod
   return tl::make_unexpected(EBUSY);
 }
 
+bool is_same(const struct stat& one, const struct stat& other) {
+  return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+/// link(2) never replaces. Its answer can get lost on NFS, so that the second one says EEXIST: what has the name tells.
+/// 0 or errno.
+int give_second_name(const Walked& from, const Walked& to) {
+  if (::linkat(from.directory.get(), from.name.c_str(), to.directory.get(), to.name.c_str(), 0) == 0)
+    return 0;
+  const int error = errno;
+  struct stat there{};
+  const bool is_ours =
+      ::fstatat(to.directory.get(), to.name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && is_same(from.status, there);
+  return is_ours ? 0 : error;
+}
+
 } // namespace
 
 bool is_second_name(const Walked& one, const Walked& other) {
-  return one.exists() && other.exists() && !one.is_directory() && one.status.st_dev == other.status.st_dev &&
-         one.status.st_ino == other.status.st_ino;
+  return one.exists() && other.exists() && !one.is_directory() && is_same(one.status, other.status);
 }
 
 int rename_exclusively(const Walked& from, const Walked& to) {
@@ -113,23 +124,27 @@ int rename_exclusively(const Walked& from, const Walked& to) {
     return errno;
   // NFS has no such rename. A second name of a file is made exclusively everywhere; then the first one goes.
   struct stat status{};
-  if (linked || (!from.is_directory() && ::linkat(source, from.name.c_str(), target, to.name.c_str(), 0) == 0)) {
+  const int error = linked ? 0 : from.is_directory() ? EISDIR : give_second_name(from, to);
+  if (error == 0) {
     if (::fstatat(source, from.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
       return errno;
-    if (status.st_ino != from.status.st_ino || status.st_dev != from.status.st_dev)
+    if (!is_same(from.status, status))
       return ESTALE; // somebody has put a new file there
     return ::unlinkat(source, from.name.c_str(), 0) == 0 ? 0 : errno;
   }
-  if (!from.is_directory() && errno == EEXIST)
-    return EEXIST;
-  // Of a directory the worst is that an empty one, made at this moment, is replaced: rename(2) refuses all else.
-  if (::fstatat(target, to.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0)
+  // Of a directory, or where files have one name only, the worst is that what is made at this moment is replaced: an
+  // empty directory, as rename(2) refuses all else.
+  if (error == EEXIST || ::fstatat(target, to.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0)
     return EEXIST;
   return ::renameat(source, from.name.c_str(), target, to.name.c_str()) == 0 ? 0 : errno;
 }
 
+Fd create_file(int directory, const std::string& name, mode_t mode, int access) {
+  return Fd(::openat(directory, name.c_str(), access | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+}
+
 std::string temporary_name(const std::string& name, const std::string& purpose) {
-  const auto ending = ".sharefs-" + purpose + "-" + hostname().substr(0, 64);
+  const auto ending = ".sharefs-" + purpose + "-" + own_name().substr(0, 64);
   return "." + name.substr(0, NAME_MAX - 1 - ending.size()) + ending;
 }
 

@@ -16,6 +16,9 @@ bool is_second_name(const Walked& one, const Walked& other);
 /// 0 or errno; EEXIST: something is there; ESTALE: what was to be renamed is another thing now.
 int rename_exclusively(const Walked& from, const Walked& to);
 
+/// A file that is made, never one that is there (EEXIST). Empty with errno.
+Fd create_file(int directory, const std::string& name, mode_t mode, int access = O_WRONLY);
+
 /// Name next to `name` for something that is not finished; not the same on two hosts that share the directory.
 std::string temporary_name(const std::string& name, const std::string& purpose);
 

@@ -35,4 +35,11 @@ std::string difference(const FileIdentity& expected, const struct stat& found) {
   return {};
 }
 
+Error conflict_error(const std::string& path, const std::string& expected, const std::string& found) {
+  return {ErrorCode::conflict,
+          path + ": expected " + expected + ", found " + found,
+          "something else changed it: see what it is, then run the command again",
+          {}};
+}
+
 } // namespace sharefs::sys

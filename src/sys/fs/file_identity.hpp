@@ -1,6 +1,7 @@
 #pragma once
 // Which thing a plan was made for, and whether an open descriptor still stands for it. A path says neither: whoever may
 // write in a directory on the way can put another thing there.
+#include "base/result.hpp"
 #include "sys/process/wire.hpp"
 
 #include <cstdint>
@@ -17,7 +18,7 @@ struct FileIdentity {
   std::uint32_t kind = 0;   ///< S_IFMT
   std::int64_t changed = 0; ///< ctime in nanoseconds: where the content was judged, and is not judged again
 
-  /// What it was known by goes on to hold for another content, or after a mount anew.
+  /// Only these stay the same when the file gets another content, or is mounted anew.
   [[nodiscard]] FileIdentity owner_only() const { return {.uid = uid, .gid = gid, .kind = kind}; }
   friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
 };
@@ -30,5 +31,7 @@ FileIdentity identity_of(const struct stat& status);
 /// How what was found differs, in words: "a directory", "another one of uid 0", "uid 0 instead of 1001"; empty: not at
 /// all.
 std::string difference(const FileIdentity& expected, const struct stat& found);
+/// `conflict`: "PATH: expected X, found Y".
+Error conflict_error(const std::string& path, const std::string& expected, const std::string& found);
 
 } // namespace sharefs::sys

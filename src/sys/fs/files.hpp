@@ -16,7 +16,6 @@
 
 namespace sharefs::sys {
 
-
 /// All paths are absolute as seen from inside the root; symbolic links are resolved inside the root, so a link in an
 /// installation tree never leads out of it.
 class Files {
@@ -27,7 +26,6 @@ class Files {
   [[nodiscard]] bool is_live() const { return m_root == "/"; }
   /// `path` as seen from outside the root.
   [[nodiscard]] std::string real_path(const std::string& path) const { return is_live() ? path : m_root + path; }
-
 
   /// The mount table of this process, read anew after a change only.
   [[nodiscard]] Result<MountTable> mounts() const { return m_mounts->current(); }
@@ -45,7 +43,7 @@ class Files {
   /// Whole content, or nullopt if there is no such file.
   [[nodiscard]] Result<std::optional<std::string>> read_if_exists(const std::string& path,
                                                                   std::size_t limit = 16U << 20U) const;
-  /// As read, but `permission` for a file that others than root and this process's user could change or exchange: by
+  /// As read, but `permission` for a file that others than root and this process's user could change or replace: by
   /// its owner, its mode, a link on the way, or a directory above it.
   [[nodiscard]] Result<std::string> read_trusted(const std::string& path, std::size_t limit = 16U << 20U) const;
   /// Names in a directory, sorted, without . and ..; `not_found` if there is no directory.

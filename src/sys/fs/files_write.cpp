@@ -1,5 +1,6 @@
 // The writing half of Files: whatever happens, there is the whole old file or the whole new one.
 #include "base/path.hpp"
+#include "sys/fs/exclusive.hpp"
 #include "sys/fs/extended_attributes.hpp"
 #include "sys/fs/files.hpp"
 #include "sys/process/call.hpp"
@@ -21,14 +22,15 @@ constexpr std::size_t k_longest_name = 255;
 /// `.NAME.sharefs-PID`: the leading dot keeps exportfs, systemd and run-parts from reading a left-over.
 class TemporaryFile {
  public:
-  explicit TemporaryFile(const Walked& location) : m_directory(location.directory.get()) {
+  explicit TemporaryFile(const Walked& location) {
     const std::string ending = ".sharefs-" + std::to_string(::getpid());
     const std::string stem = "." + location.name.substr(0, k_longest_name - ending.size() - 5) + ending;
+    m_file.directory.reset(::openat(location.directory.get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
     // A name can be taken by another thread, or by a killed process that had the same id.
     for (int n = 0; n < k_max_temporary_names; ++n) {
-      m_name = n == 0 ? stem : stem + "." + std::to_string(n);
-      m_fd.reset(::openat(m_directory, m_name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-      if (m_fd || errno != EEXIST)
+      m_file.name = n == 0 ? stem : stem + "." + std::to_string(n);
+      m_file.fd = create_file(m_file.directory.get(), m_file.name, 0600);
+      if (m_file.fd || errno != EEXIST)
         break;
     }
   }
@@ -36,43 +38,26 @@ class TemporaryFile {
   TemporaryFile& operator=(const TemporaryFile&) = delete;
   ~TemporaryFile() {
     const int error_number = errno; // of what went wrong before
-    if (m_fd && !m_renamed)
-      ::unlinkat(m_directory, m_name.c_str(), 0);
+    if (m_file.fd && !m_renamed)
+      ::unlinkat(m_file.directory.get(), m_file.name.c_str(), 0);
     errno = error_number;
   }
-  [[nodiscard]] int fd() const { return m_fd.get(); }
+  [[nodiscard]] int fd() const { return m_file.fd.get(); }
 
-  /// `exclusive`: fails with EEXIST if there is a file of that name by now.
-  bool rename_to(const std::string& name, bool exclusive) {
-    m_renamed =
-        ::renameat2(m_directory, m_name.c_str(), m_directory, name.c_str(), exclusive ? RENAME_NOREPLACE : 0) == 0;
-    if (m_renamed || !exclusive || (errno != EINVAL && errno != ENOSYS))
-      return m_renamed;
-    if (const int error = link_as(name); error != EPERM && error != EOPNOTSUPP && error != ENOSYS) {
-      errno = error;
-      return error == 0; // and the first name goes with this object
-    }
-    m_renamed = ::renameat(m_directory, m_name.c_str(), m_directory, name.c_str()) == 0; // neither: it was just checked
-    return m_renamed;
+  /// `exclusive`: EEXIST if there is something of that name by now. 0 or errno.
+  int rename_to(const Walked& location, bool exclusive) {
+    int error = ::fstat(fd(), &m_file.status) == 0 ? 0 : errno;
+    if (error == 0 && exclusive)
+      error = rename_exclusively(m_file, location);
+    else if (error == 0 && ::renameat(m_file.directory.get(), m_file.name.c_str(), location.directory.get(),
+                                      location.name.c_str()) != 0)
+      error = errno;
+    m_renamed = error == 0;
+    return error;
   }
 
  private:
-  /// NFS does not know RENAME_NOREPLACE, but link(2) never replaces. Its answer can get lost there, so that the second
-  /// one says EEXIST: what has the name tells. 0 or errno.
-  int link_as(const std::string& name) {
-    if (::linkat(m_directory, m_name.c_str(), m_directory, name.c_str(), 0) == 0)
-      return 0;
-    const int error = errno;
-    struct stat ours{}, there{};
-    const bool is_ours = ::fstat(m_fd.get(), &ours) == 0 &&
-                         ::fstatat(m_directory, name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-                         ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
-    return is_ours ? 0 : error;
-  }
-
-  int m_directory;
-  std::string m_name;
-  Fd m_fd;
+  Walked m_file;
   bool m_renamed = false;
 };
 
@@ -159,11 +144,8 @@ Result<void> replace(const Walked& location, const std::string& path, std::strin
     return fail(errno_error(errno, path));
   if (auto checked = check(location, path, before); !checked)
     return checked;
-  if (!file.rename_to(location.name, !before)) {
-    if (errno == EEXIST)
-      return check(location, path, before);
-    return fail(errno_error(errno, path));
-  }
+  if (const int error = file.rename_to(location, !before); error != 0)
+    return error == EEXIST ? check(location, path, before) : fail(errno_error(error, path));
   return sync_directory(location.directory.get(), path);
 }
 
@@ -232,9 +214,7 @@ Result<void> Files::exchange_notes(const std::string& directory, const std::stri
   return at(directory, {.follow_last = true}, [&](const Walked& found) -> Result<void> {
     if (!found.is_directory())
       return fail(errno_error(found.exists() ? ENOTDIR : ENOENT, directory));
-    if (const Fd note(
-            ::openat(found.fd.get(), made.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
-        !note && errno != EEXIST)
+    if (!create_file(found.fd.get(), made, 0644) && errno != EEXIST)
       return fail(errno_error(errno, join_path(directory, made)));
     for (const auto& name : gone)
       ::unlinkat(found.fd.get(), name.c_str(), 0);

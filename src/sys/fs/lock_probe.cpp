@@ -1,6 +1,7 @@
 #include "sys/fs/lock_probe.hpp"
 
 #include "base/text.hpp"
+#include "sys/fs/exclusive.hpp"
 #include "sys/process/call.hpp"
 #include "sys/process/fd.hpp"
 
@@ -32,7 +33,7 @@ Result<bool> locks_exclude(const std::string& directory) {
 namespace {
 
 Result<LockAnswer> hold_lock(const LockTrial& trial) {
-  const Fd file(::open(trial.path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  const Fd file = create_file(AT_FDCWD, trial.path, 0600, O_RDWR);
   if (!file)
     return fail(errno_error(errno, trial.path));
   if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {

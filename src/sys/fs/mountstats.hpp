@@ -1,5 +1,5 @@
 #pragma once
-// What the kernel counts of each NFS mount, as far as it shows that two hosts have one name: /proc/self/mountstats.
+// Counters of the kernel for each NFS mount, as far as it shows that two hosts have one name: /proc/self/mountstats.
 // (Linux fs/nfs/super.c nfs_show_stats, net/sunrpc/stats.c rpc_clnt_show_stats, net/sunrpc/xprtsock.c
 // xs_tcp_print_stats.)
 #include <chrono>

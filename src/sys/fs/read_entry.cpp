@@ -2,6 +2,8 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "sys/fs/exclusive.hpp"
+#include "sys/identity/own_host.hpp"
 #include "sys/process/child.hpp"
 
 #include <algorithm>
@@ -34,7 +36,7 @@ void fill(Entry& entry, const struct stat& status) {
   entry.mtime = status.st_mtim.tv_sec;
 }
 
-/// What was found, opened for reading; ESTALE if another thing has taken its name since.
+/// Opens what was found for reading; ESTALE if another thing has taken its name since.
 Fd open_found(const Walked& found, int flags) {
   Fd fd(::openat(found.directory.get(), found.name.c_str(),
                  O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC | flags));
@@ -47,18 +49,11 @@ Fd open_found(const Walked& found, int flags) {
   return Fd();
 }
 
-std::string probe_file_name() {
-  std::array<char, 256> host{};
-  ::gethostname(host.data(), host.size() - 1);
-  return ".sharefs-probe-" + std::string(host.data()) + "-" + std::to_string(::geteuid());
-}
-
 /// A new file with the name of this host and user. One that a killed test left there is replaced.
 Fd create_probe_file(int directory, const std::string& name) {
-  constexpr int k_flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-  Fd file(::openat(directory, name.c_str(), k_flags, 0600));
+  Fd file = create_file(directory, name, 0600, O_RDWR);
   if (!file && errno == EEXIST && ::unlinkat(directory, name.c_str(), 0) == 0)
-    file.reset(::openat(directory, name.c_str(), k_flags, 0600));
+    file = create_file(directory, name, 0600, O_RDWR);
   return file;
 }
 
@@ -78,7 +73,7 @@ void note_made(int file, std::chrono::system_clock::time_point started, Entry& e
 
 /// Write, fsync, read back, compare and delete. 0 or errno; EIO for bytes that come back changed.
 int test_writing(int directory, const Step& begin, Entry& entry) {
-  const std::string name = probe_file_name();
+  const std::string name = ".sharefs-probe-" + own_name() + "-" + std::to_string(::geteuid());
   const std::string content = name + "\n";
   begin("create");
   const auto started = std::chrono::system_clock::now();
@@ -117,8 +112,7 @@ void leave(const Note& note, const Walked& found, Entry& entry) {
     return;
   const Fd directory = open_below(found.directory.get(), note.directory.c_str(), O_PATH | O_DIRECTORY);
   const auto name = note.name + "." + found.name;
-  if (Fd(::openat(directory.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644)) ||
-      errno == EEXIST)
+  if (create_file(directory.get(), name, 0644) || errno == EEXIST)
     entry.made.emplace();
 }
 

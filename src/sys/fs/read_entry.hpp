@@ -9,7 +9,7 @@
 
 namespace sharefs::sys {
 
-/// What lies at `query.path`, seen from `root`. An unknown entry with EREMOTE where a mount of `stop_at` is reached.
+/// Looks at `query.path`, seen from `root`. An unknown entry with EREMOTE where a mount of `stop_at` is reached.
 /// `begin_step`, if given, is called before each system call that may hang, with its name.
 Entry read_entry(int root, const EntryQuery& query, const MountTargets& stop_at,
                  const std::function<void(std::string_view)>& begin_step);

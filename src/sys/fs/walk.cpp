@@ -142,7 +142,7 @@ class Walk {
     struct stat status{};
     if (next ? ::fstat(next.get(), &status) != 0 : errno != ENOENT)
       return stop(errno, path);
-    if (!check_exchange(name, path, next ? &status : nullptr))
+    if (!check_replaceable(name, path, next ? &status : nullptr))
       return false;
     if (m_rule.inode != 0 && path == m_beneath &&
         (status.st_ino != m_rule.inode || (m_rule.device != 0 && status.st_dev != m_rule.device)))
@@ -173,7 +173,7 @@ class Walk {
   }
 
   /// Could somebody else put another thing at `name` in the directory that we stand in?
-  bool check_exchange(const std::string& name, const std::string& path, const struct stat* entry) {
+  bool check_replaceable(const std::string& name, const std::string& path, const struct stat* entry) {
     if (!m_rule.guarded)
       return true;
     const struct stat& directory = m_walked.status;
@@ -242,8 +242,8 @@ std::string Walked::text() const {
 }
 
 tl::expected<Walked, WalkError> walk(int root, std::string_view path, const WalkRule& rule) {
-  // Another host has exchanged what this one remembers: what says so makes the kernel forget it, as in the kernel's own
-  // walks, which look once more.
+  // Another host has replaced what this one remembers. The error makes the kernel forget it, and the kernel's own walks
+  // try once more, too.
   constexpr int k_most_walks = 3;
   auto walked = Walk(root, path, rule).run();
   for (int walks = 1;

@@ -33,7 +33,7 @@ struct WalkRule {
   std::string beneath = {};
   /// Of `beneath`, 0: any. Another thing there ends the walk with ESTALE.
   std::uint64_t device = 0, inode = 0;
-  /// Refuse (EPERM) a path that somebody else could exchange: each directory on the way, up to the one that holds the
+  /// Refuse (EPERM) a path that somebody else could replace: each directory on the way, up to the one that holds the
   /// name, belongs to root or this process's user, and nobody else may write there, unless it is sticky and the next
   /// component is root's or ours, or missing: the caller then has to make it exclusively.
   bool guarded = false;
@@ -75,8 +75,8 @@ struct Walked {
 /// kernel's, after links. A missing name or directory is no error: see Walked.
 tl::expected<Walked, WalkError> walk(int root, std::string_view path, const WalkRule& rule = {});
 
-/// What lies at `path` below the directory `parent` on the same mount, reached without a link: EXDEV for what is mounted
-/// on the way, be it of the same file system (a bind mount has the same device number).
+/// Opens `path` below the directory `parent` on the same mount, without following a link: EXDEV for what is
+/// mounted on the way, be it of the same file system (a bind mount has the same device number).
 Fd open_below(int parent, const char* path, int flags = O_RDONLY | O_DIRECTORY);
 
 /// Calls `visit` for each name in the open directory `fd` (not O_PATH) but `.` and `..`, as they come, while it returns

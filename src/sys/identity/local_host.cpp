@@ -1,6 +1,7 @@
 #include "sys/identity/local_host.hpp"
 
 #include "base/text.hpp"
+#include "sys/identity/own_host.hpp"
 #include "sys/net/addresses.hpp"
 #include "sys/process/call.hpp"
 #include "sys/process/child.hpp"
@@ -123,9 +124,7 @@ Result<User> local_user(const std::string& name) {
 
 Identity local_identity() {
   Identity identity;
-  std::array<char, 256> host{};
-  if (::gethostname(host.data(), host.size() - 1) == 0)
-    identity.hostname = host.data();
+  identity.hostname = own_name();
   identity.boot_id = read_line("/proc/sys/kernel/random/boot_id");
   identity.uid = ::geteuid();
   identity.gid = ::getegid();

@@ -5,8 +5,15 @@
 #include <algorithm>
 #include <arpa/inet.h>
 #include <array>
+#include <unistd.h>
 
 namespace sharefs::sys {
+
+std::string own_name() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
 
 std::optional<std::string> address_bytes(const std::string& text) {
   std::array<char, sizeof(in6_addr)> bytes{};

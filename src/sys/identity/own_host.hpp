@@ -7,6 +7,9 @@
 
 namespace sharefs::sys {
 
+/// Of this host, as gethostname(2) has it.
+std::string own_name();
+
 /// Four bytes or sixteen: an address has several spellings in IPv6. nullopt for what is no address.
 std::optional<std::string> address_bytes(const std::string& text);
 

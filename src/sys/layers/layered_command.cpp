@@ -5,6 +5,7 @@
 #include "sys/fs/walk.hpp"
 #include "sys/process/child.hpp"
 #include "sys/process/interrupt.hpp"
+#include "sys/process/rights.hpp"
 
 #include <algorithm>
 #include <array>
@@ -18,7 +19,6 @@
 #include <mutex>
 #include <sched.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -28,7 +28,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// What the child could not do, over a pipe that exec closes.
+/// The step that failed in the child, reported over a pipe that exec closes.
 enum class Layering : char { not_ours = 'o', no_namespace = 'n', no_mount = 'm', no_tree = 't', no_command = 'c' };
 
 struct FailedStep {
@@ -36,25 +36,11 @@ struct FailedStep {
   int error_number;
 };
 
-bool write_file(const std::string& path, const std::string& text) {
-  const Fd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  return fd && write_all(fd.get(), text);
-}
-
-using Capabilities = std::array<__user_cap_data_struct, 2>;
-
-constexpr unsigned capability(unsigned number) {
-  return 1U << (number % 32);
-}
-
-bool capabilities(bool set, Capabilities& sets) {
-  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-  return ::syscall(set ? SYS_capset : SYS_capget, &header, sets.data()) == 0;
-}
-
 bool is_mounting_root() {
-  Capabilities sets{};
-  return ::geteuid() == 0 && capabilities(false, sets) && (sets.at(0).effective & capability(CAP_SYS_ADMIN)) != 0;
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> sets{};
+  return ::geteuid() == 0 && ::syscall(SYS_capget, &header, sets.data()) == 0 &&
+         (sets[0].effective & 1U << CAP_SYS_ADMIN) != 0;
 }
 
 /// The groups of the command; the first one is its own. `given`: in a namespace that root has made, it has all.
@@ -69,7 +55,7 @@ std::vector<gid_t> mapped_groups(bool given) {
   return groups;
 }
 
-/// A user namespace, in which the owner of a store has rights over his own files only: whoever exchanges the paths that
+/// A user namespace, in which the owner of a store has rights over his own files only: whoever replaces the paths that
 /// are mounted reaches nothing that is not his. Everybody keeps his own number, so the command is who it was, and
 /// nobody can give up a group there: who is kept out of a file by one stays out.
 bool enter_user_namespace(int given) {
@@ -77,25 +63,13 @@ bool enter_user_namespace(int given) {
     return ::setns(given, CLONE_NEWUSER) == 0 && ::unshare(CLONE_NEWNS) == 0;
   const auto uid = ::geteuid();
   const auto gid = ::getegid();
-  return ::unshare(CLONE_NEWNS | CLONE_NEWUSER) == 0 && write_file("/proc/self/setgroups", "deny") &&
-         write_file("/proc/self/uid_map", fmt::format("{0} {0} 1\n", uid)) &&
-         write_file("/proc/self/gid_map", fmt::format("{0} {0} 1\n", gid));
+  return ::unshare(CLONE_NEWNS | CLONE_NEWUSER) == 0 &&
+         map_ids("/proc/self/", fmt::format("{0} {0} 1\n", uid), fmt::format("{0} {0} 1\n", gid));
 }
 
 bool enter_namespaces(bool as_root, int given) {
   return (as_root ? ::unshare(CLONE_NEWNS) == 0 : enter_user_namespace(given)) &&
          ::mount(nullptr, "/", nullptr, MS_REC | (as_root ? MS_PRIVATE : MS_SLAVE), nullptr) == 0;
-}
-
-/// What its user has protected from himself can be changed by the command all the same: in a user namespace this right
-/// reaches no file of anybody else (user_namespaces(7)). Where it cannot be had, directories are writable still.
-void keep_override() {
-  Capabilities sets{};
-  if (!capabilities(false, sets))
-    return;
-  sets.at(0).inheritable |= capability(CAP_DAC_OVERRIDE);
-  if (capabilities(true, sets))
-    ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_DAC_OVERRIDE, 0, 0);
 }
 
 /// overlayfs(7) reads its options up to a comma, and lowerdir up to a colon.
@@ -109,7 +83,7 @@ std::string escaped(const std::string& path) {
   return text;
 }
 
-/// What lies at `name`, mounts in it too, is seen at `target` as well.
+/// Shows what lies at `name`, with the mounts in it, at `target` as well.
 bool bind(int directory, const std::string& name, const std::string& target) {
   constexpr unsigned k_flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_SYMLINK_NOFOLLOW;
   const Fd tree(static_cast<int>(::syscall(SYS_open_tree, directory, name.c_str(), k_flags)));
@@ -285,14 +259,16 @@ void layer(const Layers& layers, const std::function<void(Layering)>& give_up) {
     give_up(Layering::no_mount);
   if (!prepare_tree(layers))
     give_up(Layering::no_tree);
+  // The command may change what its user has protected from himself, because in a user namespace this right
+  // reaches no file of anybody else (user_namespaces(7)). Where it cannot be had, directories are writable still.
   if (!as_root)
-    keep_override();
+    keep_capability(CAP_DAC_OVERRIDE);
 }
 
-void run(const TerminalCommand& command, const Layers* layers, int told) {
-  const auto give_up = [told](Layering step) {
+void run(const TerminalCommand& command, const Layers* layers, int failure_pipe) {
+  const auto give_up = [failure_pipe](Layering step) {
     const FailedStep failure{step, errno};
-    write_all(told, {reinterpret_cast<const char*>(&failure), sizeof failure}); // NOLINT: to ourselves
+    write_all(failure_pipe, {reinterpret_cast<const char*>(&failure), sizeof failure}); // NOLINT: to ourselves
     ::_exit(127);
   };
   if (layers != nullptr)

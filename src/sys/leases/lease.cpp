@@ -4,7 +4,7 @@
 #include "base/path.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
-#include "sys/fs/walk.hpp"
+#include "sys/fs/exclusive.hpp"
 #include "sys/process/interrupt.hpp"
 #include "sys/process/stat_field.hpp"
 
@@ -26,7 +26,7 @@ constexpr std::size_t k_largest_lease = 4096;
 constexpr auto k_poll = 100ms;
 constexpr std::string_view k_first_line = "sharefs lease 1";
 
-/// What lies there, and whether it still changes.
+/// Tells one file from the next, and shows whether it still changes.
 struct Stamp {
   std::uint64_t inode = 0;
   std::int64_t seconds = 0, nanoseconds = 0; ///< mtime
@@ -78,7 +78,7 @@ Result<Attempt> attempt(const std::string& root, const std::string& path, const 
     return fail(at.error());
   const int directory = at->directory.get();
   const auto temporary = at->name + "." + random_letters(12);
-  const Fd fd(::openat(directory, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+  const Fd fd = create_file(directory, temporary, 0644);
   struct stat status{};
   if (!fd)
     return fail(errno_error(errno, path));
@@ -128,14 +128,14 @@ Result<void> clear(const std::string& root, const std::string& path, const Stamp
   return kept ? fail(errno_error(error, path)) : Result<void>{};
 }
 
-/// The next holder's file may have the number that ours had before it went: what it says tells them apart.
+/// The next holder's file may get the inode number that ours had; the text in it tells them apart.
 bool is_ours(const Walked& at, const Lease::Own& own) {
   Stamp now;
   std::string text;
   return look(at, now, &text) == 0 && now.inode == own.inode && text == own.text;
 }
 
-/// In the keeper: touches the file until it is told to end, or somebody else has it.
+/// In the keeper: touches the file until the signal to end comes, or somebody else has the lease.
 void keep(const std::string& root, const LeaseRequest& request, const Lease::Own& own, pid_t parent) {
   sigset_t ends;
   ::sigemptyset(&ends);
@@ -143,8 +143,8 @@ void keep(const std::string& root, const LeaseRequest& request, const Lease::Own
   ::sigprocmask(SIG_BLOCK, &ends, nullptr);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM); // a parent that is killed lets go as well
   const auto at = place(root, request.path);
-  const auto beat = std::chrono::duration_cast<std::chrono::seconds>(request.beat);
-  const timespec pause{beat.count(), std::chrono::nanoseconds(request.beat - beat).count()};
+  const auto whole = std::chrono::duration_cast<std::chrono::seconds>(request.touch_every);
+  const timespec pause{whole.count(), std::chrono::nanoseconds(request.touch_every - whole).count()};
   bool ours = at.has_value();
   while (ours && ::getppid() == parent && ::sigtimedwait(&ends, nullptr, &pause) < 0) {
     ours = is_ours(*at, own);
@@ -238,7 +238,7 @@ Result<Lease> Lease::take(System& system, const LeaseRequest& request,
     const auto holder = parse_lease(tried->text);
     if (tried->stamp.inode == 0)
       continue; // it went meanwhile
-    if (is_gone(system, holder, self) || Clock::now() - since >= request.dead) {
+    if (is_gone(system, holder, self) || Clock::now() - since >= request.expires_after) {
       if (const auto cleared = call(std::nullopt, request.deadline, [&] { return clear(root, request.path, seen); });
           !cleared)
         return fail(cleared.error());
@@ -282,8 +282,8 @@ Lease::~Lease() {
   if (!m_keeper->process().reap_until(deadline_in(2s)))
     m_keeper->process().kill_and_reap();
   if (m_keeper->process().exit_code() == 0)
-    return; // it has seen to the file
-  // A keeper that is told to end before it waits for that has left the file.
+    return; // it has removed the file
+  // A keeper that gets the signal before it waits for one has left the file.
   static_cast<void>(call(std::nullopt, 2s, [&]() -> Result<bool> {
     const auto at = place(m_root, m_request.path);
     return at && is_ours(*at, m_own) && ::unlinkat(at->directory.get(), at->name.c_str(), 0) == 0;

@@ -37,10 +37,10 @@ std::optional<std::uint64_t> process_start(System& system, int pid);
 struct LeaseRequest {
   std::string path; ///< of the file; its directory exists
   std::string what;
-  std::chrono::milliseconds wait{0};          ///< for another holder to let go
-  std::chrono::milliseconds beat{5'000};      ///< how often a holder touches it
-  std::chrono::milliseconds dead{60'000};     ///< a holder on another host that has not touched it for so long is gone
-  std::chrono::milliseconds deadline{10'000}; ///< for each answer of the file system
+  std::chrono::milliseconds wait{0};               ///< for another holder to let go
+  std::chrono::milliseconds touch_every{5'000};    ///< how often a holder touches it
+  std::chrono::milliseconds expires_after{60'000}; ///< a holder on another host, without touching it, is gone
+  std::chrono::milliseconds deadline{10'000};      ///< for each answer of the file system
 };
 
 /// Held by a child process, which touches the file, and removes it when this object or this process goes.
@@ -52,7 +52,7 @@ class Lease {
   };
   /// `busy` with the holder in its message after LeaseRequest::wait; `timeout`, `interrupted`, `permission`. A holder
   /// that is known to be gone (same host: another boot, or no such process) is succeeded at once, one on another host
-  /// once its file has not changed for LeaseRequest::dead. `waiting` is called while it waits.
+  /// once its file has not changed for LeaseRequest::expires_after. `waiting` is called while it waits.
   static Result<Lease> take(System& system, const LeaseRequest& request,
                             const std::function<void(const LeaseHolder& holder)>& waiting = nullptr);
   Lease(Lease&& other) noexcept

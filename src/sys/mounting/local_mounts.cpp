@@ -38,7 +38,7 @@ mount_attr restricting(const std::string& options) {
   return attributes;
 }
 
-/// Open for reading. A file system trusts what it reads: nobody but root could have written it, or could exchange it.
+/// Open for reading. A file system trusts what it reads: nobody but root could have written it, or could replace it.
 Result<Fd> open_image(const std::string& path) {
   const Fd root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
   const auto found = walk(root.get(), path, {.links = Links::none, .guarded = true});

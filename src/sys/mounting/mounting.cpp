@@ -33,14 +33,14 @@
 namespace sharefs::sys {
 namespace {
 
-/// Where mount.nfs mounts, in its own namespace. Below /run only root can make or exchange anything.
+/// Where mount.nfs mounts, in its own namespace. Below /run only root can make or replace anything.
 constexpr const char* k_staging = "/run/sharefs-mount";
 constexpr std::array<const char*, 2> k_programs{"/sbin/mount.nfs", "/usr/sbin/mount.nfs"};
 constexpr std::size_t k_most_written = 4096;
 constexpr std::chrono::milliseconds k_server_deadline{3000};
 constexpr std::uint16_t k_nfs_port = 2049;
 
-/// What mount.nfs says, what kind of error it is, and what helps.
+/// A message of mount.nfs, the kind of error that it is, and the cure.
 struct KnownFailure {
   std::string_view text;
   ErrorCode code;

@@ -1,6 +1,6 @@
 #pragma once
 // Making and ending mounts on the live machine. Both work on the directory that was found, not on its name: what lies
-// at a mount point in a user's directory can be exchanged between two system calls.
+// at a mount point in a user's directory can be replaced between two system calls.
 #include "base/result.hpp"
 #include "sys/mounting/mount_call.hpp"
 

@@ -12,7 +12,7 @@
 namespace sharefs::sys {
 namespace {
 
-/// What the kernel appends to the name of a removed mount point, in mountinfo and in older tables.
+/// The kernel appends one of these to the name of a removed mount point, in mountinfo and in older tables.
 constexpr std::array<std::string_view, 2> k_deleted_marks{"//deleted", "\\040(deleted)"};
 
 bool strip_deleted_mark(std::string_view& raw_target) {

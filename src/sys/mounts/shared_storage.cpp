@@ -1,4 +1,4 @@
-// What a mount says about other hosts: do they share its files, and do its locks exclude them?
+// Facts of a mount about other hosts: whether they share its files, and whether its locks exclude them.
 #include "base/text.hpp"
 #include "sys/mounts/mount_table.hpp"
 

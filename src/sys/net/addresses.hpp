@@ -19,7 +19,8 @@ struct Address {
 /// "192.168.16.1" and the like; empty for what is no address of the Internet.
 std::string numeric_address(const sockaddr& address, socklen_t size);
 
-/// What an address (IPv6 with or without brackets) stands for; EAI_NONAME: it is none. No name service is asked.
+/// The address that a text (IPv6 with or without brackets) stands for; EAI_NONAME: it is none. No name service is
+/// asked.
 tl::expected<std::vector<Address>, int> read_address(const std::string& host);
 
 /// The addresses of a host name or of an address, in getaddrinfo(3)'s order, or that function's error number

@@ -1,40 +1,69 @@
+// In the child: what is asked, in which order, and the report; and how the parent reads it, which checks each field, as
+// the child may be in a stranger's hands.
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "sys/net/connect.hpp"
 #include "sys/nfs/rpc_client.hpp"
 #include "sys/process/sandbox.hpp"
+#include "sys/process/wire.hpp"
 
-#include <cerrno>
+#include <algorithm>
 
 namespace sharefs::sys {
+
+template <FieldsOf<ServerAnswer> E> auto fields(E& e) {
+  return named("fault", e.fault, "error_number", e.error_number, "round_trip", e.round_trip);
+}
+template <FieldsOf<ExportListing> E> auto fields(E& e) {
+  return named("directory", e.directory, "clients", e.clients);
+}
+template <FieldsOf<AddressAnswers> E> auto fields(E& e) {
+  return named("stages", e.stages, "mountd_port", e.mountd_port, "exports", e.exports, "access", e.access);
+}
+
 namespace {
 
+bool is_name(const std::string& text) {
+  return text.size() <= k_max_name && std::ranges::none_of(text, is_control);
+}
+
+bool is_sound(const AddressAnswers& answers) {
+  std::size_t entries = answers.exports.size();
+  const auto is_sound_answer = [&](const ServerAnswer& one) {
+    return one.fault <= Fault::status && one.round_trip.count() >= 0 && one.round_trip <= std::chrono::hours(24);
+  };
+  const auto is_listing = [&entries](const ExportListing& one) {
+    entries += one.clients.size();
+    return is_name(one.directory) && std::ranges::all_of(one.clients, is_name);
+  };
+  return answers.stages.size() == k_stage_count && std::ranges::all_of(answers.stages, is_sound_answer) &&
+         std::ranges::all_of(answers.exports, is_listing) && entries <= k_max_entries &&
+         std::ranges::all_of(answers.access, is_sound_answer);
+}
+
 /// The status of NFS 4 as what MNT would have said.
-Failure failure_of_look_up(std::uint32_t status) {
-  constexpr std::uint32_t wrong_security = 10016, minor_version_mismatch = 10021; // RFC 7530
-  if (status == wrong_security)
+ServerAnswer as_of_mount(const ServerAnswer& answer) {
+  constexpr int wrong_security = 10016, minor_version_mismatch = 10021; // RFC 7530
+  if (answer == ServerAnswer{Fault::status, wrong_security})
     return {Fault::only_kerberos};
-  if (status == minor_version_mismatch)
-    return {Fault::unsupported};
-  return status == 0 ? Failure() : Failure{Fault::status, static_cast<int>(status)};
+  return answer == ServerAnswer{Fault::status, minor_version_mismatch} ? ServerAnswer{Fault::unsupported} : answer;
 }
 
 class Asking {
  public:
   Asking(const NfsProbeRequest& request, const Address& address, const NfsPorts& ports, int fd)
-      : m_request(request), m_address(address), m_ports(ports), m_fd(fd), m_deadline(deadline_in(request.timeout)),
-        m_caller(own_caller()) {}
+      : m_request(request), m_address(address), m_ports(ports), m_fd(fd), m_deadline(deadline_in(request.timeout)) {}
 
   /// NFS itself first, because a firewall in front of the portmapper must not use up the time for it.
   void run() {
     // A port below 1024 can be had only before privileges are dropped.
-    if (m_caller.uid == 0) {
+    if (m_uid == 0) {
       m_reserved_for_nfs = reserve_socket(m_address.storage.ss_family);
       m_reserved_for_mountd = reserve_socket(m_address.storage.ss_family);
     }
     const int dropped = drop_privileges();
     if (const int error = dropped != 0 ? dropped : restrict_to_network(); error != 0)
-      return finish(ProbeStage::connect, Clock::now(), {Fault::not_asked, error});
+      return finish(ProbeStage::connect, {Fault::not_asked, error});
     if (!ask_nfs3())
       return;
     ask_nfs4();
@@ -44,121 +73,110 @@ class Asking {
   }
 
  private:
-  /// A part of the time that is left, so that one silent stage leaves some for the others.
-  [[nodiscard]] Deadline part_of_time(int percent) const {
-    const auto now = Clock::now();
-    return m_deadline <= now ? m_deadline : now + (m_deadline - now) * percent / 100;
+  /// Begins a stage, which gets a part of the time that is left, so that a silent one leaves some for the others.
+  Deadline begin(int percent = 100) {
+    m_begin = Clock::now();
+    return m_deadline <= m_begin ? m_deadline : m_begin + (m_deadline - m_begin) * percent / 100;
   }
 
-  void finish(ProbeStage stage, Deadline begin, const Failure& failure = {}) {
-    m_answers[stage] = {true, failure, std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin)};
+  void finish(ProbeStage stage, const ServerAnswer& answer = {}) {
+    m_answers[stage] = answer;
+    m_answers[stage].round_trip = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - m_begin);
     write_all(m_fd, encode(m_answers));
   }
 
+  /// Null: there is no connection, and so the stage has failed.
+  std::unique_ptr<RpcClient> connect(ProbeStage stage, std::uint16_t port, Deadline until, Fd reserved = {}) {
+    auto connected = connect_to(m_address, port, until, std::move(reserved));
+    if (connected)
+      return std::make_unique<RpcClient>(std::move(*connected), m_uid, m_gid);
+    finish(stage, {Fault::connection, connected.error()});
+    return nullptr;
+  }
+
   bool ask_nfs3() {
-    auto begin = Clock::now();
-    auto connected = connect_to(m_address, m_ports.nfs, m_deadline);
-    finish(ProbeStage::connect, begin, connected ? Failure() : Failure{Fault::connection, connected.error()});
-    if (!connected)
+    const auto nfs3 = connect(ProbeStage::connect, m_ports.nfs, begin());
+    if (!nfs3)
       return false;
-    begin = Clock::now();
-    RpcClient nfs3(std::move(*connected), m_caller);
-    finish(ProbeStage::nfs3, begin, nfs3.null(k_program_nfs, 3, part_of_time(40)));
+    finish(ProbeStage::connect);
+    const Deadline until = begin(40);
+    finish(ProbeStage::nfs3, nfs3->null(k_program_nfs, 3, until));
     return true;
   }
 
   /// By a connection of its own: after a time-out the old one is of no use. Version 4 is asked for its root: unlike
   /// NULL, which the kernel answers by itself, this takes a living mountd.
   void ask_nfs4() {
-    const auto begin = Clock::now();
-    const Deadline until = part_of_time(40);
-    auto connected = connect_to(m_address, m_ports.nfs, until, std::move(m_reserved_for_nfs));
-    if (!connected)
-      return finish(ProbeStage::nfs4, begin, {Fault::closed});
-    RpcClient nfs4(std::move(*connected), m_caller);
-    const auto root = nfs4.look_up({}, until);
-    if (!root && root.error().fault == Fault::refused) {
+    const Deadline until = begin(40);
+    const auto nfs4 = connect(ProbeStage::nfs4, m_ports.nfs, until, std::move(m_reserved_for_nfs));
+    if (!nfs4)
+      return;
+    const ServerAnswer root = nfs4->look_up({}, until);
+    if (root.fault == Fault::refused) {
       // Who wants Kerberos says so to all but NULL, and so does a server that exports nothing to this address.
-      m_answers.access.assign(m_request.want_access ? m_request.paths.size() : 0, root.error());
-      return finish(ProbeStage::nfs4, begin, nfs4.null(k_program_nfs, 4, until));
+      m_answers.access.assign(m_request.want_access ? m_request.paths.size() : 0, root);
+      return finish(ProbeStage::nfs4, nfs4->null(k_program_nfs, 4, until));
     }
-    finish(ProbeStage::nfs4, begin, root ? Failure() : root.error());
-    if (root && m_request.want_access)
-      look_up_paths(nfs4, until);
-  }
-
-  /// What mount.nfs looks up, for a server of version 4 alone: it has no mountd that could be asked.
-  void look_up_paths(RpcClient& nfs4, Deadline until) {
+    finish(ProbeStage::nfs4, is_answer(root) ? ServerAnswer() : root);
+    if (!is_answer(root) || !m_request.want_access)
+      return;
+    // The paths are looked up as mount.nfs does it, for a server of version 4 alone, which has no mountd.
     for (const std::string& path : m_request.paths) {
       auto names = split(normalize_path(path), '/');
       std::erase(names, "");
-      const auto status = nfs4.look_up(names, until);
-      m_answers.access.push_back(status ? failure_of_look_up(*status) : status.error());
-      if (!status)
+      const ServerAnswer found = nfs4->look_up(names, until);
+      m_answers.access.push_back(as_of_mount(found));
+      if (!is_answer(found))
         break;
     }
   }
 
   void ask_portmapper() {
-    const auto begin = Clock::now();
-    const Deadline until = part_of_time(50);
-    auto connected = connect_to(m_address, m_ports.portmapper, until);
-    if (!connected)
-      return finish(ProbeStage::portmapper, begin, {Fault::connection, connected.error()});
-    RpcClient portmapper(std::move(*connected), m_caller);
+    const Deadline until = begin(50);
+    const auto portmapper = connect(ProbeStage::portmapper, m_ports.portmapper, until);
+    if (!portmapper)
+      return;
     const bool is_ipv6 = m_address.storage.ss_family == AF_INET6;
-    auto port = portmapper.mountd_port(is_ipv6, until);
-    if (!port && is_ipv6 && port.error().fault == Fault::unsupported)
-      port = portmapper.mountd_port(false, until);
-    if (!port)
-      return finish(ProbeStage::portmapper, begin, port.error());
-    m_answers.mountd_port = *port;
-    finish(ProbeStage::portmapper, begin);
-    if (*port == 0)
-      finish(ProbeStage::mountd, Clock::now(), {Fault::unregistered});
+    ServerAnswer failed = portmapper->find_mountd(is_ipv6, m_answers.mountd_port, until);
+    if (is_ipv6 && failed.fault == Fault::unsupported)
+      failed = portmapper->find_mountd(false, m_answers.mountd_port, until);
+    finish(ProbeStage::portmapper, failed);
+    begin();
+    if (failed.fault == Fault::none && m_answers.mountd_port == 0)
+      finish(ProbeStage::mountd, {Fault::unregistered});
   }
 
   void ask_mountd() {
-    auto begin = Clock::now();
-    const Deadline until = part_of_time(70);
-    auto connected = connect_to(m_address, m_answers.mountd_port, until, std::move(m_reserved_for_mountd));
-    if (!connected)
-      return finish(ProbeStage::mountd, begin, {Fault::connection, connected.error()});
-    RpcClient mountd(std::move(*connected), m_caller);
-    const Failure failed = mountd.null(k_program_mount, 3, until);
-    finish(ProbeStage::mountd, begin, failed);
-    if (failed.fault != Fault::none)
+    const Deadline until = begin(70);
+    const auto mountd = connect(ProbeStage::mountd, m_answers.mountd_port, until, std::move(m_reserved_for_mountd));
+    if (!mountd)
       return;
-    begin = Clock::now();
-    auto exports = mountd.exports(until);
-    if (!exports)
-      return finish(ProbeStage::exports, begin, exports.error());
-    m_answers.exports = std::move(*exports);
+    finish(ProbeStage::mountd, mountd->null(k_program_mount, 3, until));
+    if (m_answers[ProbeStage::mountd].fault != Fault::none)
+      return;
+    begin();
+    std::vector<ExportListing> exports;
+    if (const ServerAnswer failed = mountd->list_exports(exports, until); failed.fault != Fault::none)
+      return finish(ProbeStage::exports, failed);
+    m_answers.exports = std::move(exports);
     m_answers.access.clear(); // from here on mountd's answers count
-    finish(ProbeStage::exports, begin, {m_answers.exports.empty() ? Fault::nothing : Fault::none});
+    finish(ProbeStage::exports, {m_answers.exports.empty() ? Fault::nothing : Fault::none});
+    begin();
     if (m_request.want_access)
-      ask_access(mountd);
-  }
-
-  void ask_access(RpcClient& mountd) {
-    const auto begin = Clock::now();
-    for (const std::string& path : access_paths(m_request, m_answers.exports)) {
-      const Failure failed = m_answers.access.emplace_back(mountd.mount(path, m_deadline));
-      const bool answered =
-          failed.fault == Fault::none || failed.fault == Fault::status || failed.fault == Fault::only_kerberos;
-      if (!answered)
-        break;
-    }
+      for (const std::string& path : access_paths(m_request, m_answers.exports))
+        if (!is_answer(m_answers.access.emplace_back(mountd->mount(path, m_deadline))))
+          break;
     if (!m_answers.access.empty())
-      finish(ProbeStage::access, begin);
+      finish(ProbeStage::access);
   }
 
   const NfsProbeRequest& m_request;
   const Address& m_address;
   NfsPorts m_ports;
   int m_fd;
-  Deadline m_deadline;
-  Caller m_caller; ///< the user who would mount, not nobody
+  Deadline m_deadline, m_begin = Clock::now(); ///< of the whole; of the stage that is being asked
+  const uid_t m_uid = ::geteuid();             ///< of the user who would mount, not of nobody
+  const gid_t m_gid = ::getegid();
   Fd m_reserved_for_nfs, m_reserved_for_mountd;
   AddressAnswers m_answers;
 };
@@ -176,6 +194,25 @@ std::vector<std::string> access_paths(const NfsProbeRequest& request, const std:
 
 void ask_address(const NfsProbeRequest& request, const Address& address, const NfsPorts& ports, int fd) {
   Asking(request, address, ports, fd).run();
+}
+
+std::string encode(const AddressAnswers& answers) {
+  return WireWriter().put(answers).framed();
+}
+
+std::optional<AddressAnswers> decode_last(std::string_view bytes) {
+  std::string_view last;
+  for (WireReader frames(bytes); !frames.at_end();) {
+    const std::string_view frame = frames.text();
+    if (!frames.ok())
+      break; // the child ended in the middle of it
+    last = frame;
+  }
+  WireReader reader(last);
+  AddressAnswers answers;
+  answers.stages.clear();
+  reader.get(answers);
+  return reader.ok() && reader.at_end() && is_sound(answers) ? std::optional(std::move(answers)) : std::nullopt;
 }
 
 } // namespace sharefs::sys

@@ -1,5 +1,5 @@
 #pragma once
-// What an NFS server answers: name, TCP, portmapper, mountd, NFS v3 and v4, exports, and what this host may do.
+// The answers of an NFS server: name, TCP, portmapper, mountd, NFS v3 and v4, exports, and what this host may do.
 // Asked by a child without privileges, as servers may be hostile; one deadline for everything; needs no root.
 #include "base/result.hpp"
 
@@ -35,9 +35,9 @@ struct StageResult {
   ProbeStage stage = ProbeStage::resolve;
   StageOutcome outcome = StageOutcome::skipped;
   std::chrono::microseconds round_trip{0};
-  std::string detail; ///< "192.168.16.1", "Connection refused", "no answer within 5 s", "versions 3, 4"
-  std::string cause;  ///< usual cause of a failure, one line; empty if ok
-  std::string hint;   ///< usual cure
+  std::string detail = {}; ///< "192.168.16.1", "Connection refused", "no answer within 5 s", "versions 3, 4"
+  std::string cause = {};  ///< usual cause of a failure, one line; empty if ok
+  std::string hint = {};   ///< usual cure
 
   friend bool operator==(const StageResult&, const StageResult&) = default;
 };

@@ -1,11 +1,10 @@
 #include "sys/nfs/rpc_client.hpp"
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <charconv>
 #include <netinet/in.h>
 #include <new>
 #include <poll.h>
@@ -51,33 +50,25 @@ std::optional<std::string> printable(const char* name) {
 }
 
 /// libnfs has words only for what a server has refused.
-Failure refusal(std::string_view words) {
+ServerAnswer refusal(std::string_view words) {
   const auto has = [words](std::string_view part) { return words.find(part) != std::string_view::npos; };
   if (has("not available") || has("version mismatch"))
     return {Fault::unsupported};
   return {has("not accepted") || has("Garbage arguments") || has("System Error") ? Fault::refused : Fault::unreadable};
 }
 
-template <class T> Answer<T> answer_or(const Failure& failed, T answer) {
-  if (failed.fault != Fault::none)
-    return tl::make_unexpected(failed);
-  return answer;
-}
-
 /// The port in an address of RFC 1833: the last two numbers of "::.8.1"; 0 for what is none.
 std::uint16_t port_in(std::string_view universal_address) {
-  unsigned port = 0;
   const auto numbers = split(universal_address, '.');
   if (numbers.size() < 3)
     return 0;
-  for (const auto& number : {numbers.end()[-2], numbers.end()[-1]}) {
-    std::uint8_t value = 0;
-    const char* const end = number.data() + number.size();
-    if (const auto [last, error] = std::from_chars(number.data(), end, value); error != std::errc() || last != end)
-      return 0;
-    port = port << 8U | value;
-  }
-  return static_cast<std::uint16_t>(port);
+  const auto high = parse_number<std::uint8_t>(numbers.end()[-2]), low = parse_number<std::uint8_t>(numbers.back());
+  return high && low ? static_cast<std::uint16_t>(*high << 8U | *low) : std::uint16_t{0};
+}
+
+/// NFS and mountd count their errors alike; 0 is none.
+template <class Status> ServerAnswer of_status(Status status) {
+  return {status == 0 ? Fault::none : Fault::status, static_cast<int>(status)};
 }
 
 /// Nothing more will come.
@@ -89,19 +80,13 @@ bool has_ended(const pollfd& socket) {
 
 } // namespace
 
-Caller own_caller() {
-  std::array<char, 256> host{}; // the longest name that AUTH_SYS takes is 255 bytes
-  ::gethostname(host.data(), host.size() - 1);
-  return {host.data(), ::geteuid(), ::getegid()};
-}
-
-RpcClient::RpcClient(Fd connected, const Caller& caller)
+RpcClient::RpcClient(Fd connected, uid_t uid, gid_t gid)
     : m_context(::nfs_init_context(), ::nfs_destroy_context), m_rpc(nullptr) {
   if (!m_context)
     throw std::bad_alloc();
   ::nfs_set_autoreconnect(m_context.get(), 0);
   m_rpc = ::nfs_get_rpc_context(m_context.get());
-  ::rpc_set_auth(m_rpc, ::libnfs_authunix_create(caller.host.c_str(), caller.uid, caller.gid, 0, nullptr));
+  ::rpc_set_auth(m_rpc, ::libnfs_authunix_create("sharefs", uid, gid, 0, nullptr));
   ::rpc_set_fd(m_rpc, connected.release());
   ::rpc_service(m_rpc, POLLOUT); // it asks whether the connection is made
 }
@@ -110,14 +95,14 @@ void RpcClient::finish(rpc_context*, int status, void* result, void* call) {
   auto& finished = *static_cast<Call*>(call);
   finished.done = true;
   if (status == RPC_STATUS_SUCCESS)
-    finished.failure = finished.read ? finished.read(result) : Failure();
+    finished.answer = finished.read ? finished.read(result) : ServerAnswer();
   else
-    finished.failure = refusal(status == RPC_STATUS_ERROR && result != nullptr ? static_cast<const char*>(result) : "");
+    finished.answer = refusal(status == RPC_STATUS_ERROR && result != nullptr ? static_cast<const char*>(result) : "");
 }
 
-Failure RpcClient::call(Deadline until, const Queue& queue, std::function<Failure(const void* result)> read) {
+template <class Queue> ServerAnswer RpcClient::call(Deadline until, const Queue& queue, Read read) {
   m_call = {std::move(read), false, {}};
-  if (!queue(finish, &m_call))
+  if (!is_queued(queue(finish, &m_call)))
     return {Fault::not_asked, ENOMEM};
   while (!m_call.done) {
     pollfd socket{::rpc_get_fd(m_rpc), static_cast<short>(::rpc_which_events(m_rpc)), 0};
@@ -128,17 +113,16 @@ Failure RpcClient::call(Deadline until, const Queue& queue, std::function<Failur
     if (::rpc_service(m_rpc, socket.revents & (POLLIN | POLLOUT)) != 0)
       return {Fault::unreadable};
   }
-  return m_call.failure;
+  return m_call.answer;
 }
 
-Failure RpcClient::null(std::uint32_t program, std::uint32_t version, Deadline until) {
+ServerAnswer RpcClient::null(std::uint32_t program, std::uint32_t version, Deadline until) {
   return call(until, [&](rpc_cb reply, void* call) {
-    const auto number = static_cast<int>(program);
-    return is_queued(LIBNFS_CALL(null)(m_rpc, number, static_cast<int>(version), reply, call));
+    return LIBNFS_CALL(null)(m_rpc, static_cast<int>(program), static_cast<int>(version), reply, call);
   });
 }
 
-Answer<std::uint32_t> RpcClient::look_up(const std::vector<std::string>& names, Deadline until) {
+ServerAnswer RpcClient::look_up(const std::vector<std::string>& names, Deadline until) {
   std::vector<nfs_argop4> steps(1 + names.size());
   steps[0].argop = OP_PUTROOTFH;
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -150,66 +134,59 @@ Answer<std::uint32_t> RpcClient::look_up(const std::vector<std::string>& names, 
   COMPOUND4args compound{};
   compound.argarray.argarray_len = static_cast<u_int>(steps.size());
   compound.argarray.argarray_val = steps.data();
-  std::uint32_t status = 0;
-  const Failure failed = call(
-      until,
-      [&](rpc_cb reply, void* call) { return is_queued(LIBNFS_CALL(nfs4_compound)(m_rpc, reply, &compound, call)); },
-      [&status](const void* result) {
-        status = static_cast<std::uint32_t>(static_cast<const COMPOUND4res*>(result)->status);
-        return Failure();
-      });
-  return answer_or(failed, status);
+  return call(
+      until, [&](rpc_cb reply, void* call) { return LIBNFS_CALL(nfs4_compound)(m_rpc, reply, &compound, call); },
+      [](const void* result) { return of_status(static_cast<const COMPOUND4res*>(result)->status); });
 }
 
-Answer<std::uint16_t> RpcClient::mountd_port(bool over_ipv6, Deadline until) {
-  std::uint16_t port = 0;
+ServerAnswer RpcClient::find_mountd(bool over_ipv6, std::uint16_t& port, Deadline until) {
+  if (!over_ipv6)
+    return call(
+        until,
+        [&](rpc_cb reply, void* call) {
+          return LIBNFS_CALL(pmap2_getport)(m_rpc, k_program_mount, 3, IPPROTO_TCP, reply, call);
+        },
+        [&port](const void* result) {
+          port = static_cast<std::uint16_t>(*static_cast<const std::uint32_t*>(result));
+          return ServerAnswer();
+        });
   std::string network = "tcp6", nothing;
   pmap3_mapping mapping{k_program_mount, 3, network.data(), nothing.data(), nothing.data()};
-  const auto read = [&port, over_ipv6](const void* result) -> Failure {
-    if (!over_ipv6)
-      port = static_cast<std::uint16_t>(*static_cast<const std::uint32_t*>(result));
-    else if (const char* const address = static_cast<const pmap3_string_result*>(result)->addr; address != nullptr)
-      port = port_in(address);
-    return {};
-  };
-  const auto queue = [&](rpc_cb reply, void* call) {
-    constexpr int program = k_program_mount;
-    return over_ipv6 ? is_queued(LIBNFS_CALL(pmap3_getaddr)(m_rpc, &mapping, reply, call))
-                     : is_queued(LIBNFS_CALL(pmap2_getport)(m_rpc, program, 3, IPPROTO_TCP, reply, call));
-  };
-  const Failure failed = call(until, queue, read);
-  return answer_or(failed, port);
+  return call(
+      until, [&](rpc_cb reply, void* call) { return LIBNFS_CALL(pmap3_getaddr)(m_rpc, &mapping, reply, call); },
+      [&port](const void* result) {
+        const char* const address = static_cast<const pmap3_string_result*>(result)->addr;
+        port = address == nullptr ? std::uint16_t{0} : port_in(address);
+        return ServerAnswer();
+      });
 }
 
-Answer<std::vector<ExportListing>> RpcClient::exports(Deadline until) {
-  std::vector<ExportListing> found;
-  const auto read = [&found](const void* result) -> Failure {
+ServerAnswer RpcClient::list_exports(std::vector<ExportListing>& exports, Deadline until) {
+  const auto read = [&exports](const void* result) -> ServerAnswer {
     std::size_t entries = 0;
     for (const auto* one = *static_cast<const exportnode* const*>(result); one != nullptr; one = one->ex_next) {
       const auto directory = printable(one->ex_dir);
       if (!directory || ++entries > k_max_entries)
         return {Fault::unreadable};
-      found.push_back({*directory, {}});
+      exports.push_back({*directory, {}});
       for (const groupnode* group = one->ex_groups; group != nullptr; group = group->gr_next) {
         const auto client = printable(group->gr_name);
         if (!client || ++entries > k_max_entries)
           return {Fault::unreadable};
-        found.back().clients.push_back(*client);
+        exports.back().clients.push_back(*client);
       }
     }
     return {};
   };
-  const Failure failed = call(
-      until, [&](rpc_cb reply, void* call) { return is_queued(LIBNFS_CALL(mount3_export)(m_rpc, reply, call)); }, read);
-  return answer_or(failed, std::move(found));
+  return call(until, [&](rpc_cb reply, void* call) { return LIBNFS_CALL(mount3_export)(m_rpc, reply, call); }, read);
 }
 
-Failure RpcClient::mount(const std::string& path, Deadline until) {
+ServerAnswer RpcClient::mount(const std::string& path, Deadline until) {
   auto* const name = const_cast<char*>(path.c_str());
-  const auto read = [](const void* result) -> Failure {
+  const auto read = [](const void* result) -> ServerAnswer {
     const auto& answer = *static_cast<const mountres3*>(result);
     if (answer.fhs_status != MNT3_OK)
-      return {Fault::status, static_cast<int>(answer.fhs_status)};
+      return of_status(answer.fhs_status);
     const auto& [handle, flavors] = answer.mountres3_u.mountinfo;
     if (handle.fhandle3_len > FHSIZE3 || flavors.auth_flavors_len > k_max_flavors)
       return {Fault::unreadable};
@@ -219,12 +196,10 @@ Failure RpcClient::mount(const std::string& path, Deadline until) {
     });
     return {flavors.auth_flavors_len > 0 && !has_others ? Fault::only_kerberos : Fault::none};
   };
-  const Failure mounted = call(
-      until, [&](rpc_cb reply, void* call) { return is_queued(LIBNFS_CALL(mount3_mnt)(m_rpc, reply, name, call)); },
-      read);
+  const ServerAnswer mounted =
+      call(until, [&](rpc_cb reply, void* call) { return LIBNFS_CALL(mount3_mnt)(m_rpc, reply, name, call); }, read);
   if (mounted.fault == Fault::none || mounted.fault == Fault::only_kerberos)
-    call(until,
-         [&](rpc_cb reply, void* call) { return is_queued(LIBNFS_CALL(mount3_umnt)(m_rpc, reply, name, call)); });
+    call(until, [&](rpc_cb reply, void* call) { return LIBNFS_CALL(mount3_umnt)(m_rpc, reply, name, call); });
   return mounted;
 }
 

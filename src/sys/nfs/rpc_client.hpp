@@ -15,41 +15,33 @@ namespace sharefs::sys {
 
 inline constexpr std::uint32_t k_program_nfs = 100003, k_program_mount = 100005;
 
-/// Who is named in the calls (AUTH_SYS): as mount.nfs does it, without further groups.
-struct Caller {
-  std::string host;
-  uid_t uid = 0;
-  gid_t gid = 0;
-};
-Caller own_caller();
-
 /// After a failure other than `unsupported`, `refused` and `status` the connection is of no more use.
 class RpcClient {
  public:
-  /// `connected` is a non-blocking socket.
-  RpcClient(Fd connected, const Caller& caller);
+  /// `connected` is a non-blocking socket. The ids are named in the calls (AUTH_SYS), without further groups.
+  RpcClient(Fd connected, uid_t uid, gid_t gid);
   RpcClient(const RpcClient&) = delete;
   RpcClient& operator=(const RpcClient&) = delete;
 
   /// The procedure that does nothing.
-  Failure null(std::uint32_t program, std::uint32_t version, Deadline until);
-  /// NFS 4: from the root through `names`. The status, which is that of the last step that was tried.
-  Answer<std::uint32_t> look_up(const std::vector<std::string>& names, Deadline until);
-  /// What the portmapper says of mountd's version 3; 0: it does not know it. Version 2 of the portmapper knows the
-  /// ports of IPv4 only; those of IPv6 are asked of version 3.
-  Answer<std::uint16_t> mountd_port(bool over_ipv6, Deadline until);
-  Answer<std::vector<ExportListing>> exports(Deadline until);
+  ServerAnswer null(std::uint32_t program, std::uint32_t version, Deadline until);
+  /// NFS 4: from the root through `names`. A `status` is that of the last step that was tried.
+  ServerAnswer look_up(const std::vector<std::string>& names, Deadline until);
+  /// Asks the portmapper for the port of mountd's version 3; 0: it does not know it. Version 2 of the portmapper knows
+  /// the ports of IPv4 only; those of IPv6 are asked of version 3.
+  ServerAnswer find_mountd(bool over_ipv6, std::uint16_t& port, Deadline until);
+  ServerAnswer list_exports(std::vector<ExportListing>& exports, Deadline until);
   /// MNT of a path, and UMNT, which takes us out of the server's list of mounts again.
-  Failure mount(const std::string& path, Deadline until);
+  ServerAnswer mount(const std::string& path, Deadline until);
 
  private:
+  using Read = std::function<ServerAnswer(const void* result)>; ///< the result is libnfs's, and lives only so long
   struct Call {
-    std::function<Failure(const void* result)> read; ///< the result is libnfs's, and lives only so long
+    Read read;
     bool done = false;
-    Failure failure;
+    ServerAnswer answer;
   };
-  using Queue = std::function<bool(void (*reply)(rpc_context*, int, void*, void*), void* call)>;
-  Failure call(Deadline until, const Queue& queue, std::function<Failure(const void* result)> read = nullptr);
+  template <class Queue> ServerAnswer call(Deadline until, const Queue& queue, Read read = nullptr);
   static void finish(rpc_context* rpc, int status, void* result, void* call);
 
   Call m_call; ///< libnfs keeps its address for as long as the context lives

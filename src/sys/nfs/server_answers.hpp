@@ -1,15 +1,13 @@
 #pragma once
-// What the child that asks one address of a server reports: numbers and bounded names, for which the parent has the
+// The report of the child that asks one address of a server: numbers and bounded names, for which the parent has the
 // words. A server that takes the child over gains no more than to lie about itself.
 #include "sys/net/addresses.hpp"
 #include "sys/nfs/nfs_probe.hpp"
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tl/expected.hpp>
 #include <vector>
 
 namespace sharefs::sys {
@@ -17,6 +15,7 @@ namespace sharefs::sys {
 /// Why something got no answer, or not the one that was hoped for.
 enum class Fault : std::uint8_t {
   none,
+  unasked,
   no_such_name,
   name_service,
   connection,    ///< was not made: `error_number`, ETIMEDOUT when the deadline passed
@@ -31,32 +30,30 @@ enum class Fault : std::uint8_t {
   only_kerberos, ///< of a path: neither AUTH_SYS nor AUTH_NONE
   status,        ///< of a path: `error_number` is a mountstat3, which has the numbers of errno and of NFS 4
 };
-struct Failure {
-  Fault fault = Fault::none;
+struct ServerAnswer {
+  Fault fault = Fault::none; ///< `none`: as it should be
   int error_number = 0;
-  friend bool operator==(const Failure&, const Failure&) = default;
+  std::chrono::microseconds round_trip{0}; ///< of a stage
+  friend bool operator==(const ServerAnswer&, const ServerAnswer&) = default;
 };
-template <class T> using Answer = tl::expected<T, Failure>;
+/// The server has answered, be it that there is no such thing.
+inline bool is_answer(const ServerAnswer& answer) {
+  return answer.fault == Fault::none || answer.fault == Fault::only_kerberos || answer.fault == Fault::status;
+}
 
 inline constexpr std::size_t k_stage_count = 8;          ///< of ProbeStage
 inline constexpr std::size_t k_max_answers = 32U << 20U; ///< bytes of all that a child reports
 inline constexpr std::size_t k_max_entries = 100'000;    ///< of a list, clients of all exports together
 inline constexpr std::size_t k_max_name = 1024;          ///< MNTPATHLEN of RFC 1813
 
-struct StageAnswer {
-  bool asked = false;
-  Failure failure; ///< `none`: as it should be
-  std::chrono::microseconds round_trip{0};
-};
-
 struct AddressAnswers {
-  std::array<StageAnswer, k_stage_count> stages;
+  std::vector<ServerAnswer> stages = std::vector<ServerAnswer>(k_stage_count, {Fault::unasked});
   std::uint16_t mountd_port = 0; ///< as the portmapper says; 0: not registered
   std::vector<ExportListing> exports;
-  std::vector<Failure> access; ///< of the first of access_paths(), by mountd or else by version 4
+  std::vector<ServerAnswer> access; ///< of the first of access_paths(), by mountd or else by version 4
 
-  [[nodiscard]] StageAnswer& operator[](ProbeStage stage) { return stages[static_cast<std::size_t>(stage)]; }
-  [[nodiscard]] const StageAnswer& operator[](ProbeStage stage) const {
+  [[nodiscard]] ServerAnswer& operator[](ProbeStage stage) { return stages[static_cast<std::size_t>(stage)]; }
+  [[nodiscard]] const ServerAnswer& operator[](ProbeStage stage) const {
     return stages[static_cast<std::size_t>(stage)];
   }
 };
@@ -74,10 +71,10 @@ std::string encode(const AddressAnswers& answers);
 /// written.
 std::optional<AddressAnswers> decode_last(std::string_view bytes);
 
-/// The failure in a few words: "no answer", "the server closed the connection".
-std::string describe(const Failure& failure);
+/// In a few words: "no answer within 2 s", "the server closed the connection".
+std::string describe(const ServerAnswer& answer);
 /// A stage that failed, with the words for what happened, why it usually does, and what usually helps; `port` is the
 /// one that was asked.
-StageResult failed_stage(ProbeStage stage, const StageAnswer& answer, std::uint16_t port);
+StageResult failed_stage(ProbeStage stage, const ServerAnswer& answer, std::uint16_t port);
 
 } // namespace sharefs::sys

@@ -1,10 +1,11 @@
 #include "sys/process/become.hpp"
 
+#include "sys/process/rights.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <grp.h>
-#include <linux/capability.h>
 #include <linux/keyctl.h>
 #include <string_view>
 #include <sys/prctl.h>
@@ -30,14 +31,6 @@ bool is_kept(std::string_view name, std::string_view value) {
          (value.find('@') == std::string_view::npos && std::ranges::any_of(k_kept_without_password, is_it));
 }
 
-/// Nothing in effect but `kept`, nothing that execve(2) could hand on.
-bool set_capabilities(unsigned kept) {
-  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-  std::array<__user_cap_data_struct, 2> sets{};
-  sets[0].permitted = sets[0].effective = kept;
-  return ::syscall(SYS_capset, &header, sets.data()) == 0;
-}
-
 } // namespace
 
 int become(const User& as, unsigned kept) {
@@ -54,8 +47,10 @@ int become(const User& as, unsigned kept) {
       ::setresuid(as.uid, as.uid, as.uid) != 0)
     return errno;
   // fs.suid_dumpable may be 1: the change of ids alone does not keep others out.
-  if (::prctl(PR_SET_DUMPABLE, 0) != 0 || !set_capabilities(kept))
+  if (::prctl(PR_SET_DUMPABLE, 0) != 0)
     return errno;
+  if (const int error = set_capabilities(kept); error != 0)
+    return error;
   return as.uid != 0 && ::setresuid(-1, 0, -1) == 0 ? EPERM : 0;
 }
 

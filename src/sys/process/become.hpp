@@ -13,7 +13,7 @@ namespace sharefs::sys {
 /// errno. No privilege is needed, and nothing is changed, by who is that user already.
 int become(const User& as, unsigned kept = 0);
 
-/// What a program that works for `user` has for an environment: who the user is, the system's PATH, and of ours what
+/// The environment of a program that works for `user`: who the user is, the system's PATH, and of ours what
 /// says how to talk to the person and which way the network is (NAME=value).
 std::vector<std::string> environment_of(const User& user);
 

@@ -1,5 +1,5 @@
 #pragma once
-// What this process and its children write to standard output, kept instead of written.
+// Keeps what this process and its children write to standard output.
 #include "base/result.hpp"
 #include "sys/process/fd.hpp"
 

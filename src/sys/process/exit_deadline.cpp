@@ -8,7 +8,7 @@ namespace sharefs::sys {
 
 namespace {
 
-// What the handler may use: set before the timer.
+// Only these are used by the handler; they are set before the timer.
 std::string g_text;
 int g_last_code = 0;
 

@@ -1,6 +1,6 @@
 #pragma once
-// A child that may work for as long as it gets on: it counts what it does in memory that its parent sees. Not over the
-// pipe: a counter costs a child of many threads nothing, and no reader has to keep up.
+// A child that may work for as long as it makes progress, which it counts in memory that its parent sees. The pipe is
+// not used for that: a counter costs a child of many threads nothing, and no reader has to keep up.
 #include "base/text.hpp"
 #include "sys/process/call.hpp"
 #include "sys/process/child.hpp"

@@ -4,8 +4,8 @@
 
 #include "sys/process/become.hpp"
 #include "sys/process/fd.hpp"
+#include "sys/process/rights.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -13,12 +13,10 @@
 #include <cstdint>
 #include <fcntl.h>
 #include <linux/audit.h>
-#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -39,23 +37,12 @@
 namespace sharefs::sys {
 namespace {
 
-constexpr id_t k_nobody = 65534; ///< uid and gid that own nothing, on every distribution
-
 /// Sanitizers reserve terabytes of address space and make system calls of their own.
 constexpr bool k_sanitized = SHAREFS_HAS_FEATURE(address_sanitizer) || SHAREFS_HAS_FEATURE(thread_sanitizer)
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
                              || true
 #endif
     ;
-
-int lower_limit(__rlimit_resource resource, rlim_t at_most) {
-  rlimit limit{};
-  if (::getrlimit(resource, &limit) != 0)
-    return errno;
-  limit.rlim_max = std::min(limit.rlim_max, at_most);
-  limit.rlim_cur = limit.rlim_max;
-  return ::setrlimit(resource, &limit) == 0 ? 0 : errno;
-}
 
 /// A forked child begins with its parent's address space, stacks and arenas of threads included.
 rlim_t address_space_now() {
@@ -125,7 +112,7 @@ int forbid_system_calls() {
   const sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
   if (::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0)
     return 0;
-  return errno == EINVAL ? 0 : errno; // a kernel that was built without filters: the other walls stand
+  return errno == EINVAL ? 0 : errno; // a kernel that was built without filters: the other limits hold
 }
 #else
 int forbid_system_calls() {
@@ -140,12 +127,9 @@ int drop_privileges() {
     if (const int error = become({"nobody", k_nobody, k_nobody, {}, "/"}); error != 0)
       return error;
   // A service may have been given capabilities without being root.
-  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-  const std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> none{};
-  if (::syscall(SYS_capset, &header, none.data()) != 0 || ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-      ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0)
-    return errno;
-  return 0;
+  if (const int error = set_capabilities(0); error != 0)
+    return error;
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 ? 0 : errno;
 }
 
 int restrict_to_network() {

@@ -1,5 +1,5 @@
 #pragma once
-// Walls around a forked child that reads what a stranger sent. Neither step can be undone; both return 0 or an errno.
+// Limits for a forked child that reads what a stranger has sent. Neither step can be undone; both return 0 or an errno.
 
 namespace sharefs::sys {
 

@@ -1,5 +1,5 @@
 #pragma once
-// What a service says to systemd: sd_notify(3), whose protocol is one datagram and meant to be written anew.
+// Messages of a service to systemd: sd_notify(3), whose protocol is one datagram and meant to be written anew.
 #include "sys/process/fd.hpp"
 
 #include <chrono>

@@ -1,5 +1,5 @@
 #pragma once
-// What a program that stays waits for: signals, changes of the mount table, the time.
+// The events that a daemon waits for: signals, changes of the mount table, the time.
 #include "base/result.hpp"
 #include "sys/process/child.hpp"
 #include "sys/process/fd.hpp"

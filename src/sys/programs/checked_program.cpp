@@ -68,9 +68,7 @@ Error exec_checked(const CheckedProgram& program, const std::vector<char*>& argv
     return found.error().error();
   const auto differs = [](const FileIdentity& expected, const struct stat& status, const std::string& path) {
     const auto what = difference(expected, status);
-    return what.empty() ? std::optional<Error>()
-                        : Error{ErrorCode::conflict, path + ": expected what the plan was made for, found " + what,
-                                "something else changed it: see what it is, then run the command again", ""};
+    return what.empty() ? std::optional<Error>() : conflict_error(path, "what the plan was made for", what);
   };
   if (!found->is_directory())
     return {ErrorCode::conflict, program.directory + ": expected a directory, found " + found->text(), "", ""};

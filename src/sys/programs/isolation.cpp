@@ -3,6 +3,7 @@
 #include "base/path.hpp"
 #include "sys/process/become.hpp"
 #include "sys/process/child.hpp"
+#include "sys/process/rights.hpp"
 #include "sys/process/user.hpp"
 
 #include <algorithm>
@@ -20,7 +21,6 @@
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -30,7 +30,6 @@
 namespace sharefs::sys {
 namespace {
 
-constexpr unsigned k_nobody = 65534; ///< uid and gid that own nothing, on every distribution
 constexpr int k_namespaces = CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWPID | CLONE_NEWIPC;
 constexpr rlim_t k_most_memory = rlim_t{2} << 30U;
 constexpr rlim_t k_largest_file = rlim_t{256} << 20U;
@@ -51,9 +50,8 @@ Result<bool> enter_namespaces() {
     return true;
   const auto uid = ::geteuid();
   const auto gid = ::getegid();
-  if (::unshare(k_namespaces | CLONE_NEWUSER) != 0 || !write_new("/proc/self/setgroups", "deny") ||
-      !write_new("/proc/self/uid_map", fmt::format("{} {} 1\n", k_nobody, uid)) ||
-      !write_new("/proc/self/gid_map", fmt::format("{} {} 1\n", k_nobody, gid)))
+  if (::unshare(k_namespaces | CLONE_NEWUSER) != 0 ||
+      !map_ids("/proc/self/", fmt::format("{} {} 1\n", k_nobody, uid), fmt::format("{} {} 1\n", k_nobody, gid)))
     return fail(failure("no namespaces of its own can be made here").error());
   return false;
 }
@@ -136,15 +134,6 @@ bool make_interfaces(const std::vector<std::string>& names) {
                            }));
 }
 
-bool lower_limit(__rlimit_resource resource, rlim_t at_most) {
-  rlimit limit{};
-  if (::getrlimit(resource, &limit) != 0)
-    return false;
-  limit.rlim_max = std::min(limit.rlim_max, at_most);
-  limit.rlim_cur = limit.rlim_max;
-  return ::setrlimit(resource, &limit) == 0;
-}
-
 /// Root's program is nobody, and may search every directory and read every file, since root's would.
 bool become_reader() {
   constexpr unsigned k_right = CAP_DAC_READ_SEARCH;
@@ -152,11 +141,7 @@ bool become_reader() {
     errno = error;
     return false;
   }
-  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-  std::array<__user_cap_data_struct, 2> sets{};
-  sets[0].permitted = sets[0].effective = sets[0].inheritable = 1U << k_right;
-  return ::syscall(SYS_capset, &header, sets.data()) == 0 &&
-         ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, k_right, 0, 0) == 0;
+  return keep_capability(k_right);
 }
 
 /// Outside of the process namespace: waits for the program, and prints what it has left behind.
@@ -201,9 +186,9 @@ Result<void> isolate(const Isolation& isolation) {
     wait_for(program, isolation);
   if (!isolation.result.empty())
     ::dup2(STDERR_FILENO, STDOUT_FILENO);
-  if (!lower_limit(RLIMIT_AS, k_most_memory) || !lower_limit(RLIMIT_FSIZE, k_largest_file) ||
-      !lower_limit(RLIMIT_CORE, 0) || ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || (*as_root && !become_reader()) ||
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
+  if (lower_limit(RLIMIT_AS, k_most_memory) != 0 || lower_limit(RLIMIT_FSIZE, k_largest_file) != 0 ||
+      lower_limit(RLIMIT_CORE, 0) != 0 || ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      (*as_root && !become_reader()) || ::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
     return failure("its rights cannot be given up");
   return {};
 }

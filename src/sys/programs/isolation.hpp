@@ -10,12 +10,12 @@ namespace sharefs::sys {
 
 inline constexpr int k_no_result = 126;
 
-/// What the program sees otherwise than the host has it. Its processes, network, mounts and, unless root asks, users
-/// are namespaces of its own: it has no network and no names but those of files.
+/// The differences between the host and what the program sees. Its processes, network, mounts and, unless root asks,
+/// users are namespaces of its own: it has no network and no names but those of files.
 struct Isolation {
   /// Directories that are empty there, and that the program may write to; those that the host has not are left out.
   std::vector<std::string> empty;
-  /// What stands at these paths instead of what the host has; all else in their directories is as on the host.
+  /// Texts that stand at these paths, in place of the host's files; all else in their directories is as on the host.
   std::map<std::string, std::string> files;
   /// Names of network interfaces that are there, beside `lo`, with no network behind them.
   std::vector<std::string> interfaces;

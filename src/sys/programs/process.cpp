@@ -40,9 +40,8 @@ std::vector<std::string> environment_of(const Command& command) {
   else
     for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry)
       before.emplace_back(*entry);
-  if (!command.user_path)
-    changes.try_emplace("PATH", k_system_path);
-  const bool is_of_system = !command.user_path && command.argv[0].find('/') == std::string::npos;
+  changes.try_emplace("PATH", k_system_path);
+  const bool is_of_system = command.argv[0].find('/') == std::string::npos;
   const auto brings_code = [&](const std::string& entry) {
     return is_of_system && std::ranges::any_of(k_bring_code, [&](auto start) { return entry.starts_with(start); });
   };
@@ -146,6 +145,19 @@ bool connect_streams(Start& start) {
   refuse(start, errno_error(error, "cannot run " + name));
 }
 
+/// The child has the other ends of the streams afterwards.
+Result<Child> start_child(Start& start, const Command& command) {
+  start.input =
+      command.input_from < 0 ? standard_input(command.input) : Fd(::fcntl(command.input_from, F_DUPFD_CLOEXEC, 3));
+  if (!start.input || !start.out.open() || !start.err.open() || !start.failure.open())
+    return fail(errno_error(errno, "cannot run " + start.name));
+  auto child =
+      Child::fork([&] { execute(start, command); }, command.as ? Child::Group::own_session : Child::Group::own);
+  for (Fd* fd : {&start.input, &start.out.write, &start.err.write, &start.failure.write})
+    fd->reset();
+  return child;
+}
+
 } // namespace
 
 Result<Completed> run_process(const Command& command) {
@@ -154,18 +166,9 @@ Result<Completed> run_process(const Command& command) {
   if (command.argv.empty())
     return fail(ErrorCode::failed, "no program to run");
   Start start(command);
-  start.input =
-      command.input_from < 0 ? standard_input(command.input) : Fd(::fcntl(command.input_from, F_DUPFD_CLOEXEC, 3));
-  if (!start.input || !start.out.open() || !start.err.open() || !start.failure.open())
-    return fail(errno_error(errno, "cannot run `" + command.argv[0] + "`"));
-  auto child =
-      Child::fork([&] { execute(start, command); }, command.as ? Child::Group::own_session : Child::Group::own);
+  auto child = start_child(start, command);
   if (!child)
     return fail(child.error());
-  start.input.reset();
-  start.out.write.reset();
-  start.err.write.reset();
-  start.failure.write.reset();
 
   Completed result;
   PipeReader out(std::move(start.out.read), command.output_limit);
@@ -188,7 +191,7 @@ Result<Completed> run_process(const Command& command) {
   while (!child->reap()) {
     if (Clock::now() >= deadline) {
       result.timed_out = true;
-      result.unreaped = !child->kill_and_reap();
+      child->kill_and_reap();
       break;
     }
     if (command.ends_with_us && interrupted()) {
@@ -224,11 +227,7 @@ Result<StreamedProcess> StreamedProcess::start(const Command& command) {
   if (command.argv.empty())
     return fail(ErrorCode::failed, "no program to run");
   Start start(command);
-  start.input = standard_input(command.input);
-  if (!start.input || !start.out.open() || !start.err.open() || !start.failure.open())
-    return fail(errno_error(errno, "cannot run `" + command.argv[0] + "`"));
-  auto child =
-      Child::fork([&] { execute(start, command); }, command.as ? Child::Group::own_session : Child::Group::own);
+  auto child = start_child(start, command);
   if (!child)
     return fail(child.error());
   return StreamedProcess(std::make_unique<Streams>(

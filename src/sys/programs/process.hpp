@@ -19,7 +19,6 @@ struct Isolation; // sys/programs/isolation.hpp
 
 struct Command {
   Argv argv;                                      ///< argv[0] is found in the system's directories
-  bool user_path = false;                         ///< in PATH instead: a tool of the user, for work as that user
   std::map<std::string, std::string> environment; ///< added to (or replacing in) the inherited environment, or in that
                                                   ///< of `as` (environment_of), which has nothing of ours
   std::string directory;                          ///< working directory; empty: inherited
@@ -39,7 +38,6 @@ struct Command {
 struct Completed {
   int exit_code = -1;     ///< 0..255; 128 + n when killed by signal n; -1 when not known (timed out and not reaped)
   bool timed_out = false; ///< the deadline passed; the group was sent SIGKILL
-  bool unreaped = false;  ///< SIGKILL did not end it in time (blocked in the kernel); nobody waits for it any more
   std::string out;        ///< stdout
   std::string err;        ///< stderr
   std::chrono::milliseconds took{0};

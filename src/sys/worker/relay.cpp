@@ -14,8 +14,8 @@ namespace sharefs::sys {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr auto k_last_words = 200ms; ///< for what lies in the pipes of a worker that has ended
-constexpr auto k_longest_end = 2s;   ///< its own children may go on to write for ever
+constexpr auto k_drain_time = 200ms; ///< for what lies in the pipes of a worker that has ended
+constexpr auto k_longest_drain = 2s; ///< its own children may go on to write for ever
 constexpr int k_times_to_ask = 3;    ///< whoever asks so often waits no longer
 constexpr std::size_t k_chunk = 16384;
 
@@ -68,7 +68,7 @@ Result<Relay> Relay::open(uid_t user) {
       if (auto opened = relay.open_pipe(stream); !opened)
         return fail(opened.error());
   if (::isatty(0) == 1) {
-    relay.m_person = 0;
+    relay.m_keyboard = 0;
     relay.m_input.from = 0;
     relay.m_input.to = relay.m_master.get();
   }
@@ -150,20 +150,20 @@ void Relay::resize() const {
 /// Every key is the worker's, Ctrl-C too: its own terminal makes signals of them.
 void Relay::enter_raw() {
   termios now{};
-  if (m_person < 0 || m_before || !in_foreground(m_person) || ::tcgetattr(m_person, &now) != 0)
+  if (m_keyboard < 0 || m_before || !in_foreground(m_keyboard) || ::tcgetattr(m_keyboard, &now) != 0)
     return;
   m_before = now;
   ::cfmakeraw(&now);
-  ::tcsetattr(m_person, TCSADRAIN, &now);
+  ::tcsetattr(m_keyboard, TCSADRAIN, &now);
 }
 
-/// What was typed and not read is forgotten: it may be an answer of the terminal to what the worker has written, and
-/// would be read by root's shell.
+/// Drops what was typed and not read, because it may be an answer of the terminal to what the worker has written, which
+/// root's shell would read as a command.
 void Relay::leave_raw() {
   if (!m_before)
     return;
-  if (in_foreground(m_person))
-    ::tcsetattr(m_person, TCSAFLUSH, &*m_before);
+  if (in_foreground(m_keyboard))
+    ::tcsetattr(m_keyboard, TCSAFLUSH, &*m_before);
   m_before.reset();
 }
 
@@ -186,9 +186,9 @@ void Relay::ask_to_end(Child& worker, int signal) {
 
 /// Keys, of which two are looked at: what stops, and what ends. The worker's terminal says which they are, and
 /// whether they mean that just now.
-void Relay::read_person(Child& worker) {
+void Relay::read_keys(Child& worker) {
   std::array<char, k_chunk> keys;
-  const ssize_t count = ::read(m_person, keys.data(), keys.size());
+  const ssize_t count = ::read(m_keyboard, keys.data(), keys.size());
   if (count < 0 && (errno == EINTR || errno == EAGAIN))
     return;
   if (count <= 0) { // the terminal is gone, and nobody is there who could answer
@@ -251,7 +251,7 @@ void Relay::copy_until_end(Child& worker) {
   auto last = Deadline::max(), at_latest = last;
   while (!m_outputs.empty() || last == Deadline::max()) {
     std::vector<pollfd> fds{{signals.get(), POLLIN, 0}, {last == Deadline::max() ? worker.pidfd() : -1, POLLIN, 0}};
-    const bool reads = m_input.from >= 0 && last == Deadline::max() && (m_person < 0 || m_before);
+    const bool reads = m_input.from >= 0 && last == Deadline::max() && (m_keyboard < 0 || m_before);
     fds.push_back({reads && m_input.waits.empty() ? m_input.from : -1, POLLIN, 0});
     fds.push_back({m_input.waits.empty() ? -1 : m_input.to, POLLOUT, 0});
     for (const auto& output : m_outputs)
@@ -259,12 +259,12 @@ void Relay::copy_until_end(Child& worker) {
     ::poll(fds.data(), fds.size(), poll_time(std::min({last, worker.next_reap(), deadline_in(1h)})));
     take_signals(signals.get(), worker);
     if (last == Deadline::max() && worker.reap()) { // its own children may hold the streams for ever
-      last = deadline_in(k_last_words);
-      at_latest = deadline_in(k_longest_end);
+      last = deadline_in(k_drain_time);
+      at_latest = deadline_in(k_longest_drain);
     }
-    if (fds[2].revents != 0 && m_person >= 0)
-      read_person(worker);
-    if ((fds[3].revents != 0 || (fds[2].revents != 0 && m_person < 0)) && !copy(m_input)) {
+    if (fds[2].revents != 0 && m_keyboard >= 0)
+      read_keys(worker);
+    if ((fds[3].revents != 0 || (fds[2].revents != 0 && m_keyboard < 0)) && !copy(m_input)) {
       m_input.from = -1;
       m_input.own.reset(); // as our input has ended, so does the worker's
       m_input.waits.clear();

@@ -34,7 +34,7 @@ class Relay {
   Result<void> open_terminal(uid_t user);
   Result<void> open_pipe(int stream);
   bool copy(Copy& one);
-  void read_person(Child& worker);
+  void read_keys(Child& worker);
   void take_signals(int signals, Child& worker);
   void enter_raw();
   void leave_raw();
@@ -44,9 +44,9 @@ class Relay {
 
   std::array<Fd, 3> m_ends; ///< the worker's pipes
   Fd m_master, m_slave;     ///< the worker's terminal
-  int m_person = -1;        ///< our terminal, if our standard input is one
+  int m_keyboard = -1;      ///< our terminal, if our standard input is one
   int m_screen = -1;        ///< our terminal, if we write to one
-  Copy m_input;             ///< of the person's words, or of our standard input
+  Copy m_input;             ///< of what is typed, or of our standard input
   std::vector<Copy> m_outputs;
   std::optional<termios> m_before; ///< of our terminal, while it hands on every key
   int m_asked = 0;                 ///< how often the worker was asked to end

@@ -1,5 +1,6 @@
 #include "sys/process/become.hpp"
 #include "sys/process/child.hpp"
+#include "sys/process/rights.hpp"
 #include "sys/worker/worker.hpp"
 
 #include <algorithm>
@@ -14,11 +15,6 @@ namespace sharefs::sys {
 namespace {
 
 using namespace std::chrono_literals;
-
-bool write_file(const std::string& path, const std::string& text) {
-  const Fd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  return fd && ::write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()); // in one write(2)
-}
 
 std::string identity_map(const std::vector<gid_t>& ids) {
   std::string map;
@@ -57,9 +53,7 @@ Result<Fd> make_user_namespace(const User& user) {
     const auto count = ::read(made.read.get(), &error, sizeof error);
   const auto proc = fmt::format("/proc/{}/", holder->pid());
   Fd result;
-  if (error == 0 &&
-      (!write_file(proc + "setgroups", "deny") || !write_file(proc + "uid_map", identity_map({user.uid})) ||
-       !write_file(proc + "gid_map", identity_map(groups))))
+  if (error == 0 && !map_ids(proc, identity_map({user.uid}), identity_map(groups)))
     error = errno;
   if (error == 0) {
     result.reset(::open((proc + "ns/user").c_str(), O_RDONLY | O_CLOEXEC));

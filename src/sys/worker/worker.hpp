@@ -27,7 +27,7 @@ struct WorkerRequest {
 /// Errors: `permission` (not root), `failed` (it could not be started).
 Result<int> run_worker(const WorkerRequest& request);
 
-/// What a worker has got from root.
+/// Descriptors that a worker has inherited from root.
 struct WorkerGifts {
   bool is_worker = false;
   std::optional<std::string> config; ///< text of sharefs.yaml

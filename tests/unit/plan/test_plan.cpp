@@ -74,7 +74,7 @@ TEST_CASE("a report counts outcomes") {
   CHECK_FALSE(report.ok());
   CHECK(report.count(Outcome::done) == 1);
   report.journal_id = "id";
-  CHECK(dump_line(to_json(report)["results"][2]) ==
+  CHECK(dump_line(json_of(report)["results"][2]) ==
         R"({"step":2,"outcome":"failed","error":{"code":"busy","message":"m","hint":"h","context":""},"took_ms":7})");
-  CHECK(to_json(report)["interrupted"] == false);
+  CHECK(json_of(report)["interrupted"] == false);
 }

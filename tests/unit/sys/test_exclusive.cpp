@@ -21,11 +21,11 @@ void put_file(const std::string& path, const std::string& content) {
   std::ofstream(path, std::ios::binary) << content;
 }
 
-struct Ground {
+struct ParentDirectory {
   test::TemporaryDirectory root;
   Fd above;
 
-  explicit Ground(mode_t mode) {
+  explicit ParentDirectory(mode_t mode) {
     REQUIRE(::chmod(root.path().c_str(), mode) == 0);
     above.reset(::open(root.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   }
@@ -53,58 +53,58 @@ struct Ground {
 } // namespace
 
 TEST_CASE("make_directory gives the mode, keeps what is inherited, and leaves nothing beside it") {
-  const Ground ground(GENERATE(0755U, 0777U, 01777U, 02775U));
-  const unsigned inherited = ground.mode(".") & 02000U;
+  const ParentDirectory parent(GENERATE(0755U, 0777U, 01777U, 02775U));
+  const unsigned inherited = parent.mode(".") & 02000U;
   const auto mode = GENERATE(0755U, 02775U, 01777U, 0700U, 0555U);
-  REQUIRE(ground.make("d", mode) == 0);
-  CHECK(ground.mode("d") == (mode | inherited));
-  CHECK(ground.make("d", mode) == EEXIST);
-  CHECK(ground.names() == 1);
+  REQUIRE(parent.make("d", mode) == 0);
+  CHECK(parent.mode("d") == (mode | inherited));
+  CHECK(parent.make("d", mode) == EEXIST);
+  CHECK(parent.names() == 1);
 }
 
 TEST_CASE("make_directory hands a default ACL on") {
-  const Ground ground(0777);
-  const auto acl = "setfacl -d -m u::rwx,g::rwx,o::---,m::rwx,u:4711:rwx " + ground.root.path() + " 2>/dev/null";
+  const ParentDirectory parent(0777);
+  const auto acl = "setfacl -d -m u::rwx,g::rwx,o::---,m::rwx,u:4711:rwx " + parent.root.path() + " 2>/dev/null";
   if (::system(acl.c_str()) != 0) // no ACLs here
     return;
-  REQUIRE(ground.make("aside", 0755) == 0);
+  REQUIRE(parent.make("aside", 0755) == 0);
   const auto length = [&](const std::string& name) {
-    return ::getxattr(ground.at(name).c_str(), "system.posix_acl_default", nullptr, 0);
+    return ::getxattr(parent.at(name).c_str(), "system.posix_acl_default", nullptr, 0);
   };
   CHECK((length(".") > 0 && length("aside") == length(".")));
 }
 
 TEST_CASE("make_directory where something is, or what a killed run has left") {
-  const Ground ground(0777);
-  put_file(ground.at("file"), "");
-  CHECK(ground.make("file", 0755) == EEXIST);
-  fs::create_symlink("nowhere", ground.at("link"));
-  CHECK(ground.make("link", 0755) == EEXIST);
+  const ParentDirectory parent(0777);
+  put_file(parent.at("file"), "");
+  CHECK(parent.make("file", 0755) == EEXIST);
+  fs::create_symlink("nowhere", parent.at("link"));
+  CHECK(parent.make("link", 0755) == EEXIST);
   const auto left = temporary_name("d", "directory");
   SECTION("a directory of a killed run") {
-    fs::create_directories(ground.at(left + "/" + left));
+    fs::create_directories(parent.at(left + "/" + left));
   }
   SECTION("a directory of somebody who took the name") {
-    fs::create_directories(ground.at(left));
-    put_file(ground.at(left + "/mine"), "");
+    fs::create_directories(parent.at(left));
+    put_file(parent.at(left + "/mine"), "");
   }
   SECTION("a file") {
-    put_file(ground.at(left), "");
+    put_file(parent.at(left), "");
   }
   SECTION("a link") {
-    fs::create_symlink("..", ground.at(left));
+    fs::create_symlink("..", parent.at(left));
   }
-  REQUIRE(ground.make("d", 0755) == 0);
-  CHECK(ground.mode("d") == 0755);
-  CHECK((!fs::exists(ground.at(left + "/" + left)) || fs::is_symlink(ground.at(left))));
+  REQUIRE(parent.make("d", 0755) == 0);
+  CHECK(parent.mode("d") == 0755);
+  CHECK((!fs::exists(parent.at(left + "/" + left)) || fs::is_symlink(parent.at(left))));
 }
 
 TEST_CASE("what a run that was killed at its end has left goes away with the next") {
-  const Ground ground(0777);
-  REQUIRE(ground.make("d", 0755) == 0);
-  fs::create_directory(ground.at(temporary_name("d", "directory")));
-  clear_unfinished_directory(ground.above.get(), "d");
-  CHECK(ground.names() == 1);
+  const ParentDirectory parent(0777);
+  REQUIRE(parent.make("d", 0755) == 0);
+  fs::create_directory(parent.at(temporary_name("d", "directory")));
+  clear_unfinished_directory(parent.above.get(), "d");
+  CHECK(parent.names() == 1);
 }
 
 namespace {
@@ -112,12 +112,12 @@ namespace {
 /// A private directory is renamed to the name of a new one, or of the one that it is made in. It goes on until that
 /// has happened at all.
 void attack_new_directories(int rounds) {
-  const Ground ground(0777);
-  fs::create_directory(ground.at("secret"));
-  put_file(ground.at("secret/private"), "x");
-  REQUIRE(::chmod(ground.at("secret").c_str(), 0700) == 0);
+  const ParentDirectory parent(0777);
+  fs::create_directory(parent.at("secret"));
+  put_file(parent.at("secret/private"), "x");
+  REQUIRE(::chmod(parent.at("secret").c_str(), 0700) == 0);
   struct stat secret{};
-  REQUIRE(::stat(ground.at("secret").c_str(), &secret) == 0);
+  REQUIRE(::stat(parent.at("secret").c_str(), &secret) == 0);
   const auto names = {std::string("d"), temporary_name("d", "directory")};
   std::atomic<bool> stop{false};
   std::atomic<std::uint64_t> exchanged{0};
@@ -125,30 +125,30 @@ void attack_new_directories(int rounds) {
   for (const auto& name : names)
     attackers.emplace_back([&, name] {
       while (!stop)
-        if (::renameat2(AT_FDCWD, ground.at("secret").c_str(), AT_FDCWD, ground.at(name).c_str(), RENAME_EXCHANGE) ==
+        if (::renameat2(AT_FDCWD, parent.at("secret").c_str(), AT_FDCWD, parent.at(name).c_str(), RENAME_EXCHANGE) ==
             0) {
           ++exchanged;
-          while (!stop && ::renameat2(AT_FDCWD, ground.at(name).c_str(), AT_FDCWD, ground.at("secret").c_str(),
+          while (!stop && ::renameat2(AT_FDCWD, parent.at(name).c_str(), AT_FDCWD, parent.at("secret").c_str(),
                                       RENAME_EXCHANGE) != 0)
             if (errno == ENOENT)
-              ::renameat2(AT_FDCWD, ground.at(name).c_str(), AT_FDCWD, ground.at("secret").c_str(), RENAME_NOREPLACE);
+              ::renameat2(AT_FDCWD, parent.at(name).c_str(), AT_FDCWD, parent.at("secret").c_str(), RENAME_NOREPLACE);
         }
     });
   const auto before = ::umask(0);
   int opened = 0;
   for (int i = 0; i < rounds || exchanged == 0; ++i) {
-    const auto made = make_directory(ground.above.get(), "d", 02775);
+    const auto made = make_directory(parent.above.get(), "d", 02775);
     struct stat status{};
     if (made && ::fstat(made->get(), &status) == 0 && status.st_ino == secret.st_ino)
       ++opened;
-    ::unlinkat(ground.above.get(), "d", AT_REMOVEDIR); // the attackers may have put the other one there: not empty
+    ::unlinkat(parent.above.get(), "d", AT_REMOVEDIR); // the attackers may have put the other one there: not empty
   }
   ::umask(before);
   stop = true;
   attackers.clear();
   CHECK(opened == 0);
   bool found = false;
-  for (const auto& entry : fs::recursive_directory_iterator(ground.root.path())) {
+  for (const auto& entry : fs::recursive_directory_iterator(parent.root.path())) {
     struct stat status{};
     if (::lstat(entry.path().c_str(), &status) == 0 && status.st_ino == secret.st_ino) {
       found = true;

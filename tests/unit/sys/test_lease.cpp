@@ -27,7 +27,8 @@ test::Machine machine_named(const std::string& host) {
 struct LeasePlace {
   test::TemporaryDirectory directory;
   test::ScriptedSystem system{"/", machine_named("node1")};
-  LeaseRequest request{.path = directory / "lock", .what = "conda update llm", .beat = 20ms, .dead = 60s};
+  LeaseRequest request{
+      .path = directory / "lock", .what = "conda update llm", .touch_every = 20ms, .expires_after = 60s};
 
   [[nodiscard]] std::vector<std::string> names() const {
     std::vector<std::string> found;
@@ -131,7 +132,7 @@ TEST_CASE("requirement 8: a holder of another host that is out of reach is succe
   CHECK(Lease::take(place.system, place.request).error().code == ErrorCode::busy);
   auto request = place.request;
   request.wait = 30s;
-  request.dead = 400ms;
+  request.expires_after = 400ms;
   const auto taken = Lease::take(place.system, request);
   REQUIRE(taken);
   CHECK(place.names() == std::vector<std::string>{"lock"});

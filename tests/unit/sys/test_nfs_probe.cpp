@@ -2,6 +2,7 @@
 
 #include "fake_rpc_server.hpp"
 #include "support/catch.hpp"
+#include "sys/nfs/server_answers.hpp"
 #include "sys/process/child.hpp"
 
 #include <algorithm>
@@ -375,4 +376,26 @@ TEST_CASE("the names of stages and outcomes are those of the JSON output") {
   CHECK(std::string(to_string(ProbeStage::nfs3)) == "nfs3");
   CHECK(std::string(to_string(ProbeStage::access)) == "access");
   CHECK(std::string(to_string(StageOutcome::absent)) == "absent");
+}
+
+TEST_CASE("each stage that fails has a usual cause and a cure, by what happened or else by the whole") {
+  for (auto stage = 0U; stage < k_stage_count; ++stage)
+    for (auto fault = Fault::no_such_name; fault <= Fault::status; fault = Fault(static_cast<int>(fault) + 1)) {
+      const auto failed = failed_stage(ProbeStage(stage), {fault, EIO}, 2049);
+      INFO(to_string(failed.stage) << ": " << failed.detail);
+      CHECK((!failed.cause.empty() && !failed.hint.empty()));
+    }
+  const auto cause = [](ProbeStage stage, const ServerAnswer& answer) {
+    return failed_stage(stage, answer, 111).cause;
+  };
+  using enum ProbeStage;
+  CHECK(cause(portmapper, {Fault::timeout}) == "rpcbind accepts connections but hangs");
+  CHECK(cause(portmapper, {Fault::connection, ETIMEDOUT}).starts_with("a firewall drops packets to TCP port 111"));
+  CHECK(cause(connect, {Fault::connection, EHOSTUNREACH}).starts_with("no machine answers at this address"));
+  CHECK(cause(mountd, {Fault::connection, ENETDOWN}) == "the port cannot be reached");
+  CHECK(cause(mountd, {Fault::closed}) == "what answers there is not a sound NFS server");
+  CHECK(cause(connect, {Fault::not_asked, EMFILE}).starts_with("this host lacks memory"));
+  CHECK(cause(resolve, {Fault::name_service}) == "the name service failed");
+  CHECK(failed_stage(connect, {Fault::connection, ETIMEDOUT, 2s}, 2049).detail ==
+        "TCP port 2049: no answer within 2.0 s");
 }

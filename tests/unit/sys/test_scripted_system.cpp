@@ -165,7 +165,7 @@ TEST_CASE("what is easier said in C++") {
   ScriptedSystem system;
   system.machine.users = {{"alice", 1001, 1001, {}, "/home/alice"}};
   system.machine.on_run = [](const Command& command) -> Result<Completed> {
-    return Completed{static_cast<int>(command.argv.size()), false, false, "", "", 0ms};
+    return Completed{static_cast<int>(command.argv.size()), false, "", "", 0ms};
   };
   system.machine.on_entry = [](const EntryQuery& query, const std::optional<User>& as) -> std::optional<Entry> {
     if (query.path != "/closed" || !as)

@@ -1,3 +1,4 @@
+#include "base/json_fields.hpp"
 #include "support/catch.hpp"
 #include "ui/envelope.hpp"
 
@@ -54,7 +55,7 @@ TEST_CASE("envelope: plan, report, diagnoses and error", "[envelope]") {
   const auto json = Json::parse(envelope.text());
   CHECK(keys_of(json) == "schema command ok plan results journal_id interrupted diagnoses error ");
   CHECK(json["plan"] == plan::to_json(*envelope.plan));
-  CHECK(json["results"] == plan::to_json(*envelope.report)["results"]);
+  CHECK(json["results"] == json_of(*envelope.report)["results"]);
   CHECK(json["results"].size() == 1);
   CHECK(json["journal_id"] == "ID");
   CHECK(json["interrupted"] == true);

@@ -1,5 +1,6 @@
 // sharefs config show, check, keys: sharefs.yaml as sharefs reads it.
 #include "base/argv.hpp"
+#include "base/json_fields.hpp"
 #include "base/path.hpp"
 #include "base/visible.hpp"
 #include "cli/command.hpp"
@@ -60,20 +61,17 @@ Result<int> config_check(Context& context, const Arguments& arguments) {
   Json rows = Json::array();
   for (const auto& name : names) {
     const auto errors = errors_of(context, name);
-    Json all = Json::array();
-    for (const auto& error : errors) {
-      all.push_back(ui::to_json(error));
-      if (!context.flags.json)
+    if (!context.flags.json)
+      for (const auto& error : errors)
         context.console.error(error);
-    }
     if (!errors.empty() && !context.envelope.error)
       context.envelope.error = errors.front();
     if (errors.empty() && !context.flags.json)
       context.console.out() << visible(name) << ": ok\n";
     rows.push_back({{"file", name},
                     {"ok", errors.empty()},
-                    {"error", errors.empty() ? Json(nullptr) : all.front()},
-                    {"errors", std::move(all)}});
+                    {"error", errors.empty() ? Json(nullptr) : json_of(errors.front())},
+                    {"errors", json_of(errors)}});
   }
   context.envelope.fields["files"] = std::move(rows);
   return context.envelope.error ? k_exit_usage : k_exit_ok;

@@ -1,4 +1,5 @@
 // sharefs doctor: everything that is wrong with this host, in one run, and one plan of what can be mended.
+#include "base/json_fields.hpp"
 #include "base/text.hpp"
 #include "cli/commands/doctor/parts.hpp"
 #include "cli/count.hpp"
@@ -87,10 +88,7 @@ Result<int> mend(Context& context, Examination how, std::vector<Part> parts) {
   how.plans = false;
   const auto after = examine(context, how);
   const auto left = by_severity(after);
-  auto json = nlohmann::ordered_json::array();
-  for (const auto& one : left)
-    json.push_back(ui::to_json(one));
-  context.envelope.fields["left"] = std::move(json);
+  context.envelope.fields["left"] = json_of(left);
   if (!context.flags.json)
     context.console.diagnoses(left);
   context.console.message(left.empty() ? summary(after, left) : "still: " + summary(after, left));
