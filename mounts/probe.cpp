@@ -149,9 +149,6 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
         return fail(decided.error());
       point = std::move(*decided);
     }
-    const bool mounted = seen.table.at(point.target) != nullptr;
-    if (auto& answer = answers[index]; !mounted && answer)
-      seen.targets.emplace(point.target, *answer);
     auto state = classify(std::move(point), wanted, seen.table, std::move(answers[index]), pending, server);
     if (state.mounted())
       state.stacked = mounts_at_target[state.point.target] - 1;

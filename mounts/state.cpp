@@ -155,6 +155,8 @@ MountState classify(MountPoint its_point, bool wanted, const sys::MountTable& ta
   const auto* entry = table.at(point.target);
   if (entry != nullptr)
     state.mount = *entry;
+  else
+    state.answer = answer;
   if (wanted && point.here) {
     state.health = health_here(point, table, answer ? &*answer : nullptr);
     if (state.health == Health::wrong_source)
