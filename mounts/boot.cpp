@@ -43,7 +43,7 @@ std::string setting_of(std::string_view unit, std::string_view name) {
   return value;
 }
 
-/// What mount(8) mounts: without a type it goes by the source (libmount's mnt_context_guess_fstype).
+/// The type that mount(8) uses. Where none is given, it guesses by the source (libmount's mnt_context_guess_fstype).
 std::string type_of(std::string_view type, std::string_view source) {
   if (!type.empty() && type != "auto")
     return std::string(type);
@@ -90,7 +90,7 @@ void add_unit_entries(const BootFacts& facts, std::vector<BootEntry>& found) {
     const auto names = unit_names(target);
     const bool automount = enabled.contains(names.automount);
     const bool at_boot = automount || enabled.contains(name) || enabled.contains(names.service);
-    // systemd.mount(5). A masked unit is a link to /dev/null: without text.
+    // The keys are those of systemd.mount(5). A masked unit is a link to /dev/null, and has no text.
     const auto source = setting_of(text, "What");
     const auto type = type_of(setting_of(text, "Type"), source);
     if (at_boot && (is_ours(text) || sys::is_shared(type, source)))
@@ -143,7 +143,7 @@ BootEntry read_mount_command(std::vector<std::string>::const_iterator word,
 
 void add_rc_local_entries(const BootFacts& facts, std::vector<BootEntry>& found) {
   if ((facts.rc_mode & 0100U) == 0)
-    return; // never run
+    return; // systemd and init run it only if it is executable
   std::string block;
   std::size_t number = 0;
   for (const auto& line : split_lines(facts.rc_local.value_or(""))) {
@@ -172,7 +172,7 @@ void add_rc_local_entries(const BootFacts& facts, std::vector<BootEntry>& found)
   }
 }
 
-/// The texts that a point needs in each place. An empty one means nothing there.
+/// The text that a point needs in each place; an empty one: the place is to have nothing of it.
 struct Wanted {
   UnitTexts units;
   std::optional<std::string> fstab, rc_local;
@@ -248,7 +248,7 @@ class Planner {
     const auto why = fmt::format("{} is mounted at boot", name_of(point));
     const auto why_not =
         fmt::format("{} is {}", name_of(point), way == BootWay::none ? "not mounted at boot" : "mounted otherwise");
-    // An .automount starts its .mount by itself, and a service too.
+    // An .automount starts its .mount, and so does a service: only a .mount on its own is started by the target.
     const bool own_link = point.here && wanted->units.automount.empty();
     m_units.push_back({names.mount, wanted->units.mount, own_link, why, why_not});
     m_units.push_back({names.automount, wanted->units.automount, true, why, why_not});
@@ -378,7 +378,7 @@ plan::Plan plan_units(const BootFacts& facts, bool systemd, const std::vector<Bo
     if (text.empty() && exists && !is_ours(found->second))
       continue;
     if (!text.empty())
-      verify.argv.push_back(path); // also one that is there: systemd may not have understood it in an earlier run
+      verify.argv.push_back(path); // all of them: an earlier run may have ended because systemd did not understand one
     if (!text.empty() && (!exists || found->second != text))
       add_step(files, why, plan::File{path, exists ? std::optional(found->second) : std::nullopt, text});
     if (!text.empty() && linked && !enabled) {
@@ -433,7 +433,7 @@ void forget_at_boot(const BootFacts& facts, const BootHost& host, const sys::Mou
   const auto boot = plan_boot(facts, host, points);
   append(plan.plan.steps, boot.plan.steps);
   for (const auto& point : points) {
-    // A look at an automount point would mount: only when ours has been stopped.
+    // Looking at an automount point would mount it, so this waits until our automount unit has been stopped.
     const bool automounted = std::ranges::any_of(table.entries(), [&](const sys::MountEntry& one) {
       return one.target == point.target && one.fs_type == "autofs";
     });

@@ -14,9 +14,9 @@ namespace sharefs::mounts {
 namespace {
 
 constexpr std::size_t k_longest_unit_name = 255;
-/// systemd waits so long for a mount, and for its end: a power-off with a dead server takes that long.
+/// systemd waits that long for a mount, and for its unmount: a power-off with a dead server takes as long.
 constexpr int k_mount_seconds = 30;
-/// An rc.local begins and ends so where sharefs has made it.
+/// The first and the last lines of an rc.local that sharefs has made.
 constexpr std::string_view k_rc_local_head = "#!/bin/sh\n# Made by sharefs, and deleted when nothing else is in it\n",
                            k_rc_local_end = "exit 0\n";
 
@@ -119,7 +119,8 @@ std::vector<Part> rc_local_parts(std::string_view text) {
   for (auto line = lines.begin(); line != lines.end(); ++line) {
     const auto target = behind(k_block_begins, *line);
     const auto end = target.empty() ? lines.end() : std::find_if(line + 1, lines.end(), is_block_mark);
-    if (end == lines.end() || behind(k_block_ends, *end) != target) { // without its end it is not ours to cut
+    if (end == lines.end() ||
+        behind(k_block_ends, *end) != target) { // a block without its end may hold lines of others
       parts.push_back({*line, ""});
       continue;
     }

@@ -16,7 +16,7 @@ namespace sharefs::mounts {
 
 namespace {
 
-/// What is said of several mounts (their server is dead) is said once, with all of their names as the subject.
+/// Collects diagnoses. One that several mounts share (their server is dead) stands there once, with all of their names.
 class Said {
  public:
   void add(const Diagnoses& found) {
@@ -35,13 +35,13 @@ class Said {
   std::map<std::string, std::size_t> m_places;
 };
 
-/// Of a mount that is right only what is wrong with it is reported here; `status` reports the rest.
+/// `mount` reports faults only; `status` reports the notes as well.
 Diagnoses without_information(Diagnoses found) {
   std::erase_if(found, [](const Diagnosis& one) { return one.severity == Severity::info; });
   return found;
 }
 
-/// What forbids this mount, or is worth a warning before it.
+/// Reasons not to make this mount, and warnings about it.
 Diagnoses obstacles(const Observation& seen, const MountState& state) {
   const auto& point = state.point;
   auto found = point.here ? Diagnoses() : preflight(point, seen.server(point.server));
@@ -96,7 +96,7 @@ Diagnoses rivals(const Decided& decided, const MountPoint& point) {
 }
 
 /// Directories above the target are made before all groups, so that mounts with a common one need not share a group.
-/// Below a mount of this very plan they are made when that is there.
+/// Those below another mount of this plan are made once that one is mounted.
 void add_directories(plan::Plan& plan, const MountState& state, const std::string& outer, std::set<std::string>& made) {
   const auto& point = state.point;
   const auto& target = state.answer;

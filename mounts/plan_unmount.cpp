@@ -71,7 +71,7 @@ MountPlan plan_unmounts(const sys::MountTable& table, const std::vector<MountPoi
     }
     const bool bound = !point.path.empty() && table.is_bind(target, point.path);
     if (point.is_in_place() && !sys::is_nfs(*top)) {
-      result.right.push_back(target); // the server's own disk
+      result.right.push_back(target); // a disk of the server, mounted at the place that clients use
       continue;
     }
     if (!bound && !sys::is_nfs(*top)) {

@@ -141,8 +141,9 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
     const bool wanted = index < request.wanted.size();
     const auto* server = seen.server(all[index].server);
     auto point = std::move(all[index]);
-    point.here = point.here || sys::is_this_host(identity, point.server) ||
-                 (server != nullptr && sys::is_this_host(identity, server->address)); // where its name leads
+    point.here =
+        point.here || sys::is_this_host(identity, point.server) ||
+        (server != nullptr && sys::is_this_host(identity, server->address)); // its name may resolve to this host
     if (wanted) {
       auto decided = decide(std::move(point), server);
       if (!decided)

@@ -114,7 +114,7 @@ class Recovery {
     }
   }
 
-  /// It stays as it is, and so does what lies below it, if it is broken.
+  /// The mount is left as it is. If it is broken, the mounts below it are left, too.
   void wait(const MountState& state, const Diagnoses& why) {
     append(m_result.diagnoses, why);
     m_result.blocked.push_back(state.point.target);

@@ -48,7 +48,7 @@ Labels labels_of(const Watched& mount) {
   return {{"mount", name_of(mount.point)}, {"target", mount.point.target}, {"server", server_of(mount.point)}};
 }
 
-/// Of a mount that has answered.
+/// The space of a mount that has answered; nullptr for others.
 const sys::Space* space_of(const Watched& mount) {
   return is_good(mount.state->health) ? mount.state->space() : nullptr;
 }

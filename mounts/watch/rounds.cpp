@@ -10,9 +10,9 @@ namespace sharefs::mounts::watch {
 
 namespace {
 
-// The longest round, but for a second: servers are asked beside the mounts.
+// A round takes at most the longer of the two, and a second: servers and mounts are asked at the same time.
 constexpr std::chrono::milliseconds k_path_deadline{2000}, k_server_deadline{3000};
-/// A mount that hangs is asked again after a pause that doubles up to this; at once when its server is back.
+/// The pause before a mount that hangs is asked again doubles up to this. When its server is back, it is asked at once.
 constexpr std::chrono::minutes k_longest_rest{5};
 
 /// "stale", "failed: Input/output error"
@@ -44,7 +44,7 @@ void Rounds::watch_these(std::vector<MountPoint> points, Policy policy) {
     else if (before != known_at.end())
       mount.tried = before->second->tried;
     mount.point = std::move(point);
-    mount.why.clear(); // the policy may be another
+    mount.why.clear(); // the policy may have changed, and is logged again
   }
   m_seen.mounts = std::move(mounts);
   m_policy = policy;
@@ -77,7 +77,8 @@ void Rounds::take(Watched& mount, MountState state, Time now) {
   mount.looks = trouble == mount.trouble ? mount.looks + 1 : 1;
   mount.trouble = trouble;
   const auto before = std::exchange(mount.state, std::move(state));
-  if ((!before || before->health != mount.state->health) && !mount.tried) { // a recovery logs itself what came of it
+  if ((!before || before->health != mount.state->health) &&
+      !mount.tried) { // after a recovery report_run() logs the result
     const auto text = state_text(*mount.state);
     log(mount, "state", trouble == Trouble::none ? Severity::info : Severity::warning,
         before ? fmt::format("{}, was {}", text, to_string(before->health)) : text);
@@ -164,10 +165,10 @@ void Rounds::take_run(const std::vector<std::string>& names, const RunEnd& end, 
   if (!end.busy)
     m_pace.tried(targets, now);
   m_ended = end;
-  m_newest.reset(); // the journal of a recovery that was cut off has no newer entry when it is
+  m_newest.reset(); // its entry may have been read before it was cut off, under the same id
 }
 
-/// By what was seen of the mounts since, and not by what the recovery says of itself.
+/// The result of a recovery is what this look saw of the mounts, and not what the recovery said.
 void Rounds::report_run() {
   const auto end = std::exchange(m_ended, std::nullopt).value_or(RunEnd{});
   for (auto& mount : m_seen.mounts) {

@@ -13,15 +13,15 @@ namespace sharefs::mounts::watch {
 
 namespace {
 
-/// A change of the table seldom comes alone.
+/// Changes of the mount table come in groups: it is read once they have settled.
 constexpr std::chrono::milliseconds k_settle{250};
-/// Looks and unmounts and mounts of one recovery have deadlines of their own; this is for what nobody thought of. It is
-/// less than the unit's WatchdogSec.
+/// Each look, unmount and mount of a recovery has a deadline of its own; this one bounds everything else. It is less
+/// than the unit's WatchdogSec.
 constexpr std::chrono::minutes k_run_deadline{4};
-/// Of a file of metrics; 1,000 mounts make half of it. What others have put in its place is not read any further.
+/// The largest file of metrics that is read before it is replaced; 1,000 mounts need half of it.
 constexpr std::size_t k_metrics_limit = 4U << 20U;
 
-/// What the document of a sharefs that failed says: the first error of it, of its steps, or of its diagnoses.
+/// Reads the document of a sharefs that failed: the error of the command, or the first of its steps or diagnoses.
 RunEnd end_of(const sys::Completed& done, std::size_t most_bytes) {
   const auto document = read_json(done.out, {.bytes = most_bytes}).value_or(nlohmann::json());
   if (!document.is_object())
@@ -47,7 +47,7 @@ class Watcher {
         m_manager(std::move(given.manager)), m_flags(std::move(given.flags)),
         m_rounds(system, std::move(given.open_journal), m_log) {
     m_figures.version = SHAREFS_VERSION;
-    // Not by name: what is recovered with is what runs, as a new package comes with a restart.
+    // The running program, not one found by name: a new version takes over when the service is restarted.
     const auto program = system.entry({.path = "/proc/self/exe"}).link_target;
     m_program = program.empty() ? "/usr/bin/sharefs" : program;
   }
@@ -120,7 +120,7 @@ class Watcher {
     return names ? std::move(*names) : std::vector<std::string>();
   }
 
-  /// Once for each time that one is found without its mount: what fails now would fail in the next round, too.
+  /// Tries once each time that an image has lost its mount: what fails now would fail in the next round, too.
   void mount_staged_images() {
     if (m_settings.recover == "never")
       return;
@@ -176,7 +176,7 @@ class Watcher {
     sys::Command command;
     command.argv = {m_program};
     append(command.argv, words);
-    append(command.argv, {"--yes", "--json", "--wait", "0"}); // an administrator's sharefs is not waited for
+    append(command.argv, {"--yes", "--json", "--wait", "0"}); // it does not wait for an administrator's sharefs
     append(command.argv, m_flags);
     command.deadline = k_run_deadline;
     const auto done = m_system.run(command);
