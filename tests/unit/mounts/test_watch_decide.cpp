@@ -70,7 +70,7 @@ TEST_CASE("decide: the pace of the mount and that of all", "[decide]") {
   Pace pace;
   pace.tried({"/data/share"}, k_now - 1s);
   CHECK(decide_on(looked_at(Trouble::stale), Policy::stale, pace, k_now) ==
-        Decision{false, "it was tried 1 time; the next one 30.0 s after the last"});
+        WatchDecision{false, "it was tried 1 time; the next one 30.0 s after the last"});
   CHECK(decide_on(looked_at(Trouble::stale), Policy::stale, pace, k_now + 29s).recover);
   Pace busy;
   for (std::size_t run = 0; run < k_most_runs; ++run)

@@ -33,7 +33,7 @@ TEST_CASE("format_metrics: the whole file", "[metrics]") {
   Seen seen{
       {watched("share", "/data/share", "storage1"), watched("old", "/old", "storage2", Health::stale), {}}, {}, {}};
   seen.mounts[0].state->answer.emplace().space = {
-      .size_bytes = 4096, .free_bytes = 1024, .latency = std::chrono::microseconds(1500)};
+      .latency = std::chrono::microseconds(1500), .size_bytes = 4096, .free_bytes = 1024};
   seen.mounts[1].state->moved_to = "10.0.0.2";
   seen.servers = {{"storage1.lan", true}, {"storage2.lan", false}};
   seen.recoveries = {{{"old", "failed"}, 2}};
