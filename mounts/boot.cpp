@@ -395,7 +395,8 @@ plan::Plan plan_units(const BootFacts& facts, bool systemd, const std::vector<Bo
                plan::RunTool{{"systemctl", "stop", name}, {"systemctl", "daemon-reload"}});
     add_step(removals, why_not, plan::remove_file(path, found->second));
   }
-  const bool written = !files.empty() || !links.empty(), changed = written || !removals.empty();
+  const bool written = !files.empty() || !links.empty();
+  const bool changed = written || !removals.empty() || !between.empty(); // systemd makes units of fstab's lines, too
   plan::Plan plan;
   plan.steps = std::move(files);
   if (systemd && written)
