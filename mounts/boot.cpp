@@ -43,7 +43,7 @@ std::string setting_of(std::string_view unit, std::string_view name) {
   return value;
 }
 
-/// What mount(8) mounts: without a type it goes by the source (libmount's mnt_context_guess_fstype).
+/// The type that mount(8) uses. Where none is given, it guesses by the source (libmount's mnt_context_guess_fstype).
 std::string type_of(std::string_view type, std::string_view source) {
   if (!type.empty() && type != "auto")
     return std::string(type);
@@ -90,7 +90,7 @@ void add_unit_entries(const BootFacts& facts, std::vector<BootEntry>& found) {
     const auto names = unit_names(target);
     const bool automount = enabled.contains(names.automount);
     const bool at_boot = automount || enabled.contains(name) || enabled.contains(names.service);
-    // systemd.mount(5). A masked unit is a link to /dev/null: without text.
+    // The keys are those of systemd.mount(5). A masked unit is a link to /dev/null, and has no text.
     const auto source = setting_of(text, "What");
     const auto type = type_of(setting_of(text, "Type"), source);
     if (at_boot && (is_ours(text) || sys::is_shared(type, source)))
@@ -143,7 +143,7 @@ BootEntry read_mount_command(std::vector<std::string>::const_iterator word,
 
 void add_rc_local_entries(const BootFacts& facts, std::vector<BootEntry>& found) {
   if ((facts.rc_mode & 0100U) == 0)
-    return; // never run
+    return; // systemd and init run it only if it is executable
   std::string block;
   std::size_t number = 0;
   for (const auto& line : split_lines(facts.rc_local.value_or(""))) {
@@ -172,7 +172,7 @@ void add_rc_local_entries(const BootFacts& facts, std::vector<BootEntry>& found)
   }
 }
 
-/// The texts that a point needs in each place. An empty one means nothing there.
+/// The text that a point needs in each place; an empty one: the place is to have nothing of it.
 struct Wanted {
   UnitTexts units;
   std::optional<std::string> fstab, rc_local;
@@ -217,6 +217,10 @@ Result<Wanted> wanted_for(const BootFacts& facts, const BootHost& host, const Mo
   return wanted;
 }
 
+void add_step(std::vector<plan::Step>& steps, std::string why, plan::Action action) {
+  steps.push_back({k_boot_group, std::move(why), std::move(action)});
+}
+
 class Planner {
  public:
   Planner(const BootFacts& facts, const BootHost& host, BootPlan& result)
@@ -241,22 +245,14 @@ class Planner {
                                          wanted.error().hint));
       return;
     }
-    m_why = fmt::format("{} is mounted at boot", name_of(point));
-    m_why_not = way == BootWay::none ? fmt::format("{} is not mounted at boot", name_of(point))
-                                     : fmt::format("{} is mounted otherwise", name_of(point));
-    const auto changes = m_files.size() + m_links.size();
-    // An .automount starts its .mount by itself, and a service too.
+    const auto why = fmt::format("{} is mounted at boot", name_of(point));
+    const auto why_not =
+        fmt::format("{} is {}", name_of(point), way == BootWay::none ? "not mounted at boot" : "mounted otherwise");
+    // An .automount starts its .mount, and so does a service: only a .mount on its own is started by the target.
     const bool own_link = point.here && wanted->units.automount.empty();
-    unit(names.mount, wanted->units.mount, own_link);
-    unit(names.automount, wanted->units.automount, true);
-    unit(names.service, wanted->units.service, true);
-    // Also those that are there already: systemd may not have understood them in an earlier run.
-    if (m_files.size() + m_links.size() != changes)
-      for (const auto& [name, text] :
-           {std::tie(names.mount, wanted->units.mount), std::tie(names.automount, wanted->units.automount),
-            std::tie(names.service, wanted->units.service)})
-        if (!text.empty())
-          m_verified.push_back(unit_path(name));
+    m_units.push_back({names.mount, wanted->units.mount, own_link, why, why_not});
+    m_units.push_back({names.automount, wanted->units.automount, true, why, why_not});
+    m_units.push_back({names.service, wanted->units.service, true, why, why_not});
     m_fstab.insert_or_assign(point.target, wanted->fstab);
     m_rc_local.insert_or_assign(point.target, wanted->rc_local);
     m_needs_rc_local = m_needs_rc_local || wanted->rc_local.has_value();
@@ -265,28 +261,12 @@ class Planner {
   void finish() {
     const auto before = m_facts.fstab.value_or("");
     if (auto after = with_fstab_lines(before, m_fstab); after != before)
-      step(m_links, "what is mounted at boot", plan::File{k_boot_fstab, m_facts.fstab, std::move(after)});
+      add_step(m_files, "what is mounted at boot", plan::File{k_boot_fstab, m_facts.fstab, std::move(after)});
     rc_local();
-    const bool units = !m_links.empty() || !m_removals.empty() || !m_files.empty();
-    auto& plan = m_result.plan;
-    plan.steps.insert(plan.steps.end(), m_files.begin(), m_files.end());
-    if (!m_verified.empty() && m_host.systemd) {
-      plan::RunTool verify{{"systemd-analyze", "verify", "--recursive-errors=no"}, {}, true};
-      verify.argv.insert(verify.argv.end(), m_verified.begin(), m_verified.end());
-      verify.silent = true;
-      plan.add(k_boot_group, "systemd understands them", verify);
-    }
-    plan.steps.insert(plan.steps.end(), m_links.begin(), m_links.end());
-    plan.steps.insert(plan.steps.end(), m_removals.begin(), m_removals.end());
-    if (units && m_host.systemd)
-      plan.add(k_boot_group, "systemd reads its units again", plan::RunTool{{"systemctl", "daemon-reload"}, {}, true});
+    m_result.plan = plan_units(m_facts, m_host.systemd, m_units, m_files);
   }
 
  private:
-  static void step(std::vector<plan::Step>& steps, std::string why, plan::Action action) {
-    steps.push_back({k_boot_group, std::move(why), std::move(action)});
-  }
-
   bool is_foreign(const MountPoint& point, const UnitTexts& names) {
     const auto entry = m_foreign.find(point.target);
     auto origin = entry == m_foreign.end() ? "" : entry->second;
@@ -301,42 +281,17 @@ class Planner {
     return !origin.empty();
   }
 
-  void unit(const std::string& name, const std::string& text, bool linked) {
-    const auto found = m_facts.units.find(name);
-    const bool exists = found != m_facts.units.end();
-    if (exists && text.empty() && !is_ours(found->second))
-      return;
-    const auto path = unit_path(name);
-    const auto link = join_path(unit_path(k_wants), name);
-    const bool enabled = m_facts.enabled.contains(join_path(k_wants, name));
-    if (!text.empty() && (!exists || found->second != text))
-      step(m_files, m_why, plan::File{path, exists ? std::optional(found->second) : std::nullopt, text});
-    if (!text.empty() && linked && !enabled) {
-      if (!m_facts.wanted_by.contains(k_wants) && std::exchange(m_wants_made, true) == false)
-        step(m_links, "units that are started at boot", plan::make_directory(unit_path(k_wants)));
-      step(m_links, "started at boot", plan::make_link(link, path));
-    } else if (enabled && (text.empty() || !linked)) {
-      step(m_removals, "no longer started at boot", plan::remove_link(link, path));
-    }
-    if (!text.empty() || !exists)
-      return;
-    if (m_host.systemd && !name.ends_with(".mount"))
-      step(m_removals, "it waits no longer",
-           plan::RunTool{{"systemctl", "stop", name}, {"systemctl", "daemon-reload"}});
-    step(m_removals, m_why_not, plan::remove_file(path, found->second));
-  }
-
   void rc_local() {
     const auto& path = m_facts.rc_path;
     const auto before = m_facts.rc_local.value_or("");
     auto after = with_rc_local_blocks(before, m_rc_local);
     if (after != before && is_bare_rc_local(after))
-      step(m_links, "nothing else is in it", plan::remove_file(path, before, m_facts.rc_mode));
+      add_step(m_files, "nothing else is in it", plan::remove_file(path, before, m_facts.rc_mode));
     else if (after != before)
-      step(m_links, "what is mounted at boot", plan::File{path, m_facts.rc_local, std::move(after), 0755});
+      add_step(m_files, "what is mounted at boot", plan::File{path, m_facts.rc_local, std::move(after), 0755});
     if (m_needs_rc_local && m_facts.rc_local && (m_facts.rc_mode & 0100U) == 0)
-      step(m_links, "run at boot only if it is executable",
-           plan::SetAccess{path, std::nullopt, {m_facts.rc_uid, m_facts.rc_gid, m_facts.rc_mode | 0111U, ""}});
+      add_step(m_files, "run at boot only if it is executable",
+               plan::SetAccess{path, std::nullopt, {m_facts.rc_uid, m_facts.rc_gid, m_facts.rc_mode | 0111U, ""}});
   }
 
   const BootFacts& m_facts;
@@ -344,10 +299,9 @@ class Planner {
   BootPlan& m_result;
   std::map<std::string, std::string> m_foreign; ///< origin by target
   BootTexts m_fstab, m_rc_local;
-  std::string m_why, m_why_not;
-  bool m_needs_rc_local = false, m_wants_made = false;
-  std::vector<plan::Step> m_files, m_links, m_removals;
-  std::vector<std::string> m_verified; ///< units
+  bool m_needs_rc_local = false;
+  std::vector<BootUnit> m_units;
+  std::vector<plan::Step> m_files; ///< that change fstab and rc.local
 };
 
 } // namespace
@@ -373,7 +327,7 @@ BootFacts boot_facts(sys::System& system) {
 
   sys::EntryRequest questions;
   for (const auto& name : found[0].names)
-    if (is_mount_unit(name) || (name.starts_with("sharefs-") && name.ends_with(".service")))
+    if (is_mount_unit(name) || (name.starts_with("sharefs") && name.ends_with(".service")))
       questions.queries.push_back({.path = unit_path(name), .follow = true, .read_bytes = k_most_unit_text});
   const auto units = questions.queries.size();
   for (const auto& name : found[0].names)
@@ -411,6 +365,50 @@ BootHost boot_host(sys::System& system) {
   return host;
 }
 
+plan::Plan plan_units(const BootFacts& facts, bool systemd, const std::vector<BootUnit>& units,
+                      const std::vector<plan::Step>& between) {
+  std::vector<plan::Step> files, links, removals;
+  plan::RunTool verify{{"systemd-analyze", "verify", "--recursive-errors=no"}, {}, true};
+  verify.silent = true;
+  for (const auto& [name, text, linked, why, why_not] : units) {
+    const auto found = facts.units.find(name);
+    const bool exists = found != facts.units.end();
+    const auto path = unit_path(name), link = join_path(unit_path(k_wants), name);
+    const bool enabled = facts.enabled.contains(join_path(k_wants, name));
+    if (text.empty() && exists && !is_ours(found->second))
+      continue;
+    if (!text.empty())
+      verify.argv.push_back(path); // all of them: an earlier run may have ended because systemd did not understand one
+    if (!text.empty() && (!exists || found->second != text))
+      add_step(files, why, plan::File{path, exists ? std::optional(found->second) : std::nullopt, text});
+    if (!text.empty() && linked && !enabled) {
+      if (!facts.wanted_by.contains(k_wants) && links.empty())
+        add_step(links, "units that are started at boot", plan::make_directory(unit_path(k_wants)));
+      add_step(links, "started at boot", plan::make_link(link, path));
+    } else if (enabled && (text.empty() || !linked)) {
+      add_step(removals, "no longer started at boot", plan::remove_link(link, path));
+    }
+    if (!text.empty() || !exists)
+      continue;
+    if (systemd && !name.ends_with(".mount"))
+      add_step(removals, "it waits no longer",
+               plan::RunTool{{"systemctl", "stop", name}, {"systemctl", "daemon-reload"}});
+    add_step(removals, why_not, plan::remove_file(path, found->second));
+  }
+  const bool written = !files.empty() || !links.empty();
+  const bool changed = written || !removals.empty() || !between.empty(); // systemd makes units of fstab's lines, too
+  plan::Plan plan;
+  plan.steps = std::move(files);
+  if (systemd && written)
+    plan.add(k_boot_group, "systemd understands them", verify);
+  append(plan.steps, links);
+  append(plan.steps, between);
+  append(plan.steps, removals);
+  if (systemd && changed)
+    plan.add(k_boot_group, "systemd reads its units again", plan::RunTool{{"systemctl", "daemon-reload"}, {}, true});
+  return plan;
+}
+
 BootPlan plan_boot(const BootFacts& facts, const BootHost& host, const std::vector<MountPoint>& points) {
   BootPlan result;
   Planner planner(facts, host, result);
@@ -429,14 +427,14 @@ BootPlan plan_boot(sys::System& system, const Observation& seen, const std::vect
 }
 
 void forget_at_boot(const BootFacts& facts, const BootHost& host, const sys::MountTable& table,
-                    std::vector<MountPoint> points, UnmountPlan& plan) {
+                    std::vector<MountPoint> points, MountPlan& plan) {
   std::erase_if(points, [&](const auto& point) { return std::ranges::count(plan.blocked, point.target) > 0; });
   for (auto& point : points)
     point.boot = BootWay::none;
   const auto boot = plan_boot(facts, host, points);
   append(plan.plan.steps, boot.plan.steps);
   for (const auto& point : points) {
-    // A look at an automount point would mount: only when ours has been stopped.
+    // Looking at an automount point would mount it, so this waits until our automount unit has been stopped.
     const bool automounted = std::ranges::any_of(table.entries(), [&](const sys::MountEntry& one) {
       return one.target == point.target && one.fs_type == "autofs";
     });

@@ -34,7 +34,7 @@ struct BootFacts {
   std::string rc_path; ///< where rc.local is, or would be: Debian's or the RHEL family's path
   std::optional<std::string> rc_local;
   std::uint32_t rc_mode = 0, rc_uid = 0, rc_gid = 0;
-  std::map<std::string, std::string> units; ///< text by name: .mount, .automount, and services of ours
+  std::map<std::string, std::string> units; ///< text by name: .mount, .automount, and services of ours (sharefs*)
   std::set<std::string> enabled;            ///< "multi-user.target.wants/x.mount": links and directories' names
   std::set<std::string> wanted_by;          ///< directories that hold links: "multi-user.target.wants"
   /// Of fstab (without noauto) and of the enabled units: network file systems only. Of rc.local our blocks, and lines
@@ -53,6 +53,18 @@ struct BootHost {
 };
 BootHost boot_host(sys::System& system);
 
+/// A unit of ours as it is to be.
+struct BootUnit {
+  std::string name;
+  std::string text;         ///< empty: there is to be none
+  bool linked = true;       ///< multi-user.target starts it
+  std::string why, why_not; ///< it is written, or taken away
+};
+/// What makes units so, and systemd read them. A unit that others wrote is never taken away. `between`: steps behind
+/// those that write and link units, and in front of those that take units away.
+plan::Plan plan_units(const BootFacts& facts, bool systemd, const std::vector<BootUnit>& units,
+                      const std::vector<plan::Step>& between = {});
+
 struct BootPlan {
   plan::Plan plan;
   Diagnoses diagnoses; ///< SF234: something else mounts it at boot; SF235: it cannot be written
@@ -68,7 +80,7 @@ BootPlan plan_boot(sys::System& system, const Observation& seen, const std::vect
 /// Adds to the plan that unmounts `points` what takes away how sharefs mounts them at boot, but for those that it
 /// leaves mounted.
 void forget_at_boot(const BootFacts& facts, const BootHost& host, const sys::MountTable& table,
-                    std::vector<MountPoint> points, UnmountPlan& plan);
+                    std::vector<MountPoint> points, MountPlan& plan);
 
 /// Makes of a plan that takes back changes at boot one that does so on what these files hold now: our entries become
 /// what they were, as plan_boot() changes them, and every byte that others have written since stays.

@@ -14,9 +14,9 @@ namespace sharefs::mounts {
 namespace {
 
 constexpr std::size_t k_longest_unit_name = 255;
-/// systemd waits so long for a mount, and for its end: a power-off with a dead server takes that long.
+/// systemd waits that long for a mount, and for its unmount: a power-off with a dead server takes as long.
 constexpr int k_mount_seconds = 30;
-/// An rc.local begins and ends so where sharefs has made it.
+/// The first and the last lines of an rc.local that sharefs has made.
 constexpr std::string_view k_rc_local_head = "#!/bin/sh\n# Made by sharefs, and deleted when nothing else is in it\n",
                            k_rc_local_end = "exit 0\n";
 
@@ -91,21 +91,84 @@ std::string target_of(std::string_view line) {
 
 /// The rest of a line that begins with `mark`, without its end; "" for any other line.
 std::string behind(std::string_view mark, std::string_view line) {
-  return line.starts_with(mark) ? std::string(line.substr(mark.size(), line.size() - mark.size() - 1)) : "";
+  if (!line.starts_with(mark))
+    return "";
+  line.remove_prefix(mark.size());
+  return std::string(line.substr(0, line.find('\n')));
 }
 
 bool is_block_mark(std::string_view line) {
   return line.starts_with(k_block_begins) || line.starts_with(k_block_ends);
 }
 
-/// Gives the last line an end, or takes it away again.
-void end_last_line(std::vector<std::string>& lines, bool ended) {
-  if (lines.empty())
-    return;
-  if (ended && !lines.back().ends_with('\n'))
-    lines.back() += '\n';
-  else if (!ended && lines.back().ends_with('\n'))
-    lines.back().pop_back();
+/// A piece of a file: our entry for a target, or, without one, a line that others wrote.
+struct Part {
+  std::string text, target;
+};
+
+std::vector<Part> fstab_parts(std::string_view text) {
+  std::vector<Part> parts;
+  for (const auto& line : whole_lines(text))
+    parts.push_back({line, target_of(line)});
+  return parts;
+}
+
+std::vector<Part> rc_local_parts(std::string_view text) {
+  std::vector<Part> parts;
+  const auto lines = whole_lines(text);
+  for (auto line = lines.begin(); line != lines.end(); ++line) {
+    const auto target = behind(k_block_begins, *line);
+    const auto end = target.empty() ? lines.end() : std::find_if(line + 1, lines.end(), is_block_mark);
+    if (end == lines.end() ||
+        behind(k_block_ends, *end) != target) { // a block without its end may hold lines of others
+      parts.push_back({*line, ""});
+      continue;
+    }
+    parts.push_back({join(std::vector<std::string>(line, end + 1), ""), target});
+    line = end;
+  }
+  return parts;
+}
+
+BootTexts ours_of(const std::vector<Part>& parts) {
+  BootTexts ours;
+  for (const auto& part : parts)
+    if (!part.target.empty())
+      ours.insert_or_assign(part.target, part.text);
+  return ours;
+}
+
+std::string with_end(std::string text) {
+  return text.ends_with('\n') ? text : text + '\n';
+}
+
+/// The file with `texts` in place of our entries for their targets. New ones stand at the end, but in front of the
+/// command `last`. Every other byte is kept, also a missing end of the last line.
+std::string with_texts(const std::vector<Part>& parts, const BootTexts& texts, std::string_view last) {
+  std::vector<std::string> result;
+  auto missing = texts;
+  for (const auto& part : parts) {
+    const auto found = part.target.empty() ? texts.end() : texts.find(part.target);
+    if (found == texts.end())
+      result.push_back(with_end(part.text));
+    else if (missing.erase(found->first) > 0 && found->second)
+      result.push_back(with_end(*found->second));
+  }
+  auto place = std::find_if(result.rbegin(), result.rend(), [](const std::string& line) {
+    return !trim(line).empty() && !trim(line).starts_with('#');
+  });
+  if (place == result.rend() || trim(*place) != last)
+    place = result.rbegin();
+  else
+    ++place;
+  std::string added;
+  for (const auto& [target, text] : missing)
+    added += text ? with_end(*text) : "";
+  result.insert(place.base(), added);
+  auto all = join(result, "");
+  if (!parts.empty() && !parts.back().text.ends_with('\n') && all.ends_with('\n'))
+    all.pop_back();
+  return all;
 }
 
 } // namespace
@@ -194,24 +257,12 @@ Result<std::string> fstab_line(const MountPoint& point, bool bg) {
                      k_fstab_mark);
 }
 
-std::string with_fstab_lines(std::string_view text, const BootTexts& texts) {
-  auto lines = whole_lines(text);
-  const bool ended = lines.empty() || lines.back().ends_with('\n');
-  end_last_line(lines, true);
-  auto missing = texts;
-  std::vector<std::string> result;
-  for (auto& line : lines) {
-    const auto found = texts.find(target_of(line));
-    if (found == texts.end())
-      result.push_back(std::move(line));
-    else if (missing.erase(found->first) > 0 && found->second)
-      result.push_back(*found->second + "\n");
-  }
-  for (const auto& [target, line] : missing)
-    if (line)
-      result.push_back(*line + "\n");
-  end_last_line(result, ended);
-  return join(result, "");
+std::string with_fstab_lines(std::string_view text, const BootTexts& lines) {
+  return with_texts(fstab_parts(text), lines, "");
+}
+
+BootTexts our_fstab_lines(std::string_view text) {
+  return ours_of(fstab_parts(text));
 }
 
 Result<std::string> rc_local_block(const MountPoint& point, const std::string& program) {
@@ -228,55 +279,14 @@ Result<std::string> rc_local_block(const MountPoint& point, const std::string& p
 }
 
 std::string with_rc_local_blocks(std::string_view text, const BootTexts& blocks) {
-  auto lines = whole_lines(text);
-  const bool ended = lines.empty() || lines.back().ends_with('\n');
-  end_last_line(lines, true);
-  auto missing = blocks;
-  std::vector<std::string> result;
-  for (auto line = lines.begin(); line != lines.end(); ++line) {
-    const auto found = blocks.find(behind(k_block_begins, *line));
-    const auto end = found == blocks.end() ? lines.end() : std::find_if(line + 1, lines.end(), is_block_mark);
-    if (end == lines.end() || behind(k_block_ends, *end) != found->first) { // without its end it is not ours to cut
-      result.push_back(std::move(*line));
-      continue;
-    }
-    line = end;
-    if (missing.erase(found->first) > 0 && found->second)
-      result.push_back(*found->second);
-  }
-  std::string added;
-  for (const auto& [target, block] : missing)
-    added += block.value_or("");
-  if (!added.empty() && text.empty())
-    return fmt::format("{}{}{}", k_rc_local_head, added, k_rc_local_end);
-  // New ones stand in front of the last `exit 0`, if that is the last command.
-  const auto last = std::find_if(result.rbegin(), result.rend(), [](const std::string& line) {
-    return !trim(line).empty() && !trim(line).starts_with('#');
-  });
-  if (!added.empty())
-    result.insert(last != result.rend() && trim(*last) == "exit 0" ? last.base() - 1 : result.end(), added);
-  end_last_line(result, ended);
-  return join(result, "");
-}
-
-BootTexts our_fstab_lines(std::string_view text) {
-  BootTexts ours;
-  for (const auto& line : split_lines(text))
-    if (const auto target = target_of(line); !target.empty())
-      ours.insert_or_assign(target, line);
-  return ours;
+  const bool is_new =
+      text.empty() && std::ranges::any_of(blocks, [](const auto& one) { return one.second.has_value(); });
+  const auto whole = is_new ? fmt::format("{}{}", k_rc_local_head, k_rc_local_end) : std::string(text);
+  return with_texts(rc_local_parts(whole), blocks, "exit 0");
 }
 
 BootTexts our_rc_local_blocks(std::string_view text) {
-  BootTexts ours;
-  const auto lines = whole_lines(text);
-  for (auto line = lines.begin(); line != lines.end(); ++line) {
-    const auto target = behind(k_block_begins, *line);
-    const auto end = target.empty() ? lines.end() : std::find_if(line + 1, lines.end(), is_block_mark);
-    if (end != lines.end() && behind(k_block_ends, *end) == target)
-      ours.insert_or_assign(target, join(std::vector<std::string>(line, end + 1), ""));
-  }
-  return ours;
+  return ours_of(rc_local_parts(text));
 }
 
 bool is_bare_rc_local(std::string_view text) {
@@ -284,16 +294,11 @@ bool is_bare_rc_local(std::string_view text) {
 }
 
 bool has_other_commands(std::string_view rc_local) {
-  bool inside = false;
-  for (const auto& whole : split_lines(rc_local)) {
-    const auto line = trim(whole);
-    if (is_block_mark(whole))
-      inside = whole.starts_with(k_block_begins);
-    else if (!inside && !line.empty() && !line.starts_with('#') && line != "exit 0" &&
-             line != "touch /var/lock/subsys/local")
-      return true;
-  }
-  return false;
+  return std::ranges::any_of(rc_local_parts(rc_local), [](const Part& part) {
+    const auto line = trim(part.text);
+    return part.target.empty() && !line.empty() && !line.starts_with('#') && line != "exit 0" &&
+           line != "touch /var/lock/subsys/local";
+  });
 }
 
 } // namespace sharefs::mounts

@@ -33,7 +33,7 @@ inline constexpr std::string_view k_fstab_mark = "x-sharefs.managed";
 Result<std::string> fstab_line(const MountPoint& point, bool bg);
 /// Our text for each mount, by its target; nullopt takes it away.
 using BootTexts = std::map<std::string, std::optional<std::string>>;
-/// `text` with each of `lines` in place of our line for its target, at the end if there was none. Every other byte is
+/// fstab with each of `lines` in place of our line for its target, at the end if there was none. Every other byte is
 /// kept, also a missing end of the last line.
 std::string with_fstab_lines(std::string_view text, const BootTexts& lines);
 BootTexts our_fstab_lines(std::string_view text);

@@ -9,7 +9,7 @@ namespace sharefs::mounts {
 
 namespace {
 
-/// What makes the texts of `to` of those of `from`.
+/// The changes that turn the texts `from` into the texts `to`.
 BootTexts changes_between(const BootTexts& from, const BootTexts& to) {
   BootTexts changes;
   for (const auto& [target, text] : from)
@@ -23,7 +23,8 @@ BootTexts changes_between(const BootTexts& from, const BootTexts& to) {
   return changes;
 }
 
-/// What the file will hold in place of `now`. A file that has become what the step makes of nothing goes.
+/// The content that the file gets in place of `now`; nullopt: it is removed, since the step made it and nothing else is
+/// left in it.
 std::optional<std::string> wanted(const plan::File& step, const std::string& now, bool is_fstab) {
   const auto read = is_fstab ? our_fstab_lines : our_rc_local_blocks;
   const auto with = is_fstab ? with_fstab_lines : with_rc_local_blocks;

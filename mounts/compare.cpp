@@ -68,7 +68,7 @@ std::vector<Difference> compare_options(const Settings& asked, const sys::MountE
       const auto* row = find_option(part.text);
       const bool overridden = setting.key == "actimeo" && find_setting(wanted, part.key) != nullptr;
       const bool any_port = part.key == "port" && part.value == "0"; // "ask the portmapper"
-      // What has no effect is not shown: `nolock` on NFS 4.
+      // mountinfo does not show options without an effect, such as `nolock` on NFS 4.
       if (row == nullptr || !row->has_effect(actual_major) || overridden || any_port)
         continue;
       const auto* its = find_setting(shown, part.key);

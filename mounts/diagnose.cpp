@@ -17,7 +17,7 @@ std::string sharefs_command(std::string_view verb, const MountState& state) {
   return fmt::format("sharefs {} {}", verb, shell_quote(name_of(state.point)));
 }
 
-/// Only the first half for a mount that nobody configured.
+/// Unmounts, and mounts again what sharefs.yaml has; for other mounts only the first half.
 std::string mount_again(const MountState& state) {
   return sharefs_command("umount", state) + (state.wanted ? " && " + sharefs_command("mount", state) : "");
 }

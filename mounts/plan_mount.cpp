@@ -16,7 +16,7 @@ namespace sharefs::mounts {
 
 namespace {
 
-/// What is said of several mounts (their server is dead) is said once, with all of their names as the subject.
+/// Collects diagnoses. One that several mounts share (their server is dead) stands there once, with all of their names.
 class Said {
  public:
   void add(const Diagnoses& found) {
@@ -35,13 +35,13 @@ class Said {
   std::map<std::string, std::size_t> m_places;
 };
 
-/// Of a mount that is right only what is wrong with it is reported here; `status` reports the rest.
+/// `mount` reports faults only; `status` reports the notes as well.
 Diagnoses without_information(Diagnoses found) {
   std::erase_if(found, [](const Diagnosis& one) { return one.severity == Severity::info; });
   return found;
 }
 
-/// What forbids this mount, or is worth a warning before it.
+/// Reasons not to make this mount, and warnings about it.
 Diagnoses obstacles(const Observation& seen, const MountState& state) {
   const auto& point = state.point;
   auto found = point.here ? Diagnoses() : preflight(point, seen.server(point.server));
@@ -49,10 +49,9 @@ Diagnoses obstacles(const Observation& seen, const MountState& state) {
     found.push_back(about(point, Severity::error, "SF222",
                           fmt::format("mounting {} would hide the mount {}", point.target, hidden.front()->target),
                           "unmount what lies below it first; the outer mount comes first"));
-  const auto target = seen.targets.find(point.target);
-  if (target == seen.targets.end())
+  if (!state.answer)
     return found;
-  const auto& entry = target->second;
+  const auto& entry = *state.answer;
   const auto unusable = [&](const std::string& why, std::string hint) {
     found.push_back(about(point, Severity::error, "SF221",
                           fmt::format("{} cannot be a mount point: {}", point.target, why), std::move(hint)));
@@ -97,14 +96,14 @@ Diagnoses rivals(const Decided& decided, const MountPoint& point) {
 }
 
 /// Directories above the target are made before all groups, so that mounts with a common one need not share a group.
-/// Below a mount of this very plan they are made when that is there.
-void add_directories(plan::Plan& plan, const Observation& seen, const MountPoint& point, const std::string& outer,
-                     std::set<std::string>& made) {
-  const auto target = seen.targets.find(point.target);
-  if (outer.empty() && target == seen.targets.end())
+/// Those below another mount of this plan are made once that one is mounted.
+void add_directories(plan::Plan& plan, const MountState& state, const std::string& outer, std::set<std::string>& made) {
+  const auto& point = state.point;
+  const auto& target = state.answer;
+  if (outer.empty() && !target)
     return;
-  const bool exists = outer.empty() && target->second.exists();
-  const auto& there = outer.empty() ? target->second.ancestor : outer;
+  const bool exists = outer.empty() && target->exists();
+  const auto& there = outer.empty() ? target->ancestor : outer;
   for (const auto& path : exists ? std::vector<std::string>() : ancestors_and_self(point.target)) {
     if (is_under(there, path) || !made.insert(path).second)
       continue;
@@ -114,9 +113,9 @@ void add_directories(plan::Plan& plan, const Observation& seen, const MountPoint
   }
   // Files that are written while nothing is mounted would lie on this host's own disk, and be hidden later. Where the
   // mount comes back at boot, that can only be a mistake. Below another mount they would not lie on the own disk.
-  if (outer.empty() && point.boot != BootWay::none && !target->second.shared)
+  if (outer.empty() && point.boot != BootWay::none && !target->shared)
     plan.add(point.target, "while nothing is mounted there",
-             exists ? plan::SetImmutable{point.target, true, target->second.device, target->second.inode}
+             exists ? plan::SetImmutable{point.target, true, target->device, target->inode}
                     : plan::SetImmutable{point.target});
 }
 
@@ -146,7 +145,7 @@ MountPlan plan_mounts(const Observation& seen, const std::vector<MountPoint>& wa
 
   Decided decided;
   Said said;
-  std::vector<const MountPoint*> missing;
+  std::vector<const MountState*> missing;
   for (const auto index : order) {
     const auto& state = seen.states[index];
     const auto& target = state.point.target;
@@ -168,7 +167,7 @@ MountPlan plan_mounts(const Observation& seen, const std::vector<MountPoint>& wa
     said.add(found);
     decided.names.emplace(target, name_of(state.point));
     if (to_mount && !has_errors(found)) {
-      missing.push_back(&state.point);
+      missing.push_back(&state);
       decided.planned.insert(target);
       result.planned.push_back(target);
     } else if (understood && is_good(state.health) && !has_faults(state.differences)) {
@@ -181,10 +180,11 @@ MountPlan plan_mounts(const Observation& seen, const std::vector<MountPoint>& wa
   }
   result.diagnoses = said.take();
   std::set<std::string> made;
-  for (const auto* point : missing) {
-    add_directories(result.plan, seen, *point, outer_of(decided.planned, point->target), made);
-    add_mount_step(result.plan, point->target, *point, deadline);
-    append(result.plan.notes, notes_on(*point));
+  for (const auto* state : missing) {
+    const auto& point = state->point;
+    add_directories(result.plan, *state, outer_of(decided.planned, point.target), made);
+    add_mount_step(result.plan, point.target, point, deadline);
+    append(result.plan.notes, notes_on(point));
   }
   result.plan = plan::merge_nested_groups(std::move(result.plan));
   return result;

@@ -1,5 +1,6 @@
 #pragma once
 // What has to be done so that every wanted mount is there.
+#include "mounts/plan_unmount.hpp"
 #include "mounts/probe.hpp"
 #include "plan/plan.hpp"
 
@@ -9,14 +10,6 @@
 #include <vector>
 
 namespace sharefs::mounts {
-
-struct MountPlan {
-  plan::Plan plan;
-  Diagnoses diagnoses;
-  std::vector<std::string> right;   ///< targets that are as they should be
-  std::vector<std::string> planned; ///< targets that the plan mounts, or remounts
-  std::vector<std::string> blocked; ///< targets that were left alone; a diagnosis says why
-};
 
 /// `wanted` are the requests of the observation, made with servers, want_access and targets. Mounts that are right or
 /// wrong are left alone, missing ones get their directories and a mount step when their server would serve them.

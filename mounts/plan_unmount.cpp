@@ -39,9 +39,9 @@ plan::Unmount unmount_action(const sys::MountEntry& mount, const UnmountOptions&
           mount.fs_type, remount_options(mount), options.deadline};
 }
 
-UnmountPlan plan_unmounts(const sys::MountTable& table, const std::vector<MountPoint>& targets,
-                          const std::vector<PendingMount>& pending, const UnmountOptions& options) {
-  UnmountPlan result;
+MountPlan plan_unmounts(const sys::MountTable& table, const std::vector<MountPoint>& targets,
+                        const std::vector<PendingMount>& pending, const UnmountOptions& options) {
+  MountPlan result;
   std::set<std::string> selected;
   for (const auto& target : targets)
     selected.insert(target.target);
@@ -66,12 +66,12 @@ UnmountPlan plan_unmounts(const sys::MountTable& table, const std::vector<MountP
       continue;
     }
     if (top == nullptr || top->fs_type == "autofs") {
-      result.gone.push_back(target);
+      result.right.push_back(target);
       continue;
     }
     const bool bound = !point.path.empty() && table.is_bind(target, point.path);
     if (point.is_in_place() && !sys::is_nfs(*top)) {
-      result.gone.push_back(target); // the server's own disk
+      result.right.push_back(target); // a disk of the server, mounted at the place that clients use
       continue;
     }
     if (!bound && !sys::is_nfs(*top)) {

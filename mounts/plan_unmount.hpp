@@ -17,18 +17,20 @@ struct UnmountOptions {
   std::chrono::milliseconds deadline{10'000};
 };
 
-struct UnmountPlan {
+/// A plan for mounts, and what it means for each of them, by target.
+struct MountPlan {
   plan::Plan plan;
   Diagnoses diagnoses;
-  std::vector<std::string> gone;    ///< targets where nothing is mounted already
-  std::vector<std::string> planned; ///< targets that the plan unmounts
-  std::vector<std::string> blocked; ///< targets that were left alone; a diagnosis says why
+  std::vector<std::string> right;    ///< it needs nothing: it is there, or gone, as was asked for
+  std::vector<std::string> planned;  ///< it is mounted, remounted or unmounted by the plan
+  std::vector<std::string> given_up; ///< a recovery only unmounts it
+  std::vector<std::string> blocked;  ///< it was left alone; a diagnosis says why
 };
 
 /// Refuses what is not NFS, and a mount with other mounts below it that are not unmounted too (unless lazy). Mounts
 /// that are stacked at one target go one after the other.
-UnmountPlan plan_unmounts(const sys::MountTable& table, const std::vector<MountPoint>& targets,
-                          const std::vector<PendingMount>& pending, const UnmountOptions& options);
+MountPlan plan_unmounts(const sys::MountTable& table, const std::vector<MountPoint>& targets,
+                        const std::vector<PendingMount>& pending, const UnmountOptions& options);
 
 /// The step that unmounts `mount`, with what undo needs to mount it again.
 plan::Unmount unmount_action(const sys::MountEntry& mount, const UnmountOptions& options);

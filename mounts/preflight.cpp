@@ -18,10 +18,11 @@ bool stage_is_ok(const sys::NfsProbe& probe, sys::ProbeStage stage) {
 }
 
 Diagnosis unreachable(const MountPoint& point, const sys::StageResult& stage) {
+  const bool is_known = stage.cause.empty() || stage.detail.find(stage.cause) != std::string::npos;
   return about(point, Severity::error, "SF201",
                fmt::format("server {} cannot be used, stage {}: {}{}", server_of(point), to_string(stage.stage),
                            stage.detail.empty() ? "failed" : stage.detail,
-                           stage.cause.empty() ? "" : fmt::format(" ({})", stage.cause)),
+                           is_known ? "" : fmt::format(" ({})", stage.cause)),
                stage.hint);
 }
 

@@ -141,17 +141,15 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
     const bool wanted = index < request.wanted.size();
     const auto* server = seen.server(all[index].server);
     auto point = std::move(all[index]);
-    point.here = point.here || sys::is_this_host(identity, point.server) ||
-                 (server != nullptr && sys::is_this_host(identity, server->address)); // where its name leads
+    point.here =
+        point.here || sys::is_this_host(identity, point.server) ||
+        (server != nullptr && sys::is_this_host(identity, server->address)); // its name may resolve to this host
     if (wanted) {
       auto decided = decide(std::move(point), server);
       if (!decided)
         return fail(decided.error());
       point = std::move(*decided);
     }
-    const bool mounted = seen.table.at(point.target) != nullptr;
-    if (auto& answer = answers[index]; !mounted && answer)
-      seen.targets.emplace(point.target, *answer);
     auto state = classify(std::move(point), wanted, seen.table, std::move(answers[index]), pending, server);
     if (state.mounted())
       state.stacked = mounts_at_target[state.point.target] - 1;

@@ -19,7 +19,7 @@ struct ProbeRequest {
   bool servers = true;      ///< probe their servers, of `others` only those whose mounts are not well
   bool want_access = false; ///< ask the servers' mountd what this host may mount (leaves a line in the server's log)
   std::set<std::string> resting = {}; ///< targets of mounts that are not asked: their health is unknown
-  bool targets = false;               ///< read the directories of mounts that are missing
+  bool targets = false;               ///< read the directories on which nothing is mounted (MountState::answer)
   std::chrono::milliseconds path_deadline{2000};
   std::chrono::milliseconds server_deadline{5000};
 };
@@ -28,7 +28,6 @@ struct Observation {
   sys::MountTable table;
   std::vector<MountState> states;               ///< the wanted ones in their order, then the others by target
   std::map<std::string, sys::NfsProbe> servers; ///< by host as the mounts name it; only those that were asked for
-  std::map<std::string, sys::Entry> targets;    ///< directories of missing mounts, by target
 
   [[nodiscard]] const sys::NfsProbe* server(const std::string& host) const;
 };

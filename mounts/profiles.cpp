@@ -73,7 +73,7 @@ std::vector<std::string> options_beside_safe(const sys::MountEntry& mount) {
   const auto safe = parse_options({std::string(k_profiles.front().options), "vers=4.2", "proto=tcp"});
   std::vector<std::string> options;
   for (const auto& one : compare_options(safe, mount))
-    if (one.fault) // what mountinfo shows by silence stands in parentheses
+    if (one.fault) // a default that mountinfo does not show stands in parentheses
       options.push_back(one.actual.starts_with('(') ? one.actual.substr(1, one.actual.size() - 2) : one.actual);
   const auto shown = shown_settings(mount);
   if (const auto* connections = find_setting(shown, "nconnect");

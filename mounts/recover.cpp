@@ -66,7 +66,7 @@ class Recovery {
 
   /// The outer mount first, in whatever order they were named: an inner one cannot be reached through a stale outer
   /// one, and goes and comes with it.
-  RecoveryPlan plan() {
+  MountPlan plan() {
     std::vector<const MountState*> ordered;
     for (const auto& state : m_request.seen.states)
       ordered.push_back(&state);
@@ -93,7 +93,7 @@ class Recovery {
     switch (decision.remedy) {
     case Remedy::none:
       append(m_result.diagnoses, decision.diagnoses);
-      m_result.well.push_back(target);
+      m_result.right.push_back(target);
       break;
     case Remedy::wait:
       wait(state, decision.diagnoses);
@@ -114,10 +114,10 @@ class Recovery {
     }
   }
 
-  /// It stays as it is, and so does what lies below it, if it is broken.
+  /// The mount is left as it is. If it is broken, the mounts below it are left, too.
   void wait(const MountState& state, const Diagnoses& why) {
     append(m_result.diagnoses, why);
-    m_result.waiting.push_back(state.point.target);
+    m_result.blocked.push_back(state.point.target);
     if (state.health == Health::stale || state.health == Health::hung)
       m_broken.insert(state.point.target);
   }
@@ -190,11 +190,11 @@ class Recovery {
     append(m_result.plan.steps, mounts.plan.steps);
     append(m_result.plan.notes, mounts.plan.notes);
     append(m_result.planned, mounts.planned);
-    append(m_result.waiting, mounts.blocked);
+    append(m_result.blocked, mounts.blocked);
   }
 
   const RecoveryRequest& m_request;
-  RecoveryPlan m_result;
+  MountPlan m_result;
   std::set<std::string> m_missing; ///< targets to mount
   std::set<std::string> m_broken;  ///< stale or hung mounts that are left as they are
   std::set<std::string> m_carried; ///< targets that go and come with the mount that they lie in
@@ -215,7 +215,7 @@ Decision choose_remedy(const MountState& state, const std::vector<Health>& looks
   return {well ? Remedy::none : Remedy::wait, std::move(found)};
 }
 
-RecoveryPlan plan_recovery(const RecoveryRequest& request) {
+MountPlan plan_recovery(const RecoveryRequest& request) {
   return Recovery(request).plan();
 }
 
@@ -257,7 +257,7 @@ RecoveryRequest probe_recovery(sys::System& system, Observation seen, std::vecto
   return request;
 }
 
-RecoveryPlan plan_detaching(RecoveryRequest request, const std::set<std::string>& busy) {
+MountPlan plan_detaching(RecoveryRequest request, const std::set<std::string>& busy) {
   for (auto& state : request.seen.states)
     if (!busy.contains(state.point.target))
       state.health = Health::healthy;
@@ -284,7 +284,7 @@ Diagnoses check_recovered(const MountState& before, const MountState& after) {
   return {found};
 }
 
-RecoveryCheck check_recovery(sys::System& system, const RecoveryRequest& request, const RecoveryPlan& plan,
+RecoveryCheck check_recovery(sys::System& system, const RecoveryRequest& request, const MountPlan& plan,
                              std::chrono::milliseconds deadline) {
   ProbeRequest again;
   again.wanted = request.wanted;

@@ -51,23 +51,14 @@ struct RecoveryRequest {
   std::chrono::milliseconds unmount_deadline{10'000}, mount_deadline{30'000};
 };
 
-struct RecoveryPlan {
-  plan::Plan plan;
-  Diagnoses diagnoses;
-  std::vector<std::string> well;     ///< targets that need nothing
-  std::vector<std::string> planned;  ///< targets that the plan brings back
-  std::vector<std::string> given_up; ///< targets that the plan only unmounts
-  std::vector<std::string> waiting;  ///< targets that were left alone; a diagnosis says why
-};
-
 /// Asks the doubtful mounts of `seen` again until the looks agree, since a stale mount may heal by itself when its
 /// server exports anew; and finds who uses those that are broken. Takes some seconds if there are any.
 RecoveryRequest probe_recovery(sys::System& system, Observation seen, std::vector<MountPoint> wanted);
 
-RecoveryPlan plan_recovery(const RecoveryRequest& request);
+MountPlan plan_recovery(const RecoveryRequest& request);
 
 /// For mounts that were busy although no process that uses them was seen: only those, detached this time.
-RecoveryPlan plan_detaching(RecoveryRequest request, const std::set<std::string>& busy);
+MountPlan plan_detaching(RecoveryRequest request, const std::set<std::string>& busy);
 
 /// The targets that more looks are needed for: stale ones, and hung ones whose server is there.
 std::vector<std::string> doubtful(const Observation& seen);
@@ -80,7 +71,7 @@ struct RecoveryCheck {
   std::set<std::string> good; ///< targets
   Diagnoses diagnoses;
 };
-RecoveryCheck check_recovery(sys::System& system, const RecoveryRequest& request, const RecoveryPlan& plan,
+RecoveryCheck check_recovery(sys::System& system, const RecoveryRequest& request, const MountPlan& plan,
                              std::chrono::milliseconds deadline);
 
 } // namespace sharefs::mounts

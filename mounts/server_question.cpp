@@ -38,7 +38,7 @@ Diagnoses diagnose_server(const sys::NfsProbe& probe, const ServerQuestion& ques
 }
 
 /// With an fsid=0 on the server, a client of version 4 names a path that mountd, which speaks for version 3, refuses:
-/// then a list that has other directories, and none that holds the path, is all that can be known from here.
+/// where the server lists other directories and none that holds the path, this host cannot know more.
 bool may_be_below_fsid0(const sys::NfsProbe& probe, const std::string& path) {
   return probe.usable(4) && !probe.exports.empty() &&
          std::ranges::none_of(probe.exports, [&](const auto& one) { return is_under(path, one.directory); });

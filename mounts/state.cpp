@@ -24,7 +24,7 @@ bool is_soft(const sys::MountEntry& mount) {
 
 Health health_of_error(int error_number, bool soft) {
   switch (error_number) {
-  case ETIMEDOUT: // of the look, or of a `softerr` mount
+  case ETIMEDOUT: // no answer within our deadline, or from a `softerr` mount
     return Health::hung;
   case ESTALE:
     return Health::stale;
@@ -48,7 +48,7 @@ Health health_of_error(int error_number, bool soft) {
   }
 }
 
-/// No further file can be made, however much space there is. File systems without a fixed number of inodes say 0 of 0.
+/// No further file can be made, even with space left. File systems without a fixed number of inodes report 0 of 0.
 bool lacks_inodes(const sys::Entry& answer) {
   return answer.space && answer.space->files > 0 && answer.space->free_files == 0;
 }
@@ -155,6 +155,8 @@ MountState classify(MountPoint its_point, bool wanted, const sys::MountTable& ta
   const auto* entry = table.at(point.target);
   if (entry != nullptr)
     state.mount = *entry;
+  else
+    state.answer = answer;
   if (wanted && point.here) {
     state.health = health_here(point, table, answer ? &*answer : nullptr);
     if (state.health == Health::wrong_source)

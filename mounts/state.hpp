@@ -43,7 +43,7 @@ struct MountState {
   std::optional<sys::MountEntry> mount; ///< the visible one at the target
   std::size_t stacked = 0;              ///< further NFS mounts at the same target, hidden below it
   std::vector<Difference> differences;
-  std::optional<sys::Entry> answer; ///< of the mount point
+  std::optional<sys::Entry> answer; ///< of the mount point, also of one on which nothing is mounted
   std::optional<PendingMount> pending;
   std::string detail;   ///< of a failure
   std::string moved_to; ///< the address that the server's name leads to now, which is not the mount's

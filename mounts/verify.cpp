@@ -39,7 +39,7 @@ Diagnosis squashed(const MountPoint& point, const sys::Entry& answer) {
                "normal for a directory of root; give it a group by `access:` of its export, or test as a user");
 }
 
-/// What a file that was written tells: whose it became, and when.
+/// Judges the owner and the time of the file that was written.
 void diagnose_written(const MountPoint& point, const sys::TestFile& made, std::uint32_t writer, Diagnoses& found) {
   diagnose_clock(point, "its server", made.ahead, found);
   if (made.uid == writer)
@@ -60,7 +60,7 @@ void diagnose_written(const MountPoint& point, const sys::TestFile& made, std::u
 
 void diagnose_clock(const MountPoint& point, std::string_view whose, std::chrono::milliseconds ahead,
                     Diagnoses& found) {
-  constexpr std::chrono::milliseconds k_clock_skew{2000}; // less disturbs nobody who compares times
+  constexpr std::chrono::milliseconds k_clock_skew{2000}; // a smaller difference disturbs no tool that compares times
   if (std::chrono::abs(ahead) >= k_clock_skew)
     found.push_back(
         about(point, Severity::warning, "SF236",
@@ -114,7 +114,7 @@ Verification verify(sys::System& system, const std::vector<MountPoint>& points, 
     Verified verified{point.target, false, false, {}, {}};
     if (answer.space)
       verified.latency = answer.space->latency;
-    // Root was refused: once more as somebody who may.
+    // Root was refused: the test is made again as a user who may write.
     const bool squashes = request.queries[index].write_test && is_refused(answer) && self == 0 && answer.exists();
     const auto writer = squashes ? likely_writer(answer) : std::nullopt;
     if (writer) {

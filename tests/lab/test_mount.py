@@ -42,10 +42,9 @@ def test_mount_twice_changes_nothing(mounted_lab: Cluster) -> None:
     assert mount_lines(node) == before
 
 
-def test_a_server_that_is_a_client_too_binds_its_own_directory(lab: Cluster) -> None:
+def test_a_server_that_is_a_client_too_binds_its_own_directory(mounted_lab: Cluster) -> None:
     """One sharefs.yaml with `exports:` and `mounts:` for all hosts; a server that mounts itself over NFS hangs all."""
-    export_and_mount(lab)
-    server = lab.server
+    server = mounted_lab.server
     server.run("echo here >/srv/share/file", check=True)
     assert "missing" in sharefs(server, "status").out
     said = done(server, "mount", "--all", "--yes")
@@ -60,7 +59,8 @@ def test_a_server_that_is_a_client_too_binds_its_own_directory(lab: Cluster) -> 
     assert server.run(f"ls {SHARE}").out == ""
     done(server, "undo", "--yes")
     assert server.run(["cat", f"{SHARE}/file"], user="alice").out == "here\n"
-    assert lab["node1"].run(["cat", f"{SHARE}/file"], user="alice").out == "here\n"
+    assert mounted_lab["node1"].run(["cat", f"{SHARE}/file"], user="alice").out == "here\n"
+    done(server, "umount", "--all", "--yes")
 
 
 def test_at_the_same_path_the_server_has_nothing_to_mount(lab: Cluster) -> None:
@@ -101,27 +101,21 @@ def test_recipe_profile_gives_exactly_the_manual_options(lab: Cluster) -> None:
     assert "rw,bg,soft,nolock" in shown.out
 
 
-def test_verify_writes_reads_and_deletes(lab: Cluster) -> None:
-    export_and_mount(lab, config_text(export_options="rw, sync, no_subtree_check, no_root_squash"))
-    said = done(lab["node1"], "mount", "--all", "--verify", "--yes", "--timeout", "30")
-    assert "share" in said.out + said.err
-    assert lab.server.run("ls -A /srv/share").out == ""
-
-
 def test_verify_says_that_root_is_squashed(mounted_lab: Cluster) -> None:
     refused = sharefs(mounted_lab["node1"], "mount", "--all", "--verify", "--yes", "--timeout", "30")
     assert "root_squash" in refused.err + refused.out
 
 
-def test_another_mount_at_the_target_is_reported_and_left(lab: Cluster) -> None:
-    configure(lab)
-    done(lab.server, "export", "--all", "--yes")
-    node = lab["node1"]
-    node.run(f"mkdir -p {SHARE} && mount -t nfs -o vers=3,nolock,soft 10.77.0.1:/srv/share {SHARE}", check=True)
+def test_another_mount_at_the_target_is_reported_and_left(mounted_lab: Cluster) -> None:
+    node = mounted_lab["node1"]
+    done(node, "umount", "share", "--yes")
+    node.run(f"mount -t nfs -o vers=3,nolock,soft 10.77.0.1:/srv/share {SHARE}", check=True)
     before = mount_lines(node)
     said = sharefs(node, "mount", "--all", "--yes")
     assert "soft" in said.err + said.out and "hard" in said.err + said.out
     assert mount_lines(node) == before
+    node.run(["umount", SHARE], check=True)
+    done(node, "mount", "--all", "--yes")
 
 
 def test_umount_and_its_undo(mounted_lab: Cluster) -> None:
@@ -133,9 +127,8 @@ def test_umount_and_its_undo(mounted_lab: Cluster) -> None:
     assert len(mount_lines(node)) == 1
 
 
-def test_a_busy_mount_names_its_holders(lab: Cluster) -> None:
-    export_and_mount(lab)
-    node = lab["node1"]
+def test_a_busy_mount_names_its_holders(mounted_lab: Cluster) -> None:
+    node = mounted_lab["node1"]
     holder = hold_share(node)
     refused = sharefs(node, "umount", "share", "--yes")
     assert refused.returncode == 1 and "sleep" in refused.err + refused.out
@@ -143,6 +136,7 @@ def test_a_busy_mount_names_its_holders(lab: Cluster) -> None:
     holder.kill()
     holder.wait()
     done(node, "umount", "share", "--yes")
+    done(node, "mount", "--all", "--yes")
 
 
 def test_status_is_healthy(mounted_lab: Cluster) -> None:
@@ -200,19 +194,23 @@ def test_a_relative_path_in_a_directory_that_is_gone(mounted_lab: Cluster) -> No
     assert len(mount_lines(node)) == 1
 
 
-def test_undo_of_an_umount_asks_the_server_first(lab: Cluster) -> None:
-    export_and_mount(lab)
-    node = lab["node1"]
+def test_undo_of_an_umount_asks_the_server_first(mounted_lab: Cluster) -> None:
+    node = mounted_lab["node1"]
     done(node, "umount", "share", "--yes")
-    lab.drop_traffic("server")
+    mounted_lab.drop_traffic("server")
     refused = sharefs(node, "undo", "--yes", timeout=PATIENCE)
     assert refused.returncode == 1 and "does not answer" in refused.err + refused.out
     assert not node.run("pgrep mount.nfs").ok
     assert mount_lines(node) == []
+    mounted_lab.restore_traffic("server")
+    done(node, "undo", "--yes")
 
 
-def test_an_export_that_became_read_only(lab: Cluster) -> None:
+def test_verify_writes_reads_and_deletes_and_sees_an_export_that_became_read_only(lab: Cluster) -> None:
     export_and_mount(lab, config_text(export_options="rw, sync, no_subtree_check, no_root_squash"))
+    said = done(lab["node1"], "mount", "--all", "--verify", "--yes", "--timeout", "30")
+    assert "share" in said.out + said.err
+    assert lab.server.run("ls -A /srv/share").out == ""
     assert done(lab["node1"], "status", "--verify", "--timeout", "30").ok
     lab.server.run("sed -i s/rw/ro/ /etc/exports.d/sharefs.exports && exportfs -ra", check=True)
     found = sharefs(lab["node1"], "status", "--verify", "--timeout", "30")
@@ -220,11 +218,11 @@ def test_an_export_that_became_read_only(lab: Cluster) -> None:
     assert lab.server.run("ls -A /srv/share").out == ""
 
 
-def test_a_full_export(lab: Cluster) -> None:
-    export_and_mount(lab)
+def test_a_full_export(mounted_lab: Cluster) -> None:
     # Blocks without content, which would not go into the guest's memory; root may take some of those kept for it, too.
-    lab.server.run("fallocate -l $(($(stat -f -c '%a * %S' /srv/share) + 1048576)) /srv/share/all", check=True)
-    found = sharefs(lab["node1"], "status", "--timeout", "20")
+    mounted_lab.server.run("fallocate -l $(($(stat -f -c '%a * %S' /srv/share) + 1048576)) /srv/share/all", check=True)
+    found = sharefs(mounted_lab["node1"], "status", "--timeout", "20")
+    mounted_lab.server.run("rm /srv/share/all", check=True)
     assert found.returncode == 1 and "full" in found.out and "SF230" in found.err
 
 
@@ -241,13 +239,12 @@ def test_few_descriptors_make_no_mount_wrong(mounted_lab: Cluster) -> None:
     assert "healthy" in status.out or "unknown" in status.out
 
 
-def test_rights_of_a_mount_in_use(lab: Cluster) -> None:
+def test_rights_of_a_mount_in_use(mounted_lab: Cluster) -> None:
     """`--remount` changes ro, nosuid, nodev and noexec while a process works there, and undo takes it back."""
-    export_and_mount(lab)
-    node = lab["node1"]
+    node = mounted_lab["node1"]
     node.run(f"cp /bin/true {SHARE}/program; chmod 755 {SHARE}/program", user="alice", check=True)
     worker = hold_share(node, user="alice")
-    configure(lab, config_text(extra=", options: [ro, noexec]"))
+    configure(mounted_lab, config_text(extra=", options: [ro, noexec]"))
     refused = sharefs(node, "mount", "--all", "--yes")
     assert not refused.ok and "--remount` changes it in place" in refused.err
     done(node, "mount", "--all", "--remount", "--yes")
@@ -257,11 +254,12 @@ def test_rights_of_a_mount_in_use(lab: Cluster) -> None:
     assert "nothing to do" in done(node, "mount", "--all", "--remount", "--yes").err
     done(node, "undo", "--yes")
     assert node.run(f"touch {SHARE}/x && {SHARE}/program", user="alice").ok
-    configure(lab, config_text(extra=", options: [soft]"))  # what nobody can change in place: who must stop is named
+    configure(mounted_lab, config_text(extra=", options: [soft]"))  # what nobody can change in place: who must stop is named
     refused = sharefs(node, "mount", "--all", "--remount", "--yes")
     assert not refused.ok and "hard instead of soft" in refused.err and f"(sleep): cwd {SHARE}" in refused.err
     assert worker.running()
     worker.kill()
+    worker.wait()
     assert len(mount_lines(node)) == 1
 
 

@@ -55,19 +55,17 @@ def test_a_stale_mount_with_a_holder_is_recovered_and_the_holder_named(lab: Clus
     holder.kill()
 
 
-def test_a_healthy_mount_is_left_alone(lab: Cluster) -> None:
-    export_and_mount(lab)
-    before = device_of(lab)
-    answer = document(done(lab["node1"], "recover", "--all", "--yes", "--json"))
+def test_a_healthy_mount_is_left_alone(mounted_lab: Cluster) -> None:
+    before = device_of(mounted_lab)
+    answer = document(done(mounted_lab["node1"], "recover", "--all", "--yes", "--json"))
     assert answer["plan"]["steps"] == []
-    assert device_of(lab) == before
+    assert device_of(mounted_lab) == before
 
 
-def test_a_hung_mount_waits_unless_forced(lab: Cluster) -> None:
-    export_and_mount(lab)
-    node = lab["node1"]
+def test_a_hung_mount_waits_unless_forced(mounted_lab: Cluster) -> None:
+    lab, node = mounted_lab, mounted_lab["node1"]
     lab.drop_traffic("server")
-    assert state_of(lab["node1"], 2) == "hung"
+    assert state_of(node, 2) == "hung"
     waits = sharefs(node, "recover", "--all", "--yes")
     assert waits.returncode == 1 and "hung" in waits.err + waits.out
     assert len(mount_lines(node)) == 1

@@ -14,7 +14,7 @@ import re
 import sys
 from pathlib import Path
 
-ROOMS = ["exports", "mounts", "conda", "cachefix", "fleet", "watch"]
+ROOMS = ["exports", "mounts", "conda", "cachefix", "fleet"]
 FLOORS = {"tree", "sys", "base"}
 
 # part -> the parts that its files may include besides itself

@@ -24,7 +24,6 @@ FORBIDDEN = [
     ("mounts/b.cpp", "#include <sys/mount.h>", "only sys may include"),
     ("exports/b.cpp", "#include <yaml-cpp/yaml.h>", "only cachefix, config may include"),
     ("src/tree/a.cpp", '#include "plan/plan.hpp"', "tree may not include"),
-    ("watch/a.cpp", '#include "mounts/state.hpp"', "watch may not include"),
     ("src/cli/app.cpp", '#include "cli/commands/mount_support.hpp"', "only commands may include"),
     ("mounts/c.cpp", "if (::stat(path, &status) != 0)", "`::stat(` belongs to src/sys"),
     ("mounts/c.cpp", "return ::access( path, R_OK);", "belongs to src/sys"),

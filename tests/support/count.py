@@ -3,6 +3,8 @@
 
 A ctest test that is itself a runner (Catch2, pytest, golden cases) counts as many tests as it says it ran; if it failed
 without saying how many, it is one failure. Exits with 1 if anything failed or nothing ran.
+
+usage: count.py [--only NAME,NAME] FILE...
 """
 
 import re
@@ -36,9 +38,14 @@ def counted(text: str, ok: bool) -> tuple[int, int, int]:
 
 
 def main() -> int:
+    files, only = sys.argv[1:], None
+    if files[:1] == ["--only"]:
+        only, files = set(files[1].split(",")), files[2:]
     total = [0, 0, 0]
-    for name in sys.argv[1:]:
+    for name in files:
         for case in ElementTree.parse(name).getroot().iter("testcase"):
+            if only is not None and case.get("name") not in only:
+                continue
             ok = case.get("status") == "run"
             numbers = counted(case.findtext("system-out") or "", ok)
             total = [a + b for a, b in zip(total, numbers)]

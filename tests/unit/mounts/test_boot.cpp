@@ -126,6 +126,15 @@ TEST_CASE("changed options change the unit, and systemd is told") {
   CHECK(std::get<plan::RunTool>(plan.steps[2].action).argv == Argv{"systemctl", "daemon-reload"});
 }
 
+TEST_CASE("systemd makes units of fstab's lines, and reads them again where only a line has changed") {
+  Machine machine;
+  machine.apply(BootWay::fstab);
+  const auto steps = machine.plan(BootWay::fstab, "ro,vers=4.2").plan.steps;
+  REQUIRE(steps.size() == 2);
+  CHECK(std::get<plan::File>(steps[0].action).path == "/etc/fstab");
+  CHECK(std::get<plan::RunTool>(steps[1].action).argv == Argv{"systemctl", "daemon-reload"});
+}
+
 TEST_CASE("units that systemd did not understand are not enabled by the next run, without being asked again") {
   Machine machine;
   for (const auto& step : machine.plan(BootWay::unit).plan.steps)

@@ -93,7 +93,7 @@ TEST_CASE("a disk of the server is never unmounted") {
   point.here = true;
   const auto end = plan_unmounts(server.seen.table, {point}, {}, {});
   CHECK(end.plan.empty());
-  CHECK(end.gone == std::vector<std::string>{"/srv/share"});
+  CHECK(end.right == std::vector<std::string>{"/srv/share"});
 }
 
 TEST_CASE("something else at the target is left alone") {

@@ -47,7 +47,7 @@ TEST_CASE("what is not mounted: by name nothing to do, by path a mistake") {
   const auto named = plan_unmounts(table_of(""), {k_named}, {}, {});
   CHECK(named.plan.empty());
   CHECK(named.diagnoses.empty());
-  CHECK(named.gone == std::vector<std::string>{"/data/share"});
+  CHECK(named.right == std::vector<std::string>{"/data/share"});
   const auto by_path = plan_unmounts(table_of(k_share), {{.target = "/data/shaer"}}, {}, {});
   REQUIRE(has_code(by_path.diagnoses, "SF217"));
   CHECK(by_path.diagnoses[0].hint.find("/data/share") != std::string::npos);

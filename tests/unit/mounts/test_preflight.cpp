@@ -43,6 +43,15 @@ TEST_CASE("the failing stage is named") {
   CHECK(found[0].hint == "see if it is on");
 }
 
+TEST_CASE("a cause that the stage has named already is not said again") {
+  auto server = test::dead_server();
+  for (auto& stage : server.stages)
+    if (stage.outcome == sys::StageOutcome::failed)
+      stage.detail = "it is off: no answer";
+  CHECK(preflight(point_with("rw"), &server)[0].message ==
+        "server storage1 cannot be used, stage connect: it is off: no answer");
+}
+
 TEST_CASE("a version that is not offered") {
   const auto v3 = only(3), v4 = only(4);
   CHECK(preflight(point_with("vers=4.2"), &v3)[0].code == "SF204");

@@ -36,7 +36,7 @@ struct Host {
     system.machine.entries["/data/share"] = answered(error_number);
     looks["/data/share"] = k_three_stale;
   }
-  RecoveryPlan plan(bool force = false, bool lazy = false) {
+  MountPlan plan(bool force = false, bool lazy = false) {
     test::leave_rest_missing(system);
     ProbeRequest request;
     request.wanted = wanted;
@@ -184,7 +184,7 @@ TEST_CASE("a hung mount of a dead server waits; --force only unmounts it") {
   machine.looks["/data/share"] = {Health::hung};
   const auto waiting = machine.plan();
   CHECK(waiting.plan.empty());
-  CHECK(waiting.waiting.size() == 1);
+  CHECK(waiting.blocked.size() == 1);
   REQUIRE(has_code(waiting.diagnoses, "SF212"));
   CHECK(waiting.diagnoses[0].message.find("nothing was changed") != std::string::npos);
   const auto forced = machine.plan(true);
@@ -222,7 +222,7 @@ TEST_CASE("nested stale mounts are recovered by the mount tree, whatever comes f
   REQUIRE(plan.plan.steps.size() == 4);
   CHECK(actions_of(plan.plan)[0] == "unmount /data/share (lazy)");
   CHECK(actions_of(plan.plan)[3] == "mount storage1:/mnt/in on /data/share/in");
-  CHECK(plan.waiting.empty());
+  CHECK(plan.blocked.empty());
 }
 
 TEST_CASE("a mount below a stale one that must wait waits with it") {
@@ -241,7 +241,7 @@ TEST_CASE("something else below a stale mount is not lost") {
   const auto plan = machine.plan();
   CHECK(plan.plan.empty());
   CHECK(has_code(plan.diagnoses, "SF224"));
-  CHECK(plan.waiting.size() == 1);
+  CHECK(plan.blocked.size() == 1);
 }
 
 TEST_CASE("a stale mount whose export is closed to us is not unmounted") {
@@ -266,7 +266,7 @@ TEST_CASE("well is left alone") {
   Host machine(0);
   const auto plan = machine.plan(true);
   CHECK(plan.plan.empty());
-  CHECK(plan.well == std::vector<std::string>{"/data/share"});
+  CHECK(plan.right == std::vector<std::string>{"/data/share"});
 }
 
 TEST_CASE("after the recovery") {

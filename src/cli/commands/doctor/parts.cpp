@@ -197,7 +197,7 @@ void plan_recovery(const Seeing& seeing, const mounts::ProbeRequest& request, mo
             part.found, [&](const Diagnosis& said) { return said.code == one.code && said.subject == one.subject; }))
       part.found.push_back(std::move(one));
   add(part.plan, std::move(recovery.plan));
-  add(part.plan, mounts::plan_boot(seeing.context.system, known.seen, recovery.waiting).plan);
+  add(part.plan, mounts::plan_boot(seeing.context.system, known.seen, recovery.blocked).plan);
 }
 
 void examine_mounts(const Seeing& seeing, Part& part) {

@@ -68,7 +68,7 @@ Result<int> run_recover(Context& context, const Arguments& arguments) {
   const auto plan = mounts::plan_recovery(recovery);
   context.report(plan.diagnoses);
   report_holders_of_different(context, recovery.seen);
-  const bool well = plan.waiting.empty() && !has_errors(plan.diagnoses);
+  const bool well = plan.blocked.empty() && !has_errors(plan.diagnoses);
   auto executed = execute(context, plan.plan, well ? "all mounts are well" : "nothing was changed");
   if (!executed)
     return fail(executed.error());
@@ -89,7 +89,7 @@ Result<int> run_recover(Context& context, const Arguments& arguments) {
   if (executed->stopped())
     return executed->exit_code;
 
-  std::set<std::string> good(plan.well.begin(), plan.well.end());
+  std::set<std::string> good(plan.right.begin(), plan.right.end());
   if (executed->applied()) {
     auto check = mounts::check_recovery(context.system, recovery, plan, std::min(timeout, mounts::k_recovery_deadline));
     context.report(check.diagnoses);
@@ -100,7 +100,7 @@ Result<int> run_recover(Context& context, const Arguments& arguments) {
     good.insert(plan.planned.begin(), plan.planned.end());
     good.insert(plan.given_up.begin(), plan.given_up.end());
   }
-  const auto total = plan.well.size() + plan.planned.size() + plan.given_up.size() + plan.waiting.size();
+  const auto total = plan.right.size() + plan.planned.size() + plan.given_up.size() + plan.blocked.size();
   return exit_code_for(good.size(), total - good.size());
 }
 

@@ -69,7 +69,10 @@ Result<std::vector<mounts::MountPoint>> select_mounts(Context& context, const co
     if (found != all.end()) {
       point = *found;
     } else if (!unknown_paths || !is_path) {
-      auto hint = did_you_mean_hint(word, names);
+      std::vector<std::string> words_for_them = names;
+      for (const auto& one : all)
+        words_for_them.push_back(one.target);
+      auto hint = did_you_mean_hint(word, words_for_them);
       if (hint.empty())
         hint = names.empty() ? "there are no `mounts:` in sharefs.yaml" : "the mounts are " + join(names, ", ");
       return fail(ErrorCode::usage, fmt::format("there is no mount `{}`", word), hint);

@@ -48,11 +48,11 @@ Result<int> run_umount(Context& context, const Arguments& arguments) {
       execute(context, plan.plan, plan.blocked.empty() ? "nothing is mounted there" : "nothing was unmounted");
   if (!executed)
     return fail(executed.error());
-  std::size_t good = plan.gone.size() + plan.planned.size(), failed_images = 0;
+  std::size_t good = plan.right.size() + plan.planned.size(), failed_images = 0;
   if (executed->applied()) {
     failed_images = count_failed_images(plan.plan, *executed->report);
     report_busy(context, work->table, plan.plan, *executed->report);
-    good = plan.gone.size() + unmounted_by(plan.plan, *executed->report).size();
+    good = plan.right.size() + unmounted_by(plan.plan, *executed->report).size();
   }
   if (executed->stopped())
     return executed->exit_code;

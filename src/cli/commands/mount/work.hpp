@@ -25,7 +25,7 @@ nlohmann::ordered_json mounts_json(const MountWork& work, const std::set<std::st
 struct UnmountWork {
   sys::MountTable table;
   mounts::BootFacts boot;
-  mounts::UnmountPlan plan; ///< with what takes them away from boot
+  mounts::MountPlan plan; ///< with what takes them away from boot
 };
 /// The mounts `points`, as `umount` ends them. `forget`: also what sharefs wrote to mount them at boot.
 Result<UnmountWork> plan_unmount_work(Context& context, std::vector<mounts::MountPoint> points,

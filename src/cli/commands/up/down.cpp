@@ -7,7 +7,7 @@
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/say.hpp"
-#include "watch/daemon.hpp"
+#include "mounts/watch/daemon.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -23,13 +23,15 @@ class TakeDown {
       : m_context(context), m_config(config), m_say(say_to(context)), m_how(how) {}
 
   Result<int> run() {
-    if (auto found = find_exports(); !found)
-      return fail(found.error());
+    auto exported = find_exports(m_context.system, m_config, find_own_servers(m_context.system, m_config), true);
+    if (!exported)
+      return fail(exported.error());
+    m_exports = std::move(*exported);
     const auto executed = execute(m_context, [this] { return propose(); });
     if (!executed)
       return fail(executed.error());
     const auto& plan = m_mounts.plan;
-    std::size_t good = plan.gone.size() + plan.planned.size();
+    std::size_t good = plan.right.size() + plan.planned.size();
     std::size_t bad = plan.blocked.size();
     if (executed->applied()) {
       const auto& whole = *m_context.envelope.plan;
@@ -50,22 +52,6 @@ class TakeDown {
   }
 
  private:
-  Result<void> find_exports() {
-    const auto files = exports::read_host_files(m_context.system.files());
-    if (!files)
-      return fail(files.error());
-    const auto own = find_own_servers(m_context.system, m_config);
-    if (!files->own)
-      return {};
-    Arguments all;
-    all.flags = {"all", "remove"};
-    auto task = export_task(m_context.system, m_config, all, own, *files);
-    if (!task)
-      return fail(task.error());
-    m_exports = std::move(*task);
-    return {};
-  }
-
   Result<Proposal> propose() {
     Proposal proposal{{}, "nothing of sharefs.yaml is up here: nothing to do"};
     auto& plan = proposal.plan;
@@ -76,8 +62,8 @@ class TakeDown {
       m_context.report(mounts->plan.diagnoses);
     m_mounts = std::move(*mounts);
     if (m_config.watch)
-      plan = watch::plan_daemon(watch::probe_daemon(m_context.system), false);
-    mounts::append(plan.steps, plan_first_boot(m_context.system, m_config, "", false).steps);
+      plan = mounts::watch::plan_daemon(mounts::watch::probe_daemon(m_context.system), false);
+    mounts::append(plan.steps, plan_first_boot(m_mounts.boot, m_config, "", false).steps);
     mounts::append(plan.steps, m_mounts.plan.plan.steps);
     mounts::append(plan.steps, conda::unmount_staged(staged_images(m_context, &m_config), m_how.lazy).steps);
     plan_staged_unit(m_context, m_config, false, plan);

@@ -11,7 +11,7 @@
 #include "exports/system_directory.hpp"
 #include "mounts/boot_text.hpp"
 #include "mounts/profiles.hpp"
-#include "watch/daemon.hpp"
+#include "mounts/watch/daemon.hpp"
 
 #include <algorithm>
 #include <array>
@@ -22,12 +22,10 @@ namespace sharefs::cli {
 
 namespace {
 
-constexpr const char* k_units = "/etc/systemd/system";
 constexpr const char* k_wanted_units = "/etc/systemd/system/multi-user.target.wants";
 constexpr const char* k_group = "at boot"; // of what the mounts room writes there, too: in order
 /// No mount has a unit of this name: theirs are sharefs-TARGET.service.
 constexpr const char* k_first_boot_unit = "sharefs.service";
-constexpr std::size_t k_most_unit_text = 64U << 10U;
 constexpr const char* k_machines_config = "/etc/sharefs/sharefs.yaml";
 
 /// It tries until `up` succeeds, and does not hold up the boot (DefaultDependencies). A wrong sharefs.yaml does not
@@ -54,19 +52,6 @@ template <std::size_t N> std::string first_file(sys::System& system, const std::
     if (system.entry({.path = path, .follow = true}).kind == sys::EntryKind::file)
       return path;
   return "";
-}
-
-/// A link of multi-user.target, made or removed.
-void enable(sys::System& system, const std::string& unit, const std::string& file, bool wanted, plan::Plan& plan) {
-  const auto link = join_path(k_wanted_units, unit);
-  const auto there = system.entry({.path = link});
-  if (wanted && !there.exists()) {
-    if (!system.entry({.path = k_wanted_units}).exists())
-      plan.add(k_group, "units that are started at boot", plan::make_directory(k_wanted_units));
-    plan.add(k_group, "started at boot", plan::make_link(link, file));
-  } else if (!wanted && there.kind == sys::EntryKind::symlink) {
-    plan.add(k_group, "no longer started at boot", plan::remove_link(link, there.link_target));
-  }
 }
 
 /// The mounts of a node that boots the image, with their options: by what their servers answer now, if they do.
@@ -122,15 +107,24 @@ void warn_of_missing(Context& context, const config::Config& config, const std::
                                                                   "(RHEL) there");
 }
 
+/// The daemon's unit is the package's: only the link that starts it is made or removed.
 void add_daemon(Context& context, const config::Config& config, bool wanted, plan::Plan& plan) {
   if (!config.watch)
     return;
-  const auto file = watch::find_unit_file(context.system);
-  if (wanted && file.empty())
-    context.console.warning(fmt::format("there is no {} in the image", watch::k_watch_unit),
+  auto& system = context.system;
+  const auto file = mounts::watch::find_unit_file(system);
+  const auto link = join_path(k_wanted_units, mounts::watch::k_watch_unit);
+  const auto there = system.entry({.path = link});
+  if (wanted && file.empty()) {
+    context.console.warning(fmt::format("there is no {} in the image", mounts::watch::k_watch_unit),
                             "it comes with the package of sharefs");
-  else
-    enable(context.system, watch::k_watch_unit, file, wanted, plan);
+  } else if (wanted && !there.exists()) {
+    if (!system.entry({.path = k_wanted_units}).exists())
+      plan.add(k_group, "units that are started at boot", plan::make_directory(k_wanted_units));
+    plan.add(k_group, "started at boot", plan::make_link(link, file));
+  } else if (!wanted && there.kind == sys::EntryKind::symlink) {
+    plan.add(k_group, "no longer started at boot", plan::remove_link(link, there.link_target));
+  }
 }
 
 /// Nothing of an image runs. What several parts need is made once.
@@ -145,25 +139,13 @@ std::vector<plan::Step> what_an_image_takes(const std::vector<plan::Step>& steps
 
 } // namespace
 
-plan::Plan plan_first_boot(sys::System& system, const config::Config& config, const std::string& program, bool wanted) {
-  plan::Plan plan;
-  const auto path = join_path(k_units, k_first_boot_unit);
-  const auto there = system.entry({.path = path, .read_bytes = k_most_unit_text});
-  const bool ours = there.kind == sys::EntryKind::file && there.content.starts_with(mounts::k_unit_mark);
-  if (wanted) {
-    const auto before = there.exists() ? std::optional(there.content) : std::nullopt;
-    const auto after = first_boot_text(config, program);
-    if (before != after)
-      plan.add(k_group, "what needs a running machine is done at its boot", plan::File{path, before, after});
-    enable(system, k_first_boot_unit, path, true, plan);
-  } else if (ours) {
-    plan.add(k_group, "it tries no longer",
-             plan::RunTool{{"systemctl", "stop", k_first_boot_unit}, {"systemctl", "daemon-reload"}});
-    enable(system, k_first_boot_unit, path, false, plan);
-    plan.add(k_group, "it does not run at boot any more", plan::remove_file(path, there.content));
-    plan.add(k_group, "systemd reads its units again", plan::RunTool{{"systemctl", "daemon-reload"}, {}, true});
-  }
-  return plan;
+plan::Plan plan_first_boot(const mounts::BootFacts& facts, const config::Config& config, const std::string& program,
+                           bool wanted) {
+  return mounts::plan_units(facts, true,
+                            {{.name = k_first_boot_unit,
+                              .text = wanted ? first_boot_text(config, program) : "",
+                              .why = "what needs a running machine is done at its boot",
+                              .why_not = "it does not run at boot any more"}});
 }
 
 Result<int> change_image(Context& context, const config::Config& config, std::chrono::milliseconds timeout,
@@ -179,11 +161,12 @@ Result<int> change_image(Context& context, const config::Config& config, std::ch
   if (wanted)
     warn_of_missing(context, config, program);
   const mounts::BootHost host{has_systemd, program.empty() ? k_programs.front() : program, ""};
-  auto boot = mounts::plan_boot(mounts::boot_facts(system), host, *points);
+  const auto facts = mounts::boot_facts(system);
+  auto boot = mounts::plan_boot(facts, host, *points);
   context.report(boot.diagnoses);
   auto plan = std::move(boot.plan);
   if (has_systemd || !wanted)
-    mounts::append(plan.steps, plan_first_boot(system, config, host.program, wanted).steps);
+    mounts::append(plan.steps, plan_first_boot(facts, config, host.program, wanted).steps);
   add_daemon(context, config, wanted, plan);
   plan.steps = what_an_image_takes(plan.steps);
   if (wanted) {

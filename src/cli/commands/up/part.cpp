@@ -142,6 +142,24 @@ Result<void> check_named(sys::System& system, const config::Config& config, cons
       "first");
 }
 
+Result<std::optional<exports::Task>> find_exports(sys::System& system, const config::Config& config,
+                                                  const OwnServers& own, bool remove) {
+  if (!remove && std::ranges::all_of(own.servers, [](const auto* server) { return server->exports.empty(); }))
+    return std::nullopt;
+  const auto files = exports::read_host_files(system.files());
+  if (!files)
+    return fail(files.error());
+  if (remove && !files->own)
+    return std::nullopt;
+  Arguments all;
+  all.flags = {"all"};
+  if (remove)
+    all.flags.insert("remove");
+  return export_task(system, config, all, own, *files).map([](exports::Task&& task) {
+    return std::optional(std::move(task));
+  });
+}
+
 std::string describe(const HostPart& part) {
   std::vector<std::string> parts;
   for (const auto* server : part.own.servers)

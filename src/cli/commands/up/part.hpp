@@ -5,6 +5,7 @@
 #include "mounts/mount_point.hpp"
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,10 @@ HostPart find_part(sys::System& system, const config::Config& config);
 
 /// `config` where the file has mounts or exports, and none is this host's: who this host is, and where to name it.
 Result<void> check_named(sys::System& system, const config::Config& config, const HostPart& part);
+
+/// What `up` (or, to `remove`, `down`) has to do with the exports of this host; nullopt: nothing.
+Result<std::optional<exports::Task>> find_exports(sys::System& system, const config::Config& config,
+                                                  const OwnServers& own, bool remove);
 
 /// "server `storage1` (1 export), 2 mounts from storage1, storage2".
 std::string describe(const HostPart& part);

@@ -6,7 +6,7 @@
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/say.hpp"
-#include "watch/daemon.hpp"
+#include "mounts/watch/daemon.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -26,8 +26,10 @@ class BringUp {
   Result<int> run() {
     m_context.envelope.fields["host"] = to_json(m_part);
     m_context.console.message("this host: " + describe(m_part));
-    if (auto ready = find_exports(); !ready)
-      return fail(ready.error());
+    auto exported = find_exports(m_context.system, m_config, m_part.own, false);
+    if (!exported)
+      return fail(exported.error());
+    m_exports = std::move(*exported);
     const auto executed = execute(m_context, [this] { return propose(); });
     if (!executed)
       return fail(executed.error());
@@ -64,22 +66,6 @@ class BringUp {
       return;
     m_messages.push_back(text);
     m_context.console.message(text);
-  }
-
-  Result<void> find_exports() {
-    const auto has_exports = [](const config::Server* server) { return !server->exports.empty(); };
-    if (std::ranges::none_of(m_part.own.servers, has_exports))
-      return {};
-    const auto files = exports::read_host_files(m_context.system.files());
-    if (!files)
-      return fail(files.error());
-    Arguments all;
-    all.flags = {"all"};
-    auto task = export_task(m_context.system, m_config, all, m_part.own, *files);
-    if (!task)
-      return fail(task.error());
-    m_exports = std::move(*task);
-    return {};
   }
 
   Result<Proposal> propose() {
@@ -124,12 +110,13 @@ class BringUp {
   }
 
   plan::Plan plan_watch() {
-    const auto daemon = watch::probe_daemon(m_context.system);
+    const auto daemon = mounts::watch::probe_daemon(m_context.system);
     if (!daemon.systemd)
       message("watch: systemd does not run here; have `sharefs watch` started by what starts services on this host");
     else if (daemon.unit_file.empty())
-      message(fmt::format("watch: there is no {} here, which comes with the package of sharefs", watch::k_watch_unit));
-    return watch::plan_daemon(daemon, true);
+      message(fmt::format("watch: there is no {} here, which comes with the package of sharefs",
+                          mounts::watch::k_watch_unit));
+    return mounts::watch::plan_daemon(daemon, true);
   }
 
   /// The store and directories on a share can be looked at only where it is mounted.

@@ -1,10 +1,10 @@
-#include "watch/daemon.hpp"
+#include "mounts/watch/daemon.hpp"
 
 #include "base/path.hpp"
 
 #include <array>
 
-namespace sharefs::watch {
+namespace sharefs::mounts::watch {
 
 namespace {
 
@@ -62,4 +62,4 @@ plan::Plan plan_daemon(const Daemon& daemon, bool wanted) {
   return plan;
 }
 
-} // namespace sharefs::watch
+} // namespace sharefs::mounts::watch

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <string>
 
-namespace sharefs::watch {
+namespace sharefs::mounts::watch {
 
 struct LogLine {
   std::string event = {}; ///< started, config, state, recover, left, recovered, failed, busy, metrics, stopped
@@ -24,4 +24,4 @@ enum class LogForm {
 /// With its line end; times are UTC.
 std::string format_log(const LogLine& line, LogForm form, std::chrono::system_clock::time_point now);
 
-} // namespace sharefs::watch
+} // namespace sharefs::mounts::watch

@@ -1,8 +1,8 @@
+#include "mounts/watch/last_change.hpp"
 #include "support/catch.hpp"
-#include "watch/last_change.hpp"
 
 using namespace sharefs;
-using namespace sharefs::watch;
+using namespace sharefs::mounts::watch;
 using plan::JournalState;
 using plan::Outcome;
 

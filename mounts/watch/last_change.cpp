@@ -1,8 +1,8 @@
-#include "watch/last_change.hpp"
+#include "mounts/watch/last_change.hpp"
 
 #include <optional>
 
-namespace sharefs::watch {
+namespace sharefs::mounts::watch {
 
 void take_entry(const plan::JournalEntry& entry, std::set<std::string>& targets,
                 std::map<std::string, LastChange>& changes) {
@@ -46,4 +46,4 @@ std::map<std::string, LastChange> last_changes(const plan::Journal& journal, con
   return changes;
 }
 
-} // namespace sharefs::watch
+} // namespace sharefs::mounts::watch

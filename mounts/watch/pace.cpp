@@ -1,8 +1,8 @@
-#include "watch/pace.hpp"
+#include "mounts/watch/pace.hpp"
 
 #include <algorithm>
 
-namespace sharefs::watch {
+namespace sharefs::mounts::watch {
 
 std::chrono::seconds pause_after(std::size_t attempt) {
   std::chrono::seconds pause = k_first_pause;
@@ -56,4 +56,4 @@ void Pace::keep(const std::set<std::string>& targets) {
   std::erase_if(m_tries, [&](const auto& one) { return !targets.contains(one.first); });
 }
 
-} // namespace sharefs::watch
+} // namespace sharefs::mounts::watch

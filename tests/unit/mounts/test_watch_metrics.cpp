@@ -1,17 +1,28 @@
+#include "mounts/watch/metrics.hpp"
 #include "support/catch.hpp"
-#include "watch/metrics.hpp"
 
 #include "base/text.hpp"
 
-using namespace sharefs::watch;
+using namespace sharefs;
+using namespace sharefs::mounts;
+using namespace sharefs::mounts::watch;
 using Catch::Matchers::Contains;
 
 namespace {
 
-Figures figures_of(std::vector<MountFigures> mounts) {
+Watched watched(const std::string& name, const std::string& target, const std::string& server,
+                Health health = Health::healthy) {
+  Watched mount;
+  mount.point = {.name = name, .server = server + ".lan", .target = target, .server_name = server};
+  mount.state.emplace();
+  mount.state->health = health;
+  mount.trouble = trouble_of(*mount.state);
+  return mount;
+}
+
+Figures some_figures() {
   Figures figures;
   figures.version = "1.2.3";
-  figures.mounts = std::move(mounts);
   figures.now = std::chrono::system_clock::time_point(std::chrono::milliseconds(1'700'000'000'500));
   return figures;
 }
@@ -19,14 +30,17 @@ Figures figures_of(std::vector<MountFigures> mounts) {
 } // namespace
 
 TEST_CASE("format_metrics: the whole file", "[metrics]") {
-  auto figures = figures_of(
-      {{"share", "/data/share", "storage1", "healthy", true, false, std::chrono::microseconds(1500), 4096, 1024},
-       {"old", "/old", "storage2", "stale", false, true, std::nullopt}});
-  figures.servers = {{"storage1", true}, {"storage2", false}};
-  figures.recoveries = {{{"old", "failed"}, 2}};
+  Seen seen{
+      {watched("share", "/data/share", "storage1"), watched("old", "/old", "storage2", Health::stale), {}}, {}, {}};
+  seen.mounts[0].state->answer.emplace().space = {
+      .latency = std::chrono::microseconds(1500), .size_bytes = 4096, .free_bytes = 1024};
+  seen.mounts[1].state->moved_to = "10.0.0.2";
+  seen.servers = {{"storage1.lan", true}, {"storage2.lan", false}};
+  seen.recoveries = {{{"old", "failed"}, 2}};
+  auto figures = some_figures();
   figures.rounds = 7;
   figures.round_took = std::chrono::milliseconds(12);
-  CHECK(format_metrics(figures) == R"(# HELP sharefs_build_info 1, with the version of sharefs.
+  CHECK(format_metrics(figures, seen) == R"(# HELP sharefs_build_info 1, with the version of sharefs.
 # TYPE sharefs_build_info gauge
 sharefs_build_info{version="1.2.3"} 1
 # HELP sharefs_mount_up Whether the mount is there and works.
@@ -73,9 +87,10 @@ sharefs_watch_config_valid 1
 }
 
 TEST_CASE("format_metrics: no label is invalid, and no series stands twice", "[metrics]") {
-  const auto text = format_metrics(figures_of({{"a\"b\\c", "/x\ny\t\xff\xc3\xbc", "s", "healthy", true},
-                                               {"a\"b\\c", "/x\ny\t\xff\xc3\xbc", "s", "healthy", true},
-                                               {"rtl", "/\xe2\x80\xae", "s", "healthy", true}}));
+  const std::string name = "a\"b\\c", target = "/x\ny\t\xff\xc3\xbc";
+  const Seen seen{
+      {watched(name, target, "s"), watched(name, target, "s"), watched("rtl", "/\xe2\x80\xae", "s")}, {}, {}};
+  const auto text = format_metrics(some_figures(), seen);
   CHECK(sharefs::is_utf8(text));
   CHECK_THAT(text, Contains(R"(sharefs_mount_up{mount="a\"b\\c",target="/x\\ny\\t\\377ü",server="s"} 1)"
                             "\n"));

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace sharefs::watch {
+namespace sharefs::mounts::watch {
 
 inline constexpr const char* k_watch_unit = "sharefs-watch.service";
 
@@ -23,4 +23,4 @@ std::string find_unit_file(sys::System& system);
 /// missing.
 plan::Plan plan_daemon(const Daemon& daemon, bool wanted);
 
-} // namespace sharefs::watch
+} // namespace sharefs::mounts::watch

@@ -1,23 +1,23 @@
+#include "mounts/watch/log_line.hpp"
 #include "support/catch.hpp"
-#include "watch/log_line.hpp"
 
 #include <nlohmann/json.hpp>
 
 using namespace sharefs;
-using namespace sharefs::watch;
+using namespace sharefs::mounts::watch;
 
 namespace {
 
 const std::chrono::system_clock::time_point k_when{std::chrono::seconds(1'700'000'000)};
-const LogLine k_line{"left", Severity::warning, "sh\xff", "/data/a\nb", "stale", "left \"alone\"\n"};
+const LogLine k_log_line{"left", Severity::warning, "sh\xff", "/data/a\nb", "stale", "left \"alone\"\n"};
 
 } // namespace
 
 TEST_CASE("format_log: one line, whatever names there are", "[log]") {
-  CHECK(format_log(k_line, LogForm::plain, k_when) == "2023-11-14T22:13:20Z warning: sh\\377: left \"alone\"\\n\n");
+  CHECK(format_log(k_log_line, LogForm::plain, k_when) == "2023-11-14T22:13:20Z warning: sh\\377: left \"alone\"\\n\n");
   CHECK(format_log({.event = "stopped", .message = "stopped"}, LogForm::plain, k_when) ==
         "2023-11-14T22:13:20Z stopped\n");
-  const auto json = format_log(k_line, LogForm::json, k_when);
+  const auto json = format_log(k_log_line, LogForm::json, k_when);
   CHECK(json.find('\n') == json.size() - 1);
   CHECK(nlohmann::json::parse(json) == nlohmann::json{{"time", "2023-11-14T22:13:20Z"},
                                                       {"level", "warning"},
@@ -26,5 +26,5 @@ TEST_CASE("format_log: one line, whatever names there are", "[log]") {
                                                       {"target", "/data/a\nb"},
                                                       {"state", "stale"},
                                                       {"message", "left \"alone\"\n"}});
-  CHECK(format_log(k_line, LogForm::journal, k_when) == "<4>" + json);
+  CHECK(format_log(k_log_line, LogForm::journal, k_when) == "<4>" + json);
 }

@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-namespace sharefs::watch {
+namespace sharefs::mounts::watch {
 
 enum class LastChange {
   none,       ///< nothing, or all of it was done
@@ -22,4 +22,4 @@ std::map<std::string, LastChange> last_changes(const plan::Journal& journal, con
 void take_entry(const plan::JournalEntry& entry, std::set<std::string>& targets,
                 std::map<std::string, LastChange>& changes);
 
-} // namespace sharefs::watch
+} // namespace sharefs::mounts::watch

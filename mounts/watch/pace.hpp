@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-namespace sharefs::watch {
+namespace sharefs::mounts::watch {
 
 using Time = std::chrono::steady_clock::time_point;
 
@@ -44,4 +44,4 @@ class Pace {
   std::deque<Time> m_runs;              ///< the last k_most_runs
 };
 
-} // namespace sharefs::watch
+} // namespace sharefs::mounts::watch

@@ -1,4 +1,4 @@
-#include "watch/log_line.hpp"
+#include "mounts/watch/log_line.hpp"
 
 #include "base/text.hpp"
 #include "base/visible.hpp"
@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-namespace sharefs::watch {
+namespace sharefs::mounts::watch {
 
 std::string format_log(const LogLine& line, LogForm form, std::chrono::system_clock::time_point now) {
   const auto time = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(now)));
@@ -31,4 +31,4 @@ std::string format_log(const LogLine& line, LogForm form, std::chrono::system_cl
   return (form == LogForm::journal ? priority : "") + json.dump() + "\n";
 }
 
-} // namespace sharefs::watch
+} // namespace sharefs::mounts::watch

@@ -1,7 +1,7 @@
+#include "mounts/watch/pace.hpp"
 #include "support/catch.hpp"
-#include "watch/pace.hpp"
 
-using namespace sharefs::watch;
+using namespace sharefs::mounts::watch;
 using namespace std::chrono_literals;
 
 namespace {

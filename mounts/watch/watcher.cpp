@@ -1,0 +1,237 @@
+#include "mounts/watch/watcher.hpp"
+
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "sys/process/wakeups.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <fmt/format.h>
+#include <thread>
+
+namespace sharefs::mounts::watch {
+
+namespace {
+
+/// Changes of the mount table come in groups: it is read once they have settled.
+constexpr std::chrono::milliseconds k_settle{250};
+/// Each look, unmount and mount of a recovery has a deadline of its own; this one bounds everything else. It is less
+/// than the unit's WatchdogSec.
+constexpr std::chrono::minutes k_run_deadline{4};
+/// The largest file of metrics that is read before it is replaced; 1,000 mounts need half of it.
+constexpr std::size_t k_metrics_limit = 4U << 20U;
+
+/// Reads the document of a sharefs that failed: the error of the command, or the first of its steps or diagnoses.
+RunEnd end_of(const sys::Completed& done, std::size_t most_bytes) {
+  const auto document = read_json(done.out, {.bytes = most_bytes}).value_or(nlohmann::json());
+  if (!document.is_object())
+    return {false, done.timed_out ? "it did not end in time" : fmt::format("exit code {}", done.exit_code)};
+  const auto text = [](const nlohmann::json& object, const char* path) {
+    const nlohmann::json::json_pointer pointer(path);
+    return object.contains(pointer) && object[pointer].is_string() ? object[pointer].get<std::string>() : "";
+  };
+  RunEnd end{text(document, "/error/code") == to_string(ErrorCode::busy), text(document, "/error/message")};
+  for (const auto& result : document.value("results", nlohmann::json::array()))
+    if (end.message.empty())
+      end.message = text(result, "/error/message");
+  for (const auto& diagnosis : document.value("diagnoses", nlohmann::json::array()))
+    if (end.message.empty() && text(diagnosis, "/severity") == to_string(Severity::error))
+      end.message = text(diagnosis, "/code") + " " + text(diagnosis, "/message");
+  return end;
+}
+
+class Watcher {
+ public:
+  Watcher(sys::System& system, Surroundings&& given)
+      : m_system(system), m_read_settings(std::move(given.read_settings)), m_log(std::move(given.log)),
+        m_manager(std::move(given.manager)), m_flags(std::move(given.flags)),
+        m_rounds(system, std::move(given.open_journal), m_log) {
+    m_figures.version = SHAREFS_VERSION;
+    // The running program, not one found by name: a new version takes over when the service is restarted.
+    const auto program = system.entry({.path = "/proc/self/exe"}).link_target;
+    m_program = program.empty() ? "/usr/bin/sharefs" : program;
+  }
+
+  Result<bool> once() {
+    if (const auto read = read_settings(); !read)
+      return fail(read.error());
+    if (recover(round()))
+      round();
+    return m_rounds.all_well();
+  }
+
+  Result<void> run() {
+    auto wakeups = sys::Wakeups::make({SIGTERM, SIGINT, SIGHUP});
+    if (!wakeups)
+      return fail(wakeups.error());
+    if (const auto read = read_settings(); !read)
+      return fail(read.error());
+    m_manager.say("READY=1");
+    m_log({.event = "started",
+           .message = fmt::format("sharefs {}: looking after the mounts every {}, recover: {}", SHAREFS_VERSION,
+                                  m_settings.interval, m_settings.recover)});
+    while (!m_stopped) {
+      const bool has_changed = recover(round());
+      wait_for_next(*wakeups, has_changed);
+    }
+    m_manager.say("STOPPING=1");
+    m_log({.event = "stopped", .message = "stopped"});
+    return {};
+  }
+
+ private:
+  Result<void> read_settings() {
+    auto settings = m_read_settings();
+    if (!settings)
+      return fail(settings.error());
+    m_settings = std::move(*settings);
+    m_interval = std::chrono::milliseconds(parse_duration(m_settings.interval).value_or(0));
+    m_rounds.watch_these(m_settings.points, policy_of(m_settings.recover));
+    return {};
+  }
+
+  void reload() {
+    const auto begin = std::chrono::duration_cast<std::chrono::microseconds>(sys::Clock::now().time_since_epoch());
+    m_manager.say(fmt::format("RELOADING=1\nMONOTONIC_USEC={}", begin.count()));
+    const auto read = read_settings();
+    m_figures.config_valid = read.has_value();
+    if (read)
+      m_log({.event = "config",
+             .message = fmt::format("read sharefs.yaml again: every {}, recover: {}", m_settings.interval,
+                                    m_settings.recover)});
+    else
+      m_log({.event = "config",
+             .severity = Severity::error,
+             .message = "the configuration stays as it was: " + read.error().message});
+    m_manager.say("READY=1");
+  }
+
+  std::vector<std::string> round() {
+    const auto begin = sys::Clock::now();
+    m_last_round = begin;
+    auto names = m_rounds.look(begin);
+    if (!names)
+      m_log({.event = "state", .severity = Severity::error, .message = names.error().message});
+    ++m_figures.rounds;
+    m_figures.round_took = sys::Clock::now() - begin;
+    mount_staged_images();
+    write_metrics();
+    m_manager.say("WATCHDOG=1\nSTATUS=" + m_rounds.summary());
+    return names ? std::move(*names) : std::vector<std::string>();
+  }
+
+  /// Tries once each time that an image has lost its mount: what fails now would fail in the next round, too.
+  void mount_staged_images() {
+    if (m_settings.recover == "never")
+      return;
+    const auto missing = m_settings.missing_images();
+    const bool tried = std::ranges::includes(m_tried_images, missing);
+    m_tried_images = missing;
+    if (tried)
+      return;
+    const auto end = run_sharefs({"conda", "stage", "--mount"});
+    if (end.busy)
+      m_tried_images.clear();
+    m_log({.event = "staged",
+           .severity = end.message.empty() || end.busy ? Severity::info : Severity::error,
+           .message = end.busy              ? "left for later: " + end.message
+                      : end.message.empty() ? count_of(missing.size(), "staged image") + " mounted"
+                                            : "a staged image is not mounted: " + end.message});
+  }
+
+  void write_metrics() {
+    const auto& path = m_settings.textfile;
+    if (path.empty())
+      return;
+    m_figures.now = m_system.now();
+    const auto& files = m_system.files();
+    const auto metrics = format_metrics(m_figures, m_rounds.seen());
+    const auto most = std::max(k_metrics_limit, 2 * metrics.size());
+    const auto before = files.entry({.path = path, .follow = true}).size > most
+                            ? fail(ErrorCode::failed, path + ": is larger than anything that is written there")
+                            : files.read_if_exists(path, most);
+    const auto written = before ? files.write_if(path, *before, metrics) : Result<void>(fail(before.error()));
+    const auto complaint = written ? "" : written.error().message;
+    if (complaint != m_complaint)
+      m_log({.event = "metrics",
+             .severity = written ? Severity::info : Severity::error,
+             .message = written ? "metrics are written again" : "no metrics: " + complaint});
+    m_complaint = complaint;
+  }
+
+  /// Runs the recovery of these mounts to its end. False: there was none, or another sharefs has the host.
+  bool recover(const std::vector<std::string>& names) {
+    if (names.empty())
+      return false;
+    std::vector<std::string> words{"recover"};
+    append(words, names);
+    if (m_settings.recover == "all")
+      words.emplace_back("--moved");
+    const auto end = run_sharefs(std::move(words));
+    m_rounds.take_run(names, end, sys::Clock::now());
+    return !end.busy;
+  }
+
+  RunEnd run_sharefs(std::vector<std::string> words) {
+    sys::Command command;
+    command.argv = {m_program};
+    append(command.argv, words);
+    append(command.argv, {"--yes", "--json", "--wait", "0"}); // it does not wait for an administrator's sharefs
+    append(command.argv, m_flags);
+    command.deadline = k_run_deadline;
+    const auto done = m_system.run(command);
+    if (!done)
+      return {false, done.error().message};
+    return done->ok() ? RunEnd{} : end_of(*done, command.output_limit);
+  }
+
+  /// Until the interval is over, or something of the mounts has changed, as it has after a recovery.
+  void wait_for_next(sys::Wakeups& wakeups, bool has_changed) {
+    const auto begin = sys::Clock::now();
+    // Signals are seen here only: also where a round took longer than the interval.
+    const auto next = has_changed ? begin + k_settle : std::max(m_last_round + m_interval, begin + k_settle);
+    for (auto now = begin; !m_stopped && now < next; now = sys::Clock::now()) {
+      const auto ping = m_manager.watchdog();
+      const auto woken = wakeups.wait(ping ? std::min(next, now + *ping) : next);
+      m_manager.say("WATCHDOG=1");
+      m_stopped = woken.signals.contains(SIGTERM) || woken.signals.contains(SIGINT);
+      if (woken.signals.contains(SIGHUP))
+        reload();
+      if (woken.signals.contains(SIGHUP) || (woken.mounts && !m_stopped && differs()))
+        return;
+    }
+  }
+
+  bool differs() {
+    std::this_thread::sleep_for(k_settle);
+    const auto table = m_system.mounts();
+    return table && m_rounds.table_differs(*table);
+  }
+
+  sys::System& m_system;
+  std::function<Result<Settings>()> m_read_settings;
+  Rounds::Log m_log;
+  sys::ServiceManager m_manager;
+  std::vector<std::string> m_flags;
+  Rounds m_rounds;
+  Settings m_settings;
+  std::chrono::milliseconds m_interval{0};
+  std::string m_program;
+  Figures m_figures;
+  std::set<std::string> m_tried_images; ///< without their mounts in the last round
+  std::string m_complaint;              ///< why metrics could not be written
+  sys::Deadline m_last_round;
+  bool m_stopped = false;
+};
+
+} // namespace
+
+Result<bool> watch_once(sys::System& system, Surroundings surroundings) {
+  return Watcher(system, std::move(surroundings)).once();
+}
+
+Result<void> watch(sys::System& system, Surroundings surroundings) {
+  return Watcher(system, std::move(surroundings)).run();
+}
+
+} // namespace sharefs::mounts::watch
