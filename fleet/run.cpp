@@ -20,7 +20,7 @@ namespace {
 
 using plan::PrivateDirectory;
 constexpr const char* k_results = "results.jsonl";
-constexpr std::chrono::milliseconds k_look{100}; ///< between two looks for what has come
+constexpr std::chrono::milliseconds k_look{100}; ///< at least, between two looks for what has come
 
 nlohmann::ordered_json to_json(const Outcome& outcome) {
   return {{"name", outcome.node},
@@ -105,9 +105,15 @@ class Runner {
     if (m_request.settings.engine->joins_streams)
       command.output_limit = k_stream_limit;
     auto engine = std::async(std::launch::async, [&] { return m_system.run(command); });
-    while (engine.wait_for(k_look) != std::future_status::ready)
+    constexpr int k_part = 10; // of the time is spent on looks at many files
+    std::chrono::steady_clock::duration pause = k_look;
+    while (engine.wait_for(pause) != std::future_status::ready) {
+      const auto begin = std::chrono::steady_clock::now();
       if (auto looked = m_request.settings.engine->joins_streams ? Result<void>() : look(batch); !looked)
         return looked;
+      pause =
+          std::max<std::chrono::steady_clock::duration>(k_look, k_part * (std::chrono::steady_clock::now() - begin));
+    }
     const auto ended = engine.get();
     m_run.interrupted = sys::interrupted();
     if (m_request.settings.engine->joins_streams && ended)
@@ -197,9 +203,11 @@ class Runner {
 
   /// Not tried, or begun and not ended when we were.
   Outcome unanswered(const Node& node) {
+    const auto out = m_directory.read(node.name + ".out");
     FrameReader reader;
-    reader.add(m_directory.read(node.name + ".out").value_or(""));
-    return outcome_of(node, reader.answer(node.name), {});
+    reader.add(out.value_or(""));
+    return outcome_of(node, reader.answer(node.name),
+                      {.exit_code = std::nullopt, .errors = "", .begun = out.has_value()});
   }
 
   sys::System& m_system;

@@ -264,7 +264,9 @@ def test_ctrl_c_names_what_is_open(network: Network) -> None:
     assert process.returncode == 130, errors
     assert "interrupted; not known to be done: gpu[03-06]" in errors
     assert json.loads(out)["nodes"][0]["name"] == "storage1"
-    assert [node["state"] for node in json.loads(out)["nodes"]][:3] == ["changed"] * 3, "what is done is said"
+    states = {node["name"]: (node["state"], node["why"]) for node in json.loads(out)["nodes"]}
+    assert [states[name][0] for name in ("storage1", *names[:2])] == ["changed"] * 3, "what is done is said"
+    assert {states[name] for name in names[2:]} == {("failed", "it began, and its end was not waited for")}
     assert "sharefs nodes resume" in errors
     wait_for(lambda: not left_of(network))
 

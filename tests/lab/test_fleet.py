@@ -256,6 +256,24 @@ def test_resume_after_the_launching_process_was_killed(fleet: Cluster) -> None:
     assert left.returncode == 0 and "done on all" in left.err, left
 
 
+def test_what_a_node_has_begun_goes_to_its_end_after_ctrl_c(fleet: Cluster) -> None:
+    server, node = fleet.server, fleet["node1"]
+    with Stub(node, WAITING):
+        first = server.start(["sharefs", "--on", "clients", "mount", "--all", "--yes", "--json"])
+        wait_until(lambda: node.exists("/tmp/waits"), what="the canary is at work")
+        server.run(["pkill", "-INT", "-x", "sharefs"], check=True)
+        ended = first.wait(120)
+        assert ended.returncode == 130 and "not known to be done: node[1-4]" in ended.err, ended
+        assert states(ended) == {**dict.fromkeys(NODES, "not tried"), "node1": "failed"}, ended
+        node.run("touch /tmp/go", check=True)
+        wait_until(lambda: len(mount_lines(node)) == 1, what="the change that was begun goes to its end")
+        wait_until(lambda: not node.run(["pgrep", "-x", "sharefs.real"]).ok)
+        node.run("rm /tmp/go /tmp/waits", check=True)
+    assert not any(mount_lines(each) for each in fleet.nodes[1:]), "nobody else has begun"
+    resumed = nodes_command(fleet, "resume", "--yes", "--json")
+    assert resumed.returncode == 0 and states(resumed) == {**dict.fromkeys(NODES, "changed"), "node1": "ok"}, resumed
+
+
 def test_push_where_it_cannot_run_leaves_what_was_there(fleet: Cluster) -> None:
     node, server = fleet["node2"], fleet.server
     old = "#!/bin/sh\necho sharefs 0.0.1\n"

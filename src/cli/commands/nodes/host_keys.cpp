@@ -84,8 +84,8 @@ void show_keys(Context& context, const std::vector<Reached>& nodes) {
 }
 
 /// What speaks against the keys of a node, or `pending`; only accepted keys are left in it.
-Outcome judge(const Arguments& arguments, const std::map<std::string, std::set<std::string>>& listed,
-              Reached& reached) {
+Outcome check_keys(const Arguments& arguments, const std::map<std::string, std::set<std::string>>& listed,
+                   Reached& reached) {
   Outcome outcome{.node = reached.node.name, .state = State::host_key};
   const auto file = arguments.value("fingerprint");
   if (reached.keys.empty()) {
@@ -121,7 +121,7 @@ Outcome judge(const Arguments& arguments, const std::map<std::string, std::set<s
   return outcome;
 }
 
-/// The keys of nodes that ssh does not know, shown and judged: the accepted ones.
+/// The keys of nodes that ssh does not know, shown and checked: the accepted ones.
 Result<std::vector<Reached>> collect_keys(Context& context, const Arguments& arguments, Trust& trust) {
   std::vector<Reached> unknown;
   for (auto& reached : trust.in(State::host_key)) {
@@ -149,7 +149,7 @@ Result<std::vector<Reached>> collect_keys(Context& context, const Arguments& arg
   }
   std::vector<Reached> accepted;
   for (auto& reached : unknown) {
-    const auto outcome = judge(arguments, listed, reached);
+    const auto outcome = check_keys(arguments, listed, reached);
     trust.note({outcome});
     if (outcome.state == State::pending)
       accepted.push_back(std::move(reached));

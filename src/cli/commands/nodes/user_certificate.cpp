@@ -26,7 +26,10 @@ Result<bool> has_certificate(Context& context, const Trust& trust, const std::st
   const auto said = context.system.run(command);
   if (!said)
     return fail(said.error());
-  const auto words = split_words(said->out);
+  std::vector<std::string> words;
+  for (const auto& line : split_lines(said->out))
+    for (auto& word : split_words(line))
+      words.push_back(std::move(word));
   const auto has = [&](const std::string& word) { return std::ranges::find(words, word) != words.end(); };
   auto until = std::ranges::find(words, "to");
   const auto now =
