@@ -8,6 +8,7 @@ import os
 import resource
 import shutil
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -391,6 +392,25 @@ def test_locks_are_tried_between_two_machines(network: Network, answers: tuple[s
     asked = [line for line in network.log.read_text().splitlines() if "'lock'" in line]
     assert sorted(line.split()[0] for line in asked) == ["gpu1", "gpu2"]
     assert asked[0].split()[-2:] in (["--hold", "5s"], ["--after", "2s"])
+
+
+@pytest.mark.parametrize(("program", "key"), [("sinfo", "slurm: gpus"), ("nodeset", "clustershell: '@gpus'")])
+def test_who_knows_the_names_is_asked_once_in_a_change(network: Network, program: str, key: str) -> None:
+    cluster(network, 2)
+    asked = network.place / program
+    asked.write_text('#!/bin/sh\necho once >>"$NETWORK/asked"\nprintf "gpu01\\ngpu02\\n"\n')
+    asked.chmod(0o755)
+    network.config.write_text(f"version: 1\nservers:\n  storage1: {{address: storage1}}\nnodes: {{{key}}}\n")
+    place = shutil.which(program)
+    assert place is not None, "scripts/setup.sh installs it"
+    subprocess.run(["mount", "--bind", asked, place], check=True)  # in the mount namespace of tests/support/alone
+    try:
+        assert set(network.states("--on", "all", "mount", "--all", "--yes").values()) == {"changed"}
+        assert len(network.place.joinpath("asked").read_text().splitlines()) == 1
+        asked.write_text("#!/bin/sh\necho\n")  # as nodeset does for a group that it does not know
+        assert f"`nodes.{key.split(':')[0]}` names no node" in network.run("nodes", "list", code=2).stderr
+    finally:
+        subprocess.run(["umount", place], check=True)
 
 
 def test_pending_of_nothing_is_no_question(network: Network) -> None:
