@@ -15,10 +15,10 @@ namespace {
 using Names = std::vector<std::string>;
 
 /// The machines by what they have, what most have first.
-std::vector<std::pair<std::string, Names>> by_value(const std::vector<Told>& told,
+std::vector<std::pair<std::string, Names>> by_value(const std::vector<NodeAnswer>& answers,
                                                     const std::function<std::string(const NodeFacts&)>& value) {
   std::vector<std::pair<std::string, Names>> groups;
-  for (const auto& one : told) {
+  for (const auto& one : answers) {
     const auto its = value(one.facts);
     auto found = std::ranges::find(groups, its, &std::pair<std::string, Names>::first);
     if (found == groups.end())
@@ -33,14 +33,14 @@ Diagnosis finding(Severity severity, const char* code, const Names& nodes, std::
   return {severity, code, fold(nodes), std::move(message), std::move(hint), ""};
 }
 
-void compare_files(const std::vector<Told>& told, Diagnoses& found) {
-  const auto versions = by_value(told, [](const NodeFacts& facts) { return facts.version; });
+void compare_files(const std::vector<NodeAnswer>& answers, Diagnoses& found) {
+  const auto versions = by_value(answers, [](const NodeFacts& facts) { return facts.version; });
   for (std::size_t i = 1; i < versions.size(); ++i)
     found.push_back(finding(Severity::warning, "SF801", versions[i].second,
                             fmt::format("sharefs {} is there, and {} on {}", versions[i].first, versions[0].first,
                                         fold(versions[0].second)),
                             fmt::format("`sharefs nodes push {}`", fold(versions[i].second))));
-  const auto configs = by_value(told, [](const NodeFacts& facts) { return facts.config; });
+  const auto configs = by_value(answers, [](const NodeFacts& facts) { return facts.config; });
   for (std::size_t i = 1; i < configs.size(); ++i)
     found.push_back(finding(Severity::warning, "SF802", configs[i].second,
                             configs[i].first.empty()
@@ -49,14 +49,14 @@ void compare_files(const std::vector<Told>& told, Diagnoses& found) {
                             fmt::format("`sharefs nodes push {}` brings this machine's", fold(configs[i].second))));
 }
 
-void compare_users(const std::vector<Told>& told, Diagnoses& found) {
+void compare_users(const std::vector<NodeAnswer>& answers, Diagnoses& found) {
   Names users;
-  for (const auto& one : told)
+  for (const auto& one : answers)
     for (const auto& user : one.facts.users)
       if (std::ranges::find(users, user.name) == users.end())
         users.push_back(user.name);
   for (const auto& name : users) {
-    const auto groups = by_value(told, [&](const NodeFacts& facts) -> std::string {
+    const auto groups = by_value(answers, [&](const NodeFacts& facts) -> std::string {
       const auto user = std::ranges::find(facts.users, name, &Account::name);
       if (user == facts.users.end() || !user->uid || !user->gid)
         return "";
@@ -78,10 +78,10 @@ void compare_users(const std::vector<Told>& told, Diagnoses& found) {
   }
 }
 
-void compare_clocks(const std::vector<Told>& told, Diagnoses& found) {
+void compare_clocks(const std::vector<NodeAnswer>& answers, Diagnoses& found) {
   constexpr std::int64_t k_most = 2000; // less disturbs nobody who compares times
   std::map<std::int64_t, Names> ahead;  // by seconds
-  for (const auto& one : told)
+  for (const auto& one : answers)
     if (const auto by = one.facts.clock_ms - one.asked_ms; one.asked_ms != 0 && std::abs(by) >= k_most)
       ahead[by / 1000].push_back(one.node);
   for (const auto& [seconds, nodes] : ahead)
@@ -100,11 +100,11 @@ std::optional<NodeFacts> facts_from(const nlohmann::ordered_json& json) {
   return facts;
 }
 
-Diagnoses compare(const std::vector<Told>& told) {
+Diagnoses compare(const std::vector<NodeAnswer>& answers) {
   Diagnoses found;
-  compare_files(told, found);
-  compare_users(told, found);
-  compare_clocks(told, found);
+  compare_files(answers, found);
+  compare_users(answers, found);
+  compare_clocks(answers, found);
   return found;
 }
 

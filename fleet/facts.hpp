@@ -38,13 +38,13 @@ template <FieldsOf<NodeFacts> F> auto fields(F& f) {
 /// nullopt: it is not what another machine's sharefs says.
 std::optional<NodeFacts> facts_from(const nlohmann::ordered_json& json);
 
-struct Told {
+struct NodeAnswer {
   std::string node;
   NodeFacts facts;
   std::int64_t asked_ms = 0; ///< by our clock, when its answer was complete
 };
 
 /// Where machines differ. What most have is taken as right, of halves what the first has. SF801 to SF805.
-Diagnoses compare(const std::vector<Told>& told);
+Diagnoses compare(const std::vector<NodeAnswer>& answers);
 
 } // namespace sharefs::fleet

@@ -1,6 +1,6 @@
 #pragma once
 // Directories that nodes without a shared disk have on their own: rsync brings them there over ssh, from this machine
-// to each node. A node keeps a mark of what it was brought last, which is written when all of it is there.
+// to each node, and says what a node has otherwise than this machine.
 #include "base/argv.hpp"
 #include "fleet/outcome.hpp"
 #include "sys/system.hpp"
@@ -28,19 +28,10 @@ struct Way {
   std::string path = {}; ///< path_for_engines(): where ssh is found
 };
 
-/// What lies here, by rsync's own list, so that the patterns mean the same.
-struct Listing {
-  std::string state; ///< a hash of path, names, sizes, times, modes and owners
-  std::size_t files = 0;
-  std::uint64_t bytes = 0;
-};
-/// Errors: `not_found` without rsync here, `failed` with rsync's words, `interrupted`.
-Result<Listing> list_mirror(sys::System& system, const Mirror& mirror);
-Listing parse_listing(std::string_view path, std::string_view listed);
-
 /// What a node has otherwise than this machine, by `rsync --out-format=%i %l`.
 struct Difference {
   std::size_t missing = 0, changed = 0, attributes = 0, extra = 0; ///< extra: there, and not here
+  std::size_t missing_files = 0;                                   ///< of those missing, without directories
   std::uint64_t missing_bytes = 0, changed_bytes = 0;
   std::uint64_t largest_changed = 0;
 
@@ -53,33 +44,26 @@ struct Difference {
 };
 Difference parse_difference(std::string_view listed);
 
-/// What a node had when it was brought the whole of it.
-struct Mark {
-  std::string state;
-  std::int64_t at = 0; ///< seconds since 1970
-  std::string from;    ///< name of the machine that it came from
-};
-std::string format(const Mark& mark);
-std::optional<Mark> parse_mark(std::string_view text);
+/// All that lies here, by rsync's own list, so that the patterns mean the same. Errors: `not_found` without rsync here,
+/// `failed` with rsync's words, `interrupted`.
+Result<Difference> measure(sys::System& system, const Mirror& mirror);
 
 /// What a node says about a directory before rsync begins.
 struct There {
   std::optional<std::uint64_t> room; ///< bytes that are free where it lies
   std::string file_system;           ///< the same for directories that share the room
-  std::optional<Mark> mark;
-  bool begun = false; ///< a push has begun, and has not ended
-  bool gone = false;  ///< there is no such directory
+  bool is_missing = false;           ///< there is no such directory
 };
-There parse_there(std::string_view said, std::string_view name);
+There parse_there(std::string_view errors);
 
 enum class Work {
-  look,   ///< only says what it would do
-  push,   ///< does it
-  verify, ///< compares contents
+  look,    ///< says what a push would do
+  push,    ///< does it
+  compare, ///< says also what is there and not here
 };
 /// The words of rsync for a node, and those that a person is shown.
 Argv rsync_words(const Mirror& mirror, Work work, const Way& way);
-Argv rsync_shown(const Mirror& mirror, Work work);
+Argv rsync_shown(const Mirror& mirror);
 
 struct Compared {
   std::optional<Outcome> trouble; ///< a node that was not reached, or cannot do it
@@ -88,13 +72,5 @@ struct Compared {
 };
 /// Errors: `not_found` without rsync here, `interrupted`.
 Result<Compared> run_rsync(sys::System& system, const Mirror& mirror, Work work, const Way& way);
-/// Writes the mark, after all files of that file system are on the disk there.
-Result<std::optional<Outcome>> write_mark(sys::System& system, const Mirror& mirror, const Mark& mark, const Way& way);
-/// What the node says about these, in their order; or why it does not.
-struct Marks {
-  std::optional<Outcome> trouble;
-  std::vector<There> there;
-};
-Result<Marks> read_marks(sys::System& system, const std::vector<Mirror>& mirrors, const Way& way);
 
 } // namespace sharefs::fleet

@@ -188,8 +188,9 @@ Outcome outcome_of(const Node& node, Answer answer, const Ended& ended) {
                               answer.protocol, k_protocol);
     outcome.hint = "`sharefs nodes push NODE` brings this version there";
   } else if (!ended.exit_code) {
-    outcome.state = answer.version.empty() ? State::not_tried : State::failed;
-    outcome.why = answer.version.empty() ? "" : "it began, and its end was not waited for";
+    const bool begun = ended.begun || !answer.version.empty();
+    outcome.state = begun ? State::failed : State::not_tried;
+    outcome.why = begun ? "it began, and its end was not waited for" : "";
   } else if (*ended.exit_code == k_timed_out || *ended.exit_code == k_killed) {
     outcome.state = State::timed_out;
     outcome.why = answer.version.empty() ? "no answer in time" : "it began, and did not end in time";

@@ -37,6 +37,7 @@ struct Ended {
   std::optional<int> exit_code; ///< nullopt: not yet, or it was killed with us
   std::string errors;           ///< what it said: ssh's own words, or of the command
   std::int64_t at_ms = 0;       ///< since 1970, by this machine's clock; 0: not known
+  bool begun = false;           ///< where it has not ended: it was started
 };
 
 struct Outcome {

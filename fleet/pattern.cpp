@@ -167,8 +167,8 @@ class PatternReader {
     const auto slash = text.find('/');
     const auto body = text.substr(0, slash);
     const auto dash = body.find('-');
-    const auto from_text = body.substr(0, dash);
-    const auto to_text = dash == std::string_view::npos ? from_text : body.substr(dash + 1);
+    const auto from_text = trim(body.substr(0, dash));
+    const auto to_text = dash == std::string_view::npos ? from_text : trim(body.substr(dash + 1));
     const auto from = read(from_text), to = read(to_text);
     const auto step = slash == std::string_view::npos ? std::optional<std::uint64_t>(1) : read(text.substr(slash + 1));
     if (!from || !to || !step || *step == 0 || (slash != std::string_view::npos && dash == std::string_view::npos))

@@ -176,13 +176,14 @@ std::optional<Installed> parse_installed(std::string_view out) {
   return ended ? std::optional(found) : std::nullopt;
 }
 
-Outcome plan_push(const Node& node, const Cargo& cargo, const Installed& there) {
+Outcome plan_push(const Node& node, const PushContent& content, const Installed& there) {
   Outcome outcome{.node = node.name, .state = State::failed};
-  const bool by_package = !cargo.package.empty();
-  const bool same_program = by_package ? there.package == cargo.package : there.program_sum == cargo.here.program_sum;
-  const bool same_guard = by_package || cargo.here.guard_sum.empty() || there.guard_sum == cargo.here.guard_sum;
-  if (!by_package && !same_program && there.machine != cargo.here.machine) {
-    outcome.why = fmt::format("this program is for {}, and the node is {}", cargo.here.machine, there.machine);
+  const bool by_package = !content.package.empty();
+  const bool same_program =
+      by_package ? there.package == content.package : there.program_sum == content.here.program_sum;
+  const bool same_guard = by_package || content.here.guard_sum.empty() || there.guard_sum == content.here.guard_sum;
+  if (!by_package && !same_program && there.machine != content.here.machine) {
+    outcome.why = fmt::format("this program is for {}, and the node is {}", content.here.machine, there.machine);
     outcome.hint = "`sharefs nodes push --package FILE NODE` with a package for it";
     return outcome;
   }
@@ -196,22 +197,22 @@ Outcome plan_push(const Node& node, const Cargo& cargo, const Installed& there) 
     outcome.hint = fmt::format("remove it there: `ssh NODE rm {}`", shell_quote(there.program));
     return outcome;
   }
-  if (there.config_is_link && there.config_sum != cargo.here.config_sum) {
+  if (there.config_is_link && there.config_sum != content.here.config_sum) {
     outcome.why = "/etc/sharefs/sharefs.yaml is a symbolic link there";
     outcome.hint = "replace it by a file, or change what it leads to";
     return outcome;
   }
   auto steps = nlohmann::ordered_json::array();
-  const auto program = there.program.empty() ? cargo.prefix + "/bin/sharefs" : there.program;
+  const auto program = there.program.empty() ? content.prefix + "/bin/sharefs" : there.program;
   if (!same_program && by_package)
-    steps.push_back(step("install the package sharefs " + cargo.package,
+    steps.push_back(step("install the package sharefs " + content.package,
                          there.package.empty() ? "there is none" : "in place of " + there.package));
   else if (!same_program)
     steps.push_back(
         step("write " + program, there.program.empty() ? "there is no sharefs" : "the old one is kept as sharefs.old"));
   if (!same_guard)
     steps.push_back(step("write the guard", "what `sharefs run` puts in front of PYTHONPATH"));
-  if (there.config_sum != cargo.here.config_sum)
+  if (there.config_sum != content.here.config_sum)
     steps.push_back(step("write /etc/sharefs/sharefs.yaml",
                          there.config_sum.empty() ? "there is none" : "the old one is kept as sharefs.yaml.old"));
   outcome.state = steps.empty() ? State::ok : State::pending;
@@ -222,11 +223,11 @@ Outcome plan_push(const Node& node, const Cargo& cargo, const Installed& there) 
   return outcome;
 }
 
-std::string install_script(const Cargo& cargo) {
-  const bool by_package = !cargo.package.empty();
-  auto text = std::string(k_script_functions) + std::string(k_push_functions) + assign("prefix", cargo.prefix) +
-              assign("program_sum", cargo.here.program_sum) + assign("version", cargo.version) +
-              assign("package", cargo.package) + std::string(k_begin_install);
+std::string install_script(const PushContent& content) {
+  const bool by_package = !content.package.empty();
+  auto text = std::string(k_script_functions) + std::string(k_push_functions) + assign("prefix", content.prefix) +
+              assign("program_sum", content.here.program_sum) + assign("version", content.version) +
+              assign("package", content.package) + std::string(k_begin_install);
   text += by_package ? k_install_package : k_prepare_program;
   text += k_prepare_config;
   if (!by_package)

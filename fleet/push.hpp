@@ -22,7 +22,7 @@ struct Installed {
 };
 
 /// What is brought.
-struct Cargo {
+struct PushContent {
   Installed here;                    ///< of this machine
   std::string version;               ///< what `sharefs --version` prints
   std::string prefix = "/usr/local"; ///< where a node gets it that has none
@@ -37,11 +37,11 @@ std::optional<Installed> parse_installed(std::string_view out);
 
 /// What is to be done on a node, as the answer to `--check` has it: ok, pending with its steps, or failed where it
 /// must not be done.
-Outcome plan_push(const Node& node, const Cargo& cargo, const Installed& there);
+Outcome plan_push(const Node& node, const PushContent& content, const Installed& there);
 
 /// Reads a tar archive with `sharefs` or `sharefs.deb`, `share` and `sharefs.yaml`, and puts in its place what differs:
 /// each file is written as NAME.new, tried (`--version`, `config check`), and renamed, with the old one as NAME.old.
 /// One that does not hold leaves all as it was. With $1, as every script of a node.
-std::string install_script(const Cargo& cargo);
+std::string install_script(const PushContent& content);
 
 } // namespace sharefs::fleet

@@ -5,7 +5,6 @@
 #include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "plan/private_directory.hpp"
 #include "sys/identity/own_host.hpp"
 #include "sys/process/interrupt.hpp"
 
@@ -21,7 +20,7 @@ namespace {
 
 using plan::PrivateDirectory;
 constexpr const char* k_results = "results.jsonl";
-constexpr std::chrono::milliseconds k_look{100}; ///< between two looks for what has come
+constexpr std::chrono::milliseconds k_look{100}; ///< at least, between two looks for what has come
 
 nlohmann::ordered_json to_json(const Outcome& outcome) {
   return {{"name", outcome.node},
@@ -55,7 +54,7 @@ class Runner {
     std::size_t all = 0, failures = 0;
     for (const auto& batch : m_request.batches)
       all += batch.nodes.size();
-    m_most = m_request.most_failures.of(all);
+    m_most = m_request.settings.most_failures.of(all);
     for (std::size_t number = 0; number < m_request.batches.size(); ++number) {
       const auto& batch = m_request.batches[number];
       m_allowed = batch.must_succeed ? 0 : m_most - std::min(m_most, failures);
@@ -80,7 +79,7 @@ class Runner {
     for (const auto& [node, input] : m_request.inputs)
       if (auto created = m_directory.create(node + ".in", input); !created)
         return created;
-    return m_directory.create(k_results, lines_of(m_request.before));
+    return write_outcomes(m_directory, m_request.before);
   }
 
   Result<void> run_batch(const Batch& batch, std::size_t number) {
@@ -94,31 +93,38 @@ class Runner {
     if (auto created = m_directory.create(list, names); !created)
       return created;
     const Fanout fanout{join_path(m_path, list), join_path(m_path, "node.sh"), task_text(m_request.asking),
-                        m_request.at_a_time, batch.nodes.size()};
+                        m_request.settings.at_a_time, batch.nodes.size()};
     const auto& asking = m_request.asking;
-    const auto rounds = batch.nodes.size() / std::max(m_request.at_a_time, 1U) + 1;
+    const auto rounds = batch.nodes.size() / std::max(m_request.settings.at_a_time, 1U) + 1;
     constexpr std::size_t k_stream_limit = 256U << 20U;
     sys::Command command;
-    command.argv = m_request.engine->argv(fanout);
+    command.argv = m_request.settings.engine->argv(fanout);
     command.deadline = rounds * (asking.connect + asking.command + std::chrono::seconds(10));
     command.ends_with_us = true;
-    command.environment["PATH"] = m_request.path;
-    if (m_request.engine->joins_streams)
+    command.environment["PATH"] = m_request.settings.path;
+    if (m_request.settings.engine->joins_streams)
       command.output_limit = k_stream_limit;
     auto engine = std::async(std::launch::async, [&] { return m_system.run(command); });
-    while (engine.wait_for(k_look) != std::future_status::ready)
-      if (auto looked = m_request.engine->joins_streams ? Result<void>() : look(batch); !looked)
+    constexpr int k_part = 10; // of the time is spent on looks at many files
+    std::chrono::steady_clock::duration pause = k_look;
+    while (engine.wait_for(pause) != std::future_status::ready) {
+      const auto begin = std::chrono::steady_clock::now();
+      if (auto looked = m_request.settings.engine->joins_streams ? Result<void>() : look(batch); !looked)
         return looked;
+      pause =
+          std::max<std::chrono::steady_clock::duration>(k_look, k_part * (std::chrono::steady_clock::now() - begin));
+    }
     const auto ended = engine.get();
     m_run.interrupted = sys::interrupted();
-    if (m_request.engine->joins_streams && ended)
+    if (m_request.settings.engine->joins_streams && ended)
       return read_stream(batch, *ended);
     if (auto looked = look(batch); !looked)
       return looked;
     if (!ended)
       return m_run.interrupted ? Result<void>() : fail(ended.error());
     if (m_seen.empty() && !ended->ok())
-      m_run.problem = fmt::format("{} ended with {}: {}", m_request.engine->name, ended->exit_code, trim(ended->err));
+      m_run.problem =
+          fmt::format("{} ended with {}: {}", m_request.settings.engine->name, ended->exit_code, trim(ended->err));
     return {};
   }
 
@@ -197,9 +203,11 @@ class Runner {
 
   /// Not tried, or begun and not ended when we were.
   Outcome unanswered(const Node& node) {
+    const auto out = m_directory.read(node.name + ".out");
     FrameReader reader;
-    reader.add(m_directory.read(node.name + ".out").value_or(""));
-    return outcome_of(node, reader.answer(node.name), {});
+    reader.add(out.value_or(""));
+    return outcome_of(node, reader.answer(node.name),
+                      {.exit_code = std::nullopt, .errors = "", .begun = out.has_value()});
   }
 
   sys::System& m_system;
@@ -261,6 +269,7 @@ Result<Run> run_on_nodes(sys::System& system, const std::string& directory, cons
   for (const auto& node : nodes)
     if (!request.asking.always_by_ssh && is_here(identity, node))
       whole.asking.here.push_back(node.name);
+  whole.asking.command = request.settings.command;
   whole.asking.program = system.entry({.path = "/proc/self/exe"}).link_target;
   whole.asking.has_own_words = !request.own_words.empty();
   if (const auto text = request.ssh_config.empty() ? ssh_config_of(nodes) : request.ssh_config; !text.empty()) {
@@ -269,6 +278,10 @@ Result<Run> run_on_nodes(sys::System& system, const std::string& directory, cons
     whole.asking.ssh_config = join_path(directory, "ssh_config");
   }
   return Runner(system, directory, whole, std::move(*made), came).run();
+}
+
+Result<void> write_outcomes(const PrivateDirectory& directory, const std::vector<Outcome>& outcomes) {
+  return directory.create(k_results, lines_of(outcomes));
 }
 
 Result<std::map<std::string, Outcome>> read_outcomes(sys::System& system, const std::string& directory) {

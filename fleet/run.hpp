@@ -3,6 +3,7 @@
 // from which another process can go on.
 #include "fleet/engine.hpp"
 #include "fleet/outcome.hpp"
+#include "plan/private_directory.hpp"
 #include "sys/system.hpp"
 
 #include <functional>
@@ -21,6 +22,16 @@ struct MostFailures {
 /// "3" or "5%"; nullopt: neither.
 std::optional<MostFailures> parse_most_failures(std::string_view text);
 
+/// How the nodes of a run are reached, and when it stops.
+struct Settings {
+  const Engine* engine = nullptr;
+  std::string path = {}; ///< path_for_engines()
+  unsigned at_a_time = 64;
+  std::size_t canary = 1;
+  MostFailures most_failures;
+  std::chrono::seconds command{600}; ///< by when the command ends on a node
+};
+
 struct Batch {
   std::string what; ///< "servers", "canary", "10 %", "the rest"
   std::vector<Node> nodes;
@@ -32,11 +43,8 @@ std::vector<Batch> batches_for_changes(const std::vector<Node>& nodes, std::size
 
 struct Request {
   std::vector<Batch> batches;
-  Asking asking; ///< program and here are filled in
-  const Engine* engine = nullptr;
-  std::string path; ///< path_for_engines()
-  unsigned at_a_time = 64;
-  MostFailures most_failures;
+  Settings settings;
+  Asking asking;                                ///< program, here and command are filled in
   std::map<std::string, std::string> own_words; ///< by node: further words of the command, of letters and digits
   std::map<std::string, std::string> inputs;    ///< by node: what its script reads
   std::string ssh_config;                       ///< the text of a whole ssh_config(5); empty: ssh's own with addresses
@@ -62,6 +70,8 @@ bool is_here(const sys::Identity& identity, const Node& node);
 Result<Run> run_on_nodes(sys::System& system, const std::string& directory, const Request& request,
                          const std::function<void(const Outcome&)>& came);
 
+/// Leaves them in a directory for read_outcomes().
+Result<void> write_outcomes(const plan::PrivateDirectory& directory, const std::vector<Outcome>& outcomes);
 /// The record of a run: `outcomes` of nodes that answered, by name; the last counts.
 Result<std::map<std::string, Outcome>> read_outcomes(sys::System& system, const std::string& directory);
 

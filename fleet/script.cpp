@@ -38,20 +38,25 @@ std::vector<std::pair<std::string, std::string>> said_lines(std::string_view out
 }
 
 Outcome script_outcome(const Node& node, std::string_view out, const Ended& ended) {
-  std::string changed, failure;
+  std::string changed, failure, pending;
   bool is_whole = false;
   for (const auto& [key, value] : said_lines(out)) {
     if (key == "changed")
       changed = value;
     else if (key == "failed")
       failure = value;
+    else if (key == "pending")
+      pending = value;
     is_whole = is_whole || key == "end";
   }
   if (!is_whole && failure.empty())
     return outcome_of(node, {}, ended);
   Outcome outcome{.node = node.name};
-  outcome.state = !failure.empty() ? State::failed : changed.empty() ? State::ok : State::changed;
-  outcome.why = !failure.empty() ? failure : changed;
+  outcome.state = !failure.empty()   ? State::failed
+                  : !pending.empty() ? State::pending
+                  : changed.empty()  ? State::ok
+                                     : State::changed;
+  outcome.why = !failure.empty() ? failure : !pending.empty() ? pending : changed;
   return outcome;
 }
 

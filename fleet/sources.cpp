@@ -38,6 +38,8 @@ Result<std::vector<Node>> asked(sys::System& system, Argv argv, const Origin& or
   std::vector<Node> nodes;
   std::unordered_set<std::string> seen;
   for (const auto& line : split_lines(answer->out)) {
+    if (trim(line).empty()) // nodeset's answer for a group that it does not know
+      continue;
     const auto names = expand(trim(line));
     if (!names)
       return fail(ErrorCode::failed, fmt::format("{}: `{}`: {} gave `{}`, which names no node", origin.text(), key,

@@ -2,93 +2,145 @@
 
 #include "base/text.hpp"
 
+#include <array>
+
 namespace sharefs::fleet {
 
 namespace {
 
-constexpr std::string_view k_add_key = R"sh(
+// Lines are compared by their words, so that options in front of a key and comments behind it do not matter. A file is
+// replaced in one moment, with its mode and owner, also behind a link.
+constexpr std::string_view k_line_functions = R"sh(
 set -u
+missing_lines() {
+  awk -v file="$1" -v tail="${comment:+$comment }$mark" "
+    BEGIN {
+      while ((getline < file) > 0)
+        if (\$1 !~ /^#/)
+          for (i = 1; i <= NF; i++)
+            for (words = \$(j = i); j < NF && j < i + 3; there[words] = 1) words = words \" \" \$(++j)
+    }
+    NF && !(\$0 in there) { there[\$0] = 1; print \$0 \" \" tail }"
+}
+# The lines of stdin stand in this file; or those with the mark do not.
+change_lines() {
+  file=$(readlink -f "$1" 2>/dev/null) || file=$1
+  new=$file.sharefs-new count=0
+  if [ "$work" = remove ]; then
+    lines=$(grep -e " $mark\$" "$file" 2>/dev/null)
+  else
+    lines=$(missing_lines "$file")
+  fi
+  [ -z "$lines" ] || count=$(echo "$lines" | grep -c "")
+  [ "$count" != 0 ] && [ "$work" != look ] || return 0
+  trap "rm -f \"\$new\"" EXIT
+  { [ ! -e "$file" ] || cp -p "$file" "$new"; } 2>/dev/null || no "$new cannot be written there"
+  if [ "$work" = remove ]; then
+    grep -v -e " $mark\$" "$file"
+    [ $? -le 1 ]
+  else
+    { [ ! -e "$file" ] || cat "$file"; } && { [ -z "$(tail -c 1 "$file" 2>/dev/null)" ] || echo; } && echo "$lines"
+  fi >"$new" || no "$new cannot be written there"
+  { sync "$new" 2>/dev/null || sync; } && mv -f "$new" "$file" || no "$file cannot be written there"
+  if command -v restorecon >/dev/null; then restorecon "$file" 2>/dev/null; fi
+}
+# Ends with what is missing, or what was done.
+end_lines() {
+  [ "$work" != look ] || [ "$count" = 0 ] || { say pending "$1"; count=0; }
+  [ "$count" = 0 ] && end_well "" || end_well "$1"
+}
+)sh";
+
+constexpr std::string_view k_sshd_functions = R"sh(
+own=/etc/ssh/sshd_config.d/10-sharefs.conf
+back() { if [ -e "$own.old" ]; then mv -f "$own.old" "$own"; else rm -f "$own"; fi; no "$1"; }
+# The lines of one keyword in a file of our own: where sshd does not take them, all is as it was.
+set_sshd() {
+  mkdir -p /etc/ssh/sshd_config.d || no "/etc/ssh cannot be written"
+  rm -f "$own.old"
+  [ ! -e "$own" ] || cp -p "$own" "$own.old" || no "$own.old cannot be written"
+  { echo "# Written by sharefs nodes trust"
+    grep -v -e "^#" -e "^$1 " "$own.old" 2>/dev/null
+    [ -z "$2" ] || echo "$2"; } >"$own.new" && mv -f "$own.new" "$own" || back "$own cannot be written"
+  grep -q "^[^#]" "$own" || rm -f "$own"
+  said=$(sshd -t 2>&1) || back "sshd does not take it: $said"
+  [ -z "$2" ] || sshd -T 2>/dev/null | grep -qixF "$(echo "$2" | tail -n 1)" ||
+    back "sshd_config there does not include sshd_config.d/*.conf"
+  rm -f "$own.old"
+  if [ -d /run/systemd/system ]; then
+    systemctl reload ssh 2>/dev/null || systemctl reload sshd 2>/dev/null || no "sshd cannot be reloaded: systemctl reload ssh"
+  else
+    kill -HUP "$(cat /run/sshd.pid)" 2>/dev/null || no "sshd cannot be reloaded: it says nothing in /run/sshd.pid"
+  fi
+}
+)sh";
+
+constexpr std::string_view k_key = R"sh(
 umask 077
-read -r type key comment || [ -n "$key" ] || no "no key came"
-directory=$HOME/.ssh file=$HOME/.ssh/authorized_keys
-{ mkdir -p "$directory" && touch "$file"; } 2>/dev/null || no "$file cannot be written there"
-if grep -qF -e "$type $key" "$file"; then
+[ "$work" != add ] || mkdir -p "$HOME/.ssh" 2>/dev/null || no "$HOME/.ssh cannot be written there"
+change_lines "$HOME/.ssh/authorized_keys"
+end_lines "the key in ~/.ssh/authorized_keys"
+)sh";
+
+constexpr std::string_view k_hosts = R"sh(
+umask 022
+if [ "$work" = look ]; then
+  read -r authority
+  keys=$(sshd -T 2>/dev/null | sed -n "s/^hostkey //p")
+  [ "$keys" ] || no "sshd there does not say which host keys it has"
+  lacks=
+  for file in $keys; do
+    [ -r "$file.pub" ] || continue
+    ssh-keygen -Lf "$file-cert.pub" 2>/dev/null | grep -qF -e "$authority" &&
+      sshd -T 2>/dev/null | grep -qxF "hostcertificate $file-cert.pub" || lacks=yes
+    say hostkey "$file.pub $(cut -d " " -f 1,2 "$file.pub")"
+  done
+  [ -z "$lacks" ] || say pending "certificates of the host keys"
   end_well ""
   exit 0
 fi
-# A last line that has no end is ended first.
-{ [ -z "$(tail -c 1 "$file")" ] || echo; echo "$type $key${comment:+ $comment}"; } >>"$file" || no "$file cannot be written there"
-if command -v restorecon >/dev/null; then restorecon -R "$directory" 2>/dev/null; fi
-end_well "key in authorized_keys"
-)sh";
-
-constexpr std::string_view k_host_keys = R"sh(
-set -u
-keys=$(sshd -T 2>/dev/null | sed -n "s/^hostkey //p")
-[ "$keys" ] || no "sshd there does not say which host keys it has"
-for file in $keys; do
-  [ -r "$file.pub" ] || continue
-  certified=no
-  if ssh-keygen -Lf "$file-cert.pub" 2>/dev/null | grep -qF -e "$authority" &&
-    sshd -T 2>/dev/null | grep -qxF "hostcertificate $file-cert.pub"; then certified=yes; fi
-  say hostkey "$file.pub $certified $(cut -d " " -f 1,2 "$file.pub")"
-done
-say end ok
-)sh";
-
-constexpr std::string_view k_certify = R"sh(
-set -u
-umask 022
-own=/etc/ssh/sshd_config.d/10-sharefs.conf
-mkdir -p /etc/ssh/sshd_config.d || no "/etc/ssh cannot be written"
-text="# Written by sharefs nodes trust --ca"
-shown=
+if [ "$work" = remove ]; then
+  files=$(sed -n "s/^HostCertificate //p" "$own" 2>/dev/null)
+  [ "$files" ] || { end_well ""; exit 0; }
+  set_sshd HostCertificate ""
+  rm -f $files
+  end_well "certificates of the host keys"
+  exit 0
+fi
+lines=
 while read -r path certificate; do
   case $path in /*.pub) ;; *) no "a certificate came without its place" ;; esac
   file=${path%.pub}-cert.pub
   echo "$certificate" >"$file.new" && mv -f "$file.new" "$file" || no "$file cannot be written"
-  text="$text
-HostCertificate $file"
-  shown=$file
+  lines="${lines:+$lines
+}HostCertificate $file"
 done
-[ "$shown" ] || no "no certificate came"
-was=
-if [ -e "$own" ]; then was=yes; cp -p "$own" "$own.old"; fi
-back() { if [ "$was" ]; then mv -f "$own.old" "$own"; else rm -f "$own"; fi; no "$1"; }
-echo "$text" >"$own.new" && mv -f "$own.new" "$own" || no "$own cannot be written"
-said=$(sshd -t 2>&1) || back "sshd does not take it: $said"
-sshd -T 2>/dev/null | grep -qxF "hostcertificate $shown" ||
-  back "sshd_config there does not include sshd_config.d/*.conf"
-rm -f "$own.old"
-if [ -d /run/systemd/system ]; then
-  systemctl reload ssh 2>/dev/null || systemctl reload sshd 2>/dev/null || no "sshd cannot be reloaded: systemctl reload ssh"
-else
-  kill -HUP "$(cat /run/sshd.pid)" 2>/dev/null || no "sshd cannot be reloaded: it says nothing in /run/sshd.pid"
-fi
-end_well "host certificates"
+[ "$lines" ] || no "no certificate came"
+set_sshd HostCertificate "$lines"
+end_well "certificates of the host keys"
 )sh";
 
-constexpr std::string_view k_known_hosts = R"sh(
-set -u
+// sshd knows one file of authorities: one that the site has set is not replaced, it gets a line.
+constexpr std::string_view k_users = R"sh(
 umask 022
-file=/etc/ssh/ssh_known_hosts
-mkdir -p /etc/ssh
-{ if [ -e "$file" ]; then cat "$file"; fi; } >"$file.new" || no "$file cannot be written"
-[ -z "$(tail -c 1 "$file.new")" ] || echo >>"$file.new"
-missing=0
-while read -r line; do
-  [ -n "$line" ] || continue
-  grep -qxF -e "$line" "$file.new" || { echo "$line" >>"$file.new"; missing=$((missing + 1)); }
-done
-if [ "$missing" = 0 ] || [ "$check" ]; then
-  rm -f "$file.new"
-  [ "$missing" = 0 ] || say missing "$missing"
-  end_well ""
-  exit 0
+mine=/etc/ssh/sharefs_user_ca.pub
+keys=$(sshd -T 2>/dev/null | sed -n "s/^trustedusercakeys //p")
+[ "$keys" ] || no "sshd there does not say whose certificates it believes"
+[ "$keys" != none ] || keys=
+change_lines "${keys:-$mine}"
+if [ "$work" = remove ]; then
+  if [ "$keys" = "$mine" ] && [ ! -s "$mine" ]; then set_sshd TrustedUserCAKeys ""; rm -f "$mine"; fi
+elif [ -z "$keys" ]; then
+  count=1
+  [ "$work" = look ] || set_sshd TrustedUserCAKeys "TrustedUserCAKeys $mine"
 fi
-if [ -e "$file" ]; then cp -p "$file" "$file.old"; fi
-mv -f "$file.new" "$file" || no "$file cannot be written"
-end_well "known_hosts of the machine"
+end_lines "the authority of user certificates"
+)sh";
+
+constexpr std::string_view k_mesh = R"sh(
+umask 022
+change_lines /etc/ssh/ssh_known_hosts
+end_lines "$count lines of /etc/ssh/ssh_known_hosts"
 )sh";
 
 constexpr std::string_view k_next_node = R"sh(
@@ -99,38 +151,39 @@ said=$(ssh -o BatchMode=yes -o StrictHostKeyChecking=yes -o ConnectTimeout=5 -- 
 end_well ""
 )sh";
 
+constexpr std::array<const char*, 4> k_grants{"key", "hosts", "users", "mesh"};
+constexpr std::array<std::string_view, 4> k_scripts{k_key, k_hosts, k_users, k_mesh};
+constexpr std::array<const char*, 3> k_works{"look", "add", "remove"};
+
 } // namespace
 
 std::string login_script() {
   return std::string(k_script_functions) + "end_well \"\"\n";
 }
 
-std::string add_key_script() {
-  return std::string(k_script_functions) + std::string(k_add_key);
+const char* to_string(Grant grant) {
+  return name_in(k_grants, grant);
 }
 
-std::string host_keys_script(const std::string& authority_fingerprint) {
-  return std::string(k_script_functions) + assign("authority", authority_fingerprint) + std::string(k_host_keys);
+std::optional<Grant> grant_from(std::string_view text) {
+  for (std::size_t i = 0; i < k_grants.size(); ++i)
+    if (k_grants[i] == text)
+      return static_cast<Grant>(i);
+  return std::nullopt;
 }
 
-std::optional<std::vector<OwnHostKey>> parse_own_host_keys(std::string_view out) {
+std::string grant_script(Grant grant, GrantWork work, const std::string& mark, const std::string& comment) {
+  return std::string(k_script_functions) + assign("work", name_in(k_works, work)) + assign("mark", "sharefs-" + mark) +
+         assign("comment", comment) + std::string(k_line_functions) + std::string(k_sshd_functions) +
+         std::string(k_scripts[static_cast<std::size_t>(grant)]);
+}
+
+std::vector<OwnHostKey> parse_own_host_keys(std::string_view out) {
   std::vector<OwnHostKey> keys;
-  bool is_whole = false;
-  for (const auto& [key, value] : said_lines(out)) {
-    const auto words = split_words(value);
-    if (key == "hostkey" && words.size() == 4)
-      keys.push_back({words[0], words[2] + " " + words[3], words[1] == "yes"});
-    is_whole = is_whole || key == "end";
-  }
-  return is_whole ? std::optional(keys) : std::nullopt;
-}
-
-std::string certify_script() {
-  return std::string(k_script_functions) + std::string(k_certify);
-}
-
-std::string known_hosts_script(bool check) {
-  return std::string(k_script_functions) + assign("check", check ? "yes" : "") + std::string(k_known_hosts);
+  for (const auto& [key, value] : said_lines(out))
+    if (const auto words = split_words(value); key == "hostkey" && words.size() == 3)
+      keys.push_back({words[0], words[1] + " " + words[2]});
+  return keys;
 }
 
 std::string next_node_script() {

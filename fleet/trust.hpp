@@ -2,7 +2,6 @@
 // What nodes need so that ssh, and launchers that go from node to node, get in: scripts of the node's own shell.
 #include "fleet/script.hpp"
 
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,27 +11,33 @@ namespace sharefs::fleet {
 
 /// Nothing: whoever comes through to it is let in.
 std::string login_script();
-/// Puts the public key that it reads into the user's authorized_keys, once.
-std::string add_key_script();
 
-/// Says of each host key of sshd there whether it has a certificate of the authority with this fingerprint: needs root.
-std::string host_keys_script(const std::string& authority_fingerprint);
-/// A host key of a node, by that script.
+enum class Grant {
+  key,   ///< the user's public key in authorized_keys there; the script reads "TYPE KEY"
+  hosts, ///< certificates of an authority for sshd's host keys; it reads the fingerprint, or "PATH CERTIFICATE" lines
+  users, ///< an authority whose user certificates sshd believes; it reads "TYPE KEY"
+  mesh,  ///< host keys of all nodes in /etc/ssh/ssh_known_hosts; it reads these lines
+};
+/// "key", "hosts", "users", "mesh".
+const char* to_string(Grant grant);
+std::optional<Grant> grant_from(std::string_view text);
+
+enum class GrantWork {
+  look,   ///< says `pending` where something is missing
+  add,    ///< adds what is missing: lines get the mark at their end
+  remove, ///< takes the lines with this mark away again; certificates with their entry in sshd_config.d
+};
+/// `mark`: letters and digits. `comment`: what stands before it in a new line. All but `key` need root.
+std::string grant_script(Grant grant, GrantWork work, const std::string& mark, const std::string& comment);
+
+/// A host key of a node, by the look of Grant::hosts.
 struct OwnHostKey {
   std::string path;       ///< of the public key there
   std::string public_key; ///< "ssh-ed25519 AAAA..."
-  bool certified = false;
   friend bool operator==(const OwnHostKey&, const OwnHostKey&) = default;
 };
-/// nullopt: it did not come to its end.
-std::optional<std::vector<OwnHostKey>> parse_own_host_keys(std::string_view out);
-/// Puts certificates that it reads, "PATH CERTIFICATE" in each line, beside the host keys, and lets sshd show them; by
-/// a file of its own in sshd_config.d, which goes again where `sshd -t` does not take it. Needs root.
-std::string certify_script();
+std::vector<OwnHostKey> parse_own_host_keys(std::string_view out);
 
-/// Puts lines that it reads into /etc/ssh/ssh_known_hosts, once; with `check` it says `missing` where there is
-/// something to do. Needs root.
-std::string known_hosts_script(bool check);
 /// Logs in at the node that it reads, as the user: from a node to another one.
 std::string next_node_script();
 

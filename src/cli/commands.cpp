@@ -39,6 +39,7 @@ extern const CommandSpec k_nodes_list_command;
 extern const CommandSpec k_nodes_check_command;
 extern const CommandSpec k_nodes_push_command;
 extern const CommandSpec k_nodes_trust_command;
+extern const CommandSpec k_nodes_grant_command;
 extern const CommandSpec k_nodes_self_command;
 extern const CommandSpec k_nodes_lease_command;
 extern const CommandSpec k_nodes_lock_command;
@@ -72,8 +73,8 @@ const std::vector<CommandGroup>& command_groups() {
          "`nodes:` of sharefs.yaml names the machines. `--on NODES` runs a command on them: `sharefs --on all status`, "
          "`sharefs --on clients mount --all`. Changes go to servers first, then to one node, a tenth, and the rest.",
          {&k_nodes_list_command, &k_nodes_trust_command, &k_nodes_push_command, &k_nodes_check_command,
-          &k_nodes_resume_command, &k_nodes_self_command, &k_nodes_serve_command, &k_nodes_lease_command,
-          &k_nodes_lock_command}},
+          &k_nodes_resume_command, &k_nodes_grant_command, &k_nodes_self_command, &k_nodes_serve_command,
+          &k_nodes_lease_command, &k_nodes_lock_command}},
         {"mirror",
          "Directories on the nodes' own disks: bring them there, compare them, say who has which state",
          "For nodes without a shared disk: `mirror:` of sharefs.yaml names directories (code, wheels, models, "

@@ -76,16 +76,14 @@ Argv words_for_nodes(const Argv& argv) {
 
 fleet::Request request_of(const FleetJob& job, const FleetSettings& settings, const Argv& further, bool in_order) {
   fleet::Request request;
-  request.engine = settings.engine;
-  request.path = settings.path;
-  request.at_a_time = settings.at_a_time;
+  request.settings = settings;
   request.asking.words = job.words;
   request.asking.words.insert(request.asking.words.end(), further.begin(), further.end());
   request.asking.as_root = job.changes;
   request.asking.from_here = job.from_here;
-  request.asking.command = settings.command;
   request.own_words = job.own_words;
-  request.most_failures = in_order ? settings.most_failures : fleet::MostFailures{job.nodes.size(), false};
+  if (!in_order)
+    request.settings.most_failures = {job.nodes.size(), false};
   request.batches = in_order ? fleet::batches_for_changes(job.nodes, settings.canary, job.servers_last)
                              : std::vector<fleet::Batch>{{"all", job.nodes, false}};
   return request;
@@ -120,7 +118,7 @@ Result<fleet::Run> ask_once(Context& context, const fleet::Request& request, con
   return run;
 }
 
-Result<FleetSettings> settings_from_here(Context& context, const Arguments& arguments) {
+Result<FleetSettings> settings_by_ssh(Context& context, const Arguments& arguments) {
   auto settings = settings_of(context, arguments);
   if (settings && settings->engine->joins_streams)
     return fail(ErrorCode::usage,

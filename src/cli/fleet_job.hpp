@@ -15,19 +15,12 @@ struct FleetJob {
   std::map<std::string, std::string> own_words = {};
 };
 
-struct FleetSettings {
-  const fleet::Engine* engine = nullptr;
-  std::string path = {}; ///< where it and ssh are
-  unsigned at_a_time = 64;
-  std::size_t canary = 1;
-  fleet::MostFailures most_failures;
-  std::chrono::seconds command{600};
-};
+using FleetSettings = fleet::Settings;
 
 /// The options of the command line, and the engine that is there.
 Result<FleetSettings> settings_of(Context& context, const Arguments& arguments);
-/// For what works on this machine, once for each node: an engine that starts ssh. Error `usage` for srun.
-Result<FleetSettings> settings_from_here(Context& context, const Arguments& arguments);
+/// For what needs ssh: error `usage` for srun.
+Result<FleetSettings> settings_by_ssh(Context& context, const Arguments& arguments);
 /// The engine of this name, or the first that is there.
 Result<void> choose_engine(Context& context, const std::string& name, FleetSettings& settings);
 /// The command line without what only this machine needs: options of the fleet, consent, the form of the output.

@@ -1,6 +1,7 @@
 #include "cli/fleet_job.hpp"
 
 #include "base/json.hpp"
+#include "base/json_fields.hpp"
 #include "base/path.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
@@ -19,38 +20,64 @@ namespace {
 using Json = nlohmann::ordered_json;
 using plan::PrivateDirectory;
 
-constexpr const char* k_request = "request.json";
+constexpr const char* k_request = "run.json";
 constexpr std::size_t k_most_runs = 20; ///< whose records are kept
 
-Json to_json(const FleetJob& job, const FleetSettings& settings, const Context& context) {
-  auto nodes = Json::array();
-  for (const auto& node : job.nodes)
-    nodes.push_back(
-        {{"name", node.name}, {"address", node.address}, {"user", node.user}, {"server", node.in(fleet::k_servers)}});
-  return {{"words", job.words},
-          {"user", context.system.identity().user},
-          {"engine", settings.engine->name},
-          {"fanout", settings.at_a_time},
-          {"canary", settings.canary},
-          {"max_failures", settings.most_failures.count},
-          {"percent", settings.most_failures.is_percent},
-          {"deadline", settings.command.count()},
-          {"own_words", job.own_words},
-          {"from_here", job.from_here},
-          {"servers_last", job.servers_last},
-          {"at_once", job.at_once},
-          {"nodes", std::move(nodes)}};
+struct StoredNode {
+  std::string name, address, user;
+  bool server = false;
+  std::string words; ///< of the command, for this node alone
+  friend bool operator==(const StoredNode&, const StoredNode&) = default;
+};
+template <FieldsOf<StoredNode> N> auto fields(N& n) {
+  return named("name", n.name, "address", n.address, "user", n.user, "server", n.server, "words", n.words);
 }
 
-Result<FleetSettings> stored_settings(Context& context, const Json& stored) {
-  FleetSettings settings;
-  if (auto chosen = choose_engine(context, stored.value("engine", ""), settings); !chosen)
-    return fail(chosen.error());
-  settings.at_a_time = stored.value("fanout", settings.at_a_time);
-  settings.canary = stored.value("canary", settings.canary);
-  settings.most_failures = {stored.value("max_failures", settings.most_failures.count), stored.value("percent", false)};
-  settings.command = std::chrono::seconds(stored.value("deadline", settings.command.count()));
-  return settings;
+struct StoredRun {
+  Argv words;
+  std::string engine;
+  unsigned fanout = 0;
+  std::size_t canary = 0, max_failures = 0;
+  bool percent = false;
+  std::chrono::seconds deadline{0};
+  bool from_here = false, servers_last = false, at_once = false;
+  std::vector<StoredNode> nodes;
+  friend bool operator==(const StoredRun&, const StoredRun&) = default;
+};
+template <FieldsOf<StoredRun> R> auto fields(R& r) {
+  return named("words", r.words, "engine", r.engine, "fanout", r.fanout, "canary", r.canary, "max_failures",
+               r.max_failures, "percent", r.percent, "deadline", r.deadline, "from_here", r.from_here, "servers_last",
+               r.servers_last, "at_once", r.at_once, "nodes", r.nodes);
+}
+
+StoredRun to_store(const FleetJob& job, const FleetSettings& settings) {
+  StoredRun run{job.words,
+                std::string(settings.engine->name),
+                settings.at_a_time,
+                settings.canary,
+                settings.most_failures.count,
+                settings.most_failures.is_percent,
+                settings.command,
+                job.from_here,
+                job.servers_last,
+                job.at_once,
+                {}};
+  for (const auto& node : job.nodes) {
+    const auto words = job.own_words.find(node.name);
+    run.nodes.push_back({node.name, node.address, node.user, node.in(fleet::k_servers),
+                         words != job.own_words.end() ? words->second : ""});
+  }
+  return run;
+}
+
+Result<StoredRun> read_run(Context& context, const std::string& directory, const std::string& id) {
+  const auto opened = PrivateDirectory::open(context.system.files(), join_path(directory, id));
+  const auto text = opened && *opened ? (*opened)->read(k_request) : fail(ErrorCode::failed, "");
+  const auto json = text ? read_json<Json>(*text, {.bytes = 16U << 20U}) : fail(text.error());
+  StoredRun run;
+  if (!json || !json->is_object() || read_fields(*json, run) != nullptr)
+    return fail(ErrorCode::failed, fmt::format("the record of run {} cannot be read", id));
+  return run;
 }
 
 /// The names of the records, oldest first.
@@ -82,7 +109,8 @@ Result<void> begin_record(Context& context, const std::string& directory, const 
     if (auto removed = parent->remove((*ids)[i]); !removed)
       return fail(removed.error());
   const auto made = parent->make_below(id);
-  return made ? made->create(k_request, to_json(job, settings, context).dump() + "\n") : fail(made.error());
+  return made ? made->create(k_request, json_of(to_store(job, settings), JsonTexts::exact).dump() + "\n")
+              : fail(made.error());
 }
 
 Result<LeftOfRun> load_record(Context& context, const std::string& id) {
@@ -95,36 +123,35 @@ Result<LeftOfRun> load_record(Context& context, const std::string& id) {
                 id.empty() ? "no run of this machine is on record" : fmt::format("there is no run {}", id),
                 id.empty() ? "" : did_you_mean_hint(id, *ids));
   const auto chosen = id.empty() ? ids->back() : id;
-  const auto opened = PrivateDirectory::open(context.system.files(), join_path(*directory, chosen));
-  const auto text =
-      opened && *opened ? (*opened)->read(k_request) : fail(ErrorCode::failed, chosen + ": cannot be read");
-  const auto json = text ? read_json<Json>(*text, {.bytes = 16U << 20U}) : fail(text.error());
-  if (!json || !json->is_object())
-    return fail(ErrorCode::failed, fmt::format("the record of run {} cannot be read", chosen));
-  auto outcomes = fleet::read_outcomes(context.system, join_path(*directory, chosen));
-  const auto settings = stored_settings(context, *json);
-  if (!settings)
-    return fail(settings.error());
-  FleetJob job;
-  job.changes = true;
-  job.from_here = json->value("from_here", false);
-  job.servers_last = json->value("servers_last", false);
-  job.at_once = json->value("at_once", false);
-  job.words = json->value("words", Argv{});
+  const auto run = read_run(context, *directory, chosen);
+  if (!run)
+    return fail(run.error());
+  FleetSettings settings{.at_a_time = run->fanout,
+                         .canary = run->canary,
+                         .most_failures = {run->max_failures, run->percent},
+                         .command = run->deadline};
+  if (auto engine = choose_engine(context, run->engine, settings); !engine)
+    return fail(engine.error());
+  const auto outcomes = fleet::read_outcomes(context.system, join_path(*directory, chosen));
+  FleetJob job{.words = run->words,
+               .changes = true,
+               .from_here = run->from_here,
+               .servers_last = run->servers_last,
+               .at_once = run->at_once,
+               .nodes = {}};
   std::vector<fleet::Outcome> before;
-  for (const auto& entry : (*json)["nodes"]) {
-    fleet::Node node{entry.value("name", ""), entry.value("address", ""), entry.value("user", "")};
-    node.groups.emplace_back(entry.value("server", false) ? fleet::k_servers : fleet::k_clients);
-    const auto found = outcomes ? outcomes->find(node.name) : decltype(outcomes->end()){};
-    if (outcomes && found != outcomes->end() && is_good(found->second.state)) {
-      before.push_back(found->second);
+  for (const auto& stored : run->nodes) {
+    if (outcomes && outcomes->contains(stored.name) && is_good(outcomes->at(stored.name).state)) {
+      before.push_back(outcomes->at(stored.name));
       continue;
     }
-    if (const auto words = (*json)["own_words"].find(node.name); words != (*json)["own_words"].end())
-      job.own_words[node.name] = words->get<std::string>();
+    if (!stored.words.empty())
+      job.own_words[stored.name] = stored.words;
+    fleet::Node node{stored.name, stored.address, stored.user};
+    node.groups.emplace_back(stored.server ? fleet::k_servers : fleet::k_clients);
     job.nodes.push_back(std::move(node));
   }
-  return LeftOfRun{chosen, std::move(job), *settings, std::move(before)};
+  return LeftOfRun{chosen, std::move(job), std::move(settings), std::move(before)};
 }
 
 Result<void> look_up_run(Context& context, const Arguments& arguments, FleetJob& job) {
@@ -157,19 +184,16 @@ Result<int> list_runs(Context& context) {
   ui::Table table({{"RUN"}, {"GOOD", true}, {"LEFT", true}, {"COMMAND", false, true}});
   auto runs = Json::array();
   for (auto id = ids->rbegin(); id != ids->rend(); ++id) {
-    const auto opened = PrivateDirectory::open(context.system.files(), join_path(*directory, *id));
-    const auto text = opened && *opened ? (*opened)->read(k_request) : fail(ErrorCode::failed, "");
-    const auto json = text ? read_json<Json>(*text, {.bytes = 16U << 20U}) : fail(text.error());
+    const auto run = read_run(context, *directory, *id);
     const auto outcomes = fleet::read_outcomes(context.system, join_path(*directory, *id));
-    if (!json || !json->is_object())
+    if (!run)
       continue;
     std::size_t good = 0, left = 0;
-    for (const auto& node : json->value("nodes", Json::array())) {
-      const auto name = node.value("name", "");
-      const bool is_done = outcomes && outcomes->contains(name) && is_good(outcomes->at(name).state);
+    for (const auto& node : run->nodes) {
+      const bool is_done = outcomes && outcomes->contains(node.name) && is_good(outcomes->at(node.name).state);
       ++(is_done ? good : left);
     }
-    const auto command = "sharefs " + shell_join(json->value("words", Argv{}));
+    const auto command = "sharefs " + shell_join(run->words);
     table.add({{*id}, {std::to_string(good)}, {std::to_string(left)}, {command}});
     runs.push_back({{"run", *id}, {"good", good}, {"left", left}, {"command", command}});
   }

@@ -194,22 +194,13 @@ Result<fleet::MostFailures> most_failures_of(const Arguments& arguments) {
 
 Result<fleet::Run> run_script(Context& context, const Arguments& arguments, const std::vector<fleet::Node>& nodes,
                               fleet::Request request, bool in_order, const std::string& what) {
-  const auto settings = settings_of(context, arguments);
+  const auto settings = settings_by_ssh(context, arguments);
   if (!settings)
     return fail(settings.error());
-  if (settings->engine->joins_streams)
-    return fail(ErrorCode::usage, fmt::format("the engine `{}` does not do this", settings->engine->name),
-                "leave --engine out: it needs ssh");
-  FleetJob job;
-  job.changes = request.asking.as_root;
-  job.nodes = nodes;
-  const auto ordered = request_of(job, *settings, {}, in_order);
-  request.engine = ordered.engine;
-  request.path = ordered.path;
-  request.at_a_time = ordered.at_a_time;
-  request.most_failures = ordered.most_failures;
-  request.batches = ordered.batches;
-  request.asking.command = ordered.asking.command;
+  const FleetJob job{.words = {}, .changes = request.asking.as_root, .nodes = nodes};
+  auto ordered = request_of(job, *settings, {}, in_order);
+  request.settings = ordered.settings;
+  request.batches = std::move(ordered.batches);
   return ask_once(context, request, what);
 }
 
@@ -333,7 +324,7 @@ Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Argume
 
 Result<int> change_from_here(Context& context, const Arguments& arguments, const std::vector<fleet::Node>& nodes,
                              const Argv& words) {
-  const auto settings = settings_from_here(context, arguments);
+  const auto settings = settings_by_ssh(context, arguments);
   if (!settings)
     return fail(settings.error());
   context.envelope.fields["engine"] = settings->engine->name;
@@ -342,7 +333,7 @@ Result<int> change_from_here(Context& context, const Arguments& arguments, const
 
 Result<std::vector<Outcome>> ask_from_here(Context& context, const Arguments& arguments,
                                            const std::vector<fleet::Node>& nodes, const Argv& words) {
-  const auto settings = settings_from_here(context, arguments);
+  const auto settings = settings_by_ssh(context, arguments);
   if (!settings)
     return fail(settings.error());
   const FleetJob job{.words = words, .from_here = true, .nodes = nodes};

@@ -18,7 +18,7 @@ from test_on_nodes import wait_for
 
 DATA = Path("/var/tmp/cluster")  # tests/support/alone: the test's own
 CODE, MODELS = DATA / "code", DATA / "models"
-MARKS = "sharefs/mirror"
+LOCKS = "sharefs/mirror"
 
 
 class Cluster:
@@ -96,7 +96,7 @@ def test_the_same_tree_is_on_each_node_and_a_second_push_does_nothing(cluster: C
     assert all(same(cluster, name, mirror) for name in cluster.names for mirror in (CODE, MODELS))
     assert cluster.push("--engine", engine) == dict.fromkeys(cluster.names, "ok")
     cluster.network.run("mirror", "push", "--check")
-    assert cluster.status() == dict.fromkeys(cluster.names, ["current", "current"])
+    assert cluster.status() == dict.fromkeys(cluster.names, ["same", "same"])
     cluster.network.run("mirror", "verify")
 
 
@@ -111,19 +111,25 @@ def test_the_plan_is_shown_before_anything_is_sent(cluster: Cluster) -> None:
 
 def test_only_what_is_named_goes_only_where_it_is_to(cluster: Cluster) -> None:
     assert cluster.push("code", "--to", "gpu2") == {"gpu2": "changed"}
-    assert cluster.status() == {"gpu1": ["missing", "missing"], "gpu2": ["current", "missing"], "gpu3": ["missing", "missing"]}
+    assert cluster.status() == {"gpu1": ["missing", "missing"], "gpu2": ["same", "missing"], "gpu3": ["missing", "missing"]}
     assert "did you mean `code`" in cluster.network.run("mirror", "push", "codes", code=2).stderr
     assert "did you mean" in cluster.network.run("mirror", "push", "--to", "gpu4", code=2).stderr
 
 
-def test_a_state_is_older_once_something_changes_here(cluster: Cluster) -> None:
+def test_a_state_differs_once_something_changes_here_or_there(cluster: Cluster) -> None:
     cluster.push()
-    (CODE / "train.py").write_text("print(2)\n")
-    assert cluster.status("code") == dict.fromkeys(cluster.names, ["older"])
+    (CODE / "train.py").write_text("print(2), 'longer'\n")
+    assert cluster.status("code") == dict.fromkeys(cluster.names, ["differs"])
     cluster.push("--to", "gpu1")
-    assert cluster.status("code") == {"gpu1": ["current"], "gpu2": ["older"], "gpu3": ["older"]}
+    assert cluster.status("code") == {"gpu1": ["same"], "gpu2": ["differs"], "gpu3": ["differs"]}
     table = cluster.network.run("mirror", "status", "code").stdout
-    assert "gpu[2-3]" in table and f"from {os.uname().nodename}" in table
+    assert "gpu[2-3]" in table and "2 changed" in table or "1 changed" in table
+    cluster.push("code")
+    (cluster.disk("gpu3") / "code/pkg/empty").rmdir()
+    (cluster.disk("gpu2") / "code/own").touch()
+    assert cluster.status("code") == {"gpu1": ["same"], "gpu2": ["same"], "gpu3": ["differs"]}
+    table = cluster.network.run("mirror", "status", "code").stdout
+    assert "1 missing" in table and "1 more there" in table
 
 
 def test_nothing_is_deleted_unless_it_is_asked_for(cluster: Cluster) -> None:
@@ -133,7 +139,7 @@ def test_nothing_is_deleted_unless_it_is_asked_for(cluster: Cluster) -> None:
     assert cluster.push()["gpu1"] in ("ok", "changed")
     assert own.exists()
     verified = cluster.network.json("mirror", "verify", "code")
-    assert [m["state"] for n in verified["nodes"] for m in n["document"]["mirrors"]] == ["same, 1 more there", "same", "same"]
+    assert [m["what"] for n in verified["nodes"] for m in n["document"]["mirrors"]] == ["1 more there", "", ""]
     cluster.configure(code=", delete: true")
     assert "1 too many" in cluster.network.run("mirror", "verify", "code", code=4).stdout
     assert "1 to delete" in cluster.network.run("mirror", "push", "--check", code=3).stderr
@@ -178,7 +184,7 @@ def test_patterns_are_left_out_and_left_alone(cluster: Cluster) -> None:
     cluster.push("code")
     assert (cluster.disk("gpu1") / "code/y.tmp").exists()
     (CODE / "x.tmp").write_text("changed")
-    assert cluster.status("code")["gpu2"] in (["current"], ["older"])
+    assert cluster.status("code")["gpu2"] == ["same"]
 
 
 FAULTS = {
@@ -205,7 +211,7 @@ def test_a_node_that_cannot_is_named_and_the_others_get_it(cluster: Cluster, fau
     cluster.has_disk("gpu2")
     again = cluster.network.json("nodes", "resume", "--yes")
     assert {node["state"] for node in again["nodes"]} == {"changed"}
-    assert cluster.status() == dict.fromkeys(cluster.names, ["current", "current"])
+    assert cluster.status() == dict.fromkeys(cluster.names, ["same", "same"])
 
 
 def test_a_link_in_the_tree_there_leads_nowhere(cluster: Cluster) -> None:
@@ -230,7 +236,7 @@ def test_a_connection_that_is_cut_leaves_no_half_file_and_pushing_again_goes_on(
     there = cluster.disk("gpu2") / "models"
     assert not (there / "weights").exists()
     assert (there / ".rsync-partial/weights").stat().st_size > 100_000
-    assert cluster.status("models")["gpu2"] == ["incomplete"]
+    assert cluster.status("models")["gpu2"] == ["differs"]
     cluster.has_disk("gpu2")
     assert cluster.push("models") == {"gpu1": "ok", "gpu2": "changed", "gpu3": "ok"}
     assert same(cluster, "gpu2", MODELS)
@@ -250,7 +256,7 @@ def processes_of(place: Path) -> list[str]:
 def test_ctrl_c_ends_what_runs_and_names_what_is_open(cluster: Cluster) -> None:
     cluster.has_disk("gpu1", command='case "$1" in *" \'push\' "*) (stdbuf -o0 head -c 200000; sleep 60) | eval "$1" ;; *) eval "$1" ;; esac')
     process = cluster.network.start("mirror", "push", "models", "--yes")
-    wait_for(lambda: (cluster.state("gpu1") / MARKS / "models.begun").exists())
+    wait_for(lambda: (cluster.state("gpu1") / LOCKS / "models.lock").exists())
     assert processes_of(cluster.network.place)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)

@@ -8,6 +8,7 @@ import os
 import resource
 import shutil
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,9 +60,13 @@ FAULTS = {
     "protocol": (None, "version differs"),
     "cut": (None, "failed"),
     "noise": ("echo hello; exit 0", "failed"),
+    "bytes": (r"printf 'caf\351 \377\376\n' >&2; printf '\377\200@sf1 \351\n'; exit 255", "unreachable"),
+    "reset": ("echo 'Connection reset by 10.0.0.1 port 22' >&2; exit 255", "unreachable"),
+    "nosudo": ("echo 'sh: 1: sudo: not found' >&2; exit 127", "denied"),
+    "killed": ("kill -KILL $$", "timed out"),
     "hung": ("exec sleep 60", "timed out"),
 }
-FINE = ("plain", "motd", "glued", "large")
+FINE = ("plain", "motd", "glued", "large", "latin")
 
 
 def play(network: Network, node: str, kind: str) -> str:
@@ -75,6 +80,9 @@ def play(network: Network, node: str, kind: str) -> str:
         network.prints(node, frames(node, document(text="x" * 3000))[:-900], 0)
     elif kind == "motd":
         network.prints(node, "*** maintenance on Friday ***\n" + answer + "bye\n")
+    elif kind == "latin":
+        network.does(node, r"printf '\377caf\351 @sf1 \376 1/2 00 x\n\200'; cat " + str(network.place / f"{node}.answer"))
+        (network.place / f"{node}.answer").write_text(answer)
     elif kind == "glued":
         network.prints(node, "half a line of another@sf1 other 1/9 00" + answer.replace("\n", "\r\n"))
     elif kind == "large":
@@ -100,7 +108,7 @@ def test_a_thousand_nodes(network: Network) -> None:
     network.nodes(["gpu[0000-0999]"])
     wanted = {}
     for number, name in enumerate(names):
-        kind = "real" if number % 10 == 0 else kinds[number // 20 % len(kinds)] if number % 20 == 7 else FINE[number % 3]
+        kind = "real" if number % 10 == 0 else kinds[number // 20 % len(kinds)] if number % 20 == 7 else FINE[number % 3 if number % 7 else 4]
         wanted[name] = play(network, name, kind)
     answer = network.json("--on", "all", "status", code=4)
     assert {node["name"]: node["state"] for node in answer["nodes"]} == wanted
@@ -235,16 +243,31 @@ def test_killed_in_the_middle_resume_does_the_rest(network: Network) -> None:
     assert set(network.changed()) == {"storage1", *names} - before
 
 
+@pytest.mark.parametrize(("most", "ends"), [("3", True), ("4", False), ("9%", True), ("10%", False)])
+def test_unreachable_nodes_count_against_the_limit(network: Network, most: str, ends: bool) -> None:
+    """Four of 40 are off; one at a time, so that none has begun when the limit is passed."""
+    names = cluster(network, 40, ())
+    for name in names[10:14]:
+        network.does(name, "echo 'ssh: connect to host x port 22: No route to host' >&2; exit 255")
+    states = network.states("--on", "all", "mount", "--all", "--yes", "--max-failures", most, "--fanout", "1", code=4)
+    assert list(states.values()).count("unreachable") == 4
+    assert ("not tried" in states.values()) == ends
+
+
 def test_ctrl_c_names_what_is_open(network: Network) -> None:
     names = cluster(network, 6)
     for name in names[2:]:
         network.changes(name, 9, "exec sleep 600")
-    process = network.start("--on", "all", "mount", "--all", "--yes")
+    process = network.start("--on", "all", "mount", "--all", "--yes", "--json")
     wait_for(lambda: set(network.changed()) >= set(names[2:]))
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    out, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
     assert "interrupted; not known to be done: gpu[03-06]" in errors
+    assert json.loads(out)["nodes"][0]["name"] == "storage1"
+    states = {node["name"]: (node["state"], node["why"]) for node in json.loads(out)["nodes"]}
+    assert [states[name][0] for name in ("storage1", *names[:2])] == ["changed"] * 3, "what is done is said"
+    assert {states[name] for name in names[2:]} == {("failed", "it began, and its end was not waited for")}
     assert "sharefs nodes resume" in errors
     wait_for(lambda: not left_of(network))
 
@@ -316,7 +339,29 @@ def test_mistakes_are_told_with_the_way_out(network: Network) -> None:
     assert "--max-failures" in network.run("--on", "all", "--max-failures", "x", "mount", "--all", "--yes", code=2).stderr
     assert "running machines" in network.run("--on", "all", "--root", "/var/tmp", "status", code=2).stderr
     network.config.write_text("version: 1\nnodes:\n  list: [a, 'b[1-2]', b2]\n")
-    assert "sharefs.yaml:3:" in network.run("nodes", "list", code=2).stderr
+    twice = network.run("nodes", "list", code=2).stderr
+    assert twice.count("sharefs.yaml:3:") == 2 and "comes twice" in twice, "both places"
+    network.nodes(["gpu[1-3]"])
+    for pattern in ("gpu[1-3", "gpu[3-1]", "gpu1,,gpu2", "gpu{1,2}", "gpu[1-3]!", "gpu1;gpu2", "@"):
+        said = network.run("--on", pattern, "status", code=2).stderr.splitlines()
+        assert len(said) == 2 and said[0].startswith("error: ") and said[1].startswith("hint: "), said
+        assert "(column " in said[0], said
+
+
+@pytest.mark.parametrize(("form", "text"), [
+    ("DeepSpeed", "# rack 1\n  gpu1 slots=8\n\ngpu2 slots=4\n"),
+    ("Open MPI", "gpu1 slots=8 max_slots=16  # rack 1\ngpu2 slots=4 max-slots=4\n"),
+    ("MPICH", "gpu1:8\ngpu2:4\n"),
+])
+def test_a_hostfile_of_each_launcher_serves_all(network: Network, form: str, text: str) -> None:
+    hosts = network.place / "hosts"
+    hosts.write_text(text)
+    network.config.write_text(f"version: 1\nnodes: {{hostfile: {hosts}}}\n")
+    assert network.run("nodes", "list", "--format", "hostfile").stdout == "gpu1 slots=8\ngpu2 slots=4\n", form
+    assert network.run("nodes", "list", "--format", "slurm").stdout == "gpu[1-2]\n"
+    hosts.write_text(text + "gpu1 slots=8\n")
+    said = network.run("nodes", "list", code=2).stderr
+    assert f"{hosts}:{len(text.splitlines()) + 1}:1: gpu1 stands on line" in said, said
 
 
 def test_what_machines_say_of_themselves_is_compared(network: Network) -> None:
@@ -347,6 +392,25 @@ def test_locks_are_tried_between_two_machines(network: Network, answers: tuple[s
     asked = [line for line in network.log.read_text().splitlines() if "'lock'" in line]
     assert sorted(line.split()[0] for line in asked) == ["gpu1", "gpu2"]
     assert asked[0].split()[-2:] in (["--hold", "5s"], ["--after", "2s"])
+
+
+@pytest.mark.parametrize(("program", "key"), [("sinfo", "slurm: gpus"), ("nodeset", "clustershell: '@gpus'")])
+def test_who_knows_the_names_is_asked_once_in_a_change(network: Network, program: str, key: str) -> None:
+    cluster(network, 2)
+    asked = network.place / program
+    asked.write_text('#!/bin/sh\necho once >>"$NETWORK/asked"\nprintf "gpu01\\ngpu02\\n"\n')
+    asked.chmod(0o755)
+    network.config.write_text(f"version: 1\nservers:\n  storage1: {{address: storage1}}\nnodes: {{{key}}}\n")
+    place = shutil.which(program)
+    assert place is not None, "scripts/setup.sh installs it"
+    subprocess.run(["mount", "--bind", asked, place], check=True)  # in the mount namespace of tests/support/alone
+    try:
+        assert set(network.states("--on", "all", "mount", "--all", "--yes").values()) == {"changed"}
+        assert len(network.place.joinpath("asked").read_text().splitlines()) == 1
+        asked.write_text("#!/bin/sh\necho\n")  # as nodeset does for a group that it does not know
+        assert f"`nodes.{key.split(':')[0]}` names no node" in network.run("nodes", "list", code=2).stderr
+    finally:
+        subprocess.run(["umount", place], check=True)
 
 
 def test_pending_of_nothing_is_no_question(network: Network) -> None:

@@ -72,12 +72,24 @@ def test_from_bare_machines_to_mounts_on_all(lab: Cluster) -> None:
     for node in nodes:
         assert len(node.read_text("/root/.ssh/authorized_keys").splitlines()) == 1
 
-    # known_hosts is undone as every change is.
+    # It is undone as every change is: the key of node4, exactly its line, then what known_hosts has of it.
     before = server.read_text(KNOWN_HOSTS)
+    own = "# of node4\nssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA other\n"
+    nodes[3].run("cat >>/root/.ssh/authorized_keys", input=own, check=True)
+    lab.freeze("node4")  # a node that is off: then the undo is not done
+    try:
+        assert not sharefs(server, "undo", "--yes", timeout=300).ok
+    finally:
+        lab.resume("node4")
+    done(server, "undo", "--yes", timeout=300)
+    assert nodes[3].read_text("/root/.ssh/authorized_keys") == own
+    assert public_key.split()[1] in nodes[2].read_text("/root/.ssh/authorized_keys")
+    assert server.read_text(KNOWN_HOSTS) == before
     done(server, "undo", "--yes")
     assert server.read_text(KNOWN_HOSTS) != before
-    done(server, "nodes", "trust", "--accept", "--yes", timeout=300)
+    done(server, "nodes", "trust", "--accept", "--password-file", password, "--yes", timeout=300)
     assert server.read_text(KNOWN_HOSTS) == before
+    assert nodes[3].read_text("/root/.ssh/authorized_keys").startswith(own + public_key.strip())
 
     push_to_bare_nodes(lab)
     change_all(lab)
@@ -244,6 +256,24 @@ def test_resume_after_the_launching_process_was_killed(fleet: Cluster) -> None:
     assert left.returncode == 0 and "done on all" in left.err, left
 
 
+def test_what_a_node_has_begun_goes_to_its_end_after_ctrl_c(fleet: Cluster) -> None:
+    server, node = fleet.server, fleet["node1"]
+    with Stub(node, WAITING):
+        first = server.start(["sharefs", "--on", "clients", "mount", "--all", "--yes", "--json"])
+        wait_until(lambda: node.exists("/tmp/waits"), what="the canary is at work")
+        server.run(["pkill", "-INT", "-x", "sharefs"], check=True)
+        ended = first.wait(120)
+        assert ended.returncode == 130 and "not known to be done: node[1-4]" in ended.err, ended
+        assert states(ended) == {**dict.fromkeys(NODES, "not tried"), "node1": "failed"}, ended
+        node.run("touch /tmp/go", check=True)
+        wait_until(lambda: len(mount_lines(node)) == 1, what="the change that was begun goes to its end")
+        wait_until(lambda: not node.run(["pgrep", "-x", "sharefs.real"]).ok)
+        node.run("rm /tmp/go /tmp/waits", check=True)
+    assert not any(mount_lines(each) for each in fleet.nodes[1:]), "nobody else has begun"
+    resumed = nodes_command(fleet, "resume", "--yes", "--json")
+    assert resumed.returncode == 0 and states(resumed) == {**dict.fromkeys(NODES, "changed"), "node1": "ok"}, resumed
+
+
 def test_push_where_it_cannot_run_leaves_what_was_there(fleet: Cluster) -> None:
     node, server = fleet["node2"], fleet.server
     old = "#!/bin/sh\necho sharefs 0.0.1\n"
@@ -278,6 +308,11 @@ def test_certificates_and_the_mesh(fleet: Cluster) -> None:
     again = nodes_command(fleet, "trust", "--ca", "/root/ca", "--yes", "--json")
     assert again.returncode == 0 and states(again) == dict.fromkeys(NODES, "ok"), again
 
+    done(server, "undo", "--yes", timeout=300)
+    assert not fleet["node2"].exists("/etc/ssh/sshd_config.d/10-sharefs.conf")
+    assert not fleet["node2"].run("ls /etc/ssh/*-cert.pub").ok
+    server.write_file(KNOWN_HOSTS, known, mode=0o600)
+
     # From node to node: without a key there it is said, with one it works.
     meshed = nodes_command(fleet, "trust", "clients", "--mesh", "--yes", "--json")
     assert meshed.returncode == 1 and "from there to node2" in meshed.out, meshed
@@ -289,7 +324,50 @@ def test_certificates_and_the_mesh(fleet: Cluster) -> None:
     fleet["node1"].run(["ssh", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "node3", "true"], check=True)
     for node in fleet.nodes:
         node.run("rm -f /root/.ssh/id_ed25519*", check=True)
-    server.write_file(KNOWN_HOSTS, known, mode=0o600)
+    done(server, "undo", "--yes", timeout=300)
+    assert fleet["node2"].run("cat /etc/ssh/ssh_known_hosts").out == ""
+
+
+def test_a_certificate_lets_the_user_in_where_no_key_is_known(fleet: Cluster) -> None:
+    server, node = fleet.server, fleet["node1"]
+    keys = node.read_text("/root/.ssh/authorized_keys")
+    login = ["ssh", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "node1", "true"]
+    server.run("ssh-keygen -q -t ed25519 -N '' -f /root/user_ca", check=True)
+    words = ["trust", "--user-ca", "/root/user_ca", "--yes", "--json"]
+    check = nodes_command(fleet, *words, "--check")
+    assert check.returncode == 3 and set(states(check).values()) == {"pending"}, check
+    assert not server.exists("/root/.ssh/id_ed25519-cert.pub")
+    certified = nodes_command(fleet, *words)
+    assert certified.returncode == 0 and states(certified) == dict.fromkeys(NODES, "changed"), certified
+    node.run("rm /root/.ssh/authorized_keys", check=True)
+    try:
+        server.run(login, check=True)
+        again = nodes_command(fleet, *words)
+        assert again.returncode == 0 and states(again) == dict.fromkeys(NODES, "ok"), again
+        assert set(states(on(fleet, "clients", "cache", "list")).values()) == {"ok"}
+        done(server, "undo", "--yes", timeout=300)  # the nodes, by the certificate that is still there
+        assert not node.exists("/etc/ssh/sshd_config.d/10-sharefs.conf")
+        assert not server.run(login).ok
+        done(server, "undo", "--yes")
+        assert not server.exists("/root/.ssh/id_ed25519-cert.pub")
+
+        # A site's own file of authorities keeps what it has, and gets a line.
+        site = "/etc/ssh/site_ca.pub"
+        node.write_file(site, server.read_text("/root/ca.pub") if server.exists("/root/ca.pub") else "", mode=0o644)
+        node.write_file("/etc/ssh/sshd_config.d/50-site.conf", f"TrustedUserCAKeys {site}\n", mode=0o644)
+        ssh.reload_sshd(node)
+        node.write_file("/root/.ssh/authorized_keys", keys, mode=0o600)
+        before = node.read_text(site)
+        done(server, "nodes", "trust", "node1", "--user-ca", "/root/user_ca", "--yes", timeout=300)
+        assert node.read_text(site).startswith(before) and node.read_text(site) != before
+        assert not node.exists("/etc/ssh/sshd_config.d/10-sharefs.conf")
+        done(server, "undo", "--yes", timeout=300)
+        assert node.read_text(site) == before
+        done(server, "undo", "--yes")
+    finally:
+        node.write_file("/root/.ssh/authorized_keys", keys, mode=0o600)
+        node.run("rm -f /etc/ssh/sshd_config.d/50-site.conf", check=True)
+        ssh.reload_sshd(node)
 
 
 def test_a_package_does_not_hide_behind_another_program(fleet: Cluster) -> None:

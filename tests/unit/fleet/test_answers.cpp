@@ -37,6 +37,13 @@ std::string framed(int code, const nlohmann::json& document) {
 
 } // namespace
 
+TEST_CASE("a node that was begun and not waited for is not taken for one that was not tried", "[fleet]") {
+  CHECK(outcome_of({.name = "gpu1"}, {}, {}).state == State::not_tried);
+  const auto outcome = outcome_of({.name = "gpu1"}, {}, {.exit_code = std::nullopt, .errors = "", .begun = true});
+  CHECK(outcome.state == State::failed);
+  CHECK(outcome.why.find("was not waited for") != std::string::npos);
+}
+
 TEST_CASE("a document comes whole through frames, with anything between", "[fleet]") {
   const auto document = long_document();
   const auto text = hello_frame("gpu1", "1.0") + answer_frames("gpu1", 3, document);
@@ -164,13 +171,13 @@ TEST_CASE("changes go to servers, a canary, a tenth, and the rest", "[fleet]") {
 }
 
 TEST_CASE("machines that differ are named by what most have", "[fleet]") {
-  const auto told = [](std::string node, std::optional<std::uint64_t> uid, std::string config, std::int64_t clock) {
+  const auto answer = [](std::string node, std::optional<std::uint64_t> uid, std::string config, std::int64_t clock) {
     NodeFacts facts{node, "1.0", std::move(config), clock, {{"alice", uid, 100}}};
-    return Told{std::move(node), facts, 1'000'000};
+    return NodeAnswer{std::move(node), facts, 1'000'000};
   };
-  CHECK(compare({told("gpu1", 1000, "c", 1'000'100), told("gpu2", 1000, "c", 1'000'900)}).empty());
-  const auto found = compare({told("gpu1", 1000, "c", 1'000'100), told("gpu2", 1001, "c", 1'000'100),
-                              told("gpu3", 1000, "d", 1'005'100), told("gpu4", std::nullopt, "c", 1'000'100)});
+  CHECK(compare({answer("gpu1", 1000, "c", 1'000'100), answer("gpu2", 1000, "c", 1'000'900)}).empty());
+  const auto found = compare({answer("gpu1", 1000, "c", 1'000'100), answer("gpu2", 1001, "c", 1'000'100),
+                              answer("gpu3", 1000, "d", 1'005'100), answer("gpu4", std::nullopt, "c", 1'000'100)});
   const auto at = [&](std::string_view code) -> const Diagnosis* {
     const auto one = std::ranges::find(found, code, &Diagnosis::code);
     return one == found.end() ? nullptr : &*one;

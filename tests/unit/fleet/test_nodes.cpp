@@ -1,3 +1,4 @@
+#include "base/text.hpp"
 #include "fleet/node.hpp"
 #include "support/catch.hpp"
 
@@ -74,6 +75,95 @@ TEST_CASE("what names no nodes is refused with its column", "[fleet]") {
   CHECK(expand("ok,gpu[5-2]").error().message.find("(column 8)") != std::string::npos);
 }
 
+// What ClusterShell's own tests of node sets try (tests/NodeSetTest.py of 1.10), in names and numbers of our own.
+TEST_CASE("node sets that ClusterShell takes are taken", "[fleet]") {
+  struct Row {
+    std::string pattern, names; ///< separated by spaces
+  };
+  const std::vector<Row> rows{
+      {"dgx-box", "dgx-box"},
+      {"dgx0", "dgx0"},
+      {"7dgx", "7dgx"},
+      {"[7]dgx", "7dgx"},
+      {"[3,5]0dgx", "30dgx 50dgx"},
+      {" dgx4 , dgx6 ,  dgx[2,8-9] ", "dgx4 dgx6 dgx2 dgx8 dgx9"},
+      {"dgx[ 2 , 8  - 9 ]", "dgx2 dgx8 dgx9"},
+      {"r-0-3", "r-0-3"},
+      {"r-0-[3-5]", "r-0-3 r-0-4 r-0-5"},
+      {"dgx007", "dgx007"},
+      {"dgx[0-2]", "dgx0 dgx1 dgx2"},
+      {"dgx[44]", "dgx44"},
+      {"dgx[0007-0009]", "dgx0007 dgx0008 dgx0009"},
+      {"dgx[0007,0009,1555-1556]", "dgx0007 dgx0009 dgx1555 dgx1556"},
+      {"dgx[8-9]-bmc", "dgx8-bmc dgx9-bmc"},
+      {"dgx[007-008]-bmc,dgx9", "dgx007-bmc dgx008-bmc dgx9"},
+      {"oss0[0]", "oss00"},
+      {"oss01[0-1]", "oss010 oss011"},
+      {"oss-100[040-041]", "oss-100040 oss-100041"},
+      {"oss-10[01,05,09-10]", "oss-1001 oss-1005 oss-1009 oss-1010"},
+      {"oss-1[0-48/24]", "oss-10 oss-124 oss-148"},
+      {"oss-000[0-8/4]", "oss-0000 oss-0004 oss-0008"},
+      {"n[1-2]56", "n156 n256"},
+      {"n0[1]0", "n010"},
+      {"x0[1-2]y00z[3,5]-bmc", "x01y00z3-bmc x01y00z5-bmc x02y00z3-bmc x02y00z5-bmc"},
+      {"red,blue,red", "red blue"},
+      {" n[1-5] & n[0,2,4] ! n[2-3] ^ n[3-5], n1 ", "n3 n5 n1"},
+      {"n[10-12,20]&n[11-30]", "n11 n12 n20"},
+      {"n[10-12]^n[10-12],m", "m"},
+      {"n7!n7,n8", "n8"},
+  };
+  for (const auto& row : rows) {
+    INFO(row.pattern);
+    const auto names = expand(row.pattern, members);
+    REQUIRE(names);
+    CHECK(join(*names, " ") == row.names);
+  }
+}
+
+TEST_CASE("node sets that ClusterShell refuses are refused", "[fleet]") {
+  for (const std::string_view range : {"[]", "[-]", "[B]", "[2-5/b]", "[6/3]", "[6-/3]", "[-6]", "[-/3]", "[6-b/2]",
+                                       "[6-5/2]", "[6-7/-2]", "[6-4/-2]", "[007-004]", "[5-61/2,77b]", "[5-61/2,,77]"})
+    for (const std::string_view behind : {"", "p0"})
+      for (const std::string_view before : {"dgx", "r4dgx"}) {
+        const auto pattern = std::string(before) + std::string(range) + std::string(behind);
+        INFO(pattern);
+        CHECK_FALSE(expand(pattern));
+      }
+  for (const std::string pattern :
+       {"dgx[5-61/2,77", "a1,a2,,a3", "a1,", "a1[", "a1]",         "a1[2-3]]", "x[1-3]p4-9]", "z]y[1-3]",
+        "z[[y[1-3]",     "a!",        "a&",  "a^",  "b[1-3]c[1]!", "!a",       "&a",          "^a",
+        "!b[1-3]c[1]",   "!",         ",",   "&",   "^",           ",,,",      "a,,b",        "a!,b"}) {
+    INFO(pattern);
+    CHECK_FALSE(expand(pattern));
+  }
+}
+
+TEST_CASE("one mistake in a pattern is one error, with its place and a hint", "[fleet]") {
+  struct Row {
+    std::string pattern, said;
+  };
+  const std::vector<Row> rows{
+      {"gpu[1-4", "`gpu[1-4` has a `[` without its `]` (column 4)"},
+      {"gpu[1-4]]", "`gpu[1-4]]` has `]` in a name (column 9)"},
+      {"gpu[4-1]", "`gpu[4-1]` has the range `4-1`, which goes backwards (column 5)"},
+      {"gpu[1-4],", "`gpu[1-4],` ends where a name should be (column 10)"},
+      {"gpu1,,gpu2", "`gpu1,,gpu2` has `,` where a name should be (column 6)"},
+      {"gpu[1-4]!", "`gpu[1-4]!` ends where a name should be (column 10)"},
+      {"gpu[01-4]", ""},
+      {"gpu[1..4]", "`gpu[1..4]` has the range `1..4` (column 5)"},
+      {"gpu{1-4}", "`gpu{1-4}` has `{` in a name (column 4)"},
+      {"gpu1;gpu2", "`gpu1;gpu2` has `;` in a name (column 5)"},
+      {"gpu[01-010]", "`gpu[01-010]` has the range `01-010`, whose ends have different widths (column 5)"},
+  };
+  for (const auto& row : rows) {
+    INFO(row.pattern);
+    const auto names = expand(row.pattern);
+    CHECK((names ? "" : names.error().message) == row.said);
+    if (!names)
+      CHECK(names.error().hint.find("gpu[01-64]") != std::string::npos);
+  }
+}
+
 TEST_CASE("folding says the names in ranges, and expanding gives them back", "[fleet]") {
   CHECK(fold({}).empty());
   CHECK(fold({"a"}) == "a");
@@ -104,6 +194,19 @@ TEST_CASE("hostfiles of DeepSpeed, Open MPI and MPICH", "[fleet]") {
   CHECK((*nodes)[2].origin.text() == "hostfile:5:1");
 }
 
+// As DeepSpeed's own tests of its launcher try them (tests/unit/launcher/test_run.py), with names of our own.
+TEST_CASE("a hostfile that DeepSpeed reads is read", "[fleet]") {
+  const auto nodes = parse_hostfile("\n    dgx-7 slots=4\n    dgx-9 slots=4\n\n    localhost slots=1\n\t10.7.0.12   "
+                                    "slots=3\n\n    #dgx-7 slots=5\n    # out of order\n\n    ",
+                                    "hostfile");
+  REQUIRE(nodes);
+  CHECK(names_of(*nodes) == Names{"dgx-7", "dgx-9", "localhost", "10.7.0.12"});
+  std::vector<unsigned> slots;
+  for (const auto& node : *nodes)
+    slots.push_back(node.slots.value_or(0));
+  CHECK(slots == std::vector<unsigned>{4, 4, 1, 3});
+}
+
 TEST_CASE("what DeepSpeed refuses in a hostfile is refused here", "[fleet]") {
   struct Row {
     std::string text, said;
@@ -113,6 +216,13 @@ TEST_CASE("what DeepSpeed refuses in a hostfile is refused here", "[fleet]") {
       {"gpu1 slots=8\ngpu2 slots=eight\n", "hostfile:2:1: not a node"},
       {"gpu1 slots=\n", "hostfile:1:1: not a node"},
       {"gpu1 8\n", "hostfile:1:1: not a node"},
+      {"  dgx-7 slots=4\n  dgx-9 slots=1\n  dgx-7 slots=1\n", "hostfile:3:1: dgx-7 stands on line 1 already"},
+      {"  not a name slots=1\n", "hostfile:1:1: not a node"},
+      {"dgx-7 slots=4\nnot a name slots=1\ndgx-9 slots=4\n", "hostfile:2:1: not a node"},
+      {"dgx-7 slots:4\n", "hostfile:1:1: not a node"},
+      {"dgx-7 slots=4x\n", "hostfile:1:1: not a node"},
+      {"dgx-7 slots=-4\n", "hostfile:1:1: not a node"},
+      {"   \n", "hostfile: no node stands in it"},
       {"gpu1 slots = 8\n", "hostfile:1:1: not a node"},
       {"gpu[1-2] slots=8\n", "hostfile:1:1: not a node"},
       {"-oProxyCommand=x slots=8\n", "hostfile:1:1: not a node"},

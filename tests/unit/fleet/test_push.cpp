@@ -16,11 +16,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-Cargo given_cargo() {
-  Cargo cargo;
-  cargo.here = {"x86_64", "/usr/bin/sharefs", "p1", "g1", "c1", "", false};
-  cargo.version = "sharefs 1.0";
-  return cargo;
+PushContent given_cargo() {
+  PushContent content;
+  content.here = {"x86_64", "/usr/bin/sharefs", "p1", "g1", "c1", "", false};
+  content.version = "sharefs 1.0";
+  return content;
 }
 
 std::vector<std::string> steps_of(const Outcome& outcome) {
@@ -43,8 +43,8 @@ sys::Completed run_script_here(const std::string& script, const std::string& hom
 } // namespace
 
 TEST_CASE("a node gets what it has not", "[fleet]") {
-  const auto cargo = given_cargo();
-  const auto plan = [&](const Installed& there) { return plan_push({"gpu1"}, cargo, there); };
+  const auto content = given_cargo();
+  const auto plan = [&](const Installed& there) { return plan_push({"gpu1"}, content, there); };
   CHECK(plan({"x86_64", "/opt/bin/sharefs", "p1", "g1", "c1", "", false}).state == State::ok);
   CHECK(steps_of(plan({"x86_64", "", "", "", "", "", false})) ==
         std::vector<std::string>{"write /usr/local/bin/sharefs", "write the guard", "write /etc/sharefs/sharefs.yaml"});
@@ -57,20 +57,20 @@ TEST_CASE("a node gets what it has not", "[fleet]") {
 }
 
 TEST_CASE("what must not be replaced is refused with a way out", "[fleet]") {
-  const auto cargo = given_cargo();
-  const auto refusal = [](const Cargo& brought, const Installed& there) {
+  const auto content = given_cargo();
+  const auto refusal = [](const PushContent& brought, const Installed& there) {
     const auto outcome = plan_push({"gpu1"}, brought, there);
     CHECK(outcome.state == State::failed);
     CHECK(!outcome.hint.empty());
     return outcome.why;
   };
-  CHECK(refusal(cargo, {"aarch64", "", "", "", "", "", false}) ==
+  CHECK(refusal(content, {"aarch64", "", "", "", "", "", false}) ==
         "this program is for x86_64, and the node is aarch64");
-  CHECK(refusal(cargo, {"x86_64", "/usr/bin/sharefs", "p0", "g1", "c1", "0.9", false}) ==
+  CHECK(refusal(content, {"x86_64", "/usr/bin/sharefs", "p0", "g1", "c1", "0.9", false}) ==
         "/usr/bin/sharefs there belongs to a package (0.9)");
-  CHECK(refusal(cargo, {"x86_64", "/usr/bin/sharefs", "p1", "g1", "c0", "", true}) ==
+  CHECK(refusal(content, {"x86_64", "/usr/bin/sharefs", "p1", "g1", "c0", "", true}) ==
         "/etc/sharefs/sharefs.yaml is a symbolic link there");
-  auto package = cargo;
+  auto package = content;
   package.package = "1.0";
   CHECK(refusal(package, {"x86_64", "/usr/local/bin/sharefs", "p0", "g1", "c1", "", false}) ==
         "/usr/local/bin/sharefs there belongs to no package, and would stand before it");
@@ -103,10 +103,10 @@ TEST_CASE("a machine says what it has of sharefs", "[fleet]") {
 }
 
 TEST_CASE("scripts are of the plainest shell, without single quotes of their own", "[fleet]") {
-  auto cargo = given_cargo();
+  auto content = given_cargo();
   for (const auto* package : {"", "1.0"}) {
-    cargo.package = package;
-    const auto script = install_script(cargo);
+    content.package = package;
+    const auto script = install_script(content);
     sys::RealSystem system;
     sys::Command command;
     command.argv = {"sh", "-n", "-c", script};

@@ -5,8 +5,10 @@
 #include "support/temporary_directory.hpp"
 #include "sys/real_system.hpp"
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <sys/stat.h>
 
 using namespace sharefs;
 using namespace sharefs::fleet;
@@ -96,30 +98,61 @@ TEST_CASE("the line of an authority names all nodes, and grows", "[fleet]") {
   CHECK(split_lines(with_authority(first, {gpu2}, "ssh-ed25519 OTHER")).size() == 3);
 }
 
-TEST_CASE("a key comes once into authorized_keys, whatever the file ends with", "[fleet]") {
+TEST_CASE("a key comes once into authorized_keys, whatever the file ends with, and goes again") {
   test::TemporaryDirectory home;
   const auto file = home.path() + "/.ssh/authorized_keys";
-  const auto add = [&](const std::string& key) {
+  const auto work = [&](GrantWork what, const std::string& key, const std::string& mark = "m1") {
     sys::RealSystem system;
     sys::Command command;
-    command.argv = {"sh", "-c", add_key_script(), "sh", "gpu1"};
+    command.argv = {"sh", "-c", grant_script(Grant::key, what, mark, "me@here"), "sh", "gpu1"};
     command.environment["HOME"] = home.path();
     command.input = key + "\n";
-    return script_outcome({"gpu1"}, system.run(command)->out, {0, ""}).state;
+    const auto ended = system.run(command);
+    REQUIRE(ended);
+    INFO(ended->err);
+    return script_outcome({"gpu1"}, ended->out, {0, ""}).state;
   };
-  CHECK(add("ssh-ed25519 AAA me@here") == State::changed);
-  CHECK(content_of(file) == "ssh-ed25519 AAA me@here\n");
-  CHECK(add("ssh-ed25519 AAA another comment") == State::ok);
-  std::ofstream(file, std::ios::app) << "ssh-rsa BBB without an end";
-  CHECK(add("ssh-ed25519 CCC") == State::changed);
-  CHECK(content_of(file) == "ssh-ed25519 AAA me@here\nssh-rsa BBB without an end\nssh-ed25519 CCC\n");
+  CHECK(work(GrantWork::look, "ssh-ed25519 AAA") == State::pending);
+  CHECK_FALSE(std::ifstream(file).good());
+  CHECK(work(GrantWork::add, "ssh-ed25519 AAA") == State::changed);
+  CHECK(content_of(file) == "ssh-ed25519 AAA me@here sharefs-m1\n");
+  CHECK(work(GrantWork::look, "ssh-ed25519 AAA") == State::ok);
+  CHECK(work(GrantWork::add, "ssh-ed25519 AAA", "m2") == State::ok);
+  std::ofstream(file, std::ios::app) << "# ssh-ed25519 CCC\nno-pty ssh-rsa BBB own\nssh-rsa DDD without an end";
+  ::chmod(file.c_str(), 0640);
+  CHECK(work(GrantWork::add, "ssh-rsa BBB", "m2") == State::ok);
+  CHECK(work(GrantWork::add, "ssh-ed25519 CCC", "m2") == State::changed); // a comment is no key
+  const std::string own = "# ssh-ed25519 CCC\nno-pty ssh-rsa BBB own\nssh-rsa DDD without an end\n";
+  CHECK(content_of(file) == "ssh-ed25519 AAA me@here sharefs-m1\n" + own + "ssh-ed25519 CCC me@here sharefs-m2\n");
+  // Exactly the line that came with this mark goes, and the file stays as it is otherwise.
+  CHECK(work(GrantWork::remove, "") == State::changed);
+  CHECK(content_of(file) == own + "ssh-ed25519 CCC me@here sharefs-m2\n");
+  CHECK(work(GrantWork::remove, "") == State::ok);
+  CHECK(work(GrantWork::remove, "", "m2") == State::changed);
+  CHECK(content_of(file) == own);
+  struct stat status{};
+  REQUIRE(::stat(file.c_str(), &status) == 0);
+  CHECK((status.st_mode & 07777U) == 0640U);
+  CHECK(work(GrantWork::remove, "", "m3") == State::ok);
 }
 
-TEST_CASE("a node's host keys, with and without a certificate", "[fleet]") {
-  const auto keys = parse_own_host_keys("@sharefs hostkey /etc/ssh/a.pub yes ssh-ed25519 AAA\n"
-                                        "@sharefs hostkey /etc/ssh/b.pub no ssh-rsa BBB\n@sharefs end ok\n");
-  REQUIRE(keys);
-  CHECK(*keys ==
-        std::vector<OwnHostKey>{{"/etc/ssh/a.pub", "ssh-ed25519 AAA", true}, {"/etc/ssh/b.pub", "ssh-rsa BBB", false}});
-  CHECK(!parse_own_host_keys("@sharefs failed sshd there does not say which host keys it has\n"));
+TEST_CASE("an authorized_keys behind a link is changed where it lies") {
+  test::TemporaryDirectory home;
+  std::filesystem::create_directories(home.path() + "/.ssh");
+  std::filesystem::create_symlink("../keys", home.path() + "/.ssh/authorized_keys");
+  sys::RealSystem system;
+  sys::Command command;
+  command.argv = {"sh", "-c", grant_script(Grant::key, GrantWork::add, "m1", ""), "sh", "gpu1"};
+  command.environment["HOME"] = home.path();
+  command.input = "ssh-ed25519 AAA\n";
+  REQUIRE(system.run(command));
+  CHECK(std::filesystem::is_symlink(home.path() + "/.ssh/authorized_keys"));
+  CHECK(content_of(home.path() + "/keys") == "ssh-ed25519 AAA sharefs-m1\n");
+}
+
+TEST_CASE("a node's host keys are read from what it says") {
+  CHECK(parse_own_host_keys("Welcome\n@sharefs hostkey /etc/ssh/a.pub ssh-ed25519 AAA\n"
+                            "@sharefs hostkey /etc/ssh/b.pub ssh-rsa BBB\n@sharefs end ok\n") ==
+        std::vector<OwnHostKey>{{"/etc/ssh/a.pub", "ssh-ed25519 AAA"}, {"/etc/ssh/b.pub", "ssh-rsa BBB"}});
+  CHECK(parse_own_host_keys("@sharefs failed sshd there does not say which host keys it has\n").empty());
 }

@@ -51,29 +51,23 @@ std::optional<fleet::Outcome> check_room(const Mirror& mirror, const fleet::Comp
 /// As a person would type it: the same for all nodes.
 plan::RunTool shown_step(const Mirror& mirror) {
   plan::RunTool tool;
-  tool.argv = rsync_shown(mirror, Work::push);
+  tool.argv = rsync_shown(mirror);
   return tool;
 }
 
-Result<int> push(Context& context, const std::vector<Mirror>& mirrors, const std::vector<std::string>& states,
-                 const Way& way) {
+Result<int> push(Context& context, const std::vector<Mirror>& mirrors, const Way& way) {
   plan::Plan plan;
   plan::Report report;
   std::map<std::string, std::uint64_t> needed;
-  for (std::size_t i = 0; i < mirrors.size(); ++i) {
-    const auto& mirror = mirrors[i];
+  for (const auto& mirror : mirrors) {
     const auto looked = run_rsync(context.system, mirror, Work::look, way);
     if (!looked)
       return fail(looked.error());
     if (looked->trouble)
       return give_up(context, *looked->trouble);
-    const auto& mark = looked->there.mark;
-    const bool is_noted = mark && mark->state == states[i] && !looked->there.begun;
-    if (looked->difference.empty() && is_noted)
+    if (looked->difference.empty())
       continue;
-    plan.add(mirror.name,
-             looked->difference.empty() ? "all is there; it is noted" : looked->difference.text("new", "to delete"),
-             shown_step(mirror));
+    plan.add(mirror.name, looked->difference.text("new", "to delete"), shown_step(mirror));
     if (const auto full = check_room(mirror, *looked, way, needed))
       return give_up(context, *full);
     if (context.flags.check || context.flags.dry_run)
@@ -84,13 +78,6 @@ Result<int> push(Context& context, const std::vector<Mirror>& mirrors, const std
       return fail(pushed.error());
     if (pushed->trouble)
       return give_up(context, *pushed->trouble);
-    const auto identity = context.system.identity();
-    const fleet::Mark noted{states[i], std::chrono::system_clock::to_time_t(context.system.now()), identity.hostname};
-    const auto written = write_mark(context.system, mirror, noted, way);
-    if (!written)
-      return fail(written.error());
-    if (*written)
-      return give_up(context, **written);
     report.results.push_back({plan.steps.size() - 1, plan::Outcome::done, std::nullopt});
   }
   const bool is_pending = context.flags.check && !plan.empty();
@@ -99,11 +86,12 @@ Result<int> push(Context& context, const std::vector<Mirror>& mirrors, const std
   return is_pending ? k_exit_pending : k_exit_ok;
 }
 
-Result<int> verify(Context& context, const std::vector<Mirror>& mirrors, const Way& way) {
+/// Of each mirror what the node has otherwise than this machine. `is_error`: that is a failure of the node.
+Result<int> compare(Context& context, const std::vector<Mirror>& mirrors, const Way& way, bool is_error) {
   auto rows = Json::array();
   std::vector<std::string> different, names;
   for (const auto& mirror : mirrors) {
-    auto compared = run_rsync(context.system, mirror, Work::verify, way);
+    auto compared = run_rsync(context.system, mirror, Work::compare, way);
     if (!compared)
       return fail(compared.error());
     if (compared->trouble)
@@ -112,52 +100,28 @@ Result<int> verify(Context& context, const std::vector<Mirror>& mirrors, const W
     const auto extra = difference.extra;
     if (!mirror.removes)
       difference.extra = 0; // the node's own
-    const auto state = !difference.empty() ? "differs" : extra > 0 ? fmt::format("same, {} more there", extra) : "same";
+    const bool differs = !difference.empty();
+    const auto text = difference.text("missing", "too many");
+    const auto* state = compared->there.is_missing ? "missing" : differs ? "differs" : "same";
     rows.push_back({{"name", mirror.name},
                     {"state", state},
+                    {"what", differs     ? text
+                             : extra > 0 ? fmt::format("{} more there", extra)
+                                         : ""},
                     {"missing", difference.missing},
                     {"changed", difference.changed},
                     {"attributes", difference.attributes},
                     {"extra", extra}});
-    if (!difference.empty()) {
-      different.push_back(fmt::format("{}: {}", mirror.path, difference.text("missing", "too many")));
+    if (differs) {
+      different.push_back(fmt::format("{}: {}", mirror.path, text));
       names.push_back(mirror.name);
     }
   }
   context.envelope.fields["mirrors"] = std::move(rows);
-  if (different.empty())
+  if (different.empty() || !is_error)
     return k_exit_ok;
   return fail(ErrorCode::failed, join(different, "; "),
               fmt::format("`sharefs mirror push --content --to NODE {}` mends it", join(names, " ")));
-}
-
-const char* state_of(const fleet::There& there, const std::string& state) {
-  if (there.gone)
-    return "missing";
-  if (there.begun)
-    return "incomplete";
-  if (!there.mark)
-    return "not pushed";
-  return there.mark->state == state ? "current" : "older";
-}
-
-Result<int> status(Context& context, const std::vector<Mirror>& mirrors, const std::vector<std::string>& states,
-                   const Way& way) {
-  const auto marks = read_marks(context.system, mirrors, way);
-  if (!marks)
-    return fail(marks.error());
-  if (marks->trouble)
-    return give_up(context, *marks->trouble);
-  auto rows = Json::array();
-  for (std::size_t i = 0; i < mirrors.size(); ++i) {
-    const auto& there = marks->there[i];
-    rows.push_back({{"name", mirrors[i].name},
-                    {"state", state_of(there, states[i])},
-                    {"pushed", there.mark ? there.mark->at : 0},
-                    {"from", there.mark ? there.mark->from : ""}});
-  }
-  context.envelope.fields["mirrors"] = std::move(rows);
-  return k_exit_ok;
 }
 
 Result<int> run_mirror_node(Context& context, const Arguments& arguments) {
@@ -170,18 +134,14 @@ Result<int> run_mirror_node(Context& context, const Arguments& arguments) {
     return fail(mirrors.error());
   for (auto& mirror : *mirrors) {
     mirror.removes = mirror.removes || arguments.flag("delete");
-    mirror.by_content = arguments.flag("content");
+    mirror.by_content = arguments.flag("content") || work == "verify";
   }
-  const auto states = arguments.list("state");
-  const bool needs_states = work == "push" || work == "status";
-  if (way.node.empty() || way.rsh.empty() || (needs_states && states.size() != mirrors->size()))
+  if (way.node.empty() || way.rsh.empty())
     return fail(ErrorCode::usage, "`sharefs mirror node` is started by `sharefs mirror push`, `verify` and `status`");
   if (work == "push")
-    return push(context, *mirrors, states, way);
-  if (work == "verify")
-    return verify(context, *mirrors, way);
-  if (work == "status")
-    return status(context, *mirrors, states, way);
+    return push(context, *mirrors, way);
+  if (work == "verify" || work == "status")
+    return compare(context, *mirrors, way, work == "verify");
   return fail(ErrorCode::usage, fmt::format("`sharefs mirror node` does not know `{}`", work),
               did_you_mean_hint(work, {"push", "verify", "status"}));
 }
@@ -199,7 +159,6 @@ extern const CommandSpec k_mirror_node_command{
     .positional = {.name = "WORK", .help = "push, verify or status, then the names of mirrors", .min = 1},
     .options = {{.names = "--node", .value = "NAME", .help = "the node"},
                 {.names = "--rsh", .value = "TEXT", .help = "the command line of ssh in front of its name"},
-                {.names = "--state", .value = "HASH", .help = "of each mirror here", .repeat = true},
                 {.names = "--delete", .help = "as of `mirror push`"},
                 {.names = "--content", .help = "as of `mirror push`"}},
     .run = run_mirror_node,

@@ -8,7 +8,6 @@
 #include "ui/table.hpp"
 
 #include <algorithm>
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <map>
 #include <tuple>
@@ -28,21 +27,18 @@ const OptionSpec k_deadline{
     .names = "--node-deadline", .value = "TIME", .help = "by when it ends for a node", .fallback = "24h"};
 
 /// The words that each node's own process is given.
-Argv words_for(Context& context, const std::string& work, const std::vector<Mirror>& mirrors,
-               const std::vector<fleet::Listing>& listings) {
+Argv words_for(Context& context, const std::string& work, const std::vector<Mirror>& mirrors) {
   Argv words{"mirror", "node", work};
   for (const auto& mirror : mirrors)
     words.push_back(mirror.name);
-  for (const auto& listing : listings)
-    words.insert(words.end(), {"--state", listing.state});
   if (!context.flags.config.empty())
     words.insert(words.end(), {"--config", context.config_path()});
   return words;
 }
 
-/// What is here of each. Errors: `not_found` for a directory that is not there, `timeout` on a dead mount.
-Result<std::vector<fleet::Listing>> list_all(Context& context, const std::vector<Mirror>& mirrors) {
-  std::vector<fleet::Listing> listings;
+/// How much is here of each. Errors: `not_found` for a directory that is not there, `timeout` on a dead mount.
+Result<std::vector<fleet::Difference>> measure_all(Context& context, const std::vector<Mirror>& mirrors) {
+  std::vector<fleet::Difference> sizes;
   ui::Console::Progress progress(context.console, "reading", mirrors.size());
   for (const auto& mirror : mirrors) {
     progress.advance(mirror.path);
@@ -53,12 +49,12 @@ Result<std::vector<fleet::Listing>> list_all(Context& context, const std::vector
       return fail(ErrorCode::not_found,
                   fmt::format("mirror {}: there is no directory {} on this machine", mirror.name, mirror.path),
                   "push from a machine that has it");
-    auto listing = list_mirror(context.system, mirror);
-    if (!listing)
-      return fail(listing.error());
-    listings.push_back(std::move(*listing));
+    const auto size = measure(context.system, mirror);
+    if (!size)
+      return fail(size.error());
+    sizes.push_back(*size);
   }
-  return listings;
+  return sizes;
 }
 
 Result<int> run_push(Context& context, const Arguments& arguments) {
@@ -71,79 +67,70 @@ Result<int> run_push(Context& context, const Arguments& arguments) {
     return k_exit_ok;
   }
   sys::install_interrupt_handlers();
-  const auto listings = list_all(context, *mirrors);
-  if (!listings)
-    return fail(listings.error());
+  const auto sizes = measure_all(context, *mirrors);
+  if (!sizes)
+    return fail(sizes.error());
   for (std::size_t i = 0; i < mirrors->size(); ++i) {
-    const auto& [mirror, listing] = std::tie((*mirrors)[i], (*listings)[i]);
-    if (listing.files == 0 && (mirror.removes || arguments.flag("delete")))
+    const auto& [mirror, size] = std::tie((*mirrors)[i], (*sizes)[i]);
+    if (size.missing_files == 0 && (mirror.removes || arguments.flag("delete")))
       return fail(
           ErrorCode::conflict,
           fmt::format("mirror {}: {} is empty here, and would be emptied on all nodes", mirror.name, mirror.path),
           "is its file system mounted here?");
-    context.console.message(fmt::format("{}: {}, {}, {}", mirror.name, mirror.path, count_of(listing.files, "file"),
-                                        format_bytes(listing.bytes)));
+    context.console.message(fmt::format("{}: {}, {}, {}", mirror.name, mirror.path,
+                                        count_of(size.missing_files, "file"), format_bytes(size.missing_bytes)));
   }
-  auto words = words_for(context, "push", *mirrors, *listings);
+  auto words = words_for(context, "push", *mirrors);
   for (const auto* flag : {"delete", "content"})
     if (arguments.flag(flag))
       words.push_back(std::string("--") + flag);
   return change_from_here(context, arguments, *nodes, words);
 }
 
-Result<int> run_mirror_verify(Context& context, const Arguments& arguments) {
-  const auto mirrors = chosen_mirrors(context, arguments.positional);
-  const auto nodes = mirrors ? other_nodes(context, arguments) : fail(mirrors.error());
-  if (!nodes)
-    return fail(nodes.error());
-  if (const auto listings = list_all(context, *mirrors); !listings) // is it all here?
-    return fail(listings.error());
-  const auto outcomes = ask_from_here(context, arguments, *nodes, words_for(context, "verify", *mirrors, {}));
-  if (!outcomes)
-    return fail(outcomes.error());
-  show_outcomes(context, *outcomes);
-  return fleet::exit_code_of(*outcomes);
-}
-
 /// One row for each mirror and state, with the nodes that have it.
 void show_states(Context& context, const std::vector<Mirror>& mirrors, const std::vector<fleet::Outcome>& outcomes) {
   std::map<std::tuple<std::size_t, std::string, std::string>, std::vector<std::string>> rows;
   for (const auto& outcome : outcomes) {
-    if (outcome.state != fleet::State::ok || !outcome.document.is_object())
+    if (!outcome.document.is_object())
       continue;
-    const auto told = outcome.document.value("mirrors", nlohmann::ordered_json::array());
-    for (std::size_t i = 0; i < told.size() && i < mirrors.size(); ++i) {
-      const auto at = told[i].value("pushed", std::int64_t{0});
-      const auto pushed = at == 0 ? ""
-                                  : fmt::format("{:%Y-%m-%d %H:%M} UTC from {}", fmt::gmtime(std::time_t{at}),
-                                                told[i].value("from", ""));
-      rows[{i, told[i].value("state", ""), pushed}].push_back(outcome.node);
-    }
+    const auto states = outcome.document.value("mirrors", nlohmann::ordered_json::array());
+    for (std::size_t i = 0; i < states.size() && i < mirrors.size(); ++i)
+      rows[{i, states[i].value("state", ""), states[i].value("what", "")}].push_back(outcome.node);
   }
-  ui::Table table({{"MIRROR"}, {"STATE"}, {"COUNT", true}, {"NODES"}, {"PUSHED", false, true}});
+  ui::Table table({{"MIRROR"}, {"STATE"}, {"COUNT", true}, {"NODES"}, {"WHAT", false, true}});
   for (const auto& [row, names] : rows) {
-    const auto& [mirror, state, pushed] = row;
+    const auto& [mirror, state, what] = row;
     table.add({{mirrors[mirror].name},
-               {state, state == "current" ? ui::Colour::green : ui::Colour::yellow},
+               {state, state == "same" ? ui::Colour::green : ui::Colour::yellow},
                {std::to_string(names.size())},
                {fleet::fold(names)},
-               {pushed}});
+               {what}});
   }
   context.console.show(table);
 }
 
-Result<int> run_mirror_status(Context& context, const Arguments& arguments) {
+Result<int> run_compare(Context& context, const Arguments& arguments, const std::string& work) {
   const auto mirrors = chosen_mirrors(context, arguments.positional);
   const auto nodes = mirrors ? other_nodes(context, arguments) : fail(mirrors.error());
-  const auto listings = nodes ? list_all(context, *mirrors) : fail(nodes.error());
-  if (!listings)
-    return fail(listings.error());
-  const auto outcomes = ask_from_here(context, arguments, *nodes, words_for(context, "status", *mirrors, *listings));
+  if (!nodes)
+    return fail(nodes.error());
+  sys::install_interrupt_handlers();
+  if (const auto sizes = measure_all(context, *mirrors); !sizes) // is it all here?
+    return fail(sizes.error());
+  const auto outcomes = ask_from_here(context, arguments, *nodes, words_for(context, work, *mirrors));
   if (!outcomes)
     return fail(outcomes.error());
   show_states(context, *mirrors, *outcomes);
   show_outcomes(context, *outcomes);
   return fleet::exit_code_of(*outcomes);
+}
+
+Result<int> run_mirror_verify(Context& context, const Arguments& arguments) {
+  return run_compare(context, arguments, "verify");
+}
+
+Result<int> run_mirror_status(Context& context, const Arguments& arguments) {
+  return run_compare(context, arguments, "status");
 }
 
 } // namespace
@@ -194,9 +181,9 @@ extern const CommandSpec k_mirror_status_command{
     .name = "mirror status",
     .summary = "Show which node has which state of the directories",
     .description =
-        "Each node keeps a mark of what it was brought last. `current`: what this machine has now, by names, sizes, "
-        "times and owners; `older`: another state; `incomplete`: a push was cut off; `not pushed`; `missing`: the "
-        "directory is gone. What was changed there since is found by `sharefs mirror verify`.",
+        "Asks each node by rsync what it has otherwise than this machine, by names, sizes, times and owners: `same`, "
+        "`differs` with how much, `missing`. Equal answers stand in one row. What sizes and times do not show is found "
+        "by `sharefs mirror verify`.",
     .example = "sharefs mirror status\n"
                "sharefs mirror status code --json",
     .effect = Effect::reads,

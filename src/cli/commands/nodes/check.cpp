@@ -154,21 +154,21 @@ Result<int> run_check(Context& context, const Arguments& arguments) {
   auto outcomes = ask_nodes(context, *nodes, words_of(context, {"nodes", "self"}), true);
   if (!outcomes)
     return fail(outcomes.error());
-  std::vector<fleet::Told> told;
+  std::vector<fleet::NodeAnswer> answers;
   std::vector<fleet::Node> asked;
   for (auto& outcome : *outcomes) {
     if (outcome.state != fleet::State::ok)
       continue;
     const auto facts = outcome.document.contains("self") ? fleet::facts_from(outcome.document["self"]) : std::nullopt;
     if (facts) {
-      told.push_back({outcome.node, *facts, outcome.at_ms});
+      answers.push_back({outcome.node, *facts, outcome.at_ms});
       asked.push_back(*std::ranges::find(*nodes, outcome.node, &fleet::Node::name));
     } else {
       outcome.state = fleet::State::failed;
       outcome.why = "what it says of itself cannot be read";
     }
   }
-  auto found = fleet::compare(told);
+  auto found = fleet::compare(answers);
   const auto examined = asked.empty() ? Result<std::vector<fleet::Outcome>>(std::vector<fleet::Outcome>{})
                                       : ask_nodes(context, asked, words_of(context, {"doctor"}), true);
   if (!examined)

@@ -25,7 +25,7 @@ using fleet::State;
 
 /// What this machine sends, and from where.
 struct Load {
-  fleet::Cargo cargo;
+  fleet::PushContent content;
   std::string program; ///< or the package
   std::string guard;   ///< the directory with it; empty: none
   std::string config;  ///< text of sharefs.yaml
@@ -33,8 +33,8 @@ struct Load {
 
 Result<Load> load_of(Context& context, const Arguments& arguments) {
   Load load;
-  load.cargo.prefix = arguments.value("prefix").value_or(load.cargo.prefix);
-  if (!load.cargo.prefix.starts_with('/'))
+  load.content.prefix = arguments.value("prefix").value_or(load.content.prefix);
+  if (!load.content.prefix.starts_with('/'))
     return fail(ErrorCode::usage, "option `--prefix` needs an absolute path", "--prefix /usr/local");
   const auto config = context.system.files().read(context.config_path());
   if (!config)
@@ -45,7 +45,7 @@ Result<Load> load_of(Context& context, const Arguments& arguments) {
     const auto version = output_of(context, {"dpkg-deb", "-f", load.program, "Version"});
     if (!version)
       return fail(version.error());
-    load.cargo.package = trim(*version);
+    load.content.package = trim(*version);
   } else {
     load.program = context.system.entry({.path = "/proc/self/exe"}).link_target;
     if (!context.system.entry({.path = load.program}).exists())
@@ -58,14 +58,14 @@ Result<Load> load_of(Context& context, const Arguments& arguments) {
     const auto version = output_of(context, {load.program, "--version"});
     if (!version)
       return fail(version.error());
-    load.cargo.version = trim(*version);
+    load.content.version = trim(*version);
   }
   const auto said = output_of(
       context, {"sh", "-c", fleet::installed_script("", load.program, load.guard, context.config_path()), "sh"});
   const auto here = said ? fleet::parse_installed(*said) : std::nullopt;
   if (!here)
     return fail(said ? Error{ErrorCode::failed, "this machine does not say what it has", "", ""} : said.error());
-  load.cargo.here = *here;
+  load.content.here = *here;
   return load;
 }
 
@@ -80,7 +80,7 @@ Result<std::string> pack(Context& context, const Load& load, const Scratch& scra
     tar.emplace_back(name);
     return output_of(context, {"ln", "-s", "--", target, join_path(scratch.path(), name)});
   };
-  auto linked = add(load.program, load.cargo.package.empty() ? "sharefs" : "sharefs.deb");
+  auto linked = add(load.program, load.content.package.empty() ? "sharefs" : "sharefs.deb");
   if (linked && !load.guard.empty())
     linked = add(load.guard, "share");
   const auto packed = linked ? output_of(context, tar) : fail(linked.error());
@@ -89,11 +89,11 @@ Result<std::string> pack(Context& context, const Load& load, const Scratch& scra
 
 fleet::Request ask_request(const Load& load) {
   fleet::Request request;
-  request.asking.script = fleet::installed_script(load.cargo.prefix);
+  request.asking.script = fleet::installed_script(load.content.prefix);
   request.asking.as_root = true; // who may not be root there may not change it either
-  request.read = [cargo = load.cargo](const fleet::Node& node, const std::string& out, const fleet::Ended& ended) {
+  request.read = [content = load.content](const fleet::Node& node, const std::string& out, const fleet::Ended& ended) {
     const auto there = fleet::parse_installed(out);
-    return there ? fleet::plan_push(node, cargo, *there) : fleet::outcome_of(node, {}, ended);
+    return there ? fleet::plan_push(node, content, *there) : fleet::outcome_of(node, {}, ended);
   };
   return request;
 }
@@ -137,7 +137,7 @@ Result<int> run_nodes_push(Context& context, const Arguments& arguments) {
   if (!archive)
     return fail(archive.error());
   fleet::Request request;
-  request.asking.script = fleet::install_script(load->cargo);
+  request.asking.script = fleet::install_script(load->content);
   request.asking.as_root = true;
   request.asking.input = *archive;
   request.read = fleet::script_outcome;

@@ -1,303 +1,244 @@
-// sharefs nodes trust: host keys into known_hosts, the user's key to the nodes.
+// sharefs nodes trust: host keys into known_hosts, and what lets this user in at the nodes.
 #include "cli/commands/nodes/trust.hpp"
 
 #include "base/path.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
-#include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/fleet_lease.hpp"
 #include "cli/fleet_view.hpp"
-#include "fleet/trust.hpp"
-#include "ui/table.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
 
 namespace sharefs::cli {
 
-namespace {
-
+using fleet::Grant;
+using fleet::GrantWork;
 using fleet::Outcome;
 using fleet::Reached;
 using fleet::State;
 
-constexpr const char* k_changed = "changed"; ///< in the document of a node whose host key is another one than before
-/// A slow node is not to be taken for one that is off: what is not reached now stays without trust.
-constexpr std::chrono::seconds k_first_contact{15};
-constexpr const char* k_system_known_hosts = "/etc/ssh/ssh_known_hosts";
+namespace {
 
-bool has_changed(const Outcome& outcome) {
-  return outcome.document.is_object() && outcome.document.contains(k_changed);
-}
+constexpr std::chrono::minutes k_longest_grant{30};
 
-Outcome changed_key(const fleet::Node& node) {
-  return {.node = node.name,
-          .state = State::host_key,
-          .why = "its host key is another one than before: somebody else may answer in its place",
-          .hint =
-              "if it was installed anew, forget its old key (`ssh-keygen -R NODE`), then `sharefs nodes trust NODE`",
-          .document = {{k_changed, true}}};
-}
-
-/// How ssh reaches each node.
-Result<std::vector<Reached>> ask_settings(Context& context, const std::vector<fleet::Node>& nodes) {
-  std::vector<Reached> reached;
-  for (const auto& node : nodes) {
-    Argv argv{"ssh", "-G"};
-    if (!node.address.empty())
-      argv.insert(argv.end(), {"-o", "HostName=" + node.address});
-    if (!node.user.empty())
-      argv.insert(argv.end(), {"-l", node.user});
-    argv.insert(argv.end(), {"--", node.name});
-    const auto said = output_of(context, argv);
-    if (!said)
-      return fail(said.error());
-    reached.push_back({node, fleet::parse_ssh_settings(*said), {}});
-  }
-  return reached;
-}
-
-/// The key that nodes shall let in: `--key`, or the first of ssh's that is there.
-Result<void> choose_key(Context& context, const Arguments& arguments, Trust& trust) {
-  auto files = trust.nodes.front().ssh.identity_files;
-  if (auto given = arguments.value("key")) {
-    if (given->ends_with(".pub"))
-      given->resize(given->size() - 4);
-    files = {normalize_path(expand_home(context, *given), context.host.working_directory)};
-  }
-  for (const auto& file : files) {
-    const auto path = expand_home(context, file);
-    const auto text = file_text(context, path + ".pub");
-    if (!text)
-      return fail(text.error());
-    if (text->empty())
-      continue;
-    trust.key = path;
-    trust.public_key = trim(*text);
-    return {};
-  }
-  if (arguments.value("key"))
-    return fail(ErrorCode::not_found, fmt::format("there is no public key {}.pub", files.front()),
-                fmt::format("`ssh-keygen -t ed25519 -f {}` makes a key", shell_quote(files.front())));
-  return {};
-}
-
-/// Whether ssh's files of known hosts name another key of the node: ssh itself says only that it does not know the one
-/// that is offered, where it is of another type.
-Result<bool> is_known_otherwise(Context& context, const Reached& reached) {
-  return known_host_lines(context, reached).map([](const std::vector<std::string>& lines) {
-    return std::ranges::any_of(lines, [](const auto& line) { return !line.starts_with("@cert-authority"); });
-  });
-}
-
-/// The keys that they offer. ssh-keyscan ends with 0 although hosts are missing: who is not in its output did not
-/// answer.
-Result<void> scan(Context& context, std::vector<Reached>& nodes) {
-  std::map<std::string, std::vector<Reached*>> by_port;
-  for (auto& reached : nodes)
-    if (reached.ssh.proxy_jump.empty() && reached.ssh.proxy_command.empty())
-      by_port[reached.ssh.port].push_back(&reached);
-  for (const auto& [port, members] : by_port) {
-    sys::Command command;
-    command.argv = {"ssh-keyscan", "-T", std::to_string(k_first_contact.count()), "-p", port, "-f", "-"};
-    for (const auto* reached : members)
-      command.input += reached->ssh.host + "\n";
-    command.deadline = std::chrono::seconds(60) + std::chrono::milliseconds(200) * members.size();
-    command.ends_with_us = true;
-    const auto completed = context.system.run(command);
-    if (!completed)
-      return fail(completed.error());
-    const auto found = fleet::parse_keyscan(completed->out);
-    for (auto* reached : members)
-      if (const auto keys = found.find(reached->ssh.with_port(reached->ssh.host)); keys != found.end())
-        reached->keys = keys->second;
-  }
-  const auto lines = fleet::known_hosts_lines(nodes);
-  if (lines.empty())
-    return {};
-  const auto printed = output_of(context, {"ssh-keygen", "-l", "-f", "-"}, lines);
-  return printed ? fleet::read_fingerprints(*printed, nodes) : fail(printed.error());
-}
-
-void show_keys(Context& context, const std::vector<Reached>& nodes) {
-  ui::Table table({{"NODE"}, {"TYPE"}, {"FINGERPRINT"}});
-  auto list = nlohmann::ordered_json::array();
+std::string folded_names(const std::vector<Reached>& nodes) {
+  std::vector<std::string> names;
   for (const auto& reached : nodes)
-    for (const auto& key : reached.keys) {
-      table.add({{reached.node.name}, {key.type}, {key.fingerprint}});
-      list.push_back({{"node", reached.node.name}, {"type", key.type}, {"fingerprint", key.fingerprint}});
-    }
-  context.envelope.fields["host_keys"] = std::move(list);
-  context.console.show(table);
+    names.push_back(reached.node.name);
+  return fleet::fold(names);
 }
 
-/// What speaks against the keys of a node, or `pending`; only accepted keys are left in it.
-Outcome judge(const Arguments& arguments, const std::map<std::string, std::set<std::string>>& listed,
-              Reached& reached) {
-  Outcome outcome{.node = reached.node.name, .state = State::host_key};
-  const auto file = arguments.value("fingerprint");
-  if (reached.keys.empty()) {
-    const bool is_behind = !reached.ssh.proxy_jump.empty() || !reached.ssh.proxy_command.empty();
-    outcome.state = is_behind ? State::host_key : State::unreachable;
-    outcome.why = is_behind ? "it is reached through another machine, where its key cannot be asked for" : "no answer";
-    outcome.hint = is_behind ? "`ssh NODE` shows its fingerprint" : "is it switched on? `ping NODE`";
-    return outcome;
-  }
-  if (file) {
-    const auto found = listed.find(reached.node.name);
-    if (found == listed.end()) {
-      outcome.why = *file + " does not list it";
-      outcome.hint = "on its console: `for f in /etc/ssh/ssh_host_*_key.pub; do ssh-keygen -lf $f; done`";
-      return outcome;
-    }
-    std::erase_if(reached.keys, [&](const fleet::HostKey& key) { return !found->second.contains(key.fingerprint); });
-    if (reached.keys.empty()) {
-      outcome.why =
-          fmt::format("none of the keys that it offers is in {}: somebody else may answer in its place", *file);
-      outcome.hint = "look at its console, and at who has its address";
-      return outcome;
-    }
-  } else if (!arguments.flag("accept")) {
-    outcome.why = "its host key is not accepted yet";
-    outcome.hint =
-        "compare the fingerprints with those on its console (`ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub`"
-        "), then add --accept, or --fingerprint FILE with what the consoles print";
-    return outcome;
-  }
-  outcome.state = State::pending;
-  outcome.why = "its host key is to be written";
-  return outcome;
-}
-
-/// The keys of nodes that ssh does not know, shown and judged: the accepted ones.
-Result<std::vector<Reached>> collect_keys(Context& context, const Arguments& arguments, Trust& trust) {
-  std::vector<Reached> unknown;
-  for (auto& reached : trust.in(State::host_key)) {
-    if (has_changed(trust.outcomes.at(reached.node.name)))
-      continue;
-    const auto otherwise = is_known_otherwise(context, reached);
-    if (!otherwise)
-      return fail(otherwise.error());
-    if (*otherwise)
-      trust.note({changed_key(reached.node)});
-    else
-      unknown.push_back(std::move(reached));
-  }
-  if (unknown.empty())
-    return unknown;
-  if (auto scanned = scan(context, unknown); !scanned)
-    return fail(scanned.error());
-  show_keys(context, unknown);
-  std::map<std::string, std::set<std::string>> listed;
-  if (const auto file = arguments.value("fingerprint")) {
-    const auto text = context.system.files().read(normalize_path(*file, context.host.working_directory));
-    if (!text)
-      return fail(text.error());
-    listed = fleet::parse_fingerprint_list(*text, unknown);
-  }
-  std::vector<Reached> accepted;
-  for (auto& reached : unknown) {
-    const auto outcome = judge(arguments, listed, reached);
-    trust.note({outcome});
-    if (outcome.state == State::pending)
-      accepted.push_back(std::move(reached));
-  }
-  return accepted;
-}
-
-/// The new lines of known_hosts, and that of the authority.
-Result<plan::Plan> plan_known_hosts(Context& context, const Arguments& arguments, const Trust& trust,
-                                    const std::vector<Reached>& accepted, const std::string& authority) {
-  std::map<std::string, std::vector<Reached>> by_file;
-  const auto file_of = [&](const Reached& reached) {
-    const auto& files = reached.ssh.user_known_hosts;
-    return arguments.flag("system") ? k_system_known_hosts
-                                    : expand_home(context, files.empty() ? "~/.ssh/known_hosts" : files.front());
+/// The step of a plan by which nodes get it, and its way back.
+plan::RunTool grant_step(Context& context, const Arguments& arguments, const Trust& trust,
+                         const std::vector<Reached>& nodes, const Granting& granting) {
+  plan::RunTool tool;
+  tool.argv = {context.system.entry({.path = "/proc/self/exe"}).link_target,
+               "nodes",
+               "grant",
+               to_string(granting.grant),
+               folded_names(nodes),
+               "--mark",
+               granting.mark};
+  const auto add = [&](const char* option, const std::string& value) {
+    if (!value.empty())
+      tool.argv.insert(tool.argv.end(), {option, value});
   };
-  for (const auto& reached : accepted)
-    by_file[file_of(reached)].push_back(reached);
-  if (!authority.empty() && !trust.nodes.empty())
-    by_file[file_of(trust.nodes.front())];
-  plan::Plan plan;
-  for (const auto& [path, members] : by_file) {
-    const auto before = context.system.files().read_if_exists(path);
-    if (!before)
-      return fail(before.error());
-    auto after = members.empty() ? before->value_or("") : fleet::with_host_keys(before->value_or(""), members);
-    if (!authority.empty() && path == file_of(trust.nodes.front()))
-      after = fleet::with_authority(after, trust.nodes, authority);
-    if (after == *before)
-      continue;
-    const auto directory = parent_path(path);
-    if (!context.system.entry({.path = directory, .follow = true}).exists())
-      plan.add("", "of ssh", plan::make_directory(directory, 0700));
-    std::vector<std::string> names;
-    for (const auto& reached : members)
-      names.push_back(reached.node.name);
-    plan.add("",
-             names.empty() ? "host certificates of the authority are believed" : "host keys of " + fleet::fold(names),
-             plan::File{path, *before, after, arguments.flag("system") ? 0644U : 0600U});
-  }
-  return plan;
+  add("--config", context.flags.config.empty() ? "" : context.config_path());
+  add("--engine", arguments.value("engine").value_or(""));
+  if (granting.grant == Grant::key)
+    add("--key", trust.key);
+  tool.undo = tool.argv;
+  tool.undo.emplace_back("--remove");
+  add("--ca", granting.ca);
+  add("--of", folded_names(granting.mesh));
+  add("--password-file", granting.password ? given_path(context, *granting.password) : "");
+  add("--record", granting.mark);
+  tool.deadline = k_longest_grant;
+  return tool;
 }
 
-Result<std::string> authority_of(Context& context, const std::string& ca) {
-  if (ca.empty())
-    return std::string();
-  const auto text = file_text(context, ca + ".pub");
-  if (text && text->empty())
-    return fail(ErrorCode::not_found, fmt::format("there is no public key {}.pub", ca),
-                fmt::format("`ssh-keygen -t ed25519 -f {} -C 'hosts of the cluster'` makes an authority; keep it on "
-                            "one machine",
-                            shell_quote(ca)));
-  return text.map([](const std::string& line) { return std::string(trim(line)); });
+/// The answers of the process that the step was, which are not needed any more then.
+Result<std::vector<Outcome>> take_record(Context& context, const Granting& granting) {
+  const auto directory = record_of_grant(context, granting.mark);
+  const auto outcomes = directory ? fleet::read_outcomes(context.system, *directory) : fail(directory.error());
+  if (!outcomes)
+    return fail(outcomes.error());
+  if (const auto above = plan::PrivateDirectory::open(context.system.files(), parent_path(*directory)); above && *above)
+    (void)(*above)->remove(base_name(*directory));
+  std::vector<Outcome> found;
+  for (const auto& [name, outcome] : *outcomes)
+    found.push_back(outcome);
+  return found;
 }
 
-/// Writes known_hosts. A value: the command ends with it.
-Result<std::optional<int>> write_known_hosts(Context& context, const Arguments& arguments, Trust& trust,
-                                             const std::vector<Reached>& accepted, const std::string& authority) {
-  const auto first = plan_known_hosts(context, arguments, trust, accepted, authority);
-  if (!first)
-    return fail(first.error());
-  if (first->empty())
+/// Those of the nodes that lack it get it, once a person has agreed. A number: the command ends with it.
+Result<std::optional<int>> grant(Context& context, const Arguments& arguments, Trust& trust,
+                                 const std::vector<Reached>& nodes, Granting granting, const std::string& why) {
+  if (nodes.empty())
     return std::nullopt;
-  const auto executed = execute(context, [&]() -> Result<Proposal> {
-    return plan_known_hosts(context, arguments, trust, accepted, authority).map([](plan::Plan plan) {
-      return Proposal{std::move(plan), ""};
-    });
-  });
+  granting.mark = random_letters(8);
+  auto looked = grant_on_nodes(context, arguments, trust, nodes, granting, GrantWork::look);
+  if (!looked)
+    return fail(looked.error());
+  std::vector<Outcome> lacking;
+  for (const auto& outcome : *looked)
+    if (outcome.state == State::pending)
+      lacking.push_back(outcome);
+    else if (outcome.state != State::ok)
+      trust.note({outcome});
+    else if (granting.grant == Grant::key)
+      trust.note(
+          {{.node = outcome.node,
+            .state = State::failed,
+            .why = "the key is in ~/.ssh/authorized_keys there, and sshd does not take it",
+            .hint = "`journalctl -u ssh` there says why; home and ~/.ssh must be writable by their user alone"}});
+  if (lacking.empty())
+    return std::nullopt;
+  plan::Plan plan;
+  plan.add("", why, grant_step(context, arguments, trust, those_of(nodes, lacking), granting));
+  const auto executed = execute_further(context, [&]() -> Result<Proposal> { return Proposal{plan, ""}; });
   if (!executed)
     return fail(executed.error());
-  if (!executed->applied() && executed->exit_code == k_exit_ok) // --dry-run
-    return std::nullopt;
-  if (executed->exit_code != k_exit_ok && !context.flags.check)
+  if (!executed->applied()) {
+    trust.note(lacking);
+    return executed->exit_code == k_exit_ok || context.flags.check ? std::optional<int>()
+                                                                   : std::optional(executed->exit_code);
+  }
+  if (executed->report->interrupted)
+    return k_exit_interrupted;
+  const auto done = take_record(context, granting);
+  if (!done && executed->exit_code != k_exit_ok) // the step has said why
     return executed->exit_code;
-  if (context.flags.check || accepted.empty())
-    return std::nullopt;
-  const auto tried = try_login(context, arguments, trust, accepted);
-  if (!tried)
-    return fail(tried.error());
-  trust.note(*tried);
+  if (!done)
+    return fail(done.error());
+  trust.note(*done);
   return std::nullopt;
 }
 
-/// Where known_hosts is as it should be: what nodes themselves need.
-Result<void> work_on_nodes(Context& context, const Arguments& arguments, Trust& trust, const std::string& ca) {
+/// What a node says that lets nobody in by a key.
+void explain_denial(Trust& trust) {
+  for (const auto& reached : trust.in(State::denied)) {
+    auto& outcome = trust.outcomes.at(reached.node.name);
+    if (trust.key.empty()) {
+      outcome.why = "ssh does not let this user in, who has no key";
+      outcome.hint = "`ssh-keygen -t ed25519` makes one; then `sharefs nodes trust NODE`";
+    } else {
+      outcome.hint = fmt::format("a password is needed once: `--password-file FILE`; or add this line to "
+                                 "~/.ssh/authorized_keys there: {}",
+                                 trust.public_key);
+    }
+  }
+}
+
+/// After a change by which this user is let in: by the one key, since another one may have let us in for the change.
+Result<void> try_again(Context& context, const Arguments& arguments, Trust& trust, const std::vector<Reached>& nodes,
+                       const std::string& what) {
+  if (nodes.empty())
+    return {};
+  auto tried = try_login(context, arguments, trust, nodes);
+  if (!tried)
+    return fail(tried.error());
+  for (auto& outcome : *tried)
+    if (outcome.state == State::ok) {
+      outcome.state = State::changed;
+      outcome.why = what;
+    }
+  trust.note(*tried);
+  return {};
+}
+
+/// The user's key comes to nodes that do not let him in with it.
+Result<std::optional<int>> bring_key(Context& context, const Arguments& arguments, Trust& trust) {
+  const auto denied = trust.in(State::denied);
+  if (trust.key.empty() || denied.empty())
+    return std::nullopt;
+  auto ended = grant(context, arguments, trust, denied,
+                     {.grant = Grant::key, .ca = {}, .password = arguments.value("password-file")},
+                     "they let " + denied.front().ssh.user + " in with it");
+  if (!ended || *ended)
+    return ended;
+  std::vector<Reached> changed;
+  std::ranges::copy_if(denied, std::back_inserter(changed), [&](const Reached& reached) {
+    return trust.outcomes.at(reached.node.name).state == State::changed;
+  });
+  const auto tried = try_again(context, arguments, trust, changed, "the key is there now");
+  return tried ? ended : fail(tried.error());
+}
+
+/// Nodes believe user certificates of the authority, and this user has one.
+Result<std::optional<int>> certify_user(Context& context, const Arguments& arguments, Trust& trust,
+                                        const std::string& ca) {
+  if (trust.key.empty())
+    return std::nullopt;
+  const auto plan = plan_certificate(context, arguments, trust, ca);
+  if (!plan)
+    return fail(plan.error());
+  const auto executed = plan->empty()
+                            ? Result<Executed>(Executed{})
+                            : execute_further(context, [&]() -> Result<Proposal> { return Proposal{*plan, ""}; });
+  if (!executed)
+    return fail(executed.error());
+  if (executed->exit_code != k_exit_ok && !context.flags.check)
+    return executed->exit_code;
+  const auto denied = trust.in(State::denied);
+  auto nodes = trust.open();
+  nodes.insert(nodes.end(), denied.begin(), denied.end());
+  auto ended = grant(context, arguments, trust, nodes,
+                     {.grant = Grant::users, .ca = ca, .password = arguments.value("password-file")},
+                     "sshd there believes its certificates");
+  if (!ended || *ended || context.flags.check || context.flags.dry_run)
+    return ended;
+  const auto tried = try_again(context, arguments, trust, denied, "a certificate lets this user in now");
+  return tried ? ended : fail(tried.error());
+}
+
+/// From each to the next one: that all pairs can would take as many logins as there are pairs.
+Result<void> try_mesh(Context& context, const Arguments& arguments, Trust& trust) {
+  const auto ring = trust.open();
+  fleet::Request step;
+  step.asking.script = fleet::next_node_script();
+  for (std::size_t i = 0; i < ring.size(); ++i)
+    step.inputs[ring[i].node.name] = ring[(i + 1) % ring.size()].node.name + "\n";
+  const auto stepped = run_there(context, arguments, trust, ring, step, "going from node to node");
+  if (!stepped)
+    return fail(stepped.error());
+  for (auto outcome : *stepped)
+    if (outcome.state != State::ok) {
+      outcome.hint = "the user needs a key there, as with a home on the share, or hostbased authentication";
+      trust.note({outcome});
+    }
+  return {};
+}
+
+/// What the nodes themselves need, once known_hosts is as it should be.
+Result<std::optional<int>> work_on_nodes(Context& context, const Arguments& arguments, Trust& trust,
+                                         const std::string& ca, const std::string& user_ca) {
   constexpr std::chrono::minutes k_longest{10};
+  const bool is_mesh = arguments.flag("mesh");
+  const bool is_look = context.flags.check || context.flags.dry_run;
   std::optional<LeaseOnServers> lease; // a user's own key is nobody else's business
-  if ((!ca.empty() || arguments.flag("mesh")) && !context.flags.check && !context.flags.dry_run) {
+  if ((!ca.empty() || !user_ca.empty() || is_mesh) && !is_look) {
     auto taken = LeaseOnServers::take(context, "trust-" + random_letters(8), k_longest);
     if (!taken)
       return fail(taken.error());
     lease.emplace(std::move(*taken));
   }
-  if (auto brought = bring_key(context, arguments, trust); !brought)
-    return brought;
-  if (!ca.empty())
-    if (auto certified = certify_hosts(context, arguments, trust, ca); !certified)
-      return certified;
-  return arguments.flag("mesh") ? make_mesh(context, arguments, trust) : Result<void>();
+  auto ended =
+      user_ca.empty() ? bring_key(context, arguments, trust) : certify_user(context, arguments, trust, user_ca);
+  explain_denial(trust);
+  if (ended && !*ended && !ca.empty())
+    ended = grant(context, arguments, trust, trust.open(), {.grant = Grant::hosts, .ca = ca},
+                  "one line of known_hosts stands for them all");
+  if (!ended || *ended || !is_mesh)
+    return ended;
+  ended = grant(context, arguments, trust, trust.open(), {.grant = Grant::mesh, .ca = {}, .mesh = trust.open()},
+                "they know one another");
+  if (!ended || *ended || is_look)
+    return ended;
+  const auto tried = try_mesh(context, arguments, trust);
+  return tried ? ended : fail(tried.error());
 }
 
 Result<int> run_nodes_trust(Context& context, const Arguments& arguments) {
@@ -315,35 +256,27 @@ Result<int> run_nodes_trust(Context& context, const Arguments& arguments) {
     return k_exit_ok;
   }
   const auto lock = lock_fleet(context);
-  if (!lock)
-    return fail(lock.error());
-  Trust trust;
-  auto reached = ask_settings(context, *nodes);
-  if (!reached)
-    return fail(reached.error());
-  trust.nodes = std::move(*reached);
-  if (auto chosen = choose_key(context, arguments, trust); !chosen)
-    return fail(chosen.error());
-  std::string ca = arguments.value("ca").value_or("");
-  if (!ca.empty())
-    ca = normalize_path(expand_home(context, ca), context.host.working_directory);
-  const auto authority = authority_of(context, ca);
-  const auto tried = authority ? try_login(context, arguments, trust, trust.nodes) : fail(authority.error());
+  auto trust = lock ? begin_trust(context, arguments, *nodes) : fail(lock.error());
+  if (!trust)
+    return fail(trust.error());
+  const auto ca = given_path(context, arguments.value("ca").value_or(""));
+  const auto user_ca = given_path(context, arguments.value("user-ca").value_or(""));
+  for (const auto& authority : {ca, user_ca})
+    if (!authority.empty())
+      if (const auto key = public_key_of(context, authority, "an authority; keep it on one machine"); !key)
+        return fail(key.error());
+  const auto tried = try_login(context, arguments, *trust, trust->nodes);
   if (!tried)
     return fail(tried.error());
-  trust.note(*tried);
-  const auto accepted = collect_keys(context, arguments, trust);
-  const auto ended =
-      accepted ? write_known_hosts(context, arguments, trust, *accepted, *authority) : fail(accepted.error());
-  if (!ended)
-    return fail(ended.error());
-  if (*ended)
-    return **ended;
-  if (auto worked = work_on_nodes(context, arguments, trust, ca); !worked)
-    return fail(worked.error());
+  trust->note(*tried);
+  auto ended = accept_host_keys(context, arguments, *trust, ca);
+  if (ended && !*ended)
+    ended = work_on_nodes(context, arguments, *trust, ca, user_ca);
+  if (!ended || *ended)
+    return ended ? Result<int>(**ended) : fail(ended.error());
   std::vector<Outcome> outcomes;
-  for (const auto& one : trust.nodes)
-    outcomes.push_back(trust.outcomes.at(one.node.name));
+  for (const auto& one : trust->nodes)
+    outcomes.push_back(trust->outcomes.at(one.node.name));
   show_outcomes(context, outcomes);
   const int code = fleet::exit_code_of(outcomes);
   const bool is_planned = context.envelope.plan && !context.envelope.plan->empty();
@@ -375,6 +308,72 @@ void Trust::note(const std::vector<Outcome>& newer) {
     outcomes.insert_or_assign(outcome.node, outcome);
 }
 
+std::vector<Reached> those_of(const std::vector<Reached>& nodes, const std::vector<Outcome>& outcomes) {
+  std::vector<Reached> found;
+  for (const auto& reached : nodes)
+    if (std::ranges::find(outcomes, reached.node.name, &Outcome::node) != outcomes.end())
+      found.push_back(reached);
+  return found;
+}
+
+Result<Trust> begin_trust(Context& context, const Arguments& arguments, const std::vector<fleet::Node>& nodes) {
+  Trust trust;
+  for (const auto& node : nodes) {
+    Argv argv{"ssh", "-G"};
+    if (!node.address.empty())
+      argv.insert(argv.end(), {"-o", "HostName=" + node.address});
+    if (!node.user.empty())
+      argv.insert(argv.end(), {"-l", node.user});
+    argv.insert(argv.end(), {"--", node.name});
+    const auto said = output_of(context, argv);
+    if (!said)
+      return fail(said.error());
+    trust.nodes.push_back({node, fleet::parse_ssh_settings(*said), {}});
+  }
+  auto files = trust.nodes.empty() ? std::vector<std::string>{} : trust.nodes.front().ssh.identity_files;
+  const auto given = arguments.value("key");
+  if (given)
+    files = {given->ends_with(".pub") ? given->substr(0, given->size() - 4) : *given};
+  for (const auto& file : files) {
+    const auto path = given_path(context, file);
+    const auto text = context.system.files().read_if_exists(path + ".pub");
+    if (!text)
+      return fail(text.error());
+    if (text->value_or("").empty())
+      continue;
+    trust.key = path;
+    trust.public_key = trim(**text);
+    break;
+  }
+  if (given && trust.key.empty())
+    if (const auto key = public_key_of(context, given_path(context, files.front()), "a key"); !key)
+      return fail(key.error());
+  return trust;
+}
+
+std::string given_path(Context& context, const std::string& path) {
+  if (path.empty())
+    return path;
+  return normalize_path(path.starts_with("~/") ? join_path(context.system.identity().home, path.substr(2)) : path,
+                        context.host.working_directory);
+}
+
+Result<std::string> public_key_of(Context& context, const std::string& key, const std::string& what) {
+  const auto text = context.system.files().read_if_exists(key + ".pub");
+  if (text && text->value_or("").empty())
+    return fail(ErrorCode::not_found, fmt::format("there is no public key {}.pub", key),
+                fmt::format("`ssh-keygen -t ed25519 -f {}` makes {}", shell_quote(key), what));
+  return text ? Result<std::string>(std::string(trim(**text))) : fail(text.error());
+}
+
+Result<std::string> fingerprint_of(Context& context, const std::string& file) {
+  const auto printed = output_of(context, {"ssh-keygen", "-l", "-f", file});
+  const auto words = printed ? split_words(*printed) : std::vector<std::string>{};
+  if (printed && words.size() < 2)
+    return fail(ErrorCode::failed, fmt::format("{}: `ssh-keygen -l` gives no fingerprint", file));
+  return printed ? Result<std::string>(words[1]) : fail(printed.error());
+}
+
 Result<std::string> output_of(Context& context, const Argv& argv, const std::string& input) {
   sys::Command command;
   command.argv = argv;
@@ -388,45 +387,23 @@ Result<std::string> output_of(Context& context, const Argv& argv, const std::str
   return completed->out;
 }
 
-Result<std::string> file_text(Context& context, const std::string& path) {
-  return context.system.files().read_if_exists(path).map(
-      [](const std::optional<std::string>& text) { return text.value_or(""); });
-}
-
-Result<std::vector<std::string>> known_host_lines(Context& context, const Reached& reached) {
-  auto files = reached.ssh.user_known_hosts;
-  files.insert(files.end(), reached.ssh.global_known_hosts.begin(), reached.ssh.global_known_hosts.end());
-  std::vector<std::string> lines;
-  for (const auto& file : files) {
-    const auto path = expand_home(context, file);
-    if (!context.system.entry({.path = path, .follow = true}).exists())
-      continue;
-    sys::Command command;
-    command.argv = {"ssh-keygen", "-F", reached.ssh.known_name(), "-f", path};
-    const auto completed = context.system.run(command);
-    if (!completed)
-      return fail(completed.error());
-    for (const auto& line : split_lines(completed->out))
-      if (!line.empty() && !line.starts_with('#'))
-        lines.push_back(line);
-  }
-  return lines;
-}
-
-std::string expand_home(Context& context, const std::string& path) {
-  return path.starts_with("~/") ? join_path(context.system.identity().home, path.substr(2)) : path;
-}
-
-Result<std::vector<Outcome>> try_login(Context& context, const Arguments& arguments, const Trust& trust,
-                                       const std::vector<Reached>& nodes) {
-  fleet::Request request;
-  request.asking.script = fleet::login_script();
-  request.asking.connect = k_first_contact;
-  request.read = [](const fleet::Node& node, const std::string& out, const fleet::Ended& ended) {
-    auto outcome = fleet::script_outcome(node, out, ended);
-    return ended.errors.find("HAS CHANGED") != std::string::npos ? changed_key(node) : outcome;
-  };
-  return run_there(context, arguments, trust, nodes, std::move(request), "trying to log in");
+Result<std::vector<Outcome>> run_there(Context& context, const Arguments& arguments, const Trust& trust,
+                                       const std::vector<Reached>& nodes, fleet::Request request,
+                                       const std::string& what) {
+  request.asking.always_by_ssh = true;
+  if (request.asking.ssh.size() == 1)
+    request.asking.ssh = {"ssh", "-o", "StrictHostKeyChecking=yes"};
+  if (request.ssh_config.empty())
+    request.ssh_config = fleet::ssh_config_with_key(nodes, trust.key);
+  if (!request.read)
+    request.read = fleet::script_outcome;
+  std::vector<fleet::Node> plain;
+  for (const auto& reached : nodes)
+    plain.push_back(reached.node);
+  auto run = run_script(context, arguments, plain, std::move(request), false, what);
+  if (run && run->interrupted)
+    return fail(ErrorCode::interrupted, "interrupted");
+  return run ? Result<std::vector<Outcome>>(std::move(run->outcomes)) : fail(run.error());
 }
 
 extern const CommandSpec k_nodes_trust_command{
@@ -435,13 +412,13 @@ extern const CommandSpec k_nodes_trust_command{
     .description =
         "Tries to log in to each node. Of nodes that ssh does not know it shows the fingerprints of their host keys, "
         "and writes them into known_hosts only with --accept, or with --fingerprint where they are those of a list "
-        "that "
-        "was read on the nodes' consoles. A host key that has changed is refused. Then this user's public key comes "
-        "to nodes that do not let it in, where another key, an agent or a password does. --ca is the better way: an "
-        "authority certifies the hosts, and one line stands for them all. `sharefs undo` takes known_hosts back.",
+        "that was read on the nodes' consoles. A host key that has changed is refused. Then this user's public key "
+        "comes to nodes that do not let it in, where another key, an agent or a password does. Authorities are the "
+        "better way: --ca certifies the hosts, and one line stands for them all; with --user-ca the nodes believe "
+        "certificates of users, of which this user gets one for a day. `sharefs undo` takes it back, step by step.",
     .example = "sharefs nodes trust                              # shows the fingerprints\n"
                "sharefs nodes trust --fingerprint consoles.txt   # accepts those that are listed\n"
-               "sharefs nodes trust --accept --ca /root/cluster_ca --mesh",
+               "sharefs nodes trust --accept --ca /root/host_ca --user-ca /root/user_ca",
     .effect = Effect::changes,
     .positional = {.name = "NODES", .help = "names, ranges and groups (@a100, clients); without them all", .max = 1},
     .options = with_fleet_options(
@@ -453,6 +430,8 @@ extern const CommandSpec k_nodes_trust_command{
          {.names = "--key", .value = "FILE", .help = "the key that nodes shall let in, instead of ssh's first"},
          {.names = "--password-file", .value = "FILE", .help = "a file of this user alone with the password for nodes"},
          {.names = "--ca", .value = "KEY", .help = "certify the host keys by this authority's private key"},
+         {.names = "--user-ca", .value = "KEY", .help = "certify this user's key, in place of authorized_keys"},
+         {.names = "--valid", .value = "TIME", .help = "of that certificate", .fallback = "1d"},
          {.names = "--mesh", .help = "all nodes know each other, too: for launchers that go from node to node"}}),
     .run = run_nodes_trust,
 };

@@ -1,7 +1,9 @@
 #pragma once
-// Private to `nodes trust`: what is known of the nodes while it goes on, and its stages.
+// Private to `nodes trust` and `nodes grant`: what is known of the nodes while it goes on, and what is shared.
+#include "cli/execute.hpp"
 #include "cli/on_nodes.hpp"
 #include "fleet/host_keys.hpp"
+#include "fleet/trust.hpp"
 
 #include <map>
 #include <string>
@@ -23,14 +25,20 @@ struct Trust {
   void note(const std::vector<fleet::Outcome>& newer);
 };
 
+/// How ssh reaches these nodes, and the key that they shall let in: `--key`, or the first of ssh's that is there.
+Result<Trust> begin_trust(Context& context, const Arguments& arguments, const std::vector<fleet::Node>& nodes);
+/// The nodes of these outcomes.
+std::vector<fleet::Reached> those_of(const std::vector<fleet::Reached>& nodes,
+                                     const std::vector<fleet::Outcome>& outcomes);
+
 /// A program of this machine, which must succeed: its output.
 Result<std::string> output_of(Context& context, const Argv& argv, const std::string& input = {});
-/// Reads a file of this user; empty where there is none.
-Result<std::string> file_text(Context& context, const std::string& path);
-/// The lines of this machine's files of known hosts that are about the node, names hashed or not (ssh-keygen -F).
-Result<std::vector<std::string>> known_host_lines(Context& context, const fleet::Reached& reached);
-/// With the home in place of `~`.
-std::string expand_home(Context& context, const std::string& path);
+/// A path that a person gave, with the home in place of `~`.
+std::string given_path(Context& context, const std::string& path);
+/// The content of KEY.pub, its one line. Error `not_found`: `what` is the sentence that says how to make it.
+Result<std::string> public_key_of(Context& context, const std::string& key, const std::string& what);
+/// "SHA256:..." of a public key's file.
+Result<std::string> fingerprint_of(Context& context, const std::string& file);
 
 /// A script by ssh on nodes whose host keys are known, each with its own input; with the one key, unless the request
 /// says otherwise.
@@ -41,12 +49,32 @@ Result<std::vector<fleet::Outcome>> run_there(Context& context, const Arguments&
 Result<std::vector<fleet::Outcome>> try_login(Context& context, const Arguments& arguments, const Trust& trust,
                                               const std::vector<fleet::Reached>& nodes);
 
-/// The key comes to nodes that do not let this user in with it, by whatever lets him in: another key, an agent, a
-/// password.
-Result<void> bring_key(Context& context, const Arguments& arguments, Trust& trust);
-/// Host keys get certificates of the authority `ca`, the file of its private key.
-Result<void> certify_hosts(Context& context, const Arguments& arguments, Trust& trust, const std::string& ca);
-/// Every node knows the host keys of all, and each gets into the next one.
-Result<void> make_mesh(Context& context, const Arguments& arguments, Trust& trust);
+/// Of nodes that ssh does not know the keys are shown, and written into known_hosts where the person accepts them; with
+/// a line for the authority `ca`, the file of its private key, where it is not empty. A number: the command ends here.
+Result<std::optional<int>> accept_host_keys(Context& context, const Arguments& arguments, Trust& trust,
+                                            const std::string& ca);
+/// The lines of this machine's files of known hosts that are about the node, names hashed or not (ssh-keygen -F).
+Result<std::vector<std::string>> known_host_lines(Context& context, const fleet::Reached& reached);
+
+/// Writes a certificate of the authority `ca` beside the user's key, where ssh finds it, for the accounts that ssh logs
+/// in to, unless there is one that is still valid.
+Result<plan::Plan> plan_certificate(Context& context, const Arguments& arguments, const Trust& trust,
+                                    const std::string& ca);
+
+/// One thing that ssh needs on nodes.
+struct Granting {
+  fleet::Grant grant;
+  std::string ca;                           ///< of hosts and users: the file of the authority's private key
+  std::vector<fleet::Reached> mesh = {};    ///< the nodes whose host keys the others shall know
+  std::string mark = {};                    ///< of the lines that it adds
+  std::optional<std::string> password = {}; ///< a file, for nodes that let nothing else in
+};
+/// Asks or changes the nodes; whatever lets this user in is used. Nodes lie in the state `pending` where a look finds
+/// something to do.
+Result<std::vector<fleet::Outcome>> grant_on_nodes(Context& context, const Arguments& arguments, const Trust& trust,
+                                                   const std::vector<fleet::Reached>& nodes, const Granting& granting,
+                                                   fleet::GrantWork work);
+/// Where the process of `nodes grant --record NAME` leaves its answers.
+Result<std::string> record_of_grant(Context& context, const std::string& name);
 
 } // namespace sharefs::cli
