@@ -162,8 +162,12 @@ class FlagDecider {
                       .reason = with_locks(m_launch, rule.reason, path),
                       .directory = m_launch.local_for(path),
                       .stands_for = normalize_path(path)};
-    if (decision.directory.empty())
-      return m_out.push_back(no_local_directory(m_launch, Severity::error));
+    if (decision.directory.empty()) {
+      m_out.push_back(no_local_directory(m_launch, true));
+      if (m_unguarded.empty())
+        return m_out.push_back(guarded(m_launch, one.flag, one.index, one.value, path));
+      return stays(one, rule, "this host has no directory for it");
+    }
     decision.to = m_container == nullptr ? decision.directory
                                          : through(*m_container, decision.directory, &Bind::here, &Bind::there, true);
     if (decision.to->empty())

@@ -185,9 +185,11 @@ std::optional<Decision> set_variable(const Launch& launch, const Program& progra
   return decision;
 }
 
-Decision no_local_directory(const Launch& launch, Severity severity, Holds holds) {
-  auto found = diagnose(launch.facts.local(holds), severity).front();
-  if (holds == Holds::code)
+Decision no_local_directory(const Launch& launch, bool named, Holds holds) {
+  const LocalRoot& root = launch.facts.local(holds);
+  const auto severity = named && !root.taken ? Severity::error : Severity::warning;
+  auto found = diagnose(root, severity).front();
+  if (holds == Holds::code || severity == Severity::warning)
     found.message += "; they were left where they are";
   return warning(found.code, found.subject, std::move(found.message), std::move(found.hint), severity);
 }

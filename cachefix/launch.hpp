@@ -81,8 +81,9 @@ std::optional<Decision> set_variable(const Launch& launch, const Program& progra
                                      const std::string& value);
 Decision keep(std::string flag, std::optional<std::size_t> index, std::string value, CacheClass cache_class,
               std::string reason);
-/// Says that there is nowhere to move caches to.
-Decision no_local_directory(const Launch& launch, Severity severity, Holds holds = Holds::data);
+/// Says that there is nowhere to move caches to. An error where a word names them, unless somebody else has taken the
+/// names of this user's directories: nobody may stop the launches of others.
+Decision no_local_directory(const Launch& launch, bool named, Holds holds = Holds::data);
 /// Do file locks keep other hosts out at `path`, and is that enough (caches.when is racy)?
 bool locks_are_enough(const Launch& launch, const std::string& path);
 

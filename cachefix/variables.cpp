@@ -40,8 +40,7 @@ void move(const Launch& launch, const Program& program, const Found& one, Decisi
   const std::string local = launch.local_for(one.path, one.rule.holds);
   if (local.empty()) { // that code has no place of its own is no reason not to start
     const bool none = launch.facts.local().directory.empty();
-    out.push_back(no_local_directory(launch, one.given && none ? Severity::error : Severity::warning,
-                                     none ? Holds::data : one.rule.holds));
+    out.push_back(no_local_directory(launch, one.given && none, none ? Holds::data : one.rule.holds));
     return;
   }
   auto decision = set_variable(launch, program, one.rule.name, local);

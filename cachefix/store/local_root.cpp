@@ -21,6 +21,7 @@ struct Candidate {
   bool memory = false;      ///< a tmpfs that caches.local does not name
   std::string why_not = {}; ///< empty: it can be used
   std::string cure = {};    ///< of why_not: one line that a person can follow
+  bool taken = false;       ///< somebody else's file or directory has this user's name
 
   void refuse(std::string why, std::string how) {
     why_not = std::move(why);
@@ -83,6 +84,8 @@ void check_own(Candidate& candidate, const sys::Entry& own, const sys::Identity&
   if (!why.empty())
     candidate.refuse(why, (own.uid != identity.uid ? "as root, remove " : "remove ") + own.path);
   candidate.is_own = candidate.is_own && why.empty();
+  candidate.taken =
+      own.kind != sys::EntryKind::missing && own.kind != sys::EntryKind::unknown && own.uid != identity.uid;
 }
 
 /// Those of caches.local, and /var/tmp.
@@ -230,7 +233,8 @@ LocalRoot find_local_root(sys::System& system, const LocalChoice& choice, const 
           .problem = join(problems, "; "),
           .hint = hint,
           .memory = best != nullptr && best->memory,
-          .holds = holds};
+          .holds = holds,
+          .taken = std::ranges::any_of(candidates, &Candidate::taken)};
 }
 
 std::vector<std::string> own_directories(sys::System& system, const LocalChoice& choice,

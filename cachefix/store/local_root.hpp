@@ -46,6 +46,7 @@ struct LocalRoot {
   std::string hint;      ///< what to do about it
   bool memory = false;   ///< it is a tmpfs that nobody asked for: what is stored there is memory of this host
   Holds holds = Holds::data;
+  bool taken = false; ///< somebody else has this user's name in one of them, which must not stop a launch
   friend bool operator==(const LocalRoot&, const LocalRoot&) = default;
 };
 

@@ -99,23 +99,38 @@ def test_with_a_dead_server_it_does_not_hang(own_cluster: Cluster) -> None:
     assert any(d["severity"] == "warning" for d in answer["diagnoses"])
 
 
-def cache_of(node: Host, **options: Any) -> str:
-    """Where a launch of alice puts its cache."""
-    ran = sharefs(node, "run", *MOVES, "--", "python3", f"{SHARE}/train.py", "--cache_dir", f"{SHARE}/cache",
-                  "--output_dir", f"{SHARE}/output", user="alice", **options).check()  # fmt: skip
+def launch(node: Host, **options: Any) -> Any:
+    """A launch of alice."""
+    return sharefs(node, "run", *MOVES, "--", "python3", f"{SHARE}/train.py", "--cache_dir", f"{SHARE}/cache",
+                   "--output_dir", f"{SHARE}/output", user="alice", **options).check()  # fmt: skip
+
+
+def cache_printed(ran: Any) -> str:
     return ran.out.splitlines()[0].split()[1]
 
 
+def cache_of(node: Host, **options: Any) -> str:
+    """Where a launch of alice puts its cache."""
+    return cache_printed(launch(node, **options))
+
+
 def test_names_that_another_user_took_stop_no_launch(cluster: Cluster) -> None:
+    """The next directory is used, on every node where the name is taken the same one. Where all are taken, the cache
+    stays on the share, which is said."""
+    for node in cluster.nodes:
+        node.run("mkdir -m 777 /local/cache/alice", user="bob", check=True)
+    caches = {cache_of(node) for node in cluster.nodes for _ in range(2)}
+    assert len(caches) == 1 and caches.copy().pop().startswith("/var/tmp/sharefs-alice/"), caches
     node = cluster["node1"]
-    node.run("mkdir -m 777 /local/cache/alice /var/tmp/sharefs-alice", user="bob", check=True)
-    cache = cache_of(node)
-    assert cache.startswith("/local/cache/alice.")
-    assert node.run(["stat", "-c", "%a %U", cache]).out == "700 alice\n"
-    assert cache_of(node) == cache  # found again
-    assert node.run("ls -A /local/cache/alice /var/tmp/sharefs-alice").out.split("\n\n")[0].endswith("alice:")
+    assert node.run(["stat", "-c", "%a %U", *caches]).out == "700 alice\n"
     listed = document(sharefs(node, "cache", "list", "--json", user="alice"))["caches"]
-    assert [entry["path"] for entry in listed] == [cache]
+    assert {entry["path"] for entry in listed} == caches
+    node.run("rm -r /var/tmp/sharefs-alice", check=True)
+    node.run("mkdir -m 777 /var/tmp/sharefs-alice", user="bob", check=True)
+    ran = launch(node)
+    assert cache_printed(ran) == f"{SHARE}/cache"
+    assert "SF405" in ran.err and "/local/cache/alice belongs to somebody else" in ran.err
+    assert node.run("find /local/cache/alice /var/tmp/sharefs-alice -mindepth 1").out == ""
 
 
 def test_prune_deletes_nothing_that_another_user_planted(cluster: Cluster) -> None:

@@ -147,6 +147,7 @@ TEST_CASE("attack: names that somebody else made first are not used, and are not
         std::vector<std::string>{"/var/tmp/sharefs-alice"});
   disks.make("/var/tmp/sharefs-alice", 0700, k_bob);
   CHECK(disks.find({"/cache"}).directory.empty());
+  CHECK(disks.find({"/cache"}).taken);
 }
 
 TEST_CASE("attack: whatever stands at a user's own name, another directory is used") {

@@ -316,6 +316,21 @@ TEST_CASE("no directory of this node can hold what a word names: an error; a def
   CHECK(implied.diagnoses[0].severity == Severity::warning);
 }
 
+TEST_CASE("attack: whoever takes the names of a user's directories stops no launch of that user") {
+  World world;
+  world.local = LocalRoot{"", "/cache/alice belongs to somebody else", "as root, remove it", false, Holds::data, true};
+  world.environment.emplace_back("TRITON_CACHE_DIR=/share/t");
+  const auto wish = GENERATE(as<std::string>(), "--cache_dir", "--data_cache_dir");
+  const auto python = GENERATE(as<std::string>(), "python", "python -I");
+  const Argv argv = words(python + " t.py " + wish + " /share/c");
+  const RunPlan result = world.run(argv, of_user(wish, true));
+  CHECK(std::ranges::all_of(result.diagnoses, [](const Diagnosis& one) { return one.severity != Severity::error; }));
+  CHECK(test::codes(result).starts_with("SF405"));
+  CHECK(result.argv == argv);
+  CHECK(result.directories.empty());
+  CHECK(result.guarded().size() == (python == "python" ? 1 : 0)); // there, under a name of its own
+}
+
 TEST_CASE("nodes that are not known now: sharefs decides there, in front of the program") {
   World world;
   world.environment.emplace_back("TRITON_CACHE_DIR=/share/t");
