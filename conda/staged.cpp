@@ -3,6 +3,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "sys/find_processes.hpp"
+#include "sys/mounting/image_types.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -16,6 +17,7 @@ using sys::EntryKind;
 
 constexpr std::size_t k_longest_mark = 8192;
 constexpr std::string_view k_mark_suffix = ".complete";
+constexpr std::string_view k_owner = sys::k_image_owner;
 
 std::string encoded(std::string_view store) {
   std::string text;
@@ -31,14 +33,15 @@ std::string text_of_mark(const std::string& source, std::int64_t created) {
   return fmt::format("{}\n{}\n", source, created);
 }
 
-std::string text_of_mark(const std::string& source, std::int64_t created, const ImageNote& image) {
-  return fmt::format("{}{}\n", text_of_mark(source, created), image.sha256);
+std::string text_of_mark(const std::string& source, std::int64_t created, const ImageNote& image,
+                         const std::optional<unsigned>& share_owner) {
+  const auto text = fmt::format("{}{}\n", text_of_mark(source, created), image.sha256);
+  return share_owner ? fmt::format("{}{}{}\n", text, k_owner, *share_owner) : text;
 }
 
-/// The mark of an image is longer than that of a directory.
-bool is_mark_of_image(const sys::Entry& mark, const std::string& source, std::int64_t created) {
-  const auto text = text_of_mark(source, created);
-  return mark.kind == EntryKind::file && mark.content.starts_with(text) && mark.content.size() > text.size();
+bool is_image_of(const sys::Entry& mark, const std::string& source, std::int64_t created) {
+  return mark.kind == EntryKind::file && is_mark_of_image(mark.content) &&
+         mark.content.starts_with(text_of_mark(source, created));
 }
 
 /// What fetch() has not finished.
@@ -65,7 +68,7 @@ std::optional<unsigned> copy_number(std::string_view name) {
 
 /// squashfs(5) of the kernel, or of squashfuse.
 bool is_image_type(const std::string& fs_type) {
-  return fs_type == sys::k_image || fs_type.starts_with("fuse.squashfuse");
+  return fs_type == sys::k_image || fs_type.starts_with(sys::k_user_image);
 }
 
 bool is_ours(const sys::Entry& entry, unsigned uid) {
@@ -87,8 +90,12 @@ bool StagedCopy::is_mounted() const {
   return tree.kind == EntryKind::directory && tree.mount == tree.resolved && is_image_type(tree.fs_type);
 }
 
+bool StagedCopy::is_dead() const {
+  return tree.kind == EntryKind::unknown && tree.fs_type.starts_with(sys::k_user_image) && tree.mount == tree.path;
+}
+
 bool StagedCopy::is_whole(const std::string& source, std::int64_t created) const {
-  if (is_mark_of_image(mark, source, created))
+  if (is_image_of(mark, source, created))
     return is_mounted();
   const bool mounted_over = tree.mount == tree.resolved;
   return tree.kind == EntryKind::directory && !mounted_over && mark.kind == EntryKind::file &&
@@ -96,17 +103,33 @@ bool StagedCopy::is_whole(const std::string& source, std::int64_t created) const
 }
 
 bool StagedCopy::has_image(const std::string& source, std::int64_t created) const {
-  return is_mark_of_image(mark, source, created) && image.kind == EntryKind::file;
+  return is_image_of(mark, source, created) && image.kind == EntryKind::file && !is_on_share();
 }
 
-plan::Mount mount_of_image(const std::string& copy) {
-  return {image_path(copy), copy, sys::k_image, "ro,nosuid,nodev"};
+bool StagedCopy::is_on_share() const {
+  return mark.content.find("\n" + std::string(k_owner)) != std::string::npos;
 }
 
-void add_unmount(const std::string& copy, const std::string& group, const std::string& why, plan::Plan& plan) {
-  const auto mount = mount_of_image(copy);
-  plan.add(group, why,
-           plan::Unmount{.target = copy, .source = mount.source, .fs_type = mount.fs_type, .options = mount.options});
+bool is_mark_of_image(std::string_view mark) {
+  return std::ranges::count(mark, '\n') > 2; // that of a directory has two lines
+}
+
+plan::Mount mount_of_image(const std::string& copy, std::string_view mark, unsigned uid) {
+  plan::Mount mount{image_path(copy), copy, uid == 0 ? sys::k_image : sys::k_user_image, "ro,nosuid,nodev"};
+  const auto lines = split_lines(mark);
+  if (lines.size() > 3) {
+    mount.source = image_path(lines.front());
+    mount.options += "," + lines[3];
+  }
+  return mount;
+}
+
+plan::Mount bind_of(const std::string& copy, const std::string& path) {
+  return {copy, path, sys::k_bind, "ro,nosuid,nodev"};
+}
+
+plan::Unmount unmount_of(const plan::Mount& mount) {
+  return {.target = mount.target, .source = mount.source, .fs_type = mount.fs_type, .options = mount.options};
 }
 
 const StagedCopy* StagedCopies::find(unsigned number) const {
@@ -232,11 +255,18 @@ plan::RemoveTree removal_of(const sys::Entry& entry) {
   return {.path = entry.path, .device = entry.device, .inode = entry.inode};
 }
 
+/// By its mark, where that is known: a mount whose mark is gone is of an image that lies beside it.
+plan::Unmount unmount_copy(const StagedCopy& copy, unsigned uid) {
+  return unmount_of(mount_of_image(copy.is_dead() ? copy.tree.path : copy.tree.resolved, copy.mark.content, uid));
+}
+
 /// What deletes a copy whose mark has gone. Undo leaves it deleted.
-std::vector<plan::Step> deletion_of(const StagedCopy& copy, const std::string& group) {
+std::vector<plan::Step> deletion_of(const StagedCopy& copy, const StageRequest& request) {
   plan::Plan plan;
-  if (copy.is_mounted()) {
-    add_unmount(copy.tree.resolved, group, "a later generation is staged", plan);
+  const auto& group = request.name;
+  const bool has_mount = copy.is_mounted() || copy.is_dead();
+  if (has_mount) {
+    plan.add(group, "a later generation is staged", unmount_copy(copy, request.uid));
     plan.add_bookkeeping(group, "", plan::remove_directory(copy.tree.path));
   } else if (copy.tree.kind == EntryKind::directory) {
     plan.add(group, "", removal_of(copy.tree));
@@ -245,15 +275,16 @@ std::vector<plan::Step> deletion_of(const StagedCopy& copy, const std::string& g
     if (file->kind == EntryKind::file)
       plan.add(group, "", removal_of(*file));
   for (auto& step : plan.steps)
-    step.stays = copy.is_mounted();
+    step.stays = has_mount;
   return std::move(plan.steps);
 }
 
 /// What lies in the way of a copy of the wanted number that is to be made anew: it is of another kind, or of an earlier
 /// generation of this number.
-void clear_the_way(const StagedCopy& there, bool by_image, plan::Plan& plan) {
+void clear_the_way(const StagedCopy& there, bool by_image, unsigned uid, plan::Plan& plan) {
   if (there.is_mounted())
-    add_unmount(there.tree.resolved, "", "it is not of this generation", plan);
+    plan.add("", there.is_on_share() ? "a copy takes its place" : "it is not of this generation",
+             unmount_copy(there, uid));
   else if (by_image && there.tree.kind == EntryKind::directory)
     plan.add("", "its image takes its place", removal_of(there.tree));
   for (const auto* file : {&there.image, &there.part})
@@ -286,30 +317,37 @@ StagePlan plan_stage(const StagedCopies& staged, const StageRequest& request) {
     }
     unmark(copy);
     made.removed.push_back(copy.number);
-    std::ranges::move(deletion_of(copy, request.name), std::back_inserter(deletions));
+    std::ranges::move(deletion_of(copy, request), std::back_inserter(deletions));
   }
   const auto* there = request.number == 0 ? nullptr : staged.find(request.number);
   const auto copy = join_path(staged.directory.resolved, generation_name(request.number));
   const bool has_image = there != nullptr && there->has_image(request.source, request.created);
-  made.copies =
-      request.number != 0 && !has_image && (there == nullptr || !there->is_whole(request.source, request.created));
+  const bool is_whole = there != nullptr && there->is_whole(request.source, request.created);
+  // What a command works with stays, also where it is not the copy that is wanted: the image on the share.
+  const bool is_enough =
+      is_whole && (!there->is_on_share() || request.share_owner || !request.image || is_busy(request.number));
+  const bool is_wanted = request.number != 0 && !has_image && !is_enough;
+  made.copies = is_wanted && !request.share_owner;
   // A directory that a command works with is completed as it is.
-  made.by_image = made.copies && request.image && (there == nullptr || there->is_mounted() || !is_busy(request.number));
-  if (made.copies && there != nullptr) {
+  made.by_image = is_wanted && request.image && (there == nullptr || there->is_mounted() || !is_busy(request.number));
+  if (is_wanted && there != nullptr) {
     unmark(*there);
-    clear_the_way(*there, made.by_image, plan);
+    clear_the_way(*there, made.by_image, request.uid, plan);
   }
+  const auto mark = made.by_image ? text_of_mark(request.source, request.created, *request.image, request.share_owner)
+                                  : text_of_mark(request.source, request.created);
+  if (there != nullptr && there->is_dead())
+    plan.add("", "its squashfuse has ended", unmount_copy(*there, request.uid));
   if (made.by_image || (has_image && !there->is_mounted())) {
     if (made.by_image || !there->tree.exists())
       plan.add_bookkeeping(request.name, "it is mounted there", plan::make_directory(copy, 0755, {}, true));
-    plan.add(request.name, "its image, read-only", mount_of_image(copy));
+    plan.add(request.name, request.share_owner ? "its image on the share, read-only" : "its image, read-only",
+             mount_of_image(copy, made.by_image ? mark : there->mark.content, request.uid));
   }
-  if (made.copies)
+  if (is_wanted)
     plan.add_bookkeeping(request.name, "it is whole: `conda run` uses it from here on",
                          plan::File{complete_mark(join_path(staged.directory.path, generation_name(request.number))),
-                                    std::nullopt,
-                                    made.by_image ? text_of_mark(request.source, request.created, *request.image)
-                                                  : text_of_mark(request.source, request.created)});
+                                    std::nullopt, mark});
   std::ranges::move(deletions, std::back_inserter(plan.steps));
   return made;
 }

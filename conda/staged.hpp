@@ -4,7 +4,8 @@
 //   STAGE/UID/STORE/ENV/0003.sqfs      the image, see conda/image.hpp; whole from the moment when it has this name
 //   STAGE/UID/STORE/ENV/0003.complete  the path of the generation, and when it was made: a later one may have its
 //                                      number; and the checksum of the image, if it is one. It is written when the copy
-//                                      is complete.
+//                                      is complete. "owner=UID" in a fourth line: nothing is copied, and the image is
+//                                      mounted where it lies on the share, whose owner that is.
 // UID made it. What somebody else could have made is never run. STAGE/UID/STORE/ENV lets in nobody whom the directories
 // above the generation keep out.
 #include "conda/image.hpp"
@@ -25,15 +26,24 @@ struct StagedCopy {
 
   /// It may be run: it has all of the generation at the path `source`, made at `created` by its record.
   [[nodiscard]] bool is_whole(const std::string& source, std::int64_t created) const;
-  /// Its image has all of that generation, and is mounted or may be.
+  /// Its image has all of that generation, lies here, and is mounted or may be.
   [[nodiscard]] bool has_image(const std::string& source, std::int64_t created) const;
+  /// It is the image on the share, which may be mounted.
+  [[nodiscard]] bool is_on_share() const;
   /// An image is mounted on `tree`.
   [[nodiscard]] bool is_mounted() const;
+  /// What is mounted there is of a squashfuse that has ended: a batch system ends it with the job that started it.
+  [[nodiscard]] bool is_dead() const;
 };
-/// The mount of an image that is staged at `copy`, the resolved path.
-plan::Mount mount_of_image(const std::string& copy);
-/// What ends that mount, and takes its mount point away.
-void add_unmount(const std::string& copy, const std::string& group, const std::string& why, plan::Plan& plan);
+/// Has this text the lines of a mark of an image?
+bool is_mark_of_image(std::string_view mark);
+/// The mount of the image with this mark at `copy`, the resolved path, as `uid` makes it: root by a loop device, a user
+/// by squashfuse.
+plan::Mount mount_of_image(const std::string& copy, std::string_view mark, unsigned uid);
+/// The mount of the copy over the directory of the share that it is of.
+plan::Mount bind_of(const std::string& copy, const std::string& path);
+/// What ends such a mount.
+plan::Unmount unmount_of(const plan::Mount& mount);
 
 struct StagedCopies {
   sys::Entry directory;           ///< with its names
@@ -72,8 +82,12 @@ struct StageRequest {
   std::string name = {};    ///< of the environment
   StageAccess access = {};
   std::vector<unsigned> busy = {}; ///< they stay
+  unsigned uid = 0;                ///< who stages it
   /// Of the image that is to be staged; nullopt: a directory of files is.
   std::optional<ImageNote> image = {};
+  /// Whose the image on the share is, which is mounted where it lies, where nothing is staged yet; nullopt: it is
+  /// copied.
+  std::optional<unsigned> share_owner = {};
 };
 struct StagePlan {
   plan::Plan plan;

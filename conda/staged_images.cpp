@@ -28,64 +28,84 @@ std::vector<sys::Entry> directories_in(sys::System& system, const std::vector<sy
   return request.queries.empty() ? std::vector<sys::Entry>{} : system.entries(request);
 }
 
-/// Has it the mark of an image, by root? Its third line is the checksum.
-bool is_marked(const sys::Entry& mark) {
-  return mark.kind == sys::EntryKind::file && mark.uid == 0 && split_lines(mark.content).size() == 3;
+/// The share on which a mount stands; nullptr: none.
+const sys::MountEntry* share_under(const plan::Mount& mount, const sys::MountTable& table) {
+  const auto* share = table.owner_of(mount.fs_type == sys::k_bind ? parent_path(mount.target) : mount.source);
+  return share != nullptr && sys::is_nfs(*share) ? share : nullptr;
 }
 
 } // namespace
 
-std::vector<StagedImage> find_staged_images(sys::System& system, const std::set<std::string>& stages) {
+std::vector<StagedImage> find_staged_images(sys::System& system, const std::set<std::string>& stages,
+                                            const std::vector<std::string>& binds) {
   std::vector<sys::Entry> of_root;
   for (const auto& stage : stages)
     of_root.push_back(system.entry(listing(join_path(stage, "0"))));
-  const auto environments = directories_in(system, directories_in(system, of_root));
-  std::vector<StagedImage> found;
+  std::vector<StagedImage> marked;
   sys::EntryRequest request;
-  for (const auto& environment : environments)
+  for (const auto& environment : directories_in(system, directories_in(system, of_root)))
     for (const auto& name : environment.names) {
       const auto copy = join_path(environment.resolved, name.substr(0, name.find('.')));
-      if (join_path(environment.resolved, name) != image_path(copy) || found.size() >= k_most_staged)
+      if (join_path(environment.resolved, name) != complete_mark(copy) || marked.size() >= k_most_staged)
         continue;
-      found.push_back({.name = base_name(environment.resolved), .copy = copy});
-      request.queries.push_back({.path = copy, .links = sys::Links::none, .guarded = true});
-      request.queries.push_back({.path = complete_mark(copy),
-                                 .read_bytes = k_longest_staged_mark,
-                                 .links = sys::Links::none,
-                                 .guarded = true});
+      marked.push_back({.name = base_name(environment.resolved), .copy = copy, .mount = {}});
+      for (const auto& path : {copy, complete_mark(copy), image_path(copy)})
+        request.queries.push_back(
+            {.path = path, .read_bytes = k_longest_staged_mark, .links = sys::Links::none, .guarded = true});
     }
-  const auto entries = found.empty() ? std::vector<sys::Entry>{} : system.entries(request);
-  std::vector<StagedImage> whole;
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    const StagedCopy copy{.tree = entries[2 * i], .mark = entries[2 * i + 1]};
-    found[i].has_mount_point = copy.tree.kind == sys::EntryKind::directory;
-    found[i].is_mounted = copy.is_mounted();
-    if (is_marked(copy.mark))
-      whole.push_back(std::move(found[i]));
+  const auto entries = marked.empty() ? std::vector<sys::Entry>{} : system.entries(request);
+  const auto table = system.mounts();
+  std::vector<StagedImage> found;
+  for (std::size_t i = 0; i < marked.size(); ++i) {
+    auto& one = marked[i];
+    const StagedCopy copy{.tree = entries[3 * i], .mark = entries[3 * i + 1], .image = entries[3 * i + 2]};
+    if (copy.mark.kind != sys::EntryKind::file || copy.mark.uid != 0)
+      continue;
+    if (is_mark_of_image(copy.mark.content) && (copy.image.kind == sys::EntryKind::file || copy.is_on_share())) {
+      one.mount = mount_of_image(one.copy, copy.mark.content, 0);
+      one.has_mount_point = copy.tree.kind == sys::EntryKind::directory;
+      one.is_mounted = copy.is_mounted();
+      one.needs_share = copy.is_on_share();
+      found.push_back(one);
+    }
+    if (const auto path = copy.mark.content.substr(0, copy.mark.content.find('\n'));
+        std::ranges::count(binds, path) > 0) {
+      one.mount = bind_of(one.copy, path);
+      one.has_mount_point = one.needs_share = true;
+      one.is_mounted = table && table->is_bind(path, one.copy);
+      found.push_back(one);
+    }
   }
-  return whole;
+  return found;
 }
 
-plan::Plan mount_staged(const std::vector<StagedImage>& images) {
+plan::Plan mount_staged(const std::vector<StagedImage>& images, bool needs_share) {
   plan::Plan plan;
   for (const auto& image : images) {
-    if (image.is_mounted)
+    if (image.is_mounted || image.needs_share != needs_share)
       continue;
     if (!image.has_mount_point)
       plan.add_bookkeeping(image.copy, "it is mounted there", plan::make_directory(image.copy, 0755, {}, true));
-    plan.add(image.copy, "the staged image of " + image.name, mount_of_image(image.copy));
+    plan.add(image.copy, "the staged copy of " + image.name, image.mount);
   }
   return plan;
 }
 
-plan::Plan unmount_staged(const std::vector<StagedImage>& images, bool lazy) {
-  plan::Plan plan;
-  for (const auto& image : images)
-    if (image.is_mounted)
-      add_unmount(image.copy, image.copy, "the staged image of " + image.name, plan);
-  for (auto& step : plan.steps)
-    std::get<plan::Unmount>(step.action).lazy = lazy;
-  return plan;
+void unmount_staged(const std::vector<StagedImage>& images, bool lazy, const sys::MountTable& table, plan::Plan& plan) {
+  std::vector<plan::Step> first;
+  for (auto image = images.rbegin(); image != images.rend(); ++image) { // what lies on another one goes before it
+    if (!image->is_mounted)
+      continue;
+    auto unmount = unmount_of(image->mount);
+    unmount.lazy = lazy;
+    auto group = image->copy;
+    if (const auto* share = image->needs_share ? share_under(image->mount, table) : nullptr)
+      for (const auto& step : plan.steps)
+        if (const auto* its = std::get_if<plan::Unmount>(&step.action); its != nullptr && its->target == share->target)
+          group = step.group;
+    first.push_back({.group = group, .why = "the staged copy of " + image->name, .action = std::move(unmount)});
+  }
+  plan.steps.insert(plan.steps.begin(), first.begin(), first.end());
 }
 
 Diagnoses diagnose_staged(const std::vector<StagedImage>& images) {
@@ -94,7 +114,7 @@ Diagnoses diagnose_staged(const std::vector<StagedImage>& images) {
     if (!image.is_mounted)
       found.push_back({Severity::warning, "SF535", image.name,
                        fmt::format("the staged image {} is not mounted: the share is used", base_name(image.copy)), "",
-                       "sharefs conda stage --mount"});
+                       image.needs_share ? "sharefs mount --all" : "sharefs conda stage --mount"});
   return found;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
-// The images that root has staged on this host, whatever their stores say now: no share is asked, so that they are
-// mounted again at boot before any server answers.
+// What root has staged on this host, whatever the stores say now: no share is asked, so that images are mounted again
+// at boot before any server answers. What lies on a share itself, or over a directory of it, is mounted behind the
+// share.
 #include "base/diagnosis.hpp"
 #include "conda/staged.hpp"
 
@@ -9,17 +10,22 @@
 namespace sharefs::conda {
 
 struct StagedImage {
-  std::string name; ///< of the environment, or of the directory of the share
-  std::string copy; ///< the resolved path on which it is mounted, or is to be
+  std::string name;  ///< of the environment, or of the directory of the share
+  std::string copy;  ///< the resolved path of the copy
+  plan::Mount mount; ///< of the image on it, or of it over the directory of the share
   bool has_mount_point = false, is_mounted = false;
+  bool needs_share = false; ///< the image on a share, or a directory of it that is mounted over
   friend bool operator==(const StagedImage&, const StagedImage&) = default;
 };
-/// Those that are whole below these directories (`conda.stage`); of another than a local disk none.
-std::vector<StagedImage> find_staged_images(sys::System& system, const std::set<std::string>& stages);
+/// Those that are whole below these directories (`conda.stage`); of another than a local disk none. `binds`:
+/// directories of shares (`stage.paths`) that copies are mounted over.
+std::vector<StagedImage> find_staged_images(sys::System& system, const std::set<std::string>& stages,
+                                            const std::vector<std::string>& binds);
 
-/// What mounts those that are not mounted, and what unmounts those that are.
-plan::Plan mount_staged(const std::vector<StagedImage>& images);
-plan::Plan unmount_staged(const std::vector<StagedImage>& images, bool lazy);
+/// What mounts those that are not mounted; `needs_share`: those that wait for a share, or else those that do not.
+plan::Plan mount_staged(const std::vector<StagedImage>& images, bool needs_share = false);
+/// What unmounts those that are mounted. Where a step of `plan` unmounts the share that one needs, it goes first.
+void unmount_staged(const std::vector<StagedImage>& images, bool lazy, const sys::MountTable& table, plan::Plan& plan);
 /// SF535: one that is not mounted.
 Diagnoses diagnose_staged(const std::vector<StagedImage>& images);
 

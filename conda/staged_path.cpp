@@ -5,9 +5,12 @@
 #include "base/text.hpp"
 #include "plan/apply.hpp"
 #include "sys/fs/sha256.hpp"
+#include "sys/process/child.hpp"
+#include "sys/process/wire.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <set>
 
 namespace sharefs::conda {
 
@@ -16,6 +19,11 @@ namespace {
 constexpr std::size_t k_hash_digits = 16;
 constexpr std::size_t k_longest_path_mark = 8192;
 constexpr std::uint64_t k_stays_free = 256U << 20U;
+constexpr std::uint64_t k_large_on_average = 64U << 20U;
+/// A smaller file comes from the share: ssh to another node takes longer.
+constexpr std::uint64_t k_handed_on = 4U << 20U;
+constexpr std::size_t k_largest_list = 16U << 20U;
+constexpr std::uint32_t k_others_write = 0022;
 
 std::string mark_text(const PathStagingRequest& request, const PathStaging& staging) {
   const auto& hash = staging.why_files.empty() ? staging.image.note->sha256 : "";
@@ -37,6 +45,30 @@ Result<void> check_path_room(sys::System& system, const sys::Entry& directory, s
               "free some (`sharefs stage --list`, `--drop`), or set `stage.at` to a larger disk");
 }
 
+std::string list_path(const std::string& packed) {
+  return packed + ".files";
+}
+
+/// What lies in the directory, if root or the owner of the store has noted it, and nobody else could have.
+std::optional<tree::Listing> read_list(sys::System& system, const PathStagingRequest& request,
+                                       const std::string& packed, std::uint32_t store_owner) {
+  const auto entry =
+      system
+          .entries(
+              {.queries = {{.path = list_path(packed), .read_bytes = k_largest_list, .links = sys::Links::trusted}},
+               .as = request.as})
+          .front();
+  if (entry.kind != sys::EntryKind::file || (entry.uid != 0 && entry.uid != store_owner) ||
+      (entry.mode & k_others_write) != 0)
+    return std::nullopt;
+  sys::WireReader reader(entry.content);
+  auto listing = reader.get<tree::Listing>();
+  const bool inside = std::ranges::all_of(listing.entries, [](const tree::Listed& one) {
+    return !one.path.empty() && normalize_path("/" + one.path) == "/" + one.path;
+  });
+  return reader.ok() && inside ? std::optional(std::move(listing)) : std::nullopt;
+}
+
 plan::RemoveTree removal_of_entry(const sys::Entry& entry) {
   return {.path = entry.path, .device = entry.device, .inode = entry.inode};
 }
@@ -56,10 +88,47 @@ Result<PackedPath> survey_path(sys::System& system, const PathStagingRequest& re
     return fail(survey.error());
   PackedPath packed{.survey = std::move(*survey), .image = {}};
   packed.image = packed_image(request, packed.survey);
-  const auto file = system.entries({.queries = {{.path = image_path(packed.image)}}, .as = request.as}).front();
-  packed.exists = file.kind == sys::EntryKind::file;
+  // Listed first: a client of NFS believes for a while that what was not there is not there.
+  const auto files = system.entries({.queries = {{.path = parent_path(request.store), .follow = true, .list = true},
+                                                 {.path = request.store, .follow = true, .list = true},
+                                                 {.path = image_path(packed.image)},
+                                                 {.path = list_path(packed.image)}},
+                                     .as = request.as});
+  packed.exists = files[2].kind == sys::EntryKind::file || files[3].kind == sys::EntryKind::file;
   return packed;
 }
+
+bool is_few_large(const tree::Survey& survey) {
+  return survey.files > 0 && survey.bytes / survey.files >= k_large_on_average;
+}
+
+namespace {
+
+/// Images and lists of what the directory held before.
+void remove_older(sys::System& system, const PathStagingRequest& request, const PackedPath& packed) {
+  const auto prefix = image_prefix(request.path);
+  for (const auto& name : system.entry({.path = request.store, .follow = true, .list = true}).names)
+    if (name.starts_with(prefix) && !join_path(request.store, name).starts_with(packed.image))
+      std::ignore = system.files().remove(join_path(request.store, name));
+}
+
+Result<void> write_list(sys::System& system, const PathStagingRequest& request, const PackedPath& packed,
+                        const StageAccess& access, const plan::Say& say) {
+  tree::Options options;
+  options.total_bytes = packed.survey.bytes;
+  const auto listing = tree::list_contents({.path = request.path, .root = system.files().root()}, options,
+                                           say.progress("reading " + request.path));
+  if (!listing)
+    return fail(listing.error());
+  const auto path = list_path(packed.image);
+  if (auto written = system.files().write_if(path, std::nullopt, sys::WireWriter().put(*listing).bytes(), 0400);
+      !written)
+    return written;
+  const auto admitted = admit(system.entry({.path = path}), {access.mode & 0444U, access.gid});
+  return admitted ? plan::apply_action(*admitted, system).map([](plan::Outcome) {}) : Result<void>{};
+}
+
+} // namespace
 
 Result<void> pack_path(sys::System& system, const PathStagingRequest& request, const PackedPath& packed,
                        const plan::Say& say) {
@@ -69,6 +138,12 @@ Result<void> pack_path(sys::System& system, const PathStagingRequest& request, c
     return fail(access.error());
   if (auto made = system.files().make_directories(request.store, 0755); !made)
     return made;
+  if (is_few_large(packed.survey)) {
+    if (auto noted = write_list(system, request, packed, *access, say); !noted)
+      return noted;
+    remove_older(system, request, packed);
+    return {};
+  }
   ImageRequest image;
   image.tree = {.path = request.path, .root = system.files().root()};
   image.record.files = packed.survey.files;
@@ -81,10 +156,7 @@ Result<void> pack_path(sys::System& system, const PathStagingRequest& request, c
     return fail(note.error());
   if (auto published = publish_image(system, image.file, *note, packed.image); !published)
     return published;
-  const auto prefix = image_prefix(request.path);
-  for (const auto& name : system.entry({.path = request.store, .follow = true, .list = true}).names)
-    if (name.starts_with(prefix) && !join_path(request.store, name).starts_with(packed.image))
-      std::ignore = system.files().remove(join_path(request.store, name)); // of what it held before
+  remove_older(system, request, packed);
   return {};
 }
 
@@ -103,10 +175,17 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
   if (!access)
     return fail(access.error());
   staging.access = *access;
+  const auto store = system
+                         .entries({.queries = {{.path = parent_path(request.store), .follow = true, .list = true},
+                                               {.path = request.store, .follow = true, .list = true}},
+                                   .as = request.as})
+                         .back(); // listed: another node may just have made what this one has missed before
   staging.image = probe_image(system, packed.image, 0, request.as);
-  const auto store = system.entries({.queries = {{.path = request.store, .follow = true}}, .as = request.as}).front();
-  staging.why_files = staging.image.exists() ? why_no_mount(system, staging.image, store.uid)
-                                             : "there is no image of it in " + request.store;
+  staging.why_files = staging.image.exists()        ? why_no_mount(system, staging.image, store.uid)
+                      : is_few_large(packed.survey) ? "they are few and large"
+                                                    : "there is no image of it in " + request.store;
+  if (!staging.why_files.empty())
+    staging.files = read_list(system, request, packed.image, store.uid);
   const bool by_image = staging.why_files.empty();
   const auto& hash = by_image ? staging.image.note->sha256 : packed.survey.fingerprint;
   staging.copy = join_path(staging.directory.resolved, hash.substr(0, k_hash_digits));
@@ -137,7 +216,7 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
   if (by_image && !there.is_mounted()) {
     if (!there.tree.exists())
       staging.plan.add_bookkeeping(group, "it is mounted there", plan::make_directory(staging.copy, 0755, {}, true));
-    staging.plan.add(group, "its image, read-only", mount_of_image(staging.copy));
+    staging.plan.add(group, "its image, read-only", mount_of_image(staging.copy, "", uid));
   }
   if (!marked)
     staging.plan.add_bookkeeping(
@@ -151,12 +230,131 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
       staging.plan.add(
           group, "it is of what was there before",
           plan::Unmount{.target = request.path, .source = at->source, .fs_type = at->fs_type, .options = at->options});
-    staging.plan.add(group, "whoever asks for it on the share reads the copy",
-                     plan::Mount{staging.copy, request.path, sys::k_bind, "ro,nosuid,nodev"});
+    staging.plan.add(group, "whoever asks for it on the share reads the copy", bind_of(staging.copy, request.path));
   }
   staging.nothing = staging.copy + " is there";
   return staging;
 }
+
+namespace {
+
+tree::Options fetch_options(const PathStagingRequest& request) {
+  tree::Options options;
+  options.bytes_per_second = request.bytes_per_second;
+  options.reader = request.as;
+  return options;
+}
+
+std::vector<tree::Upstream> upstreams_for(const PathStagingRequest& request, const std::string& to,
+                                          std::uint64_t bytes) {
+  return request.upstreams ? request.upstreams(to, bytes) : std::vector<tree::Upstream>{};
+}
+
+Result<void> fetch_image(sys::System& system, const PathStagingRequest& request, const PathStaging& staging,
+                         const plan::Say& say) {
+  const auto to = image_path(staging.copy);
+  const auto& note = *staging.image.note;
+  const auto& root = system.files().root();
+  const auto fetched =
+      tree::fetch({.path = staging.image.path, .root = root}, {.path = to, .root = root, .guarded = true},
+                  {note.sha256, note.bytes}, fetch_options(request), say.progress("copying " + staging.image.path),
+                  upstreams_for(request, to, note.bytes));
+  if (!fetched)
+    return fail(fetched.error());
+  say.message(text_of(to, *fetched));
+  if (request.fetched)
+    request.fetched(*fetched);
+  return {};
+}
+
+/// Directories are root's until all in them has come: nobody else can exchange anything.
+Result<void> open_directories(sys::System& system, const PathStaging& staging) {
+  std::vector<const tree::Listed*> listed;
+  sys::EntryRequest request;
+  for (const auto& one : staging.files->entries)
+    if (S_ISDIR(one.mode)) {
+      listed.push_back(&one);
+      request.queries.push_back({.path = join_path(staging.copy, one.path), .links = sys::Links::none});
+    }
+  const auto entries = listed.empty() ? std::vector<sys::Entry>{} : system.entries(request);
+  for (auto at = entries.size(); at-- > 0;) { // those in others first
+    const auto& entry = entries[at];
+    const plan::Access before{entry.uid, entry.gid, entry.mode, ""};
+    const bool gives = system.identity().uid == 0;
+    const plan::Access after{gives ? staging.files->uid : entry.uid, gives ? staging.files->gid : entry.gid,
+                             listed[at]->mode & 03777U, ""};
+    const plan::SetAccess step{
+        .path = entry.path, .before = before, .after = after, .identity = {entry.device, entry.inode}};
+    if (auto done = plan::apply_action(step, system); !done)
+      return fail(done.error());
+  }
+  return {};
+}
+
+/// Each file as it lies, from other nodes where they have it.
+Result<void> fetch_files(sys::System& system, const PathStagingRequest& request, const PathStaging& staging,
+                         const plan::Say& say) {
+  const auto& listing = *staging.files;
+  const auto progress = say.progress("copying " + request.path);
+  tree::FetchReport sum;
+  tree::Progress done;               // of the files before
+  std::set<std::string> passed_over; // upstreams that are not asked again
+  const auto begin = sys::Clock::now();
+  const auto& root = system.files().root();
+  for (const auto& one : listing.entries)
+    done.total_bytes += one.bytes;
+  if (auto made = system.files().make_directories(staging.copy, 0755); !made)
+    return made;
+  for (const auto& one : listing.entries) {
+    const auto to = join_path(staging.copy, one.path);
+    if (S_ISDIR(one.mode)) {
+      if (auto made = system.files().make_directories(to, 0755); !made)
+        return made;
+      continue;
+    }
+    if (S_ISLNK(one.mode)) {
+      if (auto made = plan::apply_action(plan::make_link(to, one.target), system); !made)
+        return fail(made.error());
+      continue;
+    }
+    auto upstreams = one.bytes < k_handed_on ? std::vector<tree::Upstream>{} : upstreams_for(request, to, one.bytes);
+    std::erase_if(upstreams, [&](const tree::Upstream& upstream) { return passed_over.contains(upstream.name); });
+    const auto fetched = tree::fetch_listed(
+        {.path = join_path(request.path, one.path), .root = root}, {.path = to, .root = root, .guarded = true}, listing,
+        one, fetch_options(request),
+        [&](const tree::Progress& now) {
+          auto all = now;
+          all.bytes += done.bytes;
+          all.total_bytes = done.total_bytes;
+          all.took = std::chrono::duration_cast<std::chrono::milliseconds>(sys::Clock::now() - begin);
+          if (progress)
+            progress(all);
+        },
+        upstreams);
+    if (!fetched)
+      return fail(fetched.error());
+    for (const auto& upstream : upstreams) {
+      if (upstream.name == fetched->by)
+        break;
+      passed_over.insert(upstream.name);
+    }
+    sum.bytes += fetched->bytes;
+    sum.kept += fetched->kept;
+    if (!upstreams.empty())
+      sum.by = fetched->by;
+    if (sum.passed_over.empty())
+      sum.passed_over = fetched->passed_over;
+    done.bytes += one.bytes;
+  }
+  if (auto opened = open_directories(system, staging); !opened)
+    return opened;
+  say.message(text_of(staging.copy, sum));
+  if (request.fetched)
+    request.fetched(sum);
+  return {};
+}
+
+} // namespace
 
 Result<void> copy_path(sys::System& system, const PathStagingRequest& request, const PathStaging& staging,
                        const plan::Say& say) {
@@ -174,24 +372,13 @@ Result<void> copy_path(sys::System& system, const PathStagingRequest& request, c
   if (const auto admitted = admit(entry, staging.access))
     if (auto done = plan::apply_action(*admitted, system); !done)
       return fail(done.error());
+  const auto& root = system.files().root();
+  if (staging.why_files.empty())
+    return fetch_image(system, request, staging, say);
+  if (staging.files)
+    return fetch_files(system, request, staging, say);
   tree::Options options;
   options.bytes_per_second = request.bytes_per_second;
-  const auto& root = system.files().root();
-  if (staging.why_files.empty()) {
-    const auto to = image_path(staging.copy);
-    const auto& note = *staging.image.note;
-    options.reader = request.as;
-    const auto fetched =
-        tree::fetch({.path = staging.image.path, .root = root}, {.path = to, .root = root, .guarded = true},
-                    {note.sha256, note.bytes}, options, say.progress("copying " + staging.image.path),
-                    request.upstreams ? request.upstreams(to, note.bytes) : std::vector<tree::Upstream>{});
-    if (!fetched)
-      return fail(fetched.error());
-    say.message(text_of(to, *fetched));
-    if (request.fetched)
-      request.fetched(*fetched);
-    return {};
-  }
   options.remove_others = true;
   const auto copied =
       tree::copy({.path = request.path, .root = root}, {.path = staging.copy, .root = root, .guarded = true}, options,
@@ -245,11 +432,9 @@ plan::Plan plan_drop(const std::vector<StagedPath>& staged) {
   for (const auto& one : staged) {
     const auto& group = one.copy;
     if (one.is_bound)
-      plan.add(
-          group, "the path on the share is the share's again",
-          plan::Unmount{.target = one.path, .source = one.copy, .fs_type = sys::k_bind, .options = "ro,nosuid,nodev"});
+      plan.add(group, "the path on the share is the share's again", unmount_of(bind_of(one.copy, one.path)));
     if (one.is_mounted)
-      add_unmount(one.copy, group, "its image", plan);
+      plan.add(group, "its image", unmount_of(mount_of_image(one.copy, one.mark.content, one.mark.uid)));
     plan.add_bookkeeping(group, "it is not whole from here on", plan::remove_file(one.mark.path, one.mark.content));
     if (one.is_mounted)
       plan.add_bookkeeping(group, "", plan::remove_directory(one.copy));

@@ -2,6 +2,9 @@
 // A directory of the share, whatever it holds, on this host's own disk: by an image of it, which is made once on the
 // share, or, where that cannot be had, as the files that it has.
 //   STORE/NAME-FINGERPRINT.sqfs{,.json}   the image and its note; what the directory holds now has another fingerprint
+//   STORE/NAME-FINGERPRINT.files          or, of few large files, what they are (tree::Listing): they are copied as
+//   they
+//                                         lie, and handed on from node to node
 //   AT/UID/PARENT/NAME/HASH/              the copy, laid out as that of an environment (staged.hpp), named by the hash
 //   of
 //                                         its image, or by the fingerprint of its files
@@ -26,15 +29,17 @@ struct PathStagingRequest {
 /// What there is of a directory to bring to nodes: all nodes are told the same.
 struct PackedPath {
   tree::Survey survey;
-  std::string image; ///< its path but for `.sqfs`
-  bool exists = false;
+  std::string image;   ///< its path but for `.sqfs`
+  bool exists = false; ///< the image, or the list of files
 };
+/// Few large files: an image would be as large as they are, and no faster.
+bool is_few_large(const tree::Survey& survey);
 /// Of what it holds by that survey.
 std::string packed_image(const PathStagingRequest& request, const tree::Survey& survey);
 /// Looks at all that lies in the directory, by its names and attributes.
 Result<PackedPath> survey_path(sys::System& system, const PathStagingRequest& request, const plan::Say& say);
-/// Makes the image, for nobody else than the directory is; images of what the directory held before go. As whoever may
-/// write in the store. Errors: those of make_image().
+/// Makes the image, or the list of few large files, for nobody else than the directory is; those of what the directory
+/// held before go. As whoever may write in the store. Errors: those of make_image() and tree::list_contents().
 Result<void> pack_path(sys::System& system, const PathStagingRequest& request, const PackedPath& packed,
                        const plan::Say& say);
 
@@ -42,8 +47,9 @@ Result<void> pack_path(sys::System& system, const PathStagingRequest& request, c
 struct PathStaging {
   Image image;
   std::string fingerprint;
-  std::string why_files; ///< why the image is not what is copied; empty: it is
-  sys::Entry directory;  ///< of the copies
+  std::string why_files;              ///< why the image is not what is copied; empty: it is
+  std::optional<tree::Listing> files; ///< what is copied, where a list of it can be trusted
+  sys::Entry directory;               ///< of the copies
   std::string copy;
   StageAccess access;
   bool copies = false;

@@ -24,6 +24,23 @@ Generation record_of(const Staging& staging) {
   return one == nullptr ? Generation{} : one->record.value_or(Generation{});
 }
 
+/// A user can mount an image: squashfuse, fusermount and the device are there.
+bool has_squashfuse(sys::System& system) {
+  constexpr std::uint32_t k_all_read_and_write = 0006;
+  sys::EntryRequest request{.queries = {{.path = "/dev/fuse"}}};
+  const auto directories = split(sys::k_system_path, ':');
+  for (const auto* program : {"squashfuse_ll", "squashfuse", "fusermount3", "fusermount"})
+    for (const auto& directory : directories)
+      request.queries.push_back({.path = join_path(directory, program), .follow = true});
+  const auto entries = system.entries(request);
+  const auto has = [&](std::size_t first) { // one of two programs
+    const auto begin = entries.begin() + 1 + static_cast<std::ptrdiff_t>(first * directories.size());
+    return std::any_of(begin, begin + static_cast<std::ptrdiff_t>(2 * directories.size()),
+                       [](const sys::Entry& entry) { return entry.exists(); });
+  };
+  return (entries.front().mode & k_all_read_and_write) == k_all_read_and_write && has(0) && has(2);
+}
+
 /// Of what root could mount an image with, the modules that this kernel neither has nor can load.
 std::vector<std::string> missing_modules(sys::System& system) {
   constexpr std::size_t k_longest = 16U << 10U;
@@ -56,12 +73,13 @@ std::string text_of(const std::string& to, const tree::FetchReport& fetched) {
 }
 
 std::string why_no_mount(sys::System& system, const Image& image, std::uint32_t store_owner) {
-  if (system.identity().uid != 0)
-    return "only root can mount its image";
+  const bool is_root = system.identity().uid == 0;
+  if (!is_root && !has_squashfuse(system))
+    return "only root can mount its image, or a user where squashfuse is installed";
   if (!image.is_trusted(store_owner))
-    return fmt::format("root mounts no image that others than root or uid {}, whose the store is, could have written",
-                       store_owner);
-  if (const auto missing = missing_modules(system); !missing.empty())
+    return fmt::format("{} mounts no image that others than root or uid {}, whose the store is, could have written",
+                       is_root ? "root" : "squashfuse", store_owner);
+  if (const auto missing = is_root ? missing_modules(system) : std::vector<std::string>{}; !missing.empty())
     return fmt::format("this kernel has no {}, which mounting its image needs", join(missing, " and no "));
   return {};
 }
@@ -115,8 +133,26 @@ tree::Measured to_copy(sys::System& system, const Staging& staging) {
   return rest;
 }
 
-Result<void> check_room(sys::System& system, const Staging& staging) {
+/// Why the image cannot be read where it lies, on this share; empty: it can.
+std::string why_not_from_share(sys::System& system, const std::string& source) {
+  const auto table = system.mounts();
+  const auto* share = table ? table->owner_of(source) : nullptr;
+  const auto options = share == nullptr ? std::vector<std::string>{} : split(share->super_options, ',');
+  if (share != nullptr && share->fs_type == "nfs4" && std::ranges::count(options, "hard") > 0)
+    return {};
+  return "`conda.image_from_share` wants the store on a mount of NFS 4 with `hard`: by any other one programs would "
+         "read "
+         "garbage or fail when its server is away";
+}
+
+Result<void> check_disk(sys::System& system, const Staging& staging) {
   const auto entry = system.entry({.path = staging.copies.directory.ancestor, .follow = true, .space = true});
+  const auto table = system.mounts();
+  const auto* disk = table ? table->owner_of(entry.resolved) : nullptr;
+  if (disk != nullptr && !staging.made.by_image && std::ranges::count(split(disk->options, ','), "noexec") > 0)
+    return fail(ErrorCode::config,
+                fmt::format("{} is mounted noexec: no program of a copy would start there", disk->target),
+                "set `conda.stage` in sharefs.yaml to another disk; an image could be staged there");
   if (!entry.space)
     return {};
   const auto& space = *entry.space;
@@ -248,27 +284,46 @@ Result<Staging> plan_staging(sys::System& system, const StagingRequest& request,
     staging.access = *access;
   }
   const auto record = record_of(staging);
+  const auto owner = as_reader(system, request, {.path = *store, .follow = true}).uid;
   StageRequest wanted{.number = request.removes ? 0 : staging.number(),
                       .source = staging.source,
                       .created = record.created,
                       .name = request.name,
                       .access = staging.access,
-                      .busy = busy_copies(system, staging.environment, staging.copies)};
+                      .busy = busy_copies(system, staging.environment, staging.copies),
+                      .uid = uid};
   if (!request.removes) {
     staging.image = probe_image(system, staging.source, record.created, request.as);
-    staging.why_files =
-        why_files(system, staging, request.by_image, as_reader(system, request, {.path = *store, .follow = true}).uid);
+    staging.why_files = why_files(system, staging, request.by_image, owner);
     if (staging.why_files.empty())
       wanted.image = staging.image.note;
+  }
+  if (request.from_share) {
+    const auto is_copy = [](const StagedCopy& copy) {
+      return copy.mark.kind == sys::EntryKind::file && !copy.is_on_share();
+    };
+    if (staging.why_files.empty())
+      staging.why_files = why_not_from_share(system, staging.source);
+    if (std::ranges::any_of(staging.copies.copies, is_copy))
+      return staging;
+    staging.nothing = staging.why_files;
+    if (!staging.nothing.empty())
+      return staging;
+    wanted.share_owner = owner;
   }
   staging.made = plan_stage(staging.copies, wanted);
   auto& notes = staging.made.plan.notes;
   staging.nothing = !notes.empty()    ? join(notes, "; ")
                     : request.removes ? "nothing of it is staged here"
                                       : staging.path() + " is there";
+  if (request.from_share && staging.made.by_image)
+    notes.push_back(
+        fmt::format("{}: its commands read the image on the share; while the server is away they wait in the "
+                    "kernel, and SIGKILL does not end them (`sharefs conda stage {}` copies it)",
+                    request.name, shell_quote(request.name)));
   if (!staging.made.copies)
     return staging;
-  if (auto room = check_room(system, staging); !room)
+  if (auto room = check_disk(system, staging); !room)
     return fail(room.error());
   if (staging.made.by_image) {
     notes.insert(notes.begin(),
@@ -293,15 +348,15 @@ Result<Staging> plan_staging(sys::System& system, const StagingRequest& request,
 
 Result<void> copy_staged(sys::System& system, const StagingRequest& request, const Staging& staging,
                          const plan::Say& say) {
-  if (staging.made.copies) {
+  if (staging.made.copies || staging.made.by_image) {
     const auto alone = request.lock();
     if (!alone)
       return fail(alone.error());
-    if (auto made = make_directory(system, request, staging); !made)
+    auto made = make_directory(system, request, staging);
+    if (made && staging.made.copies)
+      made = (staging.made.by_image ? copy_image : copy_generation)(system, request, staging, say);
+    if (!made)
       return made;
-    const auto& copy = staging.made.by_image ? copy_image : copy_generation;
-    if (auto copied = copy(system, request, staging, say); !copied)
-      return copied;
   }
   // Whoever began while the plan was shown is seen now, and nobody begins any more: the marks are gone.
   const auto now = probe_environment(system, request.store, request.name, request.as);

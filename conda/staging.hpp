@@ -1,6 +1,6 @@
 #pragma once
 // The flow of `conda stage`: the present generation of an environment is copied to this host's own disk, by its image
-// where root can mount that, else file by file.
+// where that can be mounted, else file by file. And that of `conda.image_from_share`, which copies nothing.
 #include "conda/staged.hpp"
 #include "plan/host_lock.hpp"
 #include "plan/say.hpp"
@@ -21,6 +21,7 @@ struct StagingRequest {
   std::uint64_t bytes_per_second = 0; ///< 0: no limit
   bool by_image = true;               ///< `conda.image`; false: file by file
   bool removes = false;               ///< all copies of the environment go
+  bool from_share = false;            ///< the image is mounted where it lies, if nothing of the environment is staged
   std::optional<sys::User> as = {};   ///< who reads the store for root, whom its server refuses (root_squash)
   Upstreams upstreams = {};
   Fetched fetched = {};
@@ -28,7 +29,7 @@ struct StagingRequest {
   std::function<Result<plan::HostLock>()> lock;
 };
 
-/// Why root of this host cannot mount an image, or may not; empty: it can.
+/// Why this process's user cannot mount an image here, or may not; empty: it can.
 std::string why_no_mount(sys::System& system, const Image& image, std::uint32_t store_owner);
 /// "/var/.../0003.sqfs: 259 MiB copied, 0 B there already, from gpu03"
 std::string text_of(const std::string& to, const tree::FetchReport& fetched);

@@ -53,10 +53,12 @@ constexpr std::array k_sayings{
     Saying{"reset by", State::unreachable, "its ssh server ended the connection", k_sshd},
 };
 
-/// The last line that says something, without the name of the program in front.
+/// The last line that says something, and not how far it is.
 std::string last_words(std::string_view errors) {
   const auto lines = split_lines(errors);
-  const auto line = std::find_if(lines.rbegin(), lines.rend(), [](const auto& one) { return !trim(one).empty(); });
+  const auto line = std::find_if(lines.rbegin(), lines.rend(), [](const auto& one) {
+    return !trim(one).empty() && !one.starts_with("{\"progress\"");
+  });
   constexpr std::size_t k_most = 300;
   return line == lines.rend() ? "" : to_utf8(std::string(trim(*line)).substr(0, k_most));
 }

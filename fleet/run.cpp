@@ -6,13 +6,17 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "sys/identity/own_host.hpp"
+#include "sys/process/child.hpp"
 #include "sys/process/interrupt.hpp"
 
 #include <algorithm>
+#include <array>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <future>
 #include <set>
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace sharefs::fleet {
 
@@ -21,6 +25,7 @@ namespace {
 using plan::PrivateDirectory;
 constexpr const char* k_results = "results.jsonl";
 constexpr std::chrono::milliseconds k_look{100}; ///< at least, between two looks for what has come
+constexpr std::chrono::milliseconds k_listening{1000};
 
 nlohmann::ordered_json to_json(const Outcome& outcome) {
   return {{"name", outcome.node},
@@ -45,8 +50,8 @@ std::optional<int> exit_code_in(const std::string& text) {
 class Runner {
  public:
   Runner(sys::System& system, const std::string& path, const Request& request, PrivateDirectory directory,
-         const std::function<void(const Outcome&)>& came)
-      : m_system(system), m_path(path), m_request(request), m_directory(std::move(directory)), m_came(came) {}
+         const Listener& listener)
+      : m_system(system), m_path(path), m_request(request), m_directory(std::move(directory)), m_listener(listener) {}
 
   Result<Run> run() {
     if (auto written = write_files(); !written)
@@ -135,8 +140,16 @@ class Runner {
       return fail(names.error());
     const std::set<std::string_view> there(names->begin(), names->end());
     std::vector<Outcome> fresh;
+    const bool listens = m_listener.said && sys::Clock::now() >= m_next_listening;
+    if (listens)
+      m_next_listening = sys::deadline_in(k_listening);
     for (const auto& node : batch.nodes) {
-      if (m_seen.contains(node.name) || !there.contains(node.name + ".end"))
+      if (m_seen.contains(node.name))
+        continue;
+      if (listens && there.contains(node.name + ".err"))
+        if (const auto line = last_line_of(node.name + ".err"); !line.empty())
+          m_listener.said(node.name, line);
+      if (!there.contains(node.name + ".end"))
         continue;
       const auto end = m_directory.read(node.name + ".end");
       const auto code = end ? exit_code_in(*end) : std::nullopt;
@@ -153,6 +166,19 @@ class Runner {
       fresh.push_back(outcome_of(node, reader.answer(node.name), ended));
     }
     return keep(std::move(fresh));
+  }
+
+  /// The last whole line of a file, if it is not too long.
+  [[nodiscard]] std::string last_line_of(const std::string& name) const {
+    const auto file = m_directory.open_file(name, O_RDONLY);
+    const auto size = file ? ::lseek(file->get(), 0, SEEK_END) : 0;
+    std::array<char, 2048> bytes{};
+    const auto from = std::max<off_t>(0, size - static_cast<off_t>(bytes.size()));
+    const auto count = size > 0 ? ::pread(file->get(), bytes.data(), bytes.size(), from) : 0;
+    std::string_view text(bytes.data(), count > 0 ? static_cast<std::size_t>(count) : 0);
+    text = text.substr(0, text.rfind('\n') + 1);
+    const auto lines = split_lines(text);
+    return lines.empty() ? "" : lines.back();
   }
 
   /// By the time of the file that is written last.
@@ -190,7 +216,7 @@ class Runner {
       if (auto kept = m_directory.append(k_results, lines); !kept)
         return kept;
     for (auto& outcome : fresh) {
-      m_came(outcome);
+      m_listener.came(outcome);
       m_failures += is_good(outcome.state) ? 0 : 1;
       m_seen.emplace(outcome.node, std::move(outcome));
     }
@@ -214,7 +240,8 @@ class Runner {
   std::string m_path;
   const Request& m_request;
   PrivateDirectory m_directory;
-  const std::function<void(const Outcome&)>& m_came;
+  const Listener& m_listener;
+  sys::Deadline m_next_listening{};
   std::map<std::string, Outcome> m_seen;
   std::size_t m_most = 0, m_allowed = 0, m_failures = 0; ///< of all batches; in this batch
   Run m_run;
@@ -257,7 +284,7 @@ bool is_here(const sys::Identity& identity, const Node& node) {
 }
 
 Result<Run> run_on_nodes(sys::System& system, const std::string& directory, const Request& request,
-                         const std::function<void(const Outcome&)>& came) {
+                         const Listener& listener) {
   auto made = PrivateDirectory::make(system.files(), directory);
   if (!made)
     return fail(made.error());
@@ -277,7 +304,7 @@ Result<Run> run_on_nodes(sys::System& system, const std::string& directory, cons
       return fail(created.error());
     whole.asking.ssh_config = join_path(directory, "ssh_config");
   }
-  return Runner(system, directory, whole, std::move(*made), came).run();
+  return Runner(system, directory, whole, std::move(*made), listener).run();
 }
 
 Result<void> write_outcomes(const PrivateDirectory& directory, const std::vector<Outcome>& outcomes) {

@@ -65,10 +65,15 @@ struct Run {
 /// The node is the machine that this program runs on.
 bool is_here(const sys::Identity& identity, const Node& node);
 
-/// Runs it. `came` is called with each answer as it comes, after it is on the disk. Errors: those of the record's
-/// directory, which must be this user's alone.
+/// Is told of each answer as it comes, after it is on the disk; and about once a second of the last line that a node
+/// that is still at work has said on its standard error (not by srun, which has one stream for all).
+struct Listener {
+  std::function<void(const Outcome&)> came;
+  std::function<void(const std::string& node, const std::string& line)> said = {};
+};
+/// Runs it. Errors: those of the record's directory, which must be this user's alone.
 Result<Run> run_on_nodes(sys::System& system, const std::string& directory, const Request& request,
-                         const std::function<void(const Outcome&)>& came);
+                         const Listener& listener);
 
 /// Leaves them in a directory for read_outcomes().
 Result<void> write_outcomes(const plan::PrivateDirectory& directory, const std::vector<Outcome>& outcomes);

@@ -82,7 +82,7 @@ MountPlan plan_unmounts(const sys::MountTable& table, const std::vector<MountPoi
     const auto mounts = mounts_at(table, target);
     std::vector<std::string> inner;
     for (const auto* one : mounts.below)
-      if (!selected.contains(one->target))
+      if (!selected.contains(one->target) && !options.go_first.contains(one->target))
         inner.push_back(one->target);
     if (!inner.empty() && !options.lazy) {
       block("SF224", fmt::format("other mounts lie below {}: {}", target, join(inner, ", ")),

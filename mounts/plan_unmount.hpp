@@ -15,6 +15,7 @@ namespace sharefs::mounts {
 struct UnmountOptions {
   bool force = false, lazy = false;
   std::chrono::milliseconds deadline{10'000};
+  std::set<std::string> go_first = {}; ///< targets that somebody else unmounts before these
 };
 
 /// A plan for mounts, and what it means for each of them, by target.

@@ -3,6 +3,7 @@
 #include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "cli/fleet_progress.hpp"
 #include "plan/private_directory.hpp"
 #include "sys/process/interrupt.hpp"
 
@@ -95,10 +96,11 @@ Result<fleet::Run> run_with_progress(Context& context, const std::string& direct
   for (const auto& batch : request.batches)
     all += batch.nodes.size();
   sys::install_interrupt_handlers();
-  ui::Console::Progress progress(context.console, what, all);
-  auto run = fleet::run_on_nodes(context.system, directory, request, [&](const fleet::Outcome& outcome) {
-    progress.advance(fmt::format("{}: {}", outcome.node, to_string(outcome.state)));
-  });
+  FleetProgress progress(context, what, all);
+  const fleet::Listener listener{
+      .came = [&](const fleet::Outcome& outcome) { progress.came(outcome.node, to_string(outcome.state)); },
+      .said = [&](const std::string& node, const std::string& line) { progress.said(node, line); }};
+  auto run = fleet::run_on_nodes(context.system, directory, request, listener);
   if (run && !run->problem.empty())
     return fail(ErrorCode::failed, run->problem);
   return run;

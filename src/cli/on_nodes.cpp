@@ -20,6 +20,7 @@ namespace {
 
 using fleet::Outcome;
 using fleet::State;
+constexpr std::string_view k_default_deadline = "10min";
 
 /// The end of a run in words: how to go on, how to take it back.
 void say_end(Context& context, const std::string& id, const fleet::Run& run, const std::vector<Outcome>& outcomes) {
@@ -155,7 +156,10 @@ const std::vector<OptionSpec>& fleet_options() {
        .value = "N|P%",
        .help = "more nodes that fail or cannot be reached end a change",
        .fallback = "3"},
-      {.names = "--node-deadline", .value = "TIME", .help = "by when it ends on a node", .fallback = "10min"},
+      {.names = "--node-deadline",
+       .value = "TIME",
+       .help = "by when it ends on a node",
+       .fallback = k_default_deadline},
   };
   return k_options;
 }
@@ -292,7 +296,7 @@ Result<std::vector<Outcome>> ask_nodes(Context& context, const std::vector<fleet
 Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Arguments& arguments) {
   if (const auto directory = fleet_directory(context); !directory)
     return fail(directory.error());
-  const auto settings = settings_of(context, arguments);
+  auto settings = settings_of(context, arguments);
   const auto nodes = settings ? chosen_nodes(context, context.flags.on) : fail(settings.error());
   if (!nodes)
     return fail(nodes.error());
@@ -306,6 +310,10 @@ Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Argume
   if (spec.before_nodes != nullptr)
     if (auto ready = spec.before_nodes(context, arguments, job); !ready)
       return fail(ready.error());
+  // What copies ends by itself where nothing comes any more.
+  constexpr std::chrono::hours k_copying{24};
+  if (job.at_once && arguments.value("node-deadline") == k_default_deadline)
+    settings->command = k_copying;
   if (job.nodes.empty()) {
     context.console.message("nothing is to be done on any node");
     return k_exit_ok;

@@ -94,6 +94,7 @@ struct Conda {
   bool protect = true;                            ///< generations have no write bits
   std::string stage = "/var/cache/sharefs/conda"; ///< node-local copies of generations
   std::string image = "zstd";                     ///< each generation gets an image, one file with all of it
+  bool image_from_share = false;                  ///< `mount --all` mounts images where they lie, if nothing is staged
   Origin origin;
   friend bool operator==(const Conda&, const Conda&) = default;
 

@@ -3,6 +3,7 @@
 #include "base/source.hpp"
 #include "base/text.hpp"
 #include "plan/perform.hpp"
+#include "sys/mounting/image_types.hpp"
 
 #include <fmt/format.h>
 
@@ -36,10 +37,12 @@ template <class A> Result<Mounted> mounted_at(sys::System& system, const A& acti
   const auto* mount = table->at(target);
   if (mount == nullptr || mount->fs_type == "autofs")
     return Mounted{};
-  // nfs or nfs4: which of the two the table shows depends on the negotiated version.
-  const bool wanted = action.fs_type == sys::k_bind    ? table->is_bind(target, normalize_path(action.source))
-                      : action.fs_type == sys::k_image ? is_image(system, *mount, action.source)
-                                                       : is_same_source(mount->source, action.source);
+  // nfs or nfs4: which of the two the table shows depends on the negotiated version. squashfuse shows no image: only
+  // this user could have mounted one there.
+  const bool wanted = action.fs_type == sys::k_bind         ? table->is_bind(target, normalize_path(action.source))
+                      : action.fs_type == sys::k_image      ? is_image(system, *mount, action.source)
+                      : action.fs_type == sys::k_user_image ? mount->fs_type.starts_with(sys::k_user_image)
+                                                            : is_same_source(mount->source, action.source);
   return Mounted{*mount, wanted};
 }
 
@@ -50,8 +53,9 @@ Result<Outcome> act(Mount& action, sys::System& system, Phase phase) {
   if (!before)
     return fail(before.error());
   const auto is_there = [&](const Mounted& found) {
-    return found.is_wanted &&
-           (action.fs_type == sys::k_bind || action.fs_type == sys::k_image || sys::is_nfs(*found.mount));
+    const bool local =
+        action.fs_type == sys::k_bind || action.fs_type == sys::k_image || action.fs_type == sys::k_user_image;
+    return found.is_wanted && (local || sys::is_nfs(*found.mount));
   };
   if (is_there(*before))
     return Outcome::unchanged;

@@ -8,8 +8,10 @@
 #include "sys/programs/process.hpp"
 #include "tree/fault_injection.hpp"
 #include "tree/job.hpp"
+#include "tree/survey.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <condition_variable>
 #include <cstdlib>
@@ -180,11 +182,18 @@ class PieceReader : public Pieces {
   bool m_stopped = false;
 };
 
+/// Owner, mode and time that a file gets; without, it is this user's alone.
+struct Given {
+  std::uint32_t uid = 0, gid = 0, mode = 0600;
+  std::int64_t mtime = 0;
+};
+
 class Fetcher {
  public:
   Fetcher(const Place& from, const Place& to, const FileContent& content, const Options& options,
-          const std::vector<Upstream>& upstreams, const sys::ProgressCounters& counters)
-      : m_from(from), m_to(to), m_content(content), m_upstreams(upstreams), m_job(options, counters) {}
+          const std::vector<Upstream>& upstreams, const std::optional<Given>& given,
+          const sys::ProgressCounters& counters)
+      : m_from(from), m_to(to), m_content(content), m_upstreams(upstreams), m_given(given), m_job(options, counters) {}
 
   Result<FetchReport> run() {
     auto target = walk_to(m_to);
@@ -240,8 +249,10 @@ class Fetcher {
 
   Result<FetchReport> from_original() {
     m_is_last = true;
+    // The part stays root's to rename, and to be given away.
     if (const auto& reader = m_job.options.reader)
-      if (const int error = sys::become(*reader, 1U << CAP_DAC_OVERRIDE); error != 0) // the part is root's to rename
+      if (const int error = sys::become(*reader, 1U << CAP_DAC_OVERRIDE | 1U << CAP_CHOWN | 1U << CAP_FOWNER);
+          error != 0)
         return fail(errno_error(error, "cannot become " + reader->name));
     const auto original = open_original();
     if (!original)
@@ -280,7 +291,9 @@ class Fetcher {
   bool is_right_already() {
     const auto there = sys::open_below(m_directory.get(), m_name.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
     struct stat status{};
-    return there && ::fstat(there.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == ::geteuid() &&
+    const auto& given = m_given;
+    const auto owner = given && given->uid != k_as_it_is ? given->uid : ::geteuid();
+    return there && ::fstat(there.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == owner &&
            static_cast<std::uint64_t>(status.st_size) == m_content.bytes && add_local(there.get(), m_content.bytes) &&
            m_hash->hex() == m_content.sha256;
   }
@@ -409,6 +422,14 @@ class Fetcher {
 
   Result<void> finish() {
     may_be_killed();
+    if (const auto& given = m_given) {
+      const std::array<timespec, 2> times{timespec{.tv_sec = given->mtime, .tv_nsec = 0},
+                                          timespec{.tv_sec = given->mtime, .tv_nsec = 0}};
+      const int part = m_part.get();
+      if (::fchown(part, given->uid, given->gid) != 0 || ::fchmod(part, given->mode & 0777U) != 0 ||
+          ::futimens(part, times.data()) != 0)
+        return fail(errno_error(errno, m_to.path));
+    }
     if (::fsync(m_part.get()) != 0)
       return fail(is_full(errno) ? no_room(errno) : errno_error(errno, m_to.path));
     may_be_killed();
@@ -422,6 +443,7 @@ class Fetcher {
   const Place& m_to;
   const FileContent& m_content;
   const std::vector<Upstream>& m_upstreams;
+  const std::optional<Given>& m_given;
   std::string m_passed_over;
   bool m_is_last = false; ///< nobody else is asked after this one: what cannot be used is taken away
   Job m_job;
@@ -431,16 +453,30 @@ class Fetcher {
   std::uint64_t m_begin = 0, m_at = 0, m_sent = 0; ///< of the part: what was there, is there, and is on its way
 };
 
-} // namespace
-
-Result<FetchReport> fetch(const Place& from, const Place& to, const FileContent& content, const Options& options,
-                          const OnProgress& progress, const std::vector<Upstream>& upstreams) {
+Result<FetchReport> fetch_as(const Place& from, const Place& to, const FileContent& content,
+                             const std::optional<Given>& given, const Options& options, const OnProgress& progress,
+                             const std::vector<Upstream>& upstreams) {
   auto all = options;
   all.total_files = 0;
   all.total_bytes = content.bytes;
   return watched(from.path, all, progress, [&](const sys::ProgressCounters& counters) {
-    return Fetcher(from, to, content, all, upstreams, counters).run();
+    return Fetcher(from, to, content, all, upstreams, given, counters).run();
   });
+}
+
+} // namespace
+
+Result<FetchReport> fetch(const Place& from, const Place& to, const FileContent& content, const Options& options,
+                          const OnProgress& progress, const std::vector<Upstream>& upstreams) {
+  return fetch_as(from, to, content, std::nullopt, options, progress, upstreams);
+}
+
+Result<FetchReport> fetch_listed(const Place& from, const Place& to, const Listing& listing, const Listed& file,
+                                 const Options& options, const OnProgress& progress,
+                                 const std::vector<Upstream>& upstreams) {
+  const bool gives = ::geteuid() == 0; // only root can give a file away
+  const Given given{gives ? listing.uid : k_as_it_is, gives ? listing.gid : k_as_it_is, file.mode, file.mtime};
+  return fetch_as(from, to, {file.sha256, file.bytes}, given, options, progress, upstreams);
 }
 
 Result<void> serve(const Place& file, std::uint64_t bytes, std::uint64_t offset, int out,

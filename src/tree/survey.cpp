@@ -36,6 +36,39 @@ Result<Survey> survey(const Place& place, const Options& options, const OnProgre
   });
 }
 
+Result<Listing> list_contents(const Place& place, const Options& options, const OnProgress& progress) {
+  return watched(place.path, options, progress, [&](const sys::ProgressCounters& counters) -> Result<Listing> {
+    prepare_process();
+    const auto reader = Reader::open(place, counters);
+    const auto entries = reader ? reader->list() : fail(reader.error());
+    if (!entries)
+      return fail(entries.error());
+    Listing listing{.uid = reader->status().st_uid, .gid = reader->status().st_gid, .entries = {}};
+    for (const auto& entry : *entries) {
+      const auto path = join_path(place.path, entry.path);
+      if (entry.error_number != 0)
+        return fail(errno_error(entry.error_number, path));
+      if (!S_ISREG(entry.mode) && !S_ISDIR(entry.mode) && !S_ISLNK(entry.mode))
+        return fail(ErrorCode::unsupported, path + " is no file, directory or symbolic link");
+      auto& listed = listing.entries.emplace_back(
+          Listed{.path = entry.path, .target = entry.target, .mode = entry.mode, .mtime = entry.mtime});
+      if (!S_ISREG(entry.mode))
+        continue;
+      sys::Sha256 hash;
+      const int error = reader->read(entry.path, [&](std::string_view piece) {
+        hash.add(piece);
+        listed.bytes += piece.size();
+        counters.add(k_bytes, piece.size());
+        return true;
+      });
+      if (error != 0 || listed.bytes != entry.size)
+        return fail(errno_error(error != 0 ? error : ESTALE, path));
+      listed.sha256 = hash.hex();
+    }
+    return listing;
+  });
+}
+
 Result<FileContent> read_content(const Place& file, const Options& options, const OnProgress& progress) {
   return watched(file.path, options, progress, [&](const sys::ProgressCounters& counters) -> Result<FileContent> {
     const auto walked = walk_to(file);

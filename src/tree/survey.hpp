@@ -18,6 +18,35 @@ template <FieldsOf<Survey> S> auto fields(S& s) {
 /// Reads names and attributes only. Of `options` `as` and `deadline` matter. What cannot be read is an error.
 Result<Survey> survey(const Place& place, const Options& options, const OnProgress& progress = {}, bool inodes = false);
 
+/// One name in a tree, with what a node needs to have the same.
+struct Listed {
+  std::string path, target = {}; ///< `target`: of a symbolic link
+  std::uint32_t mode = 0;        ///< with its kind
+  std::uint64_t bytes = 0;       ///< of a regular file, as `sha256`
+  std::int64_t mtime = 0;
+  std::string sha256 = {};
+  friend bool operator==(const Listed&, const Listed&) = default;
+};
+template <FieldsOf<Listed> L> auto fields(L& l) {
+  return named("path", l.path, "target", l.target, "mode", l.mode, "bytes", l.bytes, "mtime", l.mtime, "sha256",
+               l.sha256);
+}
+struct Listing {
+  std::uint32_t uid = 0, gid = 0; ///< of the tree itself
+  std::vector<Listed> entries;    ///< by path, directories before what is in them
+  friend bool operator==(const Listing&, const Listing&) = default;
+};
+template <FieldsOf<Listing> L> auto fields(L& l) {
+  return named("uid", l.uid, "gid", l.gid, "entries", l.entries);
+}
+/// Reads all of a tree of few files. `unsupported`: more than directories, regular files and symbolic links.
+Result<Listing> list_contents(const Place& place, const Options& options, const OnProgress& progress = {});
+
+/// As fetch(), for a file of a listing, which gets its mode and time, and by root the owner and group of the tree.
+Result<FetchReport> fetch_listed(const Place& from, const Place& to, const Listing& listing, const Listed& file,
+                                 const Options& options, const OnProgress& progress,
+                                 const std::vector<Upstream>& upstreams);
+
 /// The checksum and size of a file, without links. Of `options` `as` and `deadline` matter.
 Result<FileContent> read_content(const Place& file, const Options& options, const OnProgress& progress = {});
 

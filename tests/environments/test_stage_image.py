@@ -188,6 +188,46 @@ def test_a_full_or_a_read_only_disk(imaged: Shared) -> None:
         subprocess.run(["umount", imaged.stage], check=True)
 
 
+def in_own_mounts(imaged: Shared, script: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """In a mount namespace of its own, after the script."""
+    command = [os.environ["SHAREFS_BIN"], "--config", str(imaged.config), "conda", *words]
+    return subprocess.run(["unshare", "-m", "sh", "-ec", f'{script}\nexec "$@"', "sh", *command], capture_output=True, text=True, timeout=300)
+
+
+def test_without_a_loop_device_it_is_said_and_commands_run_from_the_share(imaged: Shared) -> None:
+    """As in a container, or where all are used up."""
+    said = in_own_mounts(imaged, "mount --bind /dev/null /dev/loop-control", "stage", "env", "--yes")
+    assert said.returncode == 1 and "no loop device can be had" in said.stderr, said
+    assert copies(imaged) == ["0001", "0001.sqfs"] and prefix(imaged) == str(imaged.generation)
+    assert " 0 B copied" in stage(imaged) and staged_mounts(imaged) == ["0001"]
+
+
+@pytest.mark.parametrize("module, file", [("squashfs", "/proc/filesystems"), ("loop", "/proc/devices")])
+def test_a_kernel_that_cannot_gets_files_and_says_so_once(imaged: Shared, tmp_path: Path, module: str, file: str) -> None:
+    (tmp_path / "list").write_text("".join(line for line in Path(file).read_text().splitlines(True) if module not in line.split()))
+    kernel = f'mount --bind {tmp_path}/list {file}; mount --bind /bin/false "$(readlink -f "$(command -v modprobe)")"'
+    said = in_own_mounts(imaged, kernel, "stage", "env", "--yes")
+    assert said.returncode == 0 and said.stderr.count(f"this kernel has no {module}") == 1, said
+    assert copies(imaged) == ONE[:2] and staged_mounts(imaged) == [] and prefix(imaged).startswith(f"{imaged.stage}/0/")
+    again = in_own_mounts(imaged, kernel, "stage", "env", "--yes")
+    assert "is there" in again.stderr and "kernel" not in again.stderr, again
+
+
+def test_a_disk_that_runs_no_programs_takes_images_only(imaged: Shared) -> None:
+    imaged.stage.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1g,mode=755,noexec", "none", imaged.stage], check=True)
+    try:
+        imaged.configure(f"  stage: {imaged.stage}\n  image: off\n")
+        assert "is mounted noexec: no program of a copy would start there" in stage(imaged, expect=1)
+        assert copies(imaged) == [] and prefix(imaged) == str(imaged.generation)
+        imaged.configure(f"  stage: {imaged.stage}\n")
+        stage(imaged)
+        assert prefix(imaged).startswith(f"{imaged.stage}/0/")
+        stage(imaged, "--remove")
+    finally:
+        subprocess.run(["umount", imaged.stage], check=True)
+
+
 def test_no_loop_device_is_left_over(imaged: Shared) -> None:
     """Not even one that is bound to a file that is gone."""
     stage(imaged)

@@ -110,3 +110,82 @@ def test_the_server_freezes_in_the_copy(shared: Cluster) -> None:
     again = done(node, "conda", "stage", "llm_train", "--yes", "--wait", "60s", timeout=300)
     assert ".sqfs: " in again.err and " 0 B there already" not in again.err, again
     assert staged(node) == ["0001"]
+
+
+def test_the_server_is_killed_and_starts_anew_in_the_copy(shared: Cluster) -> None:
+    node = shared["node1"]
+    job = node.start(["sharefs", "conda", "stage", "llm_train", "--yes", "--limit", "1M"])
+    wait_until(lambda: size_of_part(node) > 1 << 20, what="a piece is there")
+    shared.reboot("server")
+    ended = job.wait(timeout=300)
+    if ended.returncode != 0:  # by its deadline: the next one goes on
+        assert staged(node) == [] and size_of_part(node) > 1 << 20, ended
+        done(node, "conda", "stage", "llm_train", "--yes", "--wait", "60s", timeout=300)
+    assert staged(node) == ["0001"]
+    assert sharefs(node, *RUN, user="bob", timeout=200).out == f'[42, "{STAGE}/0001"]\n'
+
+
+def test_gc_takes_the_generation_while_another_host_copies(shared: Cluster) -> None:
+    """What is copied is whole, or named and not mounted."""
+    node, other = shared["node1"], shared["node2"]
+    job = node.start(["sharefs", "conda", "stage", "llm_train", "--yes", "--limit", "1M"])
+    wait_until(lambda: size_of_part(node) > 1 << 20, what="a piece is there")
+    done(other, "conda", "update", "llm_train", "--yes", "--", "sh", "-c", "echo new >$CONDA_PREFIX/new", timeout=400)
+    done(other, "conda", "gc", "llm_train", "--keep", "1", "--yes", timeout=300)
+    ended = job.wait(timeout=300)
+    if ended.returncode == 0:
+        assert staged(node) == ["0001"], ended
+    else:
+        assert staged(node) == [] and f"{GENERATIONS}/0001" in ended.err, ended
+    assert sharefs(node, *RUN, user="bob", timeout=200).out == f'[42, "{GENERATIONS}/0002"]\n'
+    done(node, "conda", "stage", "llm_train", "--yes", "--wait", "60s", timeout=300)
+    assert staged(node) == ["0002"]
+
+
+def test_a_node_without_a_disk_reads_the_image_on_the_share(shared: Cluster) -> None:
+    node = shared["node1"]
+    configure(shared, config_text().replace("conda:\n", "conda:\n  image_from_share: true\n"))
+    said = sharefs(node, "mount", "--all", "--check", timeout=120)
+    assert said.returncode == 3 and "SIGKILL does not end them" in said.err and staged(node) == [], said
+    done(node, "mount", "--all", "--yes", timeout=120)
+    assert staged(node) == ["0001"] and not node.run(f"ls {STAGE}/0001.sqfs").ok
+    assert sharefs(node, *RUN, user="bob", timeout=200).out == f'[42, "{STAGE}/0001"]\n'
+    assert sharefs(node, "mount", "--all", "--check", timeout=120).returncode == 0
+
+    done(node, "conda", "update", "llm_train", "--yes", "--", "sh", "-c", "echo new >$CONDA_PREFIX/new", timeout=400)
+    done(node, "mount", "--all", "--yes", timeout=120)
+    assert staged(node) == ["0002"]
+    done(node, "umount", "--all", "--yes", timeout=120)  # before the share
+    assert staged(node) == []
+    done(node, "mount", "--all", "--yes", timeout=120)
+    assert staged(node) == ["0002"]
+
+    done(node, "conda", "stage", "llm_train", "--yes", timeout=300)  # a copy takes its place
+    assert staged(node) == ["0002"] and node.run(f"ls {STAGE}/0002.sqfs").ok
+    assert sharefs(node, "mount", "--all", "--check", timeout=120).returncode == 0
+    done(node, "conda", "stage", "llm_train", "--remove", "--yes")
+
+
+def test_an_image_on_a_share_that_gives_up_is_not_mounted(shared: Cluster) -> None:
+    node = shared["node1"]
+    configure(shared, config_text("recipe").replace("conda:\n", "conda:\n  image_from_share: true\n"))
+    done(node, "umount", "--all", "--yes")
+    said = sharefs(node, "mount", "--all", "--yes", timeout=120)
+    assert "wants the store on a mount of NFS 4 with `hard`" in said.err and staged(node) == [], said
+
+
+def test_a_user_mounts_the_image_by_squashfuse(shared: Cluster) -> None:
+    node = shared["node1"]
+    node.run("modprobe fuse; chmod 666 /dev/fuse; install -d -m 1777 /var/cache/sharefs/conda", check=True)
+    said = sharefs(node, "conda", "stage", "llm_train", "--yes", user="bob", timeout=300)
+    assert said.ok and "fuse.squashfuse" in node.read_text("/proc/self/mountinfo"), said
+    mine = STAGE.replace("/0/", "/2002/")
+    assert sharefs(node, *RUN, user="bob", timeout=200).out == f'[42, "{mine}/0001"]\n'
+    assert sharefs(node, *RUN, user="alice", timeout=200).out == f'[42, "{GENERATIONS}/0001"]\n'  # it is bob's alone
+    node.run("pkill -x squashfuse_ll", user="bob", check=True)  # as a batch system does
+    wait_until(lambda: not node.run("pgrep -x squashfuse_ll").ok, what="squashfuse has ended")
+    assert sharefs(node, *RUN, user="bob", timeout=200).out == f'[42, "{GENERATIONS}/0001"]\n'
+    again = sharefs(node, "conda", "stage", "llm_train", "--yes", user="bob", timeout=300)
+    assert again.ok and sharefs(node, *RUN, user="bob", timeout=200).out == f'[42, "{mine}/0001"]\n', again
+    gone = sharefs(node, "conda", "stage", "llm_train", "--remove", "--yes", user="bob", timeout=300)
+    assert gone.ok and "fuse.squashfuse" not in node.read_text("/proc/self/mountinfo"), gone

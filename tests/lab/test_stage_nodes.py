@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from sharefslab import Cluster, Host
+from sharefslab import Cluster, Host, wait_until
 from sharefslab.fleet import NODES, PROGRAM, fleet_config, fleet_with_exports, on, states
 from sharefslab.host import Completed
 from sharefslab.paths import program_under_test
@@ -43,7 +45,7 @@ def shipped_program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def meshed(lab_ready: None) -> Iterator[Cluster]:
     """Trusted, mounted, and root of each node gets into the others."""
-    with fleet_with_exports() as cluster:
+    with fleet_with_exports(memory="1500M") as cluster:
         server = cluster.server
         for host in cluster:
             host.write_file(CONFIG_PATH, CONFIG, mode=0o644)
@@ -93,8 +95,14 @@ def handed_on(completed: Completed) -> dict[str, Any]:
     return {node["name"]: (node.get("document") or {}).get("from") for node in document(completed)["nodes"]}
 
 
+def read_from_server(node: Host) -> int:
+    """Bytes, by the kernel's count of the mount."""
+    text = node.read_text("/proc/self/mountstats").partition(f" mounted on {SHARE} with")[2]
+    return int(text.partition("bytes:")[2].split()[4])
+
+
 def bound(node: Host) -> bool:
-    return any(line.split(" ")[4] == DATASET for line in mount_lines(node))
+    return any(line.split(" ")[4] == DATASET for line in node.read_text("/proc/self/mountinfo").splitlines())
 
 
 def test_a_dataset_on_all_nodes_is_sent_by_the_server_once(cluster: Cluster) -> None:
@@ -177,7 +185,8 @@ def test_a_changed_directory_is_staged_anew(cluster: Cluster) -> None:
     assert again.returncode == 0, told(again)
     for node in cluster.nodes:
         assert node.run(f"cat {DATASET}/train/more", user="bob", check=True).out == "more\n"
-    assert len(one.run(f"ls {SHARE}/images/*.sqfs", user="alice").out.split()) == 1, told(again)
+    names = one.run(f"ls {SHARE}/images", user="alice", check=True).out.split()
+    assert [name.endswith(".sqfs") for name in names] == [True, False], names
 
 
 def test_nothing_but_what_is_staged_is_served(cluster: Cluster) -> None:
@@ -185,3 +194,54 @@ def test_nothing_but_what_is_staged_is_served(cluster: Cluster) -> None:
     for path in ("/etc/shadow", f"{STAGED}/../../../../../../../etc/shadow", "/local/cache/staged/x.sqfs"):
         served = sharefs(one, "nodes", "serve", path, "0", "--bytes", "10")
         assert served.returncode != 0 and "root:" not in served.out, served
+
+
+def test_few_large_files_are_handed_on_as_they_lie(cluster: Cluster) -> None:
+    model = f"{SHARE}/models/base"
+    one = cluster["node1"]
+    one.run(f"mkdir -p -m 2750 {model}/more && head -c 70000000 /dev/urandom >{model}/more/weights && chmod 640 {model}/more/weights", user="alice", check=True)
+    before = {node.name: read_from_server(node) for node in cluster.nodes}
+    staged = on(cluster, "clients", "stage", model, "--yes", timeout=400)
+    assert staged.returncode == 0 and states(staged) == dict.fromkeys(NODES, "changed"), told(staged)
+    assert "are read once first" in messages(staged), told(staged)
+    assert handed_on(staged) == {"node1": "", "node2": "node1", "node3": "node1", "node4": "node2"}, told(staged)
+    for node in cluster.nodes:
+        read = read_from_server(node) - before[node.name]
+        assert read < (150_000_000 if node is one else 1_000_000), (node.name, read)
+        copy = document(sharefs(node, "stage", "--list", "--json"))["staged"][0]["copy"]
+        assert sums(node, copy) == sums(node, model)
+        assert node.run(f"stat -c '%U %G %a' {copy}/more {copy}/more/weights").out == node.run(f"stat -c '%U %G %a' {model}/more {model}/more/weights", user="alice").out
+    again = on(cluster, "clients", "stage", model, "--yes", timeout=400)
+    assert states(again) == dict.fromkeys(NODES, "ok"), told(again)
+    assert on(cluster, "clients", "stage", "--drop", model, "--yes").returncode == 0
+    one.run(f"rm -rf {model}", user="alice", check=True)
+
+
+def test_progress_is_of_each_node_and_ctrl_c_leaves_whole_files(cluster: Cluster) -> None:
+    done(cluster["node1"], "stage", DATASET, "--yes", timeout=300)  # packed
+    done(cluster["node1"], "stage", "--drop", DATASET, "--yes")
+    job = cluster.server.start(["sharefs", "--on", "clients", "stage", DATASET, "--yes", "--json", "--limit", "1M"])
+    try:
+        wait_until(lambda: all(f'"{node.name}":{{"bytes":' in job.stderr().decode() for node in cluster.nodes), timeout=120, what="all nodes say how far they are")
+    finally:
+        job.kill(signal.SIGINT)
+    ended = job.wait(timeout=60)
+    assert ended.returncode == 130, ended
+    last = json.loads([line for line in ended.err.splitlines() if line.startswith('{"progress"')][-1])
+    assert last["bytes"] == sum(node["bytes"] for node in last["nodes"].values()) > 0 and last["total_bytes"] > last["bytes"], last
+    for node in cluster.nodes:
+        assert not node.run(f"ls {STAGED}/*.sqfs").ok
+    again = stage(cluster, "--wait", "60s")
+    assert again.returncode == 0 and states(again) == dict.fromkeys(NODES, "changed"), told(again)
+
+
+def test_a_copy_over_a_directory_goes_and_comes_with_the_share(cluster: Cluster) -> None:
+    node = cluster["node2"]
+    done(node, "stage", DATASET, "--yes", timeout=300)
+    assert bound(node)
+    done(node, "umount", "--all", "--yes")
+    assert not mount_lines(node) and "squashfs" not in node.read_text("/proc/self/mountinfo")
+    assert sharefs(node, "mount", "--all", "--check").returncode == 3
+    done(node, "mount", "--all", "--yes")
+    assert bound(node)
+    assert sharefs(node, "mount", "--all", "--check").returncode == 0

@@ -75,6 +75,7 @@ BECOMES = {
     "src/sys/worker/worker.cpp": "sharefs itself, once more",
     "src/sys/worker/user_namespace.cpp": "its owner",
     "src/sys/programs/isolation.cpp": "nobody, who may read, for a program that is asked about files",
+    "src/sys/mounting/local_mounts.cpp": "the owner of an image on a share, in the child that mounts it",
     "src/plan/actor_root.cpp": "an action with an actor, in its child",
     "src/tree/fetch.cpp": "who reads an original for root, whom its server refuses, in the child that copies it",
 }

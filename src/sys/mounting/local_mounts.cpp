@@ -2,7 +2,11 @@
 
 #include "base/text.hpp"
 #include "sys/fs/walk.hpp"
+#include "sys/identity/local_host.hpp"
+#include "sys/mounting/image_types.hpp"
 #include "sys/mounts/mount_watch.hpp"
+#include "sys/process/become.hpp"
+#include "sys/programs/process.hpp"
 
 #include <algorithm>
 #include <array>
@@ -10,6 +14,7 @@
 #include <climits>
 #include <cstring>
 #include <fmt/format.h>
+#include <linux/capability.h>
 #include <linux/loop.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
@@ -38,10 +43,24 @@ mount_attr restricting(const std::string& options) {
   return attributes;
 }
 
-/// Open for reading. A file system trusts what it reads: nobody but root could have written it, or could replace it.
-Result<Fd> open_image(const std::string& path) {
+/// The user whom the option owner=UID of a k_image names. nullopt: none.
+Result<std::optional<User>> owner_in(const std::string& options) {
+  constexpr std::string_view k_owner = k_image_owner;
+  for (const auto& word : split(options, ','))
+    if (word.starts_with(k_owner))
+      return local_user(word.substr(k_owner.size())).map([](User user) { return std::optional(std::move(user)); });
+  return std::nullopt;
+}
+
+/// Open for reading. A file system trusts what it reads: nobody but root, or the owner, could have written it. Root's
+/// nobody else could exchange, either. The owner's is on a share and opened as this user, while this process keeps what
+/// mounting needs; who may write in a directory above it can put nothing there that is not this owner's.
+Result<Fd> open_image(const std::string& path, const std::optional<User>& owner) {
+  if (owner)
+    if (const int error = become(*owner, 1U << CAP_SYS_ADMIN | 1U << CAP_DAC_OVERRIDE); error != 0)
+      return fail(errno_error(error, "cannot become " + owner->name));
   const Fd root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  const auto found = walk(root.get(), path, {.links = Links::none, .guarded = true});
+  const auto found = walk(root.get(), path, {.links = Links::none, .guarded = !owner});
   if (!found)
     return fail(found.error().error());
   Fd image(found->exists()
@@ -50,8 +69,10 @@ Result<Fd> open_image(const std::string& path) {
   struct stat status{};
   if (!image || ::fstat(image.get(), &status) != 0)
     return fail(errno_error(found->exists() ? errno : ENOENT, path));
-  if (!S_ISREG(status.st_mode) || status.st_uid != 0 || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
-    return fail(ErrorCode::permission, path + ": is no file that only root can write");
+  const bool trusted = status.st_uid == 0 || (owner && status.st_uid == owner->uid);
+  if (!S_ISREG(status.st_mode) || !trusted || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+    return fail(ErrorCode::permission,
+                fmt::format("{}: is no file that only {} can write", path, owner ? owner->name : "root"));
   return image;
 }
 
@@ -150,9 +171,12 @@ Result<void> bind_in_child(const MountCall& call) {
 /// By the new mount calls: no program is needed, and the directory is the one that was checked.
 Result<void> image_in_child(const MountCall& call) {
   const auto target = open_directory(call.target);
-  const auto image = open_image(call.source);
-  if (!target || !image)
-    return fail(target ? image.error() : target.error());
+  const auto owner = owner_in(call.options);
+  if (!target || !owner)
+    return fail(target ? owner.error() : target.error());
+  const auto image = open_image(call.source, *owner);
+  if (!image)
+    return fail(image.error());
   std::string path;
   const auto device = open_loop_device(*image, call.source, path);
   if (!device)
@@ -172,6 +196,21 @@ Result<void> image_in_child(const MountCall& call) {
   if (!tree)
     return fail(errno_error(errno, "cannot mount " + call.source, "`dmesg` may say more"));
   return attach(tree, *target, call);
+}
+
+Result<void> user_image_in_child(const MountCall& call) {
+  Command command;
+  command.deadline = call.deadline;
+  command.argv = {"squashfuse_ll", "-o", call.options, call.source, call.target};
+  auto done = run_process(command);
+  if (!done && done.error().code == ErrorCode::not_found) {
+    command.argv[0] = "squashfuse"; // without its faster sibling
+    done = run_process(command);
+  }
+  if (!done)
+    return fail(done.error());
+  return done->ok() ? Result<void>{}
+                    : fail(ErrorCode::failed, fmt::format("cannot mount {}: {}", call.source, trim(done->err)));
 }
 
 } // namespace sharefs::sys

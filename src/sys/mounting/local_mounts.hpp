@@ -15,5 +15,7 @@ Result<void> attach(const Fd& tree, const Fd& target, const MountCall& call);
 Result<void> remount_in_child(const MountCall& call);
 Result<void> bind_in_child(const MountCall& call);
 Result<void> image_in_child(const MountCall& call);
+/// As this process's user.
+Result<void> user_image_in_child(const MountCall& call);
 
 } // namespace sharefs::sys

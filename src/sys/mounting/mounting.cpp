@@ -5,6 +5,7 @@
 
 #include "base/source.hpp"
 #include "base/text.hpp"
+#include "sys/mounting/image_types.hpp"
 #include "sys/mounting/local_mounts.hpp"
 #include "sys/mounts/mount_watch.hpp"
 #include "sys/net/connect.hpp"
@@ -196,6 +197,8 @@ Result<void> mount_in_child(const MountCall& call) {
     return remount_in_child(call);
   if (call.fs_type == k_image)
     return image_in_child(call);
+  if (call.fs_type == k_user_image)
+    return user_image_in_child(call);
   if (auto answers = check_server(call); !answers)
     return answers;
   start_lock_service(call);

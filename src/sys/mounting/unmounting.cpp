@@ -2,11 +2,13 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "sys/fs/walk.hpp"
+#include "sys/mounting/image_types.hpp"
 #include "sys/mounting/mounting.hpp"
 #include "sys/mounts/mount_watch.hpp"
 #include "sys/process/child.hpp"
 #include "sys/process/interrupt.hpp"
 #include "sys/process/wire.hpp"
+#include "sys/programs/process.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -42,9 +44,25 @@ std::optional<Error> unmount_in_child(const UnmountCall& call) {
     return Error{ErrorCode::conflict, above.error().error().message, {}, {}};
   if (!above->is_directory())
     return unmount_error(call, ENOTDIR);
-  if (::fchdir(above->fd.get()) != 0 || ::umount2(base_name(call.target).c_str(), flags) != 0)
+  if (::fchdir(above->fd.get()) == 0 && ::umount2(base_name(call.target).c_str(), flags) == 0)
+    return std::nullopt;
+  if (errno != EPERM || call.fs_type != k_user_image)
     return unmount_error(call, errno);
-  return std::nullopt;
+  // fuse(4): what a user has mounted, fusermount ends for this user.
+  Command command;
+  command.argv = {"fusermount3", call.lazy ? "-uz" : "-u", "--", call.target};
+  auto done = run_process(command);
+  if (!done && done.error().code == ErrorCode::not_found) {
+    command.argv[0] = "fusermount";
+    done = run_process(command);
+  }
+  if (!done)
+    return done.error();
+  if (done->ok())
+    return std::nullopt;
+  const auto said = std::string(trim(done->err));
+  return said.find("busy") != std::string::npos ? unmount_error(call, EBUSY)
+                                                : Error{ErrorCode::failed, call.target + ": " + said, {}, {}};
 }
 
 } // namespace

@@ -64,9 +64,9 @@ def second_administrator(cluster: Cluster, host: Host) -> None:
 
 
 @contextmanager
-def fleet_with_exports() -> Iterator[Cluster]:
+def fleet_with_exports(memory: str = "1G") -> Iterator[Cluster]:
     """Trusted, served with sharefs, and exported to; nothing is mounted."""
-    with Cluster(hosts=HOSTS) as cluster:
+    with Cluster(hosts=HOSTS, memory=memory) as cluster:
         trust_all(cluster)
         done(cluster.server, "nodes", "push", "--yes", timeout=300)
         done(cluster.server, "export", "--all", "--yes")

@@ -154,6 +154,50 @@ TEST_CASE("plan_stage: an image is mounted by its number, and goes when a later 
   }
 }
 
+TEST_CASE("plan_stage: an image on the share is mounted where it lies, and a copy takes its place", "[conda]") {
+  StageMachine machine;
+  const ImageNote note{.sha256 = std::string(64, 'a'), .bytes = 4, .created = 0, .files = 1};
+  const StageRequest lying{.number = 3, .image = note, .share_owner = 2001};
+  const auto mount = "mount " + k_source + ".sqfs on @/0003";
+  CHECK(machine.plan(lying) == Words{"make directory @/0003", mount, "write @/0003.complete", "copies nothing"});
+  const auto mark = k_mark + note.sha256 + "\nowner=2001\n";
+  CHECK(mount_of_image("/s/0003", mark, 0) ==
+        plan::Mount{k_source + ".sqfs", "/s/0003", "squashfs", "ro,nosuid,nodev,owner=2001"});
+  machine.environment(machine.copy);
+  machine.file(complete_mark(machine.copy), mark);
+  CHECK_FALSE(machine.find()); // not mounted
+  auto& tree = machine.entry(machine.copy);
+  tree.mount = machine.copy;
+  tree.fs_type = "squashfs";
+  CHECK(machine.find() == machine.copy);
+  CHECK(machine.plan(lying) == Words{"copies nothing"});
+  auto copied = lying;
+  copied.share_owner = std::nullopt;
+  CHECK(machine.plan(copied) == Words{"first: remove @/0003.complete", "first: unmount @/0003", "make directory @/0003",
+                                      "mount @/0003.sqfs on @/0003", "write @/0003.complete", "copies"});
+  copied.busy = {3}; // what a command works with stays
+  CHECK(machine.plan(copied) == Words{"copies nothing"});
+}
+
+TEST_CASE("plan_stage: a user's image is mounted by squashfuse, whose end is seen", "[conda]") {
+  StageMachine machine;
+  const ImageNote note{.sha256 = std::string(64, 'a'), .bytes = 4, .created = 0, .files = 1};
+  const auto mark = k_mark + note.sha256 + "\n";
+  CHECK(mount_of_image("/s/0003", mark, 2001) ==
+        plan::Mount{"/s/0003.sqfs", "/s/0003", "fuse.squashfuse", "ro,nosuid,nodev"});
+  machine.environment(machine.copy);
+  machine.file(machine.copy + ".sqfs");
+  machine.file(complete_mark(machine.copy), mark);
+  auto& tree = machine.entry(machine.copy);
+  tree.mount = machine.copy;
+  tree.fs_type = "fuse.squashfuse_ll";
+  CHECK(machine.find() == machine.copy);
+  tree.kind = sys::EntryKind::unknown; // ENOTCONN
+  CHECK_FALSE(machine.find());
+  CHECK(machine.plan({.number = 3, .uid = 2001, .image = note}) ==
+        Words{"first: unmount @/0003", "mount @/0003.sqfs on @/0003", "copies nothing"});
+}
+
 TEST_CASE("stage_access: nobody is let in whom a directory above the generation keeps out", "[conda]") {
   StageMachine machine;
   machine.environment(k_source);

@@ -22,7 +22,14 @@ struct ImageMachine : FakeHomes {
     mark.uid = 0;
     mark.content = "/data/share/conda/.generations/llm/0003\n7\n" + std::string(64, 'a') + "\n";
   }
-  std::vector<StagedImage> find() { return find_staged_images(*this, {"/stage"}); }
+  std::vector<StagedImage> find(const std::vector<std::string>& binds = {}) {
+    return find_staged_images(*this, {"/stage"}, binds);
+  }
+  static std::vector<std::string> unmounting(const std::vector<StagedImage>& images, bool lazy) {
+    plan::Plan plan;
+    unmount_staged(images, lazy, {}, plan);
+    return words(plan);
+  }
   static std::vector<std::string> words(const plan::Plan& plan) {
     std::vector<std::string> words;
     for (const auto& step : plan.steps)
@@ -37,10 +44,13 @@ using Words = std::vector<std::string>;
 
 TEST_CASE("staged images are found on this host alone, and mounted where they are not", "[conda]") {
   ImageMachine machine;
-  const StagedImage image{.name = "llm", .copy = machine.copy, .has_mount_point = true};
+  const StagedImage image{.name = "llm",
+                          .copy = machine.copy,
+                          .mount = {machine.copy + ".sqfs", machine.copy, "squashfs", "ro,nosuid,nodev"},
+                          .has_mount_point = true};
   CHECK(machine.find() == std::vector{image});
   CHECK(ImageMachine::words(mount_staged({image})) == Words{"mount " + machine.copy + ".sqfs on " + machine.copy});
-  CHECK(unmount_staged({image}, false).empty());
+  CHECK(ImageMachine::unmounting({image}, false).empty());
   REQUIRE(diagnose_staged({image}).size() == 1);
   CHECK(diagnose_staged({image}).front().code == "SF535");
   auto mounted = image;
@@ -50,7 +60,7 @@ TEST_CASE("staged images are found on this host alone, and mounted where they ar
   tree.fs_type = "squashfs";
   CHECK(machine.find() == std::vector{mounted});
   CHECK(mount_staged({mounted}).empty());
-  CHECK(ImageMachine::words(unmount_staged({mounted}, true)) == Words{"unmount " + machine.copy + " (lazy)"});
+  CHECK(ImageMachine::unmounting({mounted}, true) == Words{"unmount " + machine.copy + " (lazy)"});
   CHECK(diagnose_staged({mounted}).empty());
 }
 
@@ -67,10 +77,46 @@ TEST_CASE("what root has not staged as an image is none", "[conda]") {
   SECTION("a mark of somebody else") {
     mark.uid = 2001;
   }
-  SECTION("another name") {
-    machine.entry(machine.copies).names = {"0003", "0003.complete", "0003x.sqfs"};
+  SECTION("the image is gone") {
+    machine.machine().entries.at(machine.copy + ".sqfs").kind = sys::EntryKind::missing;
   }
   CHECK(machine.find().empty());
+}
+
+TEST_CASE("what needs a share waits for it, and goes before it", "[conda]") {
+  ImageMachine machine;
+  auto& mark = machine.machine().entries.at(complete_mark(machine.copy));
+  SECTION("the image on the share") {
+    mark.content += "owner=2001\n";
+    machine.machine().entries.at(machine.copy + ".sqfs").kind = sys::EntryKind::missing;
+    auto found = machine.find();
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].mount.source == "/data/share/conda/.generations/llm/0003.sqfs");
+    CHECK(mount_staged(found).empty());
+    CHECK(mount_staged(found, true).steps.size() == 1);
+    CHECK(diagnose_staged(found).front().fix == "sharefs mount --all");
+    found[0].is_mounted = true;
+    sys::MountEntry root, share;
+    root.id = share.parent = 1;
+    root.target = "/";
+    share.id = 2;
+    share.target = "/data/share";
+    share.fs_type = "nfs4";
+    const sys::MountTable table({root, share});
+    plan::Plan plan;
+    plan.add("/data/share", "", plan::Unmount{.target = "/data/share"});
+    unmount_staged(found, false, table, plan);
+    REQUIRE(plan.steps.size() == 2);
+    CHECK(plan.steps[0].group == "/data/share");
+    CHECK(std::get<plan::Unmount>(plan.steps[0].action).target == machine.copy);
+  }
+  SECTION("a copy over a directory of the share") {
+    mark.content = "/data/share/c4\n0\n" + std::string(64, 'a') + "\n";
+    CHECK(machine.find().size() == 1);
+    const auto found = machine.find({"/data/share/c4"});
+    REQUIRE(found.size() == 2);
+    CHECK(ImageMachine::words(mount_staged(found, true)) == Words{"bind " + machine.copy + " to /data/share/c4"});
+  }
 }
 
 TEST_CASE("the unit of staged images says what systemd reads", "[conda]") {

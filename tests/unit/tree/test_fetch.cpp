@@ -2,6 +2,7 @@
 #include "given_tree.hpp"
 #include "sys/fs/sha256.hpp"
 #include "sys/process/fd.hpp"
+#include "tree/survey.hpp"
 
 #include <sys/file.h>
 #include <sys/mount.h>
@@ -234,6 +235,34 @@ TEST_CASE("a file is fetched from others, who are passed over where they are not
     CHECK(fetch({}));
   }
   CHECK(given.is_whole());
+}
+
+TEST_CASE("a tree of few files is listed, and each comes with its mode, time and owner") {
+  const GivenFile given;
+  fs::create_directory(given.directory / "from/more");
+  given.directory.write("from/more/b", "b");
+  fs::create_symlink("more/b", given.directory / "from/link");
+  ::chmod(given.from.c_str(), 0640);
+  const timespec then[2] = {{.tv_sec = 1000, .tv_nsec = 0}, {.tv_sec = 1000, .tv_nsec = 0}};
+  ::utimensat(AT_FDCWD, given.from.c_str(), then, 0);
+  const auto listing = tree::list_contents({given.directory / "from"}, {});
+  REQUIRE(listing);
+  std::vector<std::string> paths;
+  for (const auto& one : listing->entries)
+    paths.push_back(one.path);
+  CHECK(paths == std::vector<std::string>{"file", "link", "more", "more/b"});
+  CHECK(listing->entries[1].target == "more/b");
+  const auto& file = listing->entries[0];
+  CHECK(file.sha256 == sys::sha256(given.content));
+  for (const auto* now : {"new", "kept"}) {
+    const auto fetched = tree::fetch_listed({given.from}, {.path = given.to}, *listing, file, {}, {}, {});
+    REQUIRE(fetched);
+    CHECK((fetched->kept > 0) == (now == std::string("kept")));
+    CHECK((status_of(given.to).st_mode & 07777U) == 0640);
+    CHECK(status_of(given.to).st_mtime == 1000);
+  }
+  ::mkfifo((given.directory / "from/fifo").c_str(), 0600);
+  CHECK(tree::list_contents({given.directory / "from"}, {}).error().code == ErrorCode::unsupported);
 }
 
 TEST_CASE("a file is served while it comes") {

@@ -15,8 +15,6 @@
 
 namespace sharefs::cli {
 
-namespace {} // namespace
-
 Result<plan::HostLock> lock_staging(Context& context) {
   const auto state = state_directory(context);
   if (!state)
@@ -38,16 +36,7 @@ Result<std::optional<sys::User>> find_reader(Context& context, const conda::Stag
   return seen ? Result<std::optional<sys::User>>(std::move(seen->by)) : fail(seen.error());
 }
 
-/// The command of one environment as that user: root can neither read its files, nor make them anybody's copy.
-Result<int> stage_as(Context& context, const conda::StagingRequest& request, sys::User user) {
-  WorkerTask task{.user = std::move(user),
-                  .why = fmt::format("root of this host may not read {} (root_squash)", request.store)};
-  return work_as(context, std::move(task));
-}
-
-} // namespace
-
-Result<int> stage_environment(Context& context, const Arguments& arguments, const std::string& word) {
+Result<conda::StagingRequest> staging_request(Context& context, const Arguments& arguments, const std::string& word) {
   auto one = arguments;
   one.positional = {word};
   const auto asked = copy_request(context, one);
@@ -73,6 +62,23 @@ Result<int> stage_environment(Context& context, const Arguments& arguments, cons
   if (!reader)
     return fail(reader.error());
   request.as = std::move(*reader);
+  return request;
+}
+
+/// The command of one environment as that user: root can neither read its files, nor make them anybody's copy.
+Result<int> stage_as(Context& context, const conda::StagingRequest& request, sys::User user) {
+  WorkerTask task{.user = std::move(user),
+                  .why = fmt::format("root of this host may not read {} (root_squash)", request.store)};
+  return work_as(context, std::move(task));
+}
+
+} // namespace
+
+Result<int> stage_environment(Context& context, const Arguments& arguments, const std::string& word) {
+  auto asked = staging_request(context, arguments, word);
+  if (!asked)
+    return fail(asked.error());
+  auto& request = *asked;
   const auto say = say_to(context);
   if (request.as) {
     const auto seen = conda::plan_staging(context.system, request, say);
@@ -89,7 +95,7 @@ Result<int> stage_environment(Context& context, const Arguments& arguments, cons
       return fail(planned.error());
     staging = std::move(*planned);
     Proposal proposal{staging.made.plan, staging.nothing};
-    if (staging.made.by_image)
+    if (staging.made.by_image && context.system.identity().uid == 0)
       plan_staged_unit(context, **context.config(), true, proposal.plan);
     proposal.takes_long = staging.made.copies;
     proposal.before_groups = [&] { return conda::copy_staged(context.system, request, staging, say); };
@@ -159,6 +165,32 @@ Result<int> mount_again(Context& context) {
   return execute(context, propose).map(&Executed::exit_code);
 }
 
+/// Their plans are one, and what comes before their steps is done one by one.
+Result<void> add_image_from_share(Context& context, const std::string& name, Proposal& proposal) {
+  auto request = staging_request(context, {}, name);
+  if (!request)
+    return fail(request.error());
+  request->from_share = true;
+  const auto say = say_to(context);
+  auto staging = conda::plan_staging(context.system, *request, say);
+  if (!staging)
+    return fail(staging.error());
+  const auto& plan = staging->made.plan;
+  if (plan.empty() && !staging->nothing.empty() && staging->nothing == staging->why_files)
+    context.console.message(fmt::format("{}: its image on the share is not mounted: {}", name, staging->nothing));
+  if (plan.empty())
+    return {};
+  std::ranges::copy(plan.steps, std::back_inserter(proposal.plan.steps));
+  std::ranges::copy(plan.notes, std::back_inserter(proposal.plan.notes));
+  proposal.before_groups = [&context, say, before = proposal.before_groups, request = std::move(*request),
+                            staging = std::move(*staging)]() -> Result<void> {
+    if (auto done = before ? before() : Result<void>{}; !done)
+      return done;
+    return conda::copy_staged(context.system, request, staging, say);
+  };
+  return {};
+}
+
 Result<int> run_stage(Context& context, const Arguments& arguments) {
   const bool named = !arguments.positional.empty(), all = arguments.flag("all"), again = arguments.flag("mount");
   if (named + all + again != 1)
@@ -170,6 +202,35 @@ Result<int> run_stage(Context& context, const Arguments& arguments) {
 
 } // namespace
 
+Result<int> mount_on_shares(Context& context) {
+  const auto config = context.config();
+  if (!config)
+    return fail(config.error());
+  const bool from_share = (*config)->conda && (*config)->conda->image_from_share;
+  std::set<std::string> said;
+  const auto propose = [&]() -> Result<Proposal> {
+    Proposal proposal{{}, ""};
+    auto staged = staged_images(context, *config);
+    const auto table = context.system.mounts();
+    std::erase_if(staged, [&](const conda::StagedImage& one) {
+      const auto* share = table ? table->owner_of(parent_path(one.mount.target)) : nullptr;
+      return one.mount.fs_type != sys::k_bind || share == nullptr || !sys::is_nfs(*share);
+    });
+    proposal.plan = conda::mount_staged(staged, true);
+    const auto names = from_share ? all_names(context) : Result<std::vector<std::string>>(std::vector<std::string>{});
+    if (!names && said.insert("").second)
+      context.console.warning(names.error().message, names.error().hint);
+    for (const auto& name : names ? *names : std::vector<std::string>{})
+      if (auto added = add_image_from_share(context, name, proposal); !added && said.insert(name).second)
+        context.console.warning(fmt::format("{}: {}", name, added.error().message), added.error().hint);
+    return proposal;
+  };
+  const auto looked = propose();
+  if (!looked || looked->plan.empty())
+    return looked ? Result<int>(k_exit_ok) : fail(looked.error());
+  return execute_further(context, propose).map(&Executed::exit_code);
+}
+
 extern const CommandSpec k_conda_stage_command{
     .name = "conda stage",
     .summary = "Copy an environment's present generation to this host's own disk",
@@ -177,10 +238,10 @@ extern const CommandSpec k_conda_stage_command{
         "Python then starts as fast as from a local disk: `sharefs conda run` takes the copy below `conda.stage` when "
         "it is whole, of the present generation, and made by root or by the user who runs the command; otherwise the "
         "generation on the share. Root copies the image of the generation, which is one file, and mounts it read-only; "
-        "where there is none, or it cannot be mounted, and for a user, files are copied, and a later generation costs "
-        "what has changed since the staged one. Older copies go when no command works with them. A copy that was cut "
-        "off goes on when it is run again. Images are mounted again at boot where systemd runs, and by `mount --all` "
-        "and `up`.",
+        "a user does so by squashfuse where that is installed. Where there is none, or it cannot be mounted, files are "
+        "copied, and a later generation costs what has changed since the staged one. Older copies go when no command "
+        "works with them. A copy that was cut off goes on when it is run again. Images are mounted again at boot where "
+        "systemd runs, and by `mount --all` and `up`.",
     .example = "sharefs conda stage llm_train\n"
                "sharefs conda stage --all --yes   # in a prolog: nothing is done where all is there\n"
                "sharefs conda stage llm_train --remove",

@@ -15,7 +15,16 @@ constexpr const char* k_default_config = "/etc/sharefs/sharefs.yaml";
 std::vector<conda::StagedImage> staged_images(Context& context, const config::Config* config) {
   if (config == nullptr || context.flags.root != "/")
     return {};
-  return conda::find_staged_images(context.system, stage_directories(*config));
+  return conda::find_staged_images(context.system, stage_directories(*config),
+                                   config->stage ? config->stage->paths : std::vector<std::string>{});
+}
+
+std::set<std::string> staged_binds(const std::vector<conda::StagedImage>& images) {
+  std::set<std::string> targets;
+  for (const auto& image : images)
+    if (image.is_mounted && image.mount.fs_type == sys::k_bind)
+      targets.insert(image.mount.target);
+  return targets;
 }
 
 void plan_staged_unit(Context& context, const config::Config& config, bool wanted, plan::Plan& plan) {

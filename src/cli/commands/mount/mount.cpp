@@ -1,5 +1,6 @@
 // sharefs mount: what should be mounted here is mounted; what is right is left alone; what is wrong is reported.
 #include "base/text.hpp"
+#include "cli/commands/conda/staged.hpp"
 #include "cli/commands/mount/shares.hpp"
 #include "cli/commands/mount/support.hpp"
 #include "cli/commands/mount/work.hpp"
@@ -67,6 +68,9 @@ Result<int> run_mount(Context& context, const Arguments& arguments) {
     return fail(shared.error());
   if (shared->stopped != k_exit_ok)
     return shared->stopped;
+  if (scope.caches)
+    if (const auto staged = mount_on_shares(context); !staged || *staged != k_exit_ok)
+      return staged;
   if (context.flags.dry_run)
     return std::max(exit_code_for(plan.right.size() + plan.planned.size(), plan.blocked.size()),
                     shared->failed.empty() ? k_exit_ok : k_exit_failed);

@@ -33,15 +33,16 @@ Result<int> run_umount(Context& context, const Arguments& arguments) {
     return fail(chosen.error());
   if (auto root = require_root_for_mounts(context); !root)
     return fail(root.error());
-  const mounts::UnmountOptions options{arguments.flag("force"), arguments.flag("lazy"), chosen->timeout};
+  const auto staged = arguments.flag("all") ? staged_images(context, *config) : std::vector<conda::StagedImage>{};
+  const mounts::UnmountOptions options{arguments.flag("force"), arguments.flag("lazy"), chosen->timeout,
+                                       staged_binds(staged)};
 
   const bool forget = arguments.flag("forget");
   auto work = plan_unmount_work(context, chosen->points, options, forget);
   if (!work)
     return fail(work.error());
   auto& plan = work->plan;
-  if (arguments.flag("all"))
-    mounts::append(plan.plan.steps, conda::unmount_staged(staged_images(context, *config), options.lazy).steps);
+  conda::unmount_staged(staged, options.lazy, work->table, plan.plan);
   context.report(plan.diagnoses);
   report_boot(context, work->boot, chosen->points, forget);
   const auto executed =

@@ -23,9 +23,6 @@ namespace sharefs::cli {
 
 namespace {
 
-/// Of few large files an image would be as large as they are, and no faster: they are copied as they lie.
-constexpr std::uint64_t k_large_on_average = 64U << 20U;
-
 bool is_path(const std::string& word) {
   return word.find('/') != std::string::npos || word.starts_with('.');
 }
@@ -126,18 +123,20 @@ Result<tree::Survey> survey_in(const std::string& text) {
   return tree::Survey{.files = *files, .bytes = *bytes, .fingerprint = parts[0]};
 }
 
-/// An image of it is to be made: there is none of what it holds now, and it is not a few large files.
-bool wants_image(const conda::PackedPath& packed) {
-  const auto& survey = packed.survey;
-  return !packed.exists && survey.files > 0 && survey.bytes / survey.files < k_large_on_average;
+/// Something is to be made on the share first: there is neither an image of what it holds now, nor a list.
+bool wants_packing(const conda::PackedPath& packed) {
+  return !packed.exists && packed.survey.files > 0;
 }
 
-/// Says that the directory is packed first, and asks. False: it is only looked at. Error `interrupted`: no.
+/// Says what is done first, and asks. False: it is only looked at. Error `interrupted`: no.
 Result<bool> agree_to_pack(Context& context, const std::string& path, const tree::Survey& survey) {
-  context.console.message(fmt::format("{}: {} ({}) {} packed into one file on the share first", path,
-                                      count_of(survey.files, "file"), format_bytes(survey.bytes),
-                                      looks_only_at(context) ? "would be" : "are"));
-  if (looks_only_at(context))
+  const bool looks = looks_only_at(context);
+  const auto what = conda::is_few_large(survey)
+                        ? std::string(looks ? "would be read" : "are read") + " once first, for their checksums"
+                        : std::string(looks ? "would be" : "are") + " packed into one file on the share first";
+  context.console.message(
+      fmt::format("{}: {} ({}) {}", path, count_of(survey.files, "file"), format_bytes(survey.bytes), what));
+  if (looks)
     return false;
   const auto agreed = ask_consent(context);
   if (!agreed || *agreed)
@@ -145,10 +144,11 @@ Result<bool> agree_to_pack(Context& context, const std::string& path, const tree
   return fail(ErrorCode::interrupted, "nothing was changed");
 }
 
-/// Looks at the directory, and makes its image on the share where it wants one.
+/// Looks at the directory, and makes its image on the share where it wants one. For one node alone a list of few large
+/// files is of no use.
 Result<conda::PackedPath> packed_path(Context& context, const conda::PathStagingRequest& request) {
   auto packed = conda::survey_path(context.system, request, say_to(context));
-  if (!packed || !wants_image(*packed))
+  if (!packed || !wants_packing(*packed) || conda::is_few_large(packed->survey))
     return packed;
   const auto agreed = agree_to_pack(context, request.path, packed->survey);
   if (!agreed)
@@ -173,7 +173,7 @@ Result<int> stage_path(Context& context, const Arguments& arguments, const std::
     if (!packed)
       return fail(packed.error());
     context.envelope.fields["packed"] = text_of_packed(*packed);
-    if (!wants_image(*packed))
+    if (!wants_packing(*packed))
       return k_exit_ok;
     return looks_only_at(context) ? Result<int>(k_exit_pending)
                                   : pack_as_whoever_may(context, *request, *packed).map([] { return k_exit_ok; });
@@ -341,8 +341,7 @@ extern const CommandSpec k_stage_command{
     .description =
         "A directory of many files (a dataset, code) is packed into one image on the share first (`stage.store`), once "
         "for all nodes; its image is copied to `stage.at`, checked, and mounted read-only there, and again at boot. "
-        "Few "
-        "large files are copied as they lie. What is there and right is not copied. Where `stage.paths` names the "
+        "Few large files are copied as they lie. What is there and right is not copied. Where `stage.paths` names the "
         "directory, the copy is mounted over it on this node: who asks for the path reads the copy; without that "
         "nothing reads it but by its own path (--list). With --on NODES the nodes hand it on from one to two others "
         "while it comes, so that the server sends it once; where ssh does not lead from one node to another, it comes "

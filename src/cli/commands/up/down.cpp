@@ -55,7 +55,10 @@ class TakeDown {
   Result<Proposal> propose() {
     Proposal proposal{{}, "nothing of sharefs.yaml is up here: nothing to do"};
     auto& plan = proposal.plan;
-    auto mounts = plan_unmount_work(m_context, mount_points(m_context.system, &m_config), m_how, true);
+    const auto staged = staged_images(m_context, &m_config);
+    auto how = m_how;
+    how.go_first = staged_binds(staged);
+    auto mounts = plan_unmount_work(m_context, mount_points(m_context.system, &m_config), how, true);
     if (!mounts)
       return fail(mounts.error());
     if (mounts->plan.diagnoses != m_mounts.plan.diagnoses)
@@ -65,7 +68,7 @@ class TakeDown {
       plan = mounts::watch::plan_daemon(mounts::watch::probe_daemon(m_context.system), false);
     mounts::append(plan.steps, plan_first_boot(m_mounts.boot, m_config, "", false).steps);
     mounts::append(plan.steps, m_mounts.plan.plan.steps);
-    mounts::append(plan.steps, conda::unmount_staged(staged_images(m_context, &m_config), m_how.lazy).steps);
+    conda::unmount_staged(staged, m_how.lazy, m_mounts.table, plan);
     plan_staged_unit(m_context, m_config, false, plan);
     mounts::append(plan.notes, m_mounts.plan.plan.notes);
     if (!m_mounts.plan.blocked.empty())

@@ -1,6 +1,7 @@
 // sharefs up: all that sharefs.yaml says about this host, as one plan. Each part of it is what its own command does.
 #include "base/text.hpp"
 #include "cli/commands/conda/link.hpp"
+#include "cli/commands/conda/staged.hpp"
 #include "cli/commands/up/image.hpp"
 #include "cli/commands/up/on_mounts.hpp"
 #include "cli/execute.hpp"
@@ -47,6 +48,8 @@ class BringUp {
       if (auto checked = check_shares_made(); !checked)
         return fail(checked.error());
     m_context.envelope.fields["homes"] = homes_json(m_on);
+    if (const auto staged = mount_on_shares(m_context); !staged || *staged != k_exit_ok)
+      return staged;
     return exit_code();
   }
 

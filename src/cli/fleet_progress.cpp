@@ -1,0 +1,84 @@
+#include "cli/fleet_progress.hpp"
+
+#include "base/json.hpp"
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace sharefs::cli {
+
+namespace {
+
+constexpr std::size_t k_longest_line = 2048;
+
+std::uint64_t percent_of(const tree::Progress& one) {
+  constexpr std::uint64_t k_whole = 100;
+  return one.total_bytes == 0 ? 0 : std::min(one.bytes, one.total_bytes) * k_whole / one.total_bytes;
+}
+
+tree::Progress sum_of(const std::map<std::string, tree::Progress>& nodes, std::chrono::milliseconds took) {
+  tree::Progress sum{.took = took};
+  for (const auto& [name, one] : nodes) {
+    sum.files += one.files;
+    sum.bytes += one.bytes;
+    sum.total_files += one.total_files;
+    sum.total_bytes += one.total_bytes;
+  }
+  return sum;
+}
+
+} // namespace
+
+std::string text_of_nodes(const std::map<std::string, tree::Progress>& nodes, std::chrono::milliseconds took) {
+  std::vector<std::pair<std::uint64_t, std::string>> open;
+  for (const auto& [name, one] : nodes)
+    if (one.bytes < one.total_bytes)
+      open.emplace_back(percent_of(one), name);
+  std::ranges::sort(open);
+  std::vector<std::string> texts;
+  for (const auto& [percent, name] : open)
+    texts.push_back(fmt::format("{} {} %", name, percent));
+  const auto sum = sum_of(nodes, took).text();
+  return texts.empty() ? sum : sum + "; " + join(texts, ", ");
+}
+
+void FleetProgress::came(const std::string& node, std::string_view state) {
+  if (const auto found = m_nodes.find(node); found != m_nodes.end()) { // all of it, or nothing more comes from there
+    found->second.bytes = found->second.total_bytes;
+    found->second.files = found->second.total_files;
+  }
+  m_line.advance(fmt::format("{}: {}", node, state));
+}
+
+void FleetProgress::said(const std::string& node, const std::string& line) {
+  const auto json = read_json(line, {.bytes = k_longest_line, .depth = 2});
+  if (!json || !json->is_object() || !json->contains("progress"))
+    return;
+  const auto number = [&](const char* key) -> std::uint64_t {
+    const auto found = json->find(key);
+    return found != json->end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
+  };
+  auto& one = m_nodes[node];
+  one.files = number("files");
+  one.bytes = number("bytes");
+  one.total_files = number("total_files");
+  one.total_bytes = number("total_bytes");
+  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(sys::Clock::now() - m_begin);
+  m_line.at(text_of_nodes(m_nodes, took));
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(took);
+  if (!m_context.flags.json || seconds <= m_said)
+    return;
+  m_said = seconds;
+  const auto sum = sum_of(m_nodes, took);
+  nlohmann::ordered_json text{{"progress", to_utf8(m_what)},
+                              {"bytes", sum.bytes},
+                              {"total_bytes", sum.total_bytes},
+                              {"seconds", seconds.count()},
+                              {"nodes", nlohmann::ordered_json::object()}};
+  for (const auto& [name, each] : m_nodes)
+    text["nodes"][name] = {{"bytes", each.bytes}, {"total_bytes", each.total_bytes}};
+  m_context.console.message(text.dump());
+}
+
+} // namespace sharefs::cli

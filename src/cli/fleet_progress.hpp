@@ -1,0 +1,31 @@
+#pragma once
+// How far many nodes are that copy something: the sum of what they say of themselves (TreeProgress), and each of them.
+#include "cli/context.hpp"
+#include "sys/process/child.hpp"
+#include "tree/tree.hpp"
+
+#include <map>
+
+namespace sharefs::cli {
+
+class FleetProgress {
+ public:
+  FleetProgress(Context& context, const std::string& what, std::size_t nodes)
+      : m_context(context), m_what(what), m_line(context.console, what, nodes) {}
+  void came(const std::string& node, std::string_view state);
+  /// A line that a node has said; of anything but progress nothing is shown.
+  void said(const std::string& node, const std::string& line);
+
+ private:
+  Context& m_context;
+  std::string m_what;
+  ui::Console::Progress m_line;
+  sys::Deadline m_begin = sys::Clock::now();
+  std::map<std::string, tree::Progress> m_nodes;
+  std::chrono::seconds m_said{0};
+};
+
+/// "3.1/16.5 GiB, 42 s left; gpu07 12 %, gpu03 40 %": all nodes, then those that are not done, the slowest first. Pure.
+std::string text_of_nodes(const std::map<std::string, tree::Progress>& nodes, std::chrono::milliseconds took);
+
+} // namespace sharefs::cli
