@@ -40,9 +40,8 @@ bool is_host_name(std::string_view client) {
 std::set<std::string> clients_of(const std::vector<ExportsFile>& files) {
   std::set<std::string> clients;
   for (const auto& file : files)
-    for (const auto* list : {&file.exports, &file.lost})
-      for (const auto& entry : *list)
-        clients.insert(entry.client);
+    for (const auto& entry : file.exports)
+      clients.insert(entry.client);
   return clients;
 }
 
@@ -60,8 +59,7 @@ std::set<std::string> names_in(std::string_view hosts) {
 /// The namespace has no network, so that no name server can be asked: what exportfs would be answered there stands in
 /// its /etc/hosts. That is the host's own, and a line for each address of the other names. A name that nobody has
 /// looked up, or that gave no answer, gets an address of its own from a range that nobody has (240.0.0.0/4).
-/// `looked_up`: names whose canonical name is not in these lines.
-std::string hosts_for(const std::set<std::string>& clients, const HostFacts& facts, std::set<std::string>& looked_up) {
+std::string hosts_for(const std::set<std::string>& clients, const HostFacts& facts) {
   auto text = facts.hosts;
   auto known = names_in(text);
   unsigned unknown = 1; // no more than k_most_names
@@ -75,7 +73,6 @@ std::string hosts_for(const std::set<std::string>& clients, const HostFacts& fac
       ++unknown;
     for (const auto& address : addresses)
       text += fmt::format("\n{} {}\n", address, client);
-    looked_up.insert(lower_case(client));
   }
   return text;
 }
@@ -92,7 +89,7 @@ std::vector<std::string> interfaces_for(const std::set<std::string>& clients, co
   return {names.begin(), names.end()};
 }
 
-/// "exportfs: /etc/exports:3: unknown keyword "rx"".
+/// "exportfs: /etc/exports:3: unknown keyword "rx"", "exportfs: /etc/exports: 5: bad fsid "fsid=x"".
 std::vector<Complaint> complaints_in(std::string_view said, const std::vector<ExportsFile>& files, Scope scope) {
   constexpr std::string_view k_program = "exportfs: ";
   constexpr std::size_t k_most = 1000;
@@ -109,8 +106,9 @@ std::vector<Complaint> complaints_in(std::string_view said, const std::vector<Ex
     if (colon == std::string::npos || number == numbers.end())
       continue;
     Complaint complaint{number->second, 0, ""};
-    const auto* const end = text.data() + text.size();
-    const auto read = std::from_chars(text.data() + colon + 1, end, complaint.line);
+    const auto rest = trim(std::string_view(text).substr(colon + 1));
+    const auto* const end = rest.data() + rest.size();
+    const auto read = std::from_chars(rest.data(), end, complaint.line);
     if (read.ec != std::errc() || !std::string_view(read.ptr, end).starts_with(": "))
       continue;
     complaint.text = std::string(read.ptr + 2, end);
@@ -119,60 +117,64 @@ std::vector<Complaint> complaints_in(std::string_view said, const std::vector<Ex
   return complaints;
 }
 
-/// Finds the line of etab that exportfs has made of an entry. Etab has a host by its canonical name; where exportfs has
-/// taken it for one that it knew already, since they share an address, by the name of that one.
-class LinesOfEtab {
+/// One spelling for all that exportfs takes for one client by its name.
+std::string one_spelling(const std::string& client) {
+  auto address = kind_of(client) == ClientKind::host ? canonical_address(client) : std::string();
+  return address.empty() ? lower_case(client) : address;
+}
+
+/// The name that etab has for a client: of a host its canonical name, or, if it shares an address with hosts that
+/// exportfs has read before, that of the first of them.
+class NamesInEtab {
  public:
-  LinesOfEtab(const std::vector<Export>& etab, const HostFacts& facts) : m_facts(facts) {
-    for (std::size_t i = 0; i < etab.size(); ++i)
-      m_lines.emplace(key(etab[i].directory, etab[i].client), i);
-  }
+  explicit NamesInEtab(const Names& names) : m_facts(names) {}
 
   /// To be asked in the order in which exportfs reads the entries.
-  std::optional<std::size_t> find(const Export& entry) {
-    const auto fact = m_facts.names.find(entry.client);
-    std::vector<std::string> names{entry.client};
-    if (fact != m_facts.names.end() && !fact->second.canonical.empty())
-      names.insert(names.begin(), fact->second.canonical);
-    if (kind_of(entry.client) == ClientKind::host)
-      add_known(fact != m_facts.names.end() ? fact->second.addresses : std::vector{entry.client}, names);
-    for (const auto& name : names)
-      for (const auto& directory : {etab_path(entry.directory, m_facts), entry.directory})
-        if (const auto line = m_lines.find(key(directory, name)); line != m_lines.end())
-          return line->second;
-    return std::nullopt;
+  std::string of(const std::string& client) {
+    if (kind_of(client) != ClientKind::host)
+      return client;
+    const auto fact = m_facts.find(client);
+    const auto addresses = fact != m_facts.end() ? fact->second.addresses : std::vector{client};
+    std::size_t first = m_names.size();
+    for (const auto& address : addresses)
+      if (const auto known = m_by_address.find(one_spelling(address)); known != m_by_address.end())
+        first = std::min(first, known->second);
+    if (first == m_names.size()) {
+      m_names.push_back(fact == m_facts.end() || fact->second.canonical.empty() ? client : fact->second.canonical);
+      for (const auto& address : addresses)
+        m_by_address.emplace(one_spelling(address), first);
+    }
+    return m_names[first];
   }
 
  private:
-  static std::string one_spelling(const std::string& client) {
-    auto address = kind_of(client) == ClientKind::host ? canonical_address(client) : std::string();
-    return address.empty() ? lower_case(client) : address;
-  }
-  static std::string key(const std::string& directory, const std::string& client) {
-    return directory + '\0' + one_spelling(client); // no name of a file system holds it
-  }
-  /// Puts names of hosts with one of these addresses in front of `names`; its first one stands for new addresses.
-  void add_known(const std::vector<std::string>& addresses, std::vector<std::string>& names) {
-    const auto own = names.front();
-    for (const auto& address : addresses)
-      if (const auto [known, added] = m_known.emplace(one_spelling(address), own); !added && known->second != own)
-        names.insert(names.begin(), known->second);
-  }
-
-  const HostFacts& m_facts;
-  std::unordered_map<std::string, std::size_t> m_lines;
-  std::unordered_map<std::string, std::string> m_known; ///< by address
+  const Names& m_facts;
+  std::vector<std::string> m_names;
+  std::unordered_map<std::string, std::size_t> m_by_address;
 };
 
 /// Gives each entry of the files its line of `etab`, and `expected` those lines in the order of the files. An entry
 /// that is lost by the text has one where exportfs has read on all the same.
 void place(std::vector<Export> etab, const std::vector<ExportsFile>& files, const HostFacts& facts,
            ExpectedEtab& expected) {
-  LinesOfEtab lines(etab, facts);
+  const auto key = [](const std::string& directory, const std::string& client) {
+    return directory + '\0' + one_spelling(client); // no name of a file system holds it
+  };
+  std::unordered_map<std::string, std::size_t> lines;
+  for (std::size_t i = 0; i < etab.size(); ++i)
+    lines.emplace(key(etab[i].directory, etab[i].client), i);
+  NamesInEtab names(facts.names);
+  const auto find = [&](const Export& written) -> std::optional<std::size_t> {
+    const auto client = names.of(written.client);
+    for (const auto& directory : {etab_path(written.directory, facts), written.directory})
+      if (const auto line = lines.find(key(directory, client)); line != lines.end())
+        return line->second;
+    return std::nullopt;
+  };
   std::vector<std::optional<std::size_t>> taken(etab.size()); // by line: the position of its entry
   expected.positions.resize(files.size());
   const auto take = [&](const Export& written, std::size_t file, bool lost) {
-    const auto line = lines.find(written);
+    const auto line = find(written);
     auto& position = expected.positions[file].emplace_back();
     if (line && !taken[*line]) {
       taken[*line] = position = expected.entries.size();
@@ -184,10 +186,10 @@ void place(std::vector<Export> etab, const std::vector<ExportsFile>& files, cons
     }
   };
   for (std::size_t file = 0; file < files.size(); ++file)
-    for (const auto& entry : files[file].exports)
+    for (const auto& entry : files[file].read())
       take(entry, file, false);
   for (std::size_t file = 0; file < files.size(); ++file)
-    for (const auto& entry : files[file].lost)
+    for (const auto& entry : files[file].lost())
       take(entry, file, true);
   for (std::size_t i = 0; i < etab.size(); ++i)
     if (!taken[i])
@@ -196,7 +198,7 @@ void place(std::vector<Export> etab, const std::vector<ExportsFile>& files, cons
 
 /// Of such a file exportfs makes nothing and says nothing, whether it is installed or not.
 bool is_empty(const ExportsFile& file) {
-  return file.exports.empty() && file.lost.empty() && file.complete && file.diagnoses.empty();
+  return file.exports.empty() && file.complete && file.diagnoses.empty();
 }
 
 std::string reason(const Result<sys::Completed>& completed) {
@@ -221,7 +223,12 @@ ExpectedEtab read_answer(std::string_view etab, const std::vector<ExportsFile>& 
   int number = 0;
   for (const auto& line : split_lines(etab))
     if (auto entry = parse_etab_line(line, {k_etab, ++number, 1})) {
-      if (!is_readable(line, *entry))
+      const bool readable = is_readable(line, *entry);
+      // In there a name that a name server knows has no other than the one that was looked up.
+      if (const auto fact = facts.names.find(entry->client);
+          fact != facts.names.end() && !fact->second.canonical.empty())
+        entry->client = fact->second.canonical;
+      if (!readable)
         unreadable.emplace(entry->directory, entry->client);
       entries.push_back(std::move(*entry));
     }
@@ -245,15 +252,16 @@ ExpectedEtab what_the_text_says(const std::vector<ExportsFile>& files, const Hos
            (client.find(',') != std::string::npos || (name != facts.names.end() && name->second.addresses.empty()));
   };
   std::vector<Export> etab;
-  ExportIndex taken(facts);
+  NamesInEtab names(facts.names);
+  std::set<std::pair<std::string, std::string>> taken;
   for (const auto& file : files)
-    for (const auto& written : file.exports) {
+    for (const auto& written : file.read()) {
+      if (can_be_none(written.client))
+        continue;
       auto entry = written;
       entry.directory = etab_path(entry.directory, facts);
-      if (const auto name = facts.names.find(entry.client);
-          name != facts.names.end() && !name->second.canonical.empty())
-        entry.client = name->second.canonical;
-      if (!can_be_none(written.client) && !taken.add(entry, etab.size()))
+      entry.client = names.of(entry.client);
+      if (taken.emplace(entry.directory, one_spelling(entry.client)).second)
         etab.push_back(std::move(entry));
     }
   ExpectedEtab expected;
@@ -285,8 +293,7 @@ ExpectedEtab ask_exportfs(sys::System& system, const std::vector<ExportsFile>& f
   const auto clients = clients_of(files);
   if (static_cast<std::size_t>(std::ranges::count_if(clients, is_host_name)) > k_most_names)
     return not_asked(fmt::format("it would look up more than {} names", k_most_names));
-  std::set<std::string> looked_up;
-  isolation.files["/etc/hosts"] = hosts_for(clients, facts, looked_up);
+  isolation.files["/etc/hosts"] = hosts_for(clients, facts);
   isolation.files["/etc/nsswitch.conf"] = "hosts: files\npasswd: files\ngroup: files\nnetgroup: files\n";
   isolation.files["/etc/host.conf"] = "multi on\n";
   isolation.interfaces = interfaces_for(clients, facts);
@@ -309,10 +316,6 @@ ExpectedEtab ask_exportfs(sys::System& system, const std::vector<ExportsFile>& f
   }
   auto expected = read_answer(completed->out, files, facts);
   expected.complaints = complaints_in(completed->err, files, scope);
-  for (auto& entry : expected.entries)
-    if (const auto fact = facts.names.find(entry.client);
-        fact != facts.names.end() && !fact->second.canonical.empty() && looked_up.contains(lower_case(entry.client)))
-      entry.client = fact->second.canonical;
   return expected;
 }
 

@@ -82,7 +82,7 @@ std::vector<ExportsFile> files_with(const Actual& actual, const std::vector<Expo
   const auto place = std::find_if(files.begin(), files.end(), [](const ExportsFile& file) {
     return file.name != k_exports_file && ::strverscmp(file.name.c_str(), k_own_file) > 0;
   });
-  files.insert(place, {k_own_file, own, {}, true, {}, own_file_text(own)});
+  files.insert(place, {k_own_file, own, own.size(), true, {}, own_file_text(own)});
   return files;
 }
 
@@ -103,8 +103,7 @@ Export make_export(std::string directory, std::string client, const std::vector<
     entry.options.emplace_back("no_subtree_check");
   if (!own.empty())
     entry.defaults = std::exchange(entry.options, words_of(own));
-  if (auto settings = settings_of(entry.defaults, entry.options))
-    entry.settings = std::move(*settings);
+  entry.settings = settings_of(entry.defaults, entry.options);
   entry.origin = entry.line = std::move(origin);
   return entry;
 }
@@ -124,7 +123,7 @@ Composed compose(const Actual& actual, const Request& request, const Ask& ask) {
   for (const auto& entry : request.exports)
     fsids.take(entry);
   for (const auto& file : actual.files.files)
-    for (const auto& entry : file.exports)
+    for (const auto& entry : file.read())
       if (const auto real = real_path(entry.directory, facts);
           file.name != k_own_file || (!wanted.contains(real) && is_kept(entry, real)))
         fsids.take(entry);
@@ -137,7 +136,7 @@ Composed compose(const Actual& actual, const Request& request, const Ask& ask) {
   };
   std::set<std::string> withdrawn;
   for (const auto& file : actual.files.files)
-    for (const auto& entry : file.exports) {
+    for (const auto& entry : file.read()) {
       if (file.name != k_own_file)
         continue;
       const auto real = real_path(entry.directory, facts);

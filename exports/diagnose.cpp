@@ -24,15 +24,14 @@ Diagnoses diagnose(const std::vector<ExportsFile>& files, const ExpectedEtab& ex
   for (const auto& file : files) {
     auto& syntax = by_file[file.name];
     syntax.insert(syntax.end(), file.diagnoses.begin(), file.diagnoses.end());
-    for (const auto* list : {&file.exports, &file.lost})
-      for (std::span<const Export> rest = *list; !rest.empty(); rest = rest.subspan(first_line(rest).size())) {
-        auto& found = by_file[rest.front().line.file];
-        diagnose_directory(first_line(rest), facts, found);
-        for (const auto& entry : first_line(rest)) {
-          diagnose_client(entry, facts, found);
-          diagnose_rights(entry, found);
-        }
+    for (std::span<const Export> rest = file.exports; !rest.empty(); rest = rest.subspan(first_line(rest).size())) {
+      auto& found = by_file[rest.front().line.file];
+      diagnose_directory(first_line(rest), facts, found);
+      for (const auto& entry : first_line(rest)) {
+        diagnose_client(entry, facts, found);
+        diagnose_rights(entry, found);
       }
+    }
   }
   diagnose_together(expected, by_file);
   diagnose_reach(files, expected, facts, by_file);
@@ -57,10 +56,8 @@ Diagnoses diagnose(const std::vector<ExportsFile>& files, const ExpectedEtab& ex
 }
 
 Diagnoses diagnose_entry(const Export& entry) {
-  if (const auto settings = settings_of(entry.defaults, entry.options); !settings) {
-    const auto& error = settings.error();
-    return {at(Severity::error, error.unknown ? "SF107" : "SF108", entry.origin, error.message, error.hint)};
-  }
+  if (const auto bad = find_bad_option(entry.defaults, entry.options))
+    return {at(Severity::error, bad->unknown ? "SF107" : "SF108", entry.origin, bad->message, bad->hint)};
   const auto names_flavours = [](const std::string& option) { return option.starts_with("sec="); };
   if (!entry.options.empty() && std::ranges::any_of(entry.defaults, names_flavours))
     return {at(Severity::error, "SF150", entry.origin,

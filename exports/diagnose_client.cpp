@@ -98,12 +98,6 @@ void diagnose_client(const Export& entry, const HostFacts& facts, Diagnoses& dia
            "clients are separated by spaces, each with its own options"));
     return;
   }
-  if (name.find_first_of(" \t\n\v\f\r") != std::string::npos) {
-    diagnoses.push_back(at(Severity::error, "SF112", entry.origin,
-                           fmt::format("`{}` holds a blank: exportfs writes it to etab and cannot read it back", name),
-                           "remove the quotes or the `\\040`"));
-    return;
-  }
   switch (kind_of(name)) {
   case ClientKind::network:
     diagnose_network(entry, diagnoses);
@@ -122,11 +116,12 @@ void diagnose_client(const Export& entry, const HostFacts& facts, Diagnoses& dia
   case ClientKind::host:
     if (has_scope(name)) {
       if (const auto found = facts.names.find(name); found != facts.names.end() && found->second.addresses.empty())
-        diagnoses.push_back(
-            at(Severity::error, "SF122", entry.origin,
-               fmt::format("this host has no network interface `{}`: exportfs drops `{}` without an error",
-                           name.substr(name.find('%') + 1), name),
-               "run `ip link` for the interfaces that there are"));
+        diagnoses.push_back(at(
+            Severity::error, "SF122", entry.origin,
+            fmt::format("`{}` is no address on this host, where `{}` is no interface for it: exportfs drops the entry "
+                        "without an error",
+                        name, name.substr(name.find('%') + 1)),
+            "run `ip link` for the interfaces that there are; only link-local addresses (fe80::) have one"));
       return;
     }
     if (!canonical_address(name).empty())

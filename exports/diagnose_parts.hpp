@@ -11,11 +11,12 @@ void diagnose_client(const Export& entry, const HostFacts& facts, Diagnoses& dia
 void diagnose_rights(const Export& entry, Diagnoses& diagnoses);                         ///< its options
 /// `line`: the clients of one directory.
 void diagnose_directory(std::span<const Export> line, const HostFacts& facts, Diagnoses& diagnoses);
-/// What clients get by other entries than the one that names them: of a host that exportfs takes for another, of a
-/// directory above, and of lines of etab that mountd cannot read.
+/// Rights that clients get or lose by other entries than the one that names them: by that of a host that exportfs takes
+/// for theirs, or of a directory above; and lines of etab that mountd cannot read.
 void diagnose_reach(const std::vector<ExportsFile>& files, const ExpectedEtab& expected, const HostFacts& facts,
                     std::map<std::string, Diagnoses>& by_file);
-/// What exportfs says about a line that nothing else was said about, and what it exports or does not, against the text.
+/// exportfs' own words about a line of which nothing was said in ours, and entries that it does not export although
+/// their text looks right.
 void diagnose_answer(const std::vector<ExportsFile>& files, const ExpectedEtab& expected,
                      std::map<std::string, Diagnoses>& by_file);
 /// Duplicates, and one fsid for two directories.

@@ -18,16 +18,6 @@ std::string index_key(std::string_view directory, std::string_view client) {
   return key.append(1, '\0').append(client); // no name of a file system holds it
 }
 
-/// What can be read of the options: a word that we do not know is left out.
-Settings readable_settings(std::vector<std::string> options) {
-  auto settings = settings_of({}, options);
-  while (!settings) {
-    options.erase(options.begin() + static_cast<std::ptrdiff_t>(settings.error().index));
-    settings = settings_of({}, options);
-  }
-  return *settings;
-}
-
 } // namespace
 
 std::optional<Export> parse_etab_line(std::string_view line, const Origin& origin) {
@@ -41,7 +31,7 @@ std::optional<Export> parse_etab_line(std::string_view line, const Origin& origi
   for (auto& option : options)
     if (option.starts_with("refer=") || option.starts_with("replicas="))
       option = decode_octal(option);
-  auto settings = readable_settings(options);
+  auto settings = settings_of({}, options);
   return Export{decode_octal(line.substr(0, tab)),
                 client.empty() ? "*" : std::string(client),
                 std::move(settings),
@@ -61,6 +51,9 @@ std::vector<Export> parse_etab(std::string_view text) {
 }
 
 bool is_readable(std::string_view line, const Export& entry) {
+  const auto bad = find_bad_option({}, entry.options);
+  if (bad && !bad->unknown) // such as `squash_gids=anonuid=65534`; a newer nfs-utils may have options unknown to us
+    return false;
   Lexer lexer(line);
   Word directory, client;
   if (lexer.next(k_path_limit, directory) != Lexer::Got::word || directory.text != entry.directory)
@@ -99,26 +92,13 @@ ExportIndex::ExportIndex(const HostFacts& facts, const std::vector<Export>& list
       m_keys[known].insert(m_keys[known].end(), all.begin(), all.end());
   }
   for (std::size_t i = 0; i < list.size(); ++i)
-    add(list[i], i);
-}
-
-std::optional<std::size_t> ExportIndex::add(const Export& entry, std::size_t position) {
-  const auto its = keys(entry.client);
-  const auto first = find_any(entry.directory, its);
-  if (!first)
-    for (const auto& key : its)
-      m_positions.emplace(index_key(entry.directory, key), position);
-  return first;
+    for (const auto& key : keys(list[i].client))
+      m_positions.emplace(index_key(list[i].directory, key), i);
 }
 
 std::optional<std::size_t> ExportIndex::find(std::string_view directory, std::string_view client) const {
-  return find_any(directory, keys(client));
-}
-
-std::optional<std::size_t> ExportIndex::find_any(std::string_view directory,
-                                                 const std::vector<std::string>& its_keys) const {
   std::optional<std::size_t> first;
-  for (const auto& key : its_keys)
+  for (const auto& key : keys(client))
     if (const auto found = m_positions.find(index_key(directory, key)); found != m_positions.end())
       first = std::min(first.value_or(found->second), found->second);
   return first;

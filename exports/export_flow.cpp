@@ -149,11 +149,13 @@ Result<std::string> read_named(sys::System& system, const std::string& path, con
   constexpr std::chrono::milliseconds k_deadline{5000};
   auto entry = system.entry({.path = path, .follow = true, .read_bytes = k_limit}, k_deadline);
   if (entry.kind == sys::EntryKind::missing)
-    return fail(ErrorCode::not_found, fmt::format("there is no file {}", name));
+    return fail(ErrorCode::not_found, fmt::format("there is no file {}", name),
+                "`sharefs export check` without a name checks the files of this host");
   if (entry.error_number != 0)
     return fail(errno_error(entry.error_number, name));
   if (entry.kind != sys::EntryKind::file)
-    return fail(ErrorCode::usage, fmt::format("{} is no file", name));
+    return fail(ErrorCode::usage, fmt::format("{} is no file", name.empty() ? "an empty name" : name),
+                "name exports files, or `-` for the standard input");
   if (entry.size > k_limit)
     return fail(ErrorCode::failed, fmt::format("{} is larger than {}", name, format_bytes(k_limit)));
   return std::move(entry.content);

@@ -39,18 +39,14 @@ std::string etab_path(std::string_view directory, const HostFacts& facts);
 /// Positions in a list of exports by directory (as in etab) and client.
 class ExportIndex {
  public:
-  explicit ExportIndex(const HostFacts& facts, const std::vector<Export>& list = {});
-  /// Adds it, unless one that is the same to exportfs is there: then that one's position.
-  std::optional<std::size_t> add(const Export& entry, std::size_t position);
-  /// Of the one that is the same to exportfs.
+  ExportIndex(const HostFacts& facts, const std::vector<Export>& list);
+  /// Of the first one that may be the same to exportfs.
   [[nodiscard]] std::optional<std::size_t> find(std::string_view directory, std::string_view client) const;
   [[nodiscard]] bool has(const Export& entry) const { return find(entry.directory, entry.client).has_value(); }
 
  private:
-  [[nodiscard]] std::optional<std::size_t> find_any(std::string_view directory,
-                                                    const std::vector<std::string>& its_keys) const;
-
-  /// Two clients are the same to exportfs if they share a key: the name without case, the canonical name, an address.
+  /// Two clients may be the same to exportfs if they share a key: the name without case, the canonical name, an
+  /// address.
   [[nodiscard]] std::vector<std::string> keys(std::string_view client) const;
 
   std::map<std::string, std::vector<std::string>, std::less<>> m_keys; ///< by name and canonical name, without case
@@ -82,7 +78,7 @@ struct ExpectedEtab {
   /// stand last, with their places in etab.
   std::vector<Export> entries;
   std::vector<Dropped> dropped;
-  /// By file, and by its exports and then those that are lost: its entry; nullopt: it has none, or is a duplicate.
+  /// By file and by its exports: the entry; nullopt: it has none, or is a duplicate.
   std::vector<std::vector<std::optional<std::size_t>>> positions;
   std::vector<Complaint> complaints;
   std::vector<std::size_t> unreadable; ///< positions of entries that mountd cannot read in etab as they stand there

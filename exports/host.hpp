@@ -35,8 +35,9 @@ Result<std::vector<Export>> read_etab(const sys::Files& files);
 Result<HostFacts> probe_facts(sys::System& system, const std::vector<ExportsFile>& files,
                               const std::vector<std::string>& more_directories = {}, const Names& known = {});
 
-/// The directories of the files only.
-Result<HostFacts> probe_directories(sys::System& system, const std::vector<ExportsFile>& files);
+/// The directories of the files and `more` only.
+Result<HostFacts> probe_directories(sys::System& system, const std::vector<ExportsFile>& files,
+                                    const std::vector<std::string>& more = {});
 
 /// Addresses and canonical name by `getent ahosts`; nullopt: no answer within the deadline.
 std::optional<NameFact> resolve_name(sys::System& system, const std::string& name, std::chrono::milliseconds deadline);

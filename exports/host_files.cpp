@@ -89,7 +89,7 @@ Result<HostFiles> read_host_files(const sys::Files& files) {
 std::vector<std::string> own_directories(const HostFiles& host) {
   std::vector<std::string> directories;
   for (const auto& file : host.files)
-    for (const auto& entry : file.exports)
+    for (const auto& entry : file.read())
       if (file.name == k_own_file)
         directories.push_back(entry.directory);
   return directories;

@@ -105,12 +105,12 @@ Result<std::uint32_t> resolve_group(sys::System& system, const std::string& name
               fmt::format("make it with `groupadd {}`, with the same number on all hosts", name));
 }
 
-Result<HostFacts> probe_directories(sys::System& system, const std::vector<ExportsFile>& files) {
-  std::set<std::string> directories;
+Result<HostFacts> probe_directories(sys::System& system, const std::vector<ExportsFile>& files,
+                                    const std::vector<std::string>& more) {
+  std::set<std::string> directories(more.begin(), more.end());
   for (const auto& file : files)
-    for (const auto* list : {&file.exports, &file.lost})
-      for (const auto& entry : *list)
-        directories.insert(entry.directory);
+    for (const auto& entry : file.exports)
+      directories.insert(entry.directory);
   HostFacts facts;
   if (auto probed = add_directories(system, directories, facts); !probed)
     return fail(probed.error());
@@ -119,25 +119,20 @@ Result<HostFacts> probe_directories(sys::System& system, const std::vector<Expor
 
 Result<HostFacts> probe_facts(sys::System& system, const std::vector<ExportsFile>& files,
                               const std::vector<std::string>& more_directories, const Names& known) {
-  std::set<std::string> directories(more_directories.begin(), more_directories.end());
+  auto facts = probe_directories(system, files, more_directories);
+  if (!facts)
+    return facts;
+  facts->names = known;
+  facts->hosts = system.entry({.path = "/etc/hosts", .follow = true, .read_bytes = k_hosts_limit}).content;
   std::set<std::string> names;
   for (const auto& file : files)
-    for (const auto* list : {&file.exports, &file.lost})
-      for (const auto& entry : *list) {
-        directories.insert(entry.directory);
-        const bool name = kind_of(entry.client) == ClientKind::host &&
-                          (canonical_address(entry.client).empty() || has_scope(entry.client));
-        if (name && entry.client.find(',') == std::string::npos)
-          names.insert(entry.client);
-      }
-  HostFacts facts;
-  facts.names = known;
-  if (auto probed = add_directories(system, directories, facts); !probed)
-    return fail(probed.error());
-  facts.hosts = system.entry({.path = "/etc/hosts", .follow = true, .read_bytes = k_hosts_limit}).content;
+    for (const auto& entry : file.exports)
+      if (kind_of(entry.client) == ClientKind::host && entry.client.find(',') == std::string::npos &&
+          (canonical_address(entry.client).empty() || has_scope(entry.client)))
+        names.insert(entry.client);
   const auto end = std::chrono::steady_clock::now() + k_names_budget;
-  probe_names(system, names, end, facts);
-  probe_names(system, canonical_names(facts.names), end, facts);
+  probe_names(system, names, end, *facts);
+  probe_names(system, canonical_names(facts->names), end, *facts);
   return facts;
 }
 

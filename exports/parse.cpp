@@ -67,8 +67,8 @@ class Parser {
   ExportsFile run() {
     while (read_line())
       ;
-    if (!m_file.lost.empty())
-      m_file.diagnoses.push_back(lost_entries(m_file.lost));
+    if (!m_file.lost().empty())
+      m_file.diagnoses.push_back(lost_entries(m_file.lost()));
     return std::move(m_file);
   }
 
@@ -93,9 +93,10 @@ class Parser {
       defaults.clear();
       options = split_options(summary(settings));
     }
-    (m_file.complete ? m_file.exports : m_file.lost)
-        .push_back({directory.text, std::move(client), std::move(settings), std::move(defaults), std::move(options),
-                    m_lines.at(offset), m_lines.at(directory.begin)});
+    m_file.exports.push_back({directory.text, std::move(client), std::move(settings), std::move(defaults),
+                              std::move(options), m_lines.at(offset), m_lines.at(directory.begin)});
+    if (m_file.complete)
+      ++m_file.taken;
   }
 
   /// One directory with its clients; false at the end of the file.
@@ -245,16 +246,15 @@ class Parser {
   std::optional<Settings> read_options(const std::vector<std::string>& options, const Word& word, std::size_t list_at,
                                        std::string_view list) {
     auto settings = m_applied;
-    const auto applied = apply_options(settings, options);
-    if (applied)
+    const auto bad = apply_options(settings, options);
+    if (!bad)
       return settings;
-    const auto& error = applied.error();
     std::size_t at = 0; // of the bad option in the list: behind as many commas
-    for (std::size_t i = 0; i < error.index; ++i)
+    for (std::size_t i = 0; i < bad->index; ++i)
       at = list.find(',', at) + 1;
     at = std::min(list.find_first_not_of(" \t", at), list.size()) + list_at;
     const auto offsets = m_lexer.offsets_of(word);
-    stop(error.unknown ? "SF107" : "SF108", at < offsets.size() ? offsets[at] : word.begin, error.message, error.hint);
+    stop(bad->unknown ? "SF107" : "SF108", at < offsets.size() ? offsets[at] : word.begin, bad->message, bad->hint);
     return std::nullopt;
   }
 
@@ -302,10 +302,10 @@ class Parser {
 
 } // namespace
 
-Diagnosis lost_entries(const std::vector<Export>& lost) {
+Diagnosis lost_entries(std::span<const Export> lost) {
   constexpr std::size_t k_shown = 5;
   std::vector<std::string> names;
-  for (const auto& entry : std::span(lost).first(std::min(lost.size(), k_shown)))
+  for (const auto& entry : lost.first(std::min(lost.size(), k_shown)))
     names.push_back(fmt::format("{} to {}", entry.directory, entry.client));
   if (lost.size() > k_shown)
     names.push_back(fmt::format("and {} more", lost.size() - k_shown));

@@ -13,20 +13,23 @@ namespace sharefs::exports {
 /// One exports file as exportfs(8) reads it (getexportent in support/nfs/exports.c).
 struct ExportsFile {
   std::string name;
-  std::vector<Export> exports; ///< what it takes, in order
-  /// exportfs gives up a file at its first syntax error or bad option. What stands from there on, so that it can be
-  /// named and checked too; the wrong entry itself is part of neither list.
-  std::vector<Export> lost;
+  std::vector<Export> exports; ///< in order; an entry that is wrong itself is no part of it
+  /// How many of them it takes: exportfs gives up a file at its first syntax error or bad option. Those behind it are
+  /// there to be named and checked, too.
+  std::size_t taken = 0;
   bool complete = true;                 ///< false: exportfs stops in the middle
   Diagnoses diagnoses;                  ///< of the syntax and the options, with places
   std::optional<std::string> text = {}; ///< what is to stand in the file; nullopt: what the host has
+
+  [[nodiscard]] std::span<const Export> read() const { return std::span(exports).first(taken); }
+  [[nodiscard]] std::span<const Export> lost() const { return std::span(exports).subspan(taken); }
 };
 
 /// Never fails: what is wrong stands in `diagnoses`. `name` is only for messages.
 ExportsFile parse(std::string_view text, const std::string& name);
 
 /// SF111: entries that stand behind the error at which exportfs gave up their file.
-Diagnosis lost_entries(const std::vector<Export>& lost);
+Diagnosis lost_entries(std::span<const Export> lost);
 
 /// Text that parse() reads back as the same exports (origins apart). Clients of one line stay on one line unless their
 /// defaults differ. Precondition: unwritable() is empty for each.

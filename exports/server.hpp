@@ -39,8 +39,8 @@ struct ServerState {
 /// Reads /proc and the mount table, or asks systemctl. Errors of System.
 Result<ServerState> probe_server(sys::System& system);
 
-/// A boolean of nfs.conf(5) and of what lies in nfs.conf.d, which rpc.nfsd and rpc.mountd read; the last one counts.
-bool nfs_conf_flag(sys::System& system, std::string_view section, std::string_view key, bool fallback);
+/// A boolean of nfs.conf(5), by nfsconf(8), which reads it as the daemons do; `fallback` if it is not set.
+bool nfs_conf_flag(sys::System& system, const std::string& section, const std::string& key, bool fallback);
 
 /// `not_found` that names the first missing program, and the commands that install it; `failed` for a masked unit.
 Result<void> check_installed(const ServerState& state);

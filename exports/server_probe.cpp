@@ -20,6 +20,7 @@ constexpr std::array k_units{"nfs-server.service", "nfs-kernel-server.service", 
 /// comm of /proc is cut at 15 bytes; these are shorter.
 constexpr std::array k_daemons{"rpcbind", "rpc.statd", "rpc.mountd", "nfsdcld", "nfsv4.exportd"};
 constexpr std::size_t k_text_limit = 65536;
+constexpr std::chrono::milliseconds k_conf_deadline{5'000};
 
 sys::EntryQuery content_of(std::string path) {
   return {.path = std::move(path), .follow = true, .read_bytes = k_text_limit};
@@ -34,21 +35,6 @@ void find_programs(sys::System& system, ServerState& state) {
   for (std::size_t i = 0; i < k_server_programs.size(); ++i)
     if (entries[2 * i].kind != sys::EntryKind::file && entries[2 * i + 1].kind != sys::EntryKind::file)
       state.missing.emplace_back(k_server_programs.at(i));
-}
-
-/// The last value of `key` in `[section]` of a file as nfs.conf(5), in small letters; nullopt: not set.
-std::optional<std::string> value_in(std::string_view text, std::string_view section, std::string_view key) {
-  std::optional<std::string> value;
-  bool inside = false;
-  for (const auto& line : split_lines(text)) {
-    const auto word = trim(std::string_view(line).substr(0, line.find_first_of("#;")));
-    const auto equals = word.find('=');
-    if (word.starts_with('['))
-      inside = lower_case(trim(word.substr(1, word.find(']') - 1))) == section;
-    else if (inside && equals != std::string_view::npos && lower_case(trim(word.substr(0, equals))) == key)
-      value = lower_case(trim(word.substr(equals + 1)));
-  }
-  return value;
 }
 
 Result<void> read_kernel(sys::System& system, ServerState& state) {
@@ -116,20 +102,13 @@ std::vector<std::string> running(sys::System& system, const std::vector<std::str
 
 } // namespace
 
-bool nfs_conf_flag(sys::System& system, std::string_view section, std::string_view key, bool fallback) {
+bool nfs_conf_flag(sys::System& system, const std::string& section, const std::string& key, bool fallback) {
   constexpr auto k_off = std::to_array<std::string_view>({"0", "n", "no", "f", "false", "off"});
-  sys::EntryRequest request;
-  for (const auto* path : {"/usr/etc/nfs.conf", "/etc/nfs.conf"})
-    request.queries.push_back(content_of(path));
-  for (const auto* directory : {"/usr/etc/nfs.conf.d", "/etc/nfs.conf.d"})
-    for (const auto& name : system.entry({.path = directory, .follow = true, .list = true}).names)
-      if (name.ends_with(".conf"))
-        request.queries.push_back(content_of(std::string(directory) + "/" + name));
-  std::optional<std::string> value;
-  for (const auto& entry : system.entries(request)) // the last one counts
-    if (auto found = value_in(entry.content, section, key))
-      value = std::move(found);
-  return value ? std::ranges::count(k_off, *value) == 0 : fallback;
+  sys::Command command;
+  command.argv = {"nfsconf", "--get", section, key};
+  command.deadline = k_conf_deadline;
+  const auto completed = system.run(command);
+  return completed && completed->ok() ? std::ranges::count(k_off, lower_case(trim(completed->out))) == 0 : fallback;
 }
 
 Result<ServerState> probe_server(sys::System& system) {

@@ -237,19 +237,22 @@ bool is_root(const Flavour& flavour, bool to_root) {
 
 } // namespace
 
-tl::expected<void, OptionError> apply_options(Settings& settings, const std::vector<std::string>& options) {
+std::optional<OptionError> apply_options(Settings& settings, const std::vector<std::string>& options) {
   Reader reader{settings, {}, false};
+  std::optional<OptionError> first;
   for (std::size_t i = 0; i < options.size(); ++i) {
     const auto outcome = read_one(reader, options[i]);
-    if (!outcome)
-      return tl::make_unexpected(OptionError{i, true,
-                                             options[i].empty() ? std::string("an empty option between two commas")
-                                                                : fmt::format("unknown option `{}`", options[i]),
-                                             hint_for_unknown(options[i])});
-    if (!*outcome)
-      return tl::make_unexpected(OptionError{i, false, outcome->error(), ""});
+    if (first || (outcome && *outcome))
+      continue;
+    if (outcome)
+      first = {i, false, outcome->error(), ""};
+    else
+      first = {i, true,
+               options[i].empty() ? "an empty option between two commas"
+                                  : fmt::format("unknown option `{}`", options[i]),
+               hint_for_unknown(options[i])};
   }
-  return {};
+  return first;
 }
 
 Settings in_force(Settings applied) {
@@ -289,14 +292,18 @@ bool Settings::everyone_is_root() const {
          });
 }
 
-tl::expected<Settings, OptionError> settings_of(const std::vector<std::string>& defaults,
-                                                const std::vector<std::string>& options) {
+Settings settings_of(const std::vector<std::string>& defaults, const std::vector<std::string>& options) {
   Settings settings;
-  if (auto applied = apply_options(settings, defaults); !applied)
-    return tl::make_unexpected(applied.error());
-  if (auto applied = apply_options(settings, options); !applied)
-    return tl::make_unexpected(applied.error());
+  apply_options(settings, defaults);
+  apply_options(settings, options);
   return in_force(std::move(settings));
+}
+
+std::optional<OptionError> find_bad_option(const std::vector<std::string>& defaults,
+                                           const std::vector<std::string>& options) {
+  Settings settings;
+  auto bad = apply_options(settings, defaults);
+  return bad ? bad : apply_options(settings, options);
 }
 
 std::vector<std::string> split_options(std::string_view list) {

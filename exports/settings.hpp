@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -97,14 +98,16 @@ struct OptionError {
 };
 
 /// Reads one list on top of what earlier ones gave, as exportfs reads each `-word` of a line and then the client's own
-/// list: a `sec=` ends with its list. Error of the first bad word; `settings` are then of no use.
-tl::expected<void, OptionError> apply_options(Settings& settings, const std::vector<std::string>& options);
+/// list: a `sec=` ends with its list. A bad word is passed over, and the first one is returned.
+std::optional<OptionError> apply_options(Settings& settings, const std::vector<std::string>& options);
 /// What the lists that were applied mean, in a form that equals any other of the same meaning: k_flavour_flags stand in
 /// `security` only, and `sys` stands for none given.
 Settings in_force(Settings applied);
-/// Defaults of one `-word`, then own options.
-tl::expected<Settings, OptionError> settings_of(const std::vector<std::string>& defaults,
-                                                const std::vector<std::string>& options);
+/// Defaults of one `-word`, then own options; bad words are passed over.
+Settings settings_of(const std::vector<std::string>& defaults, const std::vector<std::string>& options);
+/// The first bad word of the two lists.
+std::optional<OptionError> find_bad_option(const std::vector<std::string>& defaults,
+                                           const std::vector<std::string>& options);
 
 /// Split "rw, sync" at commas; blanks behind a comma are passed as exportfs does. "" gives no option, a comma at the
 /// very end is nothing, two commas give an empty option (which is an unknown one).

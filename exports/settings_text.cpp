@@ -60,7 +60,7 @@ std::vector<std::string> differences(const Settings& wanted, const Settings& fou
 }
 
 std::string summary(const Settings& settings) {
-  static const Settings k_usual = *settings_of({}, {});
+  static const Settings k_usual = settings_of({}, {});
   std::string text;
   const auto add = [&](std::string_view word) { text += (text.empty() ? "" : ",") + std::string(word); };
   // `before`: what would count if the word were left out

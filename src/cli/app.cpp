@@ -108,8 +108,9 @@ int run_command(Parsed& parsed, const Argv& argv, Host& host, ui::Console& conso
   return code;
 }
 
-/// What could not be had where no handler is: before main(), in a thread, in a destructor, or for the message about it.
-[[noreturn]] void end_for_want(int code) noexcept {
+/// For std::terminate(): memory or processes have run out where no handler is, as before main(), in a thread or in a
+/// destructor. It allocates nothing.
+[[noreturn]] void exit_out_of_resources(int code) noexcept {
   std::string_view message;
   try {
     if (const auto thrown = std::current_exception())
@@ -126,18 +127,18 @@ int run_command(Parsed& parsed, const Argv& argv, Host& host, ui::Console& conso
   ::_exit(code);
 }
 
-/// Before anything that allocates: glibc gives main()'s arguments to constructors.
-[[gnu::constructor(101)]] void end_for_want_with_a_message(int argc, char** argv) {
+/// It runs before anything that allocates: glibc gives main()'s arguments to constructors.
+[[gnu::constructor(101)]] void set_terminate_handler(int argc, char** argv) {
   int word = 1;
   while (word < argc && argv[word][0] == '-')
     ++word;
   if (word < argc && std::string_view(argv[word]) == "run")
-    std::set_terminate([] { end_for_want(k_exit_run_failed); });
+    std::set_terminate([] { exit_out_of_resources(k_exit_run_failed); });
   else
-    std::set_terminate([] { end_for_want(k_exit_failed); });
+    std::set_terminate([] { exit_out_of_resources(k_exit_failed); });
 }
 
-/// Set where a reader has closed the pipe that it was given, and SIGPIPE was not ignored.
+/// Set when nobody reads our standard output any more, unless SIGPIPE was ignored.
 volatile std::sig_atomic_t g_pipe_closed = 0;
 
 } // namespace

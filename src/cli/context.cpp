@@ -67,8 +67,10 @@ Result<const config::Config*> Context::config_if_any(Unreadable unreadable) {
   const bool missing = loaded.error().code == ErrorCode::not_found;
   if (missing && config_path() == k_default_config)
     return nullptr;
-  if (unreadable == Unreadable::fails || (missing && !flags.config.empty()))
+  if (unreadable == Unreadable::fails || (missing && !flags.config.empty())) {
+    m_warned = true; // the error says it
     return config();
+  }
   if (!std::exchange(m_warned, true))
     console.warning("going on without the configuration: " + loaded.error().message, "");
   return nullptr;

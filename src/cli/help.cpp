@@ -240,9 +240,10 @@ void add_options(CLI::App& app, const std::vector<OptionSpec>& specs, const std:
         ->default_str(std::string(spec.fallback));
     if (spec.repeat)
       option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    if (!spec.value.empty()) // CLI11 takes whatever comes next
-      option->check(
-          [&app](const std::string& value) { return app.get_option_no_throw(value) == nullptr ? "" : "is an option"; });
+    if (!spec.value.empty()) // CLI11 takes whatever comes next, and a variable of a script that is not set
+      option->check([&app](const std::string& value) {
+        return value.empty() ? "is empty" : app.get_option_no_throw(value) == nullptr ? "" : "is an option";
+      });
   }
 }
 

@@ -163,14 +163,16 @@ class Program {
     std::string text = error.what();
     const auto name = text.substr(0, text.find_first_of(": "));
     const auto key = name.substr(std::min(name.find_first_not_of('-'), name.size()));
-    const auto* option = m_apps.back()->get_option_no_throw("--" + key);
-    if (option == nullptr)
-      return text;
-    if (option->get_expected_max() == 0)
-      return fmt::format("option `--{}` takes no value", key);
-    if (option->count() > 1)
-      return fmt::format("option `--{}` was given {} times", key, option->count());
-    return fmt::format("option `--{}` needs a value: {}", key, option->get_type_name());
+    for (const auto* app : m_apps) // the one that was given too often, or else one of the same meaning
+      if (const auto* option = app->get_option_no_throw("--" + key); option != nullptr) {
+        if (option->get_expected_max() == 0)
+          text = fmt::format("option `--{}` takes no value", key);
+        else if (option->count() > 1)
+          return fmt::format("option `--{}` was given {} times", key, option->count());
+        else
+          text = fmt::format("option `--{}` needs a value: {}", key, option->get_type_name());
+      }
+    return text;
   }
 
   /// Options may stand in front of the command and behind it, and the last one counts. Those that were not given have
@@ -267,13 +269,15 @@ class Program {
 
 /// `help COMMAND`, `FAMILY help COMMAND` and `version` as the options that say the same.
 void spell_as_options(Argv& words) {
-  if (words.empty())
-    return;
   const bool of_family = words.size() > 1 && words[1] == "help" && find_family(words.front()) != nullptr;
-  if (words.front() == "help" || of_family) {
-    words.erase(words.begin() + (of_family ? 1 : 0));
-    words.emplace_back("--help");
-  } else if (words.front() == "version") {
+  if (of_family)
+    std::swap(words[0], words[1]);
+  if (!words.empty() && words.front() == "help") {
+    words.front() = "--help";
+    std::ranges::rotate(words, words.begin() + 1);
+    if (words.front() == "help" || words.front() == "version") // about these there is no more to say
+      words.erase(words.begin());
+  } else if (!words.empty() && words.front() == "version") {
     words.front() = "--version";
   }
 }

@@ -1,18 +1,48 @@
 #include "cli/say.hpp"
 
-#include "cli/tree_progress.hpp"
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
 
 namespace sharefs::cli {
+
+namespace {
+
+/// What long work says of itself: for people one line, which goes with the value; with --json one line of JSON a second
+/// on stderr: {"progress": "copying /x", "files", "bytes", "total_files", "total_bytes" (0: not known), "seconds"}.
+tree::OnProgress progress_of(Context& context, const std::string& what) {
+  const auto space = std::min(what.find(' '), what.size());
+  const auto object = what.substr(std::min(space + 1, what.size()));
+  const auto line = std::make_shared<ui::Console::Progress>(context.console, what.substr(0, space));
+  line->at(object);
+  return [&context, what, object, line, said = std::chrono::seconds(0)](const tree::Progress& now) mutable {
+    // The numbers come first: of a line that is too long for the terminal the path is cut off.
+    const auto numbers = now.text();
+    line->at(numbers.empty() ? object : numbers + ": " + object);
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now.took);
+    if (!context.flags.json || seconds <= said)
+      return;
+    said = seconds;
+    context.console.message(nlohmann::ordered_json{
+        {"progress", to_utf8(what)},
+        {"files", now.files},
+        {"bytes", now.bytes},
+        {"total_files", now.total_files},
+        {"total_bytes", now.total_bytes},
+        {"seconds",
+         seconds.count()}}.dump());
+  };
+}
+
+} // namespace
 
 plan::Say say_to(Context& context) {
   return {
       .message = [&context](std::string_view text) { context.console.message(text); },
       .warning = [&context](std::string_view text, std::string_view hint) { context.console.warning(text, hint); },
       .report = [&context](const Diagnoses& found) { context.report(found); },
-      .progress = [&context](std::string what) -> tree::OnProgress {
-        const auto line = std::make_shared<TreeProgress>(context, std::move(what));
-        return [line, on = line->on()](const tree::Progress& now) { on(now); };
-      },
+      .progress = [&context](const std::string& what) { return progress_of(context, what); },
   };
 }
 

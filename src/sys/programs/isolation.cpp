@@ -150,7 +150,7 @@ bool become_reader() {
   while (::waitpid(program, &status, 0) < 0 && errno == EINTR) {
   }
   const int exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  if (isolation.result.empty())
+  if (isolation.result.empty() || !WIFEXITED(status))
     ::_exit(exit_code);
   const Fd file(::open(isolation.result.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat found{};

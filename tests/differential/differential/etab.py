@@ -30,6 +30,8 @@ def _value(option: str) -> str:
 
 
 def _flavours(options: list[str]) -> tuple[tuple[str, frozenset[str]], ...]:
+    # exportfs 2.6.2 may write such a list without its end, and runs into the next option: mountd cannot read the line
+    options = [re.sub("^squash_[ug]ids=anonuid=.*", "anonuid=65534", option) for option in options]
     first = next(i for i, option in enumerate(options) if option.startswith("sec="))
     common = [_value(option) for option in options[:first] if option not in _PER_FLAVOUR and not _SQUASH.fullmatch(option)]
     ids = [option for option in common if option.startswith("fsid=")]

@@ -11,7 +11,7 @@ _NOT_IN_THE_FILE = re.compile(
     "see exports\\(5\\) for|put the name into /etc/hosts|give the export a file system|export a directory whose"
     "|make a user for|run `ip link`|give both the same options|correct the error above"
     "|give each directory a number|only one directory can|rename it to|remove it; `sed|remove it; `tr|close it"
-    "|remove the empty word|remove the quotes|name the client, or|write the network, as|write a prefix length"
+    "|remove the empty word|name the client, or|write the network, as|write a prefix length"
     "|write the path from|`[a-z_]+` came with|write the addresses? without|^$|write all defaults in one word"
     "|write shorter values|put .* on a file system|see exports|run `exportfs -ra`|remove what no longer has"
 )

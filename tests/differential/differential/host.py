@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from differential.grammar import Lying
+
 SHAREFS = os.environ.get("SHAREFS_BIN", "")
 ETAB = Path("/var/lib/nfs/etab")
 ETC = Path("/etc")
@@ -86,6 +88,21 @@ def write_exports(files: Mapping[str, bytes]) -> None:
     (ETC / "exports.d").mkdir()
     for path, content in files.items():
         Path(path).write_bytes(content)
+
+
+def lay(lying: Mapping[str, Lying]) -> None:
+    """As write_exports(), of anything that may lie there."""
+    write_exports({})
+    for path, one in lying.items():
+        if one.kind == "file":
+            Path(path).write_bytes(one.content)
+            Path(path).chmod(one.mode)
+        elif one.kind == "link":
+            Path(path).symlink_to(os.fsdecode(one.content))
+        elif one.kind == "directory":
+            Path(path).mkdir()
+        else:
+            os.mkfifo(path)
 
 
 class Taken:

@@ -75,6 +75,8 @@ TEST_CASE("mistakes get a hint", "[parser]") {
   CHECK(refused({"mount", "--config"}).hint == "run `sharefs mount --help`");
   CHECK(refused({"mount", "--config="}).message == "option `--config` needs a value: FILE");
   CHECK(refused({"mount", "--config"}).message == "option `--config` needs a value: FILE");
+  CHECK(refused({"mount", "--config", ""}).message == "option `--config` needs a value: FILE");
+  CHECK(refused({"--root", "/a", "--root", "/b", "mount"}).message == "option `--root` was given 2 times");
   CHECK(refused({"mount", "--config", "--json"}).message == "option `--config` needs a value: FILE");
   CHECK(refused({"mount", "--json=yes"}).message == "option `--json` takes no value");
   CHECK(refused({"mount", "-nx"}).message == "unknown option `-x`");
@@ -116,6 +118,8 @@ TEST_CASE("help and version", "[parser]") {
   CHECK(parsed({"help", "options"}).print->find("\n  --root DIR ") != std::string::npos);
   CHECK(parsed({"help"}).print->find("`sharefs help options`") != std::string::npos);
   CHECK(parsed({"mount", "--help"}).print->find("\n  --root DIR ") == std::string::npos);
+  CHECK(parsed({"help", "help"}).print == parsed({"--help"}).print);
+  CHECK(parsed({"help", "version"}).print == parsed({"--help"}).print);
   CHECK(refused({"help", "moutn"}).hint == "did you mean `mount`?");
   CHECK(parsed({}).print->find("Usage: sharefs COMMAND") != std::string::npos);
   CHECK(parsed({"mount", "-h"}).print->find("Usage: sharefs mount") != std::string::npos);

@@ -77,7 +77,7 @@ TEST_CASE("a host without exports needs no exportfs") {
 }
 
 TEST_CASE("names are answered by /etc/hosts in there") {
-  Machine machine(answer("/a\tdns(rw)\n/a\tn1(rw)\n"));
+  Machine machine(answer("/a\tdns(rw)\n/a\tn1.lab(rw)\n"));
   HostFacts facts;
   facts.hosts = "10.0.0.1 n1.lab N1 # not n9\n";
   facts.names["n1"] = {{"10.0.0.1"}, "n1.lab"};
@@ -91,7 +91,8 @@ TEST_CASE("names are answered by /etc/hosts in there") {
   CHECK(machine.asked.files.at("/etc/hosts") ==
         "10.0.0.1 n1.lab N1 # not n9\n\n10.0.0.2 dns\n\nfd00::2 dns\n\n240.0.0.1 n9\n");
   CHECK(machine.asked.interfaces == Lines{"eth0"});
-  CHECK(places(expected) == Lines{"/a n1 /etc/exports:1:4", "/a www.dns.lab /etc/exports:1:11"}); // by its real name
+  CHECK(places(expected) ==
+        Lines{"/a n1.lab /etc/exports:1:4", "/a www.dns.lab /etc/exports:1:11"}); // by its real name
 }
 
 TEST_CASE("the lines of etab get the places of the files") {
@@ -109,10 +110,29 @@ TEST_CASE("the lines of etab get the places of the files") {
   CHECK(told(diagnose(files, expected, facts)) == Lines{"SF115 error 1:10", "SF157 error 1:16"});
 }
 
+TEST_CASE("a host that shares an address with one before it has that one's line, and no other does") {
+  Machine machine(answer("/a\tfirst(rw)\n/b\tfirst(ro)\n/a\tthird(ro)\n"));
+  HostFacts facts;
+  facts.names["first"] = {{"10.0.0.1"}, "first"};
+  facts.names["second"] = {{"10.0.0.3", "10.0.0.1"}, "second"};
+  facts.names["third"] = {{"10.0.0.3"}, "third"}; // exportfs has no host with this address before it
+  const std::vector<ExportsFile> files{parse("/a first(rw)\n/b second(ro)\n/a third(ro)\n", "f")};
+  CHECK(places(machine.ask(files, facts)) == Lines{"/a first f:1:4", "/b first f:2:4", "/a third f:3:4"});
+  CHECK(places(what_the_text_says(files, facts)) == Lines{"/a first f:1:4", "/b first f:2:4", "/a third f:3:4"});
+}
+
+TEST_CASE("a line of etab that mountd cannot read") {
+  const auto etab = GENERATE(as<std::string>(), "/a\th(rw,squash_gids=anonuid=65534,anongid=65534)\n", "/a\th i(rw)\n");
+  Machine machine(answer(etab));
+  const std::vector<ExportsFile> files{parse("/a h(rw)\n/a \"h i\"(rw)\n", "f")};
+  CHECK(machine.ask(files).unreadable == std::vector<std::size_t>{0});
+  CHECK(Machine(answer("/a\th(rw,option_of_tomorrow)\n")).ask(files).unreadable.empty());
+}
+
 TEST_CASE("what exportfs says of a line that is right by the text") {
   Machine machine(answer("/a\th(rw)\n",
                          "exportfs: /etc/exports:2: unknown keyword \"xprtsec=tls\"\n"
-                         "exportfs: /etc/exports.d/x.exports:7: something \"new\"\n"
+                         "exportfs: /etc/exports.d/x.exports: 7: something \"new\"\n"
                          "exportfs: Failed to stat /a: No such file or directory\n",
                          1));
   const std::vector<ExportsFile> files{parse("/a h(rw)\n", k_exports_file), parse("", "/etc/exports.d/x.exports")};

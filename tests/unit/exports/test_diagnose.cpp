@@ -23,7 +23,6 @@ TEST_CASE("clients that are not what they look like") {
       {"/a 10.4(rw)", {"SF105 warning 1:4"}},
       {"/a 10.0.0.1/255.0.255.0(rw)", {"SF105 warning 1:4"}},
       {"/a 10.0.0.1,10.0.0.2(rw)", {"SF112 error 1:4"}},
-      {"/a \"h (rw)\"", {"SF112 error 1:4"}},
       {"/a [fe80::1](rw)", {"SF113 error 1:4"}},
       {"/a [fe80::]/64(rw)", {"SF113 error 1:4"}},
       {"/a node[1-3].lab(rw)", {}},

@@ -20,8 +20,8 @@ struct Case {
 void check(const Case& row) {
   CAPTURE(row.text);
   const auto file = parse(row.text, "f");
-  CHECK(entries(file.exports) == row.taken);
-  CHECK(entries(file.lost) == row.lost);
+  CHECK(entries({file.read().begin(), file.read().end()}) == row.taken);
+  CHECK(entries({file.lost().begin(), file.lost().end()}) == row.lost);
   CHECK(told(file.diagnoses) == row.diagnoses);
   CHECK(file.complete == (row.lost.empty() && std::none_of(file.diagnoses.begin(), file.diagnoses.end(), [](auto& one) {
                             return one.message.find("reads no further") != std::string::npos;

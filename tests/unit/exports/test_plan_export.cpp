@@ -136,7 +136,7 @@ TEST_CASE("what is right is left alone") {
     CHECK(steps(actual, request) == Lines{"run `exportfs -r`"});
   }
   SECTION("so does another option in etab") {
-    actual.etab[0].settings = *settings_of({}, {"ro"});
+    actual.etab[0].settings = settings_of({}, {"ro"});
     CHECK(steps(actual, request) == Lines{"run `exportfs -r`"});
   }
   SECTION("a stopped server is started, and the exports put into force before") {
@@ -239,7 +239,7 @@ TEST_CASE("a file system without an identity gets an fsid, always the same") {
     return composed_of(actual, exactly(desired("/ram", {"10.0.0.1"}, std::move(options))));
   };
   const auto fsid = [](const Composed& composed) {
-    return settings_of({}, composed.exports.at(0).options)->value("fsid");
+    return settings_of({}, composed.exports.at(0).options).value("fsid");
   };
   const auto first = compose_on("tmpfs", "");
   REQUIRE_FALSE(fsid(first).empty());

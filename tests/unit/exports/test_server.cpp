@@ -91,17 +91,17 @@ TEST_CASE("a server that is to offer version 4 only is started without the portm
   CHECK_FALSE(check_installed(state));
 }
 
-TEST_CASE("whether version 3 is offered is read in nfs.conf") {
-  const auto offers = [](const std::string& text) {
+TEST_CASE("whether version 3 is offered is asked of nfsconf") {
+  const auto offers = [](const std::string& answer) {
     return probed(std::string(R"({"identity": {"systemd": false}, "entries": {
-      "/etc/nfs.conf": {"kind": "file", "content": ")") +
-                  text + R"("}, "/proc": {"kind": "directory", "names": []}, )" + k_programs + "}}")
+      "/proc": {"kind": "directory", "names": []}, )") +
+                  k_programs + R"(}, "run": [{"argv": ["nfsconf", "--get", "nfsd", "vers3"], )" + answer + "}]}")
         .version3;
   };
-  CHECK(offers(""));
-  CHECK(offers("[nfsd]\\nvers3=y\\n"));
-  CHECK_FALSE(offers("[general]\\n[nfsd]\\n threads=8\\n vers3 = n # no\\n"));
-  CHECK(offers("[nfsd]\\n# vers3=n\\n[mountd]\\nvers3=n\\n"));
+  CHECK(offers(R"("exit_code": 1)")); // not set
+  CHECK(offers(R"("out": "y\n")"));
+  CHECK_FALSE(offers(R"("out": "N\n")"));
+  CHECK_FALSE(offers(R"("out": "false\n")"));
 }
 
 TEST_CASE("what cannot be seen is not planned") {

@@ -7,9 +7,8 @@ using Words = std::vector<std::string>;
 namespace {
 
 Settings of(const Words& options, const Words& defaults = {}) {
-  const auto settings = settings_of(defaults, options);
-  REQUIRE(settings);
-  return *settings;
+  REQUIRE_FALSE(find_bad_option(defaults, options));
+  return settings_of(defaults, options);
 }
 
 } // namespace
@@ -77,10 +76,14 @@ TEST_CASE("bad options are told by their index") {
       {{"rw "}, 0, true},
   }));
   CAPTURE(row.options);
-  const auto settings = settings_of({}, row.options);
-  REQUIRE_FALSE(settings);
-  CHECK(settings.error().index == row.index);
-  CHECK(settings.error().unknown == row.unknown);
+  const auto bad = find_bad_option({}, row.options);
+  REQUIRE(bad);
+  CHECK(bad->index == row.index);
+  CHECK(bad->unknown == row.unknown);
+  CHECK(find_bad_option(row.options, {"ro"}));
+  auto good = row.options;
+  good.erase(good.begin() + static_cast<std::ptrdiff_t>(row.index));
+  CHECK(settings_of({}, row.options) == settings_of({}, good));
 }
 
 TEST_CASE("values that exportfs takes") {

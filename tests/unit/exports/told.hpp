@@ -40,8 +40,7 @@ inline std::vector<Export> without_places(std::vector<Export> exports) {
 inline Export entry(const std::string& directory, const std::string& client, std::vector<std::string> options,
                     std::vector<std::string> defaults = {}, int line = 1) {
   const auto settings = settings_of(defaults, options);
-  return {directory,      client,        settings.value_or(Settings{}), std::move(defaults), std::move(options),
-          {"y", line, 5}, {"y", line, 3}};
+  return {directory, client, settings, std::move(defaults), std::move(options), {"y", line, 5}, {"y", line, 3}};
 }
 
 } // namespace sharefs::exports::test

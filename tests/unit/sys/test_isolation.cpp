@@ -2,6 +2,7 @@
 #include "sys/programs/isolation.hpp"
 #include "sys/programs/process.hpp"
 
+#include <csignal>
 #include <unistd.h>
 
 using namespace sharefs;
@@ -49,6 +50,8 @@ TEST_CASE("the file that an isolated program leaves behind is what it prints", "
   CHECK(left.exit_code == 3);
   CHECK(in_namespaces("true", isolation).exit_code == k_no_result);
   CHECK(in_namespaces("ln -s /etc/passwd /var/lib/nfs/etab", isolation).exit_code == k_no_result);
+  // One that a signal has ended is known by it, whether it left something or not.
+  CHECK(in_namespaces("exec python3 -c 'import ctypes; ctypes.string_at(0)'", isolation).exit_code == 128 + SIGSEGV);
   CHECK(in_namespaces("kill -9 $$; echo left >/var/lib/nfs/etab", {}).exit_code != 0);
 }
 

@@ -10,6 +10,8 @@
 #include "config/load.hpp"
 
 #include <fmt/format.h>
+#include <istream>
+#include <iterator>
 
 namespace sharefs::cli {
 
@@ -40,6 +42,8 @@ Result<int> config_show(Context& context, const Arguments& /*arguments*/) {
 
 /// A file that is not installed may belong to anybody, unlike the configuration in force.
 std::vector<Error> errors_of(Context& context, const std::string& given) {
+  if (given == "-")
+    return config::check(std::string(std::istreambuf_iterator<char>(context.host.in), {}), "<stdin>").errors;
   const auto path = normalize_path(given, context.host.working_directory);
   const auto& files = context.system.files();
   const bool in_force = path == context.config_path();
@@ -134,7 +138,7 @@ extern const CommandSpec k_config_check_command{
         "Exit code 0 if all are right, 2 if not.",
     .example = "sharefs config check                # the configuration of this machine\n"
                "sharefs config check draft.yaml     # a file that is not installed yet",
-    .positional = {.name = "FILE", .help = "file to check instead of the configuration in force"},
+    .positional = {.name = "FILE", .help = "file to check instead of the configuration in force; - is stdin"},
     .run = config_check,
 };
 

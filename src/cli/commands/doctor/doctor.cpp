@@ -80,9 +80,9 @@ Result<int> mend(Context& context, Examination how, std::vector<Part> parts) {
   });
   if (!executed)
     return fail(executed.error());
-  const bool is_sick = has_errors(by_severity(parts));
+  const bool has_faults = has_errors(by_severity(parts));
   if (!executed->applied())
-    return executed->exit_code != k_exit_ok ? executed->exit_code : is_sick ? k_exit_failed : k_exit_ok;
+    return executed->exit_code != k_exit_ok ? executed->exit_code : has_faults ? k_exit_failed : k_exit_ok;
   if (executed->stopped())
     return executed->exit_code;
   how.plans = false;
@@ -109,7 +109,8 @@ Result<Examination> examination_of(Context& context, const Arguments& arguments)
     if (!time)
       return fail(time.error());
     if (time->count() <= 0)
-      return fail(ErrorCode::usage, fmt::format("--{} must be more than nothing", name));
+      return fail(ErrorCode::usage, fmt::format("--{} must be more than nothing", name),
+                  fmt::format("for example --{} 10s", name));
     *into = *time;
   }
   return how;

@@ -78,8 +78,8 @@ class Inner {
   Context m_context;
 };
 
-/// What every part is given.
-struct Seeing {
+/// What a part has to go by.
+struct PartInput {
   Context& context;
   const Examination& how;
   const config::Config* config; ///< nullptr: there is none, or it cannot be used
@@ -98,7 +98,7 @@ std::string read_only_directory(Context& context, const plan::Plan& plan) {
 }
 
 /// SF603: the machine is not as sharefs.yaml says, and `fix` would make it so.
-Diagnosis pending(const Seeing& seeing, Severity severity, const std::string& what, const plan::Plan& plan,
+Diagnosis pending(const PartInput& input, Severity severity, const std::string& what, const plan::Plan& plan,
                   const std::string& fix) {
   constexpr std::size_t k_named = 3;
   std::vector<std::string> reasons;
@@ -109,7 +109,7 @@ Diagnosis pending(const Seeing& seeing, Severity severity, const std::string& wh
   reasons.resize(reasons.size() - more);
   auto message = fmt::format("not as sharefs.yaml says, by {}: {}{}", count_of(plan.steps.size(), "step"),
                              join(reasons, ", "), more == 0 ? "" : fmt::format(", and {} more", more));
-  const auto directory = read_only_directory(seeing.context, plan);
+  const auto directory = read_only_directory(input.context, plan);
   if (directory.empty())
     return {severity, "SF603", what, std::move(message), "", fix};
   return {severity,
@@ -137,15 +137,15 @@ Diagnosis unusable(std::string file, const Error& error) {
 
 // ---- the parts ----
 
-void examine_journal(const Seeing& seeing, Part& part) {
-  const auto found = diagnose_journal(seeing.context);
+void examine_journal(const PartInput& input, Part& part) {
+  const auto found = diagnose_journal(input.context);
   part.found = found ? *found : Diagnoses{Inner::failure("journal", found.error())};
 }
 
 /// SF146, on a host that has exports, whoever wrote them.
 Diagnoses diagnose_server(sys::System& system, bool serves) {
   const auto files = exports::read_host_files(system.files());
-  if (!serves && (!files || std::ranges::all_of(files->files, [](const auto& file) { return file.exports.empty(); })))
+  if (!serves && (!files || std::ranges::all_of(files->files, [](const auto& file) { return file.taken == 0; })))
     return {};
   const auto state = exports::probe_server(system);
   return state ? exports::diagnose_server(*state) : Diagnoses{Inner::failure("nfsd", state.error())};
@@ -163,9 +163,9 @@ Diagnoses diagnose_clients(sys::System& system) {
   return exports::diagnose_client_names(seen);
 }
 
-void examine_exports(const Seeing& seeing, Part& part) {
-  Inner inner(seeing.context);
-  const auto own = seeing.config == nullptr ? OwnServers{} : find_own_servers(seeing.context.system, *seeing.config);
+void examine_exports(const PartInput& input, Part& part) {
+  Inner inner(input.context);
+  const auto own = input.config == nullptr ? OwnServers{} : find_own_servers(input.context.system, *input.config);
   std::size_t count = 0;
   for (const auto* server : own.servers)
     count += server->exports.size();
@@ -176,37 +176,37 @@ void examine_exports(const Seeing& seeing, Part& part) {
     part.found = inner.run(k_export_command, all);
     part.plan = inner.plan();
     if (!part.plan.empty())
-      part.found.push_back(pending(seeing, Severity::error, "exports", part.plan, "sharefs export --all"));
+      part.found.push_back(pending(input, Severity::error, "exports", part.plan, "sharefs export --all"));
   }
   auto files = inner.run(k_export_check_command, {});
   if (count > 0) // what is written there was judged as sharefs.yaml has it
     std::erase_if(files, [](const Diagnosis& one) { return one.subject.starts_with(exports::k_own_file); });
   std::ranges::move(files, std::back_inserter(part.found));
-  std::ranges::move(diagnose_server(seeing.context.system, count > 0), std::back_inserter(part.found));
-  std::ranges::move(diagnose_clients(seeing.context.system), std::back_inserter(part.found));
-  if (const auto etab = exports::read_etab(seeing.context.system.files()))
-    if (const auto table = seeing.context.system.mounts())
+  std::ranges::move(diagnose_server(input.context.system, count > 0), std::back_inserter(part.found));
+  std::ranges::move(diagnose_clients(input.context.system), std::back_inserter(part.found));
+  if (const auto etab = exports::read_etab(input.context.system.files()))
+    if (const auto table = input.context.system.mounts())
       std::ranges::move(exports::diagnose_in_force(*etab, *table), std::back_inserter(part.found));
 }
 
-void plan_recovery(const Seeing& seeing, const mounts::ProbeRequest& request, mounts::Observation seen, Part& part) {
-  const auto known = probe_recovery(seeing.context, std::move(seen), request.wanted);
+void plan_recovery(const PartInput& input, const mounts::ProbeRequest& request, mounts::Observation seen, Part& part) {
+  const auto known = probe_recovery(input.context, std::move(seen), request.wanted);
   auto recovery = mounts::plan_recovery(known);
   for (auto& one : recovery.diagnoses) // why something is left
     if (std::ranges::none_of(
             part.found, [&](const Diagnosis& said) { return said.code == one.code && said.subject == one.subject; }))
       part.found.push_back(std::move(one));
   add(part.plan, std::move(recovery.plan));
-  add(part.plan, mounts::plan_boot(seeing.context.system, known.seen, recovery.blocked).plan);
+  add(part.plan, mounts::plan_boot(input.context.system, known.seen, recovery.blocked).plan);
 }
 
-void examine_mounts(const Seeing& seeing, Part& part) {
-  auto& context = seeing.context;
+void examine_mounts(const PartInput& input, Part& part) {
+  auto& context = input.context;
   mounts::ProbeRequest request;
-  request.wanted = mount_points(context.system, seeing.config);
+  request.wanted = mount_points(context.system, input.config);
   request.others = request.want_access = request.targets = true;
-  request.server_deadline = seeing.how.timeout;
-  request.path_deadline = std::min(seeing.how.timeout, mounts::k_recovery_deadline);
+  request.server_deadline = input.how.timeout;
+  request.path_deadline = std::min(input.how.timeout, mounts::k_recovery_deadline);
   const auto seen = observe(context, request);
   if (!seen) {
     part.found.push_back(Inner::failure("mounts", seen.error()));
@@ -215,7 +215,7 @@ void examine_mounts(const Seeing& seeing, Part& part) {
   if (!seen->states.empty())
     part.seen = count_of(seen->states.size(), "mount");
   const auto users =
-      seeing.config != nullptr && seeing.config->conda ? seeing.config->conda->users() : std::vector<std::string>();
+      input.config != nullptr && input.config->conda ? input.config->conda->users() : std::vector<std::string>();
   part.found = mounts::diagnose_host(context.system, *seen, users, request.path_deadline);
 
   std::vector<std::string> unsure; // targets whose options are not known, or that are not there
@@ -228,20 +228,20 @@ void examine_mounts(const Seeing& seeing, Part& part) {
   const auto boot = mounts::plan_boot(context.system, *seen, unsure);
   std::ranges::copy(boot.diagnoses, std::back_inserter(part.found));
   if (!boot.plan.empty())
-    part.found.push_back(pending(seeing, Severity::warning, "boot", boot.plan, "sharefs mount --all"));
-  if (seeing.config != nullptr && has_shares(*seeing.config, ready)) {
+    part.found.push_back(pending(input, Severity::warning, "boot", boot.plan, "sharefs mount --all"));
+  if (input.config != nullptr && has_shares(*input.config, ready)) {
     Inner inner(context);
-    const auto shared = share_directories(inner.context(), *seeing.config, ready, request.path_deadline);
+    const auto shared = share_directories(inner.context(), *input.config, ready, request.path_deadline);
     std::ranges::copy(inner.context().envelope.diagnoses, std::back_inserter(part.found));
     if (!shared)
       part.found.push_back(Inner::failure("shares", shared.error()));
     auto plan = inner.plan();
     if (!plan.empty())
-      part.found.push_back(pending(seeing, Severity::warning, "shares", plan, "sharefs mount --all"));
+      part.found.push_back(pending(input, Severity::warning, "shares", plan, "sharefs mount --all"));
     add(part.plan, std::move(plan));
   }
-  if (seeing.how.plans)
-    plan_recovery(seeing, request, *seen, part);
+  if (input.how.plans)
+    plan_recovery(input, request, *seen, part);
 }
 
 /// SF605: an environment of the store that cannot be used.
@@ -255,12 +255,12 @@ Diagnoses diagnose_environments(const std::vector<conda::ListedEnvironment>& row
   return found;
 }
 
-void examine_store(const Seeing& seeing, Part& part) {
-  if (seeing.config == nullptr || !seeing.config->conda || seeing.context.flags.root != "/")
+void examine_store(const PartInput& input, Part& part) {
+  if (input.config == nullptr || !input.config->conda || input.context.flags.root != "/")
     return;
-  const auto& conda = *seeing.config->conda;
+  const auto& conda = *input.config->conda;
   part.is_root = false;
-  Inner inner(seeing.context);
+  Inner inner(input.context);
   if (has_links(conda)) {
     part.seen = "conda";
     Arguments all;
@@ -273,7 +273,7 @@ void examine_store(const Seeing& seeing, Part& part) {
       std::erase_if(part.found, lacks_conda); // a storage server: nobody has conda here
     part.plan = inner.plan();
     if (!part.plan.empty())
-      part.found.push_back(pending(seeing, Severity::warning, "conda", part.plan, "sharefs conda link --all"));
+      part.found.push_back(pending(input, Severity::warning, "conda", part.plan, "sharefs conda link --all"));
   }
   const bool reachable = !has_errors(part.found); // else it would be waited for once more
   if (!reachable)
@@ -288,10 +288,9 @@ void examine_store(const Seeing& seeing, Part& part) {
     part.found = diagnose_environments(listing->environments);
 }
 
-void examine_conda(const Seeing& seeing, Part& part) {
-  examine_store(seeing, part);
-  std::ranges::copy(conda::diagnose_staged(staged_images(seeing.context, seeing.config)),
-                    std::back_inserter(part.found));
+void examine_conda(const PartInput& input, Part& part) {
+  examine_store(input, part);
+  std::ranges::copy(conda::diagnose_staged(staged_images(input.context, input.config)), std::back_inserter(part.found));
 }
 
 /// The first user of sharefs.yaml that this host knows, or one without any rights.
@@ -305,33 +304,33 @@ sys::User somebody(Context& context) {
   return {"nobody", k_nobody, k_nobody, {k_nobody}, "/"};
 }
 
-void examine_caches(const Seeing& seeing, Part& part) {
-  auto choices = choices_of(seeing.context);
+void examine_caches(const PartInput& input, Part& part) {
+  auto choices = choices_of(input.context);
   if (!choices)
     return;                           // the configuration, which has said so
   choices->local.environment.clear(); // but for what is asked for
   for (const auto& directory : choices->local.directories)
     expand_variables(directory, [&](std::string_view name, std::size_t) {
-      if (const auto value = seeing.context.environment(name))
+      if (const auto value = input.context.environment(name))
         choices->local.environment.push_back(fmt::format("{}={}", name, *value));
       return std::optional<std::string>("");
     });
-  const auto identity = seeing.context.system.identity();
+  const auto identity = input.context.system.identity();
   if (identity.uid == 0) // it may do all, and it is users who make directories there
-    choices->local.as = somebody(seeing.context);
-  const auto root = cachefix::find_local_root(seeing.context.system, choices->local, identity);
+    choices->local.as = somebody(input.context);
+  const auto root = cachefix::find_local_root(input.context.system, choices->local, identity);
   part.found = cachefix::diagnose(root, Severity::warning);
   if (identity.uid == 0)
     part.plan =
-        cachefix::plan_local_directories(seeing.context.system, choices->local.directories,
+        cachefix::plan_local_directories(input.context.system, choices->local.directories,
                                          [](const auto& path) { return exports::system_directory_reason(path); });
   if (root.directory.empty())
     return;
   part.seen = "caches in " + (choices->local.as ? parent_path(root.directory) : root.directory);
-  const auto mounts = seeing.context.system.mounts();
+  const auto mounts = input.context.system.mounts();
   const auto* mount = mounts ? mounts->owner_of(root.directory) : nullptr;
   if (mount != nullptr && sys::restrictions_of(*mount).find("noexec") != std::string::npos)
-    std::ranges::copy(cachefix::diagnose(cachefix::find_local_root(seeing.context.system, choices->local, identity,
+    std::ranges::copy(cachefix::diagnose(cachefix::find_local_root(input.context.system, choices->local, identity,
                                                                    cachefix::Holds::code),
                                          Severity::warning),
                       std::back_inserter(part.found));
@@ -339,23 +338,23 @@ void examine_caches(const Seeing& seeing, Part& part) {
 
 struct PartSpec {
   const char* name;
-  void (*examine)(const Seeing&, Part&);
+  void (*examine)(const PartInput&, Part&);
 };
 constexpr std::array k_parts{PartSpec{"mounts", examine_mounts}, PartSpec{"exports", examine_exports},
                              PartSpec{"conda", examine_conda}, PartSpec{"caches", examine_caches},
                              PartSpec{"journal", examine_journal}};
 
-/// Whatever happens in a part, the others are heard.
-void examine_one(const PartSpec& spec, const Seeing& seeing, Part& part) {
+/// An exception in one part is a diagnosis of it, and does not keep the others from being examined.
+void examine_one(const PartSpec& spec, const PartInput& input, Part& part) {
   try {
-    const ui::Console::Progress progress(seeing.context.console, fmt::format("looking at {}", spec.name));
-    spec.examine(seeing, part);
+    const ui::Console::Progress progress(input.context.console, fmt::format("looking at {}", spec.name));
+    spec.examine(input, part);
   } catch (...) {
     part.found.push_back({Severity::error, "SF602", spec.name, reason_of(std::current_exception()), "", ""});
   }
 }
 
-/// What an earlier part has said of the same thing is not said again.
+/// A diagnosis that an earlier part has made already is dropped.
 void drop_repeated(std::vector<Part>& parts) {
   std::set<std::pair<std::string, std::string>> said;
   for (auto& part : parts) {
@@ -375,7 +374,7 @@ void drop_repeated(std::vector<Part>& parts) {
 std::vector<Part> examine(Context& context, const Examination& how) {
   const auto end = Clock::now() + how.deadline;
   const auto config = context.config_if_any(Context::Unreadable::fails);
-  const Seeing seeing{context, how, config ? *config : nullptr};
+  const PartInput input{context, how, config ? *config : nullptr};
   std::vector<Part> parts;
   auto& first = parts.emplace_back();
   first.name = "configuration";
@@ -387,7 +386,7 @@ std::vector<Part> examine(Context& context, const Examination& how) {
     auto& part = parts.emplace_back();
     part.name = spec.name;
     if (Clock::now() < end)
-      examine_one(spec, seeing, part);
+      examine_one(spec, input, part);
     else
       part.found.push_back({Severity::warning, "SF602", spec.name, "not looked at: the time was over",
                             "see what is said above, or give it longer: --deadline 5min", ""});

@@ -36,15 +36,14 @@ ui::Table table_of(const exports::HostFiles& host, const exports::ExpectedEtab& 
   ui::Table table({{"DIRECTORY"}, {"CLIENT"}, {"WHO"}, {"OPTIONS", false, true}, {"FROM", false, true}});
   for (std::size_t number = 0; number < host.files.size(); ++number) {
     auto position = expected.positions[number].begin();
-    for (const auto* list : {&host.files[number].exports, &host.files[number].lost})
-      for (const auto& entry : *list) {
-        const bool lost = !(position++)->has_value();
-        table.add({{entry.directory},
-                   {entry.client},
-                   {meaning_of(entry.client)},
-                   {lost ? "not exported" : summary(entry.settings), lost ? ui::Colour::red : ui::Colour::none},
-                   {entry.origin.text()}});
-      }
+    for (const auto& entry : host.files[number].exports) {
+      const bool lost = !(position++)->has_value();
+      table.add({{entry.directory},
+                 {entry.client},
+                 {meaning_of(entry.client)},
+                 {lost ? "not exported" : summary(entry.settings), lost ? ui::Colour::red : ui::Colour::none},
+                 {entry.origin.text()}});
+    }
   }
   return table;
 }
@@ -75,10 +74,8 @@ nlohmann::ordered_json file_json(const exports::ExportsFile& file, std::size_t n
   auto taken = nlohmann::ordered_json::array();
   auto lost = nlohmann::ordered_json::array();
   auto all = to_json(file.exports);
-  for (auto& entry : to_json(file.lost))
-    all.push_back(std::move(entry));
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const bool behind = i >= file.exports.size() && !positions[i];
+    const bool behind = i >= file.taken && !positions[i];
     if (!behind)
       add_etab(expected, positions[i], all[i]);
     (behind ? lost : taken).push_back(std::move(all[i]));

@@ -24,13 +24,9 @@ OwnServers find_own_servers(sys::System& system, const config::Config& config);
 /// `config` error that names the addresses of this host and those of the file.
 Error not_a_server(sys::System& system, const config::Config& config);
 
-/// The exports that the words of the command line mean (PATH, SERVER:PATH or the last part of PATH, or --all), as the
-/// exports room takes them. `usage` if neither or both are given or a word is ambiguous, `not_found` with a "did you
-/// mean" hint. `in_file`: directories that sharefs exports now, which --remove can name too.
-Result<exports::Request> export_request(sys::System& system, const Arguments& arguments, const OwnServers& own,
-                                        const std::vector<std::string>& in_file);
-
-/// What is to be done with the exports of this host, by the words of the command line. Errors as export_request.
+/// What is to be done with the exports that the words of the command line mean (PATH, SERVER:PATH or the last part of
+/// PATH, or --all). `usage` if neither or both are given or a word is ambiguous, `not_found` with a "did you mean"
+/// hint. `files`: those of the host; --remove can name what sharefs exports there, too.
 Result<exports::Task> export_task(sys::System& system, const config::Config& config, const Arguments& arguments,
                                   const OwnServers& own, const exports::HostFiles& files);
 /// What is said once the exports of `look` are found in force.

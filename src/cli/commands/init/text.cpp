@@ -53,7 +53,7 @@ std::vector<FoundExport> exports_of(const InitFacts& facts) {
   std::map<std::pair<std::size_t, std::string>, std::size_t> groups;
   std::set<std::pair<std::size_t, std::string_view>> clients; // exportfs takes the first of two
   for (const auto& file : facts.exports)
-    for (const auto& entry : file.exports) {
+    for (const auto& entry : file.read()) {
       const auto directory = directories.try_emplace(entry.directory, found.size()).first->second;
       if (directory == found.size())
         found.push_back({entry.directory, {}, {}});
@@ -182,7 +182,7 @@ std::string from_of(const std::string& source, const InitFacts& facts) {
     return source;
   const bool own = std::ranges::find(facts.addresses, remote.server) != facts.addresses.end();
   const bool exporting =
-      std::ranges::any_of(facts.exports, [](const exports::ExportsFile& file) { return !file.exports.empty(); });
+      std::ranges::any_of(facts.exports, [](const exports::ExportsFile& file) { return file.taken > 0; });
   const auto server = own && exporting ? host_name(facts) : remote.server;
   return format_source(server, normalize_path(remote.path));
 }

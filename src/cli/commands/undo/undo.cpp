@@ -100,7 +100,8 @@ Result<int> run_undo(Context& context, const Arguments& arguments) {
   if (!journal)
     return fail(journal.error());
   if (arguments.flag("list"))
-    return list_entries(context, *journal);
+    return arguments.positional.empty() ? list_entries(context, *journal)
+                                        : fail(ErrorCode::usage, "`--list` takes no ID", "leave one of them out");
 
   const auto entry = arguments.positional.empty()
                          ? find_latest(context, *journal)
