@@ -90,8 +90,8 @@ Outcome read_security(Reader& reader, std::string_view /*option*/, const std::st
                                                                                      {"krb5", "krb5"},
                                                                                      {"krb5i", "krb5i"},
                                                                                      {"krb5p", "krb5p"}}};
-  reader.active.clear();
-  auto& security = reader.settings.security;
+  std::vector<std::size_t> active;
+  auto security = reader.settings.security;
   for (const auto& name : split(value, ':')) {
     const auto* const known =
         std::find_if(k_flavours.begin(), k_flavours.end(), [&](const auto& row) { return row.first == name; });
@@ -99,15 +99,17 @@ Outcome read_security(Reader& reader, std::string_view /*option*/, const std::st
       return bad("sec=", value, fmt::format("`{}` is none of sys, krb5, krb5i, krb5p, none", name));
     const auto there =
         std::find_if(security.begin(), security.end(), [&](const Flavour& row) { return row.name == known->second; });
-    reader.active.push_back(static_cast<std::size_t>(there - security.begin()));
+    active.push_back(static_cast<std::size_t>(there - security.begin()));
     if (there == security.end())
       security.push_back({std::string(known->second), reader.settings.flags & k_flavour_flags});
   }
+  reader.active = std::move(active);
+  reader.settings.security = std::move(security);
   return {};
 }
 
 Outcome read_transport(Reader& reader, std::string_view option, const std::string& value) {
-  auto& modes = reader.settings.values[option];
+  auto modes = reader.settings.value(option);
   for (const auto& name : split(value, ':')) {
     if (name != "none" && name != "tls" && name != "mtls")
       return bad("xprtsec=", value, fmt::format("`{}` is none of none, tls, mtls", name));
@@ -115,6 +117,7 @@ Outcome read_transport(Reader& reader, std::string_view option, const std::strin
     if (std::find(known.begin(), known.end(), name) == known.end())
       modes += (modes.empty() ? "" : ":") + name;
   }
+  reader.settings.values[option] = std::move(modes);
   return {};
 }
 

@@ -125,6 +125,7 @@ TEST_CASE("what the host tells") {
       {"/not-asked not-asked(rw)", {}},
       {"/data unknown(rw)", {"SF122 error 1:7"}},
       {"/gone known(rw)", {"SF123 warning 1:1"}},
+      {"/gone known(rw) h(rx) known(ro)", {"SF111 error 1:1", "SF123 warning 1:1", "SF107 error 1:19"}}, // said once
       {"/file known(rw)", {"SF123 error 1:1"}},
       {"/ram known(rw)", {"SF124 warning 1:6"}},
       {"/ram known(rw,fsid=7)", {}},
