@@ -174,6 +174,7 @@ conda:
   protect: true
   stage: /var/cache/sharefs/conda
   image: zstd
+  image_from_share: false
   homes: []
 caches:
   local: [/var/cache/sharefs]
