@@ -187,6 +187,7 @@ struct Stage {
   std::string store;              ///< of images, on the share; empty: below `conda.store`
   std::string at;                 ///< of copies, on each node; empty: below the first of `caches.local`
   std::vector<std::string> paths; ///< that are read from the copy where the path on the share is asked for
+  Origin origin;
   friend bool operator==(const Stage&, const Stage&) = default;
 };
 

@@ -66,7 +66,7 @@ inline constexpr Field k_same{.add = [](void* parent, const std::string&, const 
 template <auto Member>
 inline constexpr Field k_one{.add = [](void* parent, const std::string&, const Origin& origin) -> void* {
                                auto& member = in<Member>(parent);
-                               if constexpr (requires { member.emplace().origin; }) {
+                               if constexpr (requires { member.emplace(); }) {
                                  member.emplace().origin = origin;
                                  return &*member;
                                } else {

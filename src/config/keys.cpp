@@ -152,9 +152,8 @@ constexpr std::array k_keys{
         k_value<&Conda::image>},
     Key{"conda.image_from_share", boolean, k_optional, "true|false",
         "true: `sharefs mount --all` and `up` mount the images of `conda.envs` where they lie on the share, on nodes "
-        "that "
-        "have staged nothing (no disk). While its server is away programs wait in the kernel, and SIGKILL does not end "
-        "them. NFS 4 with `hard` only",
+        "that have staged nothing (no disk). While its server is away programs wait in the kernel, and SIGKILL does "
+        "not end them. NFS 4 with `hard` only",
         k_value<&Conda::image_from_share>},
     Key{"conda.homes[]", mappings, k_optional, "",
         "the homes that get the links; a list where some users have conda in other places than others",

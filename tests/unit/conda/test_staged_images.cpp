@@ -104,7 +104,7 @@ TEST_CASE("what needs a share waits for it, and goes before it", "[conda]") {
     share.fs_type = "nfs4";
     const sys::MountTable table({root, share});
     plan::Plan plan;
-    plan.add("/data/share", "", plan::Unmount{.target = "/data/share"});
+    plan.add("/data/share", "", plan::Unmount{.target = "/data/share", .source = {}, .fs_type = {}, .options = {}});
     unmount_staged(found, false, table, plan);
     REQUIRE(plan.steps.size() == 2);
     CHECK(plan.steps[0].group == "/data/share");

@@ -353,3 +353,13 @@ TEST_CASE("what a file may cost is bounded: time is linear, values and errors ha
   CHECK(huge.errors[0].message.size() < 200);
   CHECK(huge.errors[0].context.size() < 400);
 }
+
+TEST_CASE("the section of staging is there once it is written", "[read]") {
+  const auto config = parse("version: 1\nstage: {store: /m/images, at: /local, paths: [/m/c4]}\n", "f");
+  REQUIRE(config);
+  REQUIRE(config->stage);
+  CHECK(config->stage->store == "/m/images");
+  CHECK(config->stage->at == "/local");
+  CHECK(config->stage->paths == std::vector<std::string>{"/m/c4"});
+  CHECK_FALSE(parse("version: 1\n", "f")->stage);
+}

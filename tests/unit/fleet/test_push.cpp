@@ -135,8 +135,8 @@ TEST_CASE("a script on this machine reads its own input, and writes files of any
   Request request;
   const auto name = system.identity().hostname;
   request.batches = {{"all", {{name}}, false}};
-  request.path = path_for_engines(system, "");
-  request.engine = *choose_engine(system, "xargs", request.path);
+  request.settings.path = path_for_engines(system, "");
+  request.settings.engine = *choose_engine(system, "xargs", request.settings.path);
   const auto large = directory.path() + "/large";
   request.asking.script = std::string(k_script_functions) + assign("file", large) +
                           "read -r word; head -c 40000000 /dev/zero >\"$file\" || no \"too large\"\n"

@@ -206,7 +206,8 @@ Result<int> mount_on_shares(Context& context) {
   const auto config = context.config();
   if (!config)
     return fail(config.error());
-  const bool from_share = (*config)->conda && (*config)->conda->image_from_share;
+  const auto& section = (*config)->conda;
+  const bool from_share = section && section->image_from_share && check_share(context, section->store);
   std::set<std::string> said;
   const auto propose = [&]() -> Result<Proposal> {
     Proposal proposal{{}, ""};
