@@ -20,12 +20,12 @@ def hold_datasets(module):
     if builder is None or not hasattr(module, "load_dataset"):
         return  # a package of the project's own that has this name
     holds.hold_cache_dir(builder, _root_of_builder, _root_when_refused)
-    holds.hold(builder, "__init__", _hold_builder)
+    holds.hold_after(builder, "__init__", _take_local_copy)
     holds.hold(builder, "download_and_prepare", _hold_build)
-    holds.hold(module.Dataset, "_get_cache_file_path", _hold_cache_file)
-    holds.hold(module.Dataset, "_new_dataset_with_indices", _hold_indices)
-    holds.hold(module.Dataset, "from_file", _hold_from_file)
-    holds.hold(module.DownloadManager, "__init__", _hold_downloads)
+    holds.hold_after(module.Dataset, "_get_cache_file_path", _own_cache_file)
+    holds.hold_after(module.Dataset, "_new_dataset_with_indices", _publish_indices)
+    holds.hold_after(module.Dataset, "from_file", _publish_mapped)
+    holds.hold_after(module.DownloadManager, "__init__", _move_downloads)
     # These came later, or are gone since version 3.
     cached = getattr(sys.modules["datasets.load"], "CachedDatasetModuleFactory", None)
     if cached is not None and "cache_dir" in inspect.signature(cached.__init__).parameters:
@@ -77,15 +77,7 @@ def _may_lock(share):
     return os.access(os.path.dirname(lock), os.W_OK | os.X_OK)
 
 
-def _hold_builder(original):
-    def __init__(self, *arguments, **named):
-        original(self, *arguments, **named)
-        holds.attempt(_take_local_copy, self)
-
-    return __init__
-
-
-def _take_local_copy(builder):
+def _take_local_copy(_, builder, *arguments, **named):
     """A dataset that was built here before and not published is the builder's, as it were on the share."""
     root = builder._cache_dir_root
     place = None if _is_distributed(builder) else holds.local_place(root)
@@ -234,15 +226,7 @@ def _report_kept(share, built):
     storage.report("%s is built anew in %s; the share keeps what it has: remove that to have it published" % (share, built))
 
 
-def _hold_downloads(original):
-    def __init__(self, *arguments, **named):
-        original(self, *arguments, **named)
-        holds.attempt(_move_downloads, self)
-
-    return __init__
-
-
-def _move_downloads(manager):
+def _move_downloads(_, manager, *arguments, **named):
     """The share's directory may be in a DownloadConfig that the program made."""
     directory = str(manager.download_config.cache_dir or sys.modules["datasets"].config.DOWNLOADED_DATASETS_PATH)
     own = _own_downloads(os.path.expanduser(directory))
@@ -268,15 +252,7 @@ def _own_downloads(directory):
 # What is made of datasets: map, filter, shuffle, sort, select
 
 
-def _hold_cache_file(original):
-    def _get_cache_file_path(self, fingerprint):
-        path = original(self, fingerprint)
-        return holds.attempt(_own_cache_file, self, path) or path
-
-    return _get_cache_file_path
-
-
-def _own_cache_file(dataset, path):
+def _own_cache_file(path, dataset, *arguments, **named):
     """The file of this node that stands for one beside a dataset of the share; None for any other."""
     directory, name = os.path.split(path)
     pair = publishing.directory_for_files(directory, dataset.data.nbytes)
@@ -292,23 +268,13 @@ def _own_cache_file(dataset, path):
     return os.path.join(own, name)
 
 
-def _hold_from_file(original):
-    def from_file(cls, filename, *arguments, **named):
-        dataset = original(cls, filename, *arguments, **named)
-        holds.attempt(_publish_file, filename)
-        return dataset
-
-    return from_file
+def _publish_mapped(_, cls, filename, *arguments, **named):
+    _publish_file(filename)
 
 
-def _hold_indices(original):
-    def _new_dataset_with_indices(self, indices_cache_file_name=None, *arguments, **named):
-        dataset = original(self, indices_cache_file_name, *arguments, **named)
-        if indices_cache_file_name is not None:
-            holds.attempt(_publish_file, indices_cache_file_name)
-        return dataset
-
-    return _new_dataset_with_indices
+def _publish_indices(_, dataset, indices_cache_file_name=None, *arguments, **named):
+    if indices_cache_file_name is not None:
+        _publish_file(indices_cache_file_name)
 
 
 def _publish_file(path):

@@ -8,10 +8,10 @@ import os
 from sharefs_guard import storage
 
 
-def attempt(function, *arguments):
+def attempt(function, *arguments, **named):
     """What the function returns; None, and one warning, where it fails."""
     try:
-        return function(*arguments)
+        return function(*arguments, **named)
     except Exception as problem:
         storage.warn("%s: %s: %s" % (function.__name__.strip("_"), type(problem).__name__, problem))
         return None
@@ -27,6 +27,20 @@ def hold(owner, name, make):
         setattr(owner, name, classmethod(functools.wraps(function)(make(function))))
     else:
         setattr(owner, name, functools.wraps(original)(make(original)))
+
+
+def hold_after(owner, name, act):
+    """Calls `act(result, *arguments)` behind a function or method; what it returns, if not None, is the result."""
+
+    def make(original):
+        def held(*arguments, **named):
+            result = original(*arguments, **named)
+            changed = attempt(act, result, *arguments, **named)
+            return result if changed is None else changed
+
+        return held
+
+    hold(owner, name, make)
 
 
 def hold_cache_dir(owner, choose, choose_when_refused=None):

@@ -101,10 +101,6 @@ def _last_write(path):
     return newest
 
 
-def _is_alive(pid):
-    return os.path.exists("/proc/%d" % pid)
-
-
 def _remove(path):
     if os.path.isdir(path) and not os.path.islink(path):
         shutil.rmtree(path, ignore_errors=True)
@@ -115,13 +111,17 @@ def _remove(path):
             pass
 
 
+def _own_names(directory):
+    """The names of processes in there: the path, and what the name says."""
+    matches = ((name, _OWN_NAME.match(name)) for name in os.listdir(directory))
+    return [(os.path.join(directory, name), match) for name, match in matches if match]
+
+
 def remove_leftovers(directory, now):
     """What processes of this host and user left that are dead. `now` is the server's time."""
-    for name in os.listdir(directory):
-        match = _OWN_NAME.match(name)
-        if not match or match.group("host") != _HOST or _is_alive(int(match.group("pid"))):
+    for path, match in _own_names(directory):
+        if match.group("host") != _HOST or os.path.exists("/proc/" + match.group("pid")):
             continue
-        path = os.path.join(directory, name)
         try:
             if os.lstat(path).st_uid == os.geteuid() and now - _last_write(path) > LEFT_BEHIND:
                 _remove(path)
@@ -132,16 +132,13 @@ def remove_leftovers(directory, now):
 def _another_publishes(own, final):
     """Does another process copy the same to the share? One copy is enough: of two that begin together the one whose
     name comes first goes on."""
-    directory, name = os.path.split(own)
     now = os.lstat(own).st_mtime
-    for other in os.listdir(directory):
-        match = _OWN_NAME.match(other)
-        if not match or other == name or match.group("final") != os.path.basename(final):
+    for path, match in _own_names(os.path.dirname(own)):
+        if path == own or match.group("final") != os.path.basename(final):
             continue
-        path = os.path.join(directory, other)
         try:
             has_content = bool(os.listdir(path)) if os.path.isdir(path) else os.lstat(path).st_size > 0
-            if now - _last_write(path) < ANOTHER_IS_AT_IT and (has_content or other < name):
+            if now - _last_write(path) < ANOTHER_IS_AT_IT and (has_content or path < own):
                 return True
         except OSError:
             pass
