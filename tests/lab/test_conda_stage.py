@@ -146,7 +146,7 @@ def test_a_node_without_a_disk_reads_the_image_on_the_share(shared: Cluster) -> 
     node = shared["node1"]
     configure(shared, config_text().replace("conda:\n", "conda:\n  image_from_share: true\n"))
     said = sharefs(node, "mount", "--all", "--check", timeout=120)
-    assert said.returncode == 3 and "SIGKILL does not end them" in said.err and staged(node) == [], said
+    assert said.returncode == 3 and "SIGKILL does not end them" in said.out + said.err and staged(node) == [], said
     done(node, "mount", "--all", "--yes", timeout=120)
     assert staged(node) == ["0001"] and not node.run(f"ls {STAGE}/0001.sqfs").ok
     assert sharefs(node, *RUN, user="bob", timeout=200).out == f'[42, "{STAGE}/0001"]\n'
