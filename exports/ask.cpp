@@ -220,13 +220,14 @@ std::string reason(const Result<sys::Completed>& completed) {
 ExpectedEtab read_answer(std::string_view etab, const std::vector<ExportsFile>& files, const HostFacts& facts) {
   std::vector<Export> entries;
   std::set<std::pair<std::string, std::string>> unreadable; // by directory and client
+  const auto in_hosts = names_in(facts.hosts);
   int number = 0;
   for (const auto& line : split_lines(etab))
     if (auto entry = parse_etab_line(line, {k_etab, ++number, 1})) {
       const bool readable = is_readable(line, *entry);
       // In there a name that a name server knows has no other than the one that was looked up.
       if (const auto fact = facts.names.find(entry->client);
-          fact != facts.names.end() && !fact->second.canonical.empty())
+          fact != facts.names.end() && !fact->second.canonical.empty() && !in_hosts.contains(lower_case(entry->client)))
         entry->client = fact->second.canonical;
       if (!readable)
         unreadable.emplace(entry->directory, entry->client);
