@@ -26,7 +26,7 @@ struct Packing {
   /// tree's.
   std::uint32_t most = 0444;
   std::optional<std::uint32_t> gid = {};
-  std::int64_t made = 0; ///< seconds since 1970, for the image itself: the same tree gives the same image
+  std::int64_t made = 0; ///< seconds since 1970, for the image itself
 };
 
 struct Packed {

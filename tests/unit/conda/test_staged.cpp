@@ -195,7 +195,7 @@ TEST_CASE("plan_stage: a user's image is mounted by squashfuse, whose end is see
   tree.kind = sys::EntryKind::unknown; // ENOTCONN
   CHECK_FALSE(machine.find());
   CHECK(machine.plan({.number = 3, .uid = 2001, .image = note}) ==
-        Words{"first: unmount @/0003", "mount @/0003.sqfs on @/0003", "copies nothing"});
+        Words{"first: unmount @/0003", "make directory @/0003", "mount @/0003.sqfs on @/0003", "copies nothing"});
 }
 
 TEST_CASE("stage_access: nobody is let in whom a directory above the generation keeps out", "[conda]") {

@@ -78,7 +78,7 @@ TEST_CASE("what root has not staged as an image is none", "[conda]") {
     mark.uid = 2001;
   }
   SECTION("the image is gone") {
-    machine.machine().entries.at(machine.copy + ".sqfs").kind = sys::EntryKind::missing;
+    machine.entry(machine.copy + ".sqfs").kind = sys::EntryKind::missing;
   }
   CHECK(machine.find().empty());
 }
@@ -88,7 +88,7 @@ TEST_CASE("what needs a share waits for it, and goes before it", "[conda]") {
   auto& mark = machine.machine().entries.at(complete_mark(machine.copy));
   SECTION("the image on the share") {
     mark.content += "owner=2001\n";
-    machine.machine().entries.at(machine.copy + ".sqfs").kind = sys::EntryKind::missing;
+    machine.entry(machine.copy + ".sqfs").kind = sys::EntryKind::missing;
     auto found = machine.find();
     REQUIRE(found.size() == 1);
     CHECK(found[0].mount.source == "/data/share/conda/.generations/llm/0003.sqfs");

@@ -29,8 +29,15 @@ class Samples {
     for (std::size_t i = 0; i < below(4); ++i)
       config.mounts.push_back(mount(config, i));
     if (below(2) == 0)
-      config.conda =
-          Conda{path(0), environments(), homes(), static_cast<unsigned>(below(9) + 1), below(2) == 0, path(1), below(2) == 0 ? "zstd" : "off", below(2) == 0, {}};
+      config.conda = Conda{path(0),
+                           environments(),
+                           homes(),
+                           static_cast<unsigned>(below(9) + 1),
+                           below(2) == 0,
+                           path(1),
+                           below(2) == 0 ? "zstd" : "off",
+                           below(2) == 0,
+                           {}};
     if (below(2) == 0)
       config.caches.local = {path(1), path(2)};
     for (std::size_t i = 0; i < below(3); ++i)
