@@ -129,8 +129,9 @@ class NamesInEtab {
  public:
   explicit NamesInEtab(const Names& names) : m_facts(names) {}
 
-  /// To be asked in the order in which exportfs reads the entries.
-  std::string of(const std::string& client) {
+  /// To be asked in the order in which exportfs reads the entries. A client of which it has taken no entry is not known
+  /// to it: whoever shares an address with that one keeps a name of their own.
+  std::string of(const std::string& client, bool taken) {
     if (kind_of(client) != ClientKind::host)
       return client;
     const auto fact = m_facts.find(client);
@@ -139,12 +140,15 @@ class NamesInEtab {
     for (const auto& address : addresses)
       if (const auto known = m_by_address.find(one_spelling(address)); known != m_by_address.end())
         first = std::min(first, known->second);
-    if (first == m_names.size()) {
-      m_names.push_back(fact == m_facts.end() || fact->second.canonical.empty() ? client : fact->second.canonical);
+    if (first < m_names.size())
+      return m_names[first];
+    auto name = fact == m_facts.end() || fact->second.canonical.empty() ? client : fact->second.canonical;
+    if (taken) {
+      m_names.push_back(name);
       for (const auto& address : addresses)
         m_by_address.emplace(one_spelling(address), first);
     }
-    return m_names[first];
+    return name;
   }
 
  private:
@@ -165,10 +169,12 @@ void place(std::vector<Export> etab, const std::vector<ExportsFile>& files, cons
     lines.emplace(key(etab[i].directory, etab[i].client), i);
   NamesInEtab names(facts.names);
   const auto find = [&](const Export& written) -> std::optional<std::size_t> {
-    const auto client = names.of(written.client);
+    const auto client = names.of(written.client, false);
     for (const auto& directory : {etab_path(written.directory, facts), written.directory})
-      if (const auto line = lines.find(key(directory, client)); line != lines.end())
+      if (const auto line = lines.find(key(directory, client)); line != lines.end()) {
+        names.of(written.client, true);
         return line->second;
+      }
     return std::nullopt;
   };
   std::vector<std::optional<std::size_t>> taken(etab.size()); // by line: the position of its entry
@@ -261,7 +267,7 @@ ExpectedEtab what_the_text_says(const std::vector<ExportsFile>& files, const Hos
         continue;
       auto entry = written;
       entry.directory = etab_path(entry.directory, facts);
-      entry.client = names.of(entry.client);
+      entry.client = names.of(entry.client, true);
       if (taken.emplace(entry.directory, one_spelling(entry.client)).second)
         etab.push_back(std::move(entry));
     }

@@ -72,7 +72,7 @@ def difference() -> str:
     listed = subprocess.run(["exportfs", "-s"], capture_output=True, timeout=60, check=False, cwd=NOWHERE).stdout
     readable = not any(one["code"] == "SF141" for one in document["diagnoses"])
     merged = any(one["code"] == "SF144" for one in document["diagnoses"])  # by the names that etab has for two hosts
-    given_back = all(f"  {client}(".encode() in listed for _, client, _ in theirs)
+    given_back = all(f" {client}(".encode() in listed for _, client, _ in theirs)  # one space behind the longest paths
     if not merged and readable != (given_back and len(listed.splitlines()) >= len(theirs)):
         said += f"etab is {'not ' if readable else ''}readable\n"
     if unasked:
@@ -458,7 +458,7 @@ def test_plans_of_export() -> None:
         results = list(pool.map(wrong_plans, range(WORKERS)))
     wrong = [found for _, part in results for found in part]
     assert wrong == [], f"{len(wrong)} plans, the first:\n" + "\n".join(wrong[:3])
-    assert sum(plans for plans, _ in results) >= CONFIGURATIONS // 5
+    assert sum(plans for plans, _ in results) >= CONFIGURATIONS // 10  # the others are refused, for what already lies on the host
 
 
 # One fault in each; following its hint leaves nothing that was not there before.
