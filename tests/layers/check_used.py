@@ -12,7 +12,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-TOPS = ("src", "exports", "mounts", "conda", "cachefix")
+TOPS = ("src", "exports", "mounts", "conda", "cachefix", "fleet")
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.S)
 NAME = re.compile(r"\b[A-Za-z_]\w*\b")
 # What a line of a header declares: a function, or a type.
