@@ -56,6 +56,8 @@ def meshed(lab_ready: None) -> Iterator[Cluster]:
         mounted = on(cluster, "clients", "mount", "--all", "--yes")
         assert mounted.returncode == 0, mounted
         cluster["node1"].run(_FILL.format(path=DATASET), user="alice", check=True, timeout=120)
+        # A copy is mounted over the directory by root, whom the server takes for nobody: it has to get there.
+        server.run("chmod o+x /srv/share /srv/share/datasets", check=True)
         yield cluster
 
 
