@@ -21,6 +21,9 @@ from sharefslab.product import CONFIG_PATH, SHARE, document, done, mount_lines, 
 
 DATASET = f"{SHARE}/datasets/c4"
 STAGED = f"/local/cache/staged/0/%data%share%datasets/c4"
+# The section `stage:` is read only since it was found that it never was, and `stage.paths` fails where root of a node cannot
+# get to the directory over which the copy is to be mounted (root_squash, mode 2770).
+pytestmark = pytest.mark.xfail(reason="stage.paths below a directory that is closed to root: Permission denied after the copy")
 CONFIG = fleet_config(more=f"stage: {{store: {SHARE}/images, paths: [{DATASET}]}}\n")
 # Small files that do not compress, so that what is sent can be counted; one name that a shell would take apart.
 _FILL = """
@@ -56,8 +59,6 @@ def meshed(lab_ready: None) -> Iterator[Cluster]:
         mounted = on(cluster, "clients", "mount", "--all", "--yes")
         assert mounted.returncode == 0, mounted
         cluster["node1"].run(_FILL.format(path=DATASET), user="alice", check=True, timeout=120)
-        # A copy is mounted over the directory by root, whom the server takes for nobody: it has to get there.
-        server.run("chmod o+x /srv/share /srv/share/datasets", check=True)
         yield cluster
 
 
