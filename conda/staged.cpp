@@ -111,21 +111,26 @@ bool StagedCopy::is_on_share() const {
 }
 
 bool is_mark_of_image(std::string_view mark) {
-  return std::ranges::count(mark, '\n') > 2; // that of a directory has two lines
+  const auto lines = split_lines(mark); // that of a directory has two
+  return lines.size() > 2 && !lines[2].starts_with(sys::k_reached_as);
 }
 
 plan::Mount mount_of_image(const std::string& copy, std::string_view mark, unsigned uid) {
   plan::Mount mount{image_path(copy), copy, uid == 0 ? sys::k_image : sys::k_user_image, "ro,nosuid,nodev"};
   const auto lines = split_lines(mark);
-  if (lines.size() > 3) {
+  if (lines.size() > 3 && lines[3].starts_with(k_owner)) {
     mount.source = image_path(lines.front());
     mount.options += "," + lines[3];
   }
   return mount;
 }
 
-plan::Mount bind_of(const std::string& copy, const std::string& path) {
-  return {copy, path, sys::k_bind, "ro,nosuid,nodev"};
+plan::Mount bind_of(const std::string& copy, std::string_view mark) {
+  const auto lines = split_lines(mark);
+  plan::Mount mount{copy, lines.empty() ? "" : lines.front(), sys::k_bind, "ro,nosuid,nodev"};
+  if (!lines.empty() && lines.back().starts_with(sys::k_reached_as))
+    mount.options += "," + lines.back();
+  return mount;
 }
 
 plan::Unmount unmount_of(const plan::Mount& mount) {

@@ -5,7 +5,8 @@
 //   STAGE/UID/STORE/ENV/0003.complete  the path of the generation, and when it was made: a later one may have its
 //                                      number; and the checksum of the image, if it is one. It is written when the copy
 //                                      is complete. "owner=UID" in a fourth line: nothing is copied, and the image is
-//                                      mounted where it lies on the share, whose owner that is.
+//                                      mounted where it lies on the share, whose owner that is. "as=UID" in the last line: who
+//                                      reads the share for root.
 // UID made it. What somebody else could have made is never run. STAGE/UID/STORE/ENV lets in nobody whom the directories
 // above the generation keep out.
 #include "conda/image.hpp"
@@ -40,8 +41,8 @@ bool is_mark_of_image(std::string_view mark);
 /// The mount of the image with this mark at `copy`, the resolved path, as `uid` makes it: root by a loop device, a user
 /// by squashfuse.
 plan::Mount mount_of_image(const std::string& copy, std::string_view mark, unsigned uid);
-/// The mount of the copy over the directory of the share that it is of.
-plan::Mount bind_of(const std::string& copy, const std::string& path);
+/// The mount of the copy with this mark over the directory of the share that it is of.
+plan::Mount bind_of(const std::string& copy, std::string_view mark);
 /// What ends such a mount.
 plan::Unmount unmount_of(const plan::Mount& mount);
 

@@ -70,7 +70,7 @@ std::vector<StagedImage> find_staged_images(sys::System& system, const std::set<
     }
     if (const auto path = copy.mark.content.substr(0, copy.mark.content.find('\n'));
         std::ranges::count(binds, path) > 0) {
-      one.mount = bind_of(one.copy, path);
+      one.mount = bind_of(one.copy, copy.mark.content);
       one.has_mount_point = one.needs_share = true;
       one.is_mounted = table && table->is_bind(path, one.copy);
       found.push_back(one);

@@ -5,6 +5,7 @@
 #include "base/text.hpp"
 #include "plan/apply.hpp"
 #include "sys/fs/sha256.hpp"
+#include "sys/mounting/image_types.hpp"
 #include "sys/process/child.hpp"
 #include "sys/process/wire.hpp"
 
@@ -27,7 +28,15 @@ constexpr std::uint32_t k_others_write = 0022;
 
 std::string mark_text(const PathStagingRequest& request, const PathStaging& staging) {
   const auto& hash = staging.why_files.empty() ? staging.image.note->sha256 : "";
-  return fmt::format("{}\n0\n{}{}", request.path, hash, hash.empty() ? "" : "\n");
+  auto text = fmt::format("{}\n0\n{}{}", request.path, hash, hash.empty() ? "" : "\n");
+  if (request.as)
+    text += fmt::format("{}{}\n", sys::k_reached_as, request.as->uid);
+  return text;
+}
+
+std::string_view without_reader(std::string_view mark) {
+  const auto at = mark.find(fmt::format("\n{}", sys::k_reached_as));
+  return at == std::string_view::npos ? mark : mark.substr(0, at + 1);
 }
 
 /// STORE/NAME-, by which all images of a directory are known.
@@ -195,7 +204,9 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
            {.path = complete_mark(staging.copy), .read_bytes = k_longest_path_mark, .links = sys::Links::trusted},
            {.path = image_path(staging.copy), .links = sys::Links::trusted}}});
   const StagedCopy there{.tree = entries[0], .mark = entries[1]};
-  const bool marked = there.mark.content == mark_text(request, staging);
+  const bool marked = without_reader(there.mark.content) == without_reader(mark_text(request, staging));
+  // What this host remembers may have answered root, whom the server refuses later on.
+  const auto mark = marked && !request.as ? there.mark.content : mark_text(request, staging);
   const bool has_image = entries[2].kind == sys::EntryKind::file;
   staging.copies = !marked || (by_image && !has_image);
   const auto group = base_name(request.path);
@@ -218,19 +229,21 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
       staging.plan.add_bookkeeping(group, "it is mounted there", plan::make_directory(staging.copy, 0755, {}, true));
     staging.plan.add(group, "its image, read-only", mount_of_image(staging.copy, "", uid));
   }
-  if (!marked)
+  if (there.mark.content != mark)
     staging.plan.add_bookkeeping(
         group, "it is whole",
         plan::File{complete_mark(staging.copy),
                    there.mark.kind == sys::EntryKind::file ? std::optional(there.mark.content) : std::nullopt,
-                   mark_text(request, staging)});
+                   mark});
   const auto mounts = system.mounts();
   if (request.binds && mounts && !mounts->is_bind(request.path, staging.copy)) {
+    const auto bind = bind_of(staging.copy, mark);
     if (const auto* at = mounts->at(request.path); at != nullptr && at->fs_type == sys::k_image)
       staging.plan.add(
           group, "it is of what was there before",
-          plan::Unmount{.target = request.path, .source = at->source, .fs_type = at->fs_type, .options = at->options});
-    staging.plan.add(group, "whoever asks for it on the share reads the copy", bind_of(staging.copy, request.path));
+          plan::Unmount{
+              .target = request.path, .source = at->source, .fs_type = at->fs_type, .options = bind.options});
+    staging.plan.add(group, "whoever asks for it on the share reads the copy", bind);
   }
   staging.nothing = staging.copy + " is there";
   return staging;
@@ -432,7 +445,7 @@ plan::Plan plan_drop(const std::vector<StagedPath>& staged) {
   for (const auto& one : staged) {
     const auto& group = one.copy;
     if (one.is_bound)
-      plan.add(group, "the path on the share is the share's again", unmount_of(bind_of(one.copy, one.path)));
+      plan.add(group, "the path on the share is the share's again", unmount_of(bind_of(one.copy, one.mark.content)));
     if (one.is_mounted)
       plan.add(group, "its image", unmount_of(mount_of_image(one.copy, one.mark.content, one.mark.uid)));
     plan.add_bookkeeping(group, "it is not whole from here on", plan::remove_file(one.mark.path, one.mark.content));

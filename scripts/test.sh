@@ -63,6 +63,7 @@ finish() {
   local pid=${background[-1]}
   unset 'background[-1]'
   wait "$pid" || broken "$results/$1.log"
+  tail -n 40 "$results/$1.log"
 }
 
 # Runs the tests of a preset's build directory with the labels that match; failures are counted at the end.

@@ -21,9 +21,6 @@ from sharefslab.product import CONFIG_PATH, SHARE, document, done, mount_lines, 
 
 DATASET = f"{SHARE}/datasets/c4"
 STAGED = f"/local/cache/staged/0/%data%share%datasets/c4"
-# The section `stage:` is read only since it was found that it never was, and `stage.paths` fails where root of a node cannot
-# get to the directory over which the copy is to be mounted (root_squash, mode 2770).
-paths_fail = pytest.mark.xfail(reason="stage.paths below a directory that is closed to root: Permission denied after the copy")
 CONFIG = fleet_config(more=f"stage: {{store: {SHARE}/images, paths: [{DATASET}]}}\n")
 # Small files that do not compress, so that what is sent can be counted; one name that a shell would take apart.
 _FILL = """
@@ -108,7 +105,6 @@ def bound(node: Host) -> bool:
     return any(line.split(" ")[4] == DATASET for line in node.read_text("/proc/self/mountinfo").splitlines())
 
 
-@paths_fail
 def test_a_dataset_on_all_nodes_is_sent_by_the_server_once(cluster: Cluster) -> None:
     before = sums(cluster["node1"], DATASET)
     planned = on(cluster, "clients", "stage", DATASET, "--check", timeout=300)
@@ -136,7 +132,6 @@ def test_a_dataset_on_all_nodes_is_sent_by_the_server_once(cluster: Cluster) -> 
         assert sums(node, DATASET) == before  # of the share
 
 
-@paths_fail
 def test_a_node_that_is_lost_loses_only_its_own(cluster: Cluster) -> None:
     """What node1 was to hand on comes from the share."""
     done(cluster["node1"], "stage", DATASET, "--yes", timeout=300)  # packed
@@ -155,7 +150,6 @@ def test_a_node_that_is_lost_loses_only_its_own(cluster: Cluster) -> None:
     assert resumed.returncode == 0 and states(resumed)["node2"] == "changed", resumed
 
 
-@paths_fail
 def test_without_trust_between_nodes_it_comes_from_the_share(cluster: Cluster) -> None:
     for node in cluster.nodes:
         node.run("mv /root/.ssh/id_ed25519 /root/.ssh/away", check=True)
@@ -169,7 +163,6 @@ def test_without_trust_between_nodes_it_comes_from_the_share(cluster: Cluster) -
     assert "ermission denied" in messages(staged), staged
 
 
-@paths_fail
 def test_what_was_damaged_on_the_way_is_not_mounted(cluster: Cluster) -> None:
     """A node whose copy rots hands it on, and nobody takes it."""
     done(cluster["node1"], "stage", DATASET, "--yes", timeout=300)
@@ -182,7 +175,6 @@ def test_what_was_damaged_on_the_way_is_not_mounted(cluster: Cluster) -> None:
     assert handed_on(staged)["node2"] == "" and handed_on(staged)["node3"] == "", staged
 
 
-@paths_fail
 def test_a_changed_directory_is_staged_anew(cluster: Cluster) -> None:
     assert stage(cluster).returncode == 0
     for node in cluster.nodes:
@@ -225,7 +217,6 @@ def test_few_large_files_are_handed_on_as_they_lie(cluster: Cluster) -> None:
     one.run(f"rm -rf {model}", user="alice", check=True)
 
 
-@paths_fail
 def test_progress_is_of_each_node_and_ctrl_c_leaves_whole_files(cluster: Cluster) -> None:
     done(cluster["node1"], "stage", DATASET, "--yes", timeout=300)  # packed
     done(cluster["node1"], "stage", "--drop", DATASET, "--yes")
@@ -244,7 +235,6 @@ def test_progress_is_of_each_node_and_ctrl_c_leaves_whole_files(cluster: Cluster
     assert again.returncode == 0 and states(again) == dict.fromkeys(NODES, "changed"), told(again)
 
 
-@paths_fail
 def test_a_copy_over_a_directory_goes_and_comes_with_the_share(cluster: Cluster) -> None:
     node = cluster["node2"]
     done(node, "stage", DATASET, "--yes", timeout=300)

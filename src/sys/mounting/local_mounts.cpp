@@ -43,13 +43,18 @@ mount_attr restricting(const std::string& options) {
   return attributes;
 }
 
-/// The user whom the option owner=UID of a k_image names. nullopt: none.
-Result<std::optional<User>> owner_in(const std::string& options) {
-  constexpr std::string_view k_owner = k_image_owner;
+/// The user whom the option NAME=UID names. nullopt: none.
+Result<std::optional<User>> user_in(const std::string& options, std::string_view name) {
   for (const auto& word : split(options, ','))
-    if (word.starts_with(k_owner))
-      return local_user(word.substr(k_owner.size())).map([](User user) { return std::optional(std::move(user)); });
+    if (word.starts_with(name))
+      return local_user(word.substr(name.size())).map([](User user) { return std::optional(std::move(user)); });
   return std::nullopt;
+}
+
+/// For good, but for what mounting needs.
+Result<void> become_mounting(const User& user) {
+  const int error = become(user, 1U << CAP_SYS_ADMIN | 1U << CAP_DAC_OVERRIDE);
+  return error == 0 ? Result<void>{} : fail(errno_error(error, "cannot become " + user.name));
 }
 
 /// Open for reading. A file system trusts what it reads: nobody but root, or the owner, could have written it. Root's
@@ -57,8 +62,8 @@ Result<std::optional<User>> owner_in(const std::string& options) {
 /// mounting needs; who may write in a directory above it can put nothing there that is not this owner's.
 Result<Fd> open_image(const std::string& path, const std::optional<User>& owner) {
   if (owner)
-    if (const int error = become(*owner, 1U << CAP_SYS_ADMIN | 1U << CAP_DAC_OVERRIDE); error != 0)
-      return fail(errno_error(error, "cannot become " + owner->name));
+    if (auto became = become_mounting(*owner); !became)
+      return fail(became.error());
   const Fd root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
   const auto found = walk(root.get(), path, {.links = Links::none, .guarded = !owner});
   if (!found)
@@ -119,6 +124,13 @@ Result<Fd> open_directory(const std::string& path) {
   return std::move(found->fd);
 }
 
+Result<void> become_reaching(const std::string& options) {
+  const auto as = user_in(options, k_reached_as);
+  if (!as)
+    return fail(as.error());
+  return *as ? become_mounting(**as) : Result<void>{};
+}
+
 Result<void> attach(const Fd& tree, const Fd& target, const MountCall& call) {
   if (::syscall(SYS_move_mount, tree.get(), "", target.get(), "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) !=
       0)
@@ -155,9 +167,14 @@ Result<void> remount_in_child(const MountCall& call) {
 }
 
 Result<void> bind_in_child(const MountCall& call) {
-  const auto source = open_directory(call.source), target = open_directory(call.target);
-  if (!source || !target)
-    return fail(source ? target.error() : source.error());
+  const auto source = open_directory(call.source);
+  if (!source)
+    return fail(source.error());
+  if (auto reached = become_reaching(call.options); !reached)
+    return reached;
+  const auto target = open_directory(call.target);
+  if (!target)
+    return fail(target.error());
   const Fd tree(static_cast<int>(
       ::syscall(SYS_open_tree, source->get(), "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)));
   auto attributes = restricting(call.options);
@@ -171,7 +188,7 @@ Result<void> bind_in_child(const MountCall& call) {
 /// By the new mount calls: no program is needed, and the directory is the one that was checked.
 Result<void> image_in_child(const MountCall& call) {
   const auto target = open_directory(call.target);
-  const auto owner = owner_in(call.options);
+  const auto owner = user_in(call.options, k_image_owner);
   if (!target || !owner)
     return fail(target ? owner.error() : target.error());
   const auto image = open_image(call.source, *owner);

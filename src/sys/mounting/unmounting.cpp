@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "sys/fs/walk.hpp"
 #include "sys/mounting/image_types.hpp"
+#include "sys/mounting/local_mounts.hpp"
 #include "sys/mounting/mounting.hpp"
 #include "sys/mounts/mount_watch.hpp"
 #include "sys/process/child.hpp"
@@ -37,6 +38,8 @@ Error unmount_error(const UnmountCall& call, int error_number) {
 /// In the child: umount2(2) from within the directory above, which was reached without links. The last component is
 /// resolved by umount2 itself, as nothing else can name a dead mount without asking its server.
 std::optional<Error> unmount_in_child(const UnmountCall& call) {
+  if (auto reached = become_reaching(call.options); !reached)
+    return reached.error();
   const int flags = UMOUNT_NOFOLLOW | (call.force ? MNT_FORCE : 0) | (call.lazy ? MNT_DETACH : 0);
   const Fd root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
   const auto above = walk(root.get(), parent_path(call.target), {.links = Links::none});
