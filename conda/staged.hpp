@@ -5,8 +5,8 @@
 //   STAGE/UID/STORE/ENV/0003.complete  the path of the generation, and when it was made: a later one may have its
 //                                      number; and the checksum of the image, if it is one. It is written when the copy
 //                                      is complete. "owner=UID" in a fourth line: nothing is copied, and the image is
-//                                      mounted where it lies on the share, whose owner that is. "as=UID" in the last line: who
-//                                      reads the share for root.
+//                                      mounted where it lies on the share, whose owner that is. "as=UID" in the last
+//                                      line: who reads the share for root.
 // UID made it. What somebody else could have made is never run. STAGE/UID/STORE/ENV lets in nobody whom the directories
 // above the generation keep out.
 #include "conda/image.hpp"

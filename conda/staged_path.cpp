@@ -233,16 +233,14 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
     staging.plan.add_bookkeeping(
         group, "it is whole",
         plan::File{complete_mark(staging.copy),
-                   there.mark.kind == sys::EntryKind::file ? std::optional(there.mark.content) : std::nullopt,
-                   mark});
+                   there.mark.kind == sys::EntryKind::file ? std::optional(there.mark.content) : std::nullopt, mark});
   const auto mounts = system.mounts();
   if (request.binds && mounts && !mounts->is_bind(request.path, staging.copy)) {
     const auto bind = bind_of(staging.copy, mark);
     if (const auto* at = mounts->at(request.path); at != nullptr && at->fs_type == sys::k_image)
       staging.plan.add(
           group, "it is of what was there before",
-          plan::Unmount{
-              .target = request.path, .source = at->source, .fs_type = at->fs_type, .options = bind.options});
+          plan::Unmount{.target = request.path, .source = at->source, .fs_type = at->fs_type, .options = bind.options});
     staging.plan.add(group, "whoever asks for it on the share reads the copy", bind);
   }
   staging.nothing = staging.copy + " is there";
