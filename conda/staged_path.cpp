@@ -1,5 +1,7 @@
 #include "conda/staged_path.hpp"
 
+#include "base/argv.hpp"
+#include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
@@ -26,9 +28,9 @@ constexpr std::uint64_t k_handed_on = 4U << 20U;
 constexpr std::size_t k_largest_list = 16U << 20U;
 constexpr std::uint32_t k_others_write = 0022;
 
-std::string mark_text(const PathStagingRequest& request, const PathStaging& staging) {
+std::string mark_text(const PathStagingRequest& request, const PackedPath& packed, const PathStaging& staging) {
   const auto& hash = staging.why_files.empty() ? staging.image.note->sha256 : "";
-  auto text = fmt::format("{}\n0\n{}{}", request.path, hash, hash.empty() ? "" : "\n");
+  auto text = fmt::format("{}\n{}\n{}{}", request.path, text_of(packed.survey), hash, hash.empty() ? "" : "\n");
   if (request.as)
     text += fmt::format("{}{}\n", sys::k_reached_as, request.as->uid);
   return text;
@@ -91,8 +93,9 @@ std::string packed_image(const PathStagingRequest& request, const tree::Survey& 
 Result<PackedPath> survey_path(sys::System& system, const PathStagingRequest& request, const plan::Say& say) {
   tree::Options options;
   options.as = request.as;
-  auto survey = tree::survey({.path = request.path, .root = system.files().root()}, options,
-                             say.progress("looking at " + request.path));
+  auto survey = request.bound ? Result<tree::Survey>(*request.bound)
+                              : tree::survey({.path = request.path, .root = system.files().root()}, options,
+                                             say.progress("looking at " + request.path));
   if (!survey)
     return fail(survey.error());
   PackedPath packed{.survey = std::move(*survey), .image = {}};
@@ -105,6 +108,24 @@ Result<PackedPath> survey_path(sys::System& system, const PathStagingRequest& re
                                      .as = request.as});
   packed.exists = files[2].kind == sys::EntryKind::file || files[3].kind == sys::EntryKind::file;
   return packed;
+}
+
+std::string text_of(const tree::Survey& survey) {
+  return fmt::format("{}:{}:{}", survey.fingerprint, survey.files, survey.bytes);
+}
+
+std::optional<tree::Survey> survey_in(std::string_view text) {
+  const auto parts = split(text, ':');
+  const auto files = parts.size() == 3 ? parse_number<std::uint64_t>(parts[1]) : std::nullopt;
+  const auto bytes = files ? parse_number<std::uint64_t>(parts[2]) : std::nullopt;
+  if (!bytes || parts[0].size() != 64 || parts[0].find_first_not_of("0123456789abcdef") != std::string::npos)
+    return std::nullopt;
+  return tree::Survey{.files = *files, .bytes = *bytes, .fingerprint = parts[0]};
+}
+
+std::optional<tree::Survey> StagedPath::survey() const {
+  const auto lines = split_lines(mark.content);
+  return lines.size() < 2 ? std::nullopt : survey_in(lines[1]);
 }
 
 bool is_few_large(const tree::Survey& survey) {
@@ -204,9 +225,9 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
            {.path = complete_mark(staging.copy), .read_bytes = k_longest_path_mark, .links = sys::Links::trusted},
            {.path = image_path(staging.copy), .links = sys::Links::trusted}}});
   const StagedCopy there{.tree = entries[0], .mark = entries[1]};
-  const bool marked = without_reader(there.mark.content) == without_reader(mark_text(request, staging));
+  const bool marked = without_reader(there.mark.content) == without_reader(mark_text(request, packed, staging));
   // What this host remembers may have answered root, whom the server refuses later on.
-  const auto mark = marked && !request.as ? there.mark.content : mark_text(request, staging);
+  const auto mark = marked && !request.as ? there.mark.content : mark_text(request, packed, staging);
   const bool has_image = entries[2].kind == sys::EntryKind::file;
   staging.copies = !marked || (by_image && !has_image);
   const auto group = base_name(request.path);
@@ -244,6 +265,9 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
     staging.plan.add(group, "whoever asks for it on the share reads the copy", bind);
   }
   staging.nothing = staging.copy + " is there";
+  if (request.bound)
+    staging.nothing += fmt::format(", over {}: what is changed on the share is seen after `sharefs stage --drop`",
+                                   shell_quote(request.path));
   return staging;
 }
 

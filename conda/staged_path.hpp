@@ -21,6 +21,8 @@ struct PathStagingRequest {
   bool binds = false;                 ///< the copy is mounted over the directory, read-only
   std::uint64_t bytes_per_second = 0; ///< 0: no limit
   std::optional<sys::User> as = {};   ///< who reads the share for root, whom its server refuses
+  /// Of the copy that is mounted over the directory here: what the share has now cannot be seen.
+  std::optional<tree::Survey> bound = {};
   Upstreams upstreams = {};
   Fetched fetched = {};
   std::function<Result<plan::HostLock>()> lock;
@@ -32,6 +34,9 @@ struct PackedPath {
   std::string image;   ///< its path but for `.sqfs`
   bool exists = false; ///< the image, or the list of files
 };
+/// "FINGERPRINT:FILES:BYTES", as one machine tells it to others, and as marks have it. nullopt: it is no such text.
+std::string text_of(const tree::Survey& survey);
+std::optional<tree::Survey> survey_in(std::string_view text);
 /// Few large files: an image would be as large as they are, and no faster.
 bool is_few_large(const tree::Survey& survey);
 /// Of what it holds by that survey.
@@ -68,6 +73,7 @@ struct StagedPath {
   std::string copy;
   sys::Entry tree = {}, image = {}, mark = {};
   bool is_mounted = false, is_bound = false;
+  [[nodiscard]] std::optional<tree::Survey> survey() const; ///< of what was copied
 };
 std::vector<StagedPath> list_staged_paths(sys::System& system, const std::string& at);
 /// Takes these away.

@@ -1,7 +1,6 @@
 // sharefs stage PATH|ENV: a directory of the share, or an environment, on each node's own disk.
 #include "cli/commands/stage/stage.hpp"
 
-#include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "cli/commands/conda/names.hpp"
@@ -55,9 +54,14 @@ Result<conda::PathStagingRequest> path_request(Context& context, const Arguments
   if (entry.kind != sys::EntryKind::directory)
     return fail(ErrorCode::not_found, fmt::format("there is no directory {}", asked),
                 is_path(word) ? "name a directory of the share, or an environment of the store" : "");
-  if (!entry.shared && !context.flags.on.empty())
+  request.at = staged_paths_directory(**config);
+  for (const auto& copy : conda::list_staged_paths(context.system, request.at))
+    if (copy.is_bound && copy.path == asked)
+      request.bound = copy.survey();
+  const bool is_of_share = entry.shared || request.bound;
+  if (!is_of_share && !context.flags.on.empty())
     return fail(ErrorCode::usage, asked + " lies on this host's own disk", "`sharefs mirror push` brings it to nodes");
-  if (!entry.shared && !arguments.flag("pack"))
+  if (!is_of_share && !arguments.flag("pack"))
     return fail(ErrorCode::usage, asked + " lies on this host's own disk already");
   request.path = entry.resolved;
   request.as = seen.by ? seen.by : above.by;
@@ -65,7 +69,6 @@ Result<conda::PathStagingRequest> path_request(Context& context, const Arguments
   if (!store)
     return fail(store.error());
   request.store = std::move(*store);
-  request.at = staged_paths_directory(**config);
   request.binds = (*config)->stage && std::ranges::count((*config)->stage->paths, asked) > 0;
   if (const auto limit = limit_of(arguments))
     request.bytes_per_second = *limit;
@@ -109,18 +112,12 @@ Result<void> pack_as_whoever_may(Context& context, const conda::PathStagingReque
   return *code == k_exit_ok ? Result<void>{} : fail(ErrorCode::failed, "its owner could not make the image");
 }
 
-/// "FINGERPRINT:FILES:BYTES", which one machine has found out for all.
-std::string text_of_packed(const conda::PackedPath& packed) {
-  return fmt::format("{}:{}:{}", packed.survey.fingerprint, packed.survey.files, packed.survey.bytes);
-}
-
-Result<tree::Survey> survey_in(const std::string& text) {
-  const auto parts = split(text, ':');
-  const auto files = parts.size() == 3 ? parse_number<std::uint64_t>(parts[1]) : std::nullopt;
-  const auto bytes = files ? parse_number<std::uint64_t>(parts[2]) : std::nullopt;
-  if (!bytes || parts[0].size() != 64 || parts[0].find_first_not_of("0123456789abcdef") != std::string::npos)
+/// What one machine has found out for all.
+Result<tree::Survey> survey_for_all(const std::string& text) {
+  auto survey = conda::survey_in(text);
+  if (!survey)
     return fail(ErrorCode::usage, fmt::format("--packed: `{}` is not what `--on NODES` says", text));
-  return tree::Survey{.files = *files, .bytes = *bytes, .fingerprint = parts[0]};
+  return std::move(*survey);
 }
 
 /// Something is to be made on the share first: there is neither an image of what it holds now, nor a list.
@@ -172,7 +169,7 @@ Result<int> stage_path(Context& context, const Arguments& arguments, const std::
     const auto packed = conda::survey_path(context.system, *request, say);
     if (!packed)
       return fail(packed.error());
-    context.envelope.fields["packed"] = text_of_packed(*packed);
+    context.envelope.fields["packed"] = conda::text_of(packed->survey);
     if (!wants_packing(*packed))
       return k_exit_ok;
     return looks_only_at(context) ? Result<int>(k_exit_pending)
@@ -180,7 +177,7 @@ Result<int> stage_path(Context& context, const Arguments& arguments, const std::
   }
   auto packed = Result<conda::PackedPath>(conda::PackedPath{});
   if (const auto told = arguments.value("packed")) {
-    auto survey = survey_in(*told);
+    auto survey = survey_for_all(*told);
     if (!survey)
       return fail(survey.error());
     packed->image = conda::packed_image(*request, *survey);
@@ -296,7 +293,7 @@ Result<void> before_nodes(Context& context, const Arguments& arguments, FleetJob
     if (!looked)
       return fail(looked.error());
     const auto packed = looked->document.value("packed", "");
-    const auto survey = survey_in(packed);
+    const auto survey = survey_for_all(packed);
     if (!survey)
       return fail(survey.error());
     if (looked->state == fleet::State::pending) {
