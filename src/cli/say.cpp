@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 
 #include <algorithm>
+#include <csignal>
 #include <nlohmann/json.hpp>
 
 namespace sharefs::cli {
@@ -10,7 +11,8 @@ namespace sharefs::cli {
 namespace {
 
 /// What long work says of itself: for people one line, which goes with the value; with --json one line of JSON a second
-/// on stderr: {"progress": "copying /x", "files", "bytes", "total_files", "total_bytes" (0: not known), "seconds"}.
+/// on stderr: {"progress": "copying /x", "files", "bytes", "total_files", "total_bytes" (0: not known), "seconds"}. It
+/// is interrupted where nobody reads that any more.
 tree::OnProgress progress_of(Context& context, const std::string& what) {
   const auto space = std::min(what.find(' '), what.size());
   const auto object = what.substr(std::min(space + 1, what.size()));
@@ -32,6 +34,8 @@ tree::OnProgress progress_of(Context& context, const std::string& what) {
         {"total_bytes", now.total_bytes},
         {"seconds",
          seconds.count()}}.dump());
+    if (!context.host.err) // nobody reads it any more: the machine that asked for it has ended, or is gone
+      std::raise(SIGTERM);
   };
 }
 

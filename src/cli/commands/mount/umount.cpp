@@ -53,7 +53,10 @@ Result<int> run_umount(Context& context, const Arguments& arguments) {
   if (executed->applied()) {
     failed_images = count_failed_images(plan.plan, *executed->report);
     report_busy(context, work->table, plan.plan, *executed->report);
-    good = plan.right.size() + unmounted_by(plan.plan, *executed->report).size();
+    const auto unmounted = unmounted_by(plan.plan, *executed->report); // copies over directories of the share, too
+    good = plan.right.size() +
+           static_cast<std::size_t>(std::ranges::count_if(
+               chosen->points, [&](const mounts::MountPoint& point) { return unmounted.contains(point.target); }));
   }
   if (executed->stopped())
     return executed->exit_code;
