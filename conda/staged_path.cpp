@@ -31,8 +31,8 @@ constexpr std::uint32_t k_others_write = 0022;
 std::string mark_text(const PathStagingRequest& request, const PackedPath& packed, const PathStaging& staging) {
   const auto& hash = staging.why_files.empty() ? staging.image.note->sha256 : "";
   auto text = fmt::format("{}\n{}\n{}{}", request.path, text_of(packed.survey), hash, hash.empty() ? "" : "\n");
-  if (request.as)
-    text += fmt::format("{}{}\n", sys::k_reached_as, request.as->uid);
+  if (request.how.as)
+    text += fmt::format("{}{}\n", sys::k_reached_as, request.how.as->uid);
   return text;
 }
 
@@ -67,7 +67,7 @@ std::optional<tree::Listing> read_list(sys::System& system, const PathStagingReq
       system
           .entries(
               {.queries = {{.path = list_path(packed), .read_bytes = k_largest_list, .links = sys::Links::trusted}},
-               .as = request.as})
+               .as = request.how.as})
           .front();
   if (entry.kind != sys::EntryKind::file || (entry.uid != 0 && entry.uid != store_owner) ||
       (entry.mode & k_others_write) != 0)
@@ -92,7 +92,7 @@ std::string packed_image(const PathStagingRequest& request, const tree::Survey& 
 
 Result<PackedPath> survey_path(sys::System& system, const PathStagingRequest& request, const plan::Say& say) {
   tree::Options options;
-  options.as = request.as;
+  options.as = request.how.as;
   auto survey = request.bound ? Result<tree::Survey>(*request.bound)
                               : tree::survey({.path = request.path, .root = system.files().root()}, options,
                                              say.progress("looking at " + request.path));
@@ -105,7 +105,7 @@ Result<PackedPath> survey_path(sys::System& system, const PathStagingRequest& re
                                                  {.path = request.store, .follow = true, .list = true},
                                                  {.path = image_path(packed.image)},
                                                  {.path = list_path(packed.image)}},
-                                     .as = request.as});
+                                     .as = request.how.as});
   packed.exists = files[2].kind == sys::EntryKind::file || files[3].kind == sys::EntryKind::file;
   return packed;
 }
@@ -163,7 +163,7 @@ Result<void> write_list(sys::System& system, const PathStagingRequest& request, 
 Result<void> pack_path(sys::System& system, const PathStagingRequest& request, const PackedPath& packed,
                        const plan::Say& say) {
   // For nobody else than the directory: the directories above it may keep out others than those above the store.
-  const auto access = stage_access(system, request.path, request.as);
+  const auto access = stage_access(system, request.path, request.how.as);
   if (!access)
     return fail(access.error());
   if (auto made = system.files().make_directories(request.store, 0755); !made)
@@ -201,16 +201,16 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
   if (staging.directory.shared)
     return fail(ErrorCode::config, request.at + " lies on shared storage: a copy there is no nearer",
                 "set `stage.at` in sharefs.yaml to a directory on this host's own disk");
-  const auto access = stage_access(system, request.path, request.as);
+  const auto access = stage_access(system, request.path, request.how.as);
   if (!access)
     return fail(access.error());
   staging.access = *access;
   const auto store = system
                          .entries({.queries = {{.path = parent_path(request.store), .follow = true, .list = true},
                                                {.path = request.store, .follow = true, .list = true}},
-                                   .as = request.as})
+                                   .as = request.how.as})
                          .back(); // listed: another node may just have made what this one has missed before
-  staging.image = probe_image(system, packed.image, 0, request.as);
+  staging.image = probe_image(system, packed.image, 0, request.how.as);
   staging.why_files = staging.image.exists()        ? why_no_mount(system, staging.image, store.uid)
                       : is_few_large(packed.survey) ? "they are few and large"
                                                     : "there is no image of it in " + request.store;
@@ -227,7 +227,7 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
   const StagedCopy there{.tree = entries[0], .mark = entries[1]};
   const bool marked = without_reader(there.mark.content) == without_reader(mark_text(request, packed, staging));
   // What this host remembers may have answered root, whom the server refuses later on.
-  const auto mark = marked && !request.as ? there.mark.content : mark_text(request, packed, staging);
+  const auto mark = marked && !request.how.as ? there.mark.content : mark_text(request, packed, staging);
   const bool has_image = entries[2].kind == sys::EntryKind::file;
   staging.copies = !marked || (by_image && !has_image);
   const auto group = base_name(request.path);
@@ -272,35 +272,6 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
 }
 
 namespace {
-
-tree::Options fetch_options(const PathStagingRequest& request) {
-  tree::Options options;
-  options.bytes_per_second = request.bytes_per_second;
-  options.reader = request.as;
-  return options;
-}
-
-std::vector<tree::Upstream> upstreams_for(const PathStagingRequest& request, const std::string& to,
-                                          std::uint64_t bytes) {
-  return request.upstreams ? request.upstreams(to, bytes) : std::vector<tree::Upstream>{};
-}
-
-Result<void> fetch_image(sys::System& system, const PathStagingRequest& request, const PathStaging& staging,
-                         const plan::Say& say) {
-  const auto to = image_path(staging.copy);
-  const auto& note = *staging.image.note;
-  const auto& root = system.files().root();
-  const auto fetched =
-      tree::fetch({.path = staging.image.path, .root = root}, {.path = to, .root = root, .guarded = true},
-                  {note.sha256, note.bytes}, fetch_options(request), say.progress("copying " + staging.image.path),
-                  upstreams_for(request, to, note.bytes));
-  if (!fetched)
-    return fail(fetched.error());
-  say.message(text_of(to, *fetched));
-  if (request.fetched)
-    request.fetched(*fetched);
-  return {};
-}
 
 /// Directories are root's until all in them has come: nobody else can exchange anything.
 Result<void> open_directories(sys::System& system, const PathStaging& staging) {
@@ -352,11 +323,11 @@ Result<void> fetch_files(sys::System& system, const PathStagingRequest& request,
         return fail(made.error());
       continue;
     }
-    auto upstreams = one.bytes < k_handed_on ? std::vector<tree::Upstream>{} : upstreams_for(request, to, one.bytes);
+    auto upstreams = one.bytes < k_handed_on ? std::vector<tree::Upstream>{} : request.how.upstreams_for(to, one.bytes);
     std::erase_if(upstreams, [&](const tree::Upstream& upstream) { return passed_over.contains(upstream.name); });
     const auto fetched = tree::fetch_listed(
         {.path = join_path(request.path, one.path), .root = root}, {.path = to, .root = root, .guarded = true}, listing,
-        one, fetch_options(request),
+        one, request.how.options(),
         [&](const tree::Progress& now) {
           auto all = now;
           all.bytes += done.bytes;
@@ -384,8 +355,8 @@ Result<void> fetch_files(sys::System& system, const PathStagingRequest& request,
   if (auto opened = open_directories(system, staging); !opened)
     return opened;
   say.message(text_of(staging.copy, sum));
-  if (request.fetched)
-    request.fetched(sum);
+  if (request.how.fetched)
+    request.how.fetched(sum);
   return {};
 }
 
@@ -395,25 +366,18 @@ Result<void> copy_path(sys::System& system, const PathStagingRequest& request, c
                        const plan::Say& say) {
   if (!staging.copies)
     return {};
-  const auto alone = request.lock();
+  const auto alone = request.how.lock();
   if (!alone)
     return fail(alone.error());
-  const auto& path = staging.directory.path;
-  if (auto made = system.files().make_directories(path, 0755); !made)
+  if (auto made = make_copies_directory(system, staging.directory.path, staging.access); !made)
     return made;
-  const auto entry = system.entry({.path = path, .links = sys::Links::trusted, .guarded = true});
-  if (entry.kind != sys::EntryKind::directory)
-    return fail(entry.error());
-  if (const auto admitted = admit(entry, staging.access))
-    if (auto done = plan::apply_action(*admitted, system); !done)
-      return fail(done.error());
   const auto& root = system.files().root();
   if (staging.why_files.empty())
-    return fetch_image(system, request, staging, say);
+    return copy_image(system, request.how, staging.image, staging.copy, say);
   if (staging.files)
     return fetch_files(system, request, staging, say);
   tree::Options options;
-  options.bytes_per_second = request.bytes_per_second;
+  options.bytes_per_second = request.how.bytes_per_second;
   options.remove_others = true;
   const auto copied =
       tree::copy({.path = request.path, .root = root}, {.path = staging.copy, .root = root, .guarded = true}, options,

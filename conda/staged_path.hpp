@@ -15,17 +15,13 @@
 namespace sharefs::conda {
 
 struct PathStagingRequest {
-  std::string path;                   ///< of the directory, without links
-  std::string store;                  ///< of images, on the share
-  std::string at;                     ///< on this host's own disk
-  bool binds = false;                 ///< the copy is mounted over the directory, read-only
-  std::uint64_t bytes_per_second = 0; ///< 0: no limit
-  std::optional<sys::User> as = {};   ///< who reads the share for root, whom its server refuses
+  std::string path;   ///< of the directory, without links
+  std::string store;  ///< of images, on the share
+  std::string at;     ///< on this host's own disk
+  bool binds = false; ///< the copy is mounted over the directory, read-only
   /// Of the copy that is mounted over the directory here: what the share has now cannot be seen.
   std::optional<tree::Survey> bound = {};
-  Upstreams upstreams = {};
-  Fetched fetched = {};
-  std::function<Result<plan::HostLock>()> lock;
+  Copying how = {};
 };
 
 /// What there is of a directory to bring to nodes: all nodes are told the same.

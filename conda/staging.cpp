@@ -170,44 +170,6 @@ Result<void> check_disk(sys::System& system, const Staging& staging) {
               "free some, or set `conda.stage` in sharefs.yaml to a larger disk");
 }
 
-/// Makes the directory of the copies, where nobody else could exchange them. It stays: later copies lie there, too.
-Result<void> make_directory(sys::System& system, const StagingRequest& request, const Staging& staging) {
-  const auto& path = staging.copies.directory.path;
-  if (auto made = system.files().make_directories(path, 0755); !made) {
-    auto error = made.error();
-    if (error.code == ErrorCode::permission)
-      error.hint =
-          fmt::format("root makes copies for all users: `sudo sharefs conda stage {}`; or lets each make an own "
-                      "one: `sudo install -d -m 1777 {}`",
-                      request.name, shell_quote(request.stage));
-    return fail(std::move(error));
-  }
-  const auto entry = system.entry({.path = path, .links = sys::Links::trusted, .guarded = true});
-  if (entry.kind != sys::EntryKind::directory)
-    return fail(entry.error());
-  const auto admitted = admit(entry, staging.access);
-  return admitted ? plan::apply_action(*admitted, system).map([](plan::Outcome) {}) : Result<void>{};
-}
-
-Result<void> copy_image(sys::System& system, const StagingRequest& request, const Staging& staging,
-                        const plan::Say& say) {
-  const auto to = image_path(staging.path());
-  const auto& note = *staging.image.note;
-  tree::Options options;
-  options.bytes_per_second = request.bytes_per_second;
-  options.reader = request.as;
-  const auto fetched =
-      tree::fetch({.path = staging.image.path, .root = system.files().root()}, place(system, to),
-                  {note.sha256, note.bytes}, options, say.progress("copying " + staging.image.path),
-                  request.upstreams ? request.upstreams(to, note.bytes) : std::vector<tree::Upstream>{});
-  if (!fetched)
-    return fail(fetched.error());
-  say.message(text_of(to, *fetched));
-  if (request.fetched)
-    request.fetched(*fetched);
-  return {};
-}
-
 Result<void> copy_generation(sys::System& system, const StagingRequest& request, const Staging& staging,
                              const plan::Say& say) {
   const auto record = record_of(staging);
@@ -221,7 +183,7 @@ Result<void> copy_generation(sys::System& system, const StagingRequest& request,
     options.link_files = false;
   }
   options.remove_others = true;
-  options.bytes_per_second = request.bytes_per_second;
+  options.bytes_per_second = request.how.bytes_per_second;
   options.total_files = record.files;
   options.total_bytes = record.bytes;
   const auto copied = tree::copy({.path = staging.source, .root = system.files().root()}, to, options, progress);
@@ -233,13 +195,13 @@ Result<void> copy_generation(sys::System& system, const StagingRequest& request,
 }
 
 sys::Entry as_reader(sys::System& system, const StagingRequest& request, sys::EntryQuery query) {
-  return system.entries({.queries = {std::move(query)}, .as = request.as}).front();
+  return system.entries({.queries = {std::move(query)}, .as = request.how.as}).front();
 }
 
 /// The generation that is to be staged. To remove copies it need not be there any more. The store without links.
 Result<std::string> find_generation(sys::System& system, const StagingRequest& request, Staging& staging,
                                     const plan::Say& say) {
-  auto environment = probe_environment(system, request.store, request.name, request.as);
+  auto environment = probe_environment(system, request.store, request.name, request.how.as);
   if (environment && !request.removes)
     environment = with_present_generation(std::move(*environment));
   if (!environment && !request.removes)
@@ -260,6 +222,42 @@ Result<std::string> find_generation(sys::System& system, const StagingRequest& r
 
 } // namespace
 
+tree::Options Copying::options() const {
+  tree::Options options;
+  options.bytes_per_second = bytes_per_second;
+  options.reader = as;
+  return options;
+}
+
+std::vector<tree::Upstream> Copying::upstreams_for(const std::string& to, std::uint64_t bytes) const {
+  return upstreams ? upstreams(to, bytes) : std::vector<tree::Upstream>{};
+}
+
+Result<void> copy_image(sys::System& system, const Copying& how, const Image& image, const std::string& copy,
+                        const plan::Say& say) {
+  const auto to = image_path(copy);
+  const auto& note = *image.note;
+  const auto fetched =
+      tree::fetch({.path = image.path, .root = system.files().root()}, place(system, to), {note.sha256, note.bytes},
+                  how.options(), say.progress("copying " + image.path), how.upstreams_for(to, note.bytes));
+  if (!fetched)
+    return fail(fetched.error());
+  say.message(text_of(to, *fetched));
+  if (how.fetched)
+    how.fetched(*fetched);
+  return {};
+}
+
+Result<void> make_copies_directory(sys::System& system, const std::string& path, const StageAccess& access) {
+  if (auto made = system.files().make_directories(path, 0755); !made)
+    return made;
+  const auto entry = system.entry({.path = path, .links = sys::Links::trusted, .guarded = true});
+  if (entry.kind != sys::EntryKind::directory)
+    return fail(entry.error());
+  const auto admitted = admit(entry, access);
+  return admitted ? plan::apply_action(*admitted, system).map([](plan::Outcome) {}) : Result<void>{};
+}
+
 std::string Staging::path() const {
   return join_path(copies.directory.path, generation_name(number()));
 }
@@ -278,7 +276,7 @@ Result<Staging> plan_staging(sys::System& system, const StagingRequest& request,
     return fail(ErrorCode::config, request.stage + " lies on shared storage: a copy there is no nearer",
                 "set `conda.stage` in sharefs.yaml to a directory on this host's own disk");
   if (!request.removes) {
-    const auto access = stage_access(system, staging.source, request.as);
+    const auto access = stage_access(system, staging.source, request.how.as);
     if (!access)
       return fail(access.error());
     staging.access = *access;
@@ -293,7 +291,7 @@ Result<Staging> plan_staging(sys::System& system, const StagingRequest& request,
                       .busy = busy_copies(system, staging.environment, staging.copies),
                       .uid = uid};
   if (!request.removes) {
-    staging.image = probe_image(system, staging.source, record.created, request.as);
+    staging.image = probe_image(system, staging.source, record.created, request.how.as);
     staging.why_files = why_files(system, staging, request.by_image, owner);
     if (staging.why_files.empty())
       wanted.image = staging.image.note;
@@ -349,17 +347,23 @@ Result<Staging> plan_staging(sys::System& system, const StagingRequest& request,
 Result<void> copy_staged(sys::System& system, const StagingRequest& request, const Staging& staging,
                          const plan::Say& say) {
   if (staging.made.copies || staging.made.by_image) {
-    const auto alone = request.lock();
+    const auto alone = request.how.lock();
     if (!alone)
       return fail(alone.error());
-    auto made = make_directory(system, request, staging);
+    auto made = make_copies_directory(system, staging.copies.directory.path, staging.access);
+    if (!made && made.error().code == ErrorCode::permission)
+      made.error().hint =
+          fmt::format("root makes copies for all users: `sudo sharefs conda stage {}`; or lets each make an own "
+                      "one: `sudo install -d -m 1777 {}`",
+                      request.name, shell_quote(request.stage));
     if (made && staging.made.copies)
-      made = (staging.made.by_image ? copy_image : copy_generation)(system, request, staging, say);
+      made = staging.made.by_image ? copy_image(system, request.how, staging.image, staging.path(), say)
+                                   : copy_generation(system, request, staging, say);
     if (!made)
       return made;
   }
   // Whoever began while the plan was shown is seen now, and nobody begins any more: the marks are gone.
-  const auto now = probe_environment(system, request.store, request.name, request.as);
+  const auto now = probe_environment(system, request.store, request.name, request.how.as);
   for (const auto number : busy_copies(system, now ? *now : staging.environment, staging.copies))
     if (std::ranges::find(staging.made.removed, number) != staging.made.removed.end())
       return fail(ErrorCode::busy, fmt::format("a command works with the copy of generation {} since", number),

@@ -15,22 +15,36 @@ using Upstreams = std::function<std::vector<tree::Upstream>(const std::string& f
 /// Is told how an image came.
 using Fetched = std::function<void(const tree::FetchReport&)>;
 
-struct StagingRequest {
-  std::string store, name;
-  std::string stage;                  ///< `conda.stage`: where copies lie
+/// How what is staged comes to this host.
+struct Copying {
   std::uint64_t bytes_per_second = 0; ///< 0: no limit
-  bool by_image = true;               ///< `conda.image`; false: file by file
-  bool removes = false;               ///< all copies of the environment go
-  bool from_share = false;            ///< the image is mounted where it lies, if nothing of the environment is staged
-  std::optional<sys::User> as = {};   ///< who reads the store for root, whom its server refuses (root_squash)
+  std::optional<sys::User> as = {};   ///< who reads the share for root, whom its server refuses (root_squash)
   Upstreams upstreams = {};
   Fetched fetched = {};
-  /// One `conda stage` works on a host at a time: two would write into the same copy.
+  /// One staging works on a host at a time: two would write into the same copy.
   std::function<Result<plan::HostLock>()> lock;
+
+  [[nodiscard]] tree::Options options() const;
+  [[nodiscard]] std::vector<tree::Upstream> upstreams_for(const std::string& to, std::uint64_t bytes) const;
+};
+
+struct StagingRequest {
+  std::string store, name;
+  std::string stage;       ///< `conda.stage`: where copies lie
+  bool by_image = true;    ///< `conda.image`; false: file by file
+  bool removes = false;    ///< all copies of the environment go
+  bool from_share = false; ///< the image is mounted where it lies, if nothing of the environment is staged
+  Copying how = {};
 };
 
 /// Why this process's user cannot mount an image here, or may not; empty: it can.
 std::string why_no_mount(sys::System& system, const Image& image, std::uint32_t store_owner);
+/// Brings an image to this host, as that of the copy.
+Result<void> copy_image(sys::System& system, const Copying& how, const Image& image, const std::string& copy,
+                        const plan::Say& say);
+/// The directory of copies, where nobody else could exchange them, for those who are to get in. It stays: later copies
+/// lie there, too.
+Result<void> make_copies_directory(sys::System& system, const std::string& path, const StageAccess& access);
 /// "/var/.../0003.sqfs: 259 MiB copied, 0 B there already, from gpu03"
 std::string text_of(const std::string& to, const tree::FetchReport& fetched);
 

@@ -15,6 +15,8 @@
 
 namespace sharefs::cli {
 
+namespace {
+
 Result<plan::HostLock> lock_staging(Context& context) {
   const auto state = state_directory(context);
   if (!state)
@@ -23,8 +25,6 @@ Result<plan::HostLock> lock_staging(Context& context) {
       context.system.files(), *state, {shell_join(context.argv), context.system.identity().user}, context.flags.wait,
       [&](const std::string& holder) { context.console.message("waiting: " + holder); }, "stage");
 }
-
-namespace {
 
 /// Who reads the store for root, whom its server refuses. nullopt: root itself.
 Result<std::optional<sys::User>> find_reader(Context& context, const conda::StagingRequest& request) {
@@ -46,22 +46,19 @@ Result<conda::StagingRequest> staging_request(Context& context, const Arguments&
   request.store = asked->where.store;
   request.name = asked->where.name;
   request.stage = asked->settings.stage;
-  request.bytes_per_second = asked->bytes_per_second;
   request.by_image = asked->settings.image;
   request.removes = arguments.flag("remove");
-  auto upstreams = upstreams_of(context, arguments);
-  if (!upstreams)
-    return fail(upstreams.error());
-  request.upstreams = std::move(*upstreams);
-  request.fetched = note_of_fetched(context);
-  request.lock = [&context] { return lock_staging(context); };
+  auto how = copying_by(context, arguments);
+  if (!how)
+    return fail(how.error());
+  request.how = std::move(*how);
   if (!request.removes)
     if (auto mounted = check_share(context, request.store); !mounted)
       return fail(mounted.error());
   auto reader = find_reader(context, request);
   if (!reader)
     return fail(reader.error());
-  request.as = std::move(*reader);
+  request.how.as = std::move(*reader);
   return request;
 }
 
@@ -74,19 +71,31 @@ Result<int> stage_as(Context& context, const conda::StagingRequest& request, sys
 
 } // namespace
 
+Result<conda::Copying> copying_by(Context& context, const Arguments& arguments) {
+  const auto limit = limit_of(arguments);
+  auto upstreams = upstreams_of(context, arguments);
+  if (!limit || !upstreams)
+    return fail(limit ? upstreams.error() : limit.error());
+  return conda::Copying{.bytes_per_second = *limit,
+                        .as = {},
+                        .upstreams = std::move(*upstreams),
+                        .fetched = note_of_fetched(context),
+                        .lock = [&context] { return lock_staging(context); }};
+}
+
 Result<int> stage_environment(Context& context, const Arguments& arguments, const std::string& word) {
   auto asked = staging_request(context, arguments, word);
   if (!asked)
     return fail(asked.error());
   auto& request = *asked;
   const auto say = say_to(context);
-  if (request.as) {
+  if (request.how.as) {
     const auto seen = conda::plan_staging(context.system, request, say);
     const bool for_root =
         seen && (request.removes ? !seen->made.plan.empty() : !seen->made.copies || seen->made.by_image);
     if (!for_root)
-      return stage_as(context, request, *request.as);
-    say_read_by(context, request.store, request.as);
+      return stage_as(context, request, *request.how.as);
+    say_read_by(context, request.store, request.how.as);
   }
   conda::Staging staging;
   const auto propose = [&]() -> Result<Proposal> {

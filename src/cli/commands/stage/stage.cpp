@@ -64,22 +64,16 @@ Result<conda::PathStagingRequest> path_request(Context& context, const Arguments
   if (!is_of_share && !arguments.flag("pack"))
     return fail(ErrorCode::usage, asked + " lies on this host's own disk already");
   request.path = entry.resolved;
-  request.as = seen.by ? seen.by : above.by;
   auto store = image_store(**config);
   if (!store)
     return fail(store.error());
   request.store = std::move(*store);
   request.binds = (*config)->stage && std::ranges::count((*config)->stage->paths, asked) > 0;
-  if (const auto limit = limit_of(arguments))
-    request.bytes_per_second = *limit;
-  else
-    return fail(limit.error());
-  request.lock = [&context] { return lock_staging(context); };
-  auto upstreams = upstreams_of(context, arguments);
-  if (!upstreams)
-    return fail(upstreams.error());
-  request.upstreams = std::move(*upstreams);
-  request.fetched = note_of_fetched(context);
+  auto how = copying_by(context, arguments);
+  if (!how)
+    return fail(how.error());
+  request.how = std::move(*how);
+  request.how.as = seen.by ? seen.by : above.by;
   return request;
 }
 
