@@ -75,7 +75,7 @@ std::string text_of(const std::string& to, const tree::FetchReport& fetched) {
 std::string why_no_mount(sys::System& system, const Image& image, std::uint32_t store_owner) {
   const bool is_root = system.identity().uid == 0;
   if (!is_root && !has_squashfuse(system))
-    return "only root can mount its image, or a user where squashfuse is installed";
+    return "only root can mount its image, or a user where squashfuse and fuse3 are installed";
   if (!image.is_trusted(store_owner))
     return fmt::format("{} mounts no image that others than root or uid {}, whose the store is, could have written",
                        is_root ? "root" : "squashfuse", store_owner);

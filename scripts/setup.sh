@@ -18,7 +18,7 @@ readonly cluster_packages=(
     e2fsprogs util-linux kmod acl procps python3 python3-yaml openssh-client openssh-server squashfs-tools
 )
 readonly lab_packages=(
-    "${cluster_packages[@]}" attr mmdebstrap strace psmisc rsync squashfuse
+    "${cluster_packages[@]}" attr mmdebstrap strace psmisc rsync squashfuse fuse3
     python3-pytest python3-venv prometheus clustershell
 )
 # The real launchers with which tests/launchers compares sharefs.

@@ -117,6 +117,7 @@ def test_the_server_is_killed_and_starts_anew_in_the_copy(shared: Cluster) -> No
     job = node.start(["sharefs", "conda", "stage", "llm_train", "--yes", "--limit", "1M"])
     wait_until(lambda: size_of_part(node) > 1 << 20, what="a piece is there")
     shared.reboot("server")
+    done(shared.server, "export", "--all", "--yes")
     ended = job.wait(timeout=300)
     if ended.returncode != 0:  # by its deadline: the next one goes on
         assert staged(node) == [] and size_of_part(node) > 1 << 20, ended
@@ -165,6 +166,25 @@ def test_a_node_without_a_disk_reads_the_image_on_the_share(shared: Cluster) -> 
     assert staged(node) == ["0002"] and node.run(f"ls {STAGE}/0002.sqfs").ok
     assert sharefs(node, "mount", "--all", "--check", timeout=120).returncode == 0
     done(node, "conda", "stage", "llm_train", "--remove", "--yes")
+
+
+def test_a_frozen_server_under_its_image_keeps_programs_and_not_sharefs(shared: Cluster) -> None:
+    node = shared["node1"]
+    configure(shared, config_text().replace("conda:\n", "conda:\n  image_from_share: true\n"))
+    done(node, "mount", "--all", "--yes", timeout=120)
+    assert staged(node) == ["0001"]
+    node.run("echo 3 >/proc/sys/vm/drop_caches", check=True)
+    shared.freeze("server")
+    job = node.start([f"{STAGE}/0001/bin/python", "-c", PROGRAM], user="bob")
+    try:
+        for command in (["status"], ["doctor"], ["conda", "stage", "--mount", "--yes"], ["mount", "--all", "--check"]):
+            said = sharefs(node, *command, timeout=120)
+            assert said.returncode in (0, 1, 3, 4), said  # an answer
+        assert job.running(), "it has read the image without its server"
+    finally:
+        shared.resume("server")
+    ended = job.wait(timeout=200)
+    assert ended.returncode == 0 and ended.stdout.decode().startswith("[42,"), ended
 
 
 def test_an_image_on_a_share_that_gives_up_is_not_mounted(shared: Cluster) -> None:
