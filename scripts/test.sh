@@ -52,7 +52,7 @@ build() { cmake --preset "$1" "${@:2}" && cmake --build --preset "$1"; }
 # Runs a command while something else is under way and leaves the processor to that: what the tests wait for is used.
 begin() {
   set -m # a process group of its own, by which it can be ended
-  { renice -n 19 "$BASHPID" >/dev/null; "${@:2}"; } >"$results/$1.log" 2>&1 </dev/null &
+  { renice -n 10 "$BASHPID" >/dev/null; "${@:2}"; } >"$results/$1.log" 2>&1 </dev/null &
   set +m
   background+=($!)
 }
@@ -73,13 +73,13 @@ run() {
         --output-junit "$results/$1-${2//[^a-z]/-}.xml" || true
 }
 
-# The same of tests of the lab: as many at a time as the cores have slots, two each (tests/lab/CMakeLists.txt).
+# The same of tests of the lab: as many at a time as the cores have slots, four each (tests/lab/CMakeLists.txt).
 run_lab() {
   local cores
   cores=$(nproc)
   printf '{"version": {"major": 1, "minor": 0}, "local": [{"core": [%s]}]}' \
-    "$(seq -s, -f '{"id": "%g", "slots": 2}' 0 $((cores - 1)))" >"$results/cores.json"
-  run ci "$1" $((2 * cores)) --resource-spec-file "$results/cores.json"
+    "$(seq -s, -f '{"id": "%g", "slots": 4}' 0 $((cores - 1)))" >"$results/cores.json"
+  run ci "$1" $((4 * cores)) --resource-spec-file "$results/cores.json"
 }
 
 say "set-up"
