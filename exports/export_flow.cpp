@@ -146,8 +146,8 @@ Diagnoses check_listing(sys::System& system, const Look& look, const std::string
 /// A file that a person names may lie on a dead mount: read in a child.
 Result<std::string> read_named(sys::System& system, const std::string& path, const std::string& name) {
   constexpr std::size_t k_limit = 16U << 20U;
-  constexpr std::chrono::milliseconds k_deadline{5000};
-  auto entry = system.entry({.path = path, .follow = true, .read_bytes = k_limit}, k_deadline);
+  constexpr std::chrono::milliseconds k_patience{5000};
+  auto entry = system.entry({.path = path, .follow = true, .read_bytes = k_limit}, k_patience);
   if (entry.kind == sys::EntryKind::missing)
     return fail(ErrorCode::not_found, fmt::format("there is no file {}", name),
                 "`sharefs export check` without a name checks the files of this host");

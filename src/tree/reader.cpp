@@ -17,7 +17,7 @@ namespace sharefs::tree {
 
 namespace {
 
-constexpr std::size_t k_piece = 256U << 10U;
+constexpr std::size_t k_read_piece = 256U << 10U;
 
 /// Of `name`, or of the descriptor itself (""). Not the time of the last access: for that a client of NFS asks the
 /// server again after each reading, while what it shows of all else came with what was read.
@@ -139,7 +139,7 @@ Result<std::vector<Entry>> Reader::list(std::size_t most) const {
 }
 
 int Reader::read(const std::string& path, const std::function<bool(std::string_view piece)>& visit) const {
-  return read(path, k_piece, visit);
+  return read(path, k_read_piece, visit);
 }
 
 int Reader::read(const std::string& path, std::size_t at_once,
@@ -151,7 +151,7 @@ int Reader::read(const std::string& path, std::size_t at_once,
   if (!S_ISREG(before.stx_mode))
     return EINVAL;
   m_counters.add(k_files);
-  const auto piece = buffer().first(std::min(at_once, k_piece));
+  const auto piece = buffer().first(std::min(at_once, k_read_piece));
   for (auto left = static_cast<std::int64_t>(before.stx_size); left > 0;) {
     const auto length = ::read(fd.get(), piece.data(), piece.size());
     if (length < 0 && errno == EINTR)

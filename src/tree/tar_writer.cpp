@@ -12,7 +12,7 @@ namespace sharefs::tree {
 
 namespace {
 
-constexpr std::size_t k_block = 512;
+constexpr std::size_t k_tar_block = 512;
 
 /// The header of pax(1), "ustar Interchange Format".
 struct Header {
@@ -25,7 +25,7 @@ struct Header {
   std::array<char, 8> magic{'u', 's', 't', 'a', 'r', '\0', '0', '0'};
   std::array<char, 247> rest{};
 };
-static_assert(sizeof(Header) == k_block);
+static_assert(sizeof(Header) == k_tar_block);
 
 void put(std::span<char> field, std::string_view text) {
   ::memcpy(field.data(), text.data(), std::min(field.size(), text.size()));
@@ -64,8 +64,8 @@ int TarWriter::write(std::string_view bytes) {
 }
 
 int TarWriter::pad() {
-  const auto over = m_written % k_block;
-  return over == 0 ? 0 : write(std::string(k_block - over, '\0'));
+  const auto over = m_written % k_tar_block;
+  return over == 0 ? 0 : write(std::string(k_tar_block - over, '\0'));
 }
 
 int TarWriter::add(const Entry& entry) {
@@ -110,7 +110,7 @@ int TarWriter::content(std::string_view bytes) {
 int TarWriter::end() {
   if (const int error = pad(); error != 0)
     return error;
-  return write(std::string(2 * k_block, '\0'));
+  return write(std::string(2 * k_tar_block, '\0'));
 }
 
 } // namespace sharefs::tree
