@@ -206,6 +206,10 @@ Outcome outcome_of(const Node& node, Answer answer, const Ended& ended) {
     outcome.state = State::version_differs;
     outcome.why = "an older sharefs is there, which does not answer to others: nothing was run";
     outcome.hint = "`sharefs nodes push NODE` brings this version there";
+  } else if (ended.cut) {
+    outcome.state = State::failed;
+    outcome.why = "it said more than is kept of an answer, and the answer is not in it";
+    outcome.hint = "`ssh NODE true` shows what logging in prints there";
   } else {
     read_errors(outcome, *ended.exit_code, ended.errors);
   }

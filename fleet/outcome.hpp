@@ -38,6 +38,7 @@ struct Ended {
   std::string errors;           ///< what it said: ssh's own words, or of the command
   std::int64_t at_ms = 0;       ///< since 1970, by this machine's clock; 0: not known
   bool begun = false;           ///< where it has not ended: it was started
+  bool cut = false;             ///< it said more than is kept (k_most_said)
 };
 
 struct Outcome {

@@ -121,7 +121,7 @@ Result<LeftOfRun> load_record(Context& context, const std::string& id) {
   if (ids->empty() || (!id.empty() && std::ranges::find(*ids, id) == ids->end()))
     return fail(ErrorCode::not_found,
                 id.empty() ? "no run of this machine is on record" : fmt::format("there is no run {}", id),
-                id.empty() ? "" : did_you_mean_hint(id, *ids));
+                id.empty() ? "" : did_you_mean_hint(id, *ids, "`sharefs nodes resume --list` shows them"));
   const auto chosen = id.empty() ? ids->back() : id;
   const auto run = read_run(context, *directory, chosen);
   if (!run)

@@ -21,6 +21,7 @@ namespace {
 using fleet::Outcome;
 using fleet::State;
 constexpr std::string_view k_default_deadline = "10min";
+constexpr std::chrono::minutes k_looking{2}; ///< by when a node has said what it finds, unless another time is given
 
 /// The end of a run in words: how to go on, how to take it back.
 void say_end(Context& context, const std::string& id, const fleet::Run& run, const std::vector<Outcome>& outcomes) {
@@ -89,7 +90,9 @@ void expect_servers(const FleetJob& job, std::vector<Outcome>& looked) {
 /// The plan of all nodes is made and shown; those that have something to do. nullopt: that was all.
 Result<std::optional<int>> plan_on_nodes(Context& context, FleetJob& job, const FleetSettings& settings,
                                          std::vector<Outcome>& before) {
-  auto looked = ask_once(context, request_of(job, settings, {"--check", "--json"}, false), "asking nodes");
+  auto looking = settings;
+  looking.command = settings.looking;
+  auto looked = ask_once(context, request_of(job, looking, {"--check", "--json"}, false), "asking nodes");
   if (!looked)
     return fail(looked.error());
   if (looked->interrupted)
@@ -158,7 +161,7 @@ const std::vector<OptionSpec>& fleet_options() {
        .fallback = "3"},
       {.names = "--node-deadline",
        .value = "TIME",
-       .help = "by when it ends on a node",
+       .help = "by when it ends on a node; what only looks has 2min",
        .fallback = k_default_deadline},
   };
   return k_options;
@@ -263,13 +266,13 @@ Result<std::vector<fleet::Node>> chosen_nodes(Context& context, const std::strin
   const bool only_servers =
       std::ranges::all_of(*nodes, [](const fleet::Node& node) { return node.in(fleet::k_servers); });
   auto chosen = fleet::select(*nodes, pattern);
-  if (chosen && !chosen->empty())
-    return chosen;
+  if (chosen && chosen->empty())
+    return fail(ErrorCode::usage, fmt::format("`{}` names no node", pattern),
+                only_servers ? "write the machines of the cluster under `nodes:` of sharefs.yaml"
+                             : "`sharefs nodes list` shows the machines and their groups");
   const auto names = only_servers ? fleet::expand(pattern) : fail(ErrorCode::usage, "");
-  if (!names || pattern == fleet::k_all || pattern == fleet::k_clients)
-    return chosen ? fail(ErrorCode::usage, fmt::format("`{}` names no node", pattern),
-                         "write the machines of the cluster under `nodes:` of sharefs.yaml")
-                  : chosen;
+  if (chosen || !names)
+    return chosen;
   std::vector<fleet::Node> free; // there is no list that a name could be checked against
   for (const auto& name : *names) {
     const auto known = std::ranges::find(*nodes, name, &fleet::Node::name);
@@ -312,8 +315,12 @@ Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Argume
       return fail(ready.error());
   // What copies ends by itself where nothing comes any more.
   constexpr std::chrono::hours k_copying{24};
-  if (job.at_once && arguments.value("node-deadline") == k_default_deadline)
-    settings->command = k_copying;
+  const bool is_default = arguments.value("node-deadline") == k_default_deadline;
+  settings->looking = is_default ? k_looking : settings->command;
+  if (job.at_once && is_default)
+    settings->command = settings->looking = k_copying;
+  if (!job.changes)
+    settings->command = settings->looking;
   if (job.nodes.empty()) {
     context.console.message("nothing is to be done on any node");
     return k_exit_ok;
