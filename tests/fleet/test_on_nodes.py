@@ -298,7 +298,7 @@ def test_nothing_goes_on_at_a_node_behind_its_deadline(network: Network, engine:
     network.nodes(["gpu1"])
     network.config.write_text(
         network.config.read_text() + f"caches: {{local: {share}/caches}}\nservers: {{storage9: {{address: 127.0.0.1}}}}\n"
-        f"mounts:\n  share: {{from: 'storage9:{share}', at: {network.place}/data}}\n"
+        f"mounts:\n  share: {{from: 'storage9:{share}', at: {network.place}/data, boot: none}}\n"
     )
     network.does("gpu1", LOGIN)
     network.does("storage9", 'eval "$*"')
