@@ -59,6 +59,11 @@ inline constexpr int k_timed_out = 124;
 
 Outcome outcome_of(const Node& node, Answer answer, const Ended& ended);
 
+/// Those in this state.
+std::vector<Outcome> those_in(State state, const std::vector<Outcome>& outcomes);
+/// Newer answers take the place of those of the same nodes.
+void replace(std::vector<Outcome>& outcomes, std::vector<Outcome> newer);
+
 /// 0; 3 where something is pending and nothing failed; 1 where all failed, 4 where some did.
 int exit_code_of(const std::vector<Outcome>& outcomes);
 

@@ -191,6 +191,12 @@ Result<plan::HostLock> lock_fleet(Context& context, const std::string& apart) {
                                  [&](const std::string& holder) { context.console.message("waiting: " + holder); });
 }
 
+Result<std::vector<Outcome>> all_answers(Result<fleet::Run> run) {
+  if (run && run->interrupted)
+    return fail(ErrorCode::interrupted, "interrupted");
+  return run ? Result<std::vector<Outcome>>(std::move(run->outcomes)) : fail(run.error());
+}
+
 Result<fleet::MostFailures> most_failures_of(const Arguments& arguments) {
   const auto text = arguments.value("max-failures").value_or("3");
   const auto most = fleet::parse_most_failures(text);
@@ -282,6 +288,18 @@ Result<std::vector<fleet::Node>> chosen_nodes(Context& context, const std::strin
   return free;
 }
 
+std::string named_nodes(const Arguments& arguments) {
+  return arguments.positional.empty() ? std::string(fleet::k_all) : arguments.positional.front();
+}
+
+Result<std::vector<fleet::Node>> other_nodes(Context& context, const std::string& pattern) {
+  auto nodes = chosen_nodes(context, pattern);
+  const auto identity = context.system.identity();
+  if (nodes)
+    std::erase_if(*nodes, [&](const fleet::Node& node) { return fleet::is_here(identity, node); });
+  return nodes;
+}
+
 Result<std::vector<Outcome>> ask_nodes(Context& context, const std::vector<fleet::Node>& nodes, const Argv& words,
                                        bool as_root, const std::map<std::string, std::string>& own_words,
                                        std::chrono::seconds deadline) {
@@ -290,10 +308,7 @@ Result<std::vector<Outcome>> ask_nodes(Context& context, const std::vector<fleet
   if (auto chosen = choose_engine(context, "", settings); !chosen)
     return fail(chosen.error());
   settings.command = deadline;
-  auto run = ask_once(context, request_of(job, settings, {"--json"}, false), "asking nodes");
-  if (!run)
-    return fail(run.error());
-  return std::move(run->outcomes);
+  return all_answers(ask_once(context, request_of(job, settings, {"--json"}, false), "asking nodes"));
 }
 
 Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Arguments& arguments) {
@@ -352,12 +367,7 @@ Result<std::vector<Outcome>> ask_from_here(Context& context, const Arguments& ar
   if (!settings)
     return fail(settings.error());
   const FleetJob job{.words = words, .from_here = true, .nodes = nodes};
-  auto run = ask_once(context, request_of(job, *settings, {"--json"}, false), "asking nodes");
-  if (!run)
-    return fail(run.error());
-  if (run->interrupted)
-    return fail(ErrorCode::interrupted, "interrupted");
-  return std::move(run->outcomes);
+  return all_answers(ask_once(context, request_of(job, *settings, {"--json"}, false), "asking nodes"));
 }
 
 Result<int> resume_run(Context& context, const std::string& id) {

@@ -276,6 +276,36 @@ def test_ctrl_c_names_what_is_open(network: Network) -> None:
     wait_for(lambda: not left_of(network))
 
 
+def test_ctrl_c_ends_a_check_of_all_nodes(network: Network) -> None:
+    """Not only its first question."""
+    network.nodes(["gpu[1-2]"])
+    network.does("gpu1", "exec sleep 600")
+    network.does("gpu2", 'eval "$*"')
+    process = network.start("nodes", "check")
+    wait_for(lambda: "gpu1" in network.log.read_text())
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130 and "interrupted" in errors and "doctor" not in network.log.read_text()
+    wait_for(lambda: not left_of(network))
+
+
+def test_what_is_resumed_twice_still_shows_all_nodes(network: Network) -> None:
+    names = cluster(network, 5)
+    off = "echo 'ssh: connect to host x port 22: No route to host' >&2; exit 255"
+    network.does(names[2], off)
+    network.does(names[3], off)
+    network.json("--on", "all", "mount", "--all", "--yes", code=4)
+    network.changes(names[2], 7)
+    second = network.states("nodes", "resume", "--yes", code=4)
+    assert second == {**dict.fromkeys(["storage1", *names], "changed"), names[3]: "unreachable"}
+    network.changes(names[3], 8)
+    third = network.json("nodes", "resume", "--yes")
+    assert {node["name"]: node["state"] for node in third["nodes"]} == dict.fromkeys(["storage1", *names], "changed")
+    network.log.write_text("")
+    network.json("--on", "all", "undo", third["run"], "--yes")
+    assert {line.split()[0] for line in network.log.read_text().splitlines() if "undo" in line} == {"storage1", *names}
+
+
 def left_of(network: Network, variable: str = "NETWORK") -> list[str]:
     """Processes of this network, which only the environment shows; with another variable those of its nodes."""
     left = []
