@@ -296,10 +296,10 @@ def test_what_is_resumed_twice_still_shows_all_nodes(network: Network) -> None:
     network.does(names[3], off)
     network.json("--on", "all", "mount", "--all", "--yes", code=4)
     network.changes(names[2], 7)
-    second = network.states("nodes", "resume", "--yes", code=4)
-    assert second == {**dict.fromkeys(["storage1", *names], "changed"), names[3]: "unreachable"}
+    second = network.json("nodes", "resume", "--yes", code=4)
+    assert {node["name"]: node["state"] for node in second["nodes"]} == {**dict.fromkeys(["storage1", *names], "changed"), names[3]: "unreachable"}
     network.changes(names[3], 8)
-    third = network.json("nodes", "resume", "--yes")
+    third = network.json("nodes", "resume", second["run"], "--yes")
     assert {node["name"]: node["state"] for node in third["nodes"]} == dict.fromkeys(["storage1", *names], "changed")
     network.log.write_text("")
     network.json("--on", "all", "undo", third["run"], "--yes")
