@@ -167,9 +167,8 @@ Result<const Engine*> choose_engine(sys::System& system, std::string_view wanted
   if (wanted.empty())
     return fail(ErrorCode::not_found, "no program that reaches many nodes is installed here",
                 "install findutils (xargs)");
-  const auto near = did_you_mean_hint(wanted, names);
   return fail(ErrorCode::usage, fmt::format("no engine is called `{}`", wanted),
-              near.empty() ? "one of " + join(names, ", ") : near);
+              did_you_mean_hint(wanted, names, "one of " + join(names, ", ")));
 }
 
 std::string node_line(const Argv& words, bool as_root) {
@@ -183,6 +182,7 @@ std::string node_script(const std::string& directory, const Asking& asking) {
                   "# Written by sharefs for one run: asks one node.\n"
                   "cd {} || exit 1\n"
                   "[ ! -e stop ] || exit 0\n"
+                  "trap '' XFSZ\n" // xargs ends for all nodes when the script of one is killed
                   "n=$1 w= i={}\n"
                   "[ ! -e \"$n.in\" ] || i=$n.in\n",
                   single_quote(directory), single_quote(asking.input.empty() ? "/dev/null" : asking.input));
@@ -202,8 +202,8 @@ std::string node_script(const std::string& directory, const Asking& asking) {
     constexpr std::string_view k_name = "@NODE@";
     auto remote = single_quote(started(asking, "sharefs", std::string(k_name)));
     remote.replace(remote.find(k_name), k_name.size(), "'\"$n\"'");
-    // What a node says is kept up to 32 MiB; what works on this machine may write files of any size.
-    text += fmt::format("*) ulimit -f 65536; {} -- \"$n\" {}\" $w\" ;;\n", shell_join(ssh), remote);
+    // What works on this machine may write files of any size. ulimit counts blocks of 512 bytes.
+    text += fmt::format("*) ulimit -f {}; {} -- \"$n\" {}\" $w\" ;;\n", k_most_said / 512, shell_join(ssh), remote);
   }
   text += "esac >\"$n.out\" 2>\"$n.err\" <\"$i\"\n"
           "echo $? >\"$n.end\"\n";

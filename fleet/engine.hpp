@@ -59,6 +59,9 @@ struct Asking {
   std::string ssh_config;            ///< file for ssh -F; empty: ssh's own
 };
 
+/// What a node says is kept up to so many bytes.
+inline constexpr std::size_t k_most_said = 32U << 20U;
+
 /// The script for one node, its argument: runs in `directory`, writes NAME.out and NAME.err and last the exit code into
 /// NAME.end. It does nothing where there is a file `stop`.
 std::string node_script(const std::string& directory, const Asking& asking);

@@ -32,7 +32,7 @@ std::optional<Node> node_of(std::string_view line) {
     const auto value =
         equals == std::string::npos ? std::nullopt : parse_number<unsigned>(std::string_view(*word).substr(equals + 1));
     const bool is_limit = key == "max_slots" || key == "max-slots";
-    if (!value || (key != "slots" && !is_limit))
+    if (!value || (key != "slots" && !is_limit) || (!is_limit && node.slots))
       return std::nullopt;
     if (!is_limit)
       node.slots = value;

@@ -29,6 +29,14 @@ std::map<std::string, std::vector<std::string>> groups_of(const std::vector<Node
   return groups;
 }
 
+std::vector<std::string> group_names(const std::vector<Node>& nodes) {
+  std::vector<std::string> names{std::string(k_all), std::string(k_servers), std::string(k_clients)};
+  for (const auto& [name, members] : groups_of(nodes))
+    if (std::ranges::find(names, name) == names.end())
+      names.push_back(name);
+  return names;
+}
+
 Result<std::string> as_hostfile(const std::vector<Node>& nodes, bool needs_slots) {
   std::string text;
   for (const auto& node : nodes) {
@@ -64,6 +72,19 @@ std::string as_inventory(const std::vector<Node>& nodes) {
 
 bool Node::in(std::string_view group) const {
   return group == k_all || std::ranges::find(groups, group) != groups.end();
+}
+
+Group groups_among(const std::vector<Node>& nodes) {
+  return [&nodes](const std::string& name) -> Result<std::vector<std::string>> {
+    auto members = names_of(nodes, name == k_every_node ? k_all : std::string_view(name));
+    if (!members.empty())
+      return members;
+    const auto groups = group_names(nodes);
+    if (std::ranges::find(groups, name) != groups.end() || name == k_every_node)
+      return members;
+    return fail(ErrorCode::usage, fmt::format("no group is called `{}`", name),
+                did_you_mean_hint(name, groups, "there are " + join(groups, ", ")));
+  };
 }
 
 Result<std::string> format_nodes(const std::vector<Node>& nodes, ListFormat format) {
@@ -116,19 +137,7 @@ Result<std::vector<Node>> merge(std::vector<Node> listed, const std::vector<Node
 
 Result<std::vector<Node>> select(const std::vector<Node>& nodes, const std::string& pattern) {
   const auto known = names_of(nodes);
-  const auto groups = groups_of(nodes);
-  std::vector<std::string> words{std::string(k_all), std::string(k_servers), std::string(k_clients)};
-  for (const auto& [name, members] : groups)
-    words.push_back(name);
-  const auto group = [&](const std::string& name) -> Result<std::vector<std::string>> {
-    auto members = names_of(nodes, name);
-    if (std::ranges::find(words, name) == words.end()) {
-      const auto near = did_you_mean_hint(name, words);
-      return fail(ErrorCode::usage, fmt::format("no group is called `{}`", name),
-                  near.empty() ? fmt::format("there are {}", join(words, ", ")) : near);
-    }
-    return members;
-  };
+  const auto words = group_names(nodes);
   // A bare name of one of our groups is meant as the group.
   std::string spelled;
   for (std::size_t at = 0; at < pattern.size();) {
@@ -142,7 +151,7 @@ Result<std::vector<Node>> select(const std::vector<Node>& nodes, const std::stri
       spelled += pattern[end];
     at = end + 1;
   }
-  const auto wanted = expand(spelled, group);
+  const auto wanted = expand(spelled, groups_among(nodes));
   if (!wanted)
     return fail(wanted.error());
   std::unordered_map<std::string, const Node*> by_name;
@@ -154,9 +163,9 @@ Result<std::vector<Node>> select(const std::vector<Node>& nodes, const std::stri
     if (found == by_name.end()) {
       auto all = known;
       all.insert(all.end(), words.begin(), words.end());
-      const auto near = did_you_mean_hint(name, all);
-      return fail(ErrorCode::usage, fmt::format("no node is called `{}`", name),
-                  near.empty() ? "`sharefs nodes list` shows them; add it under `nodes:` of sharefs.yaml" : near);
+      return fail(
+          ErrorCode::usage, fmt::format("no node is called `{}`", name),
+          did_you_mean_hint(name, all, "`sharefs nodes list` shows them; add it under `nodes:` of sharefs.yaml"));
     }
     chosen.push_back(*found->second);
   }

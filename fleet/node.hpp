@@ -26,16 +26,20 @@ struct Node {
 /// Of the machines that `servers:` names, and of all others.
 inline constexpr std::string_view k_servers = "servers", k_clients = "clients", k_all = "all";
 
-/// The names of a group, in its order; `not_found` if there is none of this name.
+/// The names of a group, in its order; `*` is every node. Error `usage` with a "did you mean" if there is none of this
+/// name.
 using Group = std::function<Result<std::vector<std::string>>(const std::string& name)>;
+inline constexpr std::string_view k_every_node = "*";
+/// The groups of these nodes, which must outlive it.
+Group groups_among(const std::vector<Node>& nodes);
 
 /// The most nodes of one list. ClusterShell's folding of irregular names takes minutes for fewer.
 inline constexpr std::size_t k_most_nodes = 10'000;
 
-/// "gpu[01-64/2],storage1", as nodeset(1) has it: ranges with the width of their first number, several in a name,
-/// steps;
-/// `,` adds, `!` takes away, `&` keeps what is in both, `^` what is in one of both, from left to right; `@NAME` is a
-/// group. Order is kept, and a name that comes twice stays where it came first. Error `usage` with the column.
+/// "gpu[01-64/2],storage1", as nodeset(1) has it: ranges, several in a name, steps; `,` adds, `!` takes away, `&` keeps
+/// what is in both, `^` what is in one of both, from left to right; `@NAME` is a group; `*` and `?` stand for signs of
+/// names that the groups know. Order is kept, and a name that comes twice stays where it came first. Error `usage` with
+/// the column.
 Result<std::vector<std::string>> expand(std::string_view pattern, const Group& group = nullptr);
 
 /// The names in as few words as ranges of their last numbers can say: "gpu[01-64],storage1". Takes one pass.

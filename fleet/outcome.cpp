@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
+#include <unordered_map>
 
 namespace sharefs::fleet {
 
@@ -25,7 +26,8 @@ constexpr std::string_view k_sudo = "let this user run sharefs by `sudo -n` ther
 constexpr std::string_view k_ping = "is it switched on? `ping NODE`";
 constexpr std::string_view k_sshd = "`journalctl -u ssh` there says why";
 constexpr std::array k_sayings{
-    Saying{"REMOTE HOST IDENTIFICATION HAS CHANGED", State::host_key, "its host key is another one than before",
+    Saying{"REMOTE HOST IDENTIFICATION HAS CHANGED", State::host_key,
+           "its host key is another one than before: somebody else may answer in its place",
            "if it was installed anew, forget its old key (`ssh-keygen -R NODE`), then `sharefs nodes trust NODE`"},
     Saying{"Host key verification failed", State::host_key, "its host key is not known here", k_compare},
     Saying{"host key is known", State::host_key, "its host key is not known here", k_compare},
@@ -206,10 +208,30 @@ Outcome outcome_of(const Node& node, Answer answer, const Ended& ended) {
     outcome.state = State::version_differs;
     outcome.why = "an older sharefs is there, which does not answer to others: nothing was run";
     outcome.hint = "`sharefs nodes push NODE` brings this version there";
+  } else if (ended.cut) {
+    outcome.state = State::failed;
+    outcome.why = "it said more than is kept of an answer, and the answer is not in it";
+    outcome.hint = "`ssh NODE true` shows what logging in prints there";
   } else {
     read_errors(outcome, *ended.exit_code, ended.errors);
   }
   return outcome;
+}
+
+std::vector<Outcome> those_in(State state, const std::vector<Outcome>& outcomes) {
+  std::vector<Outcome> found;
+  std::ranges::copy_if(outcomes, std::back_inserter(found),
+                       [&](const Outcome& outcome) { return outcome.state == state; });
+  return found;
+}
+
+void replace(std::vector<Outcome>& outcomes, std::vector<Outcome> newer) {
+  std::unordered_map<std::string, Outcome*> by_name;
+  for (auto& outcome : newer)
+    by_name.emplace(outcome.node, &outcome);
+  for (auto& outcome : outcomes)
+    if (const auto found = by_name.find(outcome.node); found != by_name.end())
+      outcome = std::move(*found->second);
 }
 
 int exit_code_of(const std::vector<Outcome>& outcomes) {

@@ -38,6 +38,7 @@ struct Ended {
   std::string errors;           ///< what it said: ssh's own words, or of the command
   std::int64_t at_ms = 0;       ///< since 1970, by this machine's clock; 0: not known
   bool begun = false;           ///< where it has not ended: it was started
+  bool cut = false;             ///< it said more than is kept (k_most_said)
 };
 
 struct Outcome {
@@ -57,6 +58,11 @@ struct Outcome {
 inline constexpr int k_timed_out = 124;
 
 Outcome outcome_of(const Node& node, Answer answer, const Ended& ended);
+
+/// Those in this state.
+std::vector<Outcome> those_in(State state, const std::vector<Outcome>& outcomes);
+/// Newer answers take the place of those of the same nodes.
+void replace(std::vector<Outcome>& outcomes, std::vector<Outcome> newer);
 
 /// 0; 3 where something is pending and nothing failed; 1 where all failed, 4 where some did.
 int exit_code_of(const std::vector<Outcome>& outcomes);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
+#include <fnmatch.h>
 #include <map>
 #include <unordered_set>
 
@@ -17,6 +18,10 @@ using Names = std::vector<std::string>;
 bool is_name_character(char one) {
   return (one >= 'a' && one <= 'z') || (one >= 'A' && one <= 'Z') || (one >= '0' && one <= '9') || one == '.' ||
          one == '_' || one == '-';
+}
+
+bool is_wildcard(char one) {
+  return one == '*' || one == '?';
 }
 
 bool is_digit(char one) {
@@ -89,7 +94,10 @@ class PatternReader {
   }
   [[nodiscard]] tl::unexpected<Error> wrong(std::size_t at, const std::string& what) const {
     return fail(ErrorCode::usage, fmt::format("`{}` {} (column {})", to_utf8(m_text), what, at + 1),
-                "write names as nodeset does: gpu[01-64], gpu[1-9/2], a,b, all!gpu07, @GROUP");
+                at < m_text.size() && (m_text[at] == ':' || (m_text[at] == '@' && at > 0))
+                    ? "write what ssh needs as `{name: gpu1, address: 192.168.16.11, user: alice}`; a port stands in "
+                      "ssh_config(5)"
+                    : "write names as nodeset does: gpu[01-64], gpu[1-9/2], a,b, all!gpu07, @GROUP");
   }
 
   Result<Names> read_term() {
@@ -98,18 +106,20 @@ class PatternReader {
     if (is_group)
       ++m_at;
     Names names{""};
-    bool has_range = false;
-    while (!at_end() && (is_name_character(m_text[m_at]) || m_text[m_at] == '[' || (is_group && m_text[m_at] == ':'))) {
+    const auto begins_part = [&] {
+      return !at_end() &&
+             (is_name_character(m_text[m_at]) || is_wildcard(m_text[m_at]) || (is_group && m_text[m_at] == ':'));
+    };
+    while (begins_part() || (!at_end() && m_text[m_at] == '[')) {
       Names parts;
       if (m_text[m_at] == '[') {
         auto range = read_ranges();
         if (!range)
           return range;
         parts = std::move(*range);
-        has_range = true;
       } else {
         const auto from = m_at;
-        while (!at_end() && (is_name_character(m_text[m_at]) || (is_group && m_text[m_at] == ':')))
+        while (begins_part())
           ++m_at;
         parts.emplace_back(m_text.substr(from, m_at - from));
       }
@@ -125,16 +135,41 @@ class PatternReader {
       return at_end() ? wrong(begin, "ends where a name should be")
                       : wrong(m_at, fmt::format("has `{}` where a name should be", to_utf8(m_text.substr(m_at, 1))));
     if (is_group)
-      return has_range ? wrong(begin, "has ranges in the name of a group") : members(names.front(), begin);
+      return members(names, begin);
+    if (std::ranges::any_of(names.front(), is_wildcard))
+      return matching(names, begin);
     if (names.front().front() == '-' || names.front().front() == '.')
       return wrong(begin, "has a name that begins with `-` or `.`"); // ssh would take it for an option
     return names;
   }
 
-  Result<Names> members(const std::string& name, std::size_t begin) {
+  Result<Names> members(const Names& groups, std::size_t begin) {
     if (m_group == nullptr)
       return wrong(begin, "names a group where there are none");
-    return m_group(name);
+    Names all;
+    for (const auto& group : groups) {
+      const auto names = m_group(group);
+      if (!names)
+        return names;
+      all.insert(all.end(), names->begin(), names->end());
+    }
+    return all;
+  }
+
+  /// Of all nodes those that one of the masks fits.
+  Result<Names> matching(const Names& masks, std::size_t begin) {
+    if (m_group == nullptr)
+      return wrong(begin, "has `*` or `?` where there is no list of nodes to look in");
+    auto names = m_group(std::string(k_every_node));
+    if (!names)
+      return names;
+    std::erase_if(*names, [&](const std::string& name) {
+      return std::ranges::none_of(masks,
+                                  [&](const auto& mask) { return ::fnmatch(mask.c_str(), name.c_str(), 0) == 0; });
+    });
+    return names->empty() ? fail(ErrorCode::usage, fmt::format("`{}` fits no node", masks.front()),
+                                 "`sharefs nodes list` shows them")
+                          : names;
   }
 
   /// "[01-64,70,80-90/2]"
@@ -176,7 +211,8 @@ class PatternReader {
     if (*to < *from)
       return wrong(at, fmt::format("has the range `{}`, which goes backwards", to_utf8(text)));
     const std::size_t width = from_text.size() > 1 && from_text.front() == '0' ? from_text.size() : 0;
-    if (to_text.size() > 1 && to_text.front() == '0' && to_text.size() != width)
+    const bool is_padded = width != 0 || (to_text.size() > 1 && to_text.front() == '0');
+    if (is_padded && from_text.size() != to_text.size())
       return wrong(at, fmt::format("has the range `{}`, whose ends have different widths", to_utf8(text)));
     if ((*to - *from) / *step >= k_most_nodes)
       return wrong(at, fmt::format("stands for more than {} nodes", k_most_nodes));

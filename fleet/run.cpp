@@ -66,9 +66,14 @@ class Runner {
       if (!m_run.stopped && !m_run.interrupted)
         if (auto done = run_batch(batch, number); !done)
           return fail(done.error());
+      for (const auto& node : batch.nodes) {
+        const auto seen = m_seen.find(node.name);
+        // A node of which the engine has brought no answer is no success, either.
+        m_failures += seen == m_seen.end() && !m_run.stopped && !m_run.interrupted ? 1 : 0;
+        m_run.outcomes.push_back(seen != m_seen.end() ? std::move(seen->second) : unanswered(node));
+      }
+      m_run.stopped = m_run.stopped || m_failures > m_allowed;
       failures += m_failures;
-      for (const auto& node : batch.nodes)
-        m_run.outcomes.push_back(m_seen.contains(node.name) ? std::move(m_seen.at(node.name)) : unanswered(node));
     }
     return std::move(m_run);
   }
@@ -127,9 +132,11 @@ class Runner {
       return looked;
     if (!ended)
       return m_run.interrupted ? Result<void>() : fail(ended.error());
-    if (m_seen.empty() && !ended->ok())
-      m_run.problem =
+    if (!ended->ok())
+      m_engine_said =
           fmt::format("{} ended with {}: {}", m_request.settings.engine->name, ended->exit_code, trim(ended->err));
+    if (m_seen.empty())
+      m_run.problem = m_engine_said;
     return {};
   }
 
@@ -156,7 +163,8 @@ class Runner {
       if (!code)
         continue;
       const auto out = m_directory.read(node.name + ".out").value_or("");
-      const Ended ended{code, m_directory.read(node.name + ".err").value_or(""), written_at(node.name + ".end")};
+      Ended ended{code, m_directory.read(node.name + ".err").value_or(""), written_at(node.name + ".end")};
+      ended.cut = out.size() >= k_most_said || ended.errors.size() >= k_most_said;
       if (m_request.read) {
         fresh.push_back(m_request.read(node, out, ended));
         continue;
@@ -232,8 +240,11 @@ class Runner {
     const auto out = m_directory.read(node.name + ".out");
     FrameReader reader;
     reader.add(out.value_or(""));
-    return outcome_of(node, reader.answer(node.name),
-                      {.exit_code = std::nullopt, .errors = "", .begun = out.has_value()});
+    auto outcome =
+        outcome_of(node, reader.answer(node.name), {.exit_code = std::nullopt, .errors = "", .begun = out.has_value()});
+    if (outcome.state == State::not_tried && !m_run.stopped && !m_run.interrupted)
+      outcome.why = to_utf8(m_engine_said);
+    return outcome;
   }
 
   sys::System& m_system;
@@ -243,6 +254,7 @@ class Runner {
   const Listener& m_listener;
   sys::Deadline m_next_listening{};
   std::map<std::string, Outcome> m_seen;
+  std::string m_engine_said;                             ///< where it has failed itself
   std::size_t m_most = 0, m_allowed = 0, m_failures = 0; ///< of all batches; in this batch
   Run m_run;
 };

@@ -30,6 +30,7 @@ struct Settings {
   std::size_t canary = 1;
   MostFailures most_failures;
   std::chrono::seconds command{600}; ///< by when the command ends on a node
+  std::chrono::seconds looking{600}; ///< the same for the look before a change
 };
 
 struct Batch {

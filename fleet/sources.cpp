@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <unordered_map>
 #include <unordered_set>
 
 namespace sharefs::fleet {
@@ -11,8 +12,9 @@ namespace sharefs::fleet {
 namespace {
 
 /// expand(), with the place of the text in its message.
-Result<std::vector<std::string>> expanded(const std::string& pattern, const Origin& origin) {
-  auto names = expand(pattern);
+Result<std::vector<std::string>> expanded(const std::string& pattern, const Origin& origin,
+                                          const Group& group = nullptr) {
+  auto names = expand(pattern, group);
   if (!names) {
     auto error = names.error();
     error.code = ErrorCode::config;
@@ -60,14 +62,17 @@ bool is_plain(const std::string& text) {
 }
 
 Result<void> add_groups(std::vector<Node>& nodes, const std::vector<NamedGroup>& groups) {
+  std::unordered_map<std::string, Node*> by_name;
+  for (auto& node : nodes)
+    by_name.emplace(node.name, &node);
   for (const auto& group : groups)
     for (const auto& pattern : group.patterns) {
-      const auto names = expanded(pattern, group.origin);
+      const auto names = expanded(pattern, group.origin, groups_among(nodes));
       if (!names)
         return fail(names.error());
       for (const auto& name : *names) {
-        const auto node = std::ranges::find(nodes, name, &Node::name);
-        if (node == nodes.end()) {
+        const auto found = by_name.find(name);
+        if (found == by_name.end()) {
           std::vector<std::string> known;
           for (const auto& one : nodes)
             known.push_back(one.name);
@@ -75,8 +80,8 @@ Result<void> add_groups(std::vector<Node>& nodes, const std::vector<NamedGroup>&
                       fmt::format("{}: {} of the group {} is none of the nodes", group.origin.text(), name, group.name),
                       did_you_mean_hint(name, known));
         }
-        if (!node->in(group.name))
-          node->groups.push_back(group.name);
+        if (!found->second->in(group.name))
+          found->second->groups.push_back(group.name);
       }
     }
   return {};
@@ -113,7 +118,7 @@ Result<std::vector<Node>> read_nodes(sys::System& system, const Sources& sources
     if (!text)
       return fail(text.error().code,
                   fmt::format("{}: `nodes.hostfile`: {}", sources.origin.text(), text.error().message),
-                  text.error().hint);
+                  text.error().hint.empty() ? "write a line `NAME slots=N` for each node into it" : text.error().hint);
     if (auto added = add(parse_hostfile(*text, sources.hostfile)); !added)
       return fail(added.error());
   }

@@ -28,8 +28,7 @@ std::string hint_for_no_mount(const sys::MountTable& table, const std::string& t
   for (const auto& entry : table.entries())
     if (sys::is_nfs(entry))
       known.push_back(entry.target);
-  const auto near = did_you_mean_hint(target, known);
-  return near.empty() ? "run `sharefs status` to see what is mounted" : near;
+  return did_you_mean_hint(target, known, "run `sharefs status` to see what is mounted");
 }
 
 } // namespace

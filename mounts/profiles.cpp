@@ -52,11 +52,10 @@ Result<MountPoint> decide(MountPoint point, const sys::NfsProbe* server) {
     std::vector<std::string> names;
     for (const auto& one : k_profiles)
       names.emplace_back(one.name);
-    const auto near = did_you_mean_hint(point.profile, names);
     return fail(ErrorCode::config,
                 fmt::format("{}{}there is no mount profile `{}`", point.origin, point.origin.empty() ? "" : ": ",
                             point.profile),
-                near.empty() ? "the profiles are " + join(names, ", ") : near);
+                did_you_mean_hint(point.profile, names, "the profiles are " + join(names, ", ")));
   }
   auto settings = parse_options({std::string(profile->options)});
   if (!point.here)

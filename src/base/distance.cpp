@@ -46,9 +46,10 @@ std::optional<std::string> did_you_mean(std::string_view word, const std::vector
   return best;
 }
 
-std::string did_you_mean_hint(std::string_view word, const std::vector<std::string>& candidates) {
+std::string did_you_mean_hint(std::string_view word, const std::vector<std::string>& candidates,
+                              const std::string& otherwise) {
   const auto best = did_you_mean(word, candidates);
-  return best ? "did you mean `" + *best + "`?" : "";
+  return best ? "did you mean `" + *best + "`?" : otherwise;
 }
 
 } // namespace sharefs

@@ -36,8 +36,9 @@ std::optional<std::string> expand_variables(
 std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t limit = 8);
 /// The candidate nearest to `word`, if it is near enough to be a typing mistake (at most a third of the length, max 3).
 std::optional<std::string> did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
-/// "did you mean `X`?" or "" - the usual content of a hint.
-std::string did_you_mean_hint(std::string_view word, const std::vector<std::string>& candidates);
+/// "did you mean `X`?" or `otherwise` - the usual content of a hint.
+std::string did_you_mean_hint(std::string_view word, const std::vector<std::string>& candidates,
+                              const std::string& otherwise = {});
 
 /// `text` with every byte that is not valid UTF-8 replaced by U+FFFD; for JSON and terminals.
 std::string to_utf8(std::string_view bytes);

@@ -56,6 +56,7 @@ Result<FleetSettings> settings_of(Context& context, const Arguments& arguments) 
   settings.canary = *canary;
   settings.most_failures = *most;
   settings.command = std::max(std::chrono::duration_cast<std::chrono::seconds>(*command), k_least);
+  settings.looking = settings.command;
   return settings;
 }
 

@@ -80,6 +80,10 @@ Result<StoredRun> read_run(Context& context, const std::string& directory, const
   return run;
 }
 
+bool is_done(const Result<std::map<std::string, fleet::Outcome>>& outcomes, const std::string& node) {
+  return outcomes && outcomes->contains(node) && is_good(outcomes->at(node).state);
+}
+
 /// The names of the records, oldest first.
 Result<std::vector<std::string>> run_ids(Context& context, const std::string& directory) {
   const auto opened = PrivateDirectory::open(context.system.files(), directory);
@@ -121,7 +125,7 @@ Result<LeftOfRun> load_record(Context& context, const std::string& id) {
   if (ids->empty() || (!id.empty() && std::ranges::find(*ids, id) == ids->end()))
     return fail(ErrorCode::not_found,
                 id.empty() ? "no run of this machine is on record" : fmt::format("there is no run {}", id),
-                id.empty() ? "" : did_you_mean_hint(id, *ids));
+                id.empty() ? "" : did_you_mean_hint(id, *ids, "`sharefs nodes resume --list` shows them"));
   const auto chosen = id.empty() ? ids->back() : id;
   const auto run = read_run(context, *directory, chosen);
   if (!run)
@@ -139,12 +143,14 @@ Result<LeftOfRun> load_record(Context& context, const std::string& id) {
                .servers_last = run->servers_last,
                .at_once = run->at_once,
                .nodes = {}};
+  // What is done stands there also of the run that this one went on with.
   std::vector<fleet::Outcome> before;
+  for (const auto& [name, outcome] : outcomes.value_or(std::map<std::string, fleet::Outcome>{}))
+    if (is_good(outcome.state))
+      before.push_back(outcome);
   for (const auto& stored : run->nodes) {
-    if (outcomes && outcomes->contains(stored.name) && is_good(outcomes->at(stored.name).state)) {
-      before.push_back(outcomes->at(stored.name));
+    if (is_done(outcomes, stored.name))
       continue;
-    }
     if (!stored.words.empty())
       job.own_words[stored.name] = stored.words;
     fleet::Node node{stored.name, stored.address, stored.user};
@@ -189,10 +195,8 @@ Result<int> list_runs(Context& context) {
     if (!run)
       continue;
     std::size_t good = 0, left = 0;
-    for (const auto& node : run->nodes) {
-      const bool is_done = outcomes && outcomes->contains(node.name) && is_good(outcomes->at(node.name).state);
-      ++(is_done ? good : left);
-    }
+    for (const auto& node : run->nodes)
+      ++(is_done(outcomes, node.name) ? good : left);
     const auto command = "sharefs " + shell_join(run->words);
     table.add({{*id}, {std::to_string(good)}, {std::to_string(left)}, {command}});
     runs.push_back({{"run", *id}, {"good", good}, {"left", left}, {"command", command}});

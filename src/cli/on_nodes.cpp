@@ -21,6 +21,7 @@ namespace {
 using fleet::Outcome;
 using fleet::State;
 constexpr std::string_view k_default_deadline = "10min";
+constexpr std::chrono::minutes k_looking{2}; ///< by when a node has said what it finds, unless another time is given
 
 /// The end of a run in words: how to go on, how to take it back.
 void say_end(Context& context, const std::string& id, const fleet::Run& run, const std::vector<Outcome>& outcomes) {
@@ -89,7 +90,9 @@ void expect_servers(const FleetJob& job, std::vector<Outcome>& looked) {
 /// The plan of all nodes is made and shown; those that have something to do. nullopt: that was all.
 Result<std::optional<int>> plan_on_nodes(Context& context, FleetJob& job, const FleetSettings& settings,
                                          std::vector<Outcome>& before) {
-  auto looked = ask_once(context, request_of(job, settings, {"--check", "--json"}, false), "asking nodes");
+  auto looking = settings;
+  looking.command = settings.looking;
+  auto looked = ask_once(context, request_of(job, looking, {"--check", "--json"}, false), "asking nodes");
   if (!looked)
     return fail(looked.error());
   if (looked->interrupted)
@@ -158,7 +161,7 @@ const std::vector<OptionSpec>& fleet_options() {
        .fallback = "3"},
       {.names = "--node-deadline",
        .value = "TIME",
-       .help = "by when it ends on a node",
+       .help = "by when it ends on a node; what only looks has 2min",
        .fallback = k_default_deadline},
   };
   return k_options;
@@ -186,6 +189,12 @@ Result<plan::HostLock> lock_fleet(Context& context, const std::string& apart) {
   return plan::HostLock::acquire(context.system.files(), *directory,
                                  {shell_join(context.argv), context.system.identity().user}, context.flags.wait,
                                  [&](const std::string& holder) { context.console.message("waiting: " + holder); });
+}
+
+Result<std::vector<Outcome>> all_answers(Result<fleet::Run> run) {
+  if (run && run->interrupted)
+    return fail(ErrorCode::interrupted, "interrupted");
+  return run ? Result<std::vector<Outcome>>(std::move(run->outcomes)) : fail(run.error());
 }
 
 Result<fleet::MostFailures> most_failures_of(const Arguments& arguments) {
@@ -263,13 +272,13 @@ Result<std::vector<fleet::Node>> chosen_nodes(Context& context, const std::strin
   const bool only_servers =
       std::ranges::all_of(*nodes, [](const fleet::Node& node) { return node.in(fleet::k_servers); });
   auto chosen = fleet::select(*nodes, pattern);
-  if (chosen && !chosen->empty())
-    return chosen;
+  if (chosen && chosen->empty())
+    return fail(ErrorCode::usage, fmt::format("`{}` names no node", pattern),
+                only_servers ? "write the machines of the cluster under `nodes:` of sharefs.yaml"
+                             : "`sharefs nodes list` shows the machines and their groups");
   const auto names = only_servers ? fleet::expand(pattern) : fail(ErrorCode::usage, "");
-  if (!names || pattern == fleet::k_all || pattern == fleet::k_clients)
-    return chosen ? fail(ErrorCode::usage, fmt::format("`{}` names no node", pattern),
-                         "write the machines of the cluster under `nodes:` of sharefs.yaml")
-                  : chosen;
+  if (chosen || !names)
+    return chosen;
   std::vector<fleet::Node> free; // there is no list that a name could be checked against
   for (const auto& name : *names) {
     const auto known = std::ranges::find(*nodes, name, &fleet::Node::name);
@@ -277,6 +286,18 @@ Result<std::vector<fleet::Node>> chosen_nodes(Context& context, const std::strin
                                          : fleet::Node{.name = name, .groups = {std::string(fleet::k_clients)}});
   }
   return free;
+}
+
+std::string named_nodes(const Arguments& arguments) {
+  return arguments.positional.empty() ? std::string(fleet::k_all) : arguments.positional.front();
+}
+
+Result<std::vector<fleet::Node>> other_nodes(Context& context, const std::string& pattern) {
+  auto nodes = chosen_nodes(context, pattern);
+  const auto identity = context.system.identity();
+  if (nodes)
+    std::erase_if(*nodes, [&](const fleet::Node& node) { return fleet::is_here(identity, node); });
+  return nodes;
 }
 
 Result<std::vector<Outcome>> ask_nodes(Context& context, const std::vector<fleet::Node>& nodes, const Argv& words,
@@ -287,10 +308,7 @@ Result<std::vector<Outcome>> ask_nodes(Context& context, const std::vector<fleet
   if (auto chosen = choose_engine(context, "", settings); !chosen)
     return fail(chosen.error());
   settings.command = deadline;
-  auto run = ask_once(context, request_of(job, settings, {"--json"}, false), "asking nodes");
-  if (!run)
-    return fail(run.error());
-  return std::move(run->outcomes);
+  return all_answers(ask_once(context, request_of(job, settings, {"--json"}, false), "asking nodes"));
 }
 
 Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Arguments& arguments) {
@@ -312,8 +330,12 @@ Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Argume
       return fail(ready.error());
   // What copies ends by itself where nothing comes any more.
   constexpr std::chrono::hours k_copying{24};
-  if (job.at_once && arguments.value("node-deadline") == k_default_deadline)
-    settings->command = k_copying;
+  const bool is_default = arguments.value("node-deadline") == k_default_deadline;
+  settings->looking = is_default ? k_looking : settings->command;
+  if (job.at_once && is_default)
+    settings->command = settings->looking = k_copying;
+  if (!job.changes)
+    settings->command = settings->looking;
   if (job.nodes.empty()) {
     context.console.message("nothing is to be done on any node");
     return k_exit_ok;
@@ -345,12 +367,7 @@ Result<std::vector<Outcome>> ask_from_here(Context& context, const Arguments& ar
   if (!settings)
     return fail(settings.error());
   const FleetJob job{.words = words, .from_here = true, .nodes = nodes};
-  auto run = ask_once(context, request_of(job, *settings, {"--json"}, false), "asking nodes");
-  if (!run)
-    return fail(run.error());
-  if (run->interrupted)
-    return fail(ErrorCode::interrupted, "interrupted");
-  return std::move(run->outcomes);
+  return all_answers(ask_once(context, request_of(job, *settings, {"--json"}, false), "asking nodes"));
 }
 
 Result<int> resume_run(Context& context, const std::string& id) {

@@ -22,6 +22,10 @@ Result<std::vector<fleet::Node>> known_nodes(Context& context);
 Result<std::vector<fleet::Node>> known_servers(Context& context);
 /// Those that a pattern names; without `nodes:` in sharefs.yaml any names will do.
 Result<std::vector<fleet::Node>> chosen_nodes(Context& context, const std::string& pattern);
+/// The same without this machine.
+Result<std::vector<fleet::Node>> other_nodes(Context& context, const std::string& pattern);
+/// The pattern of a command `NOUN VERB [NODES]`: without one all.
+std::string named_nodes(const Arguments& arguments);
 
 /// fleet_options() without `--on`, behind options of its own: for a command that is about nodes.
 std::vector<OptionSpec> with_fleet_options(std::vector<OptionSpec> own);
@@ -35,6 +39,9 @@ Result<std::string> fleet_directory(Context& context);
 /// until too many fail. It leaves no record.
 Result<fleet::Run> run_script(Context& context, const Arguments& arguments, const std::vector<fleet::Node>& nodes,
                               fleet::Request request, bool in_order, const std::string& what);
+
+/// Error `interrupted` where they are not all there.
+Result<std::vector<fleet::Outcome>> all_answers(Result<fleet::Run> run);
 
 /// The answers to a question what is to be done are shown. The pending nodes, once a person has agreed to them; a
 /// number is the exit code with which the command ends here, since nothing is to be done, or shall be. Error `failed`
@@ -53,7 +60,7 @@ Result<int> resume_run(Context& context, const std::string& id);
 /// The runs of this machine, newest first.
 Result<int> list_runs(Context& context);
 
-/// A question to the nodes that leaves no record. `own_words`: further words for single nodes.
+/// A question to the nodes that leaves no record. Error `interrupted`. `own_words`: further words for single nodes.
 Result<std::vector<fleet::Outcome>> ask_nodes(Context& context, const std::vector<fleet::Node>& nodes,
                                               const Argv& words, bool as_root,
                                               const std::map<std::string, std::string>& own_words = {},

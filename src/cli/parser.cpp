@@ -74,6 +74,8 @@ tl::unexpected<Error> wrong_usage(const std::string& message, const std::string&
 /// "did you mean" for a word where a command was expected, also when its first half was forgotten (`link`).
 std::string command_hint(const std::string& path, const std::string& word) {
   auto known = next_words(path);
+  if (path.empty() && word == "help")
+    return "write it in front of all else: `sharefs help`";
   if (path.empty())
     known.insert(known.end(), {"help", "version"});
   if (auto near = did_you_mean_hint(word, known); !near.empty())
@@ -116,7 +118,7 @@ class Program {
       return fail(foreign.error());
     if (m_arguments.flag("version"))
       parsed.print = fmt::format("sharefs {}\n", SHAREFS_VERSION);
-    else if (m_arguments.flag("help") || (m_path.empty() && !*foreign))
+    else if (m_arguments.flag("help") || (m_path.empty() && !*foreign && !m_arguments.value("on")))
       parsed.print = help_of(*m_apps.back(), m_path, width);
     if (parsed.print)
       return parsed;

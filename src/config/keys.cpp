@@ -215,8 +215,8 @@ constexpr std::array k_keys{
         k_each<&Nodes::groups>},
     Key{"nodes.groups[].name", text, k_required, "", "name of the group; not all, servers or clients",
         k_value<&NodeGroup::name>, group_rule, k_unique},
-    Key{"nodes.groups[].nodes", text_list, k_required, "", "names of nodes, as in `nodes.list`",
-        k_value<&NodeGroup::nodes>, nodes_rule},
+    Key{"nodes.groups[].nodes", text_list, k_required, "",
+        "names of nodes, as in `nodes.list`, and groups (`\"clients!@a100\"`)", k_value<&NodeGroup::nodes>, nodes_rule},
 
     Key{"mirror", mapping, k_optional, "",
         "directories that `sharefs mirror` brings to nodes without a shared disk, by name", k_same},

@@ -59,6 +59,8 @@ std::optional<Complaint> host_rule(std::string_view text) {
   if (has_space(text) || text.find_first_of(",()[]") != std::string_view::npos || text.starts_with('-') ||
       text.size() > 255)
     return Complaint{"is not a host", "write a host name or an IP address"};
+  if (std::ranges::count(text, ':') == 1)
+    return Complaint{"has a port", "write the host name or address only; ssh_config(5) has a line `Port` for ssh"};
   return std::nullopt;
 }
 
@@ -111,7 +113,7 @@ std::optional<Complaint> option_rule(std::string_view text) {
 // The fleet reads the signs themselves (fleet/pattern.cpp), and names the column of a wrong one.
 std::optional<Complaint> nodes_rule(std::string_view text) {
   const bool closed = std::ranges::count(text, '[') == std::ranges::count(text, ']');
-  constexpr std::string_view k_signs = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-[],/!&^@: ";
+  constexpr std::string_view k_signs = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-[],/!&^@:*? ";
   if (text.starts_with('-') || !closed || text.find_first_not_of(k_signs) != std::string_view::npos)
     return Complaint{"names no nodes", "write names as nodeset does, in quotes: `\"gpu[01-64]\"`, `\"gpu1,gpu2\"`"};
   return std::nullopt;

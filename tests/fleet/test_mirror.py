@@ -272,3 +272,13 @@ def test_a_canary_that_fails_ends_it(cluster: Cluster) -> None:
     cluster.has_disk("gpu1", f"mount -t tmpfs -o size=64k tmpfs {DATA}")
     states = cluster.push(code=None)
     assert states == {"gpu1": "failed", "gpu2": "not tried", "gpu3": "not tried"}
+
+
+def test_a_look_may_take_as_long_as_a_copy(cluster: Cluster) -> None:
+    """With --content it reads all files on both sides."""
+    limits = cluster.network.place / "limits"
+    timeout = cluster.network.place / "bin/timeout"
+    timeout.write_text(f'#!/bin/sh\n[ "$1 $2" != "-k 5" ] || echo "$3" >>{limits}\nexec /usr/bin/timeout "$@"\n')
+    timeout.chmod(0o755)
+    cluster.network.run("mirror", "push", "--check", code=3)
+    assert set(limits.read_text().split()) == {str(24 * 3600 + 10)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import resource
@@ -161,10 +162,13 @@ def test_clients_of_a_server_that_is_not_up_yet_are_asked_again_behind_it(networ
     assert "failed" in network.states("--on", "all", "up", "--check", code=4).values()
 
 
-@pytest.mark.parametrize("broken", ["storage1", "gpu01"])
-def test_a_server_or_canary_that_fails_ends_it(network: Network, broken: str) -> None:
+KILLED = "kill -KILL $(ps -o ppid= -p $PPID)"  # the script of the engine, as when memory runs out on the launching machine
+
+
+@pytest.mark.parametrize(("broken", "how"), [("storage1", "exit 255"), ("gpu01", "exit 255"), ("gpu01", KILLED)])
+def test_a_server_or_canary_that_fails_ends_it(network: Network, broken: str, how: str) -> None:
     cluster(network)
-    network.does(broken, "exit 255")
+    network.does(broken, how)
     states = network.states("--on", "all", "mount", "--all", "--yes", code=None)
     touched = ["storage1", "gpu01"][: ["storage1", "gpu01"].index(broken) + 1]
     assert network.changed() == touched
@@ -272,14 +276,80 @@ def test_ctrl_c_names_what_is_open(network: Network) -> None:
     wait_for(lambda: not left_of(network))
 
 
-def left_of(network: Network) -> list[str]:
-    """Processes of this network, which only the environment shows."""
+def test_ctrl_c_ends_a_check_of_all_nodes(network: Network) -> None:
+    """Not only its first question."""
+    network.nodes(["gpu[1-2]"])
+    network.does("gpu1", "exec sleep 600")
+    network.does("gpu2", 'eval "$*"')
+    process = network.start("nodes", "check")
+    wait_for(lambda: "gpu1" in network.log.read_text())
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130 and "interrupted" in errors and "doctor" not in network.log.read_text()
+    wait_for(lambda: not left_of(network))
+
+
+def test_what_is_resumed_twice_still_shows_all_nodes(network: Network) -> None:
+    names = cluster(network, 5)
+    off = "echo 'ssh: connect to host x port 22: No route to host' >&2; exit 255"
+    network.does(names[2], off)
+    network.does(names[3], off)
+    network.json("--on", "all", "mount", "--all", "--yes", code=4)
+    network.changes(names[2], 7)
+    second = network.json("nodes", "resume", "--yes", code=4)
+    assert {node["name"]: node["state"] for node in second["nodes"]} == {**dict.fromkeys(["storage1", *names], "changed"), names[3]: "unreachable"}
+    network.changes(names[3], 8)
+    third = network.json("nodes", "resume", second["run"], "--yes")
+    assert {node["name"]: node["state"] for node in third["nodes"]} == dict.fromkeys(["storage1", *names], "changed")
+    network.log.write_text("")
+    network.json("--on", "all", "undo", third["run"], "--yes")
+    assert {line.split()[0] for line in network.log.read_text().splitlines() if "undo" in line} == {"storage1", *names}
+
+
+def left_of(network: Network, variable: str = "NETWORK") -> list[str]:
+    """Processes of this network, which only the environment shows; with another variable those of its nodes."""
     left = []
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if f"NETWORK={network.place}\0".encode() in entry.joinpath("environ").read_bytes():
+            if f"{variable}={network.place}".encode() in entry.joinpath("environ").read_bytes():
                 left.append(entry.name)
     return left
+
+
+LOGIN = 'NODE_OF="$NETWORK/$node" setsid -w sh -c "$*"'  # as sshd has it: what was begun outlives its connection
+
+
+@pytest.mark.parametrize("engine", ["xargs", "clush", "pdsh"])
+@pytest.mark.parametrize("end", ["ctrl-c", "kill", "kill the engine", "deadline"])
+def test_nothing_goes_on_at_a_node_behind_its_deadline(network: Network, engine: str, end: str) -> None:
+    """The real command waits there for a lock that is never free: for an hour, unless the node itself ends it."""
+    share = network.place / "share"
+    share.mkdir()
+    network.nodes(["gpu1"])
+    network.config.write_text(
+        network.config.read_text() + f"caches: {{local: {share}/caches}}\nservers: {{storage9: {{address: 127.0.0.1}}}}\n"
+        f"mounts:\n  share: {{from: 'storage9:{share}', at: {network.place}/data, boot: none}}\n"
+    )
+    network.does("gpu1", LOGIN)
+    network.does("storage9", 'eval "$*"')
+    with Path("/var/lib/sharefs/lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        process = network.start(
+            "--on", "gpu1", "--engine", engine, "mount", "--all", "--yes", "--wait", "1h", "--node-deadline", "4s"
+        )  # fmt: skip
+        wait_for(lambda: left_of(network, "NODE_OF"))
+        if end == "ctrl-c":
+            process.send_signal(signal.SIGINT)
+        elif end == "kill":
+            process.kill()
+        elif end == "kill the engine":
+            for child in Path(f"/proc/{process.pid}/task").glob("*/children"):
+                for pid in child.read_text().split():
+                    os.kill(int(pid), signal.SIGKILL)
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode != 0, errors
+        wait_for(lambda: not left_of(network, "NODE_OF"))
+        wait_for(lambda: not left_of(network))
 
 
 def test_one_administrator_at_a_time(network: Network) -> None:
@@ -330,6 +400,58 @@ def test_nothing_of_an_attacker_comes_through_a_name_or_an_answer(network: Netwo
     assert network.states("--on", "all", "status", code=4) == {"gpu1": "failed", "gpu2": "ok"}
 
 
+@pytest.mark.parametrize("engine", ["xargs", "clush", "pdsh"])
+def test_a_node_that_says_too_much_ends_nothing_but_its_own_answer(network: Network, engine: str) -> None:
+    """Also where its script's own last words find no room any more: xargs ends when one of its commands is killed."""
+    network.nodes(["gpu[1-8]"])
+    for number in range(1, 9):
+        network.prints(f"gpu{number}", frames(f"gpu{number}", document()))
+    network.does("gpu1", "head -c 1000000000 /dev/zero | tr '\\0' x >&2; exit 1")
+    network.does("gpu2", "head -c 1000000000 /dev/zero; exit 0")
+    answer = network.json("--on", "all", "--engine", engine, "--fanout", "1", "status", code=4)
+    states = {node["name"]: node["state"] for node in answer["nodes"]}
+    assert states == {**{f"gpu{number}": "ok" for number in range(3, 9)}, "gpu1": "failed", "gpu2": "failed"}
+    assert {node["why"] for node in answer["nodes"][:2]} == {"it said more than is kept of an answer, and the answer is not in it"}
+
+
+def test_an_engine_that_gives_up_is_named_where_it_did_not_come(network: Network) -> None:
+    network.nodes(["gpu[1-4]"])
+    for number in range(1, 5):
+        network.prints(f"gpu{number}", frames(f"gpu{number}", document()))
+    network.does("gpu2", KILLED)
+    nodes = network.json("--on", "all", "--engine", "xargs", "--fanout", "1", "status", code=4)["nodes"]
+    assert [node["state"] for node in nodes] == ["ok", "failed", "not tried", "not tried"]
+    assert "xargs ended with 125" in nodes[2]["why"] and "killed" not in nodes[1]["why"]
+
+
+def test_what_only_looks_keeps_nobody_waiting_for_long(network: Network) -> None:
+    """The deadline that a node is given: a login that hangs holds up a look for two minutes, a change for ten."""
+    cluster(network, 1, ())
+
+    def given(*words: str) -> list[str]:
+        network.log.write_text("")
+        network.run("--on", "all", *words, code=None)
+        return [word.split(":")[2] for word in network.log.read_text().split() if word.startswith("1:gpu01:")]
+
+    assert given("status") == ["120"]
+    assert given("mount", "--all", "--check") == ["120"]
+    assert given("mount", "--all", "--yes") == ["600"]
+    assert given("--node-deadline", "30min", "status") == ["1800"]
+    assert given("--node-deadline", "30min", "mount", "--all", "--check") == ["1800"]
+
+
+def test_where_no_machine_is_listed_names_are_taken_as_they_are_but_groups_are_not(network: Network) -> None:
+    network.config.write_text("version: 1\n")
+    network.prints("gpu1", frames("gpu1", document()))
+    assert network.states("--on", "gpu1", "status") == {"gpu1": "ok"}
+    network.log.write_text("")
+    for group in ("all", "servers", "clients", "@servers", "all!gpu1"):
+        said = network.run("--on", group, "status", code=2).stderr
+        assert "names no node" in said and "under `nodes:`" in said or "no node is called" in said, said
+    assert "`gpu*` fits no node" in network.run("--on", "gpu*", "status", code=2).stderr
+    assert network.log.read_text() == ""
+
+
 def test_mistakes_are_told_with_the_way_out(network: Network) -> None:
     network.nodes(["gpu[1-3]"], ["storage1"])
     assert "did you mean" in network.run("--on", "gpu[1-4]", "status", code=2).stderr
@@ -337,10 +459,25 @@ def test_mistakes_are_told_with_the_way_out(network: Network) -> None:
     assert "works on this machine only" in network.run("--on", "all", "explain", code=2).stderr
     assert "did you mean `clush`" in network.run("--on", "all", "--engine", "clus", "status", code=2).stderr
     assert "--max-failures" in network.run("--on", "all", "--max-failures", "x", "mount", "--all", "--yes", code=2).stderr
+    assert "`sharefs` needs a command" in network.run("--on", "all", code=2).stderr
+    assert "`sharefs help`" in network.run("--on", "all", "help", code=2).stderr
+    assert "`sharefs nodes list` shows" in network.run("--on", "all!all", "status", code=2).stderr
+    assert "`sharefs nodes resume --list`" in network.run("nodes", "resume", "x", code=1).stderr
+    assert "`sharefs nodes resume --list`" in network.run("--on", "all", "undo", "../..", code=1).stderr
+    assert "`--json` prints it" in network.run("nodes", "list", "--format", "json", code=2).stderr
     assert "running machines" in network.run("--on", "all", "--root", "/var/tmp", "status", code=2).stderr
     network.config.write_text("version: 1\nnodes:\n  list: [a, 'b[1-2]', b2]\n")
     twice = network.run("nodes", "list", code=2).stderr
     assert twice.count("sharefs.yaml:3:") == 2 and "comes twice" in twice, "both places"
+    for node, said in (
+        ("'2001:db8::1'", "address: 192.168.16.11"), ("'gpu1:2222'", "ssh_config(5)"), ("'alice@gpu1'", "user: alice"),
+        ("{name: a, address: '10.0.0.1:22'}", "line `Port` for ssh"), ("{name: a, address: '[::1]'}", "an IP address"),
+        ("{name: 'a[1-2]', address: b}", "an element of its own"),
+    ):  # fmt: skip
+        network.config.write_text(f"version: 1\nnodes:\n  list: [{node}]\n")
+        assert said in network.run("nodes", "list", code=2).stderr, node
+    network.config.write_text("version: 1\nnodes: {hostfile: /nowhere/hosts}\n")
+    assert "hint: write a line `NAME slots=N`" in network.run("--on", "all", "status", code=1).stderr
     network.nodes(["gpu[1-3]"])
     for pattern in ("gpu[1-3", "gpu[3-1]", "gpu1,,gpu2", "gpu{1,2}", "gpu[1-3]!", "gpu1;gpu2", "@"):
         said = network.run("--on", pattern, "status", code=2).stderr.splitlines()

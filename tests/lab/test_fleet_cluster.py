@@ -149,3 +149,25 @@ def test_a_mirror_of_nodes_that_share_no_disk(fleet: Cluster, configuration: Non
         node.run("umount /usr/bin/rsync; rm -f /tmp/go /tmp/waits", check=True)
     assert ended.returncode == 0 and states(ended) == {"node1": "changed"}, ended
     assert node.run("cat /local/code/pkg/a.py; ls /local/code").out.split() == ["2", "pkg", "weights"]
+
+
+def test_a_node_that_reboots_in_the_middle(fleet: Cluster) -> None:
+    """It is named, the others are done, and `resume` does it once it is back, with all that was on its disk."""
+    server, node = fleet.server, fleet["node3"]
+    with Stub(node, WAITING):
+        first = server.start(["sharefs", "--on", "clients", "mount", "--all", "--yes", "--json"])
+        wait_until(lambda: node.exists("/tmp/waits"), what="it is at work")
+        fleet.reboot(node)
+        ended = first.wait(300)
+        # What the lab keeps in memory: /run and /usr/local, and with it the Stub.
+        node.run("mkdir -p /run/sshd && mount -t tmpfs -o mode=755 tmpfs /usr/local && mkdir /usr/local/bin && /usr/sbin/sshd", check=True)
+        wait_until(lambda: node.run("[[ -s /run/sshd.pid ]]").ok, what="sshd is back")
+        node.run(["touch", PROGRAM + ".real"], check=True)
+    assert ended.returncode == 4 and states(ended) == {**dict.fromkeys(NODES, "changed"), "node3": "unreachable"}, ended
+    assert "nodes resume" in ended.err and not mount_lines(node)
+    node.run(["rm", "-f", PROGRAM, "/tmp/waits"], check=True)
+    lost = nodes_command(fleet, "resume", "--yes", "--json")
+    assert lost.returncode == 4 and states(lost) == {**dict.fromkeys(NODES, "changed"), "node3": "no sharefs"}, lost
+    done(server, "nodes", "push", "--yes", timeout=300)
+    resumed = nodes_command(fleet, "resume", "--yes", "--json")
+    assert resumed.returncode == 0 and set(states(resumed)) == NODES and len(mount_lines(node)) == 1, resumed

@@ -1,7 +1,6 @@
 #include "cli/commands/mirror/choice.hpp"
 
 #include "base/text.hpp"
-#include "cli/on_nodes.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -27,15 +26,6 @@ Result<std::vector<fleet::Mirror>> chosen_mirrors(Context& context, const std::v
     chosen.push_back({.name = mirror.name, .path = mirror.path, .removes = mirror.removes, .exclude = mirror.exclude});
   }
   return chosen;
-}
-
-Result<std::vector<fleet::Node>> other_nodes(Context& context, const Arguments& arguments) {
-  auto nodes = chosen_nodes(context, arguments.value("to").value_or(std::string(fleet::k_all)));
-  if (!nodes)
-    return nodes;
-  const auto identity = context.system.identity();
-  std::erase_if(*nodes, [&](const fleet::Node& node) { return fleet::is_here(identity, node); });
-  return nodes;
 }
 
 } // namespace sharefs::cli

@@ -1,5 +1,5 @@
 #pragma once
-// Which mirrors and which nodes a command of `sharefs mirror` is about.
+// Which mirrors a command of `sharefs mirror` is about.
 #include "cli/context.hpp"
 #include "fleet/mirror.hpp"
 
@@ -11,8 +11,5 @@ namespace sharefs::cli {
 /// Those of sharefs.yaml with these names, or all. Errors: `config`, `usage` for an unknown name or where there is
 /// none.
 Result<std::vector<fleet::Mirror>> chosen_mirrors(Context& context, const std::vector<std::string>& names);
-
-/// `--to NODES`, or all, without this machine.
-Result<std::vector<fleet::Node>> other_nodes(Context& context, const Arguments& arguments);
 
 } // namespace sharefs::cli

@@ -59,7 +59,8 @@ Result<std::vector<fleet::Difference>> measure_all(Context& context, const std::
 
 Result<int> run_push(Context& context, const Arguments& arguments) {
   auto mirrors = chosen_mirrors(context, arguments.positional);
-  const auto nodes = mirrors ? other_nodes(context, arguments) : fail(mirrors.error());
+  const auto nodes =
+      mirrors ? other_nodes(context, arguments.value("to").value_or(std::string(fleet::k_all))) : fail(mirrors.error());
   if (!nodes)
     return fail(nodes.error());
   if (nodes->empty()) {
@@ -111,7 +112,8 @@ void show_states(Context& context, const std::vector<Mirror>& mirrors, const std
 
 Result<int> run_compare(Context& context, const Arguments& arguments, const std::string& work) {
   const auto mirrors = chosen_mirrors(context, arguments.positional);
-  const auto nodes = mirrors ? other_nodes(context, arguments) : fail(mirrors.error());
+  const auto nodes =
+      mirrors ? other_nodes(context, arguments.value("to").value_or(std::string(fleet::k_all))) : fail(mirrors.error());
   if (!nodes)
     return fail(nodes.error());
   sys::install_interrupt_handlers();

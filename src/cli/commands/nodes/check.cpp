@@ -147,8 +147,7 @@ Result<void> try_locks(Context& context, const std::vector<fleet::Node>& nodes, 
 }
 
 Result<int> run_check(Context& context, const Arguments& arguments) {
-  const auto pattern = arguments.positional.empty() ? std::string(fleet::k_all) : arguments.positional.front();
-  const auto nodes = chosen_nodes(context, pattern);
+  const auto nodes = chosen_nodes(context, named_nodes(arguments));
   if (!nodes)
     return fail(nodes.error());
   auto outcomes = ask_nodes(context, *nodes, words_of(context, {"nodes", "self"}), true);
@@ -169,12 +168,11 @@ Result<int> run_check(Context& context, const Arguments& arguments) {
     }
   }
   auto found = fleet::compare(answers);
-  const auto examined = asked.empty() ? Result<std::vector<fleet::Outcome>>(std::vector<fleet::Outcome>{})
-                                      : ask_nodes(context, asked, words_of(context, {"doctor"}), true);
+  auto examined = asked.empty() ? Result<std::vector<fleet::Outcome>>(std::vector<fleet::Outcome>{})
+                                : ask_nodes(context, asked, words_of(context, {"doctor"}), true);
   if (!examined)
     return fail(examined.error());
-  for (const auto& one : *examined)
-    *std::ranges::find(*outcomes, one.node, &fleet::Outcome::node) = one;
+  fleet::replace(*outcomes, std::move(*examined));
   if (arguments.flag("locks"))
     if (auto tried = try_locks(context, asked, found); !tried)
       return fail(tried.error());

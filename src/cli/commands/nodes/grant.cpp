@@ -132,20 +132,17 @@ Result<std::vector<Outcome>> run_by_any(Context& context, const Arguments& argum
   auto outcomes = run_there(context, arguments, trust, nodes, request, "working on nodes");
   if (!outcomes || !granting.password)
     return outcomes;
-  std::vector<Outcome> denied;
-  std::ranges::copy_if(*outcomes, std::back_inserter(denied),
-                       [](const Outcome& outcome) { return outcome.state == State::denied; });
+  const auto denied = fleet::those_in(State::denied, *outcomes);
   if (denied.empty())
     return outcomes;
   auto ssh = ssh_with_password(context, scratch, *granting.password);
   if (!ssh)
     return fail(ssh.error());
   request.asking.ssh = std::move(*ssh);
-  const auto again = run_there(context, arguments, trust, those_of(nodes, denied), request, "working on nodes");
+  auto again = run_there(context, arguments, trust, those_of(nodes, denied), request, "working on nodes");
   if (!again)
     return again;
-  for (const auto& outcome : *again)
-    *std::ranges::find(*outcomes, outcome.node, &Outcome::node) = outcome;
+  fleet::replace(*outcomes, std::move(*again));
   return outcomes;
 }
 
@@ -223,19 +220,16 @@ Result<std::vector<Outcome>> grant_on_nodes(Context& context, const Arguments& a
   auto outcomes = run_by_any(context, arguments, trust, nodes, request, *scratch, granting);
   if (!outcomes || problem)
     return problem ? fail(*problem) : outcomes;
-  std::vector<Outcome> pending;
-  std::ranges::copy_if(*outcomes, std::back_inserter(pending),
-                       [](const Outcome& outcome) { return outcome.state == State::pending; });
+  const auto pending = fleet::those_in(State::pending, *outcomes);
   if (pending.empty())
     return outcomes;
   request.read = nullptr;
   request.inputs = std::move(certificates);
   request.asking.script = fleet::grant_script(Grant::hosts, GrantWork::add, granting.mark, comment);
-  const auto added = run_by_any(context, arguments, trust, those_of(nodes, pending), request, *scratch, granting);
+  auto added = run_by_any(context, arguments, trust, those_of(nodes, pending), request, *scratch, granting);
   if (!added)
     return added;
-  for (const auto& outcome : *added)
-    *std::ranges::find(*outcomes, outcome.node, &Outcome::node) = outcome;
+  fleet::replace(*outcomes, std::move(*added));
   return outcomes;
 }
 

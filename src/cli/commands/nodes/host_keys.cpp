@@ -16,22 +16,14 @@ using fleet::State;
 
 namespace {
 
-constexpr const char* k_changed = "changed"; ///< in the document of a node whose host key is another one than before
 /// A slow node is not to be taken for one that is off: what is not reached now stays without trust.
 constexpr std::chrono::seconds k_first_contact{15};
 constexpr const char* k_system_known_hosts = "/etc/ssh/ssh_known_hosts";
 
-bool has_changed(const Outcome& outcome) {
-  return outcome.document.is_object() && outcome.document.contains(k_changed);
-}
-
+/// As where ssh itself says so.
 Outcome changed_key(const fleet::Node& node) {
-  return {.node = node.name,
-          .state = State::host_key,
-          .why = "its host key is another one than before: somebody else may answer in its place",
-          .hint =
-              "if it was installed anew, forget its old key (`ssh-keygen -R NODE`), then `sharefs nodes trust NODE`",
-          .document = {{k_changed, true}}};
+  constexpr int k_ssh_failed = 255;
+  return fleet::outcome_of(node, {}, {.exit_code = k_ssh_failed, .errors = "REMOTE HOST IDENTIFICATION HAS CHANGED"});
 }
 
 /// Whether ssh's files of known hosts name another key of the node: ssh itself says only that it does not know the one
@@ -125,7 +117,7 @@ Outcome check_keys(const Arguments& arguments, const std::map<std::string, std::
 Result<std::vector<Reached>> collect_keys(Context& context, const Arguments& arguments, Trust& trust) {
   std::vector<Reached> unknown;
   for (auto& reached : trust.in(State::host_key)) {
-    if (has_changed(trust.outcomes.at(reached.node.name)))
+    if (trust.outcomes.at(reached.node.name).why == changed_key(reached.node).why)
       continue;
     const auto otherwise = is_known_otherwise(context, reached);
     if (!otherwise)
@@ -183,11 +175,8 @@ Result<plan::Plan> plan_known_hosts(Context& context, const Arguments& arguments
     const auto directory = parent_path(path);
     if (!context.system.entry({.path = directory, .follow = true}).exists())
       plan.add("", "of ssh", plan::make_directory(directory, 0700));
-    std::vector<std::string> names;
-    for (const auto& reached : members)
-      names.push_back(reached.node.name);
     plan.add("",
-             names.empty() ? "host certificates of the authority are believed" : "host keys of " + fleet::fold(names),
+             members.empty() ? "host certificates of the authority are believed" : "host keys of " + folded(members),
              plan::File{path, *before, after, arguments.flag("system") ? 0644U : 0600U});
   }
   return plan;
@@ -258,10 +247,6 @@ Result<std::vector<Outcome>> try_login(Context& context, const Arguments& argume
   fleet::Request request;
   request.asking.script = fleet::login_script();
   request.asking.connect = k_first_contact;
-  request.read = [](const fleet::Node& node, const std::string& out, const fleet::Ended& ended) {
-    auto outcome = fleet::script_outcome(node, out, ended);
-    return ended.errors.find("HAS CHANGED") != std::string::npos ? changed_key(node) : outcome;
-  };
   return run_there(context, arguments, trust, nodes, std::move(request), "trying to log in");
 }
 

@@ -28,9 +28,8 @@ Result<fleet::ListFormat> format_of(const std::string& name) {
       return format;
     known.emplace_back(text);
   }
-  const auto near = did_you_mean_hint(name, known);
   return fail(ErrorCode::usage, fmt::format("option `--format` does not know `{}`", name),
-              near.empty() ? "one of " + join(known, ", ") : near);
+              name == "json" ? "`--json` prints it" : did_you_mean_hint(name, known, "one of " + join(known, ", ")));
 }
 
 void put(Context& context, const std::vector<fleet::Node>& nodes) {

@@ -1,5 +1,6 @@
 // sharefs nodes push: this program and sharefs.yaml on other machines, also on those that have none.
 #include "fleet/push.hpp"
+
 #include "base/path.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
@@ -9,19 +10,12 @@
 #include "cli/exit_code.hpp"
 #include "cli/fleet_lease.hpp"
 #include "cli/fleet_view.hpp"
-#include "cli/on_nodes.hpp"
-#include "fleet/script.hpp"
-#include "sys/fs/sha256.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
 
 namespace sharefs::cli {
 
 namespace {
-
-using fleet::Outcome;
-using fleet::State;
 
 /// What this machine sends, and from where.
 struct Load {
@@ -99,14 +93,11 @@ fleet::Request ask_request(const Load& load) {
 }
 
 Result<int> run_nodes_push(Context& context, const Arguments& arguments) {
-  const auto pattern = arguments.positional.empty() ? std::string(fleet::k_all) : arguments.positional.front();
-  auto nodes = chosen_nodes(context, pattern);
+  const auto nodes = other_nodes(context, named_nodes(arguments));
   const auto most = nodes ? most_failures_of(arguments) : fail(nodes.error());
   const auto load = most ? load_of(context, arguments) : fail(most.error());
   if (!load)
     return fail(load.error());
-  const auto identity = context.system.identity();
-  std::erase_if(*nodes, [&](const fleet::Node& node) { return fleet::is_here(identity, node); });
   if (nodes->empty()) {
     context.console.message("this machine is the only one of these nodes: nothing is to be pushed");
     return k_exit_ok;
@@ -116,7 +107,7 @@ Result<int> run_nodes_push(Context& context, const Arguments& arguments) {
                         : lock_fleet(context).map([](plan::HostLock taken) { return std::optional(std::move(taken)); });
   if (!lock)
     return fail(lock.error());
-  const auto looked = run_script(context, arguments, *nodes, ask_request(*load), false, "asking nodes");
+  auto looked = run_script(context, arguments, *nodes, ask_request(*load), false, "asking nodes");
   if (!looked)
     return fail(looked.error());
   if (looked->interrupted)
@@ -141,18 +132,15 @@ Result<int> run_nodes_push(Context& context, const Arguments& arguments) {
   request.asking.as_root = true;
   request.asking.input = *archive;
   request.read = fleet::script_outcome;
-  const auto done =
+  auto done =
       run_script(context, arguments, std::get<std::vector<fleet::Node>>(*agreed), request, true, "pushing to nodes");
   if (!done)
     return fail(done.error());
-  std::vector<Outcome> outcomes;
-  std::ranges::copy_if(looked->outcomes, std::back_inserter(outcomes),
-                       [](const Outcome& outcome) { return outcome.state != State::pending; });
-  outcomes.insert(outcomes.end(), done->outcomes.begin(), done->outcomes.end());
-  show_outcomes(context, outcomes);
+  fleet::replace(looked->outcomes, std::move(done->outcomes));
+  show_outcomes(context, looked->outcomes);
   if (done->stopped)
     context.console.message("stopped: too many nodes failed, and the others were not begun (--max-failures, --canary)");
-  const int code = fleet::exit_code_of(outcomes);
+  const int code = fleet::exit_code_of(looked->outcomes);
   if (code != k_exit_ok)
     context.console.message("the same command goes on where it is not done");
   return done->interrupted ? k_exit_interrupted : code;

@@ -23,13 +23,6 @@ namespace {
 
 constexpr std::chrono::minutes k_longest_grant{30};
 
-std::string folded_names(const std::vector<Reached>& nodes) {
-  std::vector<std::string> names;
-  for (const auto& reached : nodes)
-    names.push_back(reached.node.name);
-  return fleet::fold(names);
-}
-
 /// The step of a plan by which nodes get it, and its way back.
 plan::RunTool grant_step(Context& context, const Arguments& arguments, const Trust& trust,
                          const std::vector<Reached>& nodes, const Granting& granting) {
@@ -38,7 +31,7 @@ plan::RunTool grant_step(Context& context, const Arguments& arguments, const Tru
                "nodes",
                "grant",
                to_string(granting.grant),
-               folded_names(nodes),
+               folded(nodes),
                "--mark",
                granting.mark};
   const auto add = [&](const char* option, const std::string& value) {
@@ -52,7 +45,7 @@ plan::RunTool grant_step(Context& context, const Arguments& arguments, const Tru
   tool.undo = tool.argv;
   tool.undo.emplace_back("--remove");
   add("--ca", granting.ca);
-  add("--of", folded_names(granting.mesh));
+  add("--of", folded(granting.mesh));
   add("--password-file", granting.password ? given_path(context, *granting.password) : "");
   add("--record", granting.mark);
   tool.deadline = k_longest_grant;
@@ -244,13 +237,10 @@ Result<std::optional<int>> work_on_nodes(Context& context, const Arguments& argu
 Result<int> run_nodes_trust(Context& context, const Arguments& arguments) {
   if (arguments.flag("accept") && arguments.value("fingerprint"))
     return fail(ErrorCode::usage, "--accept and --fingerprint exclude each other", "leave one of the two out");
-  const auto pattern = arguments.positional.empty() ? std::string(fleet::k_all) : arguments.positional.front();
-  auto nodes = chosen_nodes(context, pattern);
+  const auto pattern = named_nodes(arguments);
+  const auto nodes = arguments.flag("mesh") ? chosen_nodes(context, pattern) : other_nodes(context, pattern);
   if (!nodes)
     return fail(nodes.error());
-  const auto identity = context.system.identity();
-  if (!arguments.flag("mesh"))
-    std::erase_if(*nodes, [&](const fleet::Node& node) { return fleet::is_here(identity, node); });
   if (nodes->empty()) {
     context.console.message("this machine is the only one of these nodes: it trusts itself");
     return k_exit_ok;
@@ -306,6 +296,13 @@ std::vector<Reached> Trust::open() const {
 void Trust::note(const std::vector<Outcome>& newer) {
   for (const auto& outcome : newer)
     outcomes.insert_or_assign(outcome.node, outcome);
+}
+
+std::string folded(const std::vector<Reached>& nodes) {
+  std::vector<std::string> names;
+  for (const auto& reached : nodes)
+    names.push_back(reached.node.name);
+  return fleet::fold(names);
 }
 
 std::vector<Reached> those_of(const std::vector<Reached>& nodes, const std::vector<Outcome>& outcomes) {
@@ -400,10 +397,7 @@ Result<std::vector<Outcome>> run_there(Context& context, const Arguments& argume
   std::vector<fleet::Node> plain;
   for (const auto& reached : nodes)
     plain.push_back(reached.node);
-  auto run = run_script(context, arguments, plain, std::move(request), false, what);
-  if (run && run->interrupted)
-    return fail(ErrorCode::interrupted, "interrupted");
-  return run ? Result<std::vector<Outcome>>(std::move(run->outcomes)) : fail(run.error());
+  return all_answers(run_script(context, arguments, plain, std::move(request), false, what));
 }
 
 extern const CommandSpec k_nodes_trust_command{

@@ -27,6 +27,8 @@ struct Trust {
 
 /// How ssh reaches these nodes, and the key that they shall let in: `--key`, or the first of ssh's that is there.
 Result<Trust> begin_trust(Context& context, const Arguments& arguments, const std::vector<fleet::Node>& nodes);
+/// "gpu[01-64],storage1"
+std::string folded(const std::vector<fleet::Reached>& nodes);
 /// The nodes of these outcomes.
 std::vector<fleet::Reached> those_of(const std::vector<fleet::Reached>& nodes,
                                      const std::vector<fleet::Outcome>& outcomes);
