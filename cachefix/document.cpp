@@ -74,15 +74,13 @@ std::string describe(const Decision& decision) {
   const auto quoted = [](const std::optional<std::string>& text) { return text ? shell_quote(*text) : std::string(); };
   const std::string named = decision.flag + " " + quoted(decision.from);
   const std::string to = decision.to.value_or("");
-  const bool whole = to.starts_with(decision.flag + "=") || to.starts_with('-') || decision.rule == "node";
   const bool variable = decision.variable || decision.kind == ChangeKind::environment;
   const std::string line = decision.action == Action::rewrite  ? named + " -> " + quoted(to)
                            : decision.action == Action::guard  ? named + " guarded, in " + decision.to.value_or("place")
                            : decision.action != Action::set    ? named + " unchanged"
                            : decision.kind == ChangeKind::file ? decision.flag + " written"
                            : variable                          ? decision.flag + "=" + quoted(to) + " set"
-                           : whole                             ? "`" + to + "` added"
-                                                               : "`" + decision.flag + " " + to + "` added";
+                                                               : "`" + to + "` added";
   return to_utf8(line) + ": " + decision.reason;
 }
 

@@ -46,6 +46,8 @@ Decisions on_the_node(const Launch& launch, const Program& program, Decisions de
   std::erase_if(decided, [](const Decision& one) { return one.is_change() || one.action == Action::warn; });
   if (starter->launcher->tail == Tail::batch || !launch.walk.understood)
     return decided;
+  if (!takes_words(launch, program, *starter))
+    return decided;
   if (launch.rules.node.empty()) {
     decided.push_back(warning("SF421", starter->name,
                               "starts it on nodes that are not known now, where sharefs may not be installed, so `" +

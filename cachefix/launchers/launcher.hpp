@@ -36,6 +36,8 @@ enum class Means {
   hostfile,     ///< file with the hosts
   remote,       ///< runs on other hosts (-H hosts)
   container,    ///< runs inside of a container
+  command_file, ///< the launcher itself looks for the command's file, or copies it
+  hands_on,     ///< only an mpirun that hands on its environment has this option
   information,  ///< prints something, or attaches to a process that runs; --help, --version and --usage always do
 };
 
@@ -43,7 +45,7 @@ enum class Means {
 enum class Carries {
   yes,       ///< same host, or the launcher exports all of it (srun)
   deepspeed, ///< local runs yes; with a hostfile only what .deepspeed_env says
-  mpi,       ///< remote ranks only get what -x/-genv names
+  mpi,       ///< perhaps: Open MPI's remote ranks only get what -x names, MPICH's all
 };
 
 enum class Takes { nothing, value, attached, two };

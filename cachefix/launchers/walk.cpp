@@ -194,7 +194,7 @@ class Walker {
     const std::size_t number = m_out.chain.size();
     if (number == k_most_launchers)
       return give_up(index, std::move(scope), "too many launchers stand one behind the other");
-    m_out.chain.push_back({&launcher, std::move(name), index, {}, begin, begin, {}, is_certain()});
+    m_out.chain.push_back({&launcher, std::move(name), index, {}, begin, {}, is_certain()});
     scope.chain.push_back(number);
     if (launcher.tail == Tail::contexts)
       return contexts(number, begin, end, scope);
@@ -204,14 +204,21 @@ class Walker {
 
   /// Commands separated by `:`, each with options of its own.
   void contexts(std::size_t number, std::size_t begin, std::size_t end, const Program& scope) {
+    std::vector<std::size_t> commands;
+    bool known = true;
     while (begin < end && !m_out.elsewhere) {
-      m_out.chain[number].contexts.push_back(begin);
       const std::size_t stop = find_word(":", begin, end);
       Program own = scope;
-      if (const auto at = options(number, begin, stop, own))
+      const auto at = options(number, begin, stop, own);
+      known = known && at;
+      if (at && *at < stop) {
+        commands.push_back(*at);
         command(*at, stop, std::move(own));
+      }
       begin = stop + 1;
     }
+    if (known)
+      m_out.chain[number].commands = std::move(commands);
   }
 
   /// Reads the options into the chain and their meaning into the scope; where the tail begins, or nullopt if nothing is
@@ -278,7 +285,8 @@ class Walker {
   static void assign_list(Program& scope, const GivenOption& option, std::size_t begin) {
     scope.cleared = true;
     for (const std::string& part : split(option.value, ',')) {
-      assign(scope, part, option.value_index, begin);
+      if (!assign(scope, part, option.value_index, begin))
+        scope.kept.push_back(part);
       scope.cleared = scope.cleared && part != "ALL";
       begin += part.size() + 1;
     }
@@ -289,7 +297,8 @@ class Walker {
     if (launcher.assignments)
       at = assignments(number, at, end, scope);
     at = std::min(at + launcher.operands, end);
-    m_out.chain[number].tail_begin = at;
+    if (at < end)
+      m_out.chain[number].commands = {at};
     const ChainLink& link = m_out.chain[number];
     switch (launcher.tail) {
     case Tail::command:
@@ -387,7 +396,10 @@ const Assignment* Program::assignment_of(std::string_view variable) const {
 }
 
 bool Program::takes_away(std::string_view variable) const {
-  return cleared || std::ranges::find(unset, variable) != unset.end();
+  const auto has = [&](const std::vector<std::string>& names) {
+    return std::ranges::find(names, variable) != names.end();
+  };
+  return (cleared && !has(kept)) || has(unset);
 }
 
 std::vector<std::reference_wrapper<const ChainLink>> Walk::links(const Program& program) const {

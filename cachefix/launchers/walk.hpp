@@ -17,8 +17,7 @@ struct ChainLink {
   std::size_t index = 0; ///< of its word in argv
   OptionsRead options;
   std::size_t options_begin = 0;     ///< index of the first word behind its name and verb
-  std::size_t tail_begin = 0;        ///< index of the first word behind options, assignments and operands
-  std::vector<std::size_t> contexts; ///< mpirun: index of the first word of each of its contexts
+  std::vector<std::size_t> commands; ///< index of the first word of what it runs, in each context; empty: not known
   bool certain = true;               ///< false: a word behind a program that has no row
 };
 
@@ -47,6 +46,7 @@ struct Program {
   std::vector<Assignment> assigned; ///< in order; the last of a name counts
   std::vector<std::string> unset;   ///< taken out of its environment
   bool cleared = false;             ///< starts from an empty environment
+  std::vector<std::string> kept;    ///< but for these
   bool python = false;
   std::vector<std::size_t> chain; ///< indices into Walk::chain
 

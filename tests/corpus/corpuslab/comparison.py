@@ -16,7 +16,7 @@ from .world import Start
 _NOISE = {"_", "SHLVL", "PWD", "OLDPWD", "BASH_EXECUTION_STRING"}
 # What carries variables through a launcher, or sharefs itself to the other side of it.
 _CARRIERS = set(
-    "-x -e -E --env -genv -env --export export env /bin/bash -pc sharefs run --node -- ; && = ' \" , ALL set unset -u --local".split()
+    "-e -E --env --export export env /usr/bin/env /bin/bash -pc sharefs run --node -- ; && = ' \" , ALL set unset -u --local".split()
 )
 # Of which one line for all is enough.
 IMPLIED_VARIABLES = (
