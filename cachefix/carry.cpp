@@ -77,8 +77,7 @@ std::optional<Decision> carry_by(const Launch& launch, const Program& program, c
     if (!link.launcher->assignments)
       pairs.insert(pairs.begin(), "/usr/bin/env");
     decision.to = shell_join(pairs);
-    for (const std::size_t command : link.commands)
-      decision.edits.push_back({command, 0, 0, "", pairs});
+    decision.edits = {{link.command, 0, 0, "", pairs}};
     return decision;
   }
   const GivenOption* list = link.options.last(Means::assign_list);
@@ -161,10 +160,9 @@ bool names_hosts(const Launch& launch, const ChainLink& link) {
 bool on_unknown_nodes(const Launch& launch, const ChainLink& link) {
   const Program nobody;
   const auto variable = [&](std::string_view name) { return launch.variable(nobody, name).value_or(""); };
-  if (link.launcher->tail == Tail::batch)
-    return true;
-  if (link.launcher->name == "srun") // on the only node of a job it starts processes here
-    return variable("SLURM_JOB_NUM_NODES") != "1" || variable("SLURMD_NODENAME").empty();
+  if (is_listed(link.launcher->name, words_of("remote"))) // on the only node of a job srun starts processes here
+    return link.launcher->name != "srun" || variable("SLURM_JOB_NUM_NODES") != "1" ||
+           variable("SLURMD_NODENAME").empty();
   if (link.launcher->tail != Tail::contexts || names_hosts(launch, link))
     return false;
   return (!variable("SLURM_JOB_ID").empty() && variable("SLURM_JOB_NUM_NODES") != "1") ||
@@ -172,17 +170,15 @@ bool on_unknown_nodes(const Launch& launch, const ChainLink& link) {
 }
 
 bool takes_words(const Launch& launch, const Program& program, const ChainLink& link) {
-  if (link.commands.empty() || link.options.last(Means::command_file) != nullptr)
+  if (link.command == 0 || link.options.last(Means::command_file) != nullptr)
     return false;
-  if (link.launcher->tail != Tail::contexts && !on_unknown_nodes(launch, link))
+  const std::string& command = launch.argv[link.command];
+  if (link.launcher->tail != Tail::contexts || command.find('/') != std::string::npos ||
+      find_launcher(launch.argv, link.command, launch.argv.size()) != nullptr)
     return true;
-  return std::ranges::all_of(link.commands, [&](std::size_t at) {
-    const std::string& command = launch.argv[at];
-    return command.find('/') != std::string::npos || find_launcher(launch.argv, at, launch.argv.size()) != nullptr ||
-           std::ranges::any_of(
-               launch.paths_of(program, command, "/usr/local/bin:/usr/bin:/bin"),
-               [&](const std::string& path) { return !launch.facts.look(path, Look::start).content.empty(); });
-  });
+  const auto paths = launch.paths_of(program, command, "/usr/local/bin:/usr/bin:/bin");
+  return std::ranges::any_of(
+      paths, [&](const std::string& path) { return !launch.facts.look(path, Look::start).content.empty(); });
 }
 
 bool runs_elsewhere(const Launch& launch, const Program& program) {
@@ -200,7 +196,8 @@ std::string isolating_option(const ChainLink& link) {
 
 bool can_carry(const Launch& launch, const Program& program) {
   return std::ranges::none_of(launch.walk.links(program), [&](const ChainLink& link) {
-    return need_of(launch, program, link) == Need::impossible;
+    const Need need = need_of(launch, program, link);
+    return need == Need::impossible || (need != Need::nothing && !link.certain);
   });
 }
 

@@ -265,8 +265,12 @@ std::vector<Option> program_options(const Argv& argv, const Program& program) {
 }
 
 Decisions decide_flags(const Launch& launch, const Program& program, const Row* framework) {
-  const bool known = launch.walk.understood && !is_plain_tool(program.name);
-  return known ? FlagDecider(launch, program, framework).decide() : Decisions();
+  if (is_plain_tool(program.name))
+    return {};
+  Decisions decided = FlagDecider(launch, program, framework).decide();
+  if (!launch.walk.understood) // no word may change, but what the guard does may be said
+    std::erase_if(decided, [](const Decision& one) { return one.action != Action::guard; });
+  return decided;
 }
 
 Decisions decide_elsewhere(const Launch& launch, std::string& left) {

@@ -200,7 +200,7 @@ RunPlan plan_run(const Argv& argv, const Start& start, Facts& facts, const Rules
   }
   for (const ChainLink& link : walked.chain)
     if (link.certain)
-      out.chain.emplace_back(link.name, link.index);
+      add_once(out.chain, std::pair(link.name, link.index));
   // What a nested `sharefs run` starts it decides about by itself.
   const bool nested = std::ranges::any_of(out.chain, [](const auto& link) { return link.first == "sharefs"; });
   if (!rules.enabled || is_switched_off(environment) || nested || !facts.any_shared()) {

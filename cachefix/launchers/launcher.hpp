@@ -72,7 +72,7 @@ struct Launcher {
 
 /// Programs that run programs where neither this environment nor these paths count.
 struct OpaquePrograms {
-  std::string programs, does, by;
+  std::string programs, does, by, unless;
   bool first = false;
   bool container = false;  ///< inside of a container, or under another root
   std::string binds;       ///< options that name directories of this host which the container sees

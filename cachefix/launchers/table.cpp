@@ -38,6 +38,7 @@ const std::vector<OpaquePrograms>& opaque_programs() {
         all.push_back({.programs = row.name,
                        .does = row.get("does"),
                        .by = row.get("by"),
+                       .unless = row.get("unless"),
                        .first = !row.get("first").empty(),
                        .container = std::string_view(kind) == "container",
                        .binds = row.get("binds"),

@@ -36,7 +36,8 @@ class Walker {
       return in_container(at);
     if (!message.empty() && is_certain())
       warn("SF401", index, std::move(message), "its own words were not changed");
-    add_program(ProgramKind::program, at, m_argv.size(), m_argv.size(), std::move(scope), true);
+    if (!behind_unknown(at, m_argv.size(), scope))
+      add_program(ProgramKind::program, at, m_argv.size(), m_argv.size(), std::move(scope), true);
   }
   void warn(std::string code, std::size_t index, std::string message, std::string hint) {
     m_out.problems.push_back({Severity::warning, std::move(code),
@@ -143,6 +144,10 @@ class Walker {
   void program(std::size_t begin, std::size_t end, Program scope) {
     const std::string name = base_name(m_argv[begin]);
     const OpaquePrograms* known = find_opaque(m_argv[begin]);
+    const auto behind = std::span(m_argv).subspan(begin + 1, end - begin - 1);
+    if (known != nullptr &&
+        std::ranges::any_of(behind, [&](const auto& word) { return is_listed(word, known->unless); }))
+      known = nullptr;
     if (known != nullptr && runs_something(*known, begin + 1, end)) {
       if (!known->container)
         return not_reached(begin, "`" + name + "` " + known->does, std::move(scope));
@@ -157,14 +162,11 @@ class Walker {
     }
     if (name.ends_with(".py") && m_argv[begin].find('/') != std::string::npos)
       return python_file(begin, end, std::move(scope));
-    if (known == nullptr && !is_plain_tool(name) &&
-        starts_container(std::span(m_argv).subspan(begin + 1, end - begin - 1)))
+    if (known == nullptr && !is_plain_tool(name) && starts_container(behind))
       return in_container(begin);
     const bool script = name.ends_with(".sh") || name.ends_with(".bash") || is_plain_tool(name);
-    if (!script && m_unknown < k_most_unknown)
-      for (std::size_t i = begin + 1; i < end; ++i)
-        if (is_text(m_argv[i]) || names_program(i, end))
-          return behind_unknown(begin, i, end, scope);
+    if (!script && behind_unknown(begin + 1, end, scope))
+      return;
     add_program(ProgramKind::program, begin, begin + 1, end, std::move(scope), is_listed(name, words_of("python")));
   }
 
@@ -175,17 +177,22 @@ class Walker {
            names_some_program(std::span(parts).subspan(1));
   }
 
-  /// strace, make, a wrapper of the site: they run argv[at] in a way that is not known.
-  void behind_unknown(std::size_t begin, std::size_t at, std::size_t end, const Program& scope) {
+  /// strace, make, a wrapper of the site, an option that is not known: what stands behind, from `begin` on, is run in a
+  /// way that is not known. False if no word there names a program.
+  bool behind_unknown(std::size_t begin, std::size_t end, const Program& scope) {
+    while (begin < end && !is_text(m_argv[begin]) && !names_program(begin, end))
+      ++begin;
+    if (begin >= end || m_unknown == k_most_unknown)
+      return false;
     m_out.understood = false;
+    const std::size_t before = m_out.programs.size();
     ++m_unknown;
-    if (is_text(m_argv[at]))
-      add_program(ProgramKind::shell, at, end, end, scope, true);
+    if (is_text(m_argv[begin]))
+      add_program(ProgramKind::shell, begin, end, end, scope, true);
     else
-      command(at, end, scope);
+      command(begin, end, scope);
     --m_unknown;
-    if (m_out.programs.empty() && !m_out.elsewhere)
-      give_up(begin, scope);
+    return m_out.elsewhere || m_out.programs.size() > before;
   }
 
   /// The launcher's options start at `begin`; its own word is argv[index].
@@ -194,31 +201,33 @@ class Walker {
     const std::size_t number = m_out.chain.size();
     if (number == k_most_launchers)
       return give_up(index, std::move(scope), "too many launchers stand one behind the other");
-    m_out.chain.push_back({&launcher, std::move(name), index, {}, begin, {}, is_certain()});
+    m_out.chain.push_back({&launcher, std::move(name), index, {}, 0, is_certain()});
     scope.chain.push_back(number);
     if (launcher.tail == Tail::contexts)
-      return contexts(number, begin, end, scope);
+      return contexts(number, begin, end, std::move(scope));
     if (const auto at = options(number, begin, end, scope))
       tail(number, *at, end, std::move(scope));
   }
 
   /// Commands separated by `:`, each with options of its own.
-  void contexts(std::size_t number, std::size_t begin, std::size_t end, const Program& scope) {
-    std::vector<std::size_t> commands;
-    bool known = true;
+  void contexts(std::size_t number, std::size_t begin, std::size_t end, Program scope) {
     while (begin < end && !m_out.elsewhere) {
       const std::size_t stop = find_word(":", begin, end);
       Program own = scope;
-      const auto at = options(number, begin, stop, own);
-      known = known && at;
-      if (at && *at < stop) {
-        commands.push_back(*at);
+      if (const auto at = options(number, begin, stop, own); at && *at < stop) {
+        m_out.chain[number].command = *at;
         command(*at, stop, std::move(own));
       }
       begin = stop + 1;
+      if (begin >= end)
+        return;
+      if (m_out.chain.size() >= k_most_launchers)
+        return give_up(begin, std::move(scope), "too many commands stand one behind the other");
+      ChainLink next = m_out.chain[number];
+      next.command = 0;
+      scope.chain.back() = number = m_out.chain.size();
+      m_out.chain.push_back(std::move(next));
     }
-    if (known)
-      m_out.chain[number].commands = std::move(commands);
   }
 
   /// Reads the options into the chain and their meaning into the scope; where the tail begins, or nullopt if nothing is
@@ -298,7 +307,7 @@ class Walker {
       at = assignments(number, at, end, scope);
     at = std::min(at + launcher.operands, end);
     if (at < end)
-      m_out.chain[number].commands = {at};
+      m_out.chain[number].command = at;
     const ChainLink& link = m_out.chain[number];
     switch (launcher.tail) {
     case Tail::command:

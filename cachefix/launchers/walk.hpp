@@ -10,15 +10,15 @@
 
 namespace sharefs::cachefix {
 
-/// One launcher of the chain, outermost first.
+/// One launcher of the chain, outermost first. Of mpirun and srun one for each command between `:`, which has the
+/// options of those in front of it, too.
 struct ChainLink {
   const Launcher* launcher = nullptr;
   std::string name;      ///< as it was called: "torchrun", "torch.distributed.run", "micromamba"
   std::size_t index = 0; ///< of its word in argv
   OptionsRead options;
-  std::size_t options_begin = 0;     ///< index of the first word behind its name and verb
-  std::vector<std::size_t> commands; ///< index of the first word of what it runs, in each context; empty: not known
-  bool certain = true;               ///< false: a word behind a program that has no row
+  std::size_t command = 0; ///< index of the first word of what it runs; 0: not known
+  bool certain = true;     ///< false: a word behind a program that has no row
 };
 
 /// A NAME=value that a word of the command line gives to the program.
@@ -57,7 +57,7 @@ struct Program {
 
 struct Walk {
   std::vector<ChainLink> chain;
-  std::vector<Program> programs; ///< more than one only with mpirun's `:`
+  std::vector<Program> programs; ///< more than one only with `:` of mpirun and srun
   /// False: some word could not be told for certain, so no word may be changed. There is one program all the same, with
   /// the environment that the launchers in front of that word make; its arguments are not known.
   bool understood = true;

@@ -33,7 +33,7 @@ _NAMES = """
     apptainer enroot ray ssh pdsh scp nvidia-smi scontrol squeue hf huggingface-cli modelscope wandb git pip pip3 rsync
     nsys ncu py-spy coverage kernprof numactl sudo tmux screen parallel colossalai composer fabric lightning torchx tune
     litgpt trl axolotl llamafactory-cli swift nemo megatron lm_eval lm-eval vllm sglang ipython jupyter papermill
-    virtualenv curl wget bsub qsub fish tcsh zsh
+    virtualenv curl wget bsub qsub fish tcsh zsh flux perf valgrind gdb xvfb-run systemd-run rocprof aprun
 """.split()
 
 _LOADS_ALL = """\
