@@ -54,7 +54,10 @@ Need need_of(const Launch& launch, const Program& program, const ChainLink& link
     return Need::nothing;
   if (takes_words(launch, program, link))
     return Need::words;
-  return cut || names_hosts(launch, link) || on_unknown_nodes(launch, link) ? Need::impossible : Need::nothing;
+  // Behind an option that is not known may be the hosts.
+  return cut || !options.problem.empty() || names_hosts(launch, link) || on_unknown_nodes(launch, link)
+             ? Need::impossible
+             : Need::nothing;
 }
 
 /// Our variables as words, or in the list of variables that are handed on.
@@ -232,20 +235,21 @@ Mention loss_of(const Launch& launch) {
 }
 
 Decisions carry(const Launch& launch, const Decisions& decided) {
-  CarriedVariables variables; // what `set` means for one program it means for all on one command line
-  for (const Decision& one : decided)
-    if (one.variable)
-      variables.emplace(one.flag, one.to.value_or(""));
   Decisions out;
   std::set<const ChainLink*> done;
   for (const Program& program : launch.walk.programs)
     for (const ChainLink& link : launch.walk.links(program)) {
+      CarriedVariables variables; // of all programs on the command line; not those that get theirs behind this launcher
+      for (const Decision& one : decided)
+        if (one.variable && one.index.value_or(0) <= link.index)
+          variables.emplace(one.flag, one.to.value_or(""));
       if (variables.empty() || !done.insert(&link).second)
         continue;
       const Need need = need_of(launch, program, link);
-      const bool decides_there = std::ranges::any_of(
-          decided, [&](const Decision& one) { return one.rule == "node" && one.flag == link.name; });
-      if (need == Need::nothing || (need == Need::impossible && decides_there) || !link.certain)
+      const bool known_there = std::ranges::any_of(decided, [&](const Decision& one) {
+        return (one.rule == "node" && one.flag == link.name) || (one.diagnosis && one.diagnosis->code == "SF407");
+      });
+      if (need == Need::nothing || (need == Need::impossible && known_there) || !link.certain)
         continue;
       if (need == Need::impossible)
         out.push_back(warning("SF407", link.name, "it does not hand variables on, so what it starts is not guarded",

@@ -50,7 +50,7 @@ struct Decision {
   std::optional<std::string> from = {}, to = {};
   CacheClass cache_class = CacheClass::node_local;
   std::string rule = {}, reason = {};
-  bool variable = false; ///< set: `flag` is a variable of the program's environment, `to` its value
+  bool variable = false; ///< `flag` is a variable of the program's environment, `to` its value
   bool implied = false;  ///< nobody named this cache: it is a default below a shared directory
   std::vector<Edit> edits = {};
   std::string directory = {};  ///< a node-local one to make (0700) before the program starts

@@ -268,8 +268,10 @@ Decisions decide_flags(const Launch& launch, const Program& program, const Row* 
   if (is_plain_tool(program.name))
     return {};
   Decisions decided = FlagDecider(launch, program, framework).decide();
-  if (!launch.walk.understood) // no word may change, but what the guard does may be said
-    std::erase_if(decided, [](const Decision& one) { return one.action != Action::guard; });
+  if (!launch.walk.understood) // no word may change, but what the guard does may be said; not of `{}` of xargs
+    std::erase_if(decided, [](const Decision& one) {
+      return one.action != Action::guard || one.from.value_or("").find('{') != std::string::npos;
+    });
   return decided;
 }
 
@@ -283,11 +285,14 @@ Decisions decide_elsewhere(const Launch& launch, std::string& left) {
                       return on_unknown_nodes(launch, link) || names_hosts(launch, link);
                     });
   Decisions decided;
+  const std::vector<Option> options = program_options(launch.argv, inside);
   const Row* framework = nullptr;
   for (std::size_t i = inside.begin; i < inside.end && framework == nullptr; ++i) {
     Program named;
     named.name = launch.argv[i];
-    framework = framework_of(named, launch.argv);
+    const bool value = std::ranges::find(options, i, &Option::index) != options.end();
+    if (!value || !named.name.starts_with('/')) // a directory may have any name
+      framework = framework_of(named, launch.argv);
   }
   if (here) {
     Binds binds = binds_of(launch, *launch.walk.container, inside);
@@ -295,7 +300,7 @@ Decisions decide_elsewhere(const Launch& launch, std::string& left) {
     std::erase_if(decided, [](const Decision& one) { return one.action != Action::rewrite; });
   }
   std::vector<std::string> names;
-  for (const Option& one : program_options(launch.argv, inside))
+  for (const Option& one : options)
     if (const auto rule = rule_for_flag(inside, framework, one.flag, launch.rules.user);
         rule && is_moved(rule->cache_class) && launch.shared_path(inside, one.value) &&
         std::ranges::find(decided, one.index, &Decision::index) == decided.end())

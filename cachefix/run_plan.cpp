@@ -164,9 +164,13 @@ Decisions report_losses(const Launch& launch, const Program& program) {
   const bool certain = std::ranges::all_of(launch.walk.chain, &ChainLink::certain);
   if (const Mention loss = loss_of(launch); !certain && loss.code == "SF407" && loss.subject != "PYTHONPATH=")
     losses.emplace_back("", loss); // a PYTHONPATH in a word has got the guard
-  if (program.kind == ProgramKind::shell)
-    read("", program.name);
-  else if (!program.python && (program.kind == ProgramKind::file || launch.file_of(program).starts_with("#!")))
+  if (program.kind == ProgramKind::shell) {
+    std::string text = program.name;
+    const Argv& argv = launch.argv; // behind the text stands $0
+    if (const auto all = text.find("\"$@\""); all != std::string::npos && program.index + 2 < argv.size())
+      text.replace(all, 4, shell_join({argv.begin() + static_cast<std::ptrdiff_t>(program.index) + 2, argv.end()}));
+    read("", text);
+  } else if (!program.python && (program.kind == ProgramKind::file || launch.file_of(program).starts_with("#!")))
     names.push_back(program.name);
   for (std::size_t i = 0; i < names.size() && i < k_most_scripts; ++i)
     if (const auto path = launch.absolute(program, names[i]))

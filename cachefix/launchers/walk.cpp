@@ -105,7 +105,8 @@ class Walker {
     const auto words = std::span(m_argv).subspan(begin, end - begin);
     if (known.first) {
       const auto first = std::ranges::find_if(words, [](const std::string& word) { return !word.starts_with('-'); });
-      return first != words.end() && !is_plain_tool(*first);
+      const bool shell = first != words.end() && is_listed(base_name(*first), "bash sh");
+      return first != words.end() && !is_plain_tool(*first) && (!shell || names_some_program({first + 1, words.end()}));
     }
     if (!known.by.empty())
       return std::ranges::any_of(words, [&](const std::string& word) { return is_listed(word, known.by); });
@@ -239,9 +240,12 @@ class Walker {
       in_container(container->index);
       return std::nullopt;
     }
+    Program own;
+    own.directory = scope.directory;
     for (const GivenOption& option : read.given)
       if (option.means)
-        apply(option, scope);
+        apply(option, own);
+    add(std::move(own), scope);
     const bool nothing_runs = read.last(Means::information) != nullptr;
     const bool split_text = read.last(Means::split_text) != nullptr;
     const std::string problem = split_text ? "the words inside of `env -S` are not read" : read.problem;
@@ -255,6 +259,17 @@ class Walker {
       return at;
     give_up(split_text ? begin : at, scope, problem);
     return std::nullopt;
+  }
+
+  /// What a launcher's own options make of the environment and the directory that it was given.
+  static void add(Program own, Program& scope) {
+    std::erase_if(scope.assigned, [&](const Assignment& one) { return own.takes_away(one.name); });
+    std::ranges::move(own.assigned, std::back_inserter(scope.assigned));
+    std::ranges::move(own.unset, std::back_inserter(scope.unset));
+    if (own.cleared)
+      scope.kept = std::move(own.kept);
+    scope.cleared = scope.cleared || own.cleared;
+    scope.directory = std::move(own.directory);
   }
 
   void apply(const GivenOption& option, Program& scope) {
@@ -272,7 +287,7 @@ class Walker {
     case Means::assign_list:
       return assign_list(scope, option, begin);
     case Means::unset:
-      scope.unset.push_back(option.value);
+      scope.unset.push_back(option.value.starts_with('-') ? option.value.substr(1) : option.value);
       break;
     case Means::clear:
       scope.cleared = true;
@@ -333,6 +348,7 @@ class Walker {
 
   std::size_t assignments(std::size_t number, std::size_t at, std::size_t end, Program& scope) {
     if (at < end && m_argv[at] == "-") { // the old spelling of -i
+      scope.assigned.clear();
       scope.cleared = true;
       m_out.chain[number].options.given.push_back({.name = "-", .means = Means::clear, .index = at, .value_index = at});
       ++at;
@@ -405,10 +421,10 @@ const Assignment* Program::assignment_of(std::string_view variable) const {
 }
 
 bool Program::takes_away(std::string_view variable) const {
-  const auto has = [&](const std::vector<std::string>& names) {
-    return std::ranges::find(names, variable) != names.end();
+  const auto is_in = [&](const std::vector<std::string>& names) {
+    return std::ranges::any_of(names, [&](const std::string& one) { return is_listed(variable, one); });
   };
-  return (cleared && !has(kept)) || has(unset);
+  return (cleared && !is_in(kept)) || is_in(unset);
 }
 
 std::vector<std::reference_wrapper<const ChainLink>> Walk::links(const Program& program) const {
