@@ -18,7 +18,6 @@ enum class Need {
   nothing,     ///< the environment passes
   words,       ///< `/usr/bin/env NAME=value...` in front of the command
   export_list, ///< --export=...,NAME=value
-  env_file,    ///< DS_ENV_FILE
   impossible,
 };
 
@@ -30,12 +29,21 @@ bool exports_nothing(std::string_view list) {
   return !any_word(list, ',', [](std::string_view part) { return !is_listed(part, "NONE NIL"); });
 }
 
+/// Do the files that deepspeed hands on set PYTHONPATH themselves?
+bool sets_python_path(const Launch& launch, const Program& program) {
+  const std::string name = launch.variable(program, "DS_ENV_FILE").value_or(".deepspeed_env");
+  return std::ranges::any_of(std::array{launch.home(program), program.directory}, [&](const std::string& directory) {
+    return launch.facts.look(join_path(directory, name), Look::text).content.find("PYTHONPATH=") != std::string::npos;
+  });
+}
+
 /// What one launcher needs so that a variable passes it.
 Need need_of(const Launch& launch, const Program& program, const ChainLink& link) {
   const Launcher& launcher = *link.launcher;
   const OptionsRead& options = link.options;
-  if (launcher.carries == Carries::deepspeed)
-    return names_hosts(launch, link) ? Need::env_file : Need::nothing;
+  if (launcher.carries == Carries::python)
+    return !names_hosts(launch, link) || (launch.rules.guard && !sets_python_path(launch, program)) ? Need::nothing
+                                                                                                    : Need::impossible;
   if (!launcher.export_variable.empty()) {
     const GivenOption* given = options.last(Means::assign_list);
     const auto list =
@@ -101,46 +109,6 @@ std::optional<Decision> carry_by(const Launch& launch, const Program& program, c
   decision.edits = {{list->value_index, exports_nothing(before) ? end - before.size() : end, end,
                      all.substr(exports_nothing(before) ? 0 : before.size())}};
   return decision;
-}
-
-/// The lines of the files that deepspeed would read, in its order.
-std::string env_file_of_deepspeed(const Launch& launch, const Program& program) {
-  const std::string name = launch.variable(program, "DS_ENV_FILE").value_or(".deepspeed_env");
-  std::vector<std::string> paths{join_path(launch.home(program), name)};
-  add_once(paths, join_path(program.directory, name));
-  std::string lines;
-  for (const std::string& path : paths) {
-    lines += launch.facts.look(path, Look::text).content;
-    if (!lines.empty() && lines.back() != '\n')
-      lines += '\n';
-  }
-  return lines;
-}
-
-/// Those lines, and ours behind them: the last of a name counts.
-void write_env_file(const Launch& launch, const Program& program, const ChainLink& link,
-                    const CarriedVariables& variables, Decisions& out) {
-  const std::string& root = launch.facts.local().directory;
-  if (root.empty())
-    return;
-  std::string content = env_file_of_deepspeed(launch, program);
-  for (const auto& [variable, value] : variables)
-    content += variable + "=" + value + "\n";
-  // Named by its content: a job that is just being started never finds the lines of another in its file.
-  const std::string path = root + "/deepspeed_env-" + key_of(content);
-  out.push_back({.action = Action::set,
-                 .kind = ChangeKind::file,
-                 .flag = path,
-                 .to = path,
-                 .rule = "propagate." + link.name,
-                 .reason = "deepspeed hands only the variables of this file to the other nodes; the lines of your "
-                           ".deepspeed_env files are in it",
-                 .file = VariableFile{path, content}});
-  if (auto set = set_variable(launch, program, "DS_ENV_FILE", path)) {
-    set->rule = "propagate." + link.name;
-    set->reason = "names the file with the variables for the other nodes";
-    out.push_back(*std::move(set));
-  }
 }
 
 /// Can a value stand in a list of --export as it is?
@@ -254,8 +222,6 @@ Decisions carry(const Launch& launch, const Decisions& decided) {
       if (need == Need::impossible)
         out.push_back(warning("SF407", link.name, "it does not hand variables on, so what it starts is not guarded",
                               "let it run `sharefs run -- CMD...`"));
-      else if (need == Need::env_file)
-        write_env_file(launch, program, link, variables, out);
       else if (const auto odd = std::ranges::find_if(
                    variables,
                    [&](const auto& one) { return need == Need::export_list && !is_plain_value(one.second); });

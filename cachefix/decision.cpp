@@ -9,7 +9,7 @@
 namespace sharefs::cachefix {
 
 const char* to_string(ChangeKind kind) {
-  return name_in(std::array{"argument", "environment", "file"}, kind);
+  return name_in(std::array{"argument", "environment"}, kind);
 }
 
 const char* to_string(Action action) {

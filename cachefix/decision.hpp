@@ -10,7 +10,7 @@
 
 namespace sharefs::cachefix {
 
-enum class ChangeKind { argument, environment, file };
+enum class ChangeKind { argument, environment };
 enum class Action {
   leave,
   rewrite, ///< a word names another path
@@ -36,12 +36,6 @@ struct ModelLink {
   friend bool operator==(const ModelLink&, const ModelLink&) = default;
 };
 
-/// A file with variables, for a launcher that hands on what it names (DS_ENV_FILE).
-struct VariableFile {
-  std::string path, content;
-  friend bool operator==(const VariableFile&, const VariableFile&) = default;
-};
-
 struct Decision {
   Action action = Action::leave;
   ChangeKind kind = ChangeKind::argument;
@@ -56,7 +50,6 @@ struct Decision {
   std::string directory = {};  ///< a node-local one to make (0700) before the program starts
   std::string stands_for = {}; ///< the shared path that `directory` stands for
   std::vector<ModelLink> links = {};
-  std::optional<VariableFile> file = {};
   std::optional<Diagnosis> diagnosis = {}; ///< of `warn`
 
   /// Does it change a word, a variable or a file?

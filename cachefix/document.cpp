@@ -75,12 +75,11 @@ std::string describe(const Decision& decision) {
   const std::string named = decision.flag + " " + quoted(decision.from);
   const std::string to = decision.to.value_or("");
   const bool variable = decision.variable || decision.kind == ChangeKind::environment;
-  const std::string line = decision.action == Action::rewrite  ? named + " -> " + quoted(to)
-                           : decision.action == Action::guard  ? named + " guarded, in " + decision.to.value_or("place")
-                           : decision.action != Action::set    ? named + " unchanged"
-                           : decision.kind == ChangeKind::file ? decision.flag + " written"
-                           : variable                          ? decision.flag + "=" + quoted(to) + " set"
-                                                               : "`" + to + "` added";
+  const std::string line = decision.action == Action::rewrite ? named + " -> " + quoted(to)
+                           : decision.action == Action::guard ? named + " guarded, in " + decision.to.value_or("place")
+                           : decision.action != Action::set   ? named + " unchanged"
+                           : variable                         ? decision.flag + "=" + quoted(to) + " set"
+                                                              : "`" + to + "` added";
   return to_utf8(line) + ": " + decision.reason;
 }
 

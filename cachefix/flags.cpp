@@ -46,7 +46,13 @@ class FlagDecider {
   FlagDecider(const Launch& launch, const Program& program, const Row* framework, const Binds* container = nullptr)
       : m_launch(launch), m_program(program), m_framework(framework), m_container(container),
         m_unguarded(container != nullptr ? "it runs in a container" : launch.unguarded(program)),
-        m_options(program_options(launch.argv, program)) {}
+        m_options(program_options(launch.argv, program)) {
+    Names paths; // all in one look
+    for (const Option& one : m_options)
+      if (const auto path = launch.absolute(program, one.value))
+        paths.push_back(*path);
+    launch.facts.expect(paths);
+  }
 
   Decisions decide() {
     for (const Option& one : m_options) {

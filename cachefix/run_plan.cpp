@@ -134,8 +134,6 @@ void assemble(Decisions decisions, Facts& facts, RunPlan& out) {
     }
     for (ModelLink& link : one.links)
       add_once(out.links, std::move(link));
-    if (one.file)
-      add_once(out.files, *one.file);
     add_once(out.decisions, std::move(one));
   }
   if (explicit_error) // it says the same of what nobody named

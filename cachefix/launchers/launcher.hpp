@@ -43,9 +43,9 @@ enum class Means {
 
 /// Does the environment of the launcher reach the program on every host?
 enum class Carries {
-  yes,       ///< same host, or the launcher exports all of it (srun)
-  deepspeed, ///< local runs yes; with a hostfile only what .deepspeed_env says
-  mpi,       ///< perhaps: Open MPI's remote ranks only get what -x names, MPICH's all
+  yes,    ///< same host, or the launcher exports all of it (srun)
+  python, ///< the guard's at least: deepspeed hands on PYTHON*
+  mpi,    ///< perhaps: Open MPI's remote ranks only get what -x names, MPICH's all
 };
 
 enum class Takes { nothing, value, attached, two };

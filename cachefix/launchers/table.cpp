@@ -71,7 +71,7 @@ const std::vector<Launcher>& launchers() {
                      .operands = row.get("operands").empty() ? 0U : 1U,
                      .assignments = !row.get("assignments").empty(),
                      .tail = enumerator_of<Tail>(row.get("tail"), "command script python shell batch contexts"),
-                     .carries = enumerator_of<Carries>(row.get("carries"), "yes deepspeed mpi"),
+                     .carries = enumerator_of<Carries>(row.get("carries"), "yes python mpi"),
                      .default_hostfile = row.get("hostfile"),
                      .export_variable = row.get("export"),
                      .container_variables = row.get("containers")});

@@ -172,7 +172,7 @@ def is_guarded(start: Start) -> bool:
     path = start.environment.get("PYTHONPATH", "").split(":")
     return (
         any(directory.endswith(_GUARD) for directory in path)
-        and start.environment.get("SHAREFS_GUARD") == "1"
+        and start.environment.get("SHAREFS_GUARD") != "0"
         and not any(word in _UNGUARDED for word in start.argv[1:2])
     )
 

@@ -11,41 +11,25 @@ using test::World;
 
 namespace {
 
-const std::vector<std::pair<std::string, std::string>> k_guard = {{"PYTHONPATH", "/usr/share/sharefs/guard"},
-                                                                  {"SHAREFS_BIN", "/usr/bin/sharefs"},
-                                                                  {"SHAREFS_GUARD", "1"},
-                                                                  {"SHAREFS_GUARD_BUILD", "publish"},
-                                                                  {"SHAREFS_GUARD_WHEN", "shared"}};
-
-/// `before`, all five with `between` in front of each, `after`.
-Argv with_guard(const std::string& before, const std::string& between, const std::string& after) {
-  std::string line = before;
-  for (const auto& [name, value] : k_guard)
-    line += (line == before && before.ends_with(' ') ? "" : between) + name + "=" + value;
-  return words(line + after);
-}
+const std::string k_guard = "PYTHONPATH=/usr/share/sharefs/guard";
 
 } // namespace
 
-TEST_CASE("requirement 10: deepspeed gets a file with the lines of the user's own .deepspeed_env files and ours") {
+TEST_CASE("requirement 10: deepspeed hands PYTHONPATH on by itself, and nothing else") {
   World world;
-  world.files["/home/alice/.deepspeed_env"] = "A=1\n";
-  world.files["/job/.deepspeed_env"] = "B=2";
-  const RunPlan result = world.run(words("deepspeed --hostfile h t.py"), installed());
-  REQUIRE(result.files.size() == 1);
-  CHECK(result.files[0].content.starts_with("A=1\nB=2\nPYTHONPATH=/usr/share/sharefs/guard\n"));
-  CHECK(result.set.at("DS_ENV_FILE") == result.files[0].path);
-  CHECK(result.files[0].content.find("DS_ENV_FILE") == std::string::npos);
-  World other = world; // a job that is just being started never finds the lines of another
-  other.environment.emplace_back("PYTHONPATH=/x");
-  CHECK(other.run(words("deepspeed --hostfile h t.py"), installed()).files.at(0).path != result.files[0].path);
-}
-
-TEST_CASE("requirement 10: without a hostfile deepspeed reads its own, and then the variables need the file too") {
-  World world;
-  CHECK(world.run(words("deepspeed t.py"), installed()).files.empty());
-  world.files["/job/hostfile"] = "n1 slots=8\nn2 slots=8\n";
-  CHECK(world.run(words("deepspeed t.py"), installed()).files.size() == 1);
+  world.environment.emplace_back("HF_DATASETS_CACHE=/share/d");
+  const Argv argv = words("deepspeed --hostfile h t.py");
+  CHECK(world.run(argv, installed()).argv == argv);
+  CHECK(world.run(argv, installed()).diagnoses.empty());
+  Rules off = installed();
+  off.guard = std::nullopt;
+  CHECK(test::codes(world.run(argv, off)) == "SF407");
+  CHECK(test::codes(world.run(words("deepspeed t.py"), off)).empty());
+  world.files["/job/hostfile"] = "n1 slots=8\nn2 slots=8\n"; // its own default
+  CHECK(test::codes(world.run(words("deepspeed t.py"), off)) == "SF407");
+  CHECK(world.run(argv, installed()).diagnoses.empty());
+  world.files["/job/.deepspeed_env"] = "PYTHONPATH=/x\n";
+  CHECK(test::codes(world.run(argv, installed())) == "SF407");
 }
 
 TEST_CASE("requirement 10: where a launcher does not hand the variables on they stand in front of its command") {
@@ -57,14 +41,14 @@ TEST_CASE("requirement 10: where a launcher does not hand the variables on they 
     CHECK(result.diagnoses.empty());
   };
   const auto in_front = [&](const std::string& before) {
-    check(before, with_guard(before + " /usr/bin/env", " ", " python t.py"));
+    check(before, words(before + " /usr/bin/env" + std::string(" ") + k_guard + " python t.py"));
   };
   const auto handed_on = [&](const std::string& before) { check(before, words(before + " python t.py")); };
   handed_on("srun -N2");
-  check("srun --export=A", with_guard("srun --export=A", ",", " python t.py"));
-  check("srun --export NONE", with_guard("srun --export ", ",", " python t.py"));
-  check("env -i A=1", with_guard("env -i A=1", " ", " python t.py"));
-  check("env -u B", with_guard("env -u B", " ", " python t.py"));
+  check("srun --export=A", words("srun --export=A," + k_guard + " python t.py"));
+  check("srun --export NONE", words("srun --export " + k_guard + " python t.py"));
+  check("env -i A=1", words("env -i A=1" + std::string(" ") + k_guard + " python t.py"));
+  check("env -u B", words("env -u B" + std::string(" ") + k_guard + " python t.py"));
   in_front("mpirun -np 2");
   in_front("mpirun -H n1,n2");
   in_front("mpirun -x PYTHONPATH --hostfile h");
@@ -82,7 +66,7 @@ TEST_CASE("requirement 10: what the user's own list hands on keeps its value, be
   world.environment.emplace_back("PYTHONPATH=/own");
   const RunPlan named = world.run(words("srun --export=PATH,PYTHONPATH python t.py"), installed());
   CHECK(named.set.at("PYTHONPATH") == "/usr/share/sharefs/guard:/own");
-  CHECK(named.argv.at(1).starts_with("--export=PATH,PYTHONPATH,SHAREFS_BIN="));
+  CHECK(named.argv.at(1) == "--export=PATH,PYTHONPATH");
   const RunPlan genv = world.run(words("mpiexec.hydra -genvlist PYTHONPATH -n 2 python t.py"), installed());
   CHECK(std::ranges::count(genv.argv, "PYTHONPATH=/usr/share/sharefs/guard:/own") == 1);
 }
@@ -94,7 +78,7 @@ TEST_CASE("requirement 10: SLURM_EXPORT_ENV gets the variables, once") {
   const Argv argv = words("srun python t.py");
   const RunPlan once = world.run(argv, installed());
   CHECK(once.argv == argv);
-  CHECK(once.set.at("SLURM_EXPORT_ENV").starts_with("PYTHONPATH=/usr/share/sharefs/guard,SHAREFS_BIN="));
+  CHECK(once.set.at("SLURM_EXPORT_ENV") == k_guard);
   world.environment.pop_back();
   for (const auto& [name, value] : once.set)
     world.environment.push_back(name + "=" + value);
@@ -139,7 +123,7 @@ TEST_CASE("behind a program without a row no launcher gets words, and what it lo
   world.files["/usr/bin/uv"] = "\x7f"
                                "ELF";
   const RunPlan both = world.run(words("mpirun -x A -np 1 uv run python a.py : -np 1 python b.py"), installed());
-  CHECK(std::ranges::count(both.argv, "SHAREFS_GUARD=1") == 2);
+  CHECK(std::ranges::count(both.argv, "PYTHONPATH=/usr/share/sharefs/guard") == 2);
 }
 
 TEST_CASE("requirement 10: where nothing carries them that is said") {
