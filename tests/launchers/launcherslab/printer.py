@@ -39,5 +39,5 @@ def write_printers(directory: Path) -> None:
 
 def is_guarded(process: Printed) -> bool:
     """Has a Python there the guard?"""
-    first = process.environment.get("PYTHONPATH", "").split(":")[0]
-    return process.has_guard and first.endswith(GUARD)
+    directories = process.environment.get("PYTHONPATH", "").split(":")  # deepspeed puts its own in front
+    return process.has_guard and any(directory.endswith(GUARD) for directory in directories)
