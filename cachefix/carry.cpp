@@ -5,7 +5,6 @@
 #include "base/text.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <set>
 
@@ -111,14 +110,6 @@ std::optional<Decision> carry_by(const Launch& launch, const Program& program, c
   return decision;
 }
 
-/// Can a value stand in a list of --export as it is?
-bool is_plain_value(const std::string& value) {
-  return std::ranges::all_of(value, [](unsigned char c) {
-    return c < 128 &&
-           (std::isalnum(c) != 0 || c == '_' || c == '.' || c == '/' || c == '-' || c == '+' || c == '@' || c == ':');
-  });
-}
-
 } // namespace
 
 bool names_hosts(const Launch& launch, const ChainLink& link) {
@@ -222,12 +213,15 @@ Decisions carry(const Launch& launch, const Decisions& decided) {
       if (need == Need::impossible)
         out.push_back(warning("SF407", link.name, "it does not hand variables on, so what it starts is not guarded",
                               "let it run `sharefs run -- CMD...`"));
-      else if (const auto odd = std::ranges::find_if(
-                   variables,
-                   [&](const auto& one) { return need == Need::export_list && !is_plain_value(one.second); });
+      else if (const auto odd = std::ranges::find_if(variables,
+                                                     [&](const auto& one) {
+                                                       return need == Need::export_list &&
+                                                              one.second.find_first_of(",\"\'\\\n") !=
+                                                                  std::string::npos;
+                                                     });
                odd != variables.end())
         out.push_back(warning("SF407", odd->first, "its value has characters that " + link.name + " would change",
-                              "use a path of letters, digits and `_./-`"));
+                              "use a path without commas, quotes and backslashes"));
       else if (auto carried = carry_by(launch, program, link, need, variables))
         out.push_back(*std::move(carried));
     }

@@ -10,7 +10,6 @@
 
 namespace sharefs::cachefix {
 
-enum class ChangeKind { argument, environment };
 enum class Action {
   leave,
   rewrite, ///< a word names another path
@@ -18,7 +17,6 @@ enum class Action {
   guard,   ///< no word changes: the guard builds in `to` what is built for `from`
   warn,
 };
-const char* to_string(ChangeKind kind);
 const char* to_string(Action action);
 
 /// One change of a command line. Places are those of the original words, so the order of edits does not matter.
@@ -38,7 +36,6 @@ struct ModelLink {
 
 struct Decision {
   Action action = Action::leave;
-  ChangeKind kind = ChangeKind::argument;
   std::string flag = {};                 ///< as it stands in the command line, or the variable's name, or the file
   std::optional<std::size_t> index = {}; ///< of the word with the value, in the original argv
   std::optional<std::string> from = {}, to = {};
@@ -52,8 +49,10 @@ struct Decision {
   std::vector<ModelLink> links = {};
   std::optional<Diagnosis> diagnosis = {}; ///< of `warn`
 
-  /// Does it change a word, a variable or a file?
+  /// Does it change a word or a variable?
   [[nodiscard]] bool is_change() const { return action == Action::rewrite || action == Action::set; }
+  /// In the environment of the command, not in a word?
+  [[nodiscard]] bool is_environment() const { return action == Action::set && variable; }
   friend bool operator==(const Decision&, const Decision&) = default;
 };
 using Decisions = std::vector<Decision>;

@@ -180,7 +180,6 @@ std::optional<Decision> set_variable(const Launch& launch, const Program& progra
       set != launch.environment.end() && set->second == value && !can_carry(launch, program))
     return std::nullopt;
   decision.action = Action::set;
-  decision.kind = ChangeKind::environment;
   return decision;
 }
 

@@ -126,7 +126,7 @@ void assemble(Decisions decisions, Facts& facts, RunPlan& out) {
       add_once(out.diagnoses, *std::move(one.diagnosis));
       continue;
     }
-    if (one.variable && one.kind == ChangeKind::environment)
+    if (one.is_environment())
       out.set[one.flag] = *one.to;
     if (!one.directory.empty()) {
       out.directories[one.directory] = one.stands_for;
