@@ -5,63 +5,18 @@
 #include "base/text.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <set>
 
 namespace sharefs::cachefix {
 namespace {
 
-// Spellings that only one of the two takes; both have -bind-to, -map-by, -host and -hostfile.
-constexpr std::string_view k_open_mpi_options = "-x -mca -gmca -allow-run-as-root -pernode -N -npernode";
-constexpr std::string_view k_mpich_options =
-    "-genv -genvall -genvnone -genvlist -env -ppn -perhost -hosts -f -iface -rmk -launcher -bootstrap";
-constexpr std::string_view k_mpich_cuts = "-genvnone -envnone -genvlist -envlist";
-
-enum class Mpi { unknown, open_mpi, mpich };
-
-/// Is one of the options given, in this very spelling?
-bool is_spelled(const Launch& launch, const ChainLink& link, std::string_view names) {
-  return std::ranges::any_of(link.options.given, [&](const GivenOption& option) {
-    const std::string& word = launch.argv[option.index];
-    return is_listed(word.starts_with("--") ? word.substr(1) : word, names);
-  });
-}
-
-/// Which mpirun this is, by its name, its options, or what /usr/bin/mpirun is a link to.
-Mpi flavour_of(const Launch& launch, const Program& program, const ChainLink& link) {
-  const auto named = [](std::string_view path) {
-    const auto has = [&](auto... parts) { return ((path.find(parts) != std::string_view::npos) || ...); };
-    return has("openmpi", "orterun", "prterun", "open-mpi") ? Mpi::open_mpi
-           : has("mpich", "hydra", "intel")                 ? Mpi::mpich
-                                                            : Mpi::unknown;
-  };
-  const std::string& word = launch.argv[link.index];
-  if (const Mpi found = named(word); found != Mpi::unknown)
-    return found;
-  if (is_spelled(launch, link, k_open_mpi_options))
-    return Mpi::open_mpi;
-  if (is_spelled(launch, link, k_mpich_options))
-    return Mpi::mpich;
-  const auto candidates = launch.paths_of(program, word, "/usr/local/bin:/usr/bin:/bin");
-  launch.facts.expect(candidates);
-  for (const std::string& path : candidates)
-    if (const sys::Entry& there = launch.facts.look(path);
-        there.kind == sys::EntryKind::file || there.kind == sys::EntryKind::other)
-      return named(there.resolved);
-  return Mpi::unknown;
-}
-
 using CarriedVariables = std::map<std::string, std::string>;
 
 enum class Need {
-  nothing,      ///< the environment passes
-  env_words,    ///< NAME=value in front of env's command
-  env_options,  ///< -e NAME=value
-  export_list,  ///< ,NAME=value behind --export=...
-  x_options,    ///< -x NAME=value
-  genv_options, ///< -genv NAME value
-  env_file,     ///< DS_ENV_FILE
+  nothing,     ///< the environment passes
+  words,       ///< `/usr/bin/env NAME=value...` in front of the command
+  export_list, ///< --export=...,NAME=value
   impossible,
 };
 
@@ -69,123 +24,90 @@ enum class Need {
 bool exports_all(std::string_view list) {
   return any_word(list, ',', [](std::string_view part) { return part == "ALL"; });
 }
+bool exports_nothing(std::string_view list) {
+  return !any_word(list, ',', [](std::string_view part) { return !is_listed(part, "NONE NIL"); });
+}
+
+/// Do the files that deepspeed hands on set PYTHONPATH themselves?
+bool sets_python_path(const Launch& launch, const Program& program) {
+  const std::string name = launch.variable(program, "DS_ENV_FILE").value_or(".deepspeed_env");
+  return std::ranges::any_of(std::array{launch.home(program), program.directory}, [&](const std::string& directory) {
+    return launch.facts.look(join_path(directory, name), Look::text).content.find("PYTHONPATH=") != std::string::npos;
+  });
+}
 
 /// What one launcher needs so that a variable passes it.
 Need need_of(const Launch& launch, const Program& program, const ChainLink& link) {
   const Launcher& launcher = *link.launcher;
-  if (launcher.carries == Carries::deepspeed)
-    return names_hosts(launch, link) ? Need::env_file : Need::nothing;
-  if (launcher.carries == Carries::mpi) {
-    switch (flavour_of(launch, program, link)) {
-    case Mpi::open_mpi:
-      return Need::x_options;
-    case Mpi::mpich:
-      return is_spelled(launch, link, k_mpich_cuts) ? Need::genv_options : Need::nothing;
-    case Mpi::unknown:
-      return names_hosts(launch, link) ? Need::impossible : Need::nothing;
-    }
+  const OptionsRead& options = link.options;
+  if (launcher.carries == Carries::python)
+    return !names_hosts(launch, link) || (launch.rules.guard && !sets_python_path(launch, program)) ? Need::nothing
+                                                                                                    : Need::impossible;
+  if (!launcher.export_variable.empty()) {
+    const GivenOption* given = options.last(Means::assign_list);
+    const auto list =
+        given != nullptr ? std::optional(given->value) : launch.variable(program, launcher.export_variable);
+    if (!list || exports_all(*list))
+      return Need::nothing;
+    // With NONE a batch script gets the environment of a login, whose PYTHONPATH ours would take the place of.
+    const bool login = launcher.tail == Tail::batch || *list != "NONE";
+    return login && exports_nothing(*list) ? Need::impossible : Need::export_list;
   }
-  const bool clears = link.options.last(Means::clear) != nullptr;
-  if (launcher.assignments)
-    return clears || link.options.last(Means::unset) != nullptr ? Need::env_words : Need::nothing;
-  if (clears)
-    return Need::env_options;
-  if (const GivenOption* list = link.options.last(Means::assign_list))
-    return exports_all(list->value)                                                             ? Need::nothing
-           : any_word(list->value, ',', [](auto part) { return !is_listed(part, "NONE NIL"); }) ? Need::export_list
-                                                                                                : Need::impossible;
-  if (!launcher.export_variable.empty())
-    if (const auto list = launch.variable(program, launcher.export_variable); list && !exports_all(*list))
-      return Need::impossible;
-  return Need::nothing;
+  const bool cut = options.last(Means::clear) != nullptr || options.last(Means::unset) != nullptr ||
+                   options.last(Means::assign_list) != nullptr;
+  const bool hands_on = launcher.carries == Carries::yes || options.last(Means::hands_on) != nullptr ||
+                        options.last(Means::assign_pair) != nullptr;
+  if (!cut && hands_on)
+    return Need::nothing;
+  if (takes_words(launch, program, link))
+    return Need::words;
+  // Behind an option that is not known may be the hosts.
+  return cut || !options.problem.empty() || names_hosts(launch, link) || on_unknown_nodes(launch, link)
+             ? Need::impossible
+             : Need::nothing;
 }
 
-Decision carry_one(const Launch& launch, const ChainLink& link, Need need, const std::string& name,
-                   const std::string& value) {
-  const std::string pair = name + "=" + value;
+/// Our variables as words, or in the list of variables that are handed on.
+std::optional<Decision> carry_by(const Launch& launch, const Program& program, const ChainLink& link, Need need,
+                                 const CarriedVariables& variables) {
+  Argv pairs;
+  bool implied = true;
+  for (const auto& [name, value] : variables) {
+    if (need == Need::export_list && std::ranges::find(program.kept, name) != program.kept.end())
+      continue; // its value in the environment is handed on
+    pairs.push_back(name + "=" + value);
+    implied = implied && (name == "PYTHONPATH" || name.starts_with("SHAREFS_"));
+  }
   Decision decision{.action = Action::set,
                     .flag = link.name,
-                    .to = pair,
                     .rule = "propagate." + link.name,
-                    .reason = "so that " + name + " passes " + link.name,
-                    .implied = name == "PYTHONPATH" || name.starts_with("SHAREFS_")};
-  const auto insert = [&decision](std::size_t at, std::vector<std::string> words) {
-    if (words.size() > 1)
-      decision.flag = words.front();
-    decision.edits.push_back({at, 0, 0, "", std::move(words)});
-  };
-  if (need == Need::env_words)
-    insert(link.tail_begin, {pair});
-  else if (need == Need::env_options)
-    insert(link.options_begin, {"-e", pair});
-  else if (need == Need::genv_options)
-    insert(link.options_begin, {"-genv", name, value});
-  else if (need == Need::x_options)
-    for (const std::size_t context : link.contexts) // of each command between `:` for itself
-      insert(context, {"-x", pair});
-  else if (need == Need::export_list) {
-    const GivenOption& list = *link.options.last(Means::assign_list);
-    const std::size_t end = launch.argv[list.value_index].size();
-    decision.flag = list.name;
-    decision.index = list.value_index;
-    decision.edits = {{list.value_index, end, end, "," + pair}};
+                    .reason = "so that variables pass " + link.name,
+                    .implied = implied};
+  if (need == Need::words) {
+    if (!link.launcher->assignments)
+      pairs.insert(pairs.begin(), "/usr/bin/env");
+    decision.to = shell_join(pairs);
+    decision.edits = {{link.command, 0, 0, "", pairs}};
+    return decision;
   }
+  const GivenOption* list = link.options.last(Means::assign_list);
+  const std::string& variable = link.launcher->export_variable;
+  std::string before = list != nullptr ? list->value : launch.variable(program, variable).value_or("");
+  if (list == nullptr) // by an earlier run
+    std::erase_if(pairs,
+                  [&](const auto& pair) { return any_word(before, ',', [&](auto part) { return part == pair; }); });
+  if (pairs.empty())
+    return std::nullopt;
+  const std::string all = exports_nothing(before) ? join(pairs, ",") : before + "," + join(pairs, ",");
+  if (list == nullptr)
+    return set_variable(launch, program, variable, all);
+  const std::size_t end = launch.argv[list->value_index].size();
+  decision.flag = list->name;
+  decision.to = list->name + "=" + all;
+  decision.index = list->value_index;
+  decision.edits = {{list->value_index, exports_nothing(before) ? end - before.size() : end, end,
+                     all.substr(exports_nothing(before) ? 0 : before.size())}};
   return decision;
-}
-
-/// `-x NAME`: the launcher hands on what the environment has.
-bool is_named(const ChainLink& link, const std::string& name) {
-  return std::ranges::any_of(link.options.given, [&](const GivenOption& option) {
-    return option.means == Means::assign && option.value == name;
-  });
-}
-
-/// The lines of the files that deepspeed would read, in its order.
-std::string env_file_of_deepspeed(const Launch& launch, const Program& program) {
-  const std::string name = launch.variable(program, "DS_ENV_FILE").value_or(".deepspeed_env");
-  std::vector<std::string> paths{join_path(launch.home(program), name)};
-  add_once(paths, join_path(program.directory, name));
-  std::string lines;
-  for (const std::string& path : paths) {
-    lines += launch.facts.look(path, Look::text).content;
-    if (!lines.empty() && lines.back() != '\n')
-      lines += '\n';
-  }
-  return lines;
-}
-
-/// Those lines, and ours behind them: the last of a name counts.
-void write_env_file(const Launch& launch, const Program& program, const ChainLink& link,
-                    const CarriedVariables& variables, Decisions& out) {
-  const std::string& root = launch.facts.local().directory;
-  if (root.empty())
-    return;
-  std::string content = env_file_of_deepspeed(launch, program);
-  for (const auto& [variable, value] : variables)
-    content += variable + "=" + value + "\n";
-  // Named by its content: a job that is just being started never finds the lines of another in its file.
-  const std::string path = root + "/deepspeed_env-" + key_of(content);
-  out.push_back({.action = Action::set,
-                 .kind = ChangeKind::file,
-                 .flag = path,
-                 .to = path,
-                 .rule = "propagate." + link.name,
-                 .reason = "deepspeed hands only the variables of this file to the other nodes; the lines of your "
-                           ".deepspeed_env files are in it",
-                 .file = VariableFile{path, content}});
-  if (auto set = set_variable(launch, program, "DS_ENV_FILE", path)) {
-    set->rule = "propagate." + link.name;
-    set->reason = "names the file with the variables for the other nodes";
-    out.push_back(*std::move(set));
-  }
-}
-
-/// Can a value stand in .deepspeed_env, -x and --export lists as it is?
-bool is_plain_value(const std::string& value) {
-  return std::ranges::all_of(value, [](unsigned char c) {
-    return c < 128 &&
-           (std::isalnum(c) != 0 || c == '_' || c == '.' || c == '/' || c == '-' || c == '+' || c == '@' || c == ':');
-  });
 }
 
 } // namespace
@@ -200,20 +122,30 @@ bool names_hosts(const Launch& launch, const ChainLink& link) {
 bool on_unknown_nodes(const Launch& launch, const ChainLink& link) {
   const Program nobody;
   const auto variable = [&](std::string_view name) { return launch.variable(nobody, name).value_or(""); };
-  if (link.launcher->tail == Tail::batch)
-    return true;
-  if (link.launcher->name == "srun") // on the only node of a job it starts processes here
-    return variable("SLURM_JOB_NUM_NODES") != "1" || variable("SLURMD_NODENAME").empty();
-  if (link.launcher->carries != Carries::mpi || names_hosts(launch, link))
+  if (is_listed(link.launcher->name, words_of("remote"))) // on the only node of a job srun starts processes here
+    return link.launcher->name != "srun" || variable("SLURM_JOB_NUM_NODES") != "1" ||
+           variable("SLURMD_NODENAME").empty();
+  if (link.launcher->tail != Tail::contexts || names_hosts(launch, link))
     return false;
   return (!variable("SLURM_JOB_ID").empty() && variable("SLURM_JOB_NUM_NODES") != "1") ||
          !variable("PBS_NODEFILE").empty() || !variable("LSB_HOSTS").empty() || !variable("PE_HOSTFILE").empty();
 }
 
+bool takes_words(const Launch& launch, const Program& program, const ChainLink& link) {
+  if (link.command == 0 || link.options.last(Means::command_file) != nullptr)
+    return false;
+  const std::string& command = launch.argv[link.command];
+  if (link.launcher->tail != Tail::contexts || command.find('/') != std::string::npos ||
+      find_launcher(launch.argv, link.command, launch.argv.size()) != nullptr)
+    return true;
+  const auto paths = launch.paths_of(program, command, "/usr/local/bin:/usr/bin:/bin");
+  return std::ranges::any_of(
+      paths, [&](const std::string& path) { return !launch.facts.look(path, Look::start).content.empty(); });
+}
+
 bool runs_elsewhere(const Launch& launch, const Program& program) {
-  return std::ranges::any_of(launch.walk.links(program), [&](const ChainLink& link) {
-    return link.launcher->carries != Carries::yes && names_hosts(launch, link);
-  });
+  return std::ranges::any_of(launch.walk.links(program),
+                             [&](const ChainLink& link) { return names_hosts(launch, link); });
 }
 
 std::string isolating_option(const ChainLink& link) {
@@ -226,7 +158,8 @@ std::string isolating_option(const ChainLink& link) {
 
 bool can_carry(const Launch& launch, const Program& program) {
   return std::ranges::none_of(launch.walk.links(program), [&](const ChainLink& link) {
-    return need_of(launch, program, link) == Need::impossible;
+    const Need need = need_of(launch, program, link);
+    return need == Need::impossible || (need != Need::nothing && !link.certain);
   });
 }
 
@@ -247,8 +180,8 @@ Mention loss_of(const Launch& launch) {
       if (const GivenOption* list = link.options.last(Means::assign_list); list != nullptr && need != Need::nothing)
         return {1, "SF407", list->name + "=" + list->value,
                 "hands on no other variables, so what it starts is not guarded"};
-      const bool to_hosts = (need == Need::x_options || need == Need::genv_options) && names_hosts(launch, link);
-      if (need == Need::impossible || to_hosts)
+      const bool to_hosts = need == Need::words && names_hosts(launch, link);
+      if (need == Need::impossible || need == Need::export_list || to_hosts)
         return {1, "SF407", word, "does not hand variables on, so what it starts is not guarded"};
     }
     const Assignment* path = program.assignment_of("PYTHONPATH");
@@ -261,35 +194,36 @@ Mention loss_of(const Launch& launch) {
 }
 
 Decisions carry(const Launch& launch, const Decisions& decided) {
-  CarriedVariables variables; // what `set` means for one program it means for all on one command line
-  for (const Decision& one : decided)
-    if (one.variable)
-      variables.emplace(one.flag, one.to.value_or(""));
   Decisions out;
   std::set<const ChainLink*> done;
   for (const Program& program : launch.walk.programs)
     for (const ChainLink& link : launch.walk.links(program)) {
+      CarriedVariables variables; // of all programs on the command line; not those that get theirs behind this launcher
+      for (const Decision& one : decided)
+        if (one.variable && one.index.value_or(0) <= link.index)
+          variables.emplace(one.flag, one.to.value_or(""));
       if (variables.empty() || !done.insert(&link).second)
         continue;
       const Need need = need_of(launch, program, link);
-      const bool decides_there = std::ranges::any_of(
-          decided, [&](const Decision& one) { return one.rule == "node" && one.flag == link.name; });
-      if (need == Need::nothing || (need == Need::impossible && decides_there) || !link.certain)
+      const bool known_there = std::ranges::any_of(decided, [&](const Decision& one) {
+        return (one.rule == "node" && one.flag == link.name) || (one.diagnosis && one.diagnosis->code == "SF407");
+      });
+      if (need == Need::nothing || (need == Need::impossible && known_there) || !link.certain)
         continue;
       if (need == Need::impossible)
         out.push_back(warning("SF407", link.name, "it does not hand variables on, so what it starts is not guarded",
                               "let it run `sharefs run -- CMD...`"));
-      else if (need == Need::env_file)
-        write_env_file(launch, program, link, variables, out);
-      else
-        for (const auto& [name, value] : variables)
-          if (is_named(link, name))
-            continue;
-          else if (is_plain_value(value))
-            out.push_back(carry_one(launch, link, need, name, value));
-          else
-            out.push_back(warning("SF407", name, "its value has characters that " + link.name + " would change",
-                                  "use a path of letters, digits and `_./-`"));
+      else if (const auto odd = std::ranges::find_if(variables,
+                                                     [&](const auto& one) {
+                                                       return need == Need::export_list &&
+                                                              one.second.find_first_of(",\"\'\\\n") !=
+                                                                  std::string::npos;
+                                                     });
+               odd != variables.end())
+        out.push_back(warning("SF407", odd->first, "its value has characters that " + link.name + " would change",
+                              "use a path without commas, quotes and backslashes"));
+      else if (auto carried = carry_by(launch, program, link, need, variables))
+        out.push_back(*std::move(carried));
     }
   return out;
 }

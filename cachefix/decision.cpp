@@ -8,10 +8,6 @@
 
 namespace sharefs::cachefix {
 
-const char* to_string(ChangeKind kind) {
-  return name_in(std::array{"argument", "environment", "file"}, kind);
-}
-
 const char* to_string(Action action) {
   return name_in(std::array{"leave", "rewrite", "set", "guard", "warn"}, action);
 }

@@ -10,7 +10,6 @@
 
 namespace sharefs::cachefix {
 
-enum class ChangeKind { argument, environment, file };
 enum class Action {
   leave,
   rewrite, ///< a word names another path
@@ -18,7 +17,6 @@ enum class Action {
   guard,   ///< no word changes: the guard builds in `to` what is built for `from`
   warn,
 };
-const char* to_string(ChangeKind kind);
 const char* to_string(Action action);
 
 /// One change of a command line. Places are those of the original words, so the order of edits does not matter.
@@ -36,31 +34,25 @@ struct ModelLink {
   friend bool operator==(const ModelLink&, const ModelLink&) = default;
 };
 
-/// A file with variables, for a launcher that hands on what it names (DS_ENV_FILE).
-struct VariableFile {
-  std::string path, content;
-  friend bool operator==(const VariableFile&, const VariableFile&) = default;
-};
-
 struct Decision {
   Action action = Action::leave;
-  ChangeKind kind = ChangeKind::argument;
   std::string flag = {};                 ///< as it stands in the command line, or the variable's name, or the file
   std::optional<std::size_t> index = {}; ///< of the word with the value, in the original argv
   std::optional<std::string> from = {}, to = {};
   CacheClass cache_class = CacheClass::node_local;
   std::string rule = {}, reason = {};
-  bool variable = false; ///< set: `flag` is a variable of the program's environment, `to` its value
+  bool variable = false; ///< `flag` is a variable of the program's environment, `to` its value
   bool implied = false;  ///< nobody named this cache: it is a default below a shared directory
   std::vector<Edit> edits = {};
   std::string directory = {};  ///< a node-local one to make (0700) before the program starts
   std::string stands_for = {}; ///< the shared path that `directory` stands for
   std::vector<ModelLink> links = {};
-  std::optional<VariableFile> file = {};
   std::optional<Diagnosis> diagnosis = {}; ///< of `warn`
 
-  /// Does it change a word, a variable or a file?
+  /// Does it change a word or a variable?
   [[nodiscard]] bool is_change() const { return action == Action::rewrite || action == Action::set; }
+  /// In the environment of the command, not in a word?
+  [[nodiscard]] bool is_environment() const { return action == Action::set && variable; }
   friend bool operator==(const Decision&, const Decision&) = default;
 };
 using Decisions = std::vector<Decision>;

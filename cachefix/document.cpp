@@ -49,7 +49,7 @@ Json document(const Argv& argv, const RunPlan& decision) {
       return value ? Json(to_utf8(*value)) : Json(nullptr);
     };
     if (one.is_change())
-      json.update({{"kind", to_string(one.kind)},
+      json.update({{"kind", one.is_environment() ? "environment" : "argument"},
                    {"from", text(one.from)},
                    {"to", text(one.to)},
                    {"action", to_string(one.action)},
@@ -74,15 +74,11 @@ std::string describe(const Decision& decision) {
   const auto quoted = [](const std::optional<std::string>& text) { return text ? shell_quote(*text) : std::string(); };
   const std::string named = decision.flag + " " + quoted(decision.from);
   const std::string to = decision.to.value_or("");
-  const bool whole = to.starts_with(decision.flag + "=") || to.starts_with('-') || decision.rule == "node";
-  const bool variable = decision.variable || decision.kind == ChangeKind::environment;
-  const std::string line = decision.action == Action::rewrite  ? named + " -> " + quoted(to)
-                           : decision.action == Action::guard  ? named + " guarded, in " + decision.to.value_or("place")
-                           : decision.action != Action::set    ? named + " unchanged"
-                           : decision.kind == ChangeKind::file ? decision.flag + " written"
-                           : variable                          ? decision.flag + "=" + quoted(to) + " set"
-                           : whole                             ? "`" + to + "` added"
-                                                               : "`" + decision.flag + " " + to + "` added";
+  const std::string line = decision.action == Action::rewrite ? named + " -> " + quoted(to)
+                           : decision.action == Action::guard ? named + " guarded, in " + decision.to.value_or("place")
+                           : decision.action != Action::set   ? named + " unchanged"
+                           : decision.variable                ? decision.flag + "=" + quoted(to) + " set"
+                                                              : "`" + to + "` added";
   return to_utf8(line) + ": " + decision.reason;
 }
 
@@ -124,7 +120,7 @@ std::vector<std::string> describe_changes(const RunPlan& decided) {
     guard = guard || one.rule == "guard";
     if (one.rule == "guard" || (one.implied && one.rule.starts_with("propagate.")))
       continue;
-    if (one.implied && one.kind == ChangeKind::environment) {
+    if (one.implied && one.is_environment()) {
       implied.push_back(one.flag);
       places.insert(one.stands_for);
     } else {

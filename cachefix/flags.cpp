@@ -46,7 +46,13 @@ class FlagDecider {
   FlagDecider(const Launch& launch, const Program& program, const Row* framework, const Binds* container = nullptr)
       : m_launch(launch), m_program(program), m_framework(framework), m_container(container),
         m_unguarded(container != nullptr ? "it runs in a container" : launch.unguarded(program)),
-        m_options(program_options(launch.argv, program)) {}
+        m_options(program_options(launch.argv, program)) {
+    Names paths; // all in one look
+    for (const Option& one : m_options)
+      if (const auto path = launch.absolute(program, one.value))
+        paths.push_back(*path);
+    launch.facts.expect(paths);
+  }
 
   Decisions decide() {
     for (const Option& one : m_options) {
@@ -265,8 +271,14 @@ std::vector<Option> program_options(const Argv& argv, const Program& program) {
 }
 
 Decisions decide_flags(const Launch& launch, const Program& program, const Row* framework) {
-  const bool known = launch.walk.understood && !is_plain_tool(program.name);
-  return known ? FlagDecider(launch, program, framework).decide() : Decisions();
+  if (is_plain_tool(program.name))
+    return {};
+  Decisions decided = FlagDecider(launch, program, framework).decide();
+  if (!launch.walk.understood) // no word may change, but what the guard does may be said; not of `{}` of xargs
+    std::erase_if(decided, [](const Decision& one) {
+      return one.action != Action::guard || one.from.value_or("").find('{') != std::string::npos;
+    });
+  return decided;
 }
 
 Decisions decide_elsewhere(const Launch& launch, std::string& left) {
@@ -279,11 +291,14 @@ Decisions decide_elsewhere(const Launch& launch, std::string& left) {
                       return on_unknown_nodes(launch, link) || names_hosts(launch, link);
                     });
   Decisions decided;
+  const std::vector<Option> options = program_options(launch.argv, inside);
   const Row* framework = nullptr;
   for (std::size_t i = inside.begin; i < inside.end && framework == nullptr; ++i) {
     Program named;
     named.name = launch.argv[i];
-    framework = framework_of(named, launch.argv);
+    const bool value = std::ranges::find(options, i, &Option::index) != options.end();
+    if (!value || !named.name.starts_with('/')) // a directory may have any name
+      framework = framework_of(named, launch.argv);
   }
   if (here) {
     Binds binds = binds_of(launch, *launch.walk.container, inside);
@@ -291,7 +306,7 @@ Decisions decide_elsewhere(const Launch& launch, std::string& left) {
     std::erase_if(decided, [](const Decision& one) { return one.action != Action::rewrite; });
   }
   std::vector<std::string> names;
-  for (const Option& one : program_options(launch.argv, inside))
+  for (const Option& one : options)
     if (const auto rule = rule_for_flag(inside, framework, one.flag, launch.rules.user);
         rule && is_moved(rule->cache_class) && launch.shared_path(inside, one.value) &&
         std::ranges::find(decided, one.index, &Decision::index) == decided.end())

@@ -32,13 +32,11 @@ Variables guard_variables(const Guard& guard, const std::string& python_path) {
     path = split(python_path, ':');
   std::erase(path, guard.directory);
   path.insert(path.begin(), guard.directory);
-  Variables variables{{"PYTHONPATH", join(path, ":")},
-                      {"SHAREFS_BIN", guard.program},
-                      {"SHAREFS_GUARD", "1"},
-                      {"SHAREFS_GUARD_BUILD", guard.build},
-                      {"SHAREFS_GUARD_WHEN", guard.when}};
+  Variables variables{{"PYTHONPATH", join(path, ":")}};
   if (!guard.keep.empty())
     variables.emplace_back("SHAREFS_GUARD_KEEP", guard.keep);
+  if (!guard.config.empty())
+    variables.emplace_back("SHAREFS_CONFIG", guard.config);
   return variables;
 }
 

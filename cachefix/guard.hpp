@@ -1,7 +1,7 @@
 #pragma once
 // The guard: Python code that ends the race in the program's own process (cachefix/guard), where the path of a cache,
-// its completeness and who asks are known. `sharefs run` puts it in front of PYTHONPATH and says by variables what is
-// wanted.
+// its completeness and who asks are known. `sharefs run` puts it in front of PYTHONPATH; what is wanted it asks the
+// sharefs of its host.
 #include "cachefix/store/local_root.hpp"
 
 #include <string>
@@ -12,10 +12,9 @@ namespace sharefs::cachefix {
 
 struct Guard {
   std::string directory;         ///< with its sitecustomize.py, on this host's own disk
-  std::string program;           ///< sharefs itself, which the guard asks for places
   std::string build = "publish"; ///< publish, unique, local: where it builds
-  std::string when = "shared";   ///< shared, racy: which caches it builds elsewhere
   std::string keep = {};         ///< variables that it does not move, with `:` between them
+  std::string config = {};       ///< the configuration that was named for this launch; empty: each host's own
   friend bool operator==(const Guard&, const Guard&) = default;
 };
 

@@ -165,7 +165,7 @@ Decision guarded(const Launch& launch, const std::string& name, std::optional<st
 
 std::optional<Decision> set_variable(const Launch& launch, const Program& program, const std::string& name,
                                      const std::string& value) {
-  Decision decision{.flag = name, .from = launch.variable(program, name), .to = value};
+  Decision decision{.flag = name, .from = launch.variable(program, name), .to = value, .variable = true};
   if (decision.from == value)
     return std::nullopt;
   if (const Assignment* word = program.assignment_of(name)) {
@@ -180,8 +180,6 @@ std::optional<Decision> set_variable(const Launch& launch, const Program& progra
       set != launch.environment.end() && set->second == value && !can_carry(launch, program))
     return std::nullopt;
   decision.action = Action::set;
-  decision.variable = true;
-  decision.kind = ChangeKind::environment;
   return decision;
 }
 

@@ -92,6 +92,9 @@ bool names_hosts(const Launch& launch, const ChainLink& link);
 /// Is the program started on nodes that are not known now? By srun, and mpirun in an allocation, without a list of
 /// hosts.
 bool on_unknown_nodes(const Launch& launch, const ChainLink& link);
+/// Can words stand in front of its command? Not where it copies the command's file, or finds it in the working
+/// directory, as Open MPI and srun do.
+bool takes_words(const Launch& launch, const Program& program, const ChainLink& link);
 /// Does it (also) run on hosts where sharefs is not?
 bool runs_elsewhere(const Launch& launch, const Program& program);
 

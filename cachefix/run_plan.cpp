@@ -46,6 +46,8 @@ Decisions on_the_node(const Launch& launch, const Program& program, Decisions de
   std::erase_if(decided, [](const Decision& one) { return one.is_change() || one.action == Action::warn; });
   if (starter->launcher->tail == Tail::batch || !launch.walk.understood)
     return decided;
+  if (!takes_words(launch, program, *starter))
+    return decided;
   if (launch.rules.node.empty()) {
     decided.push_back(warning("SF421", starter->name,
                               "starts it on nodes that are not known now, where sharefs may not be installed, so `" +
@@ -124,7 +126,7 @@ void assemble(Decisions decisions, Facts& facts, RunPlan& out) {
       add_once(out.diagnoses, *std::move(one.diagnosis));
       continue;
     }
-    if (one.variable && one.kind == ChangeKind::environment)
+    if (one.is_environment())
       out.set[one.flag] = *one.to;
     if (!one.directory.empty()) {
       out.directories[one.directory] = one.stands_for;
@@ -132,8 +134,6 @@ void assemble(Decisions decisions, Facts& facts, RunPlan& out) {
     }
     for (ModelLink& link : one.links)
       add_once(out.links, std::move(link));
-    if (one.file)
-      add_once(out.files, *one.file);
     add_once(out.decisions, std::move(one));
   }
   if (explicit_error) // it says the same of what nobody named
@@ -162,9 +162,13 @@ Decisions report_losses(const Launch& launch, const Program& program) {
   const bool certain = std::ranges::all_of(launch.walk.chain, &ChainLink::certain);
   if (const Mention loss = loss_of(launch); !certain && loss.code == "SF407" && loss.subject != "PYTHONPATH=")
     losses.emplace_back("", loss); // a PYTHONPATH in a word has got the guard
-  if (program.kind == ProgramKind::shell)
-    read("", program.name);
-  else if (!program.python && (program.kind == ProgramKind::file || launch.file_of(program).starts_with("#!")))
+  if (program.kind == ProgramKind::shell) {
+    std::string text = program.name;
+    const Argv& argv = launch.argv; // behind the text stands $0
+    if (const auto all = text.find("\"$@\""); all != std::string::npos && program.index + 2 < argv.size())
+      text.replace(all, 4, shell_join({argv.begin() + static_cast<std::ptrdiff_t>(program.index) + 2, argv.end()}));
+    read("", text);
+  } else if (!program.python && (program.kind == ProgramKind::file || launch.file_of(program).starts_with("#!")))
     names.push_back(program.name);
   for (std::size_t i = 0; i < names.size() && i < k_most_scripts; ++i)
     if (const auto path = launch.absolute(program, names[i]))
@@ -198,7 +202,7 @@ RunPlan plan_run(const Argv& argv, const Start& start, Facts& facts, const Rules
   }
   for (const ChainLink& link : walked.chain)
     if (link.certain)
-      out.chain.emplace_back(link.name, link.index);
+      add_once(out.chain, std::pair(link.name, link.index));
   // What a nested `sharefs run` starts it decides about by itself.
   const bool nested = std::ranges::any_of(out.chain, [](const auto& link) { return link.first == "sharefs"; });
   if (!rules.enabled || is_switched_off(environment) || nested || !facts.any_shared()) {

@@ -43,7 +43,6 @@ struct RunPlan {
   std::map<std::string, std::string> set;                 ///< environment
   std::map<std::string, std::string> directories; ///< node-local, to be made -> the shared path that it stands for
   std::vector<ModelLink> links;
-  std::vector<VariableFile> files;
   Diagnoses diagnoses;
 
   [[nodiscard]] Decisions of(std::initializer_list<Action> actions) const;
@@ -63,7 +62,7 @@ struct Start {
 /// It asks `facts`, and changes nothing.
 RunPlan plan_run(const Argv& argv, const Start& start, Facts& facts, const Rules& rules);
 
-/// Makes the directories (0700, with the user's own directory above them), links and files of a decision. Errors:
+/// Makes the directories (0700, with the user's own directory above them) and links of a decision. Errors:
 /// `permission` if somebody else owns the user's directory, `failed` with the reason otherwise.
 Result<void> prepare(sys::System& system, const RunPlan& decided);
 

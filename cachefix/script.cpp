@@ -287,9 +287,9 @@ class ScriptReader {
 
   Facts& m_facts;
   Start m_start{{}, "/", {}};
-  Environment m_environment;            ///< what the text has assigned so far
-  std::map<std::string, Argv> m_values; ///< the same as words, if they are not empty
-  Rules m_rules;
+  Environment m_environment;                      ///< what the text has assigned so far
+  std::map<std::string, Argv> m_values;           ///< the same as words, if they are not empty
+  Rules m_rules{{}, true, When::shared, Guard()}; // guarded, as what it is called by
 };
 
 } // namespace

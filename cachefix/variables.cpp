@@ -98,7 +98,10 @@ Decisions decide_variables(const Launch& launch, const Program& program, const R
     }
   }
   // A cache that no row knows. And TMPDIR, below which everything else may cache.
-  for (const auto& [name, value] : launch.environment)
+  Environment all = launch.environment;
+  for (const Assignment& one : program.assigned)
+    all[one.name] = one.value;
+  for (const auto& [name, value] : all)
     if ((names_cache(name) || name == "TMPDIR") && value.starts_with('/') && launch.variable(program, name) == value &&
         std::ranges::find(rules, name, &VariableRule::name) == rules.end() &&
         std::ranges::find(launch.rules.user, name, &UserRule::flag) == launch.rules.user.end()) {
@@ -109,7 +112,7 @@ Decisions decide_variables(const Launch& launch, const Program& program, const R
   for (const Found& one : found)
     if (launch.facts.is_shared(one.path))
       decide(launch, program, one, out);
-  std::erase_if(unknown, [&](const std::string& name) { return !launch.facts.is_shared(launch.environment.at(name)); });
+  std::erase_if(unknown, [&](const std::string& name) { return !launch.facts.is_shared(all.at(name)); });
   if (!unknown.empty())
     out.push_back(warning("SF406", join(unknown, ", "), "lies on shared storage, and no rule says what is kept there",
                           "say `--local " + unknown.front() + "` or `--keep " + unknown.front() + "`"));

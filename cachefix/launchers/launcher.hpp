@@ -36,14 +36,16 @@ enum class Means {
   hostfile,     ///< file with the hosts
   remote,       ///< runs on other hosts (-H hosts)
   container,    ///< runs inside of a container
+  command_file, ///< the launcher itself looks for the command's file, or copies it
+  hands_on,     ///< only an mpirun that hands on its environment has this option
   information,  ///< prints something, or attaches to a process that runs; --help, --version and --usage always do
 };
 
 /// Does the environment of the launcher reach the program on every host?
 enum class Carries {
-  yes,       ///< same host, or the launcher exports all of it (srun)
-  deepspeed, ///< local runs yes; with a hostfile only what .deepspeed_env says
-  mpi,       ///< remote ranks only get what -x/-genv names
+  yes,    ///< same host, or the launcher exports all of it (srun)
+  python, ///< the guard's at least: deepspeed hands on PYTHON*
+  mpi,    ///< perhaps: Open MPI's remote ranks only get what -x names, MPICH's all
 };
 
 enum class Takes { nothing, value, attached, two };
@@ -70,7 +72,7 @@ struct Launcher {
 
 /// Programs that run programs where neither this environment nor these paths count.
 struct OpaquePrograms {
-  std::string programs, does, by;
+  std::string programs, does, by, unless;
   bool first = false;
   bool container = false;  ///< inside of a container, or under another root
   std::string binds;       ///< options that name directories of this host which the container sees

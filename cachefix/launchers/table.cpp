@@ -38,6 +38,7 @@ const std::vector<OpaquePrograms>& opaque_programs() {
         all.push_back({.programs = row.name,
                        .does = row.get("does"),
                        .by = row.get("by"),
+                       .unless = row.get("unless"),
                        .first = !row.get("first").empty(),
                        .container = std::string_view(kind) == "container",
                        .binds = row.get("binds"),
@@ -70,7 +71,7 @@ const std::vector<Launcher>& launchers() {
                      .operands = row.get("operands").empty() ? 0U : 1U,
                      .assignments = !row.get("assignments").empty(),
                      .tail = enumerator_of<Tail>(row.get("tail"), "command script python shell batch contexts"),
-                     .carries = enumerator_of<Carries>(row.get("carries"), "yes deepspeed mpi"),
+                     .carries = enumerator_of<Carries>(row.get("carries"), "yes python mpi"),
                      .default_hostfile = row.get("hostfile"),
                      .export_variable = row.get("export"),
                      .container_variables = row.get("containers")});

@@ -36,7 +36,8 @@ class Walker {
       return in_container(at);
     if (!message.empty() && is_certain())
       warn("SF401", index, std::move(message), "its own words were not changed");
-    add_program(ProgramKind::program, at, m_argv.size(), m_argv.size(), std::move(scope), true);
+    if (!behind_unknown(at, m_argv.size(), scope))
+      add_program(ProgramKind::program, at, m_argv.size(), m_argv.size(), std::move(scope), true);
   }
   void warn(std::string code, std::size_t index, std::string message, std::string hint) {
     m_out.problems.push_back({Severity::warning, std::move(code),
@@ -104,7 +105,8 @@ class Walker {
     const auto words = std::span(m_argv).subspan(begin, end - begin);
     if (known.first) {
       const auto first = std::ranges::find_if(words, [](const std::string& word) { return !word.starts_with('-'); });
-      return first != words.end() && !is_plain_tool(*first);
+      const bool shell = first != words.end() && is_listed(base_name(*first), "bash sh");
+      return first != words.end() && !is_plain_tool(*first) && (!shell || names_some_program({first + 1, words.end()}));
     }
     if (!known.by.empty())
       return std::ranges::any_of(words, [&](const std::string& word) { return is_listed(word, known.by); });
@@ -143,6 +145,10 @@ class Walker {
   void program(std::size_t begin, std::size_t end, Program scope) {
     const std::string name = base_name(m_argv[begin]);
     const OpaquePrograms* known = find_opaque(m_argv[begin]);
+    const auto behind = std::span(m_argv).subspan(begin + 1, end - begin - 1);
+    if (known != nullptr &&
+        std::ranges::any_of(behind, [&](const auto& word) { return is_listed(word, known->unless); }))
+      known = nullptr;
     if (known != nullptr && runs_something(*known, begin + 1, end)) {
       if (!known->container)
         return not_reached(begin, "`" + name + "` " + known->does, std::move(scope));
@@ -157,14 +163,11 @@ class Walker {
     }
     if (name.ends_with(".py") && m_argv[begin].find('/') != std::string::npos)
       return python_file(begin, end, std::move(scope));
-    if (known == nullptr && !is_plain_tool(name) &&
-        starts_container(std::span(m_argv).subspan(begin + 1, end - begin - 1)))
+    if (known == nullptr && !is_plain_tool(name) && starts_container(behind))
       return in_container(begin);
     const bool script = name.ends_with(".sh") || name.ends_with(".bash") || is_plain_tool(name);
-    if (!script && m_unknown < k_most_unknown)
-      for (std::size_t i = begin + 1; i < end; ++i)
-        if (is_text(m_argv[i]) || names_program(i, end))
-          return behind_unknown(begin, i, end, scope);
+    if (!script && behind_unknown(begin + 1, end, scope))
+      return;
     add_program(ProgramKind::program, begin, begin + 1, end, std::move(scope), is_listed(name, words_of("python")));
   }
 
@@ -175,17 +178,22 @@ class Walker {
            names_some_program(std::span(parts).subspan(1));
   }
 
-  /// strace, make, a wrapper of the site: they run argv[at] in a way that is not known.
-  void behind_unknown(std::size_t begin, std::size_t at, std::size_t end, const Program& scope) {
+  /// strace, make, a wrapper of the site, an option that is not known: what stands behind, from `begin` on, is run in a
+  /// way that is not known. False if no word there names a program.
+  bool behind_unknown(std::size_t begin, std::size_t end, const Program& scope) {
+    while (begin < end && !is_text(m_argv[begin]) && !names_program(begin, end))
+      ++begin;
+    if (begin >= end || m_unknown == k_most_unknown)
+      return false;
     m_out.understood = false;
+    const std::size_t before = m_out.programs.size();
     ++m_unknown;
-    if (is_text(m_argv[at]))
-      add_program(ProgramKind::shell, at, end, end, scope, true);
+    if (is_text(m_argv[begin]))
+      add_program(ProgramKind::shell, begin, end, end, scope, true);
     else
-      command(at, end, scope);
+      command(begin, end, scope);
     --m_unknown;
-    if (m_out.programs.empty() && !m_out.elsewhere)
-      give_up(begin, scope);
+    return m_out.elsewhere || m_out.programs.size() > before;
   }
 
   /// The launcher's options start at `begin`; its own word is argv[index].
@@ -194,23 +202,32 @@ class Walker {
     const std::size_t number = m_out.chain.size();
     if (number == k_most_launchers)
       return give_up(index, std::move(scope), "too many launchers stand one behind the other");
-    m_out.chain.push_back({&launcher, std::move(name), index, {}, begin, begin, {}, is_certain()});
+    m_out.chain.push_back({&launcher, std::move(name), index, {}, 0, is_certain()});
     scope.chain.push_back(number);
     if (launcher.tail == Tail::contexts)
-      return contexts(number, begin, end, scope);
+      return contexts(number, begin, end, std::move(scope));
     if (const auto at = options(number, begin, end, scope))
       tail(number, *at, end, std::move(scope));
   }
 
   /// Commands separated by `:`, each with options of its own.
-  void contexts(std::size_t number, std::size_t begin, std::size_t end, const Program& scope) {
+  void contexts(std::size_t number, std::size_t begin, std::size_t end, Program scope) {
     while (begin < end && !m_out.elsewhere) {
-      m_out.chain[number].contexts.push_back(begin);
       const std::size_t stop = find_word(":", begin, end);
       Program own = scope;
-      if (const auto at = options(number, begin, stop, own))
+      if (const auto at = options(number, begin, stop, own); at && *at < stop) {
+        m_out.chain[number].command = *at;
         command(*at, stop, std::move(own));
+      }
       begin = stop + 1;
+      if (begin >= end)
+        return;
+      if (m_out.chain.size() >= k_most_launchers)
+        return give_up(begin, std::move(scope), "too many commands stand one behind the other");
+      ChainLink next = m_out.chain[number];
+      next.command = 0;
+      scope.chain.back() = number = m_out.chain.size();
+      m_out.chain.push_back(std::move(next));
     }
   }
 
@@ -223,9 +240,12 @@ class Walker {
       in_container(container->index);
       return std::nullopt;
     }
+    Program own;
+    own.directory = scope.directory;
     for (const GivenOption& option : read.given)
       if (option.means)
-        apply(option, scope);
+        apply(option, own);
+    add(std::move(own), scope);
     const bool nothing_runs = read.last(Means::information) != nullptr;
     const bool split_text = read.last(Means::split_text) != nullptr;
     const std::string problem = split_text ? "the words inside of `env -S` are not read" : read.problem;
@@ -239,6 +259,17 @@ class Walker {
       return at;
     give_up(split_text ? begin : at, scope, problem);
     return std::nullopt;
+  }
+
+  /// What a launcher's own options make of the environment and the directory that it was given.
+  static void add(Program own, Program& scope) {
+    std::erase_if(scope.assigned, [&](const Assignment& one) { return own.takes_away(one.name); });
+    std::ranges::move(own.assigned, std::back_inserter(scope.assigned));
+    std::ranges::move(own.unset, std::back_inserter(scope.unset));
+    if (own.cleared)
+      scope.kept = std::move(own.kept);
+    scope.cleared = scope.cleared || own.cleared;
+    scope.directory = std::move(own.directory);
   }
 
   void apply(const GivenOption& option, Program& scope) {
@@ -256,7 +287,7 @@ class Walker {
     case Means::assign_list:
       return assign_list(scope, option, begin);
     case Means::unset:
-      scope.unset.push_back(option.value);
+      scope.unset.push_back(option.value.starts_with('-') ? option.value.substr(1) : option.value);
       break;
     case Means::clear:
       scope.cleared = true;
@@ -278,7 +309,8 @@ class Walker {
   static void assign_list(Program& scope, const GivenOption& option, std::size_t begin) {
     scope.cleared = true;
     for (const std::string& part : split(option.value, ',')) {
-      assign(scope, part, option.value_index, begin);
+      if (!assign(scope, part, option.value_index, begin))
+        scope.kept.push_back(part);
       scope.cleared = scope.cleared && part != "ALL";
       begin += part.size() + 1;
     }
@@ -289,7 +321,8 @@ class Walker {
     if (launcher.assignments)
       at = assignments(number, at, end, scope);
     at = std::min(at + launcher.operands, end);
-    m_out.chain[number].tail_begin = at;
+    if (at < end)
+      m_out.chain[number].command = at;
     const ChainLink& link = m_out.chain[number];
     switch (launcher.tail) {
     case Tail::command:
@@ -315,6 +348,7 @@ class Walker {
 
   std::size_t assignments(std::size_t number, std::size_t at, std::size_t end, Program& scope) {
     if (at < end && m_argv[at] == "-") { // the old spelling of -i
+      scope.assigned.clear();
       scope.cleared = true;
       m_out.chain[number].options.given.push_back({.name = "-", .means = Means::clear, .index = at, .value_index = at});
       ++at;
@@ -387,7 +421,10 @@ const Assignment* Program::assignment_of(std::string_view variable) const {
 }
 
 bool Program::takes_away(std::string_view variable) const {
-  return cleared || std::ranges::find(unset, variable) != unset.end();
+  const auto is_in = [&](const std::vector<std::string>& names) {
+    return std::ranges::any_of(names, [&](const std::string& one) { return is_listed(variable, one); });
+  };
+  return (cleared && !is_in(kept)) || is_in(unset);
 }
 
 std::vector<std::reference_wrapper<const ChainLink>> Walk::links(const Program& program) const {

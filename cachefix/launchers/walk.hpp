@@ -10,16 +10,15 @@
 
 namespace sharefs::cachefix {
 
-/// One launcher of the chain, outermost first.
+/// One launcher of the chain, outermost first. Of mpirun and srun one for each command between `:`, which has the
+/// options of those in front of it, too.
 struct ChainLink {
   const Launcher* launcher = nullptr;
   std::string name;      ///< as it was called: "torchrun", "torch.distributed.run", "micromamba"
   std::size_t index = 0; ///< of its word in argv
   OptionsRead options;
-  std::size_t options_begin = 0;     ///< index of the first word behind its name and verb
-  std::size_t tail_begin = 0;        ///< index of the first word behind options, assignments and operands
-  std::vector<std::size_t> contexts; ///< mpirun: index of the first word of each of its contexts
-  bool certain = true;               ///< false: a word behind a program that has no row
+  std::size_t command = 0; ///< index of the first word of what it runs; 0: not known
+  bool certain = true;     ///< false: a word behind a program that has no row
 };
 
 /// A NAME=value that a word of the command line gives to the program.
@@ -47,6 +46,7 @@ struct Program {
   std::vector<Assignment> assigned; ///< in order; the last of a name counts
   std::vector<std::string> unset;   ///< taken out of its environment
   bool cleared = false;             ///< starts from an empty environment
+  std::vector<std::string> kept;    ///< but for these
   bool python = false;
   std::vector<std::size_t> chain; ///< indices into Walk::chain
 
@@ -57,7 +57,7 @@ struct Program {
 
 struct Walk {
   std::vector<ChainLink> chain;
-  std::vector<Program> programs; ///< more than one only with mpirun's `:`
+  std::vector<Program> programs; ///< more than one only with `:` of mpirun and srun
   /// False: some word could not be told for certain, so no word may be changed. There is one program all the same, with
   /// the environment that the launchers in front of that word make; its arguments are not known.
   bool understood = true;

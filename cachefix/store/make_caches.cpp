@@ -82,11 +82,13 @@ Result<void> make_caches(sys::System& system, const std::map<std::string, std::s
     if (auto made = make_own_directory(system, directory); !made)
       return made;
   for (const auto& [directory, shared] : directories) {
-    if (auto made = files.make_directories(directory, k_private); !made)
-      return made;
+    if (files.entry({.path = directory}).kind == sys::EntryKind::directory)
+      continue;
     // Only for people: the program runs without the note.
     (void)files.write_if(parent_path(directory) + "/.origin-" + base_name(directory), std::nullopt, shared + "\n",
                          0600);
+    if (auto made = files.make_directories(directory, k_private); !made)
+      return made;
   }
   return {};
 }

@@ -32,34 +32,39 @@ def milliseconds(command: list[str], path: str) -> tuple[float, float]:
     return (time.perf_counter() - begin) * 1000, (used.ru_utime + used.ru_stime) * 1000
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--python", default="/usr/bin/python3", help="[default: %(default)s]")
-    parser.add_argument("--runs", type=int, default=50, metavar="N", help="of each row [default: 50]")
-    parser.add_argument("--import", dest="library", metavar="NAME", help="also a program that imports this library")
-    arguments = parser.parse_args()
+def table(python: str, library: str | None, runs: int) -> float:
+    """Prints it; what the guard adds to a program that imports nothing, in ms."""
     with tempfile.TemporaryDirectory() as directory:
         root = Path(directory)
         for name in ("empty", "compiled", "source"):
             (root / name).mkdir()
         for name in ("compiled", "source"):
             shutil.copytree(GUARD, root / name, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
-        subprocess.run([arguments.python, "-m", "compileall", "-q", root / "compiled"], check=True)
-        programs = [("pass", "pass")]
-        if arguments.library:
-            programs.append((f"import {arguments.library}", f"import {arguments.library}"))
+        subprocess.run([python, "-m", "compileall", "-q", root / "compiled"], check=True)
         print("| program | bare | with the guard | without bytecode | added | processor |\n|---|---|---|---|---|---|")
-        for name, program in programs:
+        first = None
+        for program in ["pass", *([f"import {library}"] if library else [])]:
             rows = [
-                [milliseconds([arguments.python, "-c", program], str(root / kind)) for kind in ("empty", "compiled", "source")]
-                for _ in range(arguments.runs)
+                [milliseconds([python, "-c", program], str(root / kind)) for kind in ("empty", "compiled", "source")]
+                for _ in range(runs)
             ]
             bare, compiled, source = (statistics.median(run[0] for run in column) for column in zip(*rows))
             added, used = (statistics.median(row[1][kind] - row[0][kind] for row in rows) for kind in (0, 1))
+            first = added if first is None else first
             print(
-                f"| `{name}` | {bare:.1f} ms | {compiled:.1f} ms | {source:.1f} ms | {added:+.2f} ms | {used:+.2f} ms |"
+                f"| `{program}` | {bare:.1f} ms | {compiled:.1f} ms | {source:.1f} ms | {added:+.2f} ms | {used:+.2f} ms |",
+                flush=True,
             )
-            sys.stdout.flush()
+    return first or 0.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python", default="/usr/bin/python3", help="[default: %(default)s]")
+    parser.add_argument("--runs", type=int, default=50, metavar="N", help="of each row [default: 50]")
+    parser.add_argument("--import", dest="library", metavar="NAME", help="also a program that imports this library")
+    arguments = parser.parse_args()
+    table(arguments.python, arguments.library, arguments.runs)
 
 
 if __name__ == "__main__":

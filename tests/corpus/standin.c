@@ -17,7 +17,7 @@ extern char **environ;
 
 static const char k_starters[] =
     " srun mpirun mpiexec orterun horovodrun jsrun conda mamba micromamba uv poetry pixi hatch pipenv rye pdm nsys ncu "
-    "py-spy coverage kernprof numactl singularity apptainer sudo ";
+    "py-spy coverage kernprof numactl singularity apptainer sudo flux perf valgrind gdb xvfb-run systemd-run rocprof aprun bsub ";
 static const char k_shells[] = " bash sh dash env nohup nice time timeout stdbuf taskset numactl sharefs setsid ";
 
 static int listed(const char *name, const char *list) {

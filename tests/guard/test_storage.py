@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
+import subprocess
 import sys
 import time
 from collections import defaultdict
@@ -342,3 +344,17 @@ def test_maps_of_version_3_are_moved_although_its_locks_exclude(monkeypatch: pyt
         monkeypatch.setattr(storage, "_find_place", lambda path, place=place: place)
         assert storage.place_of("/s") is None
         assert storage.place_of("/s", for_maps=True) == (place if is_version3 else None)
+
+
+@pytest.mark.parametrize("program", ["bin/sharefs", "sharefs"])
+def test_the_sharefs_that_is_asked_lies_where_the_guard_lies(tmp_path: Path, program: str) -> None:
+    guard = tmp_path / "share/sharefs/guard"
+    shutil.copytree(GUARD, guard)
+    ours = tmp_path / program
+    ours.parent.mkdir(exist_ok=True)
+    ours.touch()
+    show = [PYTHON, "-c", "from sharefs_guard import storage; print(storage._program())"]
+    for mode, expected in ((0o755, str(ours)), (0o644, "/usr/bin/sharefs")):
+        ours.chmod(mode)
+        done = subprocess.run(show, env={"PATH": "/nowhere", "PYTHONPATH": str(guard)}, capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == expected

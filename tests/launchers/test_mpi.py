@@ -150,3 +150,12 @@ def test_variables_reach_every_rank_on_other_hosts(
     seen = printed(real.stdout)
     assert {process.host for process in seen} == {"node1", "node2"}
     assert all(is_guarded(process) for process in seen), seen
+
+
+def test_a_program_of_the_working_directory_starts_all_the_same(sharefs: Sharefs) -> None:
+    """Open MPI finds it there, env would not."""
+    words = [*OPEN_MPI, "-n", "1", "print_arguments", *CACHES]
+    real = sharefs.run([*sharefs.command("-q"), *words])
+    assert real.returncode == 0, real.stderr
+    (process,) = printed(real.stdout)
+    assert is_guarded(process) and process.argv[1:] == CACHES

@@ -60,7 +60,7 @@ LINES = [
 ]  # fmt: skip
 
 # Lines that run although sharefs leaves their words: it does not guess.
-LEFT_LINES = {"nice -5 ./p a", "nice --5 ./p a", "nice -+5 ./p a", "taskset -ac 0 ./p x"}
+LEFT_LINES = {"nice --5 ./p a", "nice -+5 ./p a", "taskset -ac 0 ./p x"}
 
 
 def words_of(line: str) -> list[str]:

@@ -154,7 +154,6 @@ def test_deepspeed_on_other_hosts(trainer: Sharefs, tmp_path_factory: pytest.Tem
     (trainer.directory / "hosts").write_text("node1 slots=1\nnode2 slots=1\n")
     words = ["deepspeed", "--hostfile", "hosts", "--master_addr", "node1", "train.py", *CACHES]
     answer = trainer.ask(words)
-    assert "DS_ENV_FILE" in answer.environment
     hosts = SshHosts(tmp_path_factory.mktemp("hosts"))
     try:
         real = trainer.run([*trainer.command("-q"), *words], timeout=300)

@@ -25,8 +25,7 @@ _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]\Z")  # S3's rules for na
 
 PLACES = "SHAREFS_GUARD_PLACES"  # what sharefs answered, for the children of this process
 MOST_PLACES = 50  # an environment variable has a limit
-# What sharefs.yaml says, by the names in an answer. It counts where the environment does not say it, which is so in
-# shared environments that have the guard.
+# What sharefs.yaml says, by the names in an answer. It counts where the environment does not say it.
 SETTINGS = {"build": "SHAREFS_GUARD_BUILD", "when": "SHAREFS_GUARD_WHEN", "keep": "SHAREFS_GUARD_KEEP"}
 PLACE_DEADLINE = 10.0  # seconds
 
@@ -193,8 +192,11 @@ def _remember(place):
 
 
 def _program():
-    named = os.environ.get("SHAREFS_BIN")
-    return named or shutil.which("sharefs") or "/usr/bin/sharefs"
+    """The sharefs that the guard came with: PREFIX/bin/sharefs or PREFIX/sharefs for PREFIX/share/sharefs/guard."""
+    prefix = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../../.."))
+    ours = [os.environ.get("SHAREFS_BIN"), os.path.join(prefix, "bin/sharefs"), os.path.join(prefix, "sharefs")]
+    found = [path for path in ours if path and os.access(path, os.X_OK) and os.path.isfile(path)]
+    return found[0] if found else shutil.which("sharefs") or "/usr/bin/sharefs"
 
 
 def _ask_sharefs(path):

@@ -317,12 +317,12 @@ Result<cachefix::Guard> guard_of(Context& context, const std::vector<cachefix::U
     return fail(ErrorCode::not_found, "caches.guard is off");
   if (context.environment("SHAREFS_GUARD") == "0")
     return fail(ErrorCode::not_found, "SHAREFS_GUARD is 0");
-  std::string program = context.system.entry({.path = "/proc/self/exe"}).link_target;
-  auto directory = cachefix::find_guard(context.system, program);
+  auto directory = cachefix::find_guard(context.system, context.system.entry({.path = "/proc/self/exe"}).link_target);
   if (!directory)
     return fail(directory.error());
-  return cachefix::Guard{*std::move(directory), std::move(program), caches.build, caches.when,
-                         cachefix::kept_variables(rules)};
+  const std::string& named = context.flags.config;
+  return cachefix::Guard{*std::move(directory), caches.build, cachefix::kept_variables(rules),
+                         named.empty() ? named : normalize_path(named, context.host.working_directory)};
 }
 
 Result<CacheChoices> choices_of(Context& context, std::vector<cachefix::UserRule> first) {

@@ -16,7 +16,7 @@ from .world import Start
 _NOISE = {"_", "SHLVL", "PWD", "OLDPWD", "BASH_EXECUTION_STRING"}
 # What carries variables through a launcher, or sharefs itself to the other side of it.
 _CARRIERS = set(
-    "-x -e -E --env -genv -env --export export env /bin/bash -pc sharefs run --node -- ; && = ' \" , ALL set unset -u --local".split()
+    "-e -E --env --export export env /usr/bin/env /bin/bash -pc sharefs run --node -- ; && = ' \" , ALL set unset -u --local".split()
 )
 # Of which one line for all is enough.
 IMPLIED_VARIABLES = (
@@ -26,7 +26,7 @@ IMPLIED_VARIABLES = (
     "PYTORCH_KERNEL_CACHE_PATH TORCHINDUCTOR_CACHE_DIR CUTE_DSL_CACHE_DIR"
 ).split()
 _PUNCTUATION = set("=,'\"")
-_HUB = {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "TRANSFORMERS_CACHE", "DS_ENV_FILE"}
+_HUB = {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "TRANSFORMERS_CACHE"}
 _RANDOM = re.compile(r"RANDOM|\bdate\b|\$\$|mktemp|SECONDS|shuf|%s")
 _TOKENS = re.compile(r"\s+|[^\s\"';&|()<>=,]+|.", re.DOTALL)
 
@@ -134,7 +134,7 @@ class _Explained:
     def come(self, word: str) -> bool:
         if re.match(r"(?:-x)?(?:PYTHONPATH|SHAREFS_\w+)(?:=|$)", word) or "/share/sharefs/guard" in word:
             return True
-        is_sharefs = word == "sharefs" or word.endswith("/sharefs")
+        is_sharefs = word == "sharefs" or word.endswith("/sharefs") or " run --node " in word
         return self._is_name(word) or is_sharefs or any(_holds(word, new) for new in self._new | self._old)
 
 
@@ -181,7 +181,7 @@ def _differences_of(
             continue  # the guard in front of what was there
         if random and before is not None and after is not None and _masked(before, True) == _masked(after, True):
             continue
-        if name not in decisions.variables and name != "DS_ENV_FILE":
+        if name not in decisions.variables:
             wrong.append(f"variable {name}: {before} became {after}")
         elif after is None and name not in decisions.unset:
             wrong.append(f"variable {name} is gone")

@@ -1,7 +1,7 @@
 """A file system that counts as shared storage and has content: a FUSE server that passes on to a local directory.
 
-It speaks the kernel's protocol (linux/fuse.h) by itself: nothing has to be installed for it. Nothing is cached, so the
-directory may change behind its back.
+It speaks the kernel's protocol (linux/fuse.h) by itself: nothing has to be installed for it. Unless the kernel is to
+remember what it was answered, the directory may change behind its back.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ def _attributes(path: bytes) -> bytes:
 
 
 class _Server:
-    def __init__(self, device: int, backing: bytes) -> None:
+    def __init__(self, device: int, backing: bytes, seconds: int) -> None:
         self._device = device
+        self._seconds = seconds
         self._paths = {1: backing}
         self._ids = {backing: 1}
         self._lists: dict[int, list[tuple[bytes, int, int]]] = {}
@@ -43,10 +44,10 @@ class _Server:
         attributes = _attributes(path)
         node = self._ids.setdefault(path, len(self._ids) + 1)
         self._paths[node] = path
-        return struct.pack("<4Q2I", node, 0, 0, 0, 0, 0) + attributes
+        return struct.pack("<4Q2I", node, 0, self._seconds, self._seconds, 0, 0) + attributes
 
     def _attr(self, path: bytes) -> bytes:
-        return struct.pack("<Q2I", 0, 0, 0) + _attributes(path)
+        return struct.pack("<Q2I", self._seconds, 0, 0) + _attributes(path)
 
     def _set(self, path: bytes, data: bytes) -> bytes:
         valid, size, mtime, mode = struct.unpack_from("<I12xQ16xQ20xI", data)
@@ -156,8 +157,9 @@ class _Server:
                 os.write(self._device, struct.pack("<IiQ", 16 + len(answer), number, unique) + answer)
 
 
-def mount_share(at: Path, backing: Path) -> int:
-    """`backing` appears on `at` as an sshfs. The server is a process of its own; its pid is returned."""
+def mount_share(at: Path, backing: Path, seconds: int = 0) -> int:
+    """`backing` appears on `at` as an sshfs, whose names and attributes the kernel remembers for so long. The server is
+    a process of its own; its pid is returned."""
     device = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
     options = f"fd={device},rootmode=40000,user_id=0,group_id=0,allow_other,default_permissions"
     if _libc.mount(b"storage1:/share", os.fsencode(at), b"fuse.sshfs", 0, options.encode()) != 0:
@@ -167,7 +169,7 @@ def mount_share(at: Path, backing: Path) -> int:
         try:
             _libc.prctl(1, 9)  # PR_SET_PDEATHSIG: it keeps its own mount alive, so it has to go with the test
             os.umask(0)
-            _Server(device, os.fsencode(backing)).serve()
+            _Server(device, os.fsencode(backing), seconds).serve()
         finally:
             os._exit(0)
     os.close(device)

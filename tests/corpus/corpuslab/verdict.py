@@ -44,7 +44,7 @@ _LAUNCHERS = set(
     "llamafactory-cli swift nemo lm_eval lm-eval vllm sglang jupyter papermill uvx".split()
 )
 # Here they only record: what they would start is in their words.
-_CARRIERS = set("docker podman nvidia-docker ray ssh pdsh tmux screen parallel bsub qsub zsh fish tcsh enroot".split())
+_CARRIERS = set("docker podman nvidia-docker ray ssh pdsh tmux screen parallel qsub zsh fish tcsh enroot".split())
 # And these hand the environment on.
 _LOSES = _CARRIERS - {"parallel", "zsh", "fish", "tcsh"}
 # Directories of the world with what the libraries did not make, and files from which more is derived than a cache.
@@ -172,7 +172,7 @@ def is_guarded(start: Start) -> bool:
     path = start.environment.get("PYTHONPATH", "").split(":")
     return (
         any(directory.endswith(_GUARD) for directory in path)
-        and start.environment.get("SHAREFS_GUARD") == "1"
+        and start.environment.get("SHAREFS_GUARD") != "0"
         and not any(word in _UNGUARDED for word in start.argv[1:2])
     )
 

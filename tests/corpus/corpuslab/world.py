@@ -33,7 +33,7 @@ _NAMES = """
     apptainer enroot ray ssh pdsh scp nvidia-smi scontrol squeue hf huggingface-cli modelscope wandb git pip pip3 rsync
     nsys ncu py-spy coverage kernprof numactl sudo tmux screen parallel colossalai composer fabric lightning torchx tune
     litgpt trl axolotl llamafactory-cli swift nemo megatron lm_eval lm-eval vllm sglang ipython jupyter papermill
-    virtualenv curl wget bsub qsub fish tcsh zsh
+    virtualenv curl wget bsub qsub fish tcsh zsh flux perf valgrind gdb xvfb-run systemd-run rocprof aprun
 """.split()
 
 _LOADS_ALL = """\
@@ -236,7 +236,7 @@ def _empty(directory: Path) -> None:
 class World:
     """Exists once its constructor returns. `close` ends the server of the share."""
 
-    def __init__(self, binary: Path) -> None:
+    def __init__(self, binary: Path, seconds: int = 0) -> None:
         for directory in (SHARE, _BACKING, HOME, SCRATCH, PROGRAMS):
             directory.mkdir(parents=True)
         standin = ROOT / "standin"
@@ -255,7 +255,7 @@ class World:
         (ROOT / "bin").mkdir()
         self.use()
         CONFIG.write_text(f"version: 1\ncaches:\n  local: {LOCAL}\n  min_free: 1MiB\n")
-        self._server = mount_share(SHARE, _BACKING)
+        self._server = mount_share(SHARE, _BACKING, seconds)
 
     def use(self, binary: Path = _INSTALLED) -> None:
         """From now on this is `sharefs`."""

@@ -133,7 +133,7 @@ inline RunPlan World::run(const Argv& argv, const Rules& rules) const {
 inline Rules installed() {
   Rules rules;
   rules.node = {"sharefs", "run", "--node", "--"};
-  rules.guard = Guard{"/usr/share/sharefs/guard", "/usr/bin/sharefs"};
+  rules.guard = Guard{"/usr/share/sharefs/guard"};
   return rules;
 }
 

@@ -44,14 +44,12 @@ std::vector<std::string> outcome_of(const World& world, const Argv& argv) {
   for (const Decision& one : result.guarded())
     if (!one.implied)
       lines.push_back("guards " + one.flag + " " + readable(result, one.to.value_or("there")));
-  const bool guard = result.set.contains("PYTHONPATH"); // five variables by one word
+  const bool guard = result.set.contains("PYTHONPATH");
   if (guard)
     lines.emplace_back("guarded");
   for (const auto& [name, value] : result.set)
     if (!guard || (name != "PYTHONPATH" && !name.starts_with("SHAREFS_")))
       lines.push_back("set " + name + "=" + readable(result, value));
-  for (const VariableFile& one : result.files)
-    lines.push_back("file " + readable(result, replaced(one.content, "\n", "\\n")));
   for (const ModelLink& link : result.links)
     lines.push_back("link " + link.target);
   for (const Diagnosis& diagnosis : result.diagnoses)

@@ -66,16 +66,6 @@ TEST_CASE("attack: a user's directory that somebody else made is not used") {
   CHECK_FALSE(job.prepare());
 }
 
-TEST_CASE("a file of variables is made once, in the user's own directory") {
-  Job job;
-  job.decided.files = {{"/var/cache/alice/deepspeed_env-0123456789ab", "A=1\n"}};
-  REQUIRE(job.prepare());
-  REQUIRE(job.prepare());
-  CHECK(job.text("/var/cache/alice/deepspeed_env-0123456789ab") == "A=1\n");
-  CHECK(job.mode("/var/cache/alice/deepspeed_env-0123456789ab") == 0600);
-  CHECK(job.mode("/var/cache/alice") == 0700);
-}
-
 TEST_CASE("the guard is found beside the program, on this host's own disk only") {
   CHECK(guard_directories("/usr/bin/sharefs") ==
         std::vector<std::string>{"/usr/share/sharefs/guard", "/usr/bin/share/sharefs/guard"});

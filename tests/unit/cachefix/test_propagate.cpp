@@ -11,48 +11,28 @@ using test::World;
 
 namespace {
 
-const std::vector<std::pair<std::string, std::string>> k_guard = {{"PYTHONPATH", "/usr/share/sharefs/guard"},
-                                                                  {"SHAREFS_BIN", "/usr/bin/sharefs"},
-                                                                  {"SHAREFS_GUARD", "1"},
-                                                                  {"SHAREFS_GUARD_BUILD", "publish"},
-                                                                  {"SHAREFS_GUARD_WHEN", "shared"}};
-
-/// `before`, all five by `each` with {N} and {V}, `after`.
-Argv with_guard(const std::string& before, const std::string& each, const std::string& after) {
-  std::string line = before;
-  for (const auto& [name, value] : k_guard) {
-    std::string one = each;
-    one.replace(one.find("{N}"), 3, name);
-    one.replace(one.find("{V}"), 3, value);
-    line += one;
-  }
-  return words(line + after);
-}
+const std::string k_guard = "PYTHONPATH=/usr/share/sharefs/guard";
 
 } // namespace
 
-TEST_CASE("requirement 10: deepspeed gets a file with the lines of the user's own .deepspeed_env files and ours") {
+TEST_CASE("requirement 10: deepspeed hands PYTHONPATH on by itself, and nothing else") {
   World world;
-  world.files["/home/alice/.deepspeed_env"] = "A=1\n";
-  world.files["/job/.deepspeed_env"] = "B=2";
-  const RunPlan result = world.run(words("deepspeed --hostfile h t.py"), installed());
-  REQUIRE(result.files.size() == 1);
-  CHECK(result.files[0].content.starts_with("A=1\nB=2\nPYTHONPATH=/usr/share/sharefs/guard\n"));
-  CHECK(result.set.at("DS_ENV_FILE") == result.files[0].path);
-  CHECK(result.files[0].content.find("DS_ENV_FILE") == std::string::npos);
-  World other = world; // a job that is just being started never finds the lines of another
-  other.environment.emplace_back("PYTHONPATH=/x");
-  CHECK(other.run(words("deepspeed --hostfile h t.py"), installed()).files.at(0).path != result.files[0].path);
+  world.environment.emplace_back("HF_DATASETS_CACHE=/share/d");
+  const Argv argv = words("deepspeed --hostfile h t.py");
+  CHECK(world.run(argv, installed()).argv == argv);
+  CHECK(world.run(argv, installed()).diagnoses.empty());
+  Rules off = installed();
+  off.guard = std::nullopt;
+  CHECK(test::codes(world.run(argv, off)) == "SF407");
+  CHECK(test::codes(world.run(words("deepspeed t.py"), off)).empty());
+  world.files["/job/hostfile"] = "n1 slots=8\nn2 slots=8\n"; // its own default
+  CHECK(test::codes(world.run(words("deepspeed t.py"), off)) == "SF407");
+  CHECK(world.run(argv, installed()).diagnoses.empty());
+  world.files["/job/.deepspeed_env"] = "PYTHONPATH=/x\n";
+  CHECK(test::codes(world.run(argv, installed())) == "SF407");
 }
 
-TEST_CASE("requirement 10: without a hostfile deepspeed reads its own, and then the variables need the file too") {
-  World world;
-  CHECK(world.run(words("deepspeed t.py"), installed()).files.empty());
-  world.files["/job/hostfile"] = "n1 slots=8\nn2 slots=8\n";
-  CHECK(world.run(words("deepspeed t.py"), installed()).files.size() == 1);
-}
-
-TEST_CASE("requirement 10: each launcher carries the variables in its own way") {
+TEST_CASE("requirement 10: where a launcher does not hand the variables on they stand in front of its command") {
   World world;
   const auto check = [&](const std::string& before, const Argv& after) {
     INFO(before);
@@ -60,19 +40,65 @@ TEST_CASE("requirement 10: each launcher carries the variables in its own way") 
     CHECK(result.argv == after);
     CHECK(result.diagnoses.empty());
   };
-  check("srun -N2", words("srun -N2 python t.py"));
-  check("srun --export=A", with_guard("srun --export=A", ",{N}={V}", " python t.py"));
-  check("env -i A=1", with_guard("env -i A=1", " {N}={V}", " python t.py"));
-  check("env -u B", with_guard("env -u B", " {N}={V}", " python t.py"));
-  check("mpirun.openmpi -np 2", with_guard("mpirun.openmpi", " -x {N}={V}", " -np 2 python t.py"));
-  check("mpiexec.hydra -n 2", words("mpiexec.hydra -n 2 python t.py"));
-  check("mpiexec.hydra -genvnone -n 2", with_guard("mpiexec.hydra", " -genv {N} {V}", " -genvnone -n 2 python t.py"));
-  check("micromamba run --clean-env -n e",
-        with_guard("micromamba run", " -e {N}={V}", " --clean-env -n e python t.py"));
-  check("conda run -n e", words("conda run -n e python t.py"));
-  const Argv named = world.run(words("mpirun -x PYTHONPATH -np 2 python t.py"), installed()).argv;
-  CHECK(std::ranges::count(named, "PYTHONPATH=/usr/share/sharefs/guard") == 0); // handed on by its name
-  CHECK(std::ranges::count(named, "SHAREFS_GUARD=1") == 1);
+  const auto in_front = [&](const std::string& before) {
+    check(before, words(before + " /usr/bin/env" + std::string(" ") + k_guard + " python t.py"));
+  };
+  const auto handed_on = [&](const std::string& before) { check(before, words(before + " python t.py")); };
+  handed_on("srun -N2");
+  check("srun --export=A", words("srun --export=A," + k_guard + " python t.py"));
+  check("srun --export NONE", words("srun --export " + k_guard + " python t.py"));
+  check("env -i A=1", words("env -i A=1" + std::string(" ") + k_guard + " python t.py"));
+  check("env -u B", words("env -u B" + std::string(" ") + k_guard + " python t.py"));
+  in_front("mpirun -np 2");
+  in_front("mpirun -H n1,n2");
+  in_front("mpirun -x PYTHONPATH --hostfile h");
+  in_front("mpiexec.hydra -genvnone -n 2");
+  in_front("mpiexec.hydra -genvlist PATH,HOME -n 2");
+  in_front("micromamba run --clean-env -n e");
+  handed_on("mpiexec.hydra -f hosts -n 2");
+  handed_on("mpirun -ppn 2 -f hosts -n 2");
+  handed_on("mpiexec -genv A 1 -hosts a,b -n 2");
+  handed_on("conda run -n e");
+}
+
+TEST_CASE("requirement 10: what the user's own list hands on keeps its value, behind the guard's directory") {
+  World world;
+  world.environment.emplace_back("PYTHONPATH=/own");
+  const RunPlan named = world.run(words("srun --export=PATH,PYTHONPATH python t.py"), installed());
+  CHECK(named.set.at("PYTHONPATH") == "/usr/share/sharefs/guard:/own");
+  CHECK(named.argv.at(1) == "--export=PATH,PYTHONPATH");
+  const RunPlan genv = world.run(words("mpiexec.hydra -genvlist PYTHONPATH -n 2 python t.py"), installed());
+  CHECK(std::ranges::count(genv.argv, "PYTHONPATH=/usr/share/sharefs/guard:/own") == 1);
+}
+
+TEST_CASE("requirement 10: SLURM_EXPORT_ENV gets the variables, once") {
+  World world;
+  world.environment = test::on_the_only_node();
+  world.environment.emplace_back("SLURM_EXPORT_ENV=NONE");
+  const Argv argv = words("srun python t.py");
+  const RunPlan once = world.run(argv, installed());
+  CHECK(once.argv == argv);
+  CHECK(once.set.at("SLURM_EXPORT_ENV") == k_guard);
+  world.environment.pop_back();
+  for (const auto& [name, value] : once.set)
+    world.environment.push_back(name + "=" + value);
+  CHECK(world.run(argv, installed()).set.empty());
+}
+
+TEST_CASE("words stand in front of no command that the launcher itself looks for or copies") {
+  World world;
+  const auto said = [&](const std::string& line) {
+    const RunPlan result = world.run(words(line), installed());
+    CHECK(result.argv == words(line));
+    return test::codes(result);
+  };
+  CHECK(said("mpirun -H a,b train.run") == "SF407"); // Open MPI finds it in the working directory
+  CHECK(said("mpirun -np 2 train.run").empty());     // here the ranks have the environment
+  CHECK(said("mpirun -H a,b -s ./train.run") == "SF407");
+  CHECK(said("mpirun -H a,b -path /x python t.py") == "SF407");
+  CHECK(said("srun -N 2 train.run").empty());
+  world.files["/usr/bin/train.run"] = "#!/usr/bin/python3";
+  CHECK(world.run(words("mpirun -H a,b train.run"), installed()).argv.at(3) == "/usr/bin/env");
 }
 
 TEST_CASE("behind a program without a row no launcher gets words, and what it loses is said") {
@@ -94,27 +120,27 @@ TEST_CASE("behind a program without a row no launcher gets words, and what it lo
   const Argv given = words("uv run env PYTHONPATH=/x python t.py");
   CHECK(world.run(given, installed()).argv == words("uv run env PYTHONPATH=/usr/share/sharefs/guard:/x python t.py"));
   CHECK(world.run(given, installed()).diagnoses.empty());
+  world.files["/usr/bin/uv"] = "\x7f"
+                               "ELF";
   const RunPlan both = world.run(words("mpirun -x A -np 1 uv run python a.py : -np 1 python b.py"), installed());
-  CHECK(std::ranges::count(both.argv, "SHAREFS_GUARD=1") == 2);
+  CHECK(std::ranges::count(both.argv, "PYTHONPATH=/usr/share/sharefs/guard") == 2);
 }
 
 TEST_CASE("requirement 10: where nothing carries them that is said") {
   World world;
-  const Argv step = words("srun --export=NONE python t.py"); // on a node that is not known sharefs sets it there
-  CHECK(world.run(step, installed()).argv == words("srun --export=NONE sharefs run --node -- python t.py"));
-  CHECK(world.run(step, installed()).diagnoses.empty());
+  const Argv job = words("sbatch --export=NONE job.sh"); // which gets the environment of a login
+  CHECK(world.run(job, installed()).argv == job);
+  CHECK(test::codes(world.run(job, installed())) == "SF407");
+  CHECK(test::codes(world.run(words("srun --export=NIL python t.py"), installed())) == "");
   world.environment = test::on_the_only_node();
-  const RunPlan none = world.run(words("srun --export=NONE python t.py"), installed());
-  CHECK(none.argv == words("srun --export=NONE python t.py"));
-  CHECK(test::codes(none) == "SF407");
-  CHECK(test::codes(world.run(words("mpirun -H n1,n2 python t.py"), installed())) == "SF407"); // of nobody knows whom
+  CHECK(test::codes(world.run(words("srun --export=NIL python t.py"), installed())) == "SF407");
 }
 
 TEST_CASE("requirement 15: what cannot reach the program is not set a second time") {
   World world;
   world.environment = test::on_the_only_node();
   world.mounts.emplace_back("/home", "nfs");
-  const Argv argv = words("srun --export=NONE python t.py");
+  const Argv argv = words("srun --export=NIL python t.py");
   const RunPlan once = world.run(argv, installed());
   CHECK_FALSE(once.set.empty());
   for (const auto& [name, value] : once.set)

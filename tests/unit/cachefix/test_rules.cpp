@@ -115,7 +115,7 @@ TEST_CASE("variables that the guard leaves where they are") {
       {"x*.py", "NUMBA_CACHE_DIR", false, "yaml:5"}, {"", "MYCACHE", false, "yaml:6"}};
   CHECK(kept_variables(rules) == "TRITON_CACHE_DIR:MYCACHE");
   CHECK(kept_variables({}).empty());
-  const Variables variables = guard_variables({.directory = "/g", .program = "/s", .keep = "A:B"}, "");
-  CHECK(std::ranges::find(variables, std::pair<std::string, std::string>("SHAREFS_GUARD_KEEP", "A:B")) !=
-        variables.end());
+  CHECK(guard_variables({.directory = "/g"}, "/x:/g") == Variables{{"PYTHONPATH", "/g:/x"}});
+  CHECK(guard_variables({.directory = "/g", .keep = "A:B", .config = "/c.yaml"}, "") ==
+        Variables{{"PYTHONPATH", "/g"}, {"SHAREFS_GUARD_KEEP", "A:B"}, {"SHAREFS_CONFIG", "/c.yaml"}});
 }

@@ -181,8 +181,9 @@ TEST_CASE("what launchers change for the program") {
   REQUIRE(contexts.programs.size() == 2);
   CHECK(contexts.programs[0].name == "a.py");
   CHECK(contexts.programs[1].directory == "/z");
-  REQUIRE(contexts.chain.size() == 3);
-  CHECK(contexts.chain[0].contexts == std::vector<std::size_t>{1, 6});
+  REQUIRE(contexts.chain.size() == 4);
+  CHECK(contexts.chain[0].command == 3);
+  CHECK(contexts.chain[2].command == 10);
 
   const Walk exported = walk(words("srun --export=HF_HOME=/share/h,X=1 python t.py"), "/w");
   REQUIRE(exported.programs.size() == 1);
