@@ -72,8 +72,9 @@ for record in sorted((prefix / "conda-meta").glob("*.json")):
 sys.exit(wrong != 0)
 """
 IMPORT = """
-import importlib, pkgutil, sys, many
-for part in pkgutil.walk_packages(many.__path__, "many."):
+import importlib, itertools, pkgutil, sys, many
+most = int(sys.argv[1]) if len(sys.argv) > 1 else None
+for part in itertools.islice(pkgutil.walk_packages(many.__path__, "many."), most):
     importlib.import_module(part.name)
 print(len([name for name in sys.modules if name.startswith("many.")]))
 """

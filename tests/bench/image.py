@@ -26,7 +26,9 @@ from sharefslab.conda_program import conda_on_hosts
 
 STORE = "/data/share/conda"
 GENERATION = f"{STORE}/.generations/bench/0001"
-DROP = "chmod -R u+w /local/own/* 2>/dev/null; rm -rf /local/own/*; sharefs conda stage bench --remove --yes >/dev/null; rm -rf /local/staged/2001"
+CROWD = 100  # modules that each of 64 processes imports: their processor is one
+EMPTY = "chmod -R u+w /local/own/* 2>/dev/null; rm -rf /local/own/*"
+DROP = EMPTY + "; sharefs conda stage bench --remove --yes >/dev/null; rm -rf /local/staged/2001"
 FROM_SHARE = "sed '/^conda:/a\\  image_from_share: true' /etc/sharefs/sharefs.yaml >/tmp/from_share.yaml; sharefs --config /tmp/from_share.yaml mount --all --yes"
 BY_FILES = "sed '/^conda:/a\\  image: off' /etc/sharefs/sharefs.yaml >/tmp/files.yaml; sharefs --config /tmp/files.yaml conda stage bench --yes"
 
@@ -49,20 +51,19 @@ class Bench:
 
     def run(self, command: str, user: str | None = "alice", before: str = "true") -> float:
         """Seconds, with nothing in the page cache."""
-        self.do(f"{before}; sync; echo 3 >/proc/sys/vm/drop_caches")
-        begin = time.perf_counter()
-        self.do(command, user)
-        return time.perf_counter() - begin
+        return self.counted(command, user, before)[0]
 
     def requests(self) -> int:
         """To the server, since it was mounted."""
         xprts = self.do("sed -n '/ mounted on .data.share with/,/^device/p' /proc/self/mountstats | grep xprt:").splitlines()
-        return sum(int(line.split()[9]) for line in xprts if " tcp " in line)  # of all connections (nconnect)
+        return sum(int(words[7]) for words in map(str.split, xprts) if words[1] == "tcp")  # "sends" of all connections (nconnect)
 
-    def counted(self, command: str) -> tuple[float, int]:
-        before = self.requests()
-        seconds = self.run(command)
-        return seconds, self.requests() - before
+    def counted(self, command: str, user: str | None = "alice", before: str = "true") -> tuple[float, int]:
+        """Seconds and requests. What the caches give up first, the server hears of, too (delegations)."""
+        self.do(f"{before}; sync; echo 3 >/proc/sys/vm/drop_caches")
+        requests, begin = self.requests(), time.perf_counter()
+        self.do(command, user)
+        return time.perf_counter() - begin, self.requests() - requests
 
     def wire(self, rate: str) -> None:
         """What the server sends."""
@@ -100,7 +101,8 @@ class Bench:
 
     def to_share(self, title: str) -> None:
         share = f"chmod -R u+w {STORE}/copy; rm -rf {STORE}/copy; rm -f {GENERATION}.sqfs*"
-        self.do(f"sharefs conda stage bench --yes; cp -a {GENERATION} /local/own/source", None)
+        self.do(f"sharefs conda stage bench --yes; {EMPTY}")
+        self.do(f"cp -a {GENERATION} /local/own/source", "alice")
         table(f"I3: to the share: {title}", self.rounds, {
             "cp -a": lambda: self.run(f"cp -a /local/own/source {STORE}/copy", before=f"runuser -u alice -- sh -c '{share}'"),
             "conda image (from the staged copy)": lambda: self.run("sharefs conda image bench --yes", before=f"runuser -u alice -- sh -c '{share}'"),
@@ -117,10 +119,11 @@ class Bench:
             return once
 
         run = "sharefs conda run bench -- python /tmp/import.py"
-        self.do(f"{DROP}; cp -a {GENERATION} /local/own/copy; {FROM_SHARE}")
+        self.do(f"{DROP}; {FROM_SHARE}")
+        self.do(f"cp -a {GENERATION} /local/own/copy", "alice")
         lying = dict([("the image on the share", way("the image on the share", run))])
         table(f"I4: a cold import, the image on the share: {title}", self.rounds, lying, "one of the ways of the next table")
-        crowd = f"for i in $(seq 64); do {run} & done; wait"
+        crowd = f"for i in $(seq 64); do {run} {CROWD} & done; wait"
         _, told["64 processes, the image on the share"] = self.counted(crowd)
         self.do("sharefs conda stage bench --yes")
         table(f"I4: a cold import: {title}", self.rounds, {
@@ -129,7 +132,7 @@ class Bench:
             "conda run, staged": way("conda run, staged", run),
         }, "staged within 1.13 times of local, at any round trip")  # fmt: skip
         _, told["64 processes, staged"] = self.counted(crowd)
-        _, told["64 processes, the tree"] = self.counted(f"for i in $(seq 64); do {GENERATION}/bin/python /tmp/import.py & done; wait")
+        _, told["64 processes, the tree"] = self.counted(f"for i in $(seq 64); do {GENERATION}/bin/python /tmp/import.py {CROWD} & done; wait")
         print("| requests to the server | |\n|---|---|")
         for name, number in told.items():
             print(f"| {name} | {number} |")
@@ -140,7 +143,7 @@ class Bench:
         change = f"cd $CONDA_PREFIX/lib/python3.11/site-packages/many && find . -name 'module*.py' | head -n {some} | while read f; do rm $f; echo changed >$f; done"
         update = f"runuser -u alice -- sharefs conda update bench --no-verify --yes -- sh -c {shlex.quote(change)}"
         table(f"I5: {title}: {some} of them changed, on the share and on the node", self.rounds, {
-            "cp -a": lambda: self.run(f"chmod -R u+w {STORE}/copy; rm -rf {STORE}/copy; cp -a {GENERATION} {STORE}/copy; cp -a {STORE}/copy /local/own/new; rm -rf /local/own/new"),
+            "cp -a": lambda: self.run(f"chmod -R u+w {STORE}/copy; rm -rf {STORE}/copy; cp -a {GENERATION} {STORE}/copy; cp -a {STORE}/copy /local/own/new; chmod -R u+w /local/own/new; rm -rf /local/own/new"),
             "conda update and stage": lambda: self.run(f"{update} && sharefs conda stage bench --yes", None),
         }, "the image anew in 3 s of processor for 762 MB")  # fmt: skip
 
@@ -222,7 +225,7 @@ def bench(arguments: argparse.Namespace, place: Path) -> int:
     if wants - {"I6", "I8"}:
         _, prefix = make_environment(place, arguments.files)
         with Cluster(hosts=("server", "node1", "node2"), memory="2500M") as lab:
-            export_and_mount(lab, config_text().replace("conda:\n", "conda:\n  stage: /local/staged\n"))
+            export_and_mount(lab, config_text().replace("conda:\n", "conda:\n  stage: /local/staged\n").replace("llm_train", "bench"))
             lab.server.run("rpc.nfsd 16", check=True)
             its = Bench(arguments, lab, prefix)
             rows: dict[str, Callable[[str], None]] = {"I1": its.to_node, "I3": its.to_share, "I4": its.imports, "I7": its.verified, "I5": its.changed}
