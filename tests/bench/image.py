@@ -176,7 +176,7 @@ def handed_on(arguments: argparse.Namespace) -> None:
         for node in lab.nodes:
             for name in ("id_ed25519", "id_ed25519.pub"):
                 node.write_file(f"/root/.ssh/{name}", server.read_file(f"/root/.ssh/{name}"), mode=0o600)
-        for words in (["nodes", "push", "--yes"], ["export", "--all", "--yes"], ["nodes", "trust", "clients", "--mesh", "--accept", "--yes"]):
+        for words in (["nodes", "trust", "--accept", "--yes"], ["nodes", "push", "--yes"], ["export", "--all", "--yes"], ["nodes", "trust", "clients", "--mesh", "--accept", "--yes"]):
             done(server, *words, timeout=600)
         done(server, "--on", "clients", "mount", "--all", "--yes", timeout=300)
         lab["node1"].run(f"mkdir -p {data} && for i in $(seq 64); do head -c {arguments.megabytes << 14} /dev/urandom >{data}/$i; done", user="alice", check=True, timeout=300)
