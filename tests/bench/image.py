@@ -160,14 +160,14 @@ class Bench:
 
 def handed_on(arguments: argparse.Namespace) -> None:
     """A tree of two beside a star, on links of 100 Mbit/s."""
-    from sharefslab import Cluster, namespaces
+    from sharefslab import Cluster, namespaces, nfs
     from sharefslab.cluster import host_names
     from sharefslab.fleet import fleet_config, trust_all
     from sharefslab.product import CONFIG_PATH, SHARE, done
 
     data = f"{SHARE}/data"
     nodes = 8
-    with Cluster(hosts=host_names(nodes), memory="2500M") as lab:
+    with Cluster(hosts=host_names(nodes), memory="6G") as lab:
         trust_all(lab)
         config = fleet_config(more=f"stage: {{store: {SHARE}/images}}\n").replace("node[1-4]", f"node[1-{nodes}]")
         for host in lab:
@@ -184,7 +184,7 @@ def handed_on(arguments: argparse.Namespace) -> None:
         for host in lab:
             lab._in_guest(f"tc qdisc replace dev {namespaces._port(host.name)} root netem rate 100mbit limit 10000; true", 30)
             host.run("tc qdisc replace dev eth0 root netem rate 100mbit limit 10000", check=True)
-        image = server.run(f"ls {SHARE}/images/*.sqfs", check=True).out.strip()
+        image = server.run(f"ls {nfs.SHARE}/images/*.sqfs", check=True).out.strip()
         size = int(server.run(f"stat -c %s {image}", check=True).out)
         sent: list[int] = []
 
