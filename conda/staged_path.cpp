@@ -225,9 +225,10 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
            {.path = complete_mark(staging.copy), .read_bytes = k_longest_path_mark, .links = sys::Links::trusted},
            {.path = image_path(staging.copy), .links = sys::Links::trusted}}});
   const StagedCopy there{.tree = entries[0], .mark = entries[1]};
-  const bool marked = without_reader(there.mark.content) == without_reader(mark_text(request, packed, staging));
-  // What this host remembers may have answered root, whom the server refuses later on.
-  const auto mark = marked && !request.how.as ? there.mark.content : mark_text(request, packed, staging);
+  auto mark = mark_text(request, packed, staging);
+  const bool marked = without_reader(there.mark.content) == without_reader(mark);
+  if (marked && !request.how.as) // what this host remembers has answered root, whom the server may refuse later on
+    mark = there.mark.content;
   const bool has_image = entries[2].kind == sys::EntryKind::file;
   staging.copies = !marked || (by_image && !has_image);
   const auto group = base_name(request.path);

@@ -1,10 +1,12 @@
 #include "cli/say.hpp"
 
 #include "base/text.hpp"
+#include "sys/process/interrupt.hpp"
 
 #include <algorithm>
 #include <csignal>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 namespace sharefs::cli {
 
@@ -34,7 +36,7 @@ tree::OnProgress progress_of(Context& context, const std::string& what) {
         {"total_bytes", now.total_bytes},
         {"seconds",
          seconds.count()}}.dump());
-    if (!context.host.err) // nobody reads it any more: the machine that asked for it has ended, or is gone
+    if (sys::nobody_reads(STDERR_FILENO)) // the machine that asked for it has ended, or is gone
       std::raise(SIGTERM);
   };
 }

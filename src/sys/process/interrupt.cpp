@@ -55,4 +55,9 @@ bool wait_for_input(int fd) {
   return false;
 }
 
+bool nobody_reads(int fd) {
+  pollfd end{fd, 0, 0};
+  return ::poll(&end, 1, 0) > 0 && (end.revents & (POLLERR | POLLHUP)) != 0;
+}
+
 } // namespace sharefs::sys

@@ -25,4 +25,7 @@ class DelayInterrupts {
 /// Waits until something can be read from a descriptor, or it has ended. False: Ctrl-C came first.
 bool wait_for_input(int fd);
 
+/// The other end of this pipe, socket or terminal is closed for good. A file that cannot be written has no other end.
+bool nobody_reads(int fd);
+
 } // namespace sharefs::sys

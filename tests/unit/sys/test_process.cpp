@@ -4,11 +4,13 @@
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/users.hpp"
+#include "sys/process/interrupt.hpp"
 
 #include <array>
 #include <csignal>
 #include <fcntl.h>
 #include <filesystem>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
@@ -372,4 +374,24 @@ TEST_CASE("exec_process replaces the process, or says why not") {
   });
   REQUIRE_FALSE(replaced);
   CHECK(replaced.error().message == "the child process ended with code 42");
+}
+
+TEST_CASE("nobody reads a pipe or a socket whose other end is closed; a file that is full has no other end") {
+  std::array<int, 2> ends{};
+  const auto before_and_after = [&] {
+    const bool before = nobody_reads(ends[1]);
+    ::close(ends[0]);
+    const std::pair found{before, nobody_reads(ends[1])};
+    ::close(ends[1]);
+    return found;
+  };
+  REQUIRE(::pipe(ends.data()) == 0);
+  CHECK(before_and_after() == std::pair{false, true});
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) == 0);
+  CHECK(before_and_after() == std::pair{false, true});
+  const int full = ::open("/dev/full", O_WRONLY);
+  REQUIRE(full >= 0);
+  CHECK(::write(full, "x", 1) < 0);
+  CHECK_FALSE(nobody_reads(full));
+  ::close(full);
 }

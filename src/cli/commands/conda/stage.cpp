@@ -37,16 +37,15 @@ Result<std::optional<sys::User>> find_reader(Context& context, const conda::Stag
 }
 
 Result<conda::StagingRequest> staging_request(Context& context, const Arguments& arguments, const std::string& word) {
-  auto one = arguments;
-  one.positional = {word};
-  const auto asked = copy_request(context, one);
-  if (!asked)
-    return fail(asked.error());
+  const auto where = store_name(context, word);
+  if (!where)
+    return fail(where.error());
+  const auto settings = (*context.config())->conda->settings_of(where->name);
   conda::StagingRequest request;
-  request.store = asked->where.store;
-  request.name = asked->where.name;
-  request.stage = asked->settings.stage;
-  request.by_image = asked->settings.image;
+  request.store = where->store;
+  request.name = where->name;
+  request.stage = settings.stage;
+  request.by_image = settings.image;
   request.removes = arguments.flag("remove");
   auto how = copying_by(context, arguments);
   if (!how)

@@ -55,9 +55,10 @@ Result<conda::PathStagingRequest> path_request(Context& context, const Arguments
     return fail(ErrorCode::not_found, fmt::format("there is no directory {}", asked),
                 is_path(word) ? "name a directory of the share, or an environment of the store" : "");
   request.at = staged_paths_directory(**config);
-  for (const auto& copy : conda::list_staged_paths(context.system, request.at))
-    if (copy.is_bound && copy.path == asked)
-      request.bound = copy.survey();
+  if (!entry.shared)
+    for (const auto& copy : conda::list_staged_paths(context.system, request.at))
+      if (copy.is_bound && copy.path == asked)
+        request.bound = copy.survey();
   const bool is_of_share = entry.shared || request.bound;
   if (!is_of_share && !context.flags.on.empty())
     return fail(ErrorCode::usage, asked + " lies on this host's own disk", "`sharefs mirror push` brings it to nodes");
