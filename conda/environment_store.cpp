@@ -44,7 +44,7 @@ Result<void> read_uses(sys::System& system, const sys::Entry& directory, const s
   for (std::size_t index = 0; index < notes.size(); ++index) {
     if (notes[index].kind == sys::EntryKind::unknown)
       return fail(notes[index].error());
-    if (notes[index].kind != sys::EntryKind::file)
+    if (notes[index].kind != sys::EntryKind::symlink && notes[index].kind != sys::EntryKind::file)
       continue; // gone by now, or nothing that `conda run` makes
     named[index].uid = notes[index].uid;
     named[index].noted = notes[index].mtime;

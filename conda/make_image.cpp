@@ -83,7 +83,8 @@ std::string staged_tree(sys::System& system, const std::string& stage, const Sha
   const auto source = in_generation(system.entry({.path = environment.path(number), .follow = true}).resolved);
   if (stage.empty() || !source)
     return {};
-  return find_staged(system, stage, static_cast<unsigned>(system.identity().uid), *source).value_or("");
+  const auto staged = find_staged(system, stage, static_cast<unsigned>(system.identity().uid), *source);
+  return staged ? staged->tree.path : "";
 }
 
 Result<Imaging> plan_image(sys::System& system, const std::string& store, const std::string& name,

@@ -170,8 +170,7 @@ std::vector<sys::Entry> look_into(sys::System& system, const std::string& path, 
                                      inside("conda-meta/state", false, k_largest_state),
                                      inside("etc/conda/env_vars.d", true, 0),
                                      inside("etc/conda/activate.d", true, 0),
-                                     inside("bin/python", false, 0),
-                                     {.path = path + "/../uses", .list = true}}, // beside a generation
+                                     inside("bin/python", false, 0)},
                          .deadline = deadline});
 }
 
@@ -186,7 +185,7 @@ Result<RunningPlace> probe_running(sys::System& system, const std::string& path,
   const auto is_elsewhere = [&](const sys::Entry& entry) {
     return entry.kind != EntryKind::unknown && !is_under(entry.resolved, prefix);
   };
-  if (entries[0].exists() && std::any_of(entries.begin() + 1, entries.end() - 1, is_elsewhere)) {
+  if (entries[0].exists() && std::any_of(entries.begin() + 1, entries.end(), is_elsewhere)) {
     entries = look_into(system, prefix, note, deadline);
     if (entries[0].kind == EntryKind::missing)
       entries = look_into(system, path, note, deadline);
@@ -224,8 +223,8 @@ Result<RunningPlace> probe_running(sys::System& system, const std::string& path,
     if (name.ends_with(".sh"))
       place.scripts.push_back(join_path(entries[4].resolved, name));
   place.python = base_name(entries[5].link_target);
-  if (place.generation)
-    place.uses = std::move(entries[6].names), place.noted = whole.made.has_value();
+  place.noted = whole.made.has_value();
+  place.shared = whole.shared;
   return place;
 }
 

@@ -29,8 +29,8 @@ struct RunningPlace {
   std::optional<GenerationPath> generation;                   ///< that it is, or was staged from
   std::vector<std::pair<std::string, std::string>> variables; ///< of its packages, then of `conda env config vars`
   std::vector<std::string> scripts;                           ///< activate.d/*.sh, in their order
-  std::vector<std::string> uses;                              ///< names in uses/
-  bool noted = false;                                         ///< this use is among them
+  bool noted = false;                                         ///< this use is noted beside it
+  bool shared = false;                                        ///< it lies on storage that other hosts share
   std::string python;                                         ///< "python3.11"; empty: none
   Diagnoses found;                                            ///< files that could not be used (SF504)
 };

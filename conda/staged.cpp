@@ -82,6 +82,10 @@ std::string staged_directory(const std::string& stage, unsigned uid, const std::
   return fmt::format("{}/{}/{}/{}", stage, uid, encoded(store), name);
 }
 
+std::string staged_uses(const std::string& directory) {
+  return join_path(directory, "uses");
+}
+
 std::string complete_mark(const std::string& copy) {
   return copy + std::string(k_mark_suffix);
 }
@@ -169,8 +173,8 @@ StagedCopies probe_staged(sys::System& system, const std::string& stage, unsigne
   return found;
 }
 
-std::optional<std::string> find_staged(sys::System& system, const std::string& stage, unsigned uid,
-                                       const GenerationPath& generation) {
+std::optional<StagedCopy> find_staged(sys::System& system, const std::string& stage, unsigned uid,
+                                      const GenerationPath& generation) {
   const auto source = generation_path(generation.store, generation.name, generation.number);
   std::vector<unsigned> makers{0};
   if (uid != 0)
@@ -190,8 +194,9 @@ std::optional<std::string> find_staged(sys::System& system, const std::string& s
           system.entry({.path = source + ".json", .read_bytes = k_largest_record, .automount = true}).content);
       created = record ? record->created : 0;
     }
-    if (StagedCopy{.tree = entries[index], .mark = entries[index + 1]}.is_whole(source, *created))
-      return entries[index].path;
+    if (StagedCopy copy{.number = generation.number, .tree = entries[index], .mark = entries[index + 1]};
+        copy.is_whole(source, *created))
+      return copy;
   }
   return std::nullopt;
 }
@@ -237,6 +242,11 @@ std::optional<plan::SetAccess> admit(const sys::Entry& directory, const StageAcc
       .path = directory.path, .before = before, .after = after, .identity = {directory.device, directory.inode}};
 }
 
+sys::Note staged_use_note(sys::Note note, const std::string& store) {
+  note.above = encoded(store);
+  return note;
+}
+
 std::vector<unsigned> busy_copies(sys::System& system, const SharedEnvironment& environment,
                                   const StagedCopies& staged) {
   constexpr std::chrono::seconds k_deadline{3};
@@ -244,6 +254,11 @@ std::vector<unsigned> busy_copies(sys::System& system, const SharedEnvironment& 
   for (const auto& use : environment.uses)
     if (runs(system, use) == true && keeps(system, use))
       busy.push_back(use.generation);
+  auto notes = system.entry({.path = staged_uses(staged.directory.path), .list = true}).names;
+  notes.resize(std::min(notes.size(), k_most_uses)); // anybody may have made any number
+  for (const auto& name : notes)
+    if (const auto use = parse_use(name); use && runs(system, *use) == true)
+      busy.push_back(use->generation);
   sys::EntryRequest request;
   for (const int pid : sys::process_ids(system, k_deadline))
     request.queries.push_back({.path = fmt::format("/proc/{}/exe", pid)});

@@ -2,6 +2,7 @@
 // Copies of generations on this host's own disk:
 //   STAGE/UID/STORE/ENV/0003/          the copy, or where its image is mounted; STORE with `%` for `/`
 //   STAGE/UID/STORE/ENV/0003.sqfs      the image, see conda/image.hpp; whole from the moment when it has this name
+//   STAGE/UID/STORE/ENV/uses/          who runs them here, by notes as in STORE/.generations/ENV/uses
 //   STAGE/UID/STORE/ENV/0003.complete  the path of the generation, and when it was made: a later one may have its
 //                                      number; and the checksum of the image, if it is one. It is written when the copy
 //                                      is complete. "owner=UID" in a fourth line: nothing is copied, and the image is
@@ -18,7 +19,8 @@ namespace sharefs::conda {
 
 /// Of the directory that holds the copies of one environment.
 std::string staged_directory(const std::string& stage, unsigned uid, const std::string& store, const std::string& name);
-std::string complete_mark(const std::string& copy); ///< of the path of a copy
+std::string complete_mark(const std::string& copy);    ///< of the path of a copy
+std::string staged_uses(const std::string& directory); ///< of staged_directory()
 
 struct StagedCopy {
   unsigned number = 0;
@@ -55,10 +57,12 @@ struct StagedCopies {
 StagedCopies probe_staged(sys::System& system, const std::string& stage, unsigned uid, const std::string& store,
                           const std::string& name);
 
-/// The path of a whole copy of this generation, of root or of this process's user; nullopt: there is none.
-std::optional<std::string> find_staged(sys::System& system, const std::string& stage, unsigned uid,
-                                       const GenerationPath& generation);
+/// A whole copy of this generation, of root or of this process's user; nullopt: there is none.
+std::optional<StagedCopy> find_staged(sys::System& system, const std::string& stage, unsigned uid,
+                                      const GenerationPath& generation);
 
+/// `note` (use_note()) for a copy: its server need not know who works with that.
+sys::Note staged_use_note(sys::Note note, const std::string& store);
 /// Copies whose programs run here, or that a command of `conda run` works with.
 std::vector<unsigned> busy_copies(sys::System& system, const SharedEnvironment& environment,
                                   const StagedCopies& staged);

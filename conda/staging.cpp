@@ -344,6 +344,15 @@ Result<Staging> plan_staging(sys::System& system, const StagingRequest& request,
   return staging;
 }
 
+namespace {
+
+/// Where those whom the copies are for note that they work with them.
+Result<void> make_uses(sys::System& system, const std::string& copies, const StageAccess& access) {
+  return make_copies_directory(system, staged_uses(copies), {uses_mode(access.mode), access.gid});
+}
+
+} // namespace
+
 Result<void> copy_staged(sys::System& system, const StagingRequest& request, const Staging& staging,
                          const plan::Say& say) {
   if (staging.made.copies || staging.made.by_image) {
@@ -351,6 +360,8 @@ Result<void> copy_staged(sys::System& system, const StagingRequest& request, con
     if (!alone)
       return fail(alone.error());
     auto made = make_copies_directory(system, staging.copies.directory.path, staging.access);
+    if (made)
+      made = make_uses(system, staging.copies.directory.path, staging.access);
     if (!made && made.error().code == ErrorCode::permission)
       made.error().hint =
           fmt::format("root makes copies for all users: `sudo sharefs conda stage {}`; or lets each make an own "

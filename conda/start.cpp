@@ -16,12 +16,18 @@ constexpr std::size_t k_largest_environment = 8U << 20U;
 /// A server that is started anew answers after its grace time (90 s, nfsd(7)); the program itself would wait for it.
 constexpr std::chrono::seconds k_longest_wait{120};
 
+/// A use of this process, in the directory where it is noted.
+struct OwnUse {
+  std::string host;
+  sys::Note note;
+};
+
 /// Names of notes of this host whose processes have ended. Whoever starts a command waits for this.
-std::vector<std::string> ended_of(sys::System& system, const std::string& host, const std::vector<std::string>& uses) {
-  constexpr std::size_t k_at_once = 8, k_most_looks = 1000;
+std::vector<std::string> ended_of(sys::System& system, const std::string& host, const std::string& directory) {
+  constexpr std::size_t k_at_once = 16, k_most_looks = 1000;
   std::vector<std::string> ended;
   std::size_t looks = 0;
-  for (const auto& name : uses)
+  for (const auto& name : system.entry({.path = directory, .follow = true, .list = true}).names)
     if (const auto use = parse_use(name);
         use && use->host == host && ended.size() < k_at_once && ++looks <= k_most_looks && runs(system, *use) == false)
       ended.push_back(name);
@@ -29,16 +35,19 @@ std::vector<std::string> ended_of(sys::System& system, const std::string& host, 
 }
 
 /// Leaves the note where the look has found no place for it, and takes away notes of this host whose processes have
-/// ended: no other host knows that. A command does not depend on the list of the users of its generation, so errors do
-/// not matter.
-void keep_notes(sys::System& system, const std::string& host, const sys::Note& note, const RunningPlace& place) {
+/// ended: no other host knows that. On a share one process in eight does it, because 64 of one job start at once, and
+/// each would list what the others have just changed. A command does not depend on the list of the users of its
+/// generation, so errors do not matter.
+void keep_notes(sys::System& system, const OwnUse& own, const RunningPlace& place) {
+  constexpr int k_one_in = 8;
   const auto& generation = *place.generation;
   const auto& files = system.files();
-  const auto ended = ended_of(system, host, place.uses);
+  const auto directory = join_path(generations_path(generation.store, generation.name), own.note.directory);
+  const bool lists = !place.noted || !place.shared || system.identity().pid % k_one_in == 0;
+  const auto ended = lists ? ended_of(system, own.host, directory) : std::vector<std::string>{};
   if (place.noted && ended.empty())
     return;
-  const auto directory = join_path(generations_path(generation.store, generation.name), "uses");
-  const auto ours = note.name + "." + generation_name(generation.number);
+  const auto ours = own.note.name + "." + generation_name(generation.number);
   auto noted = files.exchange_notes(directory, ours, ended);
   if (!noted && noted.error().code == ErrorCode::not_found) {
     const auto above = system.entry({.path = parent_path(directory), .follow = true});
@@ -47,33 +56,63 @@ void keep_notes(sys::System& system, const std::string& host, const sys::Note& n
   }
 }
 
+std::optional<StagedCopy> find_copy(sys::System& system, const StageOf& stage_of, const GenerationPath& generation) {
+  const auto stage = stage_of(generation.name);
+  return stage.empty() ? std::nullopt
+                       : find_staged(system, stage, static_cast<unsigned>(system.identity().uid), generation);
+}
+
+/// The copy on this host's own disk that is to be used, with the use noted beside it; nullopt: there is none, or no
+/// note could be left. The share is asked for one thing: where the path leads now.
+std::optional<RunningPlace> begin_staged(sys::System& system, const std::string& path, const StageOf& stage_of,
+                                         const OwnUse& own) {
+  const auto there = system.entry({.path = path, .follow = true, .fresh = true, .automount = true});
+  auto generation = in_generation(there.resolved);
+  if (!generation || !generation->rest.empty())
+    return std::nullopt;
+  const auto copy = find_copy(system, stage_of, *generation);
+  if (!copy || copy->is_on_share())
+    return std::nullopt;
+  auto place = probe_running(system, copy->tree.path, staged_use_note(own.note, generation->store));
+  // `stage` takes the mark of what it is going to delete away, then looks for notes.
+  if (!place || !place->noted || !find_copy(system, stage_of, *generation))
+    return std::nullopt;
+  const auto uses = staged_uses(parent_path(copy->tree.path));
+  if (const auto ended = ended_of(system, own.host, uses); !ended.empty())
+    std::ignore = system.files().exchange_notes(uses, own.note.name + "." + generation_name(generation->number), ended);
+  place->generation = std::move(generation);
+  return std::move(*place);
+}
+
 } // namespace
 
-Result<RunningPlace> find_running(sys::System& system, const std::string& path, const plan::Say& say) {
+Result<RunningPlace> find_running(sys::System& system, const std::string& path, const StageOf& stage_of,
+                                  const plan::Say& say) {
   const auto self = system.identity();
+  std::optional<OwnUse> own;
   std::optional<sys::Note> note;
-  if (const auto start = sys::process_start(system, self.pid))
+  if (const auto start = sys::process_start(system, self.pid)) {
     note = use_note(self.hostname, self.pid, *start);
-  // Noted before anything takes its time: `gc` and `stage` leave what is in use.
+    own = {self.hostname, *note};
+    if (auto staged = begin_staged(system, path, stage_of, *own))
+      return std::move(*staged);
+  }
+  // Noted before anything takes its time: `gc` leaves what is in use.
   auto place = probe_running(system, path, note);
   if (!place && place.error().code == ErrorCode::timeout) {
     say.message(fmt::format("sharefs: {}; waiting for up to {} s more", place.error().message, k_longest_wait.count()));
     place = probe_running(system, path, note, k_longest_wait);
   }
-  if (place && place->generation && note)
-    keep_notes(system, self.hostname, *note, *place);
+  if (!place || !place->generation)
+    return place;
+  if (own)
+    keep_notes(system, *own, *place);
+  const auto copy = find_copy(system, stage_of, *place->generation);
+  if (auto on_share = copy ? probe_running(system, copy->tree.path) : place; on_share && copy) {
+    on_share->generation = place->generation;
+    return on_share;
+  }
   return place;
-}
-
-void take_staged(sys::System& system, const std::string& stage, RunningPlace& place) {
-  const auto path = find_staged(system, stage, static_cast<unsigned>(system.identity().uid), *place.generation);
-  if (!path)
-    return;
-  auto staged = probe_running(system, *path); // it may have gone meanwhile
-  if (!staged)
-    return;
-  staged->generation = std::move(place.generation);
-  place = std::move(*staged);
 }
 
 Result<std::vector<std::string>> run_scripts(sys::System& system, const RunningPlace& place,

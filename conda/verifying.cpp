@@ -36,8 +36,9 @@ CheckedImages check_images(sys::System& system, const SharedEnvironment& environ
   const auto source = in_generation(system.entry({.path = path, .follow = true}).resolved);
   if (source && !stage.empty() && system.identity().uid == 0)
     if (const auto staged = find_staged(system, stage, 0, *source))
-      if (system.entry({.path = image_path(*staged)}).kind == sys::EntryKind::file)
-        paths.push_back(image_path(*staged));
+      if (const auto copied = image_path(staged->tree.path);
+          system.entry({.path = copied}).kind == sys::EntryKind::file)
+        paths.push_back(copied);
   for (const auto& one : paths) {
     tree::Options options;
     options.total_bytes = image.note->bytes;

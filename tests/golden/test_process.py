@@ -255,13 +255,13 @@ def test_a_staged_copy_is_run_until_the_next_generation(tmp_path: Path) -> None:
     (tmp_path / "store/llm").symlink_to(".generations/llm/0002")
     assert run("conda", "run", "llm", "python", "-c", show, env=environment).stdout == f"{second} {second}\n"
     assert run("conda", "stage", "llm", "--yes", env=environment).returncode == 0
-    assert sorted(os.listdir(copies)) == ["0002", "0002.complete"]
+    assert sorted(os.listdir(copies)) == ["0002", "0002.complete", "uses"]
     assert run("conda", "run", "llm", "tool", env=environment).stdout == f"{copies}/0002/bin/python\n"
     (tmp_path / "stage").chmod(0o777)  # somebody else could have made it
     assert run("conda", "run", "llm", "python", "-c", show, env=environment).stdout == f"{second} {second}\n"
     (tmp_path / "stage").chmod(0o755)
     assert run("conda", "stage", "llm", "--remove", "--yes", env=environment).returncode == 0
-    assert os.listdir(copies) == []
+    assert os.listdir(copies) == ["uses"]
 
 
 def test_the_daemon_tells_systemd(tmp_path: Path) -> None:

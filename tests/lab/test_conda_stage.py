@@ -82,7 +82,37 @@ def test_by_root_who_is_nobody_there(shared: Cluster) -> None:
     done(node, "conda", "stage", "llm_train", "--yes", timeout=300)
     assert staged(node) == ["0002"]
     done(node, "conda", "stage", "llm_train", "--remove", "--yes")
-    assert staged(node) == [] and node.run(f"ls {STAGE}").out == ""
+    assert staged(node) == [] and node.run(f"ls {STAGE}").out == "uses\n"
+
+
+def test_a_copy_that_is_used_stays_and_its_server_is_asked_once(shared: Cluster) -> None:
+    node = shared["node1"]
+    done(node, "conda", "stage", "llm_train", "--yes", timeout=300)
+
+    def requests() -> dict[str, int]:
+        lines = node.run("sed -n '/ on .data.share with/,/^device/p' /proc/self/mountstats", check=True).out.splitlines()
+        rows = [line.split() for line in lines[lines.index("\tper-op statistics") + 1 :]]
+        return {row[0].rstrip(":"): int(row[1]) for row in rows if len(row) > 8}
+
+    run = ["conda", "run", "llm_train", "--", "true"]
+    done(node, *run, user="bob")  # what the host remembers of the record
+    before = requests()
+    for _ in range(4):
+        done(node, *run, user="bob")
+    assert before["GETATTR"] > 0 and {name: count - before[name] for name, count in requests().items() if count != before[name]} == {"GETATTR": 4}
+
+    job = node.start(["sharefs", "conda", "run", "llm_train", "--", "sh", "-c", "sleep 1000; :"], user="bob")  # no program of the copy
+    try:
+        notes = wait_until(lambda: node.run(f"ls {STAGE}/uses").out.split(), what="the use is noted")
+        assert len(notes) == 1 and notes[0].startswith("node1.") and notes[0].endswith(".0001")
+        assert node.run(f"ls {GENERATIONS}/uses", user="bob", check=True).out == ""
+        said = sharefs(node, "conda", "stage", "llm_train", "--remove", "--yes")
+        assert "0001 stays: a command works with it" in said.out + said.err and staged(node) == ["0001"], said
+    finally:
+        job.kill()
+        job.wait(timeout=60)
+    done(node, "conda", "stage", "llm_train", "--remove", "--yes")
+    assert staged(node) == []
 
 
 def test_an_image_of_somebody_else_is_not_mounted(shared: Cluster) -> None:

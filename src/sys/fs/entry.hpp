@@ -38,7 +38,8 @@ struct TestFile {
   friend bool operator==(const TestFile&, const TestFile&) = default;
 };
 
-/// Word of who uses a directory ABOVE/ANY/FOUND: the empty file ABOVE/ANY/DIRECTORY/NAME.FOUND.
+/// Word of who uses a directory ABOVE/ANY/FOUND: the link ABOVE/ANY/DIRECTORY/NAME.FOUND, which leads nowhere. To make a
+/// link is one request to a server; to make a file is three.
 struct Note {
   std::string above, directory, name;
   friend bool operator==(const Note&, const Note&) = default;
@@ -53,7 +54,7 @@ struct EntryQuery {
   bool access = false;           ///< Entry::writable
   bool write_test = false;       ///< write, fsync, read back, compare and delete a file in the directory
   std::optional<Note> note = {}; ///< left as soon as the directory is found; Entry::made says whether it is there
-  bool fresh = false;            ///< ask the server first what is there now, whatever this host remembers
+  bool fresh = false;            ///< ask the server first where the path leads now, whatever this host remembers
   bool automount = false;        ///< go through an automount point, which mounts what it stands for
   Links links = Links::all;      ///< which links on the way are followed
   bool guarded = false;          ///< refuse a path that somebody else could replace (see WalkRule::guarded)

@@ -143,6 +143,10 @@ Fd create_file(int directory, const std::string& name, mode_t mode, int access) 
   return Fd(::openat(directory, name.c_str(), access | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
 }
 
+bool make_note(int directory, const std::string& name) {
+  return ::symlinkat("a note of sharefs", directory, name.c_str()) == 0 || errno == EEXIST;
+}
+
 std::string temporary_name(const std::string& name, const std::string& purpose) {
   const auto ending = ".sharefs-" + purpose + "-" + own_name().substr(0, 64);
   return "." + name.substr(0, NAME_MAX - 1 - ending.size()) + ending;

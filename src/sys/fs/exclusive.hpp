@@ -19,6 +19,10 @@ int rename_exclusively(const Walked& from, const Walked& to);
 /// A file that is made, never one that is there (EEXIST). Empty with errno.
 Fd create_file(int directory, const std::string& name, mode_t mode, int access = O_WRONLY);
 
+/// A note: a symbolic link that leads nowhere and says all by its name. To make one is one request to a server, where a
+/// file takes three. True: it is there. False with errno.
+bool make_note(int directory, const std::string& name);
+
 /// Name next to `name` for something that is not finished; not the same on two hosts that share the directory.
 std::string temporary_name(const std::string& name, const std::string& purpose);
 

@@ -56,7 +56,7 @@ class Files {
   Result<void> write_if(const std::string& path, const std::optional<std::string>& before, std::string_view content,
                         mode_t mode = 0644) const;
   Result<void> remove(const std::string& path) const; ///< unlink and fsync of the directory
-  /// Notes in a directory, empty files that say all by their names: `made` comes, if it is not there, then those of
+  /// Notes in a directory (make_note()): `made` comes, if it is not there, then those of
   /// `gone` go that may be removed. Not synced: they are of processes of this host, which they need not survive.
   Result<void> exchange_notes(const std::string& directory, const std::string& made,
                               const std::vector<std::string>& gone) const;

@@ -214,7 +214,7 @@ Result<void> Files::exchange_notes(const std::string& directory, const std::stri
   return at(directory, {.follow_last = true}, [&](const Walked& found) -> Result<void> {
     if (!found.is_directory())
       return fail(errno_error(found.exists() ? ENOTDIR : ENOENT, directory));
-    if (!create_file(found.fd.get(), made, 0644) && errno != EEXIST)
+    if (!make_note(found.fd.get(), made))
       return fail(errno_error(errno, join_path(directory, made)));
     for (const auto& name : gone)
       ::unlinkat(found.fd.get(), name.c_str(), 0);

@@ -112,7 +112,7 @@ void leave(const Note& note, const Walked& found, Entry& entry) {
     return;
   const Fd directory = open_below(found.directory.get(), note.directory.c_str(), O_PATH | O_DIRECTORY);
   const auto name = note.name + "." + found.name;
-  if (create_file(directory.get(), name, 0644) || errno == EEXIST)
+  if (make_note(directory.get(), name))
     entry.made.emplace();
 }
 
@@ -172,8 +172,9 @@ int read_more(const EntryQuery& query, const Walked& found, const Step& begin, E
   return error;
 }
 
-/// Asks the server for the attributes of the directories in which the name, and each link that it leads to, lies, and
-/// of the directory itself: what lies in them is looked up anew then. 0 or errno.
+/// Asks the server for the attributes of the directory in which the name lies, and of those in which the links lie that
+/// it leads to: they are looked up anew then. And of the directory itself where no link leads to it, or its names are
+/// wanted. 0 or errno.
 int refresh(int root, const EntryQuery& query, const MountTargets& stop_at) {
   constexpr int k_most_links = 8;
   int error = 0;
@@ -188,8 +189,10 @@ int refresh(int root, const EntryQuery& query, const MountTargets& stop_at) {
     const auto found = walk(root, path, {.links = query.links, .stop_at = &stop_at});
     if (!found)
       break; // the look itself ends there, too
-    ask(found->directory);
-    if (found->is_directory())
+    const bool by_link = links > 0;
+    if (!by_link || !found->link.empty())
+      ask(found->directory);
+    if (found->is_directory() && (!by_link || query.list))
       ask(found->fd);
     path = query.follow ? found->link : "";
   }

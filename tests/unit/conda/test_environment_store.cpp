@@ -49,11 +49,11 @@ TEST_CASE("a note of a use says whose it is, and nothing about numbers", "[conda
   root.write(k_root + "uses/elsewhere.1.1.0001", "");
   root.write(k_root + "uses/elsewhere.1.1.9999", ""); // no generation could be made any more
   fs::create_directory(root / (k_root + "uses/elsewhere.2.1.0001"));
-  fs::create_symlink("/etc/passwd", root / (k_root + "uses/elsewhere.3.1.0001"));
+  fs::create_symlink("/etc/passwd", root / (k_root + "uses/elsewhere.3.1.0001")); // a note, as `conda run` makes it
   REQUIRE(::mkfifo((root / (k_root + "uses/elsewhere.4.1.0001")).c_str(), 0600) == 0);
   const auto found = probed(system);
   CHECK(found.next() == 3);
-  REQUIRE(found.uses.size() == 2);
+  REQUIRE(found.uses.size() == 3);
   CHECK(found.uses[0].uid == ::geteuid());
   CHECK(found.uses[0].noted > 1'000'000'000);
   CHECK(found.unknown_uses.empty());

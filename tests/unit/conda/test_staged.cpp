@@ -21,7 +21,10 @@ struct StageMachine : FakeHomes {
   const std::string copies = staged_directory("/stage", me, k_generation.store, "llm");
   const std::string copy = copies + "/0003";
 
-  std::optional<std::string> find() { return find_staged(*this, "/stage", me, k_generation); }
+  std::optional<std::string> find() {
+    const auto found = find_staged(*this, "/stage", me, k_generation);
+    return found ? std::optional(found->tree.path) : std::nullopt;
+  }
   /// What is planned, in words.
   std::vector<std::string> plan(StageRequest request) {
     request.name = "llm";

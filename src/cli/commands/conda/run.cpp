@@ -66,16 +66,10 @@ void advise_staging(Context& context, const conda::GenerationPath& generation, c
                                       record->files, shell_quote(generation.name)));
 }
 
-void take_staged(Context& context, conda::RunningPlace& place) {
+/// `conda.stage` of an environment; empty: nothing is configured.
+std::string stage_of(Context& context, const std::string& name) {
   const auto config = context.config_if_any();
-  if (!config || *config == nullptr || !(*config)->conda)
-    return;
-  const auto before = place.prefix;
-  conda::take_staged(context.system, (*config)->conda->settings_of(place.generation->name).stage, place);
-  if (place.prefix == before)
-    advise_staging(context, *place.generation, place.prefix);
-  else if (context.flags.verbose)
-    context.console.message("sharefs: the staged copy " + place.prefix + " is used");
+  return config && *config != nullptr && (*config)->conda ? (*config)->conda->settings_of(name).stage : "";
 }
 
 Result<int> run_in_environment(Context& context, const Arguments& arguments) {
@@ -85,11 +79,14 @@ Result<int> run_in_environment(Context& context, const Arguments& arguments) {
     return fail(path.error());
   if (auto mounted = check_share(context, *path); !mounted)
     return fail(mounted.error());
-  auto place = conda::find_running(context.system, *path, say_to(context));
+  const auto stage = [&](const std::string& name) { return stage_of(context, name); };
+  auto place = conda::find_running(context.system, *path, stage, say_to(context));
   if (!place)
     return fail(explain_missing(context, word, *path, place.error()));
-  if (place->generation)
-    take_staged(context, *place);
+  if (place->generation && conda::in_generation(place->prefix) && !stage_of(context, place->generation->name).empty())
+    advise_staging(context, *place->generation, place->prefix);
+  else if (place->generation && !conda::in_generation(place->prefix) && context.flags.verbose)
+    context.console.message("sharefs: the staged copy " + place->prefix + " is used");
   context.report(place->found);
   auto environment = conda::activated(context.host.environment, *place, default_name(word, *path, *place));
   if (place->generation)

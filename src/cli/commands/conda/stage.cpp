@@ -91,7 +91,7 @@ Result<int> stage_environment(Context& context, const Arguments& arguments, cons
   if (request.how.as) {
     const auto seen = conda::plan_staging(context.system, request, say);
     const bool for_root =
-        seen && (request.removes ? !seen->made.plan.empty() : !seen->made.copies || seen->made.by_image);
+        seen && (request.removes ? !seen->copies.copies.empty() : !seen->made.copies || seen->made.by_image);
     if (!for_root)
       return stage_as(context, request, *request.how.as);
     say_read_by(context, request.store, request.how.as);
