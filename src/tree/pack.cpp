@@ -29,10 +29,21 @@ std::string_view magic() {
   return "hsqs"; // fs/squashfs/squashfs_fs.h of the kernel
 }
 
-/// What is read ahead: some entries in their order, with the contents of the small files among them.
+/// What is read ahead: some entries in their order, with the contents of the small files among them. It is used again:
+/// fresh memory costs more than what is copied into it.
 struct Batch {
+  struct Content {
+    std::size_t at = 0, size = 0; ///< in `bytes`
+    std::size_t room = 0;         ///< what it should have
+  };
   std::size_t begin = 0, end = 0;
-  std::vector<std::string> contents;
+  std::vector<Content> contents;
+  std::string bytes;
+
+  [[nodiscard]] std::string_view content(std::size_t entry) const {
+    const auto& one = contents[entry - begin];
+    return std::string_view(bytes).substr(one.at, one.size);
+  }
 };
 
 /// Runs mksquashfs in a thread, from the read end of a pipe to a file.
@@ -68,6 +79,8 @@ class SquashfsMaker {
   Result<void> start() {
     if (!m_pipe.open())
       return fail(errno_error(errno, "cannot make a pipe"));
+    constexpr int k_pipe_bytes = 1 << 20;
+    ::fcntl(m_pipe.write.get(), F_SETPIPE_SZ, k_pipe_bytes); // else it stays as it is: more turns of two processes
     m_command.input_from = m_pipe.read.get();
     try {
       m_done = std::async(std::launch::async, [this] {
@@ -235,14 +248,19 @@ class Packer {
 
   Result<void> write_tar(int pipe) {
     TarWriter tar(pipe);
-    auto next = std::async(std::launch::async, [this] { return read_ahead(0); });
+    Batch batch, ahead;
+    const auto begin = [&](std::size_t at) {
+      return std::async(std::launch::async, [this, at, &ahead] { read_ahead(at, ahead); });
+    };
+    auto next = begin(0);
     for (std::size_t at = 0; at < m_entries.size();) {
-      const auto batch = next.get();
+      next.get();
+      std::swap(batch, ahead);
       at = batch.end;
       if (at < m_entries.size())
-        next = std::async(std::launch::async, [this, at] { return read_ahead(at); });
+        next = begin(at);
       for (auto one = batch.begin; one < batch.end; ++one)
-        if (auto added = add(tar, one, batch.contents[one - batch.begin]); !added)
+        if (auto added = add(tar, one, batch.content(one)); !added)
           return added;
     }
     for (const auto& entry : m_added) {
@@ -256,22 +274,29 @@ class Packer {
 
   [[nodiscard]] bool is_small(const Entry& entry) const { return S_ISREG(entry.mode) && entry.size <= k_small; }
 
-  Batch read_ahead(std::size_t begin) const {
-    Batch batch{.begin = begin, .end = begin, .contents = {}};
-    for (std::uint64_t bytes = 0;
-         batch.end < m_entries.size() && bytes < k_ahead_bytes && batch.end - begin < k_ahead_files; ++batch.end)
-      bytes += is_small(m_entries[batch.end]) ? m_entries[batch.end].size : 0;
-    batch.contents.resize(batch.end - begin);
+  void read_ahead(std::size_t begin, Batch& batch) const {
+    batch.begin = batch.end = begin;
+    batch.contents.clear();
+    std::size_t bytes = 0;
+    for (; batch.end < m_entries.size() && bytes < k_ahead_bytes && batch.end - begin < k_ahead_files; ++batch.end) {
+      const auto& entry = m_entries[batch.end];
+      const std::size_t room = is_small(entry) ? entry.size : 0;
+      batch.contents.push_back({.at = bytes, .room = room});
+      bytes += room;
+    }
+    if (batch.bytes.size() <= bytes)
+      batch.bytes.resize(bytes + 1); // a file that has grown is seen to have one more
     m_tree->in_parallel(batch.contents.size(), [&](std::size_t number) {
-      const auto& entry = m_entries[begin + number];
       auto& content = batch.contents[number];
-      if (is_small(entry)) // what goes wrong is seen when it is added
+      if (is_small(m_entries[begin + number])) // what goes wrong is seen when it is added
         std::ignore = read(begin + number, [&](std::string_view piece) {
-          content += piece;
-          return content.size() <= entry.size;
+          const bool fits = content.size + piece.size() <= content.room;
+          if (fits)
+            piece.copy(batch.bytes.data() + content.at + content.size, piece.size());
+          content.size = fits ? content.size + piece.size() : content.room + 1;
+          return fits;
         });
     });
-    return batch;
   }
 
   /// 0 or errno.
@@ -279,13 +304,13 @@ class Packer {
     return (m_is_near[at] ? *m_near : *m_tree).read(m_entries[at].path, visit);
   }
 
-  Result<void> add(TarWriter& tar, std::size_t at, const std::string& content) {
+  Result<void> add(TarWriter& tar, std::size_t at, std::string_view content) {
     const auto& entry = m_entries[at];
     if (!is_small(entry))
       return put(tar, entry, [&] { return S_ISREG(entry.mode) ? stream(tar, at) : 0; });
     if (content.size() != entry.size)
       return changed(entry);
-    const auto head = std::string_view(content).substr(0, k_head);
+    const auto head = content.substr(0, k_head);
     if (m_packing.leaves_out && m_packing.leaves_out(entry, head, [&](const auto& path) { return find(path); }))
       return {};
     return put(tar, entry, [&] { return tar.content(content); });

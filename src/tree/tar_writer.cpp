@@ -13,6 +13,7 @@ namespace sharefs::tree {
 namespace {
 
 constexpr std::size_t k_tar_block = 512;
+constexpr std::size_t k_at_once = 256U << 10U; // most files of an environment are small
 
 /// The header of pax(1), "ustar Interchange Format".
 struct Header {
@@ -60,7 +61,19 @@ std::string record(std::string_view key, std::string_view value) {
 
 int TarWriter::write(std::string_view bytes) {
   m_written += bytes.size();
-  return sys::write_all(m_pipe, bytes) ? 0 : errno;
+  if (m_waiting.size() + bytes.size() > k_at_once)
+    if (const int error = flush(); error != 0)
+      return error;
+  if (bytes.size() > k_at_once)
+    return sys::write_all(m_pipe, bytes) ? 0 : errno;
+  m_waiting += bytes;
+  return 0;
+}
+
+int TarWriter::flush() {
+  const bool written = sys::write_all(m_pipe, m_waiting);
+  m_waiting.clear();
+  return written ? 0 : errno;
 }
 
 int TarWriter::pad() {
@@ -110,7 +123,8 @@ int TarWriter::content(std::string_view bytes) {
 int TarWriter::end() {
   if (const int error = pad(); error != 0)
     return error;
-  return write(std::string(2 * k_tar_block, '\0'));
+  const int error = write(std::string(2 * k_tar_block, '\0'));
+  return error == 0 ? flush() : error;
 }
 
 } // namespace sharefs::tree

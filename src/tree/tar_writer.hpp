@@ -17,9 +17,11 @@ class TarWriter {
 
  private:
   int write(std::string_view bytes);
+  int flush();
   int pad();
 
   int m_pipe;
+  std::string m_waiting; ///< to be written with what comes next
   std::uint64_t m_written = 0;
 };
 

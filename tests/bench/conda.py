@@ -45,6 +45,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 import build_packages as builder
 files, bytes_of = {}, random.Random(1)
+seven = bytes(number % 7 for number in range(256))  # compressed to a third, as libraries are
 for number in range(int(sys.argv[3])):
     text = f"value = {number}\\n" + f"def function_{number}(argument):\\n    return argument + {number}\\n" * (number * 7 % 240)
     named = number % 20 == 0
@@ -54,7 +55,7 @@ for number in range(int(sys.argv[3])):
     files[f"{directory}/module{number}.py"] = (text.encode(), "text" if named else None, 0o644)
     files[f"{directory}/__init__.py"] = (b"", None, 0o644)
     if number % 12 == 0:
-        files[f"lib/libmany{number}.so"] = (bytes_of.randbytes(700 << 10), None, 0o755)
+        files[f"lib/libmany{number}.so"] = (bytes_of.randbytes(500 << 10).translate(seven), None, 0o755)
 files["lib/python3.11/site-packages/many/__init__.py"] = (b"", None, 0o644)
 builder._package(Path(sys.argv[2]), "many", files, {}, depends=["python"])
 """

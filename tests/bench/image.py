@@ -29,6 +29,7 @@ GENERATION = f"{STORE}/.generations/bench/0001"
 CROWD = 100  # modules that each of 64 processes imports: their processor is one
 EMPTY = "chmod -R u+w /local/own/* 2>/dev/null; rm -rf /local/own/*"
 DROP = EMPTY + "; sharefs conda stage bench --remove --yes >/dev/null; rm -rf /local/staged/2001"
+MKSQUASHFS = "f() { rm -f $2; mksquashfs $1 $2 -comp zstd -Xcompression-level 3 -quiet -no-progress; }; f"
 FROM_SHARE = "sed '/^conda:/a\\  image_from_share: true' /etc/sharefs/sharefs.yaml >/tmp/from_share.yaml; sharefs --config /tmp/from_share.yaml mount --all --yes"
 BY_FILES = "sed '/^conda:/a\\  image: off' /etc/sharefs/sharefs.yaml >/tmp/files.yaml; sharefs --config /tmp/files.yaml conda stage bench --yes"
 
@@ -86,6 +87,7 @@ class Bench:
             "cp -a": lambda: self.run(f"cp -a {GENERATION} /local/own/copy", before=DROP),
             "conda stage, file by file": lambda: self.run(BY_FILES, None, DROP),
             "conda stage, by image": lambda: self.run("sharefs conda stage bench --yes", None, DROP),
+            "cp of the image alone": lambda: self.run(f"cp {GENERATION}.sqfs /local/own/copy", before=DROP),
         }, "80, 200, 300 times cp -a at 0.5, 2, 10 ms; 20 times file by file")  # fmt: skip
 
     def at_a_gigabit(self) -> None:
@@ -105,6 +107,7 @@ class Bench:
         self.do(f"cp -a {GENERATION} /local/own/source", "alice")
         table(f"I3: to the share: {title}", self.rounds, {
             "cp -a": lambda: self.run(f"cp -a /local/own/source {STORE}/copy", before=f"runuser -u alice -- sh -c '{share}'"),
+            "mksquashfs alone, all on the local disk": lambda: self.run(f"{MKSQUASHFS} /local/own/source /local/own/image"),
             "conda image (from the staged copy)": lambda: self.run("sharefs conda image bench --yes", before=f"runuser -u alice -- sh -c '{share}'"),
         }, "30 times at 0.5 ms, 100 times at 2 ms")  # fmt: skip
 
@@ -213,7 +216,7 @@ def handed_on(arguments: argparse.Namespace) -> None:
 
 
 def bench(arguments: argparse.Namespace, place: Path) -> int:
-    from sharefslab import Cluster, missing_prerequisites
+    from sharefslab import Cluster, missing_prerequisites, namespaces
     from sharefslab.product import config_text, export_and_mount
 
     missing = missing_prerequisites()
@@ -222,9 +225,11 @@ def bench(arguments: argparse.Namespace, place: Path) -> int:
         return 2
     os.environ["SHAREFS_BIN"] = str(sharefs())
     wants = set(arguments.only)
+    megabytes = arguments.files // 20 + 500  # of the environment, and more than that
+    namespaces.disk_size = namespaces.share_size = f"{4 * megabytes}M"
     if wants - {"I6", "I8"}:
         _, prefix = make_environment(place, arguments.files)
-        with Cluster(hosts=("server", "node1", "node2"), memory="2500M") as lab:
+        with Cluster(hosts=("server", "node1", "node2"), memory=f"{2000 + 6 * megabytes}M") as lab:
             export_and_mount(lab, config_text().replace("conda:\n", "conda:\n  stage: /local/staged\n").replace("llm_train", "bench"))
             lab.server.run("rpc.nfsd 16", check=True)
             its = Bench(arguments, lab, prefix)

@@ -88,17 +88,20 @@ Result<int> stage_environment(Context& context, const Arguments& arguments, cons
     return fail(asked.error());
   auto& request = *asked;
   const auto say = say_to(context);
+  std::optional<Result<conda::Staging>> seen; // by which it is decided who works; then proposed
   if (request.how.as) {
-    const auto seen = conda::plan_staging(context.system, request, say);
+    seen = conda::plan_staging(context.system, request, say);
+    const auto& plan = *seen;
     const bool for_root =
-        seen && (request.removes ? !seen->copies.copies.empty() : !seen->made.copies || seen->made.by_image);
+        plan && (request.removes ? !plan->copies.copies.empty() : !plan->made.copies || plan->made.by_image);
     if (!for_root)
       return stage_as(context, request, *request.how.as);
     say_read_by(context, request.store, request.how.as);
   }
   conda::Staging staging;
   const auto propose = [&]() -> Result<Proposal> {
-    auto planned = conda::plan_staging(context.system, request, say);
+    auto planned = seen ? std::move(*seen) : conda::plan_staging(context.system, request, say);
+    seen.reset();
     if (!planned)
       return fail(planned.error());
     staging = std::move(*planned);
