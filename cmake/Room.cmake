@@ -13,4 +13,5 @@ function(sharefs_room name directory)
   target_link_libraries(sharefs_${name}
     PUBLIC sharefs_settings ${room_DEPENDS} Threads::Threads
     PRIVATE sharefs_warnings ${room_PRIVATE_DEPENDS})
+  target_compile_options(sharefs_${name} PRIVATE ${SHAREFS_ROOM_OPTIONS})
 endfunction()

@@ -2,6 +2,7 @@
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 option(SHAREFS_WERROR "Treat warnings as errors" OFF)
+set(SHAREFS_ROOM_OPTIONS "" CACHE STRING "Options for the program's own sources, not for those of tests")
 set(SHAREFS_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize=, e.g. address,undefined")
 
 add_library(sharefs_settings INTERFACE)

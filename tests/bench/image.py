@@ -29,7 +29,7 @@ GENERATION = f"{STORE}/.generations/bench/0001"
 CROWD = 100  # modules that each of 64 processes imports: their processor is one
 EMPTY = "chmod -R u+w /local/own/* 2>/dev/null; rm -rf /local/own/*"
 DROP = EMPTY + "; sharefs conda stage bench --remove --yes >/dev/null; rm -rf /local/staged/2001"
-MKSQUASHFS = "f() { rm -f $2; mksquashfs $1 $2 -comp zstd -Xcompression-level 3 -quiet -no-progress; }; f"
+MKSQUASHFS = "f() { rm -f $2; mksquashfs $1 $2 -comp zstd -Xcompression-level 3 -mem 256M -quiet -no-progress; }; f"
 FROM_SHARE = "sed '/^conda:/a\\  image_from_share: true' /etc/sharefs/sharefs.yaml >/tmp/from_share.yaml; sharefs --config /tmp/from_share.yaml mount --all --yes"
 BY_FILES = "sed '/^conda:/a\\  image: off' /etc/sharefs/sharefs.yaml >/tmp/files.yaml; sharefs --config /tmp/files.yaml conda stage bench --yes"
 

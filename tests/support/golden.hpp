@@ -4,6 +4,7 @@
 // SHAREFS_GOLDEN_UPDATE=1 writes what is found instead of comparing; read the diff before you commit it.
 #include "base/argv.hpp"
 #include "base/text.hpp"
+#include "support/content_of.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -72,11 +73,6 @@ inline std::vector<std::filesystem::path> golden_files(const std::string& direct
       files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   return files;
-}
-
-inline std::string content_of(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
 }
 
 /// Words as a shell would split them: '...', "..." and \x.

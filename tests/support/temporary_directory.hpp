@@ -1,17 +1,24 @@
 #pragma once
 // A directory of its own for one test case, gone at its end.
+#include "support/content_of.hpp"
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <stdexcept>
 #include <string>
+#include <unistd.h>
 
 namespace sharefs::test {
 
+/// Memory, where a thousand fsyncs take no time, if it is there.
+inline std::filesystem::path temporary_place() {
+  return ::access("/dev/shm", W_OK) == 0 ? std::filesystem::path("/dev/shm") : std::filesystem::temp_directory_path();
+}
+
 class TemporaryDirectory {
  public:
-  explicit TemporaryDirectory(const std::filesystem::path& above = std::filesystem::temp_directory_path()) {
+  explicit TemporaryDirectory(const std::filesystem::path& above = temporary_place()) {
     std::string name = (above / "sharefs-test-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr)
       throw std::runtime_error("cannot make " + name);
@@ -32,9 +39,7 @@ class TemporaryDirectory {
     std::ofstream(*this / name, std::ios::binary) << content;
   }
   [[nodiscard]] std::string read(const std::string& name) const {
-    std::ostringstream text;
-    text << std::ifstream(*this / name, std::ios::binary).rdbuf();
-    return text.str();
+    return content_of(*this / name);
   }
 
  private:

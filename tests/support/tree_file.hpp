@@ -1,9 +1,10 @@
 #pragma once
 // Files of the source tree that a test compares with what the program makes.
+#include "support/content_of.hpp"
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 
 namespace sharefs::test {
@@ -14,8 +15,7 @@ inline std::filesystem::path tree_path(const std::string& path) {
 
 /// Content of a file of the source tree; "" if it cannot be read. `path` from the top, as "docs/configuration.md".
 inline std::string tree_file(const std::string& path) {
-  std::ifstream stream(tree_path(path), std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
+  return content_of(tree_path(path));
 }
 
 /// The same of one that is made from the program: SHAREFS_GOLDEN_UPDATE=1 writes it first.

@@ -5,6 +5,8 @@
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
 
+#include <fmt/ranges.h>
+#include <set>
 #include <sys/stat.h>
 
 using namespace sharefs;
@@ -53,14 +55,13 @@ struct Machine {
   std::vector<BootEntry> entries() { return boot_facts(system).entries; }
   /// Path and content of all files and links of /etc.
   [[nodiscard]] std::string etc() const {
-    std::string all;
+    std::set<std::string> all;
     for (const auto& one : fs::recursive_directory_iterator(at("/etc")))
-      all += one.path().string().substr(root.path().size()) +
+      all.insert(one.path().string().substr(root.path().size()) +
              (one.is_symlink()        ? " -> " + fs::read_symlink(one).string()
               : one.is_regular_file() ? ":\n" + root.read(one.path().string().substr(root.path().size() + 1))
-                                      : "/") +
-             "\n";
-    return all;
+                                      : "/"));
+    return fmt::format("{}\n", fmt::join(all, "\n"));
   }
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 // A tree with everything that a copy has to keep.
 #include "support/catch.hpp"
+#include "support/content_of.hpp"
 #include "support/temporary_directory.hpp"
 #include "tree/tree.hpp"
 
@@ -8,7 +9,6 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <string>
 #include <sys/stat.h>
@@ -69,7 +69,7 @@ inline std::map<std::string, Content> contents_of(const std::string& directory) 
     if (S_ISLNK(status.st_mode))
       content.text = std::filesystem::read_symlink(one.path());
     else if (S_ISREG(status.st_mode))
-      content.text.assign(std::istreambuf_iterator<char>(std::ifstream(one.path()).rdbuf()), {});
+      content.text = content_of(one.path());
   }
   return all;
 }
@@ -93,13 +93,12 @@ inline std::vector<std::string> differences(const std::string& original, const s
   return found;
 }
 
-/// In memory, where a thousand fsyncs take no time; for what not every tmpfs has (xattrs) on the disk.
+/// For what not every tmpfs has (xattrs) it is given a directory on the disk.
 struct GivenTree {
   TemporaryDirectory directory;
   std::string from = directory / "from", to = directory / "to";
 
-  explicit GivenTree(const std::string& above = ::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp")
-      : directory(above) {
+  explicit GivenTree(const std::string& above = temporary_place()) : directory(above) {
     std::filesystem::create_directory(from);
   }
   void write(const std::string& name, const std::string& content) const { directory.write("from/" + name, content); }

@@ -2,6 +2,7 @@
 
 #include "given_tree.hpp"
 #include "support/catch.hpp"
+#include "support/content_of.hpp"
 #include "sys/fs/sha256.hpp"
 
 #include <filesystem>
@@ -27,11 +28,6 @@ tree::Packed pack(const tree::Packing& packing) {
   return *packed;
 }
 
-std::string read_all(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 } // namespace
 
 TEST_CASE("an image has the tree, its modes, times and links, and no others' ids") {
@@ -55,12 +51,12 @@ TEST_CASE("an image has the tree, its modes, times and links, and no others' ids
   packing.added = {{"bin/marker", "stays out of the way"}, {"bin/python", "is there"}, {"no/such", "directory"}};
   const auto packed = pack(packing);
   CHECK(packed.files == 9);
-  const auto bytes = read_all(packing.file);
+  const auto bytes = content_of(packing.file);
   CHECK(packed.bytes == bytes.size());
   CHECK(packed.sha256 == sys::sha256(bytes));
   CHECK((fs::status(packing.file).permissions() & fs::perms::all) == fs::perms(0400));
   const auto to = unpacked(given, packing.file);
-  CHECK(read_all(to + "/bin/marker") == "stays out of the way");
+  CHECK(content_of(to + "/bin/marker") == "stays out of the way");
   fs::remove(to + "/bin/marker");
   set_time(to + "/bin", 1'000'000'000, 0);
   CHECK(given.differences().empty());
@@ -70,7 +66,7 @@ TEST_CASE("an image has the tree, its modes, times and links, and no others' ids
     again.file += ".again";
     CHECK(pack(again).files == packed.files);
     const auto anew = unpacked(given, again.file);
-    CHECK(read_all(anew + "/bin/marker") == "stays out of the way");
+    CHECK(content_of(anew + "/bin/marker") == "stays out of the way");
     fs::remove(anew + "/bin/marker");
     set_time(anew + "/bin", 1'000'000'000, 0);
     CHECK(given.differences().empty());
@@ -78,7 +74,7 @@ TEST_CASE("an image has the tree, its modes, times and links, and no others' ids
   SECTION("never where something lies already") {
     const auto refused = tree::pack(packing, {});
     REQUIRE(!refused);
-    CHECK(read_all(packing.file) == bytes);
+    CHECK(content_of(packing.file) == bytes);
   }
 }
 
@@ -96,7 +92,7 @@ TEST_CASE("files of an image are read near by where they are the same, and only 
   tree::Packing packing{.tree = {.path = given.from}, .file = given.from + ".sqfs", .near = near.from};
   SECTION("by size and time") {
     pack(packing);
-    CHECK(read_all(unpacked(given, packing.file) + "/same") == "near!"); // proves that it was read there
+    CHECK(content_of(unpacked(given, packing.file) + "/same") == "near!"); // proves that it was read there
   }
   SECTION("of another tree of the same files") {
     const auto before = given.from + ".before";
@@ -105,7 +101,7 @@ TEST_CASE("files of an image are read near by where they are the same, and only 
     fs::copy_file(given.from + "/other size", before + "/other time");
     packing.near_of = before;
     pack(packing);
-    CHECK(read_all(unpacked(given, packing.file) + "/same") == "near!");
+    CHECK(content_of(unpacked(given, packing.file) + "/same") == "near!");
   }
   SECTION("of another tree of other files") {
     const auto before = given.from + ".before";
@@ -113,11 +109,11 @@ TEST_CASE("files of an image are read near by where they are the same, and only 
     fs::copy_file(given.from + "/same", before + "/same");
     packing.near_of = before;
     pack(packing);
-    CHECK(read_all(unpacked(given, packing.file) + "/same") == "given");
+    CHECK(content_of(unpacked(given, packing.file) + "/same") == "given");
   }
   const auto to = unpacked(given, packing.file);
   for (const auto* name : {"other size", "other time", "not there"})
-    CHECK(read_all(to + "/" + name) == "given");
+    CHECK(content_of(to + "/" + name) == "given");
 }
 
 TEST_CASE("what is not to be in an image is left out, by its first bytes") {
