@@ -90,13 +90,12 @@ Result<RunningPlace> find_running(sys::System& system, const std::string& path, 
                                   const plan::Say& say) {
   const auto self = system.identity();
   std::optional<OwnUse> own;
-  std::optional<sys::Note> note;
   if (const auto start = sys::process_start(system, self.pid)) {
-    note = use_note(self.hostname, self.pid, *start);
-    own = {self.hostname, *note};
+    own = {self.hostname, use_note(self.hostname, self.pid, *start)};
     if (auto staged = begin_staged(system, path, stage_of, *own))
       return std::move(*staged);
   }
+  const auto note = own ? std::optional(own->note) : std::nullopt;
   // Noted before anything takes its time: `gc` leaves what is in use.
   auto place = probe_running(system, path, note);
   if (!place && place.error().code == ErrorCode::timeout) {

@@ -25,8 +25,9 @@ constexpr std::string_view k_compare = "`sharefs nodes trust NODE` shows its key
 constexpr std::string_view k_sudo = "let this user run sharefs by `sudo -n` there, or log in as root";
 constexpr std::string_view k_ping = "is it switched on? `ping NODE`";
 constexpr std::string_view k_sshd = "`journalctl -u ssh` there says why";
+constexpr std::string_view k_changed_key = "REMOTE HOST IDENTIFICATION HAS CHANGED";
 constexpr std::array k_sayings{
-    Saying{"REMOTE HOST IDENTIFICATION HAS CHANGED", State::host_key,
+    Saying{k_changed_key, State::other_host_key,
            "its host key is another one than before: somebody else may answer in its place",
            "if it was installed anew, forget its old key (`ssh-keygen -R NODE`), then `sharefs nodes trust NODE`"},
     Saying{"Host key verification failed", State::host_key, "its host key is not known here", k_compare},
@@ -158,9 +159,14 @@ void read_errors(Outcome& outcome, int exit_code, const std::string& errors) {
 } // namespace
 
 const char* to_string(State state) {
-  constexpr std::array k_names{"ok",      "changed",  "pending", "failed",     "timed out",       "unreachable",
-                               "refused", "host key", "denied",  "no sharefs", "version differs", "not tried"};
+  constexpr std::array k_names{"ok",          "changed",         "pending",  "failed",   "timed out",
+                               "unreachable", "refused",         "host key", "host key", "denied",
+                               "no sharefs",  "version differs", "not tried"};
   return name_in(k_names, state);
+}
+
+Outcome other_host_key(const Node& node) {
+  return outcome_of(node, {}, {.exit_code = k_ssh_failed, .errors = std::string(k_changed_key)});
 }
 
 State state_from(std::string_view text) {

@@ -20,7 +20,8 @@ enum class State {
   timed_out,
   unreachable,
   refused,         ///< nothing listens for ssh there
-  host_key,        ///< not known, or another one than before
+  host_key,        ///< not known
+  other_host_key,  ///< another one than before; to_string() has one word for both
   denied,          ///< ssh lets this user not in, or sudo does not let it be root
   no_sharefs,      ///< it is not installed there
   version_differs, ///< it speaks another protocol: nothing was run
@@ -58,6 +59,9 @@ struct Outcome {
 inline constexpr int k_timed_out = 124;
 
 Outcome outcome_of(const Node& node, Answer answer, const Ended& ended);
+
+/// Of a node that offers another key than the known one, as where ssh itself says so.
+Outcome other_host_key(const Node& node);
 
 /// Those in this state.
 std::vector<Outcome> those_in(State state, const std::vector<Outcome>& outcomes);

@@ -38,9 +38,7 @@ class TemporaryDirectory {
     std::filesystem::create_directories(std::filesystem::path(*this / name).parent_path());
     std::ofstream(*this / name, std::ios::binary) << content;
   }
-  [[nodiscard]] std::string read(const std::string& name) const {
-    return content_of(*this / name);
-  }
+  [[nodiscard]] std::string read(const std::string& name) const { return content_of(*this / name); }
 
  private:
   std::string m_path;

@@ -38,8 +38,8 @@ struct TestFile {
   friend bool operator==(const TestFile&, const TestFile&) = default;
 };
 
-/// Word of who uses a directory ABOVE/ANY/FOUND: the link ABOVE/ANY/DIRECTORY/NAME.FOUND, which leads nowhere. To make a
-/// link is one request to a server; to make a file is three.
+/// Word of who uses a directory ABOVE/ANY/FOUND: the link ABOVE/ANY/DIRECTORY/NAME.FOUND, which leads nowhere. To make
+/// a link is one request to a server; to make a file is three.
 struct Note {
   std::string above, directory, name;
   friend bool operator==(const Note&, const Note&) = default;

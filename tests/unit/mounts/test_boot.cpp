@@ -58,9 +58,9 @@ struct Machine {
     std::set<std::string> all;
     for (const auto& one : fs::recursive_directory_iterator(at("/etc")))
       all.insert(one.path().string().substr(root.path().size()) +
-             (one.is_symlink()        ? " -> " + fs::read_symlink(one).string()
-              : one.is_regular_file() ? ":\n" + root.read(one.path().string().substr(root.path().size() + 1))
-                                      : "/"));
+                 (one.is_symlink()        ? " -> " + fs::read_symlink(one).string()
+                  : one.is_regular_file() ? ":\n" + root.read(one.path().string().substr(root.path().size() + 1))
+                                          : "/"));
     return fmt::format("{}\n", fmt::join(all, "\n"));
   }
 };

@@ -20,12 +20,6 @@ namespace {
 constexpr std::chrono::seconds k_first_contact{15};
 constexpr const char* k_system_known_hosts = "/etc/ssh/ssh_known_hosts";
 
-/// As where ssh itself says so.
-Outcome changed_key(const fleet::Node& node) {
-  constexpr int k_ssh_failed = 255;
-  return fleet::outcome_of(node, {}, {.exit_code = k_ssh_failed, .errors = "REMOTE HOST IDENTIFICATION HAS CHANGED"});
-}
-
 /// Whether ssh's files of known hosts name another key of the node: ssh itself says only that it does not know the one
 /// that is offered, where it is of another type.
 Result<bool> is_known_otherwise(Context& context, const Reached& reached) {
@@ -117,13 +111,11 @@ Outcome check_keys(const Arguments& arguments, const std::map<std::string, std::
 Result<std::vector<Reached>> collect_keys(Context& context, const Arguments& arguments, Trust& trust) {
   std::vector<Reached> unknown;
   for (auto& reached : trust.in(State::host_key)) {
-    if (trust.outcomes.at(reached.node.name).why == changed_key(reached.node).why)
-      continue;
     const auto otherwise = is_known_otherwise(context, reached);
     if (!otherwise)
       return fail(otherwise.error());
     if (*otherwise)
-      trust.note({changed_key(reached.node)});
+      trust.note({fleet::other_host_key(reached.node)});
     else
       unknown.push_back(std::move(reached));
   }
