@@ -7,7 +7,7 @@
 //   STORE/.generations/ENV/new-0004.XXXXXX/  being made, or left by one that was killed
 //   STORE/.generations/ENV/old-0001.XXXXXX/  being deleted
 //   STORE/.generations/ENV/lock              who changes the environment (sys::Lease)
-//   STORE/.generations/ENV/uses/             who runs it: one file for each process of `conda run`
+//   STORE/.generations/ENV/uses/             who runs it: one link for each process of `conda run`
 #include "base/fields.hpp"
 #include "base/result.hpp"
 #include "sys/fs/entry.hpp"

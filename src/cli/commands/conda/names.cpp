@@ -73,8 +73,12 @@ Result<std::string> environment_path(Context& context, const std::string& word) 
     return normalize_path(word, context.host.working_directory);
   if (auto sound = check_environment_name(word); !sound)
     return fail(sound.error());
-  return conda_section(context, fmt::format("name the environment by its path: `./{}`", word))
-      .map([&](const config::Conda* conda) { return join_path(conda->store, word); });
+  const auto hint = fmt::format("name the environment by its path: `./{}`", word);
+  auto section = conda_section(context, hint);
+  const auto here = join_path(context.host.working_directory, word);
+  if (!section && context.system.entry({.path = here, .follow = true}).kind == sys::EntryKind::directory)
+    section.error().hint = hint;
+  return section.map([&](const config::Conda* conda) { return join_path(conda->store, word); });
 }
 
 std::vector<conda::Share> shares_of(sys::System& system, const config::Config& config, const std::string& path) {
