@@ -24,7 +24,7 @@ void clear_uses(sys::System& system, const SharedEnvironment& environment, std::
   ended.resize(std::min(ended.size(), k_at_once));
   const auto uses = join_path(environment.root.path, "uses");
   for (const auto& use : ended) {
-    auto note = plan::remove_file(join_path(uses, use_name(use)), "");
+    auto note = plan::remove_link(join_path(uses, use_name(use)), sys::k_note_text);
     if (use.uid != self.uid) {
       auto user = system.user(std::to_string(use.uid));
       if (!user)

@@ -67,7 +67,7 @@ Result<void> check_uses_are_known(sys::System& system, const SharedEnvironment& 
   const auto user = system.user(std::to_string(most->first));
   const auto name = user ? user->name : std::to_string(most->first);
   return fail(ErrorCode::failed, std::move(message),
-              fmt::format("most of them are of `{0}`: `find {1} -type l -user {0} -delete`", name,
+              fmt::format("most of them are of `{0}`: `find {1} ! -type d -user {0} -delete`", name,
                           shell_quote(join_path(environment.root.path, "uses"))));
 }
 

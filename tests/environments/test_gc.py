@@ -105,9 +105,9 @@ def test_attack_a_flood_of_notes_deletes_nothing(store: Store) -> None:
     for number in range(10_001):
         os.link(first, uses / f"y.{number + 1}.1.0001")
     said = store.sharefs("conda", "gc", "llm", "--keep", "1", "--yes", expect=1).stderr
-    assert "holds more than 10000 notes" in said and f"find {uses} -type f -user games -delete" in said
+    assert "holds more than 10000 notes" in said and f"find {uses} ! -type d -user games -delete" in said
     assert [one["number"] for one in store.generations()] == [1, 2, 3]
-    subprocess.run(["find", uses, "-type", "f", "-user", "games", "-delete"], check=True)
+    subprocess.run(["find", uses, "!", "-type", "d", "-user", "games", "-delete"], check=True)
     store.sharefs("conda", "gc", "llm", "--keep", "1", "--yes")
     assert [one["number"] for one in store.generations()] == [3]
 

@@ -38,6 +38,7 @@ struct TestFile {
   friend bool operator==(const TestFile&, const TestFile&) = default;
 };
 
+inline constexpr const char* k_note_text = "a note of sharefs"; ///< of the link that a note is
 /// Word of who uses a directory ABOVE/ANY/FOUND: the link ABOVE/ANY/DIRECTORY/NAME.FOUND, which leads nowhere. To make
 /// a link is one request to a server; to make a file is three.
 struct Note {

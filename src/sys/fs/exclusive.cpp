@@ -1,6 +1,7 @@
 #include "sys/fs/exclusive.hpp"
 
 #include "base/random.hpp"
+#include "sys/fs/entry.hpp"
 #include "sys/identity/own_host.hpp"
 
 #include <array>
@@ -144,7 +145,7 @@ Fd create_file(int directory, const std::string& name, mode_t mode, int access) 
 }
 
 bool make_note(int directory, const std::string& name) {
-  return ::symlinkat("a note of sharefs", directory, name.c_str()) == 0 || errno == EEXIST;
+  return ::symlinkat(k_note_text, directory, name.c_str()) == 0 || errno == EEXIST;
 }
 
 std::string temporary_name(const std::string& name, const std::string& purpose) {

@@ -21,7 +21,7 @@ def prefix(staged: Shared) -> str:
 
 
 def copies(staged: Shared) -> list[str]:
-    return sorted(path.name for path in staged.stage.glob("*/*/env/*"))
+    return sorted(path.name for path in staged.stage.glob("*/*/env/*") if path.name != "uses")
 
 
 def make_image(generation: Path) -> Path:
