@@ -104,7 +104,7 @@ TEST_CASE("groups run at the same time, but no more of them than asked for") {
   CHECK(most == 1);
 }
 
-TEST_CASE("a group that has used its time begins no further step") {
+TEST_CASE("a group that has used its time begins no further step", "[waits]") {
   ApplyMachine machine;
   machine.system.machine.on_run = [](const sys::Command&) {
     std::this_thread::sleep_for(milliseconds(700));

@@ -249,7 +249,7 @@ TEST_CASE("entries: hung mounts cost one deadline together, few descriptors, and
   check_text(answer, "together, no answer within 500.0 ms");
 }
 
-TEST_CASE("entries: a bucket that nobody serves is shared, and is not waited for") {
+TEST_CASE("entries: a bucket that nobody serves is shared, and is not waited for", "[waits]") {
   const test::TemporaryDirectory directory;
   const auto answer = with_own_mounts([&]() -> std::string {
     std::vector<EntryQuery> queries;
@@ -270,7 +270,7 @@ TEST_CASE("entries: a bucket that nobody serves is shared, and is not waited for
   check_text(answer, "hung fuse shared, hung fuse shared, hung fuse shared, hung fuse own, ");
 }
 
-TEST_CASE("files: a path that leads onto a hung mount is read with a deadline") {
+TEST_CASE("files: a path that leads onto a hung mount is read with a deadline", "[waits]") {
   const test::TemporaryDirectory directory;
   fs::create_directory(directory / "share");
   fs::create_symlink(directory / "share/exports", directory / "exports");

@@ -55,7 +55,7 @@ TEST_CASE("the file that an isolated program leaves behind is what it prints", "
   CHECK(in_namespaces("kill -9 $$; echo left >/var/lib/nfs/etab", {}).exit_code != 0);
 }
 
-TEST_CASE("an isolated program is ended with all that it has started", "[fork][kill]") {
+TEST_CASE("an isolated program is ended with all that it has started", "[fork][kill][waits]") {
   Command command;
   command.argv = {"sh", "-c", "setsid sleep 1234567 & sleep 1234567"};
   command.isolation = std::make_shared<const Isolation>(Isolation{});

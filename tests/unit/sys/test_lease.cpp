@@ -94,7 +94,7 @@ TEST_CASE("requirement 8: the second taker hears who the first is, and nothing i
   CHECK(Lease::take(place.system, place.request));
 }
 
-TEST_CASE("requirement 8: who waits gets it when the first lets go") {
+TEST_CASE("requirement 8: who waits gets it when the first lets go", "[waits]") {
   LeasePlace place;
   std::optional<Lease> first;
   {

@@ -69,7 +69,7 @@ TEST_CASE("of several addresses one has to accept, and a silent one is not waite
   CHECK(refused.error() == ECONNREFUSED);
 }
 
-TEST_CASE("a silent address costs the deadline") {
+TEST_CASE("a silent address costs the deadline", "[waits]") {
   const Listener listener(0); // a full backlog is what a firewall that drops packets looks like
   const Address address = resolve_host("127.0.0.1")->front();
   const auto fills = connect_to(address, listener.port, deadline_in(30s));

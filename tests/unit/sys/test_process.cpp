@@ -197,13 +197,13 @@ TEST_CASE("at the deadline the whole process group is killed", "[waits]") {
   CHECK(becomes_true([&] { return !runs(mark); })); // the other sleep is init's to reap
 }
 
-TEST_CASE("a child that ignores SIGTERM and closes its streams is still killed") {
+TEST_CASE("a child that ignores SIGTERM and closes its streams is still killed", "[waits]") {
   Command command = shell("trap '' TERM INT HUP; exec >&- 2>&-; while :; do sleep 1; done");
   command.deadline = 100ms;
   CHECK(run_process(command)->timed_out);
 }
 
-TEST_CASE("a daemon that keeps the streams open is neither waited for nor killed") {
+TEST_CASE("a daemon that keeps the streams open is neither waited for nor killed", "[waits]") {
   const test::TemporaryDirectory directory;
   const std::string gate = directory / "gate", lives = directory / "lives";
   REQUIRE(::mkfifo(gate.c_str(), 0600) == 0);
@@ -292,7 +292,7 @@ TEST_CASE("in_child does not change this process") {
   CHECK(changed == 0);
 }
 
-TEST_CASE("work that does not end, crashes or throws is an error") {
+TEST_CASE("work that does not end, crashes or throws is an error", "[waits]") {
   Result<std::string> result = in_child(std::nullopt, 100ms, []() -> Result<std::string> {
     for (;;)
       ::pause();

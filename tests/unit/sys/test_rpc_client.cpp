@@ -76,7 +76,7 @@ TEST_CASE("the status of a look-up by NFS 4, and the steps that are asked") {
   CHECK(argument == Xdr().text("").word(0).word(3).word(24).word(15).text("srv").word(15).text("a b").bytes());
 }
 
-TEST_CASE("who calls is said as mount.nfs says it, and refusals are told apart") {
+TEST_CASE("who calls is said as mount.nfs says it, and refusals are told apart", "[waits]") {
   RpcAnswer answer;
   const FakeRpcServer server([&](const RpcCall&) { return answer; });
   const auto ask = [&](RpcAnswer next) {

@@ -184,7 +184,7 @@ TEST_CASE("a worker is given what root's input is, and root's shell reads on beh
   CHECK(run(shell("cat; readlink /proc/self/fd/0 | cut -d: -f1"), from_both_ways) == "0 one\ntwo\npipe\n");
 }
 
-TEST_CASE("attack: a worker types into the terminal that root uses", "[worker]") {
+TEST_CASE("attack: a worker types into the terminal that root uses", "[worker][waits]") {
   if (!is_root())
     return;
   const auto typed_line = [](int slave) {

@@ -52,11 +52,11 @@ TEST_CASE("requirement 11: a copy keeps modes, times, links, holes and empty dir
 TEST_CASE("holes stay holes, and count as zeros") {
   const GivenTree given("/tmp");
   given.write("sparse", "begin");
-  constexpr std::uint64_t k_size = 40U << 20U;
+  constexpr std::uint64_t k_size = 20U << 20U; // the first hole is longer than what is synced at once
   fs::resize_file(given.from + "/sparse", k_size);
   {
     std::fstream file(given.from + "/sparse", std::ios::in | std::ios::out);
-    file.seekp(20U << 20U);
+    file.seekp(18U << 20U);
     file << "middle";
   }
   given.write("only hole", "");

@@ -90,6 +90,8 @@ TEST_CASE("a file that changes while it is copied is found, named and copied aga
   const pid_t writer = beside([&] {
     std::fstream file(given.from + "/busy", std::ios::in | std::ios::out);
     file << "b";
+    file.close();
+    ::usleep(1000); // a hundred changes while it is copied are as good as a million
   });
   tree::Options options;
   options.bytes_per_second = 8'000'000; // so that the writer has its turn
@@ -276,7 +278,7 @@ TEST_CASE("a directory that was made is not trusted with what its owner puts the
   end(attacker);
 }
 
-TEST_CASE("256 descriptors are enough, for many threads, too") {
+TEST_CASE("256 descriptors are enough, for many threads, too", "[waits]") {
   const GivenTree given;
   for (int i = 0; i < 2000; ++i)
     given.write(std::to_string(i / 20 % 7) + "/" + std::to_string(i / 20) + "/a/" + std::to_string(i), "content");

@@ -265,7 +265,7 @@ TEST_CASE("a tree of few files is listed, and each comes with its mode, time and
   CHECK(tree::list_contents({given.directory / "from"}, {}).error().code == ErrorCode::unsupported);
 }
 
-TEST_CASE("a file is served while it comes") {
+TEST_CASE("a file is served while it comes", "[waits]") {
   const GivenFile given;
   const auto size = given.content.size();
   const auto half = given.content.substr(0, size / 2);
