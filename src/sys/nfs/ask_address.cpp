@@ -112,16 +112,18 @@ class Asking {
     if (!nfs4)
       return;
     const ServerAnswer root = nfs4->look_up({}, until);
+    // The paths are looked up as mount.nfs does it, for a server of version 4 alone, which has no mountd.
+    const bool is_alone = m_request.want_access && m_answers[ProbeStage::nfs3].fault != Fault::none;
+    const auto paths = is_alone ? m_request.paths : std::vector<std::string>();
     if (root.fault == Fault::refused) {
       // Who wants Kerberos says so to all but NULL, and so does a server that exports nothing to this address.
-      m_answers.access.assign(m_request.want_access ? m_request.paths.size() : 0, root);
+      m_answers.access.assign(paths.size(), root);
       return finish(ProbeStage::nfs4, nfs4->null(k_program_nfs, 4, until));
     }
     finish(ProbeStage::nfs4, is_answer(root) ? ServerAnswer() : root);
-    if (!is_answer(root) || !m_request.want_access)
+    if (!is_answer(root))
       return;
-    // The paths are looked up as mount.nfs does it, for a server of version 4 alone, which has no mountd.
-    for (const std::string& path : m_request.paths) {
+    for (const std::string& path : paths) {
       auto names = split(normalize_path(path), '/');
       std::erase(names, "");
       const ServerAnswer found = nfs4->look_up(names, until);
@@ -155,11 +157,11 @@ class Asking {
     if (m_answers[ProbeStage::mountd].fault != Fault::none)
       return;
     begin();
+    m_answers.access.clear(); // from here on mountd's answers count
     std::vector<ExportListing> exports;
     if (const ServerAnswer failed = mountd->list_exports(exports, until); failed.fault != Fault::none)
       return finish(ProbeStage::exports, failed);
     m_answers.exports = std::move(exports);
-    m_answers.access.clear(); // from here on mountd's answers count
     finish(ProbeStage::exports, {m_answers.exports.empty() ? Fault::nothing : Fault::none});
     begin();
     if (m_request.want_access)

@@ -48,9 +48,7 @@ struct AskedAddress {
   /// Mountd was not asked; what version 4 looked up says something where the server has no mountd.
   [[nodiscard]] bool without_mountd() const { return answers[ProbeStage::exports].fault == Fault::unasked; }
   [[nodiscard]] ServerAnswer access(std::size_t path) const {
-    const bool is_known =
-        answers[ProbeStage::access].fault != Fault::unasked || (without_mountd() && !is_ok(ProbeStage::nfs3));
-    return is_known && path < answers.access.size() ? answers.access[path] : ServerAnswer{Fault::timeout};
+    return path < answers.access.size() ? answers.access[path] : ServerAnswer{Fault::timeout};
   }
   [[nodiscard]] bool has(std::size_t index, const std::string& path) const {
     return index < paths.size() && paths[index] == path;

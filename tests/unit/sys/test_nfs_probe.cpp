@@ -34,7 +34,7 @@ struct Server {
   std::vector<ExportListing> exports{{"/srv/a", {"10.0.0.1", "10.0.0.0/24"}}, {"/srv/b", {}}};
   std::uint32_t mount_status = 0, look_up_status = 0;
   std::vector<std::uint32_t> flavors{1};
-  std::atomic<int> mounted = 0, unmounted = 0;
+  std::atomic<int> mounted = 0, unmounted = 0, looked_up = 0;
   std::atomic<std::uint16_t> mount_peer_port = 0;
 
   FakeRpcServer nfs_port{[this](const RpcCall& call) { return serve_nfs(call); }};
@@ -43,7 +43,7 @@ struct Server {
 
   [[nodiscard]] NfsPorts ports() const { return {nfs_port.port(), portmapper_port.port()}; }
 
-  RpcAnswer serve_nfs(const RpcCall& call) const {
+  RpcAnswer serve_nfs(const RpcCall& call) {
     if (nfs != Kind::result)
       return {nfs, {}};
     if (call.program != k_nfs)
@@ -52,7 +52,10 @@ struct Server {
       return {nfs4, {}};
     if (versions.count(call.version) == 0)
       return {Kind::version_mismatch, {}};
-    return call.procedure == 1 ? test::compound_answer(look_up_status) : RpcAnswer();
+    if (call.procedure != 1)
+      return {};
+    ++looked_up;
+    return test::compound_answer(look_up_status);
   }
   RpcAnswer serve_portmapper(const RpcCall& call) const {
     if (portmapper != Kind::result || call.program != k_portmapper)
@@ -130,6 +133,13 @@ std::uint16_t closed_port() {
 }
 
 } // namespace
+
+TEST_CASE("where mountd says what may be mounted, version 4 is asked for its root alone") {
+  Server server;
+  CHECK(probe(server, {"127.0.0.1", {"/srv/a", "/srv/b"}, 30s, true}).access.size() == 2);
+  CHECK(server.mounted == 2);
+  CHECK(server.looked_up == 1);
+}
 
 TEST_CASE("a healthy server") {
   Server server;
