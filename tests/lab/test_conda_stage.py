@@ -36,8 +36,8 @@ def make_image(node: Host, user: str = "alice") -> None:
 
 
 @pytest.fixture
-def shared(lab: Cluster) -> Cluster:
-    configure(lab, config_text())
+def shared(lab: Cluster, request: pytest.FixtureRequest) -> Cluster:
+    configure(lab, config_text(extra=getattr(request, "param", "")))
     done(lab.server, "export", "--all", "--yes")
     for node in lab.nodes:
         done(node, "mount", "--all", "--yes")
@@ -85,6 +85,8 @@ def test_by_root_who_is_nobody_there(shared: Cluster) -> None:
     assert staged(node) == [] and node.run(f"ls {STAGE}").out == "uses\n"
 
 
+# What the client remembers does not grow old here: which of a mount's attributes do so meanwhile is a matter of how busy the machine is.
+@pytest.mark.parametrize("shared", [", options: [actimeo=3600]"], indirect=True)
 def test_a_copy_that_is_used_stays_and_its_server_is_asked_once(shared: Cluster) -> None:
     node = shared["node1"]
     done(node, "conda", "stage", "llm_train", "--yes", timeout=300)
