@@ -196,8 +196,14 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
   const auto uid = static_cast<unsigned>(system.identity().uid);
   const auto place = staged_directory(request.at, uid, parent_path(request.path), base_name(request.path));
   staging.directory = system.entry({.path = place, .list = true, .links = sys::Links::trusted, .guarded = true});
-  if (staging.directory.kind == sys::EntryKind::unknown)
-    return fail(staging.directory.error());
+  if (staging.directory.kind == sys::EntryKind::unknown) {
+    auto error = staging.directory.error();
+    if (error.code == ErrorCode::permission)
+      error.hint = fmt::format("remove {} if it is a user's, or set `stage.at` in sharefs.yaml to a directory that "
+                               "only root can write to",
+                               shell_quote(request.at));
+    return fail(std::move(error));
+  }
   if (staging.directory.shared)
     return fail(ErrorCode::config, request.at + " lies on shared storage: a copy there is no nearer",
                 "set `stage.at` in sharefs.yaml to a directory on this host's own disk");
@@ -213,7 +219,9 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
   staging.image = probe_image(system, packed.image, 0, request.how.as);
   staging.why_files = staging.image.exists()        ? why_no_mount(system, staging.image, store.uid)
                       : is_few_large(packed.survey) ? "they are few and large"
-                                                    : "there is no image of it in " + request.store;
+                                                    : why_no_images(system);
+  if (staging.why_files.empty() && !staging.image.exists())
+    staging.why_files = "there is no image of it in " + request.store;
   if (!staging.why_files.empty())
     staging.files = read_list(system, request, packed.image, store.uid);
   const bool by_image = staging.why_files.empty();
@@ -242,9 +250,10 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
     staging.plan.notes.insert(staging.plan.notes.begin(),
                               by_image ? fmt::format("first {} ({}) is copied to {}", staging.image.path,
                                                      format_bytes(staging.image.file.size), image_path(staging.copy))
-                                       : fmt::format("first {} ({}) of {} are copied to {}",
+                                       : fmt::format("first {} ({}) of {} {} copied to {}",
                                                      count_of(packed.survey.files, "file"),
-                                                     format_bytes(packed.survey.bytes), request.path, staging.copy));
+                                                     format_bytes(packed.survey.bytes), request.path,
+                                                     packed.survey.files == 1 ? "is" : "are", staging.copy));
   }
   if (by_image && !there.is_mounted()) {
     if (!there.tree.exists())
@@ -371,7 +380,7 @@ Result<void> copy_path(sys::System& system, const PathStagingRequest& request, c
   if (!alone)
     return fail(alone.error());
   if (auto made = make_copies_directory(system, staging.directory.path, staging.access); !made)
-    return made;
+    return with_way_out(made.error(), "stage " + shell_quote(request.path), request.at);
   const auto& root = system.files().root();
   if (staging.why_files.empty())
     return copy_image(system, request.how, staging.image, staging.copy, say);
@@ -390,21 +399,22 @@ Result<void> copy_path(sys::System& system, const PathStagingRequest& request, c
   return {};
 }
 
-std::vector<StagedPath> list_staged_paths(sys::System& system, const std::string& at) {
+std::vector<StagedPath> list_staged_paths(sys::System& system, const std::set<std::string>& directories) {
   const auto listing = [](const std::string& path) {
     return sys::EntryQuery{.path = path, .list = true, .links = sys::Links::trusted, .guarded = true};
   };
-  const auto below = [&](const std::vector<sys::Entry>& directories) {
+  const auto below = [&](const std::vector<sys::Entry>& listed) {
     sys::EntryRequest request;
-    for (const auto& one : directories)
+    for (const auto& one : listed)
       for (const auto& name : one.shared ? std::vector<std::string>{} : one.names)
         request.queries.push_back(listing(join_path(one.resolved, name)));
     return request.queries.empty() ? std::vector<sys::Entry>{} : system.entries(request);
   };
   const auto uid = system.identity().uid;
-  sys::EntryRequest makers{.queries = {listing(join_path(at, "0"))}};
-  if (uid != 0)
-    makers.queries.push_back(listing(join_path(at, std::to_string(uid))));
+  sys::EntryRequest makers;
+  for (const auto& at : directories)
+    for (const auto& maker : uid == 0 ? std::set<unsigned>{0} : std::set<unsigned>{0, static_cast<unsigned>(uid)})
+      makers.queries.push_back(listing(join_path(at, std::to_string(maker))));
   std::vector<StagedPath> found;
   const auto mounts = system.mounts();
   for (const auto& directory : below(below(system.entries(makers))))

@@ -63,7 +63,7 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
 Result<void> copy_path(sys::System& system, const PathStagingRequest& request, const PathStaging& staging,
                        const plan::Say& say);
 
-/// What is staged below `at`, by root and by this process's user.
+/// What is staged below these directories, by root and by this process's user.
 struct StagedPath {
   std::string path; ///< that it is a copy of
   std::string copy;
@@ -71,7 +71,7 @@ struct StagedPath {
   bool is_mounted = false, is_bound = false;
   [[nodiscard]] std::optional<tree::Survey> survey() const; ///< of what was copied
 };
-std::vector<StagedPath> list_staged_paths(sys::System& system, const std::string& at);
+std::vector<StagedPath> list_staged_paths(sys::System& system, const std::set<std::string>& directories);
 /// Takes these away.
 plan::Plan plan_drop(const std::vector<StagedPath>& staged);
 

@@ -72,16 +72,21 @@ std::string text_of(const std::string& to, const tree::FetchReport& fetched) {
   return fetched.passed_over.empty() ? text : fmt::format("{} ({})", text, fetched.passed_over);
 }
 
+std::string why_no_images(sys::System& system) {
+  if (system.identity().uid != 0)
+    return has_squashfuse(system) ? ""
+                                  : "only root can mount an image, or a user where squashfuse and fuse3 are installed";
+  const auto missing = missing_modules(system);
+  return missing.empty()
+             ? ""
+             : fmt::format("this kernel has no {}, which mounting an image needs", join(missing, " and no "));
+}
+
 std::string why_no_mount(sys::System& system, const Image& image, std::uint32_t store_owner) {
-  const bool is_root = system.identity().uid == 0;
-  if (!is_root && !has_squashfuse(system))
-    return "only root can mount its image, or a user where squashfuse and fuse3 are installed";
-  if (!image.is_trusted(store_owner))
-    return fmt::format("{} mounts no image that others than root or uid {}, whose the store is, could have written",
-                       is_root ? "root" : "squashfuse", store_owner);
-  if (const auto missing = is_root ? missing_modules(system) : std::vector<std::string>{}; !missing.empty())
-    return fmt::format("this kernel has no {}, which mounting its image needs", join(missing, " and no "));
-  return {};
+  if (image.is_trusted(store_owner))
+    return why_no_images(system);
+  return fmt::format("{} mounts no image that others than root or uid {}, whose the store is, could have written",
+                     system.identity().uid == 0 ? "root" : "squashfuse", store_owner);
 }
 
 namespace {
@@ -258,6 +263,14 @@ Result<void> make_copies_directory(sys::System& system, const std::string& path,
   return admitted ? plan::apply_action(*admitted, system).map([](plan::Outcome) {}) : Result<void>{};
 }
 
+tl::unexpected<Error> with_way_out(Error error, const std::string& command, const std::string& stage) {
+  if (error.code == ErrorCode::permission)
+    error.hint = fmt::format("root makes copies for all users: `sudo sharefs {}`; or lets each make an own one: "
+                             "`sudo install -d -m 1777 {}`",
+                             command, shell_quote(stage));
+  return fail(std::move(error));
+}
+
 std::string Staging::path() const {
   return join_path(copies.directory.path, generation_name(number()));
 }
@@ -362,11 +375,8 @@ Result<void> copy_staged(sys::System& system, const StagingRequest& request, con
     auto made = make_copies_directory(system, staging.copies.directory.path, staging.access);
     if (made)
       made = make_uses(system, staging.copies.directory.path, staging.access);
-    if (!made && made.error().code == ErrorCode::permission)
-      made.error().hint =
-          fmt::format("root makes copies for all users: `sudo sharefs conda stage {}`; or lets each make an own "
-                      "one: `sudo install -d -m 1777 {}`",
-                      request.name, shell_quote(request.stage));
+    if (!made)
+      made = with_way_out(made.error(), "conda stage " + request.name, request.stage);
     if (made && staging.made.copies)
       made = staging.made.by_image ? copy_image(system, request.how, staging.image, staging.path(), say)
                                    : copy_generation(system, request, staging, say);

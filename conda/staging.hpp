@@ -37,11 +37,15 @@ struct StagingRequest {
   Copying how = {};
 };
 
-/// Why this process's user cannot mount an image here, or may not; empty: it can.
+/// Why this process's user can mount no image here; empty: it can.
+std::string why_no_images(sys::System& system);
+/// The same of this image, which it may not be allowed to mount.
 std::string why_no_mount(sys::System& system, const Image& image, std::uint32_t store_owner);
 /// Brings an image to this host, as that of the copy.
 Result<void> copy_image(sys::System& system, const Copying& how, const Image& image, const std::string& copy,
                         const plan::Say& say);
+/// Of an error `permission` of a user's: how users get copies in `stage`. `command`: what root runs for all.
+tl::unexpected<Error> with_way_out(Error error, const std::string& command, const std::string& stage);
 /// The directory of copies, where nobody else could exchange them, for those who are to get in. It stays: later copies
 /// lie there, too.
 Result<void> make_copies_directory(sys::System& system, const std::string& path, const StageAccess& access);

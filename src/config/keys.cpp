@@ -235,12 +235,12 @@ constexpr std::array k_keys{
         "directory on the share for images of directories; without it `.images` in `conda.store`",
         k_value<&Stage::store>, below_root_rule},
     Key{"stage.at", path, k_optional, "",
-        "directory on each node's own disk for the copies; without it `staged` in the first of `caches.local`",
+        "directory on each node's own disk for the copies; without it `staged` in the first of `caches.local`, and for "
+        "users `staged` in their own directory there",
         k_value<&Stage::at>, below_root_rule},
     Key{"stage.paths", text_list, k_optional, "",
         "directories on the share whose staged copy is mounted over them on this node, so that whoever asks for the "
-        "path "
-        "reads the copy, and cannot write there",
+        "path reads the copy, and cannot write there",
         k_value<&Stage::paths>},
 
     Key{"watch", mapping, k_optional, "",

@@ -245,3 +245,28 @@ def test_a_copy_over_a_directory_goes_and_comes_with_the_share(cluster: Cluster)
     done(node, "mount", "--all", "--yes")
     assert bound(node)
     assert sharefs(node, "mount", "--all", "--check").returncode == 0
+
+
+def test_users_stage_beside_each_other_and_root(cluster: Cluster) -> None:
+    node, code = cluster["node1"], f"{SHARE}/code"
+    node.run(f"mkdir -p {code} && for i in 1 2 3; do echo $i >{code}/$i.py; done", user="alice", check=True)
+    for user in ("alice", "bob"):
+        said = done(node, "stage", code, "--yes", user=user, timeout=120)
+        assert "packed" not in messages(said), said  # an image that this user could not mount
+        (listed,) = document(done(node, "stage", "--list", "--json", user=user))["staged"]
+        assert listed["copy"].startswith(f"/local/cache/{user}/staged/") and sums(node, listed["copy"], user) == sums(node, code), listed
+        assert node.run(f"stat -c %a /local/cache/{user}", check=True).out == "700\n"
+    done(node, "stage", code, "--yes", timeout=120)
+    (listed,) = document(done(node, "stage", "--list", "--json"))["staged"]
+    assert listed["state"] == "mounted" and listed["copy"].startswith("/local/cache/staged/0/"), listed
+    both = document(done(node, "stage", "--list", "--json", user="bob"))["staged"]
+    assert sorted(one["state"] for one in both) == ["files", "mounted"], both
+
+    done(node, "stage", "--drop", code, "--yes")
+    node.run("rm -rf /local/cache/staged", check=True)
+    node.run("mkdir /local/cache/staged", user="bob", check=True)  # the name that root wants
+    refused = sharefs(node, "stage", code, "--yes")
+    assert refused.returncode == 1 and "remove /local/cache/staged if it is a user's" in refused.err, refused
+    for user in ("alice", "bob"):
+        done(node, "stage", "--drop", code, "--yes", user=user)
+    node.run(f"rm -rf {code}", user="alice", check=True)

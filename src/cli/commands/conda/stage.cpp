@@ -107,7 +107,7 @@ Result<int> stage_environment(Context& context, const Arguments& arguments, cons
     staging = std::move(*planned);
     Proposal proposal{staging.made.plan, staging.nothing};
     if (staging.made.by_image && context.system.identity().uid == 0)
-      plan_staged_unit(context, **context.config(), true, proposal.plan);
+      plan_staged_unit(context, true, proposal.plan);
     proposal.takes_long = staging.made.copies;
     proposal.before_groups = [&] { return conda::copy_staged(context.system, request, staging, say); };
     return proposal;

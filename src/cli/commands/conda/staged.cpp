@@ -15,7 +15,7 @@ constexpr const char* k_default_config = "/etc/sharefs/sharefs.yaml";
 std::vector<conda::StagedImage> staged_images(Context& context, const config::Config* config) {
   if (config == nullptr || context.flags.root != "/")
     return {};
-  return conda::find_staged_images(context.system, stage_directories(*config),
+  return conda::find_staged_images(context.system, stage_directories(context),
                                    config->stage ? config->stage->paths : std::vector<std::string>{});
 }
 
@@ -27,7 +27,7 @@ std::set<std::string> staged_binds(const std::vector<conda::StagedImage>& images
   return targets;
 }
 
-void plan_staged_unit(Context& context, const config::Config& config, bool wanted, plan::Plan& plan) {
+void plan_staged_unit(Context& context, bool wanted, plan::Plan& plan) {
   const auto facts = mounts::boot_facts(context.system);
   mounts::BootUnit unit{.name = conda::k_staged_unit,
                         .text = "",
@@ -45,7 +45,7 @@ void plan_staged_unit(Context& context, const config::Config& config, bool wante
     Argv program{host.program};
     if (const auto from = context.config_path(); from != k_default_config)
       program.insert(program.end(), {"--config", from});
-    unit.text = conda::staged_unit_text(program, stage_directories(config));
+    unit.text = conda::staged_unit_text(program, stage_directories(context));
   }
   mounts::append(plan.steps, mounts::plan_units(facts, false, {unit}).steps);
 }

@@ -14,6 +14,6 @@ std::set<std::string> staged_binds(const std::vector<conda::StagedImage>& images
 Result<int> mount_on_shares(Context& context);
 /// The unit that mounts them at boot, written and enabled where systemd runs, or (not `wanted`) taken away. Why it is
 /// not written is said as a note.
-void plan_staged_unit(Context& context, const config::Config& config, bool wanted, plan::Plan& plan);
+void plan_staged_unit(Context& context, bool wanted, plan::Plan& plan);
 
 } // namespace sharefs::cli

@@ -60,7 +60,7 @@ Result<MountWork> plan_mount_work(Context& context, const config::Config& config
     const auto images = staged_images(context, &config);
     mounts::append(work.plan.plan.steps, conda::mount_staged(images).steps);
     if (scope.boot && !images.empty())
-      plan_staged_unit(context, config, true, work.plan.plan);
+      plan_staged_unit(context, true, work.plan.plan);
   }
   return work;
 }

@@ -3,6 +3,8 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "cachefix/store/make_caches.hpp"
+#include "cli/commands/cachefix_choices.hpp"
 #include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/stage.hpp"
 #include "cli/commands/conda/staged.hpp"
@@ -36,6 +38,52 @@ Result<std::string> image_store(const config::Config& config) {
               "add `stage: {store: /PATH/ON/SHARE}`");
 }
 
+/// In a user's directory for caches.
+std::string below(const std::string& own) {
+  return join_path(own, "staged");
+}
+
+/// `stage.at`, or where root's copies lie without it.
+std::string staged_for_all(const config::Config& config) {
+  if (config.stage && !config.stage->at.empty())
+    return config.stage->at;
+  for (const auto& local : config.caches.local)
+    if (local.find('$') == std::string::npos)
+      return join_path(local, "staged");
+  return "/var/cache/sharefs/staged";
+}
+
+/// Without `stage.at` root's copies lie below a directory in which every user may make names: each user's lie in an own
+/// one, which takes no name from root and the others.
+bool is_by_itself(Context& context) {
+  const auto& config = **context.config();
+  return context.system.identity().uid != 0 && (!config.stage || config.stage->at.empty());
+}
+
+/// Of directories: those of root, and of this user.
+std::set<std::string> staged_paths_directories(Context& context) {
+  std::set<std::string> directories{staged_for_all(**context.config())};
+  if (!is_by_itself(context))
+    return directories;
+  if (const auto choices = choices_of(context))
+    for (const auto& own : cachefix::own_directories(context.system, choices->local, context.system.identity()))
+      directories.insert(below(own));
+  return directories;
+}
+
+/// Where this user's copies go. Error `config`: none of the directories for caches can be used.
+Result<std::string> place_of_copies(Context& context) {
+  if (!is_by_itself(context))
+    return staged_for_all(**context.config());
+  const auto choices = choices_of(context);
+  if (!choices)
+    return fail(choices.error());
+  const auto root = cachefix::find_local_root(context.system, choices->local, context.system.identity());
+  if (root.directory.empty())
+    return fail(ErrorCode::config, root.problem, root.hint);
+  return below(root.directory);
+}
+
 Result<conda::PathStagingRequest> path_request(Context& context, const Arguments& arguments, const std::string& word) {
   const auto config = context.config();
   if (!config)
@@ -54,9 +102,12 @@ Result<conda::PathStagingRequest> path_request(Context& context, const Arguments
   if (entry.kind != sys::EntryKind::directory)
     return fail(ErrorCode::not_found, fmt::format("there is no directory {}", asked),
                 is_path(word) ? "name a directory of the share, or an environment of the store" : "");
-  request.at = staged_paths_directory(**config);
+  auto at = place_of_copies(context);
+  if (!at)
+    return fail(at.error());
+  request.at = std::move(*at);
   if (!entry.shared)
-    for (const auto& copy : conda::list_staged_paths(context.system, request.at))
+    for (const auto& copy : conda::list_staged_paths(context.system, staged_paths_directories(context)))
       if (copy.is_bound && copy.path == asked)
         request.bound = copy.survey();
   const bool is_of_share = entry.shared || request.bound;
@@ -123,11 +174,11 @@ bool wants_packing(const conda::PackedPath& packed) {
 /// Says what is done first, and asks. False: it is only looked at. Error `interrupted`: no.
 Result<bool> agree_to_pack(Context& context, const std::string& path, const tree::Survey& survey) {
   const bool looks = looks_only_at(context);
-  const auto what = conda::is_few_large(survey)
-                        ? std::string(looks ? "would be read" : "are read") + " once first, for their checksums"
-                        : std::string(looks ? "would be" : "are") + " packed into one file on the share first";
+  const auto* be = looks ? "would be" : survey.files == 1 ? "is" : "are";
+  const auto* what =
+      conda::is_few_large(survey) ? "read once first, for checksums" : "packed into one file on the share first";
   context.console.message(
-      fmt::format("{}: {} ({}) {}", path, count_of(survey.files, "file"), format_bytes(survey.bytes), what));
+      fmt::format("{}: {} ({}) {} {}", path, count_of(survey.files, "file"), format_bytes(survey.bytes), be, what));
   if (looks)
     return false;
   const auto agreed = ask_consent(context);
@@ -136,11 +187,12 @@ Result<bool> agree_to_pack(Context& context, const std::string& path, const tree
   return fail(ErrorCode::interrupted, "nothing was changed");
 }
 
-/// Looks at the directory, and makes its image on the share where it wants one. For one node alone a list of few large
-/// files is of no use.
+/// Looks at the directory, and makes its image on the share where this host could mount it. For one node alone a list
+/// of few large files is of no use.
 Result<conda::PackedPath> packed_path(Context& context, const conda::PathStagingRequest& request) {
   auto packed = conda::survey_path(context.system, request, say_to(context));
-  if (!packed || !wants_packing(*packed) || conda::is_few_large(packed->survey))
+  if (!packed || !wants_packing(*packed) || conda::is_few_large(packed->survey) ||
+      !conda::why_no_images(context.system).empty())
     return packed;
   const auto agreed = agree_to_pack(context, request.path, packed->survey);
   if (!agreed)
@@ -190,9 +242,13 @@ Result<int> stage_path(Context& context, const Arguments& arguments, const std::
     staging = std::move(*planned);
     Proposal proposal{staging.plan, staging.nothing};
     if (staging.why_files.empty())
-      plan_staged_unit(context, **context.config(), true, proposal.plan);
+      plan_staged_unit(context, true, proposal.plan);
     proposal.takes_long = staging.copies;
-    proposal.before_groups = [&] { return conda::copy_path(context.system, *request, staging, say); };
+    proposal.before_groups = [&] {
+      auto made = is_by_itself(context) ? cachefix::make_own_directory(context.system, parent_path(request->at))
+                                        : Result<void>{};
+      return made ? conda::copy_path(context.system, *request, staging, say) : made;
+    };
     return proposal;
   };
   return execute(context, propose).map(&Executed::exit_code);
@@ -208,7 +264,7 @@ Result<std::vector<conda::StagedPath>> staged_here(Context& context) {
   const auto config = context.config();
   if (!config)
     return fail(config.error());
-  return conda::list_staged_paths(context.system, staged_paths_directory(**config));
+  return conda::list_staged_paths(context.system, staged_paths_directories(context));
 }
 
 Result<int> list_staged(Context& context) {
@@ -307,17 +363,9 @@ Result<void> before_nodes(Context& context, const Arguments& arguments, FleetJob
 
 } // namespace
 
-std::string staged_paths_directory(const config::Config& config) {
-  if (config.stage && !config.stage->at.empty())
-    return config.stage->at;
-  for (const auto& local : config.caches.local)
-    if (local.find('$') == std::string::npos)
-      return join_path(local, "staged");
-  return "/var/cache/sharefs/staged";
-}
-
-std::set<std::string> stage_directories(const config::Config& config) {
-  std::set<std::string> directories{staged_paths_directory(config)};
+std::set<std::string> stage_directories(Context& context) {
+  auto directories = staged_paths_directories(context);
+  const auto& config = **context.config();
   if (!config.conda)
     return directories;
   directories.insert(config.conda->stage);

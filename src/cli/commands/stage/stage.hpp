@@ -5,8 +5,8 @@
 
 namespace sharefs::cli {
 
-/// Where this host's copies lie: of environments, and (`stage.at`) of directories.
-std::set<std::string> stage_directories(const config::Config& config);
-std::string staged_paths_directory(const config::Config& config);
+/// Where this host's copies may lie that this user reads: of environments, and of directories. The configuration has
+/// been read.
+std::set<std::string> stage_directories(Context& context);
 
 } // namespace sharefs::cli

@@ -69,7 +69,7 @@ class TakeDown {
     mounts::append(plan.steps, plan_first_boot(m_mounts.boot, m_config, "", false).steps);
     mounts::append(plan.steps, m_mounts.plan.plan.steps);
     conda::unmount_staged(staged, m_how.lazy, m_mounts.table, plan);
-    plan_staged_unit(m_context, m_config, false, plan);
+    plan_staged_unit(m_context, false, plan);
     mounts::append(plan.notes, m_mounts.plan.plan.notes);
     if (!m_mounts.plan.blocked.empty())
       proposal.nothing = "nothing more can be taken back now";
