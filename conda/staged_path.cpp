@@ -128,6 +128,10 @@ std::optional<tree::Survey> StagedPath::survey() const {
   return lines.size() < 2 ? std::nullopt : survey_in(lines[1]);
 }
 
+bool StagedPath::is_whole() const {
+  return is_mounted || (image.kind == sys::EntryKind::missing && tree.kind == sys::EntryKind::directory);
+}
+
 bool is_few_large(const tree::Survey& survey) {
   return survey.files > 0 && survey.bytes / survey.files >= k_large_on_average;
 }

@@ -70,6 +70,7 @@ struct StagedPath {
   sys::Entry tree = {}, image = {}, mark = {};
   bool is_mounted = false, is_bound = false;
   [[nodiscard]] std::optional<tree::Survey> survey() const; ///< of what was copied
+  [[nodiscard]] bool is_whole() const;                      ///< and it can be read now
 };
 std::vector<StagedPath> list_staged_paths(sys::System& system, const std::set<std::string>& directories);
 /// Takes these away.

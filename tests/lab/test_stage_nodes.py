@@ -259,6 +259,8 @@ def test_users_stage_beside_each_other_and_root(cluster: Cluster) -> None:
     done(node, "stage", code, "--yes", timeout=120)
     (listed,) = document(done(node, "stage", "--list", "--json"))["staged"]
     assert listed["state"] == "mounted" and listed["copy"].startswith("/local/cache/staged/0/"), listed
+    node.run("rm -rf /local/cache/alice", check=True)
+    assert f"{listed['copy']} is there" in messages(done(node, "stage", code, "--yes", user="alice")), "root's is for all"
     both = document(done(node, "stage", "--list", "--json", user="bob"))["staged"]
     assert sorted(one["state"] for one in both) == ["files", "mounted"], both
 
@@ -267,6 +269,7 @@ def test_users_stage_beside_each_other_and_root(cluster: Cluster) -> None:
     node.run("mkdir /local/cache/staged", user="bob", check=True)  # the name that root wants
     refused = sharefs(node, "stage", code, "--yes")
     assert refused.returncode == 1 and "remove /local/cache/staged if it is a user's" in refused.err, refused
+    done(node, "stage", code, "--yes", user="alice")
     for user in ("alice", "bob"):
         done(node, "stage", "--drop", code, "--yes", user=user)
     node.run(f"rm -rf {code}", user="alice", check=True)

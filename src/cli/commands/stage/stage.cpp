@@ -99,9 +99,12 @@ Result<conda::PathStagingRequest> path_request(Context& context, const Arguments
     return fail(entry.error());
   // What this host remembers may answer root for the directory, and not for those above it.
   const auto above = conda::see(context.system, {.queries = {{.path = parent_path(asked), .list = true}}}, users);
+  if (entry.exists() && entry.kind != sys::EntryKind::directory)
+    return fail(ErrorCode::usage, asked + " is no directory",
+                fmt::format("stage the one that it lies in: {}", shell_quote(parent_path(asked))));
   if (entry.kind != sys::EntryKind::directory)
     return fail(ErrorCode::not_found, fmt::format("there is no directory {}", asked),
-                is_path(word) ? "name a directory of the share, or an environment of the store" : "");
+                "name a directory of the share, or an environment of the store");
   auto at = place_of_copies(context);
   if (!at)
     return fail(at.error());
@@ -207,6 +210,16 @@ Result<conda::PackedPath> packed_path(Context& context, const conda::PathStaging
   return packed;
 }
 
+/// For a user: root's copy of what the directory holds now, which is for all who may read that. Empty: none.
+std::string copy_of_root(Context& context, const conda::PathStagingRequest& request, const tree::Survey& survey) {
+  if (context.system.identity().uid == 0)
+    return {};
+  for (const auto& copy : conda::list_staged_paths(context.system, {staged_for_all(**context.config())}))
+    if (copy.mark.uid == 0 && copy.path == request.path && copy.survey() == survey && copy.is_whole())
+      return copy.copy;
+  return {};
+}
+
 Result<int> stage_path(Context& context, const Arguments& arguments, const std::string& word) {
   const auto request = path_request(context, arguments, word);
   if (!request)
@@ -236,6 +249,8 @@ Result<int> stage_path(Context& context, const Arguments& arguments, const std::
     return fail(packed.error());
   conda::PathStaging staging;
   const auto propose = [&]() -> Result<Proposal> {
+    if (auto there = copy_of_root(context, *request, packed->survey); !there.empty())
+      return Proposal{{}, there + " is there"};
     auto planned = conda::plan_path_staging(context.system, *request, *packed);
     if (!planned)
       return fail(planned.error());
@@ -307,6 +322,8 @@ Result<int> run_stage_command(Context& context, const Arguments& arguments) {
   const bool list = arguments.flag("list");
   if (list == (arguments.positional.size() == 1))
     return fail(ErrorCode::usage, "name a directory of the share or an environment, or give --list");
+  if (list && arguments.flag("drop"))
+    return fail(ErrorCode::usage, "--list and --drop exclude each other");
   if (list)
     return list_staged(context);
   const auto& word = arguments.positional.front();
@@ -314,7 +331,12 @@ Result<int> run_stage_command(Context& context, const Arguments& arguments) {
     auto one = arguments;
     if (arguments.flag("drop"))
       one.flags.insert("remove");
-    return stage_environment(context, one, word);
+    auto code = stage_environment(context, one, word);
+    const auto here = join_path(context.host.working_directory, word);
+    if (!code && code.error().code == ErrorCode::not_found &&
+        context.system.entry({.path = here, .follow = true}).kind == sys::EntryKind::directory)
+      code.error().hint = fmt::format("name the directory by its path: `./{}`", word);
+    return code;
   }
   return arguments.flag("drop") ? drop_staged(context, word) : stage_path(context, arguments, word);
 }
