@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "plan/look.hpp"
 #include "sys/find_processes.hpp"
 #include "sys/mounting/image_types.hpp"
 
@@ -135,6 +136,14 @@ plan::Mount bind_of(const std::string& copy, std::string_view mark) {
   if (!lines.empty() && lines.back().starts_with(sys::k_reached_as))
     mount.options += "," + lines.back();
   return mount;
+}
+
+std::optional<plan::Unmount> older_bind(sys::System& system, const plan::Mount& bind, const sys::MountTable& table) {
+  const auto* at = table.at(bind.target);
+  const auto image = at == nullptr ? "" : plan::image_behind(system, *at);
+  if (image.empty() || !is_under(image, parent_path(bind.source)))
+    return {};
+  return plan::Unmount{.target = bind.target, .source = image, .fs_type = sys::k_image, .options = bind.options};
 }
 
 plan::Unmount unmount_of(const plan::Mount& mount) {

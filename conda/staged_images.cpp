@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <map>
 
 namespace sharefs::conda {
 
@@ -73,6 +74,8 @@ std::vector<StagedImage> find_staged_images(sys::System& system, const std::set<
       one.mount = bind_of(one.copy, copy.mark.content);
       one.has_mount_point = one.needs_share = true;
       one.is_mounted = table && table->is_bind(path, one.copy);
+      if (table && !one.is_mounted)
+        one.older = older_bind(system, one.mount, *table);
       found.push_back(one);
     }
   }
@@ -86,6 +89,8 @@ plan::Plan mount_staged(const std::vector<StagedImage>& images, bool needs_share
       continue;
     if (!image.has_mount_point)
       plan.add_bookkeeping(image.copy, "it is mounted there", plan::make_directory(image.copy, 0755, {}, true));
+    if (image.older)
+      plan.add(image.copy, k_why_older, *image.older);
     plan.add(image.copy, "the staged copy of " + image.name, image.mount);
   }
   return plan;
@@ -93,12 +98,13 @@ plan::Plan mount_staged(const std::vector<StagedImage>& images, bool needs_share
 
 void unmount_staged(const std::vector<StagedImage>& images, bool lazy, const sys::MountTable& table, plan::Plan& plan) {
   std::vector<plan::Step> first;
+  std::map<std::string, std::string> groups; // by copy: groups work at the same time, and its image goes last
   for (auto image = images.rbegin(); image != images.rend(); ++image) { // what lies on another one goes before it
-    if (!image->is_mounted)
+    if (!image->is_mounted && !image->older)
       continue;
-    auto unmount = unmount_of(image->mount);
+    auto unmount = image->older.value_or(unmount_of(image->mount));
     unmount.lazy = lazy;
-    auto group = image->copy;
+    auto& group = groups.try_emplace(image->copy, image->copy).first->second;
     if (const auto* share = image->needs_share ? share_under(image->mount, table) : nullptr)
       for (const auto& step : plan.steps)
         if (const auto* its = std::get_if<plan::Unmount>(&step.action); its != nullptr && its->target == share->target)

@@ -14,7 +14,8 @@ struct StagedImage {
   std::string copy;  ///< the resolved path of the copy
   plan::Mount mount; ///< of the image on it, or of it over the directory of the share
   bool has_mount_point = false, is_mounted = false;
-  bool needs_share = false; ///< the image on a share, or a directory of it that is mounted over
+  bool needs_share = false;                ///< the image on a share, or a directory of it that is mounted over
+  std::optional<plan::Unmount> older = {}; ///< see older_bind()
   friend bool operator==(const StagedImage&, const StagedImage&) = default;
 };
 /// Those that are whole below these directories (`conda.stage`); of another than a local disk none. `binds`:

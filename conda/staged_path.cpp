@@ -272,10 +272,8 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
   const auto mounts = system.mounts();
   if (request.binds && mounts && !mounts->is_bind(request.path, staging.copy)) {
     const auto bind = bind_of(staging.copy, mark);
-    if (const auto* at = mounts->at(request.path); at != nullptr && at->fs_type == sys::k_image)
-      staging.plan.add(
-          group, "it is of what was there before",
-          plan::Unmount{.target = request.path, .source = at->source, .fs_type = at->fs_type, .options = bind.options});
+    if (auto older = older_bind(system, bind, *mounts))
+      staging.plan.add(group, k_why_older, std::move(*older));
     staging.plan.add(group, "whoever asks for it on the share reads the copy", bind);
   }
   staging.nothing = staging.copy + " is there";

@@ -14,4 +14,8 @@ struct Looked {
 /// machine says.
 Result<Looked> look_at(const Action& action, sys::System& system);
 
+/// The image that is mounted there by a loop device, which is all that the mount table names; with ` (deleted)` behind
+/// it where its name has gone. Empty: it is no image.
+std::string image_behind(sys::System& system, const sys::MountEntry& mount);
+
 } // namespace sharefs::plan

@@ -15,14 +15,6 @@ std::string text_of(const sys::MountEntry& mount) {
   return "`" + mount.source + "` (" + mount.fs_type + ")";
 }
 
-/// Is it this image? The mount table names the loop device only.
-bool is_image(sys::System& system, const sys::MountEntry& mount, const std::string& path) {
-  constexpr std::size_t k_longest = 8192;
-  const auto backing = fmt::format("/sys/dev/block/{}:{}/loop/backing_file", mount.major, mount.minor);
-  return mount.fs_type == sys::k_image &&
-         trim(system.entry({.path = backing, .read_bytes = k_longest}).content) == path;
-}
-
 /// The topmost mount at the target of an action; an automount point that nothing is mounted on counts as nothing.
 struct Mounted {
   std::optional<sys::MountEntry> mount;
@@ -40,13 +32,21 @@ template <class A> Result<Mounted> mounted_at(sys::System& system, const A& acti
   // nfs or nfs4: which of the two the table shows depends on the negotiated version. squashfuse shows no image: only
   // this user could have mounted one there.
   const bool wanted = action.fs_type == sys::k_bind         ? table->is_bind(target, normalize_path(action.source))
-                      : action.fs_type == sys::k_image      ? is_image(system, *mount, action.source)
+                      : action.fs_type == sys::k_image      ? image_behind(system, *mount) == action.source
                       : action.fs_type == sys::k_user_image ? mount->fs_type.starts_with(sys::k_user_image)
                                                             : is_same_source(mount->source, action.source);
   return Mounted{*mount, wanted};
 }
 
 } // namespace
+
+std::string image_behind(sys::System& system, const sys::MountEntry& mount) {
+  constexpr std::size_t k_longest = 8192;
+  if (mount.fs_type != sys::k_image)
+    return {};
+  const auto backing = fmt::format("/sys/dev/block/{}:{}/loop/backing_file", mount.major, mount.minor);
+  return std::string(trim(system.entry({.path = backing, .read_bytes = k_longest}).content));
+}
 
 Result<Outcome> act(Mount& action, sys::System& system, Phase phase) {
   const auto before = mounted_at(system, action);

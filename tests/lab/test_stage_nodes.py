@@ -246,6 +246,14 @@ def test_a_copy_over_a_directory_goes_and_comes_with_the_share(cluster: Cluster)
     assert bound(node)
     assert sharefs(node, "mount", "--all", "--check").returncode == 0
 
+    # its image by another loop device: what lay there before goes
+    copy = document(sharefs(node, "stage", "--list", "--json"))["staged"][0]["copy"]
+    node.run(f"umount {copy}", check=True)
+    done(node, "mount", "--all", "--yes")
+    assert bound(node) and sharefs(node, "mount", "--all", "--check").returncode == 0
+    said = sharefs(node, "stage", DATASET, "--yes", user="alice")  # root's copy is for all
+    assert said.ok and f"{copy} is there" in messages(said), said
+
 
 def test_users_stage_beside_each_other_and_root(cluster: Cluster) -> None:
     node, code = cluster["node1"], f"{SHARE}/code"

@@ -117,6 +117,24 @@ TEST_CASE("what needs a share waits for it, and goes before it", "[conda]") {
     REQUIRE(found.size() == 2);
     CHECK(ImageMachine::words(mount_staged(found, true)) == Words{"bind " + machine.copy + " to /data/share/c4"});
   }
+  SECTION("a copy over a directory, before its image and the share") {
+    mark.content = "/data/share/c4\n0\n" + std::string(64, 'a') + "\n";
+    auto found = machine.find({"/data/share/c4"});
+    REQUIRE(found.size() == 2);
+    found[0].is_mounted = found[1].is_mounted = true;
+    sys::MountEntry root, share;
+    root.id = share.parent = 1;
+    root.target = "/";
+    share.id = 2;
+    share.target = "/data/share";
+    share.fs_type = "nfs4";
+    plan::Plan plan;
+    plan.add("/data/share", "", plan::Unmount{.target = "/data/share", .source = {}, .fs_type = {}, .options = {}});
+    unmount_staged(found, false, sys::MountTable({root, share}), plan);
+    CHECK(ImageMachine::words(plan) ==
+          Words{"unmount /data/share/c4", "unmount " + machine.copy, "unmount /data/share"});
+    CHECK(std::ranges::all_of(plan.steps, [](const plan::Step& step) { return step.group == "/data/share"; }));
+  }
 }
 
 TEST_CASE("the unit of staged images says what systemd reads", "[conda]") {

@@ -123,7 +123,10 @@ Result<conda::PathStagingRequest> path_request(Context& context, const Arguments
   if (!store)
     return fail(store.error());
   request.store = std::move(*store);
-  request.binds = (*config)->stage && std::ranges::count((*config)->stage->paths, asked) > 0;
+  const bool is_named = (*config)->stage && std::ranges::count((*config)->stage->paths, asked) > 0;
+  request.binds = is_named && context.system.identity().uid == 0;
+  if (is_named && !request.binds)
+    context.console.message(fmt::format("`stage.paths`: only root can mount a copy over {}", asked));
   auto how = copying_by(context, arguments);
   if (!how)
     return fail(how.error());
