@@ -434,6 +434,10 @@ std::vector<StagedPath> list_staged_paths(sys::System& system, const std::set<st
       one.mark = mark;
       one.is_mounted = StagedCopy{.tree = one.tree}.is_mounted();
       one.is_bound = mounts && mounts->is_bind(one.path, one.copy);
+      if (mounts && !one.is_bound)
+        one.older = older_bind(system, bind_of(one.copy, mark.content), *mounts);
+      if (one.older && !one.older->source.starts_with(image_path(one.copy)))
+        one.older.reset(); // that of another copy
       found.push_back(std::move(one));
     }
   return found;
@@ -443,8 +447,9 @@ plan::Plan plan_drop(const std::vector<StagedPath>& staged) {
   plan::Plan plan;
   for (const auto& one : staged) {
     const auto& group = one.copy;
-    if (one.is_bound)
-      plan.add(group, "the path on the share is the share's again", unmount_of(bind_of(one.copy, one.mark.content)));
+    if (one.is_bound || one.older)
+      plan.add(group, "the path on the share is the share's again",
+               one.older.value_or(unmount_of(bind_of(one.copy, one.mark.content))));
     if (one.is_mounted)
       plan.add(group, "its image", unmount_of(mount_of_image(one.copy, one.mark.content, one.mark.uid)));
     plan.add_bookkeeping(group, "it is not whole from here on", plan::remove_file(one.mark.path, one.mark.content));

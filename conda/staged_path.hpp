@@ -69,6 +69,7 @@ struct StagedPath {
   std::string copy;
   sys::Entry tree = {}, image = {}, mark = {};
   bool is_mounted = false, is_bound = false;
+  std::optional<plan::Unmount> older = {};                  ///< it is bound by a mount of its image that has gone
   [[nodiscard]] std::optional<tree::Survey> survey() const; ///< of what was copied
   [[nodiscard]] bool is_whole() const;                      ///< and it can be read now
 };

@@ -249,6 +249,8 @@ def test_a_copy_over_a_directory_goes_and_comes_with_the_share(cluster: Cluster)
     # its image by another loop device: what lay there before goes
     copy = document(sharefs(node, "stage", "--list", "--json"))["staged"][0]["copy"]
     node.run(f"umount {copy}", check=True)
+    dropped = done(node, "stage", "--drop", DATASET, "--dry-run")
+    assert f"unmount {DATASET}" in messages(dropped), dropped
     done(node, "mount", "--all", "--yes")
     assert bound(node) and sharefs(node, "mount", "--all", "--check").returncode == 0
     said = sharefs(node, "stage", DATASET, "--yes", user="alice")  # root's copy is for all
