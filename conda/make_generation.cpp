@@ -92,6 +92,28 @@ bool names_old_place_only(const EnvironmentState& state, const std::string& path
   });
 }
 
+/// Who may not point STORE/ENV to another generation hears so before the work, not behind it.
+Result<void> check_switch(sys::System& system, const SharedEnvironment& environment) {
+  constexpr std::uint32_t k_sticky = 01000;
+  if (environment.current == 0)
+    return {};
+  const auto found = system.entries(
+      {.queries = {{.path = environment.store, .follow = true, .access = true}, {.path = environment.path()}}});
+  const auto &store = found[0], &link = found[1];
+  if (store.kind != sys::EntryKind::directory)
+    return fail(store.error());
+  const auto uid = system.identity().uid;
+  const bool is_of_others = (store.mode & k_sticky) != 0 && uid != 0 && uid != store.uid && uid != link.uid;
+  if (store.writable && !is_of_others)
+    return {};
+  const auto owner = system.user(std::to_string(is_of_others ? link.uid : store.uid));
+  return fail(ErrorCode::permission,
+              fmt::format("{} cannot be pointed to a new generation: {} ", link.path, store.path) +
+                  (is_of_others ? "has the sticky bit, and the link is another user's"
+                                : fmt::format("has mode {}", format_mode(store.mode))),
+              owner ? fmt::format("run it as `{}`, or as root", owner->name) : "run it as root");
+}
+
 } // namespace
 
 std::string NewGeneration::path() const {
@@ -120,6 +142,8 @@ Result<Held> hold(sys::System& system, const SharedEnvironment& planned, const L
 }
 
 Result<NewGeneration> make_generation(sys::System& system, const Making& making, const plan::Say& say) {
+  if (auto may = check_switch(system, making.environment); !may)
+    return fail(may.error());
   auto held =
       making.hidden.empty() ? hold_latest(system, making, say) : hold(system, making.environment, making.lease, say);
   if (!held)

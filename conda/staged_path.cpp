@@ -162,6 +162,18 @@ Result<void> write_list(sys::System& system, const PathStagingRequest& request, 
   return admitted ? plan::apply_action(*admitted, system).map([](plan::Outcome) {}) : Result<void>{};
 }
 
+/// What it lies in may be a store of environments, which is as open as the directory that that lies in.
+Result<void> make_store(sys::System& system, const std::string& path) {
+  constexpr std::uint32_t k_but_set_id = 01777; // the group is inherited
+  const auto store = system.entry({.path = parent_path(path), .follow = true});
+  if (store.kind == sys::EntryKind::missing) {
+    const auto above = system.entry({.path = store.ancestor, .follow = true});
+    if (auto made = system.files().make_directories(store.path, above.mode & k_but_set_id); !made)
+      return made;
+  }
+  return system.files().make_directories(path, 0755);
+}
+
 } // namespace
 
 Result<void> pack_path(sys::System& system, const PathStagingRequest& request, const PackedPath& packed,
@@ -170,7 +182,7 @@ Result<void> pack_path(sys::System& system, const PathStagingRequest& request, c
   const auto access = stage_access(system, request.path, request.how.as);
   if (!access)
     return fail(access.error());
-  if (auto made = system.files().make_directories(request.store, 0755); !made)
+  if (auto made = make_store(system, request.store); !made)
     return made;
   if (is_few_large(packed.survey)) {
     if (auto noted = write_list(system, request, packed, *access, say); !noted)

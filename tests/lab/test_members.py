@@ -96,3 +96,25 @@ def test_those_whom_both_sides_know(lab: Cluster) -> None:
     assert not [each for each in said if each["code"] == "SF248" and "carol" not in each["message"]], said
     said = node.run("sharefs status", user="alice")
     assert "SF248" not in said.out + said.err
+
+
+def test_members_update_in_a_store_that_staging_has_made(lab: Cluster) -> None:
+    configure(lab)
+    done(lab.server, "export", "--all", "--yes")
+    for node in lab.nodes:
+        done(node, "mount", "--all", "--yes")
+    node, other = lab["node1"], lab["node2"]
+    node.run(f"mkdir -p ~/miniconda3/conda-meta ~/miniconda3/envs {SHARE}/set && for i in 1 2 3; do echo $i >{SHARE}/set/$i; done", user="alice", check=True)
+    done(node, "stage", f"{SHARE}/set", "--yes")
+    make_environment(node, "/home/alice/miniconda3/envs/llm_train", user="alice")
+    done(node, "conda", "share", "llm_train", "--yes", timeout=400)
+    update = ("conda", "update", "llm_train", "--yes", "--", "sh", "-c", "touch ~/began; echo new >$CONDA_PREFIX/new")
+    done(other, *update, user="bob", timeout=400)
+    assert node.run(f"cat {SHARE}/conda/llm_train/new", user="alice", check=True).out == "new\n"
+
+    # Whom the store lets switch nothing is told so before the command runs.
+    node.run(f"chmod g-w {SHARE}/conda", user="alice", check=True)
+    other.run("rm ~/began", user="bob", check=True)
+    refused = sharefs(other, *update, user="bob", timeout=400)
+    assert refused.returncode == 1 and "cannot be pointed to a new generation" in refused.err and "run it as `alice`" in refused.err, refused
+    assert not other.run("ls ~/began", user="bob").ok
