@@ -12,8 +12,9 @@ namespace {
 constexpr std::string_view k_keywords = "then do else elif if while until ! { } time exec command builtin nohup coproc";
 constexpr std::string_view k_exports = "export declare typeset readonly local -x -gx";
 constexpr std::string_view k_shells = "bash sh dash zsh ksh";
-constexpr int k_deepest_text = 3; // bash -c in bash -c
-constexpr int k_most_shifts = 16; // `<<` that begins no here-document
+constexpr int k_deepest_text = 3;        // bash -c in bash -c
+constexpr int k_most_substitutions = 16; // one within the other
+constexpr int k_most_shifts = 16;        // `<<` that begins no here-document
 
 struct Command {
   Argv words = {};
@@ -52,11 +53,13 @@ class Splitter {
     } else if (rest.starts_with("<<") && m_shifts < k_most_shifts && document()) {
       return;
     } else if (c == '(' && m_word && m_word->ends_with('=')) { // NAME=( begins an array
+      ++m_open;
       end_word();
       m_now.is_array = true;
-    } else if (c == '$' && rest.starts_with("$(")) {
-      end_command();
-    } else if ((c == '\n' && !m_now.is_array) || std::string_view(";&|()`").find(c) != std::string_view::npos) {
+    } else if (c == '`' || rest.starts_with("$(")) {
+      substitution();
+    } else if ((c == '\n' && !m_now.is_array) || std::string_view(";&|()").find(c) != std::string_view::npos) {
+      m_open += c == '(' ? 1 : c == ')' ? -1 : 0;
       end_command();
     } else if (std::isspace(static_cast<unsigned char>(c)) != 0) {
       end_word();
@@ -70,10 +73,39 @@ class Splitter {
   void quoted(char quote) {
     add(std::string_view());
     for (++m_at; m_at < m_text.size() && m_text[m_at] != quote; ++m_at) {
+      if (quote == '"' && (m_text[m_at] == '`' || m_text.compare(m_at, 2, "$(") == 0)) {
+        substitution();
+        continue;
+      }
       if (quote == '"' && m_text[m_at] == '\\' && m_at + 1 < m_text.size())
         ++m_at;
       *m_word += m_text[m_at];
     }
+  }
+
+  /// `$(...)` and backquotes: commands of their own. They stay as they are written in the word around them.
+  void substitution() {
+    const std::size_t begin = m_at;
+    const bool backquotes = m_text[m_at] == '`';
+    if (m_substitutions == k_most_substitutions)
+      return add(m_text[m_at]);
+    ++m_substitutions;
+    Command around = std::exchange(m_now, {});
+    std::optional<std::string> word = std::exchange(m_word, std::nullopt);
+    const int open = std::exchange(m_open, 0);
+    const bool next_is_input = std::exchange(m_next_is_input, false);
+    for (m_at += backquotes ? 1 : 2; m_at < m_text.size(); ++m_at) {
+      if (backquotes ? m_text[m_at] == '`' : m_text[m_at] == ')' && m_open == 0)
+        break;
+      take(m_text[m_at]);
+    }
+    end_command();
+    --m_substitutions;
+    m_open = open;
+    m_next_is_input = next_is_input;
+    m_now = std::move(around);
+    m_word = std::move(word);
+    add(std::string_view(m_text).substr(begin, m_at + 1 - begin));
   }
 
   /// `<<WORD`: the lines behind this one up to WORD are read by the command. False if it is a shift in arithmetic.
@@ -142,7 +174,8 @@ class Splitter {
   std::size_t m_at = 0;
   std::size_t m_body = std::string::npos, m_behind_body = 0; ///< where the lines of a here-document begin and end
   std::size_t m_counted = 0;
-  int m_line = 1, m_shifts = 0; ///< the line of m_counted
+  int m_line = 1, m_shifts = 0;        ///< the line of m_counted
+  int m_open = 0, m_substitutions = 0; ///< parentheses in the innermost substitution, and how deep that is
   std::optional<std::string> m_word;
   bool m_next_is_input = false;
   Command m_now;
@@ -187,14 +220,14 @@ class ScriptReader {
       words.erase(words.begin());
     if (!words.empty() && is_listed(words.front(), k_exports))
       drop(k_exports);
-    else if (words.size() > 1 && is_listed(words.front(), "unset printf") &&
-             std::ranges::count(words, "PYTHONPATH") > 0)
-      lose(command.line,
-           {1, "SF407", words.front() + " PYTHONPATH", "changes PYTHONPATH, so what it starts is not guarded"});
     while (!words.empty() && assigns_variable(words.front())) {
       assignment(words.front(), command.line);
       words.erase(words.begin());
     }
+    if (words.size() > 1 && is_listed(words.front(), "unset printf read for -n +x") &&
+        std::ranges::count(words, "PYTHONPATH") > 0)
+      lose(command.line,
+           {1, "SF407", words.front() + " PYTHONPATH", "changes PYTHONPATH, so what it starts is not guarded"});
     words = expanded(words);
     if (words.empty())
       return;
