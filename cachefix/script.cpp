@@ -27,7 +27,7 @@ struct Command {
 /// A text as commands of words: quotes are taken off, and what the shell would expand stays as it is written.
 class Splitter {
  public:
-  explicit Splitter(const std::string& text) : m_text(text) {}
+  explicit Splitter(std::string_view text) : m_text(text) {}
 
   std::vector<Command> split() {
     for (m_at = 0; m_at < m_text.size(); ++m_at)
@@ -38,7 +38,7 @@ class Splitter {
 
  private:
   void take(char c) {
-    const std::string_view rest = std::string_view(m_text).substr(m_at);
+    const std::string_view rest = m_text.substr(m_at);
     if (c == '\\') {
       if (rest.size() > 1 && m_text[++m_at] != '\n')
         add(m_text[m_at]);
@@ -86,7 +86,6 @@ class Splitter {
   /// `$(...)` and backquotes: commands of their own. They stay as they are written in the word around them.
   void substitution() {
     const std::size_t begin = m_at;
-    const bool backquotes = m_text[m_at] == '`';
     if (m_substitutions == k_most_substitutions)
       return add(m_text[m_at]);
     ++m_substitutions;
@@ -94,18 +93,21 @@ class Splitter {
     std::optional<std::string> word = std::exchange(m_word, std::nullopt);
     const int open = std::exchange(m_open, 0);
     const bool next_is_input = std::exchange(m_next_is_input, false);
-    for (m_at += backquotes ? 1 : 2; m_at < m_text.size(); ++m_at) {
-      if (backquotes ? m_text[m_at] == '`' : m_text[m_at] == ')' && m_open == 0)
-        break;
+    const std::string_view whole = m_text;
+    const bool backquotes = whole[begin] == '`';
+    if (backquotes) // the next one ends it, also in quotes and comments
+      m_text = whole.substr(0, whole.find('`', begin + 1));
+    for (m_at += backquotes ? 1 : 2; m_at < m_text.size() && (backquotes || m_text[m_at] != ')' || m_open > 0); ++m_at)
       take(m_text[m_at]);
-    }
+    m_at = std::min(m_at, m_text.size());
+    m_text = whole;
     end_command();
     --m_substitutions;
     m_open = open;
     m_next_is_input = next_is_input;
     m_now = std::move(around);
     m_word = std::move(word);
-    add(std::string_view(m_text).substr(begin, m_at + 1 - begin));
+    add(whole.substr(begin, m_at + 1 - begin));
   }
 
   /// `<<WORD`: the lines behind this one up to WORD are read by the command. False if it is a shift in arithmetic.
@@ -170,7 +172,7 @@ class Splitter {
     m_now = {};
   }
 
-  const std::string& m_text;
+  std::string_view m_text;
   std::size_t m_at = 0;
   std::size_t m_body = std::string::npos, m_behind_body = 0; ///< where the lines of a here-document begin and end
   std::size_t m_counted = 0;

@@ -54,6 +54,7 @@ TEST_CASE("what takes the guard away, in the place of a command only") {
       {"OUT=$(apptainer exec img.sif python -c 1)", "1 SF404 apptainer"},
       {"x=1\nOUT=\"$(env -i python t.py | tail -1)\"", "2 SF407 env"},
       {"OUT=\"`env -i python t.py`\"; echo \"$(date)\"", "1 SF407 env"},
+      {"python t.py `# don't` \\\n  --x\nenv -i python t.py", "3 SF407 env"},
       {"torchrun --nproc_per_node $(nvidia-smi -L | (sort | wc -l)) --no_python python -I t.py", "1 SF407 python -I"},
       {"docker pull img && apptainer pull x", ""},
       {"ray job submit -- python t.py", "1 SF402 ray"},
