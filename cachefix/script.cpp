@@ -324,7 +324,7 @@ class ScriptReader {
   Start m_start{{}, "/", {}};
   Environment m_environment;                      ///< what the text has assigned so far
   std::map<std::string, Argv> m_values;           ///< the same as words, if they are not empty
-  Rules m_rules{{}, true, When::shared, Guard()}; // guarded, as what it is called by
+  Rules m_rules{{}, When::shared, Guard()}; // guarded, as what it is called by
 };
 
 } // namespace
