@@ -277,13 +277,15 @@ TEST_CASE("offline: modules that lie there are needed, where no guard brings the
 TEST_CASE("what lies below TMPDIR by default is judged by it, and TMPDIR on the share is one line") {
   World world;
   world.environment.emplace_back("TMPDIR=/share/tmp");
-  world.environment.emplace_back("MY_CACHE_DIR=/share/mine");
+  for (const char* entry : {"HF_METRICS_CACHE=/share/m", "MODEL_CACHE=/share/n", "CACHE=/share/o", "X_CACHE_URL=s3://b",
+                            "NEW_LIBRARY_CACHE=/share/p", "MY_CACHE_DIR=/share/mine"})
+    world.environment.emplace_back(entry);
   const RunPlan result = world.run(words("python t.py"), installed());
   CHECK(guard_of(result, "TORCHINDUCTOR_CACHE_DIR") == local_of("/share/tmp/torchinductor"));
   CHECK(test::codes(result) == "SF406");
-  CHECK(result.diagnoses[0].subject == "MY_CACHE_DIR, TMPDIR");
+  CHECK(result.diagnoses[0].subject == "MY_CACHE_DIR, NEW_LIBRARY_CACHE, TMPDIR");
   CHECK(test::codes(world.run(words("python t.py"), of_user("TMPDIR", false))) == "SF406");
-  world.environment.pop_back();
+  world.environment.resize(world.environment.size() - 2);
   CHECK(world.run(words("python t.py"), of_user("TMPDIR", false)).diagnoses.empty());
 }
 
