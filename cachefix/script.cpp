@@ -20,6 +20,7 @@ struct Command {
   Argv words = {};
   int line = 1;
   std::string input = {}; ///< of a here-document or a here-string
+  bool piped = false;     ///< the next command reads what it writes
   bool directive = false; ///< of a batch script: its options count, and it starts nothing
   bool is_array = false;  ///< NAME= and the words of an array
 };
@@ -60,6 +61,7 @@ class Splitter {
       substitution();
     } else if ((c == '\n' && !m_now.is_array) || std::string_view(";&|()").find(c) != std::string_view::npos) {
       m_open += c == '(' ? 1 : c == ')' ? -1 : 0;
+      m_now.piped = c == '|' && !rest.starts_with("||");
       end_command();
     } else if (std::isspace(static_cast<unsigned char>(c)) != 0) {
       end_word();
@@ -195,8 +197,17 @@ class ScriptReader {
   void read(const std::string& text, int first_line, int depth) {
     if (depth > k_deepest_text)
       return;
+    Command above; ///< in a pipe
     for (Command& command : Splitter(text).split()) {
       command.line += first_line - 1;
+      if (above.piped && !above.words.empty() && command.input.empty()) {
+        if (is_listed(above.words.front(), "echo printf"))
+          command.input = join({above.words.begin() + 1, above.words.end()}, " ");
+        else if (is_listed(above.words.front(), "cat tee sed envsubst"))
+          command.input = above.input;
+        command.line = above.line;
+      }
+      above = command;
       read_command(std::move(command), depth);
     }
   }
@@ -233,11 +244,13 @@ class ScriptReader {
     words = expanded(words);
     if (words.empty())
       return;
+    const bool names_file =
+        std::any_of(words.begin() + 1, words.end(), [](const auto& word) { return word[0] != '-'; });
     const bool shell = is_listed(base_name(words.front()), k_shells) && !command.input.empty() &&
-                       std::all_of(words.begin() + 1, words.end(), [](const auto& word) { return word[0] == '-'; });
+                       (!names_file || std::ranges::count(words, "-s") > 0);
     if (words.front() == "eval" || shell)
       return read(shell ? command.input : join({words.begin() + 1, words.end()}, " "), command.line, depth + 1);
-    if (std::ranges::any_of(words, is_script_name)) // it is written here
+    if (std::ranges::any_of(words, is_script_name) || words.front() == "sbatch") // it is written here
       read(command.input, command.line, depth + 1);
     if (is_plain_tool(words.front()) && find_launcher(words, 0, words.size()) == nullptr)
       return sourced(words);
@@ -287,15 +300,22 @@ class ScriptReader {
     value.insert(value.end(), name + 1, words.end());
   }
 
-  /// `$RUN`, `${RUN}`, `${RUN[@]}` in the place of the program as the words that it was last given.
+  /// `$RUN`, `${RUN}`, `${RUN[@]}` in the place of the program as the words that it was last given; of `${RUN:-words}`
+  /// else these.
   [[nodiscard]] Argv expanded(const Argv& words) const {
     if (words.empty() || !words.front().starts_with('$'))
       return words;
-    const auto begin = std::min(words.front().find_first_not_of("${"), words.front().size());
-    const auto known = m_values.find(words.front().substr(begin, words.front().find_first_of("}[:", begin) - begin));
-    if (known == m_values.end())
+    const std::string& first = words.front();
+    const auto begin = std::min(first.find_first_not_of("${"), first.size());
+    const auto known = m_values.find(first.substr(begin, first.find_first_of("}[:-=", begin) - begin));
+    const auto dash = first.find_first_of("}-=");
+    Argv all;
+    if (known != m_values.end())
+      all = known->second;
+    else if (first.starts_with("${") && dash != std::string::npos && first[dash] != '}')
+      all = split_words(first.substr(dash + 1, first.size() - dash - (first.ends_with('}') ? 2 : 1)));
+    else
       return words;
-    Argv all = known->second;
     all.insert(all.end(), words.begin() + 1, words.end());
     return all;
   }
@@ -322,8 +342,8 @@ class ScriptReader {
 
   Facts& m_facts;
   Start m_start{{}, "/", {}};
-  Environment m_environment;                      ///< what the text has assigned so far
-  std::map<std::string, Argv> m_values;           ///< the same as words, if they are not empty
+  Environment m_environment;                ///< what the text has assigned so far
+  std::map<std::string, Argv> m_values;     ///< the same as words, if they are not empty
   Rules m_rules{{}, When::shared, Guard()}; // guarded, as what it is called by
 };
 
