@@ -190,6 +190,14 @@ Mention loss_of(const Launch& launch) {
     if (path == nullptr && program.takes_away("PYTHONPATH"))
       return {1, "SF407", "PYTHONPATH", "is taken away, so what it starts is not guarded"};
   }
+  // What a program without a row gives to another: `strace -E PYTHONPATH=src python ...`.
+  const auto& chain = launch.walk.chain;
+  const auto unknown = std::ranges::find(chain, false, &ChainLink::certain);
+  const std::size_t begin = unknown == chain.begin() ? 0 : std::prev(unknown)->command;
+  for (std::size_t i = begin; unknown != chain.end() && i < unknown->index; ++i)
+    if (const auto at = launch.argv[i].find("PYTHONPATH="); at != std::string::npos)
+      if (launch.argv[i].find("PYTHONPATH", at + 1) == std::string::npos)
+        return {1, "SF407", launch.argv[i], "overwrites PYTHONPATH, so what it starts is not guarded"};
   return {};
 }
 

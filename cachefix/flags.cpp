@@ -116,6 +116,7 @@ class FlagDecider {
   /// A cache on shared storage that is to be moved, or guarded.
   void cache(const Option& one, const AppliedRule& rule, const std::string& path) {
     const bool mixed = rule.cache_class == CacheClass::mixed;
+    const bool by_table = mixed && !rule.by_user;
     const bool asked = rule.by_user || (m_launch.rules.guard && m_launch.rules.guard->build == "local");
     if (!rule.by_user && locks_are_enough(m_launch, path))
       return stays(one, rule, "file locks exclude other hosts there, and caches.when is racy");
@@ -125,8 +126,8 @@ class FlagDecider {
       return stays(one, rule, "models are read from it, as another option shows");
     if (rule.unless_prepared && m_program.begin < m_program.end && m_launch.argv[m_program.begin] == "preprocess")
       return stays(one, rule, "it is asked to prepare this place");
-    if (mixed && !asked && m_launch.is_offline(m_program))
-      return stays(one, rule, "offline, what lies there is needed");
+    if (by_table && m_launch.is_offline(m_program))
+      return leave(one, rule, path, "offline, what lies there is needed");
     const sys::Entry& there = m_launch.facts.look(path, Look::names);
     if (there.kind == sys::EntryKind::unknown)
       return unreadable(one, rule, path, there.error_number == EACCES);
@@ -135,8 +136,8 @@ class FlagDecider {
     const auto foreign = std::ranges::find_if(there.names, [](const std::string& name) {
       return !is_listed(name, k_library_names) && name.find("___") == std::string::npos;
     });
-    if (mixed && !asked && foreign != there.names.end())
-      return stays(one, rule, "`" + *foreign + "` lies there",
+    if (by_table && foreign != there.names.end())
+      return leave(one, rule, path, "`" + *foreign + "` lies there",
                    warning("SF420", one.value,
                            "`" + *foreign + "` lies there, which neither datasets nor a hub library made, so `" +
                                one.flag + "` was left: if nodes build datasets there, they race",
@@ -144,6 +145,16 @@ class FlagDecider {
     if (mixed && !asked && there.names.empty() && m_launch.runs_no_python(m_program))
       return stays(one, rule, "nothing in it says that it is a cache of datasets");
     move(one, rule, path, there.names);
+  }
+
+  /// No word changes, so it is the guard's, where that gets hold of the program.
+  void leave(const Option& one, const AppliedRule& rule, const std::string& path, std::string why,
+             std::optional<Decision> said = {}) {
+    if (m_unguarded.empty())
+      return m_out.push_back(guarded(m_launch, one.flag, one.index, one.value, path));
+    stays(one, rule, std::move(why));
+    if (said)
+      m_out.push_back(*std::move(said));
   }
 
   void unreadable(const Option& one, const AppliedRule& rule, const std::string& path, bool refused) {
@@ -170,9 +181,7 @@ class FlagDecider {
                       .stands_for = normalize_path(path)};
     if (decision.directory.empty()) {
       m_out.push_back(no_local_directory(m_launch, true));
-      if (m_unguarded.empty())
-        return m_out.push_back(guarded(m_launch, one.flag, one.index, one.value, path));
-      return stays(one, rule, "this host has no directory for it");
+      return leave(one, rule, path, "this host has no directory for it");
     }
     decision.to = m_container == nullptr ? decision.directory
                                          : through(*m_container, decision.directory, &Bind::here, &Bind::there, true);
@@ -186,9 +195,7 @@ class FlagDecider {
                                     (m_container == nullptr ? decision.stands_for : one.value) + "/" + name});
     if (decision.links.empty() || !runs_elsewhere(m_launch, m_program))
       return m_out.push_back(std::move(decision));
-    if (m_unguarded.empty()) // links are made on this host only
-      return m_out.push_back(guarded(m_launch, one.flag, one.index, one.value, path));
-    stays(one, rule, "its models would be lost",
+    leave(one, rule, path, "its models would be lost", // links are made on this host only
           warning("SF408", one.value,
                   "it holds models too, to which no links are made on the other nodes, so `" + one.flag +
                       "` was left: launches can fail by the dataset cache race",

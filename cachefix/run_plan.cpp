@@ -205,7 +205,7 @@ RunPlan plan_run(const Argv& argv, const Start& start, Facts& facts, const Rules
       add_once(out.chain, std::pair(link.name, link.index));
   // What a nested `sharefs run` starts it decides about by itself.
   const bool nested = std::ranges::any_of(out.chain, [](const auto& link) { return link.first == "sharefs"; });
-  if (!rules.enabled || is_switched_off(environment) || nested || !facts.any_shared()) {
+  if (is_switched_off(environment) || nested || !facts.any_shared()) {
     out.argv = argv;
     return out;
   }

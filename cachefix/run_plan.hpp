@@ -28,7 +28,6 @@ enum class When {
 
 struct Rules {
   std::vector<UserRule> user; ///< the first that matches counts
-  bool enabled = true;        ///< SHAREFS_CACHEFIX=0 switches all off
   When when = When::shared;
   std::optional<Guard> guard = {}; ///< set for what may be Python; nullopt: off, or it is not installed
   bool seed = false;               ///< what is moved is copied from the share first

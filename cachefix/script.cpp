@@ -12,13 +12,15 @@ namespace {
 constexpr std::string_view k_keywords = "then do else elif if while until ! { } time exec command builtin nohup coproc";
 constexpr std::string_view k_exports = "export declare typeset readonly local -x -gx";
 constexpr std::string_view k_shells = "bash sh dash zsh ksh";
-constexpr int k_deepest_text = 3; // bash -c in bash -c
-constexpr int k_most_shifts = 16; // `<<` that begins no here-document
+constexpr int k_deepest_text = 3;        // bash -c in bash -c
+constexpr int k_most_substitutions = 16; // one within the other
+constexpr int k_most_shifts = 16;        // `<<` that begins no here-document
 
 struct Command {
   Argv words = {};
   int line = 1;
   std::string input = {}; ///< of a here-document or a here-string
+  bool piped = false;     ///< the next command reads what it writes
   bool directive = false; ///< of a batch script: its options count, and it starts nothing
   bool is_array = false;  ///< NAME= and the words of an array
 };
@@ -26,7 +28,7 @@ struct Command {
 /// A text as commands of words: quotes are taken off, and what the shell would expand stays as it is written.
 class Splitter {
  public:
-  explicit Splitter(const std::string& text) : m_text(text) {}
+  explicit Splitter(std::string_view text) : m_text(text) {}
 
   std::vector<Command> split() {
     for (m_at = 0; m_at < m_text.size(); ++m_at)
@@ -37,7 +39,7 @@ class Splitter {
 
  private:
   void take(char c) {
-    const std::string_view rest = std::string_view(m_text).substr(m_at);
+    const std::string_view rest = m_text.substr(m_at);
     if (c == '\\') {
       if (rest.size() > 1 && m_text[++m_at] != '\n')
         add(m_text[m_at]);
@@ -52,11 +54,14 @@ class Splitter {
     } else if (rest.starts_with("<<") && m_shifts < k_most_shifts && document()) {
       return;
     } else if (c == '(' && m_word && m_word->ends_with('=')) { // NAME=( begins an array
+      ++m_open;
       end_word();
       m_now.is_array = true;
-    } else if (c == '$' && rest.starts_with("$(")) {
-      end_command();
-    } else if ((c == '\n' && !m_now.is_array) || std::string_view(";&|()`").find(c) != std::string_view::npos) {
+    } else if (c == '`' || rest.starts_with("$(")) {
+      substitution();
+    } else if ((c == '\n' && !m_now.is_array) || std::string_view(";&|()").find(c) != std::string_view::npos) {
+      m_open += c == '(' ? 1 : c == ')' ? -1 : 0;
+      m_now.piped = c == '|' && !rest.starts_with("||");
       end_command();
     } else if (std::isspace(static_cast<unsigned char>(c)) != 0) {
       end_word();
@@ -70,10 +75,41 @@ class Splitter {
   void quoted(char quote) {
     add(std::string_view());
     for (++m_at; m_at < m_text.size() && m_text[m_at] != quote; ++m_at) {
+      if (quote == '"' && (m_text[m_at] == '`' || m_text.compare(m_at, 2, "$(") == 0)) {
+        substitution();
+        continue;
+      }
       if (quote == '"' && m_text[m_at] == '\\' && m_at + 1 < m_text.size())
         ++m_at;
       *m_word += m_text[m_at];
     }
+  }
+
+  /// `$(...)` and backquotes: commands of their own. They stay as they are written in the word around them.
+  void substitution() {
+    const std::size_t begin = m_at;
+    if (m_substitutions == k_most_substitutions)
+      return add(m_text[m_at]);
+    ++m_substitutions;
+    Command around = std::exchange(m_now, {});
+    std::optional<std::string> word = std::exchange(m_word, std::nullopt);
+    const int open = std::exchange(m_open, 0);
+    const bool next_is_input = std::exchange(m_next_is_input, false);
+    const std::string_view whole = m_text;
+    const bool backquotes = whole[begin] == '`';
+    if (backquotes) // the next one ends it, also in quotes and comments
+      m_text = whole.substr(0, whole.find('`', begin + 1));
+    for (m_at += backquotes ? 1 : 2; m_at < m_text.size() && (backquotes || m_text[m_at] != ')' || m_open > 0); ++m_at)
+      take(m_text[m_at]);
+    m_at = std::min(m_at, m_text.size());
+    m_text = whole;
+    end_command();
+    --m_substitutions;
+    m_open = open;
+    m_next_is_input = next_is_input;
+    m_now = std::move(around);
+    m_word = std::move(word);
+    add(whole.substr(begin, m_at + 1 - begin));
   }
 
   /// `<<WORD`: the lines behind this one up to WORD are read by the command. False if it is a shift in arithmetic.
@@ -138,11 +174,12 @@ class Splitter {
     m_now = {};
   }
 
-  const std::string& m_text;
+  std::string_view m_text;
   std::size_t m_at = 0;
   std::size_t m_body = std::string::npos, m_behind_body = 0; ///< where the lines of a here-document begin and end
   std::size_t m_counted = 0;
-  int m_line = 1, m_shifts = 0; ///< the line of m_counted
+  int m_line = 1, m_shifts = 0;        ///< the line of m_counted
+  int m_open = 0, m_substitutions = 0; ///< parentheses in the innermost substitution, and how deep that is
   std::optional<std::string> m_word;
   bool m_next_is_input = false;
   Command m_now;
@@ -160,8 +197,17 @@ class ScriptReader {
   void read(const std::string& text, int first_line, int depth) {
     if (depth > k_deepest_text)
       return;
+    Command above; ///< in a pipe
     for (Command& command : Splitter(text).split()) {
       command.line += first_line - 1;
+      if (above.piped && !above.words.empty() && command.input.empty()) {
+        if (is_listed(above.words.front(), "echo printf"))
+          command.input = join({above.words.begin() + 1, above.words.end()}, " ");
+        else if (is_listed(above.words.front(), "cat tee sed envsubst"))
+          command.input = above.input;
+        command.line = above.line;
+      }
+      above = command;
       read_command(std::move(command), depth);
     }
   }
@@ -187,22 +233,24 @@ class ScriptReader {
       words.erase(words.begin());
     if (!words.empty() && is_listed(words.front(), k_exports))
       drop(k_exports);
-    else if (words.size() > 1 && is_listed(words.front(), "unset printf") &&
-             std::ranges::count(words, "PYTHONPATH") > 0)
-      lose(command.line,
-           {1, "SF407", words.front() + " PYTHONPATH", "changes PYTHONPATH, so what it starts is not guarded"});
     while (!words.empty() && assigns_variable(words.front())) {
       assignment(words.front(), command.line);
       words.erase(words.begin());
     }
+    if (words.size() > 1 && is_listed(words.front(), "unset printf read for -n +x") &&
+        std::ranges::count(words, "PYTHONPATH") > 0)
+      lose(command.line,
+           {1, "SF407", words.front() + " PYTHONPATH", "changes PYTHONPATH, so what it starts is not guarded"});
     words = expanded(words);
     if (words.empty())
       return;
+    const bool names_file =
+        std::any_of(words.begin() + 1, words.end(), [](const auto& word) { return word[0] != '-'; });
     const bool shell = is_listed(base_name(words.front()), k_shells) && !command.input.empty() &&
-                       std::all_of(words.begin() + 1, words.end(), [](const auto& word) { return word[0] == '-'; });
+                       (!names_file || std::ranges::count(words, "-s") > 0);
     if (words.front() == "eval" || shell)
       return read(shell ? command.input : join({words.begin() + 1, words.end()}, " "), command.line, depth + 1);
-    if (std::ranges::any_of(words, is_script_name)) // it is written here
+    if (std::ranges::any_of(words, is_script_name) || words.front() == "sbatch") // it is written here
       read(command.input, command.line, depth + 1);
     if (is_plain_tool(words.front()) && find_launcher(words, 0, words.size()) == nullptr)
       return sourced(words);
@@ -252,15 +300,22 @@ class ScriptReader {
     value.insert(value.end(), name + 1, words.end());
   }
 
-  /// `$RUN`, `${RUN}`, `${RUN[@]}` in the place of the program as the words that it was last given.
+  /// `$RUN`, `${RUN}`, `${RUN[@]}` in the place of the program as the words that it was last given; of `${RUN:-words}`
+  /// else these.
   [[nodiscard]] Argv expanded(const Argv& words) const {
     if (words.empty() || !words.front().starts_with('$'))
       return words;
-    const auto begin = std::min(words.front().find_first_not_of("${"), words.front().size());
-    const auto known = m_values.find(words.front().substr(begin, words.front().find_first_of("}[:", begin) - begin));
-    if (known == m_values.end())
+    const std::string& first = words.front();
+    const auto begin = std::min(first.find_first_not_of("${"), first.size());
+    const auto known = m_values.find(first.substr(begin, first.find_first_of("}[:-=", begin) - begin));
+    const auto dash = first.find_first_of("}-=");
+    Argv all;
+    if (known != m_values.end())
+      all = known->second;
+    else if (first.starts_with("${") && dash != std::string::npos && first[dash] != '}')
+      all = split_words(first.substr(dash + 1, first.size() - dash - (first.ends_with('}') ? 2 : 1)));
+    else
       return words;
-    Argv all = known->second;
     all.insert(all.end(), words.begin() + 1, words.end());
     return all;
   }
@@ -287,9 +342,9 @@ class ScriptReader {
 
   Facts& m_facts;
   Start m_start{{}, "/", {}};
-  Environment m_environment;                      ///< what the text has assigned so far
-  std::map<std::string, Argv> m_values;           ///< the same as words, if they are not empty
-  Rules m_rules{{}, true, When::shared, Guard()}; // guarded, as what it is called by
+  Environment m_environment;                ///< what the text has assigned so far
+  std::map<std::string, Argv> m_values;     ///< the same as words, if they are not empty
+  Rules m_rules{{}, When::shared, Guard()}; // guarded, as what it is called by
 };
 
 } // namespace

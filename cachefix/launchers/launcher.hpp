@@ -24,15 +24,14 @@ enum class Means {
   directory,    ///< the working directory of the command
   assign,       ///< NAME=value, or NAME alone, in the environment of the command
   assign_pair,  ///< NAME value
-  assign_list,  ///< NAME=value,NAME,... with ALL and NONE (srun --export)
+  assign_list,  ///< NAME=value,NAME,... with ALL and NONE (srun --export, bsub -env)
   unset,        ///< takes NAME out of the environment
   clear,        ///< starts from an empty environment
   module,       ///< the script is a module's name
   no_python,    ///< the script is a program
   run_module,   ///< `-m NAME`: ends the options
   run_text,     ///< `-c TEXT`: ends the options
-  command_text, ///< the command is a shell string: this option's value (sbatch --wrap), or the first word (bash -c)
-  split_text,   ///< env -S: words inside of one argument
+  command_text, ///< a shell string: this option's value (sbatch --wrap, env -S), or the first word (bash -c)
   hostfile,     ///< file with the hosts
   remote,       ///< runs on other hosts (-H hosts)
   container,    ///< runs inside of a container

@@ -247,17 +247,14 @@ class Walker {
         apply(option, own);
     add(std::move(own), scope);
     const bool nothing_runs = read.last(Means::information) != nullptr;
-    const bool split_text = read.last(Means::split_text) != nullptr;
-    const std::string problem = split_text ? "the words inside of `env -S` are not read" : read.problem;
-    const std::size_t at = read.end;
     auto& all = m_out.chain[number].options;
     read.given.insert(read.given.begin(), all.given.begin(), all.given.end());
     all = std::move(read);
     if (nothing_runs)
       return std::nullopt;
-    if (problem.empty())
-      return at;
-    give_up(split_text ? begin : at, scope, problem);
+    if (all.problem.empty())
+      return all.end;
+    give_up(all.end, scope, all.problem);
     return std::nullopt;
   }
 
@@ -311,13 +308,21 @@ class Walker {
     for (const std::string& part : split(option.value, ',')) {
       if (!assign(scope, part, option.value_index, begin))
         scope.kept.push_back(part);
-      scope.cleared = scope.cleared && part != "ALL";
+      scope.cleared = scope.cleared && !is_listed(part, "ALL all");
       begin += part.size() + 1;
     }
   }
 
   void tail(std::size_t number, std::size_t at, std::size_t end, Program scope) {
     const Launcher& launcher = *m_out.chain[number].launcher;
+    const GivenOption* text = m_out.chain[number].options.last(Means::command_text);
+    if (text != nullptr && !text->value.empty()) { // env -S: its own options and words behind it count, too
+      const std::string words = text->value + " " +
+                                shell_join({m_argv.begin() + static_cast<std::ptrdiff_t>(at),
+                                            m_argv.begin() + static_cast<std::ptrdiff_t>(end)});
+      return add_program(ProgramKind::shell, text->value_index, end, end, std::move(scope), false,
+                         launcher.assignments ? "env " + words : text->value);
+    }
     if (launcher.assignments)
       at = assignments(number, at, end, scope);
     at = std::min(at + launcher.operands, end);
@@ -396,12 +401,10 @@ class Walker {
   }
 
   void shell(std::size_t number, std::size_t at, std::size_t end, Program scope) {
-    const GivenOption* text = m_out.chain[number].options.last(Means::command_text);
-    if (text != nullptr && !text->value.empty()) // sbatch --wrap
-      return add_program(ProgramKind::shell, text->value_index, end, end, std::move(scope), false, text->value);
     if (at >= end) // it reads its commands from stdin, or a terminal
       return add_program(ProgramKind::program, m_out.chain[number].index, end, end, std::move(scope), false);
-    if (text != nullptr) // bash -c: the string is the first word that is no option
+    if (m_out.chain[number].options.last(Means::command_text) !=
+        nullptr) // bash -c: the string is the first word that is no option
       return add_program(ProgramKind::shell, at, end, end, std::move(scope), false);
     if (starts_container(std::span(m_argv).subspan(at + 1, end - at - 1))) // its "$@"
       return in_container(at);

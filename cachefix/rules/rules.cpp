@@ -112,8 +112,9 @@ bool names_cache(std::string_view name) {
   std::string spelled = underscored(name);
   std::ranges::transform(spelled, spelled.begin(), [](unsigned char c) { return std::tolower(c); });
   const auto has = [&](auto... parts) { return ((spelled.find(parts) != std::string::npos) || ...); };
-  return has("cache_dir", "cache_path", "cache_folder", "cachedir", "hf_cache", "data_cache", "dataset_cache",
-             "datasets_cache", "cache_home", "cache_root") &&
+  return (name.find("_CACHE") != std::string_view::npos ||
+          has("cache_dir", "cache_path", "cache_folder", "cachedir", "hf_cache", "data_cache", "dataset_cache",
+              "datasets_cache", "cache_home", "cache_root")) &&
          !has("model", "hub", "token", "latent", "feature", "embed", "vae", "processed");
 }
 

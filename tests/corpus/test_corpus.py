@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -12,7 +13,7 @@ import pytest
 from corpuslab.runs import Result, failures_of, run_line, run_script, table_of
 from corpuslab.shapes import CORPUS, read_lines, read_scripts
 from corpuslab.verdict import Verdict
-from corpuslab.world import World
+from corpuslab.world import CONFIG, World
 
 
 # Stands in for sharefs: understands `run --json -- CMD` and says that it changed nothing.
@@ -51,6 +52,16 @@ def test_scripts(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     shapes = read_scripts(CORPUS / "scripts")
     assert len(shapes) >= 60
     _judge([result for shape in shapes for result in run_script(world, shape)], capsys)
+
+
+def test_what_is_needed_stays_also_with_build_local(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    config = CONFIG.with_name("build-local.yaml")
+    config.write_text(CONFIG.read_text() + "  build: local\n")
+    needed = re.compile(r"/share/(features|saved|checkpoints)|OFFLINE=1")
+    shapes = [shape for shape in read_lines(CORPUS / "lines.txt") if needed.search(shape.text)]
+    assert len(shapes) >= 20
+    local = [replace(shape, environment=shape.environment | {"SHAREFS_CONFIG": str(config)}) for shape in shapes]
+    _judge([result for shape in local for result in run_line(world, shape)], capsys)
 
 
 def test_the_corpus_can_tell_a_race(world: World) -> None:

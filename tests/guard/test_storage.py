@@ -231,9 +231,9 @@ def test_a_share_without_room_is_left_clean(built: tuple[Path, Path], monkeypatc
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    for step in ("_check_room", "_copy_file", "_sync"):
+    for step, act in (("_has_room", lambda *_: False), ("_copy_file", full), ("_sync", full)):
         with monkeypatch.context() as context:
-            context.setattr(publishing, step, full)
+            context.setattr(publishing, step, act)
             with pytest.raises(OSError):
                 publishing.publish_dataset(str(local), str(share), PLACE)
         assert files_below(share.parent) == [], step

@@ -171,19 +171,12 @@ class _LocalBuild:
         _point(builder, place.directory, self._local)
 
     def end(self, is_done):
-        if is_done and storage.publishes():
-            self._publish()
-
-    def _publish(self):
+        if not is_done or not storage.publishes():
+            return
         if self.rebuilds and publishing.is_complete(self.share):
             _report_kept(self.share, self._local)
-            return
-        try:
-            publishing.publish_dataset(self._local, self.share, self.place)
-        except publishing.HoldsLocalPaths:
-            storage.warn("%s names files of this node and is not published" % self._local)
-        except OSError as problem:
-            storage.warn("%s is not published: %s" % (self._local, problem.strerror))
+        else:
+            _publish(publishing.publish_dataset, self._local, self.share, self.place, self._local)
 
 
 class _UniqueBuild:
@@ -220,6 +213,15 @@ class _UniqueBuild:
         else:
             publishing.remove_own(self._own)
             _point(self.builder, self.place.share, self.share)
+
+
+def _publish(function, path, share, place, what):
+    try:
+        function(path, share, place)
+    except publishing.HoldsLocalPaths:
+        storage.warn("%s names files of this node and is not published" % what)
+    except OSError as problem:
+        storage.warn("%s is not published: %s" % (what, problem.strerror))
 
 
 def _report_kept(share, built):
@@ -286,12 +288,7 @@ def _publish_file(path):
     if found is None:
         return
     share, place = found
-    try:
-        publishing.publish_file(str(path), os.path.join(share, name), place)
-    except publishing.HoldsLocalPaths:
-        storage.warn("what is made of %s names files of this node and is not published" % share)
-    except OSError as problem:
-        storage.warn("what is made of %s is not published: %s" % (share, problem.strerror))
+    _publish(publishing.publish_file, str(path), os.path.join(share, name), place, "what is made of %s" % share)
 
 
 # Offline

@@ -27,11 +27,6 @@ _FOR_FILES = "files"  # in the names of directories on the share of processes wi
 _own_directories = {}  # of this process on the share: by the directory that each stands for
 
 
-def _has_room(place, size):
-    found = os.statvfs(place.directory)
-    return found.f_bavail * found.f_frsize >= size + SPARE_ROOM
-
-
 def directory_for_files(directory, size):
     """For a directory of the share in which files of about `size` bytes would be made: the one to make them in, the
     share's, and the Place. None where they can be made in the directory itself."""
@@ -42,7 +37,7 @@ def directory_for_files(directory, size):
     place = storage.place_around(directory)
     if place is None:
         return None
-    if place.kind == "local" and _has_room(place, size):
+    if place.kind == "local" and _has_room(place.directory, size + SPARE_ROOM):
         return storage.moved(directory, place.share, place.directory), directory, place
     if directory not in _own_directories:
         own = own_name(os.path.join(directory, _FOR_FILES))
@@ -194,10 +189,9 @@ def _files_of_dataset(directory):
     return sorted(names, key=lambda name: (name == INFO, name))
 
 
-def _check_room(directory, size):
+def _has_room(directory, size):
     found = os.statvfs(directory)
-    if found.f_blocks and found.f_bavail * found.f_frsize < size:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    return not found.f_blocks or found.f_bavail * found.f_frsize >= size
 
 
 def publish_dataset(local, share, place):
@@ -209,7 +203,8 @@ def publish_dataset(local, share, place):
         _publish(local, _files_of_dataset(local), own, share, place, rename_to_nothing)
     if not is_complete(share):
         return False
-    _mark(local)
+    with open(os.path.join(local, PUBLISHED), "w"):
+        pass
     return True
 
 
@@ -234,7 +229,8 @@ def _publish(local, names, own, share, place, put_in_place):
         if _another_publishes(own, share):
             return
         pairs = [(os.path.join(local, name), os.path.join(own, name)) if name else (local, own) for name in names]
-        _check_room(directory, sum(os.path.getsize(source) for source, _ in pairs))
+        if not _has_room(directory, sum(os.path.getsize(source) for source, _ in pairs)):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         for source, target in pairs:
             os.makedirs(os.path.dirname(target), exist_ok=True)
             _copy_file(source, target, os.fsencode(place.directory) + b"/")
@@ -243,11 +239,6 @@ def _publish(local, names, own, share, place, put_in_place):
         _sync(directory)
     finally:
         _remove(own)
-
-
-def _mark(local):
-    with open(os.path.join(local, PUBLISHED), "w"):
-        pass
 
 
 def remove_beside(path):

@@ -144,8 +144,6 @@ def _resolve(path):
 # excludes: a lock of one host excludes all others. is_version3: files that are mapped may vanish under their readers.
 Place = collections.namedtuple("Place", "share kind directory reason excludes is_version3")
 
-_places = None  # by share
-
 
 def _build_mode():
     mode = os.environ.get("SHAREFS_GUARD_BUILD", "publish")
@@ -171,23 +169,22 @@ def _this_host():
     return "%s:%s:%d" % (os.uname()[1], boot, os.geteuid())
 
 
-def _known_places():
-    global _places
-    if _places is None:
-        _places = {}
-        try:
-            inherited = json.loads(os.environ.get(PLACES, "{}"))
-            if inherited.get("host") == _this_host():
-                _places = {share: Place(*place) for share, place in inherited["places"].items()}
-        except (ValueError, TypeError, KeyError, AttributeError):
-            _places = {}
-    return _places
+def _inherited_places():
+    try:
+        inherited = json.loads(os.environ.get(PLACES, "{}"))
+        if inherited["host"] == _this_host():
+            return {share: Place(*place) for share, place in inherited["places"].items()}
+    except (ValueError, TypeError, KeyError, AttributeError):
+        pass
+    return {}
+
+
+_places = _inherited_places()  # by share
 
 
 def _remember(place):
-    places = _known_places()
-    places[place.share] = place
-    newest = dict(list(places.items())[-MOST_PLACES:])
+    _places[place.share] = place
+    newest = dict(list(_places.items())[-MOST_PLACES:])
     os.environ[PLACES] = json.dumps({"host": _this_host(), "places": newest})
 
 
@@ -211,19 +208,19 @@ def _ask_sharefs(path):
             stderr=subprocess.DEVNULL,
             close_fds=True,
         )
-    except OSError as problem:
-        return {"place": "unique", "reason": "sharefs cannot be started (%s)" % problem.strerror}
-    try:
         out, _ = child.communicate(timeout=PLACE_DEADLINE)
         answer = json.loads(out.decode("utf-8", "replace"))
         if child.returncode == 0 and answer.get("place") in ("local", "unique", "leave"):
             return answer
-        return {"place": "unique", "reason": "sharefs found no place"}
+        reason = "sharefs found no place"
+    except OSError as problem:
+        reason = "sharefs cannot be started (%s)" % problem.strerror
     except subprocess.TimeoutExpired:
-        child.kill()
-        return {"place": "unique", "reason": "sharefs did not answer within %d s" % PLACE_DEADLINE}
+        child.kill()  # and not waited for: it may hang
+        reason = "sharefs did not answer within %d s" % PLACE_DEADLINE
     except (ValueError, AttributeError):
-        return {"place": "unique", "reason": "the answer of sharefs cannot be read"}
+        reason = "the answer of sharefs cannot be read"
+    return {"place": "unique", "reason": reason}
 
 
 def _find_place(path):
@@ -231,7 +228,7 @@ def _find_place(path):
     mount, resolved = _resolve(path)
     if mount is None or not is_shared(mount):
         return None
-    known = _known_places().get(path)
+    known = _places.get(path)
     if known and (known.kind != "local" or os.access(known.directory, os.W_OK | os.X_OK)):
         return known
     answer = _ask_sharefs(resolved)
@@ -265,14 +262,14 @@ def place_of(path, for_maps=False):
 def place_around(directory):
     """The Place of files that are made in `directory`: that of a cache above it that is known, or its own."""
     directory = os.path.normpath(os.path.abspath(directory))
-    above = [share for share in _known_places() if _is_below(directory, share)]
+    above = [share for share in _places if _is_below(directory, share)]
     return place_of(max(above, key=len) if above else directory, for_maps=True)
 
 
 def place_by_directory(directory):
     """The Place whose local directory holds this one, or None."""
     directory = os.path.normpath(os.path.abspath(directory))
-    for place in _known_places().values():
+    for place in _places.values():
         if place.kind == "local" and _is_below(directory, place.directory):
             return place
     return None

@@ -85,7 +85,7 @@ TEST_CASE("where nothing is at stake nothing changes, and nothing is said") {
 
 TEST_CASE("build: local, and --local, rewrite a literal --cache_dir; models are found through links") {
   World world;
-  world.directories["/share/c"] = {"models--gpt2", "json", "notes"};
+  world.directories["/share/c"] = {"models--gpt2", "json"};
   for (const std::string line : {"python t.py --cache_dir /share/c", "python t.py --cache_dir=/share/c --x 1",
                                  "python t.py --cache-dir /share/c", "python t.py --cache_d /share/c"})
     for (const Rules& rules : {building("local"), of_user("--cache_dir", true)}) {
@@ -106,6 +106,21 @@ TEST_CASE("build: local, and --local, rewrite a literal --cache_dir; models are 
   CHECK(world.run(remote, building("local")).guarded().size() == 1);
   CHECK_FALSE(world.run(words("python t.py --cache_dir /share/c"), of_user("--cache_dir", false)).argv.empty());
   CHECK(world.run(words("python t.py --cache_dir /share/c"), of_user("--cache_dir", false)).guarded().empty());
+}
+
+TEST_CASE("build: local leaves to the guard what is needed where it lies; --local moves it all the same") {
+  World world;
+  world.directories["/share/f"] = {"features_train.pt", "json"};
+  world.directories["/share/c"] = {"json"};
+  for (const std::string line :
+       {"python t.py --cache_dir /share/f", "env HF_HUB_OFFLINE=1 python t.py --cache_dir /share/c"}) {
+    CAPTURE(line);
+    const RunPlan result = world.run(words(line), building("local"));
+    CHECK(result.argv == words(line));
+    CHECK(result.guarded().size() == 1);
+    CHECK(result.diagnoses.empty());
+    CHECK(world.run(words(line), of_user("--cache_dir", true)).argv != words(line));
+  }
 }
 
 TEST_CASE("unique, or no disk for it: nothing stands for the shared path") {
@@ -277,13 +292,15 @@ TEST_CASE("offline: modules that lie there are needed, where no guard brings the
 TEST_CASE("what lies below TMPDIR by default is judged by it, and TMPDIR on the share is one line") {
   World world;
   world.environment.emplace_back("TMPDIR=/share/tmp");
-  world.environment.emplace_back("MY_CACHE_DIR=/share/mine");
+  for (const char* entry : {"HF_METRICS_CACHE=/share/m", "MODEL_CACHE=/share/n", "CACHE=/share/o", "X_CACHE_URL=s3://b",
+                            "NEW_LIBRARY_CACHE=/share/p", "MY_CACHE_DIR=/share/mine"})
+    world.environment.emplace_back(entry);
   const RunPlan result = world.run(words("python t.py"), installed());
   CHECK(guard_of(result, "TORCHINDUCTOR_CACHE_DIR") == local_of("/share/tmp/torchinductor"));
   CHECK(test::codes(result) == "SF406");
-  CHECK(result.diagnoses[0].subject == "MY_CACHE_DIR, TMPDIR");
+  CHECK(result.diagnoses[0].subject == "MY_CACHE_DIR, NEW_LIBRARY_CACHE, TMPDIR");
   CHECK(test::codes(world.run(words("python t.py"), of_user("TMPDIR", false))) == "SF406");
-  world.environment.pop_back();
+  world.environment.resize(world.environment.size() - 2);
   CHECK(world.run(words("python t.py"), of_user("TMPDIR", false)).diagnoses.empty());
 }
 

@@ -52,13 +52,29 @@ TEST_CASE("what takes the guard away, in the place of a command only") {
       {"ssh $h hostname", ""},
       {"if true; then\n  docker run --rm img python t.py\nfi", "2 SF404 docker"},
       {"OUT=$(apptainer exec img.sif python -c 1)", "1 SF404 apptainer"},
+      {"x=1\nOUT=\"$(env -i python t.py | tail -1)\"", "2 SF407 env"},
+      {"OUT=\"`env -i python t.py`\"; echo \"$(date)\"", "1 SF407 env"},
+      {"python t.py `# don't` \\\n  --x\nenv -i python t.py", "3 SF407 env"},
+      {"torchrun --nproc_per_node $(nvidia-smi -L | (sort | wc -l)) --no_python python -I t.py", "1 SF407 python -I"},
       {"docker pull img && apptainer pull x", ""},
       {"ray job submit -- python t.py", "1 SF402 ray"},
       {"export PYTHONPATH=/opt/x", "1 SF407 PYTHONPATH="},
       {"PYTHONPATH=src python t.py", "1 SF407 PYTHONPATH="},
       {"export PYTHONPATH=\"$PWD:$PYTHONPATH\"", ""},
       {"export PYTHONPATH=$PWD:${PYTHONPATH:-}", ""},
+      {"export PYTHONPATH=$(pwd):$PYTHONPATH", ""},
+      {"PYTHONPATH=`realpath .`:$PYTHONPATH python t.py", ""},
+      {"(cd src && PYTHONPATH=$(realpath \"$(dirname x)/..\"):$PYTHONPATH python t.py)", ""},
+      {"export PYTHONPATH=$(pwd)", "1 SF407 PYTHONPATH="},
       {"unset PYTHONPATH", "1 SF407 unset PYTHONPATH"},
+      {"export -n PYTHONPATH", "1 SF407 -n PYTHONPATH"},
+      {"IFS= read -r PYTHONPATH < path", "1 SF407 read PYTHONPATH"},
+      {"for PYTHONPATH in a b; do python t.py; done", "1 SF407 for PYTHONPATH"},
+      {"strace -E PYTHONPATH=src python t.py", "1 SF407 PYTHONPATH=src"},
+      {"strace -E PYTHONPATH=src:$PYTHONPATH python t.py", ""},
+      {"env -S 'PYTHONPATH=src python t.py'", "1 SF407 PYTHONPATH="},
+      {"env -S '-i python' t.py", "1 SF407 env"},
+      {"env -S'python -u' t.py", ""},
       {"python -I t.py", "1 SF407 python -I"},
       {"nohup bash -c 'echo x\nenv -i python t.py'", "2 SF407 env"},
       {"cp train.py x; echo torchrun; test -f t.py; git add t.py; echo sudo python t.py; grep ssh t.py", ""},
@@ -89,6 +105,15 @@ TEST_CASE("what takes the guard away, in the place of a command only") {
       {"eval \"env -i python t.py\"", "1 SF407 env"},
       {"bash <<< 'env -i python t.py'", "1 SF407 env"},
       {"srun bash <<'EOT'\nit=1\nexport PYTHONPATH=src\nEOT\n", "3 SF407 PYTHONPATH="},
+      {"cat <<EOT | tee x | bash -s -- one\nexport PYTHONPATH=src\nEOT\n", "2 SF407 PYTHONPATH="},
+      {"cat <<EOT | sbatch -J x\n#!/bin/bash\n#SBATCH --export=NONE\npython t.py\nEOT\n", "3 SF407 --export=NONE"},
+      {"sbatch -J x <<EOT\nenv -i python t.py\nEOT\n", "2 SF407 env"},
+      {"echo 'python -I t.py' | sh", "1 SF407 python -I"},
+      {"echo 'python -I t.py' | tee note; echo 'sudo python t.py' || sh", ""},
+      {"python t.py | sh; cat <<EOT | grep x\nsudo python t.py\nEOT\n", ""},
+      {"${DOCKER:-docker} run img python t.py", "1 SF404 docker"},
+      {"PY=\"${PY:-python -I}\"\n$PY t.py", "2 SF407 python -I"},
+      {"${PRE:-} python t.py; ${A:-b} c", ""},
       {"ssh n1 <<EOT\npython t.py\nEOT\n", "1 SF402 ssh"},
       {"cat > note <<EOT\nit's sudo python t.py\nEOT\nsudo python t.py", "4 SF402 sudo"},
       {"cat > step.sh <<EOT\n\nsudo python t.py\nEOT\n", "3 SF402 sudo"},
@@ -120,4 +145,8 @@ TEST_CASE("texts of any kind are read to their end") {
        {"", "'", "\"", "\\", "#", "$(", "((((", "a \\\n", "cat <<EOF\n'\nEOF\n", "\x01\xff;;&&||"})
     (void)report_of(text);
   CHECK(report_of(std::string(1U << 20U, 'x')).losses.empty());
+  std::string nested;
+  while (nested.size() < 1U << 20U)
+    nested += "\"$(`";
+  CHECK(report_of(nested).losses.empty());
 }
