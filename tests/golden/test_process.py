@@ -65,13 +65,17 @@ def test_closed_descriptors_take_no_file_of_ours(closed: tuple[int, ...], tmp_pa
         held.truncate(0)
         shell = 'exec "$@" ' + " ".join(CLOSED[number] for number in closed)
         waiting = subprocess.Popen(["sh", "-c", shell, "sh", *change], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        files: dict[int, str] = {}
-        while str(lock) not in files.values():  # it waits for the lock, and says so
-            assert waiting.poll() is None
-            files = {}
+
+        def opened() -> dict[int, str]:
+            found = {}
             for number in os.listdir(f"/proc/{waiting.pid}/fd"):
                 with contextlib.suppress(OSError):
-                    files[int(number)] = os.readlink(f"/proc/{waiting.pid}/fd/{number}")
+                    found[int(number)] = os.readlink(f"/proc/{waiting.pid}/fd/{number}")
+            return found
+
+        while str(lock) not in opened().values():  # it waits for the lock, and says so
+            assert waiting.poll() is None
+        files = opened()  # a listing may have begun before 0 was opened, and ended behind the lock
         assert all(not files[number].startswith(str(tmp_path)) for number in range(3)), files
         assert lock.read_text() == ""
     waiting.communicate(timeout=60)
