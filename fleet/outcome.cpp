@@ -224,13 +224,6 @@ Outcome outcome_of(const Node& node, Answer answer, const Ended& ended) {
   return outcome;
 }
 
-std::vector<Outcome> those_in(State state, const std::vector<Outcome>& outcomes) {
-  std::vector<Outcome> found;
-  std::ranges::copy_if(outcomes, std::back_inserter(found),
-                       [&](const Outcome& outcome) { return outcome.state == state; });
-  return found;
-}
-
 void replace(std::vector<Outcome>& outcomes, std::vector<Outcome> newer) {
   std::unordered_map<std::string, Outcome*> by_name;
   for (auto& outcome : newer)

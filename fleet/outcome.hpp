@@ -63,8 +63,6 @@ Outcome outcome_of(const Node& node, Answer answer, const Ended& ended);
 /// Of a node that offers another key than the known one, as where ssh itself says so.
 Outcome other_host_key(const Node& node);
 
-/// Those in this state.
-std::vector<Outcome> those_in(State state, const std::vector<Outcome>& outcomes);
 /// Newer answers take the place of those of the same nodes.
 void replace(std::vector<Outcome>& outcomes, std::vector<Outcome> newer);
 

@@ -267,11 +267,13 @@ Result<std::vector<fleet::Node>> known_servers(Context& context) {
 
 Result<std::vector<fleet::Node>> chosen_nodes(Context& context, const std::string& pattern) {
   const auto nodes = known_nodes(context);
-  if (!nodes)
-    return fail(nodes.error());
+  return nodes ? chosen_of(*nodes, pattern) : nodes;
+}
+
+Result<std::vector<fleet::Node>> chosen_of(const std::vector<fleet::Node>& known, const std::string& pattern) {
   const bool only_servers =
-      std::ranges::all_of(*nodes, [](const fleet::Node& node) { return node.in(fleet::k_servers); });
-  auto chosen = fleet::select(*nodes, pattern);
+      std::ranges::all_of(known, [](const fleet::Node& node) { return node.in(fleet::k_servers); });
+  auto chosen = fleet::select(known, pattern);
   if (chosen && chosen->empty())
     return fail(ErrorCode::usage, fmt::format("`{}` names no node", pattern),
                 only_servers ? "write the machines of the cluster under `nodes:` of sharefs.yaml"
@@ -281,9 +283,9 @@ Result<std::vector<fleet::Node>> chosen_nodes(Context& context, const std::strin
     return chosen;
   std::vector<fleet::Node> free; // there is no list that a name could be checked against
   for (const auto& name : *names) {
-    const auto known = std::ranges::find(*nodes, name, &fleet::Node::name);
-    free.push_back(known != nodes->end() ? *known
-                                         : fleet::Node{.name = name, .groups = {std::string(fleet::k_clients)}});
+    const auto found = std::ranges::find(known, name, &fleet::Node::name);
+    free.push_back(found != known.end() ? *found
+                                        : fleet::Node{.name = name, .groups = {std::string(fleet::k_clients)}});
   }
   return free;
 }
