@@ -224,6 +224,14 @@ Outcome outcome_of(const Node& node, Answer answer, const Ended& ended) {
   return outcome;
 }
 
+nlohmann::ordered_json to_json(const Outcome& outcome) {
+  return {{"name", outcome.node},
+          {"state", to_string(outcome.state)},
+          {"why", to_utf8(outcome.why)},
+          {"hint", to_utf8(outcome.hint)},
+          {"document", outcome.document}};
+}
+
 void replace(std::vector<Outcome>& outcomes, std::vector<Outcome> newer) {
   std::unordered_map<std::string, Outcome*> by_name;
   for (auto& outcome : newer)

@@ -55,6 +55,9 @@ struct Outcome {
   [[nodiscard]] std::string journal_id() const;
 };
 
+/// {name, state, why, hint, document}
+nlohmann::ordered_json to_json(const Outcome& outcome);
+
 /// timeout(1)'s exit code after which nobody waited longer.
 inline constexpr int k_timed_out = 124;
 

@@ -11,6 +11,7 @@
 #include <iosfwd>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -62,13 +63,14 @@ class Context {
   Result<const config::Config*> config_if_any(Unreadable unreadable = Unreadable::warns);
   /// Path that config() would read.
   [[nodiscard]] std::string config_path() const;
-  /// Add diagnoses to the envelope and show them (unless --json).
+  /// Adds diagnoses to the envelope and shows them (unless --json), each once, also where it is found again.
   void report(const Diagnoses& diagnoses);
 
  private:
   const Result<config::Config>& load();
 
   std::optional<Result<config::Config>> m_config;
+  std::set<Diagnosis> m_reported;
   bool m_warned = false; ///< that there is no configuration
 };
 

@@ -182,13 +182,7 @@ Result<std::string> fleet_directory(Context& context) {
 Result<plan::HostLock> lock_fleet(Context& context, const std::string& apart) {
   const auto directory =
       fleet_directory(context).map([&](const auto& path) { return apart.empty() ? path : join_path(path, apart); });
-  const auto made =
-      directory ? plan::PrivateDirectory::make(context.system.files(), *directory) : fail(directory.error());
-  if (!made)
-    return fail(made.error());
-  return plan::HostLock::acquire(context.system.files(), *directory,
-                                 {shell_join(context.argv), context.system.identity().user}, context.flags.wait,
-                                 [&](const std::string& holder) { context.console.message("waiting: " + holder); });
+  return directory ? take_lock(context, *directory, context.flags.wait) : fail(directory.error());
 }
 
 Result<std::vector<Outcome>> all_answers(Result<fleet::Run> run) {

@@ -2,6 +2,7 @@
 #include "base/json_fields.hpp"
 #include "base/text.hpp"
 #include "cli/commands/doctor/parts.hpp"
+#include "cli/commands/mount/support.hpp"
 #include "cli/count.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
@@ -149,10 +150,9 @@ extern const CommandSpec k_doctor_command{
                "sharefs doctor --fix --dry-run\n"
                "sharefs doctor --json | jq '.diagnoses[] | {code, subject, message}'",
     .effect = Effect::changes,
-    .options =
-        {{.names = "--fix", .help = "do what can be done about it"},
-         {.names = "--timeout", .value = "TIME", .help = "how long to wait for the servers' answers", .fallback = "5s"},
-         {.names = "--deadline", .value = "TIME", .help = "begin nothing more after it", .fallback = "1min"}},
+    .options = {{.names = "--fix", .help = "do what can be done about it"},
+                k_servers_timeout,
+                {.names = "--deadline", .value = "TIME", .help = "begin nothing more after it", .fallback = "1min"}},
     .on_nodes = true,
     .run = run_doctor,
 };

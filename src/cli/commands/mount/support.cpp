@@ -72,10 +72,10 @@ Result<std::vector<mounts::MountPoint>> select_mounts(Context& context, const co
       std::vector<std::string> words_for_them = names;
       for (const auto& one : all)
         words_for_them.push_back(one.target);
-      auto hint = did_you_mean_hint(word, words_for_them);
-      if (hint.empty())
-        hint = names.empty() ? "there are no `mounts:` in sharefs.yaml" : "the mounts are " + join(names, ", ");
-      return fail(ErrorCode::usage, fmt::format("there is no mount `{}`", word), hint);
+      return fail(ErrorCode::usage, fmt::format("there is no mount `{}`", word),
+                  did_you_mean_hint(word, words_for_them,
+                                    names.empty() ? "there are no `mounts:` in sharefs.yaml"
+                                                  : "the mounts are " + join(names, ", ")));
     }
     if (seen.insert(point.name + "\n" + point.target).second)
       selected.push_back(std::move(point));

@@ -50,15 +50,13 @@ Result<MountWork> plan_mount_work(Context& context, const config::Config& config
   if (scope.boot) {
     const auto boot = mounts::plan_boot(context.system, work.seen, work.plan.blocked);
     mounts::append(work.plan.diagnoses, boot.diagnoses);
-    mounts::append(work.plan.plan.steps, boot.plan.steps);
+    work.plan.plan.add(boot.plan);
   }
   if (scope.caches) {
-    const auto local = cachefix::plan_local_directories(
-        context.system, config.caches.local, [](const auto& path) { return exports::system_directory_reason(path); });
-    mounts::append(work.plan.plan.steps, local.steps);
-    mounts::append(work.plan.plan.notes, local.notes);
+    work.plan.plan.add(
+        cachefix::plan_local_directories(context.system, config.caches.local, exports::system_directory_reason));
     const auto images = staged_images(context, &config);
-    mounts::append(work.plan.plan.steps, conda::mount_staged(images).steps);
+    work.plan.plan.add(conda::mount_staged(images));
     if (scope.boot && !images.empty())
       plan_staged_unit(context, config, true, work.plan.plan);
   }

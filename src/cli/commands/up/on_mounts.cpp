@@ -57,7 +57,7 @@ Result<void> add_links(Context& context, const config::Config& config, const Hos
     if (usable && conda::summarize(home, *request) == conda::HomeSummary::blocked)
       ++on.failed;
   mounts::append(on.found, found);
-  mounts::append(on.plan.steps, conda::plan(*state, *request).steps);
+  on.plan.add(conda::plan(*state, *request));
   on.homes = std::move(*state);
   on.links = std::move(*request);
   return {};
