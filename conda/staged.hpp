@@ -47,6 +47,8 @@ plan::Mount mount_of_image(const std::string& copy, std::string_view mark, unsig
 plan::Mount bind_of(const std::string& copy, std::string_view mark);
 /// What ends such a mount.
 plan::Unmount unmount_of(const plan::Mount& mount);
+/// What deletes this very entry.
+plan::RemoveTree removal_of(const sys::Entry& entry);
 
 struct StagedCopies {
   sys::Entry directory;           ///< with its names

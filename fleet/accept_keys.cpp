@@ -124,7 +124,7 @@ Result<std::vector<Reached>> find_host_keys(Trust& trust) {
 
 Result<std::vector<Reached>> accept_keys(Trust& trust, std::vector<Reached> unknown, const Acceptance& acceptance) {
   std::map<std::string, std::set<std::string>> listed;
-  if (!acceptance.list.empty()) {
+  if (!acceptance.list.empty() && !unknown.empty()) {
     const auto text = trust.system.files().read(acceptance.list);
     if (!text)
       return fail(text.error());

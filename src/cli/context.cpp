@@ -94,7 +94,7 @@ std::string undo_command(const Context& context, const std::string& id) {
 }
 
 Result<void> require_root(const Context& context, const std::string& refusal) {
-  if (context.flags.dry_run || context.flags.check || context.system.identity().uid == 0)
+  if (context.flags.only_looks() || context.system.identity().uid == 0)
     return {};
   return fail(ErrorCode::permission, refusal, "run `sudo " + shell_join(context.argv) + "`");
 }

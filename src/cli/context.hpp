@@ -24,6 +24,7 @@ struct GlobalFlags {
   bool json = false, quiet = false, verbose = false;
   bool dry_run = false, check = false, yes = false;
   std::chrono::milliseconds wait{10'000}; ///< for the host lock
+  [[nodiscard]] bool only_looks() const { return dry_run || check; }
 };
 
 /// In place of a working directory that was removed or is out of sight: nothing lies below it.

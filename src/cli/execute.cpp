@@ -82,7 +82,7 @@ Executed apply(Context& context, const Proposal& proposal, const plan::Journal& 
 /// Shows the plan. A value: the command ends here.
 std::optional<Executed> present(Context& context, const Proposal& proposal) {
   context.envelope.plan = proposal.plan;
-  context.console.show(proposal.plan, context.flags.dry_run || context.flags.check);
+  context.console.show(proposal.plan, context.flags.only_looks());
   if (proposal.plan.empty()) {
     context.console.message(proposal.nothing);
     return Executed{};
@@ -236,7 +236,7 @@ Result<Proposal> propose_undo(Context& context, const plan::Journal& journal, co
   if (const auto looked = look && !plan.empty() ? look(plan) : Result<void>(); !looked)
     return fail(looked.error());
   // An undo that was cut off at its very end has done it all; the entry would be the newest for ever.
-  if (plan.empty() && !context.flags.dry_run && !context.flags.check)
+  if (plan.empty() && !context.flags.only_looks())
     if (auto marked = journal.mark_undone(id, ""); !marked)
       return fail(marked.error());
   return Proposal{std::move(plan), "there is nothing left to take back of " + id};

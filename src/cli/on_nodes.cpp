@@ -132,7 +132,7 @@ bool changes_nodes(const CommandSpec& spec, const Arguments& arguments) {
 /// Shows what is to be done, asks, and does it.
 Result<int> change_nodes(Context& context, FleetJob job, const FleetSettings& settings) {
   std::vector<Outcome> before;
-  if (!context.flags.yes || context.flags.check || context.flags.dry_run) {
+  if (!context.flags.yes || context.flags.only_looks()) {
     const auto ended = plan_on_nodes(context, job, settings, before);
     if (!ended)
       return fail(ended.error());
@@ -221,7 +221,7 @@ Result<Pending> agree_on_plans(Context& context, const std::vector<fleet::Node>&
       pending.push_back(*std::ranges::find(nodes, outcome.node, &fleet::Node::name));
     else
       failures += is_good(outcome.state) ? 0 : 1;
-  if (pending.empty() || context.flags.check || context.flags.dry_run) {
+  if (pending.empty() || context.flags.only_looks()) {
     show_outcomes(context, looked);
     const int code = fleet::exit_code_of(looked);
     return context.flags.dry_run && code == k_exit_pending ? k_exit_ok : code;

@@ -61,8 +61,7 @@ Result<Proposal> propose(Context& context, const std::vector<Part>& parts) {
   plan::Plan plan;
   bool for_root = false;
   for (const auto& part : parts) {
-    std::ranges::copy(part.plan.steps, std::back_inserter(plan.steps));
-    std::ranges::copy(part.plan.notes, std::back_inserter(plan.notes));
+    plan.add(part.plan);
     for_root = for_root || (part.is_root && !part.plan.empty());
   }
   if (for_root)
@@ -102,7 +101,7 @@ Result<Examination> examination_of(Context& context, const Arguments& arguments)
                 "`sharefs export check` and `sharefs config check` work on files");
   Examination how;
   how.plans = arguments.flag("fix");
-  if (!how.plans && (context.flags.dry_run || context.flags.check))
+  if (!how.plans && context.flags.only_looks())
     return fail(ErrorCode::usage, "`--dry-run` and `--check` have no meaning without `--fix`",
                 "`sharefs doctor` alone changes nothing");
   for (const auto& [name, into] : {std::pair{"timeout", &how.timeout}, {"deadline", &how.deadline}}) {

@@ -13,10 +13,6 @@ namespace sharefs::cli {
 
 namespace {
 
-bool contains(const std::vector<std::string>& targets, const std::string& target) {
-  return std::find(targets.begin(), targets.end(), target) != targets.end();
-}
-
 Result<int> run_mount(Context& context, const Arguments& arguments) {
   const auto config = context.config();
   if (!config)

@@ -1,5 +1,6 @@
 #include "cli/commands/mount/support.hpp"
 
+#include "base/json_fields.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "mounts/recover.hpp"
@@ -167,12 +168,7 @@ void report_holders(Context& context, const std::vector<sys::MountEntry>& mounts
     return;
   auto json = nlohmann::ordered_json::object();
   for (const auto& [target, found] : mounts::find_holders(context.system, mounts, k_holders_deadline)) {
-    auto& list = json[to_utf8(target)] = nlohmann::ordered_json::array();
-    for (const auto& one : found.holders) {
-      list.push_back({{"pid", one.pid}, {"command", to_utf8(one.command)}, {"uses", nlohmann::ordered_json::array()}});
-      for (const auto& use : one.uses)
-        list.back()["uses"].push_back(to_utf8(use));
-    }
+    json[to_utf8(target)] = json_of(found.holders);
     head(target, found);
     for (const auto& line : mounts::describe(found))
       context.console.message("- " + line);

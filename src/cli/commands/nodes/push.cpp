@@ -103,7 +103,7 @@ Result<int> run_nodes_push(Context& context, const Arguments& arguments) {
     context.console.message("this machine is the only one of these nodes: nothing is to be pushed");
     return k_exit_ok;
   }
-  const auto lock = context.flags.check || context.flags.dry_run
+  const auto lock = context.flags.only_looks()
                         ? Result<std::optional<plan::HostLock>>(std::nullopt)
                         : lock_fleet(context).map([](plan::HostLock taken) { return std::optional(std::move(taken)); });
   if (!lock)

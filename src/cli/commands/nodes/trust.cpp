@@ -56,8 +56,6 @@ class TrustNodes {
   }
 
  private:
-  [[nodiscard]] bool only_looks() const { return m_context.flags.check || m_context.flags.dry_run; }
-
   Result<std::string> read_authority(const std::string& key) {
     return fleet::read_public_key(m_context.system, key, "an authority; keep it on one machine");
   }
@@ -99,7 +97,7 @@ class TrustNodes {
     const auto executed = execute(m_context, propose);
     if (!executed)
       return fail(executed.error());
-    if (only_looks())
+    if (m_context.flags.only_looks())
       return std::nullopt;
     if (executed->exit_code != k_exit_ok)
       return executed->exit_code;
@@ -112,7 +110,7 @@ class TrustNodes {
     constexpr std::chrono::minutes k_longest{10};
     const bool is_mesh = m_arguments.flag("mesh");
     std::optional<LeaseOnServers> lease; // a user's own key is nobody else's business
-    if ((!m_ca.empty() || !m_user_ca.empty() || is_mesh) && !only_looks()) {
+    if ((!m_ca.empty() || !m_user_ca.empty() || is_mesh) && !m_context.flags.only_looks()) {
       auto taken = LeaseOnServers::take(m_context, "trust-" + random_letters(8), k_longest);
       if (!taken)
         return fail(taken.error());
@@ -125,7 +123,7 @@ class TrustNodes {
     if (!ended || *ended || !is_mesh)
       return ended;
     ended = grant(m_trust.open(), {.grant = Grant::mesh, .mesh = m_trust.open()}, "they know one another");
-    if (!ended || *ended || only_looks())
+    if (!ended || *ended || m_context.flags.only_looks())
       return ended;
     const auto tried = try_mesh();
     return tried ? ended : fail(tried.error());
@@ -164,7 +162,7 @@ class TrustNodes {
         grant(nodes,
               {.grant = Grant::users, .ca = m_user_ca, .password = given_path(m_context, m_arguments, "password-file")},
               "sshd there believes its certificates");
-    if (!ended || *ended || only_looks())
+    if (!ended || *ended || m_context.flags.only_looks())
       return ended;
     const auto tried = m_trust.try_login(denied, "a certificate lets this user in now");
     return tried ? ended : fail(tried.error());

@@ -104,14 +104,4 @@ plan::Plan without_shares(const OnMounts& done) {
   return back;
 }
 
-nlohmann::ordered_json homes_json(const OnMounts& on) {
-  auto homes = nlohmann::ordered_json::array();
-  for (const auto& home : on.homes.homes)
-    if (on.links)
-      homes.push_back({{"name", to_utf8(home.name)},
-                       {"conda", to_utf8(home.conda)},
-                       {"state", conda::to_string(conda::summarize(home, *on.links))}});
-  return homes;
-}
-
 } // namespace sharefs::cli

@@ -55,13 +55,11 @@ class Self {
   [[nodiscard]] bool is_in_network(const std::string& client) const {
     const auto network = exports::parse_network(client);
     return !network || std::ranges::any_of(m_identity.addresses, [&](const std::string& address) {
-      const auto own = exports::parse_network(address);
+      auto own = exports::parse_network(address);
       if (!own || own->v6 != network->v6)
         return false;
-      for (std::size_t i = 0; i < own->address.size(); ++i)
-        if ((own->address.at(i) & network->mask.at(i)) != (network->address.at(i) & network->mask.at(i)))
-          return false;
-      return true;
+      own->mask = network->mask;
+      return own->first() == network->first();
     });
   }
 

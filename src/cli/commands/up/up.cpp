@@ -47,7 +47,8 @@ class BringUp {
     if (executed->applied() || m_later_applied)
       if (auto checked = check_shares_made(); !checked)
         return fail(checked.error());
-    m_context.envelope.fields["homes"] = homes_json(m_on);
+    m_context.envelope.fields["homes"] =
+        m_on.links ? homes_json(m_on.homes, *m_on.links) : nlohmann::ordered_json::array();
     if (const auto staged = mount_on_shares(m_context); !staged || *staged != k_exit_ok)
       return staged;
     return exit_code();
