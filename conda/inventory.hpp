@@ -31,6 +31,9 @@ struct Job {
   std::optional<bool> runs = {}; ///< nullopt: on another host, which alone knows
   friend bool operator==(const Job&, const Job&) = default;
 };
+template <FieldsOf<Job> J> auto fields(J& j) {
+  return named("host", j.host, "pid", j.pid, "generation", j.generation, "pinned", j.pinned, "runs", j.runs);
+}
 
 struct ListedEnvironment {
   std::string name; ///< empty: the whole place could not be read
@@ -48,6 +51,13 @@ struct ListedEnvironment {
   std::vector<std::string> linked_by;     ///< users
   std::vector<Job> jobs;
 };
+/// Without `holder`.
+template <FieldsOf<ListedEnvironment> E> auto fields(E& e) {
+  return named("name", e.name, "path", e.path, "state", e.availability, "detail", e.detail, "generation", e.generation,
+               "generations", e.generations, "bytes", e.bytes, "files", e.files, "image", e.image_bytes, "python",
+               e.python, "linked_by", e.linked_by, "jobs", e.jobs, "protected", e.is_protected, "guard", e.has_guard,
+               "verified", e.verified);
+}
 
 struct InventoryRequest {
   std::string store;

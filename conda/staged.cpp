@@ -278,11 +278,11 @@ std::vector<unsigned> busy_copies(sys::System& system, const SharedEnvironment& 
   return busy;
 }
 
-namespace {
-
 plan::RemoveTree removal_of(const sys::Entry& entry) {
   return {.path = entry.path, .device = entry.device, .inode = entry.inode};
 }
+
+namespace {
 
 /// By its mark, where that is known: a mount whose mark is gone is of an image that lies beside it.
 plan::Unmount unmount_copy(const StagedCopy& copy, unsigned uid) {

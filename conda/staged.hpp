@@ -50,6 +50,8 @@ std::optional<plan::Unmount> older_bind(sys::System& system, const plan::Mount& 
 inline constexpr const char* k_why_older = "it is of what was there before";
 /// What ends such a mount.
 plan::Unmount unmount_of(const plan::Mount& mount);
+/// What deletes this very entry.
+plan::RemoveTree removal_of(const sys::Entry& entry);
 
 struct StagedCopies {
   sys::Entry directory;           ///< with its names

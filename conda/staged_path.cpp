@@ -80,10 +80,6 @@ std::optional<tree::Listing> read_list(sys::System& system, const PathStagingReq
   return reader.ok() && inside ? std::optional(std::move(listing)) : std::nullopt;
 }
 
-plan::RemoveTree removal_of_entry(const sys::Entry& entry) {
-  return {.path = entry.path, .device = entry.device, .inode = entry.inode};
-}
-
 } // namespace
 
 std::string packed_image(const PathStagingRequest& request, const tree::Survey& survey) {
@@ -468,9 +464,9 @@ plan::Plan plan_drop(const std::vector<StagedPath>& staged) {
     if (one.is_mounted)
       plan.add_bookkeeping(group, "", plan::remove_directory(one.copy));
     else if (one.tree.kind == sys::EntryKind::directory)
-      plan.add(group, "", removal_of_entry(one.tree));
+      plan.add(group, "", removal_of(one.tree));
     if (one.image.kind == sys::EntryKind::file)
-      plan.add(group, "", removal_of_entry(one.image));
+      plan.add(group, "", removal_of(one.image));
   }
   return plan;
 }

@@ -3,11 +3,9 @@
 // share, or, where that cannot be had, as the files that it has.
 //   STORE/NAME-FINGERPRINT.sqfs{,.json}   the image and its note; what the directory holds now has another fingerprint
 //   STORE/NAME-FINGERPRINT.files          or, of few large files, what they are (tree::Listing): they are copied as
-//   they
-//                                         lie, and handed on from node to node
+//                                         they lie, and handed on from node to node
 //   AT/UID/PARENT/NAME/HASH/              the copy, laid out as that of an environment (staged.hpp), named by the hash
-//   of
-//                                         its image, or by the fingerprint of its files
+//                                         of its image, or by the fingerprint of its files
 #include "conda/make_image.hpp"
 #include "conda/staging.hpp"
 #include "tree/survey.hpp"
@@ -47,7 +45,6 @@ Result<void> pack_path(sys::System& system, const PathStagingRequest& request, c
 /// As the host is now.
 struct PathStaging {
   Image image;
-  std::string fingerprint;
   std::string why_files;              ///< why the image is not what is copied; empty: it is
   std::optional<tree::Listing> files; ///< what is copied, where a list of it can be trusted
   sys::Entry directory;               ///< of the copies

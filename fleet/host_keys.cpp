@@ -1,5 +1,6 @@
 #include "fleet/host_keys.hpp"
 
+#include "base/path.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
@@ -27,9 +28,12 @@ std::string lower(std::string text) {
   return text;
 }
 
-/// As a word for ssh_config(5).
-std::string quoted(const std::string& value) {
-  return value.find(' ') == std::string::npos ? value : "\"" + value + "\"";
+/// As words for ssh_config(5).
+std::string quoted(std::vector<std::string> values) {
+  for (auto& value : values)
+    if (value.find(' ') != std::string::npos)
+      value = "\"" + value + "\"";
+  return join(values, " ");
 }
 
 std::string with_line_end(std::string text) {
@@ -66,7 +70,15 @@ std::string SshSettings::known_name() const {
   return host_key_alias.empty() ? with_port(host) : lower(host_key_alias);
 }
 
-SshSettings parse_ssh_settings(std::string_view text) {
+SshSettings parse_ssh_settings(std::string_view text, const std::string& home) {
+  const auto absolute = [&](const std::string& file) {
+    return file.starts_with("~/") ? join_path(home, file.substr(2)) : file;
+  };
+  const auto all_absolute = [&](const std::string& files) {
+    auto found = split_words(files);
+    std::ranges::transform(found, found.begin(), absolute);
+    return found;
+  };
   SshSettings settings;
   for (const auto& line : split_lines(text)) {
     const auto space = std::min(line.find(' '), line.size());
@@ -87,11 +99,11 @@ SshSettings parse_ssh_settings(std::string_view text) {
     else if (key == "proxycommand")
       settings.proxy_command = value;
     else if (key == "identityfile")
-      settings.identity_files.push_back(value);
+      settings.identity_files.push_back(absolute(value));
     else if (key == "userknownhostsfile")
-      settings.user_known_hosts = split_words(value);
+      settings.user_known_hosts = all_absolute(value);
     else if (key == "globalknownhostsfile")
-      settings.global_known_hosts = split_words(value);
+      settings.global_known_hosts = all_absolute(value);
   }
   return settings;
 }
@@ -107,12 +119,12 @@ std::string ssh_config_with_key(const std::vector<Reached>& nodes, const std::st
     else if (!ssh.proxy_command.empty())
       text += fmt::format("  ProxyCommand {}\n", ssh.proxy_command);
     if (!ssh.user_known_hosts.empty())
-      text += fmt::format("  UserKnownHostsFile {}\n", join(ssh.user_known_hosts, " "));
+      text += fmt::format("  UserKnownHostsFile {}\n", quoted(ssh.user_known_hosts));
     if (!ssh.global_known_hosts.empty())
-      text += fmt::format("  GlobalKnownHostsFile {}\n", join(ssh.global_known_hosts, " "));
+      text += fmt::format("  GlobalKnownHostsFile {}\n", quoted(ssh.global_known_hosts));
     const auto& files = ssh.identity_files;
     for (const auto& file : key.empty() ? files : std::vector<std::string>{key})
-      text += fmt::format("  IdentityFile {}\n", quoted(file));
+      text += fmt::format("  IdentityFile {}\n", quoted({file}));
     if (!key.empty())
       text += "  IdentitiesOnly yes\n";
   }

@@ -14,15 +14,15 @@ namespace sharefs::fleet {
 /// How ssh reaches a node, by its own word.
 struct SshSettings {
   std::string host, port, user, host_key_alias, proxy_jump, proxy_command;
-  std::vector<std::string> identity_files, user_known_hosts, global_known_hosts; ///< with `~/` as written
+  std::vector<std::string> identity_files, user_known_hosts, global_known_hosts; ///< absolute
 
   /// Under which ssh looks for the host key: "gpu01", "[gpu01]:2222", or the alias.
   [[nodiscard]] std::string known_name() const;
   /// The same for another name of the machine.
   [[nodiscard]] std::string with_port(const std::string& name) const;
 };
-/// The output of `ssh -G`.
-SshSettings parse_ssh_settings(std::string_view text);
+/// The output of `ssh -G`; `home` stands for `~`.
+SshSettings parse_ssh_settings(std::string_view text, const std::string& home);
 
 struct HostKey {
   std::string type, key;   ///< "ssh-ed25519", base64

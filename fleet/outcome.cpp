@@ -224,11 +224,12 @@ Outcome outcome_of(const Node& node, Answer answer, const Ended& ended) {
   return outcome;
 }
 
-std::vector<Outcome> those_in(State state, const std::vector<Outcome>& outcomes) {
-  std::vector<Outcome> found;
-  std::ranges::copy_if(outcomes, std::back_inserter(found),
-                       [&](const Outcome& outcome) { return outcome.state == state; });
-  return found;
+nlohmann::ordered_json to_json(const Outcome& outcome) {
+  return {{"name", outcome.node},
+          {"state", to_string(outcome.state)},
+          {"why", to_utf8(outcome.why)},
+          {"hint", to_utf8(outcome.hint)},
+          {"document", outcome.document}};
 }
 
 void replace(std::vector<Outcome>& outcomes, std::vector<Outcome> newer) {

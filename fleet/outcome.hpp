@@ -55,6 +55,9 @@ struct Outcome {
   [[nodiscard]] std::string journal_id() const;
 };
 
+/// {name, state, why, hint, document}
+nlohmann::ordered_json to_json(const Outcome& outcome);
+
 /// timeout(1)'s exit code after which nobody waited longer.
 inline constexpr int k_timed_out = 124;
 
@@ -63,8 +66,6 @@ Outcome outcome_of(const Node& node, Answer answer, const Ended& ended);
 /// Of a node that offers another key than the known one, as where ssh itself says so.
 Outcome other_host_key(const Node& node);
 
-/// Those in this state.
-std::vector<Outcome> those_in(State state, const std::vector<Outcome>& outcomes);
 /// Newer answers take the place of those of the same nodes.
 void replace(std::vector<Outcome>& outcomes, std::vector<Outcome> newer);
 

@@ -27,14 +27,6 @@ constexpr const char* k_results = "results.jsonl";
 constexpr std::chrono::milliseconds k_look{100}; ///< at least, between two looks for what has come
 constexpr std::chrono::milliseconds k_listening{1000};
 
-nlohmann::ordered_json to_json(const Outcome& outcome) {
-  return {{"name", outcome.node},
-          {"state", to_string(outcome.state)},
-          {"why", to_utf8(outcome.why)},
-          {"hint", to_utf8(outcome.hint)},
-          {"document", outcome.document}};
-}
-
 std::string lines_of(const std::vector<Outcome>& outcomes) {
   std::string lines;
   for (const auto& outcome : outcomes)

@@ -432,7 +432,7 @@ void forget_at_boot(const BootFacts& facts, const BootHost& host, const sys::Mou
   for (auto& point : points)
     point.boot = BootWay::none;
   const auto boot = plan_boot(facts, host, points);
-  append(plan.plan.steps, boot.plan.steps);
+  plan.plan.add(boot.plan);
   for (const auto& point : points) {
     // Looking at an automount point would mount it, so this waits until our automount unit has been stopped.
     const bool automounted = std::ranges::any_of(table.entries(), [&](const sys::MountEntry& one) {

@@ -18,6 +18,9 @@ struct Holder {
   std::vector<std::string> uses; ///< "cwd /data/share/x", "fd 3 /data/share/log", "mapped /data/share/lib.so"
   friend bool operator==(const Holder&, const Holder&) = default;
 };
+template <FieldsOf<Holder> H> auto fields(H& h) {
+  return named("pid", h.pid, "command", h.command, "uses", h.uses);
+}
 
 struct HolderReport {
   std::vector<Holder> holders;

@@ -187,8 +187,7 @@ class Recovery {
     }
     const auto mounts = plan_mounts(part, wanted, m_request.mount_deadline);
     append(m_result.diagnoses, mounts.diagnoses);
-    append(m_result.plan.steps, mounts.plan.steps);
-    append(m_result.plan.notes, mounts.plan.notes);
+    m_result.plan.add(mounts.plan);
     append(m_result.planned, mounts.planned);
     append(m_result.blocked, mounts.blocked);
   }

@@ -2,6 +2,7 @@
 // Diagnosis: something that sharefs found out and says, with a stable code. Rooms return lists of them.
 #include "base/fields.hpp"
 
+#include <compare>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,7 @@ struct Diagnosis {
   std::string hint;    ///< the cure; may be empty
   std::string fix;     ///< a command that cures it, ready to paste; may be empty
 
-  friend bool operator==(const Diagnosis&, const Diagnosis&) = default;
+  friend auto operator<=>(const Diagnosis&, const Diagnosis&) = default;
 };
 template <FieldsOf<Diagnosis> D> auto fields(D& d) {
   return named("severity", d.severity, "code", d.code, "subject", d.subject, "message", d.message, "hint", d.hint,

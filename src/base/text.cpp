@@ -119,6 +119,10 @@ std::string base64(std::string_view bytes) {
   return out;
 }
 
+bool contains(const std::vector<std::string>& words, std::string_view word) {
+  return std::ranges::find(words, word) != words.end();
+}
+
 std::string count_of(std::size_t count, std::string_view noun) {
   return count == 1 ? fmt::format("1 {}", noun) : fmt::format("{} {}s", count, noun);
 }

@@ -64,6 +64,9 @@ template <class Enum, std::size_t N> const char* name_in(const std::array<const 
   return names[std::min(static_cast<std::size_t>(value), N - 1)];
 }
 
+/// One of the words is this one.
+bool contains(const std::vector<std::string>& words, std::string_view word);
+
 /// "1 file", "3 files": the noun in the plural for every count but 1.
 std::string count_of(std::size_t count, std::string_view noun);
 

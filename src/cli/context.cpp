@@ -77,9 +77,13 @@ Result<const config::Config*> Context::config_if_any(Unreadable unreadable) {
 }
 
 void Context::report(const Diagnoses& diagnoses) {
-  envelope.diagnoses.insert(envelope.diagnoses.end(), diagnoses.begin(), diagnoses.end());
+  Diagnoses fresh;
+  for (const auto& one : diagnoses)
+    if (m_reported.insert(one).second)
+      fresh.push_back(one);
+  envelope.diagnoses.insert(envelope.diagnoses.end(), fresh.begin(), fresh.end());
   if (!flags.json)
-    console.diagnoses(diagnoses);
+    console.diagnoses(fresh);
 }
 
 std::string undo_command(const Context& context, const std::string& id) {
@@ -90,7 +94,7 @@ std::string undo_command(const Context& context, const std::string& id) {
 }
 
 Result<void> require_root(const Context& context, const std::string& refusal) {
-  if (context.flags.dry_run || context.flags.check || context.system.identity().uid == 0)
+  if (context.flags.only_looks() || context.system.identity().uid == 0)
     return {};
   return fail(ErrorCode::permission, refusal, "run `sudo " + shell_join(context.argv) + "`");
 }

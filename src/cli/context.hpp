@@ -11,6 +11,7 @@
 #include <iosfwd>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct GlobalFlags {
   bool json = false, quiet = false, verbose = false;
   bool dry_run = false, check = false, yes = false;
   std::chrono::milliseconds wait{10'000}; ///< for the host lock
+  [[nodiscard]] bool only_looks() const { return dry_run || check; }
 };
 
 /// In place of a working directory that was removed or is out of sight: nothing lies below it.
@@ -62,13 +64,14 @@ class Context {
   Result<const config::Config*> config_if_any(Unreadable unreadable = Unreadable::warns);
   /// Path that config() would read.
   [[nodiscard]] std::string config_path() const;
-  /// Add diagnoses to the envelope and show them (unless --json).
+  /// Adds diagnoses to the envelope and shows them (unless --json), each once, also where it is found again.
   void report(const Diagnoses& diagnoses);
 
  private:
   const Result<config::Config>& load();
 
   std::optional<Result<config::Config>> m_config;
+  std::set<Diagnosis> m_reported;
   bool m_warned = false; ///< that there is no configuration
 };
 

@@ -3,7 +3,6 @@
 #include "base/text.hpp"
 #include "cli/exit_code.hpp"
 #include "plan/apply.hpp"
-#include "plan/host_lock.hpp"
 #include "plan/journal.hpp"
 
 #include <algorithm>
@@ -36,16 +35,14 @@ std::optional<Diagnosis> unfinished(const Context& context, const plan::Journal&
                    ""};
 }
 
-using TakeLock = std::function<Result<plan::HostLock>(std::chrono::milliseconds wait)>;
-
 /// ApplyOptions::before_groups of work that takes long: others get the host lock meanwhile.
-Result<void> work_without_lock(const Context& context, const Proposal& proposal, std::optional<plan::HostLock>& lock,
-                               const TakeLock& take_lock) {
+Result<void> work_without_lock(Context& context, const Proposal& proposal, std::optional<plan::HostLock>& lock,
+                               const std::string& state) {
   constexpr std::chrono::milliseconds k_least_wait{120'000}; // long work must not be lost for want of the lock
   lock.reset();
   if (auto done = proposal.before_groups(); !done)
     return done;
-  auto taken = take_lock(std::max(context.flags.wait, k_least_wait));
+  auto taken = take_lock(context, state, std::max(context.flags.wait, k_least_wait));
   if (!taken)
     return fail(taken.error());
   lock.emplace(std::move(*taken));
@@ -53,7 +50,7 @@ Result<void> work_without_lock(const Context& context, const Proposal& proposal,
 }
 
 Executed apply(Context& context, const Proposal& proposal, const plan::Journal& journal, const sys::Identity& identity,
-               std::optional<plan::HostLock>& lock, const TakeLock& take_lock) {
+               std::optional<plan::HostLock>& lock, const std::string& state) {
   const auto& plan = proposal.plan;
   ui::Console::Progress progress(context.console, "working", plan.steps.size());
   plan::ApplyOptions options;
@@ -61,7 +58,7 @@ Executed apply(Context& context, const Proposal& proposal, const plan::Journal& 
   options.identity = identity;
   options.before_groups = proposal.before_groups;
   if (proposal.takes_long)
-    options.before_groups = [&] { return work_without_lock(context, proposal, lock, take_lock); };
+    options.before_groups = [&] { return work_without_lock(context, proposal, lock, state); };
   options.progress = [&](const plan::Step& step, const plan::StepResult* result) {
     if (result == nullptr)
       progress.advance(plan::describe(step.action));
@@ -85,7 +82,7 @@ Executed apply(Context& context, const Proposal& proposal, const plan::Journal& 
 /// Shows the plan. A value: the command ends here.
 std::optional<Executed> present(Context& context, const Proposal& proposal) {
   context.envelope.plan = proposal.plan;
-  context.console.show(proposal.plan, context.flags.dry_run || context.flags.check);
+  context.console.show(proposal.plan, context.flags.only_looks());
   if (proposal.plan.empty()) {
     context.console.message(proposal.nothing);
     return Executed{};
@@ -114,6 +111,14 @@ Result<bool> ask_consent(Context& context) {
                 "add --yes to go ahead, or --dry-run to see what would be done");
   const bool agreed = context.console.confirm("Proceed?");
   return sys::interrupted() ? Result<bool>(fail(ErrorCode::interrupted, "interrupted: nothing was changed")) : agreed;
+}
+
+Result<plan::HostLock> take_lock(Context& context, const std::string& directory, std::chrono::milliseconds wait,
+                                 const std::string& name) {
+  const auto user = context.system.identity().user; // may ask name services: before the lock
+  return plan::HostLock::acquire(
+      context.system.files(), directory, {shell_join(context.argv), user}, wait,
+      [&](const std::string& holder) { context.console.message("waiting: " + holder); }, name);
 }
 
 Result<std::string> state_directory(Context& context) {
@@ -158,12 +163,11 @@ Result<Diagnoses> diagnose_journal(Context& context) {
 }
 
 Result<Executed> execute(Context& context, const std::function<Result<Proposal>()>& propose) {
-  const auto identity = context.system.identity(); // may ask name services: before the lock
+  const auto identity = context.system.identity();
   const auto state = state_of(context, identity);
   if (!state)
     return fail(state.error());
-  const auto& files = context.system.files();
-  const plan::Journal journal(files, *state);
+  const plan::Journal journal(context.system.files(), *state);
 
   auto newest = journal.newest_id();
   auto proposal = propose();
@@ -182,11 +186,7 @@ Result<Executed> execute(Context& context, const std::function<Result<Proposal>(
       return Executed{k_exit_failed, std::nullopt}; // as dnf and apt
     }
     plan::install_interrupt_handlers(); // before the lock, whose wait Ctrl-C ends
-    const auto take_lock = [&](std::chrono::milliseconds wait) {
-      return plan::HostLock::acquire(files, *state, {shell_join(context.argv), identity.user}, wait,
-                                     [&](const std::string& holder) { context.console.message("waiting: " + holder); });
-    };
-    auto taken = take_lock(context.flags.wait);
+    auto taken = take_lock(context, *state, context.flags.wait);
     if (!taken)
       return fail(taken.error());
     std::optional<plan::HostLock> lock(std::move(*taken));
@@ -194,12 +194,12 @@ Result<Executed> execute(Context& context, const std::function<Result<Proposal>(
     if (!now)
       return fail(now.error());
     if (newest && *now == *newest && !proposal->short_lived)
-      return apply(context, *proposal, journal, identity, lock, take_lock);
+      return apply(context, *proposal, journal, identity, lock, *state);
     auto again = propose();
     if (!again)
       return fail(again.error());
     if (again->plan == proposal->plan)
-      return apply(context, *proposal, journal, identity, lock, take_lock);
+      return apply(context, *proposal, journal, identity, lock, *state);
     context.console.message(newest && *now == *newest
                                 ? "this host has changed meanwhile; what is to be done now:"
                                 : "another sharefs has changed this host meanwhile; what is to be done now:");
@@ -236,7 +236,7 @@ Result<Proposal> propose_undo(Context& context, const plan::Journal& journal, co
   if (const auto looked = look && !plan.empty() ? look(plan) : Result<void>(); !looked)
     return fail(looked.error());
   // An undo that was cut off at its very end has done it all; the entry would be the newest for ever.
-  if (plan.empty() && !context.flags.dry_run && !context.flags.check)
+  if (plan.empty() && !context.flags.only_looks())
     if (auto marked = journal.mark_undone(id, ""); !marked)
       return fail(marked.error());
   return Proposal{std::move(plan), "there is nothing left to take back of " + id};
@@ -272,8 +272,7 @@ Result<Executed> execute_further(Context& context, const std::function<Result<Pr
   auto executed = execute(context, propose);
   const auto further = context.envelope.plan.value_or(plan::Plan{});
   const auto count = plan.steps.size();
-  plan.steps.insert(plan.steps.end(), further.steps.begin(), further.steps.end());
-  plan.notes.insert(plan.notes.end(), further.notes.begin(), further.notes.end());
+  plan.add(further);
   if (context.envelope.report) {
     for (auto result : context.envelope.report->results) {
       result.step += count;

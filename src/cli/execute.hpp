@@ -1,6 +1,7 @@
 #pragma once
 // The one way to change anything: show, (--dry-run, --check), confirm, lock, apply, report.
 #include "cli/context.hpp"
+#include "plan/host_lock.hpp"
 #include "plan/journal.hpp"
 
 #include <functional>
@@ -52,6 +53,10 @@ Result<Executed> take_back(Context& context, const std::string& id,
                            const std::function<Result<void>(plan::Plan&)>& look = nullptr);
 /// The same without a question, for what was applied just now and is not as wanted: its consent covers this.
 Result<void> roll_back(Context& context, const std::string& journal_id, std::string_view why);
+
+/// A lock of this host (plan::HostLock); who holds it is said while it is waited for.
+Result<plan::HostLock> take_lock(Context& context, const std::string& directory, std::chrono::milliseconds wait,
+                                 const std::string& name = "lock");
 
 /// Where this user's changes on this host are kept.
 Result<std::string> state_directory(Context& context);

@@ -33,35 +33,22 @@ template <FieldsOf<StoredNode> N> auto fields(N& n) {
   return named("name", n.name, "address", n.address, "user", n.user, "server", n.server, "words", n.words);
 }
 
+/// Of the job without its nodes, which are stored with their own words.
 struct StoredRun {
-  Argv words;
+  FleetJob job;
+  FleetSettings settings;
   std::string engine;
-  unsigned fanout = 0;
-  std::size_t canary = 0, max_failures = 0;
-  bool percent = false;
-  std::chrono::seconds deadline{0};
-  bool from_here = false, servers_last = false, at_once = false;
   std::vector<StoredNode> nodes;
-  friend bool operator==(const StoredRun&, const StoredRun&) = default;
 };
 template <FieldsOf<StoredRun> R> auto fields(R& r) {
-  return named("words", r.words, "engine", r.engine, "fanout", r.fanout, "canary", r.canary, "max_failures",
-               r.max_failures, "percent", r.percent, "deadline", r.deadline, "from_here", r.from_here, "servers_last",
-               r.servers_last, "at_once", r.at_once, "nodes", r.nodes);
+  auto& most = r.settings.most_failures;
+  return named("words", r.job.words, "engine", r.engine, "fanout", r.settings.at_a_time, "canary", r.settings.canary,
+               "max_failures", most.count, "percent", most.is_percent, "deadline", r.settings.command, "from_here",
+               r.job.from_here, "servers_last", r.job.servers_last, "at_once", r.job.at_once, "nodes", r.nodes);
 }
 
 StoredRun to_store(const FleetJob& job, const FleetSettings& settings) {
-  StoredRun run{job.words,
-                std::string(settings.engine->name),
-                settings.at_a_time,
-                settings.canary,
-                settings.most_failures.count,
-                settings.most_failures.is_percent,
-                settings.command,
-                job.from_here,
-                job.servers_last,
-                job.at_once,
-                {}};
+  StoredRun run{job, settings, std::string(settings.engine->name), {}};
   for (const auto& node : job.nodes) {
     const auto words = job.own_words.find(node.name);
     run.nodes.push_back({node.name, node.address, node.user, node.in(fleet::k_servers),
@@ -127,28 +114,20 @@ Result<LeftOfRun> load_record(Context& context, const std::string& id) {
                 id.empty() ? "no run of this machine is on record" : fmt::format("there is no run {}", id),
                 id.empty() ? "" : did_you_mean_hint(id, *ids, "`sharefs nodes resume --list` shows them"));
   const auto chosen = id.empty() ? ids->back() : id;
-  const auto run = read_run(context, *directory, chosen);
+  auto run = read_run(context, *directory, chosen);
   if (!run)
     return fail(run.error());
-  FleetSettings settings{.at_a_time = run->fanout,
-                         .canary = run->canary,
-                         .most_failures = {run->max_failures, run->percent},
-                         .command = run->deadline};
-  if (auto engine = choose_engine(context, run->engine, settings); !engine)
-    return fail(engine.error());
+  auto& [job, settings, engine, nodes] = *run;
+  if (auto found = choose_engine(context, engine, settings); !found)
+    return fail(found.error());
+  job.changes = true;
   const auto outcomes = fleet::read_outcomes(context.system, join_path(*directory, chosen));
-  FleetJob job{.words = run->words,
-               .changes = true,
-               .from_here = run->from_here,
-               .servers_last = run->servers_last,
-               .at_once = run->at_once,
-               .nodes = {}};
   // What is done stands there also of the run that this one went on with.
   std::vector<fleet::Outcome> before;
   for (const auto& [name, outcome] : outcomes.value_or(std::map<std::string, fleet::Outcome>{}))
     if (is_good(outcome.state))
       before.push_back(outcome);
-  for (const auto& stored : run->nodes) {
+  for (const auto& stored : nodes) {
     if (is_done(outcomes, stored.name))
       continue;
     if (!stored.words.empty())
@@ -197,7 +176,7 @@ Result<int> list_runs(Context& context) {
     std::size_t good = 0, left = 0;
     for (const auto& node : run->nodes)
       ++(is_done(outcomes, node.name) ? good : left);
-    const auto command = "sharefs " + shell_join(run->words);
+    const auto command = "sharefs " + shell_join(run->job.words);
     table.add({{*id}, {std::to_string(good)}, {std::to_string(left)}, {command}});
     runs.push_back({{"run", *id}, {"good", good}, {"left", left}, {"command", command}});
   }

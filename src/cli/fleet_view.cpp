@@ -125,11 +125,8 @@ void show_outcomes(Context& context, const std::vector<Outcome>& outcomes) {
                       : outcome.state == State::ok && outcome.document.is_object() ? contents_of(outcome.document)
                                                                                    : "";
     rows.add({outcome.state, what, outcome.hint}, outcome.node);
-    nodes.push_back({{"name", outcome.node},
-                     {"state", to_string(outcome.state)},
-                     {"why", outcome.why},
-                     {"hint", hint_for(outcome.hint, outcome.node)},
-                     {"document", outcome.document}});
+    nodes.push_back(to_json(outcome));
+    nodes.back()["hint"] = hint_for(outcome.hint, outcome.node);
   }
   context.envelope.fields["nodes"] = std::move(nodes);
   auto groups = rows.groups();

@@ -132,7 +132,7 @@ bool changes_nodes(const CommandSpec& spec, const Arguments& arguments) {
 /// Shows what is to be done, asks, and does it.
 Result<int> change_nodes(Context& context, FleetJob job, const FleetSettings& settings) {
   std::vector<Outcome> before;
-  if (!context.flags.yes || context.flags.check || context.flags.dry_run) {
+  if (!context.flags.yes || context.flags.only_looks()) {
     const auto ended = plan_on_nodes(context, job, settings, before);
     if (!ended)
       return fail(ended.error());
@@ -182,13 +182,7 @@ Result<std::string> fleet_directory(Context& context) {
 Result<plan::HostLock> lock_fleet(Context& context, const std::string& apart) {
   const auto directory =
       fleet_directory(context).map([&](const auto& path) { return apart.empty() ? path : join_path(path, apart); });
-  const auto made =
-      directory ? plan::PrivateDirectory::make(context.system.files(), *directory) : fail(directory.error());
-  if (!made)
-    return fail(made.error());
-  return plan::HostLock::acquire(context.system.files(), *directory,
-                                 {shell_join(context.argv), context.system.identity().user}, context.flags.wait,
-                                 [&](const std::string& holder) { context.console.message("waiting: " + holder); });
+  return directory ? take_lock(context, *directory, context.flags.wait) : fail(directory.error());
 }
 
 Result<std::vector<Outcome>> all_answers(Result<fleet::Run> run) {
@@ -227,7 +221,7 @@ Result<Pending> agree_on_plans(Context& context, const std::vector<fleet::Node>&
       pending.push_back(*std::ranges::find(nodes, outcome.node, &fleet::Node::name));
     else
       failures += is_good(outcome.state) ? 0 : 1;
-  if (pending.empty() || context.flags.check || context.flags.dry_run) {
+  if (pending.empty() || context.flags.only_looks()) {
     show_outcomes(context, looked);
     const int code = fleet::exit_code_of(looked);
     return context.flags.dry_run && code == k_exit_pending ? k_exit_ok : code;
@@ -267,11 +261,13 @@ Result<std::vector<fleet::Node>> known_servers(Context& context) {
 
 Result<std::vector<fleet::Node>> chosen_nodes(Context& context, const std::string& pattern) {
   const auto nodes = known_nodes(context);
-  if (!nodes)
-    return fail(nodes.error());
+  return nodes ? chosen_of(*nodes, pattern) : nodes;
+}
+
+Result<std::vector<fleet::Node>> chosen_of(const std::vector<fleet::Node>& known, const std::string& pattern) {
   const bool only_servers =
-      std::ranges::all_of(*nodes, [](const fleet::Node& node) { return node.in(fleet::k_servers); });
-  auto chosen = fleet::select(*nodes, pattern);
+      std::ranges::all_of(known, [](const fleet::Node& node) { return node.in(fleet::k_servers); });
+  auto chosen = fleet::select(known, pattern);
   if (chosen && chosen->empty())
     return fail(ErrorCode::usage, fmt::format("`{}` names no node", pattern),
                 only_servers ? "write the machines of the cluster under `nodes:` of sharefs.yaml"
@@ -281,9 +277,9 @@ Result<std::vector<fleet::Node>> chosen_nodes(Context& context, const std::strin
     return chosen;
   std::vector<fleet::Node> free; // there is no list that a name could be checked against
   for (const auto& name : *names) {
-    const auto known = std::ranges::find(*nodes, name, &fleet::Node::name);
-    free.push_back(known != nodes->end() ? *known
-                                         : fleet::Node{.name = name, .groups = {std::string(fleet::k_clients)}});
+    const auto found = std::ranges::find(known, name, &fleet::Node::name);
+    free.push_back(found != known.end() ? *found
+                                        : fleet::Node{.name = name, .groups = {std::string(fleet::k_clients)}});
   }
   return free;
 }

@@ -20,7 +20,8 @@ const std::vector<OptionSpec>& fleet_options();
 Result<std::vector<fleet::Node>> known_nodes(Context& context);
 /// Its servers alone, without a question to Slurm or ClusterShell.
 Result<std::vector<fleet::Node>> known_servers(Context& context);
-/// Those that a pattern names; without `nodes:` in sharefs.yaml any names will do.
+/// Those of known_nodes() that a pattern names; without `nodes:` in sharefs.yaml any names will do.
+Result<std::vector<fleet::Node>> chosen_of(const std::vector<fleet::Node>& known, const std::string& pattern);
 Result<std::vector<fleet::Node>> chosen_nodes(Context& context, const std::string& pattern);
 /// The same without this machine.
 Result<std::vector<fleet::Node>> other_nodes(Context& context, const std::string& pattern);

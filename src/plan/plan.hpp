@@ -32,6 +32,11 @@ struct Plan {
   void add_bookkeeping(std::string group, std::string why, Action action, bool stays = false) {
     steps.push_back({std::move(group), std::move(why), std::move(action), stays, true});
   }
+  /// The steps and notes of another plan, behind those of this one.
+  void add(const Plan& more) {
+    steps.insert(steps.end(), more.steps.begin(), more.steps.end());
+    notes.insert(notes.end(), more.notes.begin(), more.notes.end());
+  }
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 

@@ -1,5 +1,9 @@
 #include "sys/net/addresses.hpp"
 
+#include "sys/process/call.hpp"
+#include "sys/process/sandbox.hpp"
+
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <memory>
@@ -38,14 +42,36 @@ std::string numeric_address(const sockaddr& address, socklen_t size) {
   return text.data();
 }
 
-tl::expected<std::vector<Address>, int> read_address(const std::string& host) {
+std::optional<Address> read_address(const std::string& host) {
   const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
-  return look_up(bracketed ? host.substr(1, host.size() - 2) : host, AI_NUMERICHOST);
+  const auto found = look_up(bracketed ? host.substr(1, host.size() - 2) : host, AI_NUMERICHOST);
+  return found ? std::optional(found->front()) : std::nullopt;
 }
 
 tl::expected<std::vector<Address>, int> resolve_host(const std::string& host) {
-  auto numeric = read_address(host);
-  return numeric ? numeric : look_up(host, AI_ADDRCONFIG);
+  const auto numeric = read_address(host);
+  return numeric ? std::vector{*numeric} : look_up(host, AI_ADDRCONFIG);
+}
+
+Result<std::vector<std::string>> resolve_in_child(const std::string& host, std::chrono::milliseconds deadline) {
+  if (const auto address = read_address(host))
+    return std::vector{address->text};
+  auto resolved = call(std::nullopt, deadline, [&host]() -> Result<std::vector<std::string>> {
+    if (const int error = drop_privileges(); error != 0)
+      return fail(errno_error(error, "cannot drop privileges"));
+    const auto found = resolve_host(host);
+    if (!found)
+      return fail(found.error() == EAI_NONAME ? ErrorCode::not_found : ErrorCode::config,
+                  ::gai_strerror(found.error()));
+    std::vector<std::string> addresses;
+    for (const Address& one : *found)
+      addresses.push_back(one.text);
+    return addresses;
+  });
+  const auto is_address = [](const std::string& text) { return read_address(text).has_value(); };
+  if (resolved && (resolved->size() > k_max_addresses || !std::ranges::all_of(*resolved, is_address)))
+    return fail(ErrorCode::config, "it gave what is no address");
+  return resolved;
 }
 
 } // namespace sharefs::sys

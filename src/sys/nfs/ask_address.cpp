@@ -14,9 +14,6 @@ namespace sharefs::sys {
 template <FieldsOf<ServerAnswer> E> auto fields(E& e) {
   return named("fault", e.fault, "error_number", e.error_number, "round_trip", e.round_trip);
 }
-template <FieldsOf<ExportListing> E> auto fields(E& e) {
-  return named("directory", e.directory, "clients", e.clients);
-}
 template <FieldsOf<AddressAnswers> E> auto fields(E& e) {
   return named("stages", e.stages, "mountd_port", e.mountd_port, "exports", e.exports, "access", e.access);
 }

@@ -4,16 +4,13 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "sys/nfs/server_answers.hpp"
-#include "sys/process/call.hpp"
 #include "sys/process/child.hpp"
-#include "sys/process/sandbox.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <fmt/format.h>
 #include <limits>
-#include <netdb.h>
 
 namespace sharefs::sys {
 namespace {
@@ -141,8 +138,8 @@ std::vector<AskedAddress> ask_each(const NfsProbeRequest& request, const NfsPort
     limited.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(end - begin);
     AskedAddress& asked = all[index] = {addresses[index]};
     const auto address = read_address(asked.address);
-    auto child = WorkingChild::start(
-        std::nullopt, [&](int fd) { ask_address(limited, address->front(), ports, fd); }, k_max_answers);
+    auto child =
+        WorkingChild::start(std::nullopt, [&](int fd) { ask_address(limited, *address, ports, fd); }, k_max_answers);
     const auto given_up = [&] {
       return Clock::now() >= (child->result().empty() ? std::min(answered.load(), enough.load()) : enough.load());
     };
@@ -268,28 +265,6 @@ void excuse_what_is_not_needed(NfsProbe& probe) {
   }
 }
 
-/// Its addresses, by a child without privileges: a name service can block for minutes, and runs code of others.
-Result<std::vector<std::string>> resolved_addresses(const NfsProbeRequest& request) {
-  if (const auto address = read_address(request.host))
-    return std::vector{address->front().text};
-  auto resolved = call(std::nullopt, request.timeout, [&request]() -> Result<std::vector<std::string>> {
-    if (const int error = drop_privileges(); error != 0)
-      return fail(errno_error(error, "cannot drop privileges"));
-    const auto found = resolve_host(request.host);
-    if (!found)
-      return fail(found.error() == EAI_NONAME ? ErrorCode::not_found : ErrorCode::config,
-                  ::gai_strerror(found.error()));
-    std::vector<std::string> addresses;
-    for (const Address& one : *found)
-      addresses.push_back(one.text);
-    return addresses;
-  });
-  const auto is_address = [](const std::string& text) { return read_address(text).has_value(); };
-  if (resolved && (resolved->size() > k_max_addresses || !std::ranges::all_of(*resolved, is_address)))
-    return fail(ErrorCode::config, "it gave what is no address");
-  return resolved;
-}
-
 StageResult unresolved(const Error& error, std::chrono::microseconds took) {
   const auto fault = error.code == ErrorCode::not_found ? Fault::no_such_name
                      : error.code == ErrorCode::config  ? Fault::name_service
@@ -323,7 +298,7 @@ const StageResult* NfsProbe::failing(int version) const {
 
 NfsProbe probe_nfs_server(const NfsProbeRequest& request, const NfsPorts& ports) {
   const auto begin = Clock::now();
-  const auto addresses = resolved_addresses(request);
+  const auto addresses = resolve_in_child(request.host, request.timeout);
   const auto took = since(begin);
   auto probe = conclude(request, ports,
                         addresses ? ask_each(request, ports, *addresses, begin + request.timeout)

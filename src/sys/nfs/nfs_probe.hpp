@@ -1,6 +1,7 @@
 #pragma once
 // The answers of an NFS server: name, TCP, portmapper, mountd, NFS v3 and v4, exports, and what this host may do.
 // Asked by a child without privileges, as servers may be hostile; one deadline for everything; needs no root.
+#include "base/fields.hpp"
 #include "base/result.hpp"
 
 #include <chrono>
@@ -42,12 +43,21 @@ struct StageResult {
   friend bool operator==(const StageResult&, const StageResult&) = default;
 };
 
+template <FieldsOf<StageResult> S> auto fields(S& s) {
+  return named("stage", s.stage, "outcome", s.outcome, "round_trip_us", s.round_trip, "detail", s.detail, "cause",
+               s.cause, "hint", s.hint);
+}
+
 struct ExportListing {
   std::string directory;
   std::vector<std::string> clients; ///< as the server wrote them; empty: everyone
 
   friend bool operator==(const ExportListing&, const ExportListing&) = default;
 };
+
+template <FieldsOf<ExportListing> E> auto fields(E& e) {
+  return named("directory", e.directory, "clients", e.clients);
+}
 
 struct ExportAccess {
   std::string directory;
@@ -57,6 +67,10 @@ struct ExportAccess {
 
   friend bool operator==(const ExportAccess&, const ExportAccess&) = default;
 };
+
+template <FieldsOf<ExportAccess> E> auto fields(E& e) {
+  return named("directory", e.directory, "allowed", e.allowed, "reason", e.reason);
+}
 
 struct NfsProbe {
   std::string host;
@@ -76,6 +90,11 @@ struct NfsProbe {
   [[nodiscard]] bool usable(int version = 0) const { return failing(version) == nullptr; }
   friend bool operator==(const NfsProbe&, const NfsProbe&) = default;
 };
+
+template <FieldsOf<NfsProbe> P> auto fields(P& p) {
+  return named("host", p.host, "address", p.address, "v3", p.v3, "v4", p.v4, "v3_unknown", p.v3_unknown, "v4_unknown",
+               p.v4_unknown, "took_ms", p.took, "stages", p.stages, "exports", p.exports, "access", p.access);
+}
 
 /// Only tests ask other ports than these.
 struct NfsPorts {

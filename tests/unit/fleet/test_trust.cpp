@@ -36,12 +36,13 @@ TEST_CASE("ssh's own words say how it reaches a node", "[fleet]") {
   const auto ssh = parse_ssh_settings("host gpu1\nuser root\nhostname GPU1.cluster\nport 2222\nproxycommand none\n"
                                       "identityfile ~/.ssh/id_rsa\nidentityfile ~/.ssh/id_ed25519\n"
                                       "userknownhostsfile ~/.ssh/known_hosts ~/.ssh/known_hosts2\n"
-                                      "globalknownhostsfile /etc/ssh/ssh_known_hosts\n");
+                                      "globalknownhostsfile /etc/ssh/ssh_known_hosts\n",
+                                      "/root");
   CHECK(ssh.known_name() == "[gpu1.cluster]:2222");
-  CHECK(ssh.identity_files.size() == 2);
-  CHECK(ssh.user_known_hosts == std::vector<std::string>{"~/.ssh/known_hosts", "~/.ssh/known_hosts2"});
+  CHECK(ssh.identity_files == std::vector<std::string>{"/root/.ssh/id_rsa", "/root/.ssh/id_ed25519"});
+  CHECK(ssh.user_known_hosts == std::vector<std::string>{"/root/.ssh/known_hosts", "/root/.ssh/known_hosts2"});
   CHECK(ssh.proxy_command.empty());
-  CHECK(parse_ssh_settings("hostname a\nport 22\nhostkeyalias Rack\n").known_name() == "rack");
+  CHECK(parse_ssh_settings("hostname a\nport 22\nhostkeyalias Rack\n", "/root").known_name() == "rack");
 }
 
 TEST_CASE("a test with one key lets no other one in", "[fleet]") {

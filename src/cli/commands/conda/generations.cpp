@@ -133,7 +133,7 @@ Result<int> change_environment(Context& context, const std::string& word, const 
   if (!environment)
     return fail(environment.error());
   std::optional<sys::Lease> lease;
-  if (!context.flags.dry_run && !context.flags.check) {
+  if (!context.flags.only_looks()) {
     auto taken = conda::take_lease(context.system, *environment, lease_wish(context), say_to(context));
     if (!taken)
       return fail(taken.error());

@@ -21,10 +21,6 @@ using conda::HomeSummary;
 using conda::LinkRequest;
 using Verb = LinkRequest::Verb;
 
-bool contains(const std::vector<std::string>& list, const std::string& word) {
-  return std::ranges::find(list, word) != list.end();
-}
-
 /// What a word that is not in a list of sharefs.yaml may have meant.
 std::string hint_for(const std::string& word, const std::vector<std::string>& known) {
   constexpr std::size_t k_few = 10;
@@ -119,20 +115,6 @@ nlohmann::ordered_json place_json(const conda::Place& place, const LinkRequest& 
           {"standing", conda::to_string(conda::standing(place, request.store))}};
 }
 
-nlohmann::ordered_json homes_json(const conda::LinkState& state, const LinkRequest& request) {
-  auto homes = nlohmann::ordered_json::array();
-  for (const auto& home : state.homes) {
-    auto links = nlohmann::ordered_json::array();
-    for (const auto& place : home.environments)
-      links.push_back(place_json(place, request));
-    homes.push_back({{"name", home.name},
-                     {"conda", to_utf8(home.conda)},
-                     {"state", to_string(summarize(home, request))},
-                     {"links", std::move(links)}});
-  }
-  return homes;
-}
-
 std::string nothing_to_do(std::size_t right, const LinkRequest& request) {
   if (right == 0)
     return "nothing could be done";
@@ -188,6 +170,20 @@ Result<int> change_conda_links(Context& context, const Arguments& arguments, Ver
 }
 
 } // namespace
+
+nlohmann::ordered_json homes_json(const conda::LinkState& state, const LinkRequest& request) {
+  auto homes = nlohmann::ordered_json::array();
+  for (const auto& home : state.homes) {
+    auto links = nlohmann::ordered_json::array();
+    for (const auto& place : home.environments)
+      links.push_back(place_json(place, request));
+    homes.push_back({{"name", home.name},
+                     {"conda", to_utf8(home.conda)},
+                     {"state", to_string(summarize(home, request))},
+                     {"links", std::move(links)}});
+  }
+  return homes;
+}
 
 bool has_links(const config::Conda& conda) {
   return !conda.envs.empty() && !conda.users().empty();

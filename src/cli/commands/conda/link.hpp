@@ -13,4 +13,7 @@ bool has_links(const config::Conda& conda);
 Result<conda::LinkRequest> conda_link_request(const config::Config& config, const Arguments& arguments,
                                               const sys::Identity& self, conda::LinkRequest::Verb verb);
 
+/// [{name, conda, state, links}]
+nlohmann::ordered_json homes_json(const conda::LinkState& state, const conda::LinkRequest& request);
+
 } // namespace sharefs::cli

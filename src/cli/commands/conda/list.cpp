@@ -1,6 +1,7 @@
 // sharefs conda list: every environment of the store.
 #include "cli/commands/conda/list.hpp"
 
+#include "base/json_fields.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "cli/commands/conda/names.hpp"
@@ -80,26 +81,9 @@ void show_environments(Context& context, const std::vector<ListedEnvironment>& r
 nlohmann::ordered_json rows_json(const std::vector<ListedEnvironment>& rows) {
   auto all = nlohmann::ordered_json::array();
   for (const auto& row : rows) {
-    auto jobs = nlohmann::ordered_json::array();
-    for (const auto& job : row.jobs)
-      jobs.push_back({{"host", to_utf8(job.host)},
-                      {"pid", job.pid},
-                      {"generation", job.generation},
-                      {"pinned", job.pinned},
-                      {"runs", job.runs ? nlohmann::ordered_json(*job.runs) : nlohmann::ordered_json()}});
-    const auto number = [](const auto& value) {
-      return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
-    };
-    nlohmann::ordered_json one{{"name", to_utf8(row.name)},      {"user", ""},
-                               {"path", to_utf8(row.path)},      {"state", to_string(row.availability)},
-                               {"detail", to_utf8(row.detail)},  {"generation", row.generation},
-                               {"generations", row.generations}, {"bytes", number(row.bytes)},
-                               {"files", number(row.files)},     {"image", number(row.image_bytes)},
-                               {"python", to_utf8(row.python)},  {"linked_by", row.linked_by},
-                               {"jobs", std::move(jobs)},        {"protected", row.is_protected},
-                               {"guard", row.has_guard},         {"verified", row.verified}};
+    auto& one = all.emplace_back(json_of(row));
+    one["user"] = "";
     one["changed_by"] = row.holder ? nlohmann::ordered_json(row.holder->text()) : nlohmann::ordered_json();
-    all.push_back(std::move(one));
   }
   return all;
 }

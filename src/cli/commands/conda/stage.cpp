@@ -19,11 +19,7 @@ namespace {
 
 Result<plan::HostLock> lock_staging(Context& context) {
   const auto state = state_directory(context);
-  if (!state)
-    return fail(state.error());
-  return plan::HostLock::acquire(
-      context.system.files(), *state, {shell_join(context.argv), context.system.identity().user}, context.flags.wait,
-      [&](const std::string& holder) { context.console.message("waiting: " + holder); }, "stage");
+  return state ? take_lock(context, *state, context.flags.wait, "stage") : fail(state.error());
 }
 
 /// Who reads the store for root, whom its server refuses. nullopt: root itself.

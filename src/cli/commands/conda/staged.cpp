@@ -47,7 +47,7 @@ void plan_staged_unit(Context& context, bool wanted, plan::Plan& plan) {
       program.insert(program.end(), {"--config", from});
     unit.text = conda::staged_unit_text(program, stage_directories(context));
   }
-  mounts::append(plan.steps, mounts::plan_units(facts, false, {unit}).steps);
+  plan.add(mounts::plan_units(facts, false, {unit}));
 }
 
 } // namespace sharefs::cli

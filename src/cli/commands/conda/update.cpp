@@ -30,15 +30,12 @@ std::vector<std::string> path_for(Context& context, const Argv& command) {
   return {};
 }
 
-bool looks_only(const Context& context) {
-  return context.flags.dry_run || context.flags.check;
-}
-
 Result<std::optional<int>> update_as_owner(Context& context, const Arguments& arguments) {
   const auto where = store_name(context, arguments.positional.front());
   if (!where)
     return fail(where.error());
-  if (!looks_only(context) && !context.flags.yes && (!context.console.options().in_terminal || context.flags.json))
+  if (!context.flags.only_looks() && !context.flags.yes &&
+      (!context.console.options().in_terminal || context.flags.json))
     return fail(ErrorCode::usage, "there is no terminal to ask for consent", "add --yes to go ahead");
   return work_as_owner(context, where->store, {.environment = path_for(context, *arguments.rest), .makes_view = true});
 }
@@ -67,7 +64,7 @@ Result<int> run_update(Context& context, const Arguments& arguments) {
   const auto where = store_name(context, arguments.positional.front());
   if (!where)
     return fail(where.error());
-  if (looks_only(context))
+  if (context.flags.only_looks())
     return show_intent(context, *arguments.rest, *where);
   sys::install_interrupt_handlers();
   conda::UpdateRequest request;

@@ -150,7 +150,7 @@ Result<Executed> repair_generation(Context& context, const StoreName& where, con
 
 Result<int> run_verify(Context& context, const Arguments& arguments) {
   const bool repair = arguments.flag("repair");
-  if (!repair && (context.flags.dry_run || context.flags.check || !arguments.list("from").empty()))
+  if (!repair && (context.flags.only_looks() || !arguments.list("from").empty()))
     return fail(ErrorCode::usage, "`--dry-run`, `--check` and `--from` have no meaning without `--repair`",
                 "`conda verify` alone changes nothing");
   auto request = environment_request(context, arguments);

@@ -2,6 +2,7 @@
 #include "base/json_fields.hpp"
 #include "base/text.hpp"
 #include "cli/commands/doctor/parts.hpp"
+#include "cli/commands/mount/support.hpp"
 #include "cli/count.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
@@ -60,8 +61,7 @@ Result<Proposal> propose(Context& context, const std::vector<Part>& parts) {
   plan::Plan plan;
   bool for_root = false;
   for (const auto& part : parts) {
-    std::ranges::copy(part.plan.steps, std::back_inserter(plan.steps));
-    std::ranges::copy(part.plan.notes, std::back_inserter(plan.notes));
+    plan.add(part.plan);
     for_root = for_root || (part.is_root && !part.plan.empty());
   }
   if (for_root)
@@ -101,7 +101,7 @@ Result<Examination> examination_of(Context& context, const Arguments& arguments)
                 "`sharefs export check` and `sharefs config check` work on files");
   Examination how;
   how.plans = arguments.flag("fix");
-  if (!how.plans && (context.flags.dry_run || context.flags.check))
+  if (!how.plans && context.flags.only_looks())
     return fail(ErrorCode::usage, "`--dry-run` and `--check` have no meaning without `--fix`",
                 "`sharefs doctor` alone changes nothing");
   for (const auto& [name, into] : {std::pair{"timeout", &how.timeout}, {"deadline", &how.deadline}}) {
@@ -149,10 +149,9 @@ extern const CommandSpec k_doctor_command{
                "sharefs doctor --fix --dry-run\n"
                "sharefs doctor --json | jq '.diagnoses[] | {code, subject, message}'",
     .effect = Effect::changes,
-    .options =
-        {{.names = "--fix", .help = "do what can be done about it"},
-         {.names = "--timeout", .value = "TIME", .help = "how long to wait for the servers' answers", .fallback = "5s"},
-         {.names = "--deadline", .value = "TIME", .help = "begin nothing more after it", .fallback = "1min"}},
+    .options = {{.names = "--fix", .help = "do what can be done about it"},
+                k_servers_timeout,
+                {.names = "--deadline", .value = "TIME", .help = "begin nothing more after it", .fallback = "1min"}},
     .on_nodes = true,
     .run = run_doctor,
 };

@@ -120,11 +120,6 @@ Diagnosis pending(const PartInput& input, Severity severity, const std::string& 
           ""};
 }
 
-void add(plan::Plan& plan, plan::Plan more) {
-  std::ranges::move(more.steps, std::back_inserter(plan.steps));
-  std::ranges::move(more.notes, std::back_inserter(plan.notes));
-}
-
 /// SF601, about the file, or the place in it that the message begins with.
 Diagnosis unusable(std::string file, const Error& error) {
   auto message = error.message;
@@ -166,9 +161,7 @@ Diagnoses diagnose_clients(sys::System& system) {
 void examine_exports(const PartInput& input, Part& part) {
   Inner inner(input.context);
   const auto own = input.config == nullptr ? OwnServers{} : find_own_servers(input.context.system, *input.config);
-  std::size_t count = 0;
-  for (const auto* server : own.servers)
-    count += server->exports.size();
+  const auto count = own.exports();
   if (count > 0) {
     part.seen = count_of(count, "export");
     Arguments all;
@@ -196,8 +189,8 @@ void plan_recovery(const PartInput& input, const mounts::ProbeRequest& request, 
     if (std::ranges::none_of(
             part.found, [&](const Diagnosis& said) { return said.code == one.code && said.subject == one.subject; }))
       part.found.push_back(std::move(one));
-  add(part.plan, std::move(recovery.plan));
-  add(part.plan, mounts::plan_boot(input.context.system, known.seen, recovery.blocked).plan);
+  part.plan.add(recovery.plan);
+  part.plan.add(mounts::plan_boot(input.context.system, known.seen, recovery.blocked).plan);
 }
 
 void examine_mounts(const PartInput& input, Part& part) {
@@ -235,10 +228,10 @@ void examine_mounts(const PartInput& input, Part& part) {
     std::ranges::copy(inner.context().envelope.diagnoses, std::back_inserter(part.found));
     if (!shared)
       part.found.push_back(Inner::failure("shares", shared.error()));
-    auto plan = inner.plan();
+    const auto plan = inner.plan();
     if (!plan.empty())
       part.found.push_back(pending(input, Severity::warning, "shares", plan, "sharefs mount --all"));
-    add(part.plan, std::move(plan));
+    part.plan.add(plan);
   }
   if (input.how.plans)
     plan_recovery(input, request, *seen, part);
@@ -321,9 +314,8 @@ void examine_caches(const PartInput& input, Part& part) {
   const auto root = cachefix::find_local_root(input.context.system, choices->local, identity);
   part.found = cachefix::diagnose(root, Severity::warning);
   if (identity.uid == 0)
-    part.plan =
-        cachefix::plan_local_directories(input.context.system, choices->local.directories,
-                                         [](const auto& path) { return exports::system_directory_reason(path); });
+    part.plan = cachefix::plan_local_directories(input.context.system, choices->local.directories,
+                                                 exports::system_directory_reason);
   if (root.directory.empty())
     return;
   part.seen = "caches in " + (choices->local.as ? parent_path(root.directory) : root.directory);

@@ -27,20 +27,7 @@ Result<int> put_into_force(Context& context, const exports::Task& task) {
   const auto found = exports::verify(context.system, task, look, say);
   if (!found)
     return fail(found.error());
-  context.report(*found);
-  context.envelope.fields["verified"] = !has_errors(*found);
-  if (!has_errors(*found)) {
-    if (!look.composed.exports.empty())
-      context.console.message(verified(look));
-    return k_exit_ok;
-  }
-  if (!executed->applied() || executed->report->journal_id.empty())
-    return fail(ErrorCode::failed, "the exports are not as sharefs.yaml has them", "see the errors above");
-  if (auto undone = roll_back(context, executed->report->journal_id, "the exports are not as wanted"); !undone)
-    return fail(undone.error());
-  context.envelope.fields["rolled_back"] = true;
-  return fail(ErrorCode::failed, "the exports were not as wanted, and everything was taken back",
-              "see the errors above");
+  return conclude_exports(context, *executed, look, *found).map([] { return k_exit_ok; });
 }
 
 Result<int> run_export(Context& context, const Arguments& arguments) {

@@ -77,10 +77,10 @@ Result<std::vector<Named>> select(const std::vector<std::string>& words, const s
     for (const auto& name : names)
       candidates.push_back(base_name(name));
     candidates.emplace_back("check"); // `sharefs export chekc`
-    auto hint = did_you_mean_hint(word, candidates);
-    if (hint.empty())
-      hint = names.empty() ? "this host has no `exports:` in sharefs.yaml" : "the exports are " + join(names, ", ");
-    return fail(ErrorCode::not_found, fmt::format("there is no export `{}` of this host", word), hint);
+    return fail(ErrorCode::not_found, fmt::format("there is no export `{}` of this host", word),
+                did_you_mean_hint(word, candidates,
+                                  names.empty() ? "this host has no `exports:` in sharefs.yaml"
+                                                : "the exports are " + join(names, ", ")));
   }
   return selected;
 }
@@ -149,6 +149,13 @@ Result<plan::DirectoryAccess> directory_access(sys::System& system, const config
   return plan::DirectoryAccess{To::group, access.group, *gid, access.mode | (access.sticky ? 01000U : 0U)};
 }
 
+std::size_t OwnServers::exports() const {
+  std::size_t count = 0;
+  for (const auto* server : servers)
+    count += server->exports.size();
+  return count;
+}
+
 OwnServers find_own_servers(sys::System& system, const config::Config& config) {
   const auto identity = system.identity();
   OwnServers own;
@@ -190,9 +197,24 @@ Result<exports::Task> export_task(sys::System& system, const config::Config& con
                        config.conda ? config.conda->users() : std::vector<std::string>()};
 }
 
-std::string verified(const exports::Look& look) {
-  return look.actual.server.version3 ? "verified in etab and over the network"
-                                     : "verified in etab (a server for version 4 only lists nothing over the network)";
+Result<void> conclude_exports(Context& context, const Executed& executed, const exports::Look& look,
+                              const Diagnoses& found) {
+  context.report(found);
+  context.envelope.fields["verified"] = !has_errors(found);
+  if (!has_errors(found)) {
+    if (!look.composed.exports.empty())
+      context.console.message(look.actual.server.version3
+                                  ? "verified in etab and over the network"
+                                  : "verified in etab (a server for version 4 only lists nothing over the network)");
+    return {};
+  }
+  if (!executed.applied() || executed.report->journal_id.empty() || look.plan.empty())
+    return fail(ErrorCode::failed, "the exports are not as sharefs.yaml has them", "see the errors above");
+  if (auto undone = roll_back(context, executed.report->journal_id, "the exports are not as wanted"); !undone)
+    return undone;
+  context.envelope.fields["rolled_back"] = true;
+  return fail(ErrorCode::failed, "the exports were not as wanted, and everything was taken back",
+              "see the errors above");
 }
 
 nlohmann::ordered_json to_json(const std::vector<exports::Export>& list) {

@@ -47,7 +47,7 @@ Result<sys::Entry> check_new(Context& context, const std::string& path) {
 
 /// The usual place is root's; elsewhere the file system decides.
 Result<void> check_permission(Context& context, const std::string& path) {
-  const bool changes = !context.flags.dry_run && !context.flags.check;
+  const bool changes = !context.flags.only_looks();
   if (changes && is_under(path, "/etc") && context.system.identity().uid != 0)
     return fail(ErrorCode::permission, "only root may write " + path, "run as root, or give --output FILE");
   return {};

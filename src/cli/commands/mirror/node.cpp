@@ -70,7 +70,7 @@ Result<int> push(Context& context, const std::vector<Mirror>& mirrors, const Way
     plan.add(mirror.name, looked->difference.text("new", "to delete"), shown_step(mirror));
     if (const auto full = check_room(mirror, *looked, way, needed))
       return give_up(context, *full);
-    if (context.flags.check || context.flags.dry_run)
+    if (context.flags.only_looks())
       continue;
     needed.clear(); // what was sent has taken its room by the next look
     const auto pushed = run_rsync(context.system, mirror, Work::push, way);

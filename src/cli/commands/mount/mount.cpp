@@ -13,10 +13,6 @@ namespace sharefs::cli {
 
 namespace {
 
-bool contains(const std::vector<std::string>& targets, const std::string& target) {
-  return std::find(targets.begin(), targets.end(), target) != targets.end();
-}
-
 Result<int> run_mount(Context& context, const Arguments& arguments) {
   const auto config = context.config();
   if (!config)
@@ -112,10 +108,7 @@ extern const CommandSpec k_mount_command{
                 {.names = "--remount",
                  .help = "change ro, nosuid, nodev and noexec of mounts in use, as sharefs.yaml says"},
                 {.names = "--now-only", .help = "leave alone what is mounted at boot"},
-                {.names = "--timeout",
-                 .value = "TIME",
-                 .help = "how long to wait for the servers' answers",
-                 .fallback = "5s"}},
+                k_servers_timeout},
     .on_nodes = true,
     .run = run_mount,
 };

@@ -1,4 +1,5 @@
 // sharefs probe: what an NFS server answers, stage by stage. Needs neither root nor sharefs.yaml.
+#include "base/json_fields.hpp"
 #include "base/text.hpp"
 #include "cli/commands/mount/support.hpp"
 #include "cli/exit_code.hpp"
@@ -105,37 +106,6 @@ void show(Context& context, const sys::NfsProbe& probe) {
   context.console.show(exports);
 }
 
-nlohmann::ordered_json json_of_probe(const sys::NfsProbe& probe) {
-  nlohmann::ordered_json json{{"host", to_utf8(probe.host)},
-                              {"address", to_utf8(probe.address)},
-                              {"v3", probe.v3},
-                              {"v4", probe.v4},
-                              {"v3_unknown", probe.v3_unknown},
-                              {"v4_unknown", probe.v4_unknown},
-                              {"usable_v3", probe.usable(3)},
-                              {"usable_v4", probe.usable(4)},
-                              {"took_ms", probe.took.count()}};
-  for (const auto* list : {"stages", "exports", "access"})
-    json[list] = nlohmann::ordered_json::array();
-  for (const auto& stage : probe.stages)
-    json["stages"].push_back({{"stage", to_string(stage.stage)},
-                              {"outcome", to_string(stage.outcome)},
-                              {"round_trip_us", stage.round_trip.count()},
-                              {"detail", to_utf8(stage.detail)},
-                              {"cause", to_utf8(stage.cause)},
-                              {"hint", to_utf8(stage.hint)}});
-  for (const auto& one : probe.exports) {
-    auto clients = nlohmann::ordered_json::array();
-    for (const auto& client : one.clients)
-      clients.push_back(to_utf8(client));
-    json["exports"].push_back({{"directory", to_utf8(one.directory)}, {"clients", std::move(clients)}});
-  }
-  for (const auto& one : probe.access)
-    json["access"].push_back(
-        {{"directory", to_utf8(one.directory)}, {"allowed", one.allowed}, {"reason", to_utf8(one.reason)}});
-  return json;
-}
-
 Result<int> run_probe(Context& context, const Arguments& arguments) {
   const auto timeout = timeout_of(arguments);
   if (!timeout)
@@ -147,7 +117,10 @@ Result<int> run_probe(Context& context, const Arguments& arguments) {
   request.timeout = *timeout;
   const auto reply =
       mounts::ask_server(context.system, {word, request, arguments.flag("until-ready")}, say_to(context));
-  context.envelope.fields["probe"] = json_of_probe(reply.probe);
+  auto json = json_of(reply.probe);
+  json["usable_v3"] = reply.probe.usable(3);
+  json["usable_v4"] = reply.probe.usable(4);
+  context.envelope.fields["probe"] = std::move(json);
   if (!context.flags.json)
     show(context, reply.probe);
   context.report(reply.diagnoses);

@@ -122,10 +122,7 @@ extern const CommandSpec k_recover_command{
                 {.names = "--moved",
                  .help =
                      "remount also what hangs at an address that its server's name has left; unwritten data is lost"},
-                {.names = "--timeout",
-                 .value = "TIME",
-                 .help = "how long to wait for the servers' answers",
-                 .fallback = "5s"}},
+                k_servers_timeout},
     .on_nodes = true,
     .run = run_recover,
 };

@@ -91,12 +91,9 @@ Result<SharedDirectories> share_directories(Context& context, const config::Conf
     return result;
   const auto self = system.identity();
   mounts::SharePlan planned;
-  Diagnoses said;
   const auto propose = [&, &wanted = wanted]() -> Result<Proposal> {
     planned = mounts::plan_shares(wanted, mounts::probe_shares(system, wanted, deadline), self);
-    if (planned.diagnoses != said)
-      context.report(planned.diagnoses);
-    said = planned.diagnoses;
+    context.report(planned.diagnoses);
     return Proposal{planned.plan, planned.diagnoses.empty() ? "all of `shares:` is there: nothing to do"
                                                             : "no more of `shares:` can be set now"};
   };

@@ -1,5 +1,6 @@
 #include "cli/commands/mount/support.hpp"
 
+#include "base/json_fields.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "mounts/recover.hpp"
@@ -72,10 +73,10 @@ Result<std::vector<mounts::MountPoint>> select_mounts(Context& context, const co
       std::vector<std::string> words_for_them = names;
       for (const auto& one : all)
         words_for_them.push_back(one.target);
-      auto hint = did_you_mean_hint(word, words_for_them);
-      if (hint.empty())
-        hint = names.empty() ? "there are no `mounts:` in sharefs.yaml" : "the mounts are " + join(names, ", ");
-      return fail(ErrorCode::usage, fmt::format("there is no mount `{}`", word), hint);
+      return fail(ErrorCode::usage, fmt::format("there is no mount `{}`", word),
+                  did_you_mean_hint(word, words_for_them,
+                                    names.empty() ? "there are no `mounts:` in sharefs.yaml"
+                                                  : "the mounts are " + join(names, ", ")));
     }
     if (seen.insert(point.name + "\n" + point.target).second)
       selected.push_back(std::move(point));
@@ -167,12 +168,7 @@ void report_holders(Context& context, const std::vector<sys::MountEntry>& mounts
     return;
   auto json = nlohmann::ordered_json::object();
   for (const auto& [target, found] : mounts::find_holders(context.system, mounts, k_holders_deadline)) {
-    auto& list = json[to_utf8(target)] = nlohmann::ordered_json::array();
-    for (const auto& one : found.holders) {
-      list.push_back({{"pid", one.pid}, {"command", to_utf8(one.command)}, {"uses", nlohmann::ordered_json::array()}});
-      for (const auto& use : one.uses)
-        list.back()["uses"].push_back(to_utf8(use));
-    }
+    json[to_utf8(target)] = json_of(found.holders);
     head(target, found);
     for (const auto& line : mounts::describe(found))
       context.console.message("- " + line);

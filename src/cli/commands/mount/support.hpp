@@ -36,6 +36,8 @@ Result<ChosenMounts> choose_mounts(Context& context, const config::Config* confi
 Result<void> require_root_for_mounts(const Context& context);
 
 /// --timeout as given; at least 1 ms.
+inline constexpr OptionSpec k_servers_timeout{
+    .names = "--timeout", .value = "TIME", .help = "how long to wait for the servers' answers", .fallback = "5s"};
 Result<std::chrono::milliseconds> timeout_of(const Arguments& arguments);
 
 /// mounts::probe with a line of progress.

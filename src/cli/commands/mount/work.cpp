@@ -14,10 +14,6 @@ namespace {
 
 constexpr std::chrono::milliseconds k_longest_look{2000}, k_one_mount_deadline{30'000}, k_pending_deadline{500};
 
-bool has(const std::vector<std::string>& targets, const std::string& target) {
-  return std::ranges::find(targets, target) != targets.end();
-}
-
 /// A directory that is an ordinary one already needs no step. One on which something is mounted is not looked at.
 void drop_ordinary_directories(sys::System& system, const sys::MountTable& table, plan::Plan& plan) {
   std::erase_if(plan.steps, [&](const plan::Step& step) {
@@ -50,15 +46,13 @@ Result<MountWork> plan_mount_work(Context& context, const config::Config& config
   if (scope.boot) {
     const auto boot = mounts::plan_boot(context.system, work.seen, work.plan.blocked);
     mounts::append(work.plan.diagnoses, boot.diagnoses);
-    mounts::append(work.plan.plan.steps, boot.plan.steps);
+    work.plan.plan.add(boot.plan);
   }
   if (scope.caches) {
-    const auto local = cachefix::plan_local_directories(
-        context.system, config.caches.local, [](const auto& path) { return exports::system_directory_reason(path); });
-    mounts::append(work.plan.plan.steps, local.steps);
-    mounts::append(work.plan.plan.notes, local.notes);
+    work.plan.plan.add(
+        cachefix::plan_local_directories(context.system, config.caches.local, exports::system_directory_reason));
     const auto images = staged_images(context, &config);
-    mounts::append(work.plan.plan.steps, conda::mount_staged(images).steps);
+    work.plan.plan.add(conda::mount_staged(images));
     if (scope.boot && !images.empty())
       plan_staged_unit(context, true, work.plan.plan);
   }
@@ -70,10 +64,10 @@ nlohmann::ordered_json mounts_json(const MountWork& work, const std::set<std::st
   for (const auto& state : work.seen.states) {
     const auto& target = state.point.target;
     auto one = to_json(state);
-    if (has(work.plan.planned, target))
+    if (contains(work.plan.planned, target))
       one["outcome"] = !applied ? "planned" : good.contains(target) ? "mounted" : "failed";
     else
-      one["outcome"] = has(work.plan.right, target) ? "unchanged" : "blocked";
+      one["outcome"] = contains(work.plan.right, target) ? "unchanged" : "blocked";
     json.push_back(std::move(one));
   }
   return json;

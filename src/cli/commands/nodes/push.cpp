@@ -5,11 +5,12 @@
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "cachefix/guard.hpp"
-#include "cli/commands/nodes/scratch.hpp"
-#include "cli/commands/nodes/trust.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/fleet_lease.hpp"
 #include "cli/fleet_view.hpp"
+#include "cli/on_nodes.hpp"
+#include "fleet/reach.hpp"
+#include "fleet/scratch.hpp"
 
 #include <fmt/format.h>
 
@@ -36,7 +37,7 @@ Result<Load> load_of(Context& context, const Arguments& arguments) {
   load.config = *config;
   if (const auto package = arguments.value("package")) {
     load.program = normalize_path(*package, context.host.working_directory);
-    const auto version = output_of(context, {"dpkg-deb", "-f", load.program, "Version"});
+    const auto version = fleet::output_of(context.system, {"dpkg-deb", "-f", load.program, "Version"});
     if (!version)
       return fail(version.error());
     load.content.package = trim(*version);
@@ -49,13 +50,13 @@ Result<Load> load_of(Context& context, const Arguments& arguments) {
       load.guard = parent_path(*guard);
     else
       context.console.warning("nodes get no guard: " + guard.error().message, guard.error().hint);
-    const auto version = output_of(context, {load.program, "--version"});
+    const auto version = fleet::output_of(context.system, {load.program, "--version"});
     if (!version)
       return fail(version.error());
     load.content.version = trim(*version);
   }
-  const auto said = output_of(
-      context, {"sh", "-c", fleet::installed_script("", load.program, load.guard, context.config_path()), "sh"});
+  const auto said = fleet::output_of(
+      context.system, {"sh", "-c", fleet::installed_script("", load.program, load.guard, context.config_path()), "sh"});
   const auto here = said ? fleet::parse_installed(*said) : std::nullopt;
   if (!here)
     return fail(said ? Error{ErrorCode::failed, "this machine does not say what it has", "", ""} : said.error());
@@ -64,7 +65,7 @@ Result<Load> load_of(Context& context, const Arguments& arguments) {
 }
 
 /// The archive for the nodes: its file.
-Result<std::string> pack(Context& context, const Load& load, const Scratch& scratch) {
+Result<std::string> pack(Context& context, const Load& load, const fleet::Scratch& scratch) {
   const auto file = join_path(scratch.path(), "archive.tar");
   if (auto written = scratch.write("sharefs.yaml", load.config); !written)
     return written;
@@ -72,12 +73,12 @@ Result<std::string> pack(Context& context, const Load& load, const Scratch& scra
   tar.insert(tar.end(), {"-C", scratch.path(), "sharefs.yaml"});
   const auto add = [&](const std::string& target, const char* name) -> Result<std::string> {
     tar.emplace_back(name);
-    return output_of(context, {"ln", "-s", "--", target, join_path(scratch.path(), name)});
+    return fleet::output_of(context.system, {"ln", "-s", "--", target, join_path(scratch.path(), name)});
   };
   auto linked = add(load.program, load.content.package.empty() ? "sharefs" : "sharefs.deb");
   if (linked && !load.guard.empty())
     linked = add(load.guard, "share");
-  const auto packed = linked ? output_of(context, tar) : fail(linked.error());
+  const auto packed = linked ? fleet::output_of(context.system, tar) : fail(linked.error());
   return packed ? Result<std::string>(file) : fail(packed.error());
 }
 
@@ -102,7 +103,7 @@ Result<int> run_nodes_push(Context& context, const Arguments& arguments) {
     context.console.message("this machine is the only one of these nodes: nothing is to be pushed");
     return k_exit_ok;
   }
-  const auto lock = context.flags.check || context.flags.dry_run
+  const auto lock = context.flags.only_looks()
                         ? Result<std::optional<plan::HostLock>>(std::nullopt)
                         : lock_fleet(context).map([](plan::HostLock taken) { return std::optional(std::move(taken)); });
   if (!lock)
@@ -123,7 +124,9 @@ Result<int> run_nodes_push(Context& context, const Arguments& arguments) {
     return fail(deadline.error());
   const auto lease = LeaseOnServers::take(context, "push-" + random_letters(8),
                                           std::chrono::duration_cast<std::chrono::seconds>(*deadline));
-  const auto scratch = lease ? Scratch::make(context, "push") : fail(lease.error());
+  const auto directory = lease ? fleet_directory(context) : fail(lease.error());
+  const auto scratch =
+      directory ? fleet::Scratch::make(context.system.files(), *directory, "push") : fail(directory.error());
   const auto archive = scratch ? pack(context, *load, *scratch) : fail(scratch.error());
   if (!archive)
     return fail(archive.error());

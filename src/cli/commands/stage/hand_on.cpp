@@ -7,6 +7,7 @@
 #include "cli/commands/stage/stage.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/on_nodes.hpp"
+#include "fleet/reach.hpp"
 #include "tree/tree.hpp"
 
 #include <algorithm>
@@ -23,11 +24,9 @@ constexpr std::chrono::seconds k_serve_patience{15};
 tree::Upstream upstream_at(Context& context, const fleet::Node& node, const Argv& words) {
   tree::Upstream upstream{
       .name = node.name, .argv = {"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5"}, .as = {}};
-  if (!node.address.empty())
-    upstream.argv.insert(upstream.argv.end(), {"-o", "HostName=" + node.address});
-  if (!node.user.empty())
-    upstream.argv.insert(upstream.argv.end(), {"-l", node.user});
-  upstream.argv.insert(upstream.argv.end(), {"--", node.name, fleet::node_line(words, true)});
+  const auto to = fleet::ssh_words(node);
+  upstream.argv.insert(upstream.argv.end(), to.begin(), to.end());
+  upstream.argv.push_back(fleet::node_line(words, true));
   if (const auto caller = context.environment("SUDO_USER"); caller && context.system.identity().uid == 0)
     if (auto user = context.system.user(*caller); user && user->uid != 0)
       upstream.as = std::move(*user);

@@ -135,10 +135,6 @@ Result<conda::PathStagingRequest> path_request(Context& context, const Arguments
   return request;
 }
 
-bool looks_only_at(const Context& context) {
-  return context.flags.dry_run || context.flags.check;
-}
-
 /// Makes the image, as whoever may write in the store: root, or a worker of the store's owner.
 Result<void> pack_as_whoever_may(Context& context, const conda::PathStagingRequest& request,
                                  const conda::PackedPath& packed) {
@@ -179,7 +175,7 @@ bool wants_packing(const conda::PackedPath& packed) {
 
 /// Says what is done first, and asks. False: it is only looked at. Error `interrupted`: no.
 Result<bool> agree_to_pack(Context& context, const std::string& path, const tree::Survey& survey) {
-  const bool looks = looks_only_at(context);
+  const bool looks = context.flags.only_looks();
   const auto* be = looks ? "would be" : survey.files == 1 ? "is" : "are";
   const auto* what =
       conda::is_few_large(survey) ? "read once first, for checksums" : "packed into one file on the share first";
@@ -235,8 +231,8 @@ Result<int> stage_path(Context& context, const Arguments& arguments, const std::
     context.envelope.fields["packed"] = conda::text_of(packed->survey);
     if (!wants_packing(*packed))
       return k_exit_ok;
-    return looks_only_at(context) ? Result<int>(k_exit_pending)
-                                  : pack_as_whoever_may(context, *request, *packed).map([] { return k_exit_ok; });
+    return context.flags.only_looks() ? Result<int>(k_exit_pending)
+                                      : pack_as_whoever_may(context, *request, *packed).map([] { return k_exit_ok; });
   }
   auto packed = Result<conda::PackedPath>(conda::PackedPath{});
   if (const auto told = arguments.value("packed")) {

@@ -61,16 +61,14 @@ class TakeDown {
     auto mounts = plan_unmount_work(m_context, mount_points(m_context.system, &m_config), how, true);
     if (!mounts)
       return fail(mounts.error());
-    if (mounts->plan.diagnoses != m_mounts.plan.diagnoses)
-      m_context.report(mounts->plan.diagnoses);
+    m_context.report(mounts->plan.diagnoses);
     m_mounts = std::move(*mounts);
     if (m_config.watch)
       plan = mounts::watch::plan_daemon(mounts::watch::probe_daemon(m_context.system), false);
-    mounts::append(plan.steps, plan_first_boot(m_mounts.boot, m_config, "", false).steps);
-    mounts::append(plan.steps, m_mounts.plan.plan.steps);
+    plan.add(plan_first_boot(m_mounts.boot, m_config, "", false));
+    plan.add(m_mounts.plan.plan);
     conda::unmount_staged(staged, m_how.lazy, m_mounts.table, plan);
     plan_staged_unit(m_context, false, plan);
-    mounts::append(plan.notes, m_mounts.plan.plan.notes);
     if (!m_mounts.plan.blocked.empty())
       proposal.nothing = "nothing more can be taken back now";
     if (m_exports) {

@@ -166,15 +166,11 @@ Result<int> change_image(Context& context, const config::Config& config, std::ch
   context.report(boot.diagnoses);
   auto plan = std::move(boot.plan);
   if (has_systemd || !wanted)
-    mounts::append(plan.steps, plan_first_boot(facts, config, host.program, wanted).steps);
+    plan.add(plan_first_boot(facts, config, host.program, wanted));
   add_daemon(context, config, wanted, plan);
   plan.steps = what_an_image_takes(plan.steps);
-  if (wanted) {
-    const auto local = cachefix::plan_local_directories(
-        system, config.caches.local, [](const auto& path) { return exports::system_directory_reason(path); });
-    mounts::append(plan.steps, local.steps);
-    mounts::append(plan.notes, local.notes);
-  }
+  if (wanted)
+    plan.add(cachefix::plan_local_directories(system, config.caches.local, exports::system_directory_reason));
   const auto executed = execute(context, plan,
                                 wanted ? "the image is as sharefs.yaml says: nothing to do"
                                        : "nothing of sharefs.yaml is in the image: nothing to do");

@@ -57,7 +57,7 @@ Result<void> add_links(Context& context, const config::Config& config, const Hos
     if (usable && conda::summarize(home, *request) == conda::HomeSummary::blocked)
       ++on.failed;
   mounts::append(on.found, found);
-  mounts::append(on.plan.steps, conda::plan(*state, *request).steps);
+  on.plan.add(conda::plan(*state, *request));
   on.homes = std::move(*state);
   on.links = std::move(*request);
   return {};
@@ -102,16 +102,6 @@ plan::Plan without_shares(const OnMounts& done) {
       back.add(step.group, "undo: " + step.why, *inverse);
   }
   return back;
-}
-
-nlohmann::ordered_json homes_json(const OnMounts& on) {
-  auto homes = nlohmann::ordered_json::array();
-  for (const auto& home : on.homes.homes)
-    if (on.links)
-      homes.push_back({{"name", to_utf8(home.name)},
-                       {"conda", to_utf8(home.conda)},
-                       {"state", conda::to_string(conda::summarize(home, *on.links))}});
-  return homes;
 }
 
 } // namespace sharefs::cli

@@ -31,7 +31,4 @@ Diagnoses diagnose_shares_made(Context& context, const OnMounts& done, std::chro
 /// Takes away the directories that were made.
 plan::Plan without_shares(const OnMounts& done);
 
-/// [{name, conda, state}] of the homes of this host.
-nlohmann::ordered_json homes_json(const OnMounts& on);
-
 } // namespace sharefs::cli

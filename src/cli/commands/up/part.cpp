@@ -55,13 +55,11 @@ class Self {
   [[nodiscard]] bool is_in_network(const std::string& client) const {
     const auto network = exports::parse_network(client);
     return !network || std::ranges::any_of(m_identity.addresses, [&](const std::string& address) {
-      const auto own = exports::parse_network(address);
+      auto own = exports::parse_network(address);
       if (!own || own->v6 != network->v6)
         return false;
-      for (std::size_t i = 0; i < own->address.size(); ++i)
-        if ((own->address.at(i) & network->mask.at(i)) != (network->address.at(i) & network->mask.at(i)))
-          return false;
-      return true;
+      own->mask = network->mask;
+      return own->first() == network->first();
     });
   }
 
@@ -102,13 +100,6 @@ std::optional<std::vector<std::string>> clients_of(const config::Config& config,
   return clients;
 }
 
-std::size_t exports_of(const HostPart& part) {
-  std::size_t count = 0;
-  for (const auto* server : part.own.servers)
-    count += server->exports.size();
-  return count;
-}
-
 } // namespace
 
 HostPart find_part(sys::System& system, const config::Config& config) {
@@ -144,7 +135,7 @@ Result<void> check_named(sys::System& system, const config::Config& config, cons
 
 Result<std::optional<exports::Task>> find_exports(sys::System& system, const config::Config& config,
                                                   const OwnServers& own, bool remove) {
-  if (!remove && std::ranges::all_of(own.servers, [](const auto* server) { return server->exports.empty(); }))
+  if (!remove && own.exports() == 0)
     return std::nullopt;
   const auto files = exports::read_host_files(system.files());
   if (!files)
@@ -190,7 +181,7 @@ nlohmann::ordered_json to_json(const HostPart& part) {
   for (const auto& name : part.elsewhere)
     elsewhere.push_back(to_utf8(name));
   return {{"servers", std::move(servers)},
-          {"exports", exports_of(part)},
+          {"exports", part.own.exports()},
           {"mounts", std::move(mounts)},
           {"elsewhere", std::move(elsewhere)}};
 }

@@ -47,23 +47,15 @@ class BringUp {
     if (executed->applied() || m_later_applied)
       if (auto checked = check_shares_made(); !checked)
         return fail(checked.error());
-    m_context.envelope.fields["homes"] = homes_json(m_on);
+    m_context.envelope.fields["homes"] =
+        m_on.links ? homes_json(m_on.homes, *m_on.links) : nlohmann::ordered_json::array();
     if (const auto staged = mount_on_shares(m_context); !staged || *staged != k_exit_ok)
       return staged;
     return exit_code();
   }
 
  private:
-  /// What is found is said once, also where the plan is made again.
-  void report(const Diagnoses& found) {
-    Diagnoses fresh;
-    for (const auto& one : found)
-      if (std::ranges::find(m_said, one) == m_said.end())
-        fresh.push_back(one);
-    mounts::append(m_said, fresh);
-    m_context.report(fresh);
-  }
-
+  /// It is said once, also where the plan is made again.
   void message(const std::string& text) {
     if (std::ranges::find(m_messages, text) != m_messages.end())
       return;
@@ -88,24 +80,22 @@ class BringUp {
     auto work = plan_mount_work(m_context, m_config, m_part.mounts, m_scope);
     if (!work)
       return fail(work.error());
-    report(work->plan.diagnoses);
+    m_context.report(work->plan.diagnoses);
     if (!m_mounts)
       report_holders_of_different(m_context, work->seen);
     m_later = !plan.empty() || !work->plan.planned.empty();
-    mounts::append(plan.steps, work->plan.plan.steps);
-    mounts::append(plan.notes, work->plan.plan.notes);
+    plan.add(work->plan.plan);
     m_mounts = std::move(*work);
     m_good = {m_mounts->plan.right.begin(), m_mounts->plan.right.end()};
     if (m_config.watch)
-      mounts::append(plan.steps, plan_watch().steps);
+      plan.add(plan_watch());
     if (m_later) {
       note_later(plan);
     } else {
       auto on = plan_what_lies_on_mounts();
       if (!on)
         return fail(on.error());
-      mounts::append(plan.steps, on->steps);
-      mounts::append(plan.notes, on->notes);
+      plan.add(*on);
     }
     if (m_on.failed + m_mounts->plan.blocked.size() > 0)
       proposal.nothing = "nothing more can be done now";
@@ -140,7 +130,7 @@ class BringUp {
     m_on = std::move(*on);
     for (const auto& text : m_on.messages)
       message(text);
-    report(m_on.found);
+    m_context.report(m_on.found);
     return m_on.plan;
   }
 
@@ -164,19 +154,7 @@ class BringUp {
         return checked;
     if (!m_verified)
       return {};
-    m_context.report(*m_verified);
-    m_context.envelope.fields["verified"] = !has_errors(*m_verified);
-    if (!has_errors(*m_verified)) {
-      m_context.console.message(verified(m_look));
-      return {};
-    }
-    if (!executed.applied() || executed.report->journal_id.empty() || m_look.plan.empty())
-      return fail(ErrorCode::failed, "the exports are not as sharefs.yaml has them", "see the errors above");
-    if (auto undone = roll_back(m_context, executed.report->journal_id, "the exports are not as wanted"); !undone)
-      return undone;
-    m_context.envelope.fields["rolled_back"] = true;
-    return fail(ErrorCode::failed, "the exports were not as wanted, and everything was taken back",
-                "see the errors above");
+    return conclude_exports(m_context, executed, m_look, *m_verified);
   }
 
   void note_mounted(const Executed& executed) {
@@ -210,7 +188,7 @@ class BringUp {
   /// Directories that became somebody else's go again; the rest of the run stays.
   Result<void> check_shares_made() {
     const auto made = diagnose_shares_made(m_context, m_on, m_scope.path_deadline());
-    report(made);
+    m_context.report(made);
     if (made.empty())
       return {};
     m_on.failed += with_errors(m_on.ready, made).size();
@@ -254,7 +232,6 @@ class BringUp {
   bool m_later = false;         ///< what lies on mounts is planned behind the first plan
   bool m_later_applied = false;
   OnMounts m_on;
-  Diagnoses m_said;
   std::vector<std::string> m_messages;
   std::size_t m_done = 0, m_failed = 0; ///< executions
 };
@@ -295,10 +272,7 @@ extern const CommandSpec k_up_command{
                "sharefs up --check                # exit code 3 if there is anything to do\n"
                "sharefs --root /srv/image up --yes",
     .effect = Effect::changes,
-    .options = {{.names = "--timeout",
-                 .value = "TIME",
-                 .help = "how long to wait for the servers' answers",
-                 .fallback = "5s"}},
+    .options = {k_servers_timeout},
     .on_nodes = true,
     .run = run_up,
 };

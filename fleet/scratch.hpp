@@ -2,28 +2,26 @@
 // Files that one command needs on this machine while it works on nodes.
 #include "base/path.hpp"
 #include "base/random.hpp"
-#include "cli/on_nodes.hpp"
 #include "plan/private_directory.hpp"
 
 #include <string>
 #include <utility>
 
-namespace sharefs::cli {
+namespace sharefs::fleet {
 
 /// A directory of this user alone that goes with its content.
 class Scratch {
  public:
-  /// `what` begins its name.
-  static Result<Scratch> make(Context& context, const std::string& what) {
-    const auto above = fleet_directory(context);
-    auto parent = above ? plan::PrivateDirectory::make(context.system.files(), *above) : fail(above.error());
+  /// Made in the directory `above`; `what` begins its name.
+  static Result<Scratch> make(const sys::Files& files, const std::string& above, const std::string& what) {
+    auto parent = plan::PrivateDirectory::make(files, above);
     if (!parent)
       return fail(parent.error());
     const auto name = what + "-" + random_letters(8);
     auto made = parent->make_below(name);
     if (!made)
       return fail(made.error());
-    return Scratch(std::move(*parent), std::move(*made), join_path(*above, name));
+    return Scratch(std::move(*parent), std::move(*made), join_path(above, name));
   }
   Scratch(Scratch&& other) noexcept
       : m_parent(std::move(other.m_parent)), m_own(std::move(other.m_own)),
@@ -49,4 +47,4 @@ class Scratch {
   std::string m_path;
 };
 
-} // namespace sharefs::cli
+} // namespace sharefs::fleet

@@ -1,0 +1,156 @@
+#include "fleet/reach.hpp"
+
+#include "base/text.hpp"
+#include "fleet/trust.hpp"
+
+#include <fmt/format.h>
+#include <set>
+
+namespace sharefs::fleet {
+
+Result<std::string> output_of(sys::System& system, const Argv& argv, const std::string& input) {
+  sys::Command command;
+  command.argv = argv;
+  command.input = input;
+  command.deadline = std::chrono::seconds(60);
+  const auto completed = system.run(command);
+  if (!completed)
+    return fail(completed.error());
+  if (!completed->ok())
+    return fail(ErrorCode::failed, fmt::format("`{}` failed: {}", shell_join(argv), trim(completed->err)));
+  return completed->out;
+}
+
+Result<std::string> read_public_key(sys::System& system, const std::string& key, const std::string& what) {
+  const auto text = system.files().read_if_exists(key + ".pub");
+  if (text && text->value_or("").empty())
+    return fail(ErrorCode::not_found, fmt::format("there is no public key {}.pub", key),
+                fmt::format("`ssh-keygen -t ed25519 -f {}` makes {}", shell_quote(key), what));
+  return text ? Result<std::string>(std::string(trim(**text))) : fail(text.error());
+}
+
+Result<std::string> fingerprint_of(sys::System& system, const std::string& file) {
+  const auto printed = output_of(system, {"ssh-keygen", "-l", "-f", file});
+  const auto words = printed ? split_words(*printed) : std::vector<std::string>{};
+  if (printed && words.size() < 2)
+    return fail(ErrorCode::failed, fmt::format("{}: `ssh-keygen -l` gives no fingerprint", file));
+  return printed ? Result<std::string>(words[1]) : fail(printed.error());
+}
+
+Argv ssh_words(const Node& node) {
+  Argv words;
+  if (!node.address.empty())
+    words.insert(words.end(), {"-o", "HostName=" + node.address});
+  if (!node.user.empty())
+    words.insert(words.end(), {"-l", node.user});
+  words.insert(words.end(), {"--", node.name});
+  return words;
+}
+
+Result<std::vector<Reached>> reach(sys::System& system, const std::vector<Node>& nodes) {
+  const auto home = system.identity().home;
+  std::vector<Reached> reached;
+  for (const auto& node : nodes) {
+    Argv argv = ssh_words(node);
+    argv.insert(argv.begin(), {"ssh", "-G"});
+    const auto said = output_of(system, argv);
+    if (!said)
+      return fail(said.error());
+    reached.push_back({node, parse_ssh_settings(*said, home), {}});
+  }
+  return reached;
+}
+
+std::vector<Reached> those_in(State state, const std::vector<Reached>& nodes, const std::vector<Outcome>& outcomes) {
+  std::set<std::string_view> names;
+  for (const auto& outcome : outcomes)
+    if (outcome.state == state)
+      names.insert(outcome.node);
+  auto found = nodes;
+  std::erase_if(found, [&](const Reached& reached) { return !names.contains(reached.node.name); });
+  return found;
+}
+
+std::string folded(const std::vector<Reached>& nodes) {
+  std::vector<std::string> names;
+  for (const auto& reached : nodes)
+    names.push_back(reached.node.name);
+  return fold(names);
+}
+
+Result<void> Trust::begin(const std::vector<Node>& named, const std::string& given) {
+  auto reached = reach(system, named);
+  if (!reached)
+    return fail(reached.error());
+  nodes = std::move(*reached);
+  auto files = nodes.empty() ? std::vector<std::string>{} : nodes.front().ssh.identity_files;
+  if (!given.empty())
+    files = {given.ends_with(".pub") ? given.substr(0, given.size() - 4) : given};
+  for (const auto& file : files) {
+    const auto line = read_public_key(system, file);
+    if (!line && (!given.empty() || line.error().code != ErrorCode::not_found))
+      return fail(line.error());
+    if (!line)
+      continue;
+    key = file;
+    public_key = *line;
+    break;
+  }
+  return {};
+}
+
+std::vector<Reached> Trust::in(State state) const {
+  std::vector<Reached> found;
+  for (const auto& reached : nodes)
+    if (const auto outcome = outcomes.find(reached.node.name);
+        outcome != outcomes.end() && outcome->second.state == state)
+      found.push_back(reached);
+  return found;
+}
+
+std::vector<Reached> Trust::open() const {
+  auto found = in(State::ok);
+  const auto fresh = in(State::changed);
+  found.insert(found.end(), fresh.begin(), fresh.end());
+  return found;
+}
+
+void Trust::note(const std::vector<Outcome>& newer) {
+  for (const auto& outcome : newer)
+    outcomes.insert_or_assign(outcome.node, outcome);
+}
+
+Result<std::vector<Outcome>> Trust::run_there(const std::vector<Reached>& there, Request request,
+                                              const std::string& what) const {
+  request.asking.always_by_ssh = true;
+  if (request.asking.ssh.size() == 1)
+    request.asking.ssh = {"ssh", "-o", "StrictHostKeyChecking=yes"};
+  if (request.ssh_config.empty())
+    request.ssh_config = ssh_config_with_key(there, key);
+  if (!request.read)
+    request.read = script_outcome;
+  std::vector<Node> plain;
+  for (const auto& reached : there)
+    plain.push_back(reached.node);
+  return run(plain, std::move(request), what);
+}
+
+Result<void> Trust::try_login(const std::vector<Reached>& there, const std::string& changed) {
+  if (there.empty())
+    return {};
+  Request request;
+  request.asking.script = login_script();
+  request.asking.connect = k_first_contact;
+  auto tried = run_there(there, std::move(request), "trying to log in");
+  if (!tried)
+    return fail(tried.error());
+  for (auto& outcome : *tried)
+    if (outcome.state == State::ok && !changed.empty()) {
+      outcome.state = State::changed;
+      outcome.why = changed;
+    }
+  note(*tried);
+  return {};
+}
+
+} // namespace sharefs::fleet
