@@ -37,12 +37,21 @@ bool leads_down(std::string_view path) {
          !path.starts_with("../") && path != "..";
 }
 
-std::string checksum_in(const Json& object, const char* key) {
-  auto text = text_in(object, key);
-  const bool hexadecimal = text.size() == 64 && text.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
+constexpr std::size_t k_digits = 64; ///< of a checksum
+
+/// Of hexadecimal digits.
+std::string lower_case(std::string_view digits) {
+  std::string text(digits);
   std::ranges::transform(text, text.begin(),
                          [](char c) { return c >= 'A' && c <= 'F' ? static_cast<char>(c + 32) : c; });
-  return hexadecimal ? text : std::string();
+  return text;
+}
+
+std::string checksum_in(const Json& object, const char* key) {
+  const auto text = text_in(object, key);
+  const bool hexadecimal =
+      text.size() == k_digits && text.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
+  return hexadecimal ? lower_case(text) : std::string();
 }
 
 /// A checksum in base64 as in URLs, without padding, as the digits that all other records have; empty: it is none.
@@ -209,19 +218,27 @@ void add_placeholders(Record& record, std::string_view paths_json) {
       read_placeholder(*found->second, file);
 }
 
-std::optional<Edits> checksum_edits(std::string_view json, const std::vector<NewChecksum>& changes) {
-  auto expected = parse_record(json);
-  if (!expected)
-    return std::nullopt;
+std::optional<Edits> checksum_edits(const Record& record, std::string_view json,
+                                    const std::vector<NewChecksum>& changes) {
   std::unordered_map<std::string, std::string> wanted; // files of the same content stay files of the same content
   std::unordered_map<std::string, std::string> by_path;
   for (const auto& change : changes) {
     wanted.emplace(change.before, change.after);
     by_path.emplace(change.path, change.after);
   }
-  for (auto& file : expected->files)
-    if (const auto found = by_path.find(file.path); found != by_path.end())
-      (file.sha256_in_prefix.empty() ? file.sha256 : file.sha256_in_prefix) = found->second;
+  for (const auto& file : record.files)
+    for (const auto* checksum : {&file.sha256, &file.sha256_in_prefix}) {
+      const auto changed = checksum == &file.installed() ? by_path.find(file.path) : by_path.end();
+      const auto found = wanted.find(*checksum);
+      if ((found == wanted.end()) != (changed == by_path.end()) ||
+          (found != wanted.end() && found->second != changed->second))
+        return std::nullopt;
+    }
+  // A letter or digit that is written as an escape would not be found.
+  constexpr std::string_view k_escape = "\\u00";
+  for (auto at = json.find(k_escape); at != std::string_view::npos; at = json.find(k_escape, at + 1))
+    if (const auto next = json.substr(at + k_escape.size(), 1); next >= "3" && next <= "7")
+      return std::nullopt;
   // The keys as they stand in the text: a string in JSON cannot hold a bare quote.
   constexpr std::string_view k_key = "\"sha256";
   Edits edits;
@@ -234,12 +251,11 @@ std::optional<Edits> checksum_edits(std::string_view json, const std::vector<New
                            : std::string_view::npos;
     if (value == std::string_view::npos || json[value] != '"')
       continue;
-    if (const auto found = wanted.find(std::string(json.substr(value + 1, 64))); found != wanted.end())
-      edits.push_back({value + 1, found->first, found->second});
+    const auto digits = json.substr(value + 1, k_digits);
+    if (const auto found = wanted.find(lower_case(digits)); found != wanted.end())
+      edits.push_back({value + 1, std::string(digits), found->second});
   }
-  const auto after = edited(json, edits);
-  const auto record = after ? parse_record(*after) : fail(ErrorCode::failed, "");
-  return record && *record == *expected ? std::optional(std::move(edits)) : std::nullopt;
+  return edits;
 }
 
 } // namespace sharefs::conda
