@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
+#include <ranges>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -25,16 +26,20 @@ Result<Json> parsed(std::string_view text) {
   return read_json(text, {.bytes = k_record_limit, .values = 10 * k_most_recorded});
 }
 
-std::string text_in(const Json& object, const char* key) {
+const std::string& text_in(const Json& object, const char* key) {
+  static const std::string none;
   const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+  return found != object.end() && found->is_string() ? found->get_ref<const std::string&>() : none;
 }
 
 /// Where the file lies is what a record decides: nothing but a way down.
 bool leads_down(std::string_view path) {
-  return !path.empty() && path.size() <= k_longest_path && !path.starts_with('/') &&
-         path.find('\0') == std::string_view::npos && normalize_path(path).substr(1) == path &&
-         !path.starts_with("../") && path != "..";
+  const auto is_no_name = [](const auto& part) {
+    const std::string_view name(part.begin(), part.end());
+    return name.empty() || name == "." || name == "..";
+  };
+  return path.size() <= k_longest_path && path.find('\0') == std::string_view::npos &&
+         std::ranges::none_of(std::views::split(path, '/'), is_no_name) && !path.empty();
 }
 
 constexpr std::size_t k_digits = 64; ///< of a checksum
@@ -48,7 +53,7 @@ std::string lower_case(std::string_view digits) {
 }
 
 std::string checksum_in(const Json& object, const char* key) {
-  const auto text = text_in(object, key);
+  const auto& text = text_in(object, key);
   const bool hexadecimal =
       text.size() == k_digits && text.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
   return hexadecimal ? lower_case(text) : std::string();
@@ -86,13 +91,13 @@ PathType type_of(const std::string& text) {
 }
 
 void read_placeholder(const Json& entry, RecordedFile& file) {
-  const auto mode = text_in(entry, "file_mode");
-  auto placeholder = text_in(entry, "prefix_placeholder");
+  const auto& mode = text_in(entry, "file_mode");
+  const auto& placeholder = text_in(entry, "prefix_placeholder");
   if ((mode != "text" && mode != "binary") || !placeholder.starts_with('/') ||
       placeholder.size() > k_longest_placeholder)
     return;
   file.mode = mode == "text" ? FileMode::text : FileMode::binary;
-  file.placeholder = std::move(placeholder);
+  file.placeholder = placeholder;
 }
 
 tl::unexpected<Error> bad_path(const std::string& path) {
