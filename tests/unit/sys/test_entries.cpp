@@ -346,7 +346,9 @@ TEST_CASE("entries: a child that waits sees what is mounted later, and one that 
     fs::create_directory(directory / "hung");
     if (!mount_hung(directory / "hung"))
       return "no mounts";
-    return text + ", " + look_there("hung/x") + ", " + look_there("share/x");
+    text += ", " + look_there("hung/x");
+    text += ", " + look_there("share/x");
+    return text;
   });
   check_text(answer, "missing, directory, hung, directory");
 }
