@@ -434,7 +434,7 @@ class EnvironmentCheck {
       if (m_checksums[i].empty())
         continue;
       const auto& record = m_reader.records()[i];
-      auto edits = checksum_edits(record.text, m_checksums[i]);
+      auto edits = checksum_edits(record.record, record.text, m_checksums[i]);
       const auto after = edits ? edited(record.text, *edits) : std::nullopt;
       if (!after) {
         note(Kind::bad_record, record.path, "its checksums cannot be corrected in place");

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
+#include <ranges>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -25,24 +26,37 @@ Result<Json> parsed(std::string_view text) {
   return read_json(text, {.bytes = k_record_limit, .values = 10 * k_most_recorded});
 }
 
-std::string text_in(const Json& object, const char* key) {
+const std::string& text_in(const Json& object, const char* key) {
+  static const std::string none;
   const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+  return found != object.end() && found->is_string() ? found->get_ref<const std::string&>() : none;
 }
 
 /// Where the file lies is what a record decides: nothing but a way down.
 bool leads_down(std::string_view path) {
-  return !path.empty() && path.size() <= k_longest_path && !path.starts_with('/') &&
-         path.find('\0') == std::string_view::npos && normalize_path(path).substr(1) == path &&
-         !path.starts_with("../") && path != "..";
+  const auto is_no_name = [](const auto& part) {
+    const std::string_view name(part.begin(), part.end());
+    return name.empty() || name == "." || name == "..";
+  };
+  return path.size() <= k_longest_path && path.find('\0') == std::string_view::npos &&
+         std::ranges::none_of(std::views::split(path, '/'), is_no_name) && !path.empty();
+}
+
+constexpr std::size_t k_digits = 64; ///< of a checksum
+
+/// Of hexadecimal digits.
+std::string lower_case(std::string_view digits) {
+  std::string text(digits);
+  std::ranges::transform(text, text.begin(),
+                         [](char c) { return c >= 'A' && c <= 'F' ? static_cast<char>(c + 32) : c; });
+  return text;
 }
 
 std::string checksum_in(const Json& object, const char* key) {
-  auto text = text_in(object, key);
-  const bool hexadecimal = text.size() == 64 && text.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
-  std::ranges::transform(text, text.begin(),
-                         [](char c) { return c >= 'A' && c <= 'F' ? static_cast<char>(c + 32) : c; });
-  return hexadecimal ? text : std::string();
+  const auto& text = text_in(object, key);
+  const bool hexadecimal =
+      text.size() == k_digits && text.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
+  return hexadecimal ? lower_case(text) : std::string();
 }
 
 /// A checksum in base64 as in URLs, without padding, as the digits that all other records have; empty: it is none.
@@ -77,13 +91,13 @@ PathType type_of(const std::string& text) {
 }
 
 void read_placeholder(const Json& entry, RecordedFile& file) {
-  const auto mode = text_in(entry, "file_mode");
-  auto placeholder = text_in(entry, "prefix_placeholder");
+  const auto& mode = text_in(entry, "file_mode");
+  const auto& placeholder = text_in(entry, "prefix_placeholder");
   if ((mode != "text" && mode != "binary") || !placeholder.starts_with('/') ||
       placeholder.size() > k_longest_placeholder)
     return;
   file.mode = mode == "text" ? FileMode::text : FileMode::binary;
-  file.placeholder = std::move(placeholder);
+  file.placeholder = placeholder;
 }
 
 tl::unexpected<Error> bad_path(const std::string& path) {
@@ -209,19 +223,27 @@ void add_placeholders(Record& record, std::string_view paths_json) {
       read_placeholder(*found->second, file);
 }
 
-std::optional<Edits> checksum_edits(std::string_view json, const std::vector<NewChecksum>& changes) {
-  auto expected = parse_record(json);
-  if (!expected)
-    return std::nullopt;
+std::optional<Edits> checksum_edits(const Record& record, std::string_view json,
+                                    const std::vector<NewChecksum>& changes) {
   std::unordered_map<std::string, std::string> wanted; // files of the same content stay files of the same content
   std::unordered_map<std::string, std::string> by_path;
   for (const auto& change : changes) {
     wanted.emplace(change.before, change.after);
     by_path.emplace(change.path, change.after);
   }
-  for (auto& file : expected->files)
-    if (const auto found = by_path.find(file.path); found != by_path.end())
-      (file.sha256_in_prefix.empty() ? file.sha256 : file.sha256_in_prefix) = found->second;
+  for (const auto& file : record.files)
+    for (const auto* checksum : {&file.sha256, &file.sha256_in_prefix}) {
+      const auto changed = checksum == &file.installed() ? by_path.find(file.path) : by_path.end();
+      const auto found = wanted.find(*checksum);
+      if ((found == wanted.end()) != (changed == by_path.end()) ||
+          (found != wanted.end() && found->second != changed->second))
+        return std::nullopt;
+    }
+  // A letter or digit that is written as an escape would not be found.
+  constexpr std::string_view k_escape = "\\u00";
+  for (auto at = json.find(k_escape); at != std::string_view::npos; at = json.find(k_escape, at + 1))
+    if (const auto next = json.substr(at + k_escape.size(), 1); next >= "3" && next <= "7")
+      return std::nullopt;
   // The keys as they stand in the text: a string in JSON cannot hold a bare quote.
   constexpr std::string_view k_key = "\"sha256";
   Edits edits;
@@ -234,12 +256,11 @@ std::optional<Edits> checksum_edits(std::string_view json, const std::vector<New
                            : std::string_view::npos;
     if (value == std::string_view::npos || json[value] != '"')
       continue;
-    if (const auto found = wanted.find(std::string(json.substr(value + 1, 64))); found != wanted.end())
-      edits.push_back({value + 1, found->first, found->second});
+    const auto digits = json.substr(value + 1, k_digits);
+    if (const auto found = wanted.find(lower_case(digits)); found != wanted.end())
+      edits.push_back({value + 1, std::string(digits), found->second});
   }
-  const auto after = edited(json, edits);
-  const auto record = after ? parse_record(*after) : fail(ErrorCode::failed, "");
-  return record && *record == *expected ? std::optional(std::move(edits)) : std::nullopt;
+  return edits;
 }
 
 } // namespace sharefs::conda

@@ -56,8 +56,9 @@ void add_placeholders(Record& record, std::string_view paths_json);
 struct NewChecksum {
   std::string path, before, after; ///< of RecordedFile::installed()
 };
-/// What becomes of the text of a record, byte for byte the same otherwise. nullopt: the values are not found where they
-/// should be.
-std::optional<Edits> checksum_edits(std::string_view json, const std::vector<NewChecksum>& changes);
+/// What becomes of the text `json` of a record, byte for byte the same otherwise. nullopt: the values are not found
+/// where they should be, or are others' values, too.
+std::optional<Edits> checksum_edits(const Record& record, std::string_view json,
+                                    const std::vector<NewChecksum>& changes);
 
 } // namespace sharefs::conda

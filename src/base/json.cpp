@@ -7,6 +7,22 @@
 
 namespace sharefs {
 
+namespace {
+
+/// Where the quote stands that ends the string which begins at `at`; the end of the text if none does.
+std::size_t end_of_string(std::string_view text, std::size_t at) {
+  for (auto end = text.find('"', at + 1); end != std::string_view::npos; end = text.find('"', end + 1)) {
+    std::size_t escapes = 0;
+    while (text[end - 1 - escapes] == '\\')
+      ++escapes;
+    if (escapes % 2 == 0)
+      return end;
+  }
+  return text.size();
+}
+
+} // namespace
+
 std::string json_excess(std::string_view text, const JsonLimits& limits) {
   if (text.size() > limits.bytes)
     return "is larger than " + format_bytes(limits.bytes);
@@ -16,13 +32,10 @@ std::string json_excess(std::string_view text, const JsonLimits& limits) {
   };
   std::vector<Open> open;
   std::size_t values = 0;
-  bool in_text = false;
   for (std::size_t at = 0; at < text.size(); ++at) {
     const char byte = text[at];
     if (byte == '"') {
-      in_text = !in_text;
-    } else if (in_text) {
-      at += byte == '\\' ? 1 : 0;
+      at = end_of_string(text, at);
     } else if (byte == '[' || byte == '{' || byte == ',') {
       if (++values > limits.values)
         return fmt::format("holds more than {} values", limits.values);

@@ -19,8 +19,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
         FUZZ_CHECK(!file.path.starts_with('/') && ("/" + file.path + "/").find("/../") == std::string::npos);
       add_placeholders(*record, input);
       if (!record->files.empty() && !record->files.front().installed().empty())
-        if (const auto edits = checksum_edits(
-                input, {{record->files.front().path, record->files.front().installed(), std::string(64, 'f')}}))
+        if (const auto edits =
+                checksum_edits(*record, input,
+                               {{record->files.front().path, record->files.front().installed(), std::string(64, 'f')}}))
           FUZZ_CHECK(parse_record(edited(input, *edits).value_or(""))->files.front().installed() ==
                      std::string(64, 'f'));
     }

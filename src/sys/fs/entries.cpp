@@ -1,4 +1,5 @@
-// read_entries: one look at many paths. One child asks for all that may hang, on a thread for each superblock.
+// read_entries: one look at many paths. One child asks for all that may hang, on a thread for each superblock, and
+// waits for the next look if nothing did.
 #include "base/parallel.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
@@ -6,7 +7,8 @@
 #include "sys/fs/files.hpp"
 #include "sys/fs/mountstats.hpp"
 #include "sys/fs/read_entry.hpp"
-#include "sys/process/child.hpp"
+#include "sys/process/progress_counters.hpp"
+#include "sys/process/waiting_children.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -25,14 +27,25 @@ namespace {
 constexpr int k_exit_without_memory = 125;
 constexpr auto k_silence = 500ms; ///< beyond the deadline, for a child that cannot begin what is left
 
-/// The questions of one superblock, as numbers in EntryRequest::queries: asked in turn by a thread of the child. The
-/// first one that gets no answer in time ends all that are left.
+struct Question {
+  std::size_t index = 0; ///< in EntryRequest::queries
+  EntryQuery query = {};
+};
+template <FieldsOf<Question> Q> auto fields(Q& q) {
+  return named("index", q.index, "query", q.query);
+}
+
+/// The questions of one superblock: asked in turn by a thread of the child. The first one that gets no answer in time
+/// ends all that are left.
 struct Queue {
-  std::vector<std::size_t> indices = {};
+  std::vector<Question> questions = {};
   std::size_t answered = 0;
   Deadline end = Deadline::max(); ///< for the answer that is waited for, once its question has begun
   std::string step = {};          ///< that it is in
 };
+template <FieldsOf<Queue> Q> auto fields(Q& q) {
+  return named("questions", q.questions);
+}
 
 /// A message of the child: a question begins, a step of it begins, or its answer.
 struct Report {
@@ -44,8 +57,17 @@ template <FieldsOf<Report> R> auto fields(R& r) {
   return named("index", r.index, "step", r.step, "entry", r.entry);
 }
 
+/// In the child: what the parent asks next; empty once it has closed its end.
+std::string next_message(int fd) {
+  std::string size;
+  std::string message;
+  read_all(fd, size, sizeof(std::uint64_t));
+  read_all(fd, message, WireReader(size).get<std::uint64_t>());
+  return message;
+}
+
 /// In the child.
-void ask(const EntryRequest& request, const std::vector<Queue>& queues, int root, int fd) {
+void ask(const std::vector<Queue>& queues, int root, int fd) {
   std::mutex pipe;
   const auto say = [&](const Report& report) {
     const std::lock_guard guard(pipe);
@@ -54,10 +76,9 @@ void ask(const EntryRequest& request, const std::vector<Queue>& queues, int root
   in_parallel(queues.size(), queues.size(), [&](std::size_t number) {
     ::unshare(CLONE_FILES); // a thousand threads that hang shall not use up the descriptors of one process
     try {
-      for (const std::size_t index : queues[number].indices) {
+      for (const auto& [index, query] : queues[number].questions) {
         say({index});
-        auto entry = read_entry(root, request.queries[index], {},
-                                [&](std::string_view step) { say({index, std::string(step)}); });
+        auto entry = read_entry(root, query, {}, [&](std::string_view step) { say({index, std::string(step)}); });
         say({index, {}, std::move(entry)});
       }
     } catch (...) { // without memory; the parent says that this child has ended
@@ -78,17 +99,21 @@ class Listener {
   Listener(const EntryRequest& request, std::vector<Queue>& queues, std::vector<Entry>& entries)
       : m_request(request), m_queues(queues), m_entries(entries) {
     for (Queue& queue : queues)
-      for (const std::size_t index : queue.indices)
-        m_queue_of[index] = &queue;
+      for (const Question& question : queue.questions)
+        m_queue_of[question.index] = &queue;
   }
 
-  /// Whatever has no answer is given up once nothing comes any more: the child has ended, or hangs as a whole.
-  void listen(WorkingChild& child) {
+  /// Whatever has no answer is given up once nothing comes any more: the child has ended, or hangs as a whole. True if
+  /// all was answered, and the child can be asked again.
+  bool listen(WorkingChild& child) {
+    std::string asked = WireWriter().put(WireWriter().put(m_queues).bytes()).bytes();
     Deadline silent = deadline_in(m_request.deadline + k_silence);
     std::size_t taken = 0;
     bool more = true;
     while (!m_queue_of.empty() && more && Clock::now() < silent) {
-      pollfd news{child.fd(), POLLIN, 0};
+      if (!asked.empty())
+        child.send(asked);
+      pollfd news{child.fd(), static_cast<short>(asked.empty() ? POLLIN : POLLIN | POLLOUT), 0};
       ::poll(&news, 1, poll_time(std::min(silent, next_end())));
       more = child.drain();
       for (;;) {
@@ -104,11 +129,15 @@ class Listener {
         if (Clock::now() >= queue.end)
           give_up_queue(queue, {ErrorCode::timeout, no_answer(queue.step), {}, {}});
     }
-    if (more) // all is known, or what is not known hangs
+    child.forget_result();
+    if (more && m_queue_of.empty() && !m_any_given_up)
+      return true;
+    if (more) // what is not known hangs
       child.process().kill();
     const auto ended = child.finish();
     for (Queue& queue : m_queues)
       give_up_queue(queue, ended || more ? Error{ErrorCode::timeout, no_answer({}), {}, {}} : ended.error());
+    return false;
   }
 
  private:
@@ -135,9 +164,11 @@ class Listener {
   }
 
   void give_up_queue(Queue& queue, const Error& error) {
-    for (; queue.answered < queue.indices.size(); ++queue.answered) {
-      give_up(m_entries[queue.indices[queue.answered]], error);
-      m_queue_of.erase(queue.indices[queue.answered]);
+    for (; queue.answered < queue.questions.size(); ++queue.answered) {
+      const auto index = queue.questions[queue.answered].index;
+      give_up(m_entries[index], error);
+      m_queue_of.erase(index);
+      m_any_given_up = true;
     }
     queue.end = Deadline::max();
   }
@@ -146,20 +177,29 @@ class Listener {
   std::vector<Queue>& m_queues;
   std::vector<Entry>& m_entries;
   std::unordered_map<std::size_t, Queue*> m_queue_of; ///< of each question that has no answer yet
+  bool m_any_given_up = false;
 };
 
 void ask_child(const Files& files, const EntryRequest& request, std::vector<Queue> queues,
                std::vector<Entry>& entries) {
-  auto child = WorkingChild::start(request.as, [&](int fd) {
-    const Fd root = files.open_root();
-    ask(request, queues, root.get(), fd);
+  auto child = files.waiting_children().take(request.as, [&files, parent = ::getpid()](int fd) {
+    if (!end_with(parent))
+      return;
+    for (auto message = next_message(fd); !message.empty(); message = next_message(fd)) {
+      const auto asked = WireReader(message).get<std::vector<Queue>>();
+      const Fd root = files.open_root(); // anew: something may have been mounted there
+      ask(asked, root.get(), fd);
+    }
   });
-  if (child)
-    return Listener(request, queues, entries).listen(*child);
+  if (child) {
+    if (Listener(request, queues, entries).listen(*child))
+      files.waiting_children().keep(request.as, std::move(*child));
+    return;
+  }
   for (const Queue& queue : queues)
-    for (const std::size_t index : queue.indices) {
-      entries[index].error_number = EAGAIN;
-      entries[index].detail = child.error().message;
+    for (const Question& question : queue.questions) {
+      entries[question.index].error_number = EAGAIN;
+      entries[question.index].detail = child.error().message;
     }
 }
 
@@ -218,14 +258,15 @@ std::vector<Entry> read_entries(const Files& files, const MountTable& mounts, co
     if (entry.error_number != EREMOTE)
       continue;
     if (locked) { // what one process keeps locked says nothing about another
-      queues[~std::uint64_t{0} - index].indices.push_back(index);
+      queues[~std::uint64_t{0} - index].questions.push_back({index, query});
       continue;
     }
     const MountEntry* owner = table ? table->owner_of(files.real_path(entry.resolved)) : nullptr;
     if (owner != nullptr && owner->fs_type == "autofs" && !query.automount)
       entry.detail = "looking would mount it";
     else
-      queues[owner == nullptr ? 0 : (std::uint64_t{owner->major} << 32U) | owner->minor].indices.push_back(index);
+      queues[owner == nullptr ? 0 : (std::uint64_t{owner->major} << 32U) | owner->minor].questions.push_back(
+          {index, query});
   }
   if (!queues.empty()) {
     const auto all = std::views::values(queues);

@@ -16,6 +16,8 @@
 
 namespace sharefs::sys {
 
+class WaitingChildren;
+
 /// All paths are absolute as seen from inside the root; symbolic links are resolved inside the root, so a link in an
 /// installation tree never leads out of it.
 class Files {
@@ -35,6 +37,9 @@ class Files {
   [[nodiscard]] MountTargets hanging_in(const MountTable& mounts) const;
   /// O_PATH; may hang if root_may_hang().
   [[nodiscard]] Fd open_root() const;
+
+  /// Those of read_entries(), which end with the last copy of this.
+  [[nodiscard]] WaitingChildren& waiting_children() const { return *m_children; }
 
   /// One look, see read_entries().
   [[nodiscard]] Entry entry(const EntryQuery& query) const;
@@ -70,6 +75,7 @@ class Files {
   std::string m_root;
   std::chrono::milliseconds m_deadline;
   std::shared_ptr<MountWatch> m_mounts;
+  std::shared_ptr<WaitingChildren> m_children;
 };
 
 /// fsync of an open directory (O_PATH will do), so that a rename or unlink in it survives a power cut.

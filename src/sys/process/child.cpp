@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstring>
 #include <poll.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -41,10 +42,10 @@ void keep_exit_codes() {
   ::sigaction(SIGCHLD, &current, nullptr);
 }
 
-/// /dev/null on 0, 1 and 2, the pipe on the number that is returned, and nothing else.
-int keep_only(int pipe) {
+/// /dev/null on 0, 1 and 2, the socket on the number that is returned, and nothing else.
+int keep_only(int socket) {
   constexpr int k_place = 3;
-  if (pipe != k_place && ::dup2(pipe, k_place) < 0)
+  if (socket != k_place && ::dup2(socket, k_place) < 0)
     return -1;
   ::fcntl(k_place, F_SETFD, FD_CLOEXEC);
   ::closefrom(k_place + 1);
@@ -194,12 +195,14 @@ bool Child::kill_and_reap() {
 
 Result<WorkingChild> WorkingChild::start(const std::optional<User>& as, const std::function<void(int)>& work,
                                          std::size_t max_bytes) {
-  Pipe pipe;
-  if (!pipe.open())
-    return fail(errno_error(errno, "cannot make a pipe"));
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    return fail(errno_error(errno, "cannot make a socket"));
+  Fd ours(ends[0]);
+  const Fd theirs(ends[1]);
   auto child = Child::fork(
       [&] {
-        const int fd = keep_only(pipe.write.get());
+        const int fd = keep_only(theirs.get());
         if (fd < 0 || ::chdir("/") != 0)
           ::_exit(126);
         const int refused = as ? become(*as) : 0;
@@ -217,14 +220,14 @@ Result<WorkingChild> WorkingChild::start(const std::optional<User>& as, const st
     return fail(child.error());
   WorkingChild result;
   result.m_child = std::move(*child);
-  result.m_pipe = PipeReader(std::move(pipe.read), max_bytes);
+  result.m_socket = PipeReader(std::move(ours), max_bytes);
   return result;
 }
 
 bool WorkingChild::drain() {
-  m_pipe.drain();
-  if (m_pipe.is_full())
-    m_pipe.close();
+  m_socket.drain();
+  if (m_socket.is_full())
+    m_socket.close();
   return fd() >= 0;
 }
 
@@ -239,19 +242,29 @@ bool WorkingChild::drain_until(Deadline deadline, const std::function<bool()>& g
 }
 
 std::string_view WorkingChild::result() const {
-  std::string_view bytes = m_pipe.bytes();
+  std::string_view bytes = m_socket.bytes();
   bytes.remove_prefix(std::min(bytes.size(), sizeof(int)));
   return bytes;
 }
 
+void WorkingChild::forget_result() {
+  m_socket.keep_first(sizeof(int));
+}
+
+void WorkingChild::send(std::string& bytes) {
+  // One that has ended is noticed by drain().
+  if (const auto sent = ::send(fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT); sent > 0)
+    bytes.erase(0, static_cast<std::size_t>(sent));
+}
+
 Result<void> WorkingChild::finish() {
-  m_pipe.close();
+  m_socket.close();
   const auto grace = m_child.was_killed() ? k_reap_grace : k_end_grace;
   if (!m_child.reap_until(deadline_in(grace)) && !m_child.was_killed())
     m_child.kill_and_reap();
   int refused = 0;
-  if (m_pipe.bytes().size() >= sizeof refused)
-    std::memcpy(&refused, m_pipe.bytes().data(), sizeof refused);
+  if (m_socket.bytes().size() >= sizeof refused)
+    std::memcpy(&refused, m_socket.bytes().data(), sizeof refused);
   if (refused != 0)
     return fail(errno_error(refused, "cannot act as another user", "run sharefs as root"));
   const int code = m_child.exit_code();

@@ -5,6 +5,7 @@
 #include "sys/process/fd.hpp"
 #include "sys/process/user.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <optional>
@@ -32,8 +33,8 @@ bool write_all(int fd, std::string_view bytes);
 /// Append to `into` what there is to read, at most `limit` bytes. 0 or errno.
 int read_all(int fd, std::string& into, std::size_t limit = std::string::npos);
 
-/// The reading end of a pipe, never blocking. The first `limit` bytes are kept and the rest is thrown away, so that the
-/// writer never waits for room.
+/// The reading end of a pipe or a socket, never blocking. The first `limit` bytes are kept and the rest is thrown away,
+/// so that the writer never waits for room.
 class PipeReader {
  public:
   PipeReader() = default;
@@ -44,6 +45,7 @@ class PipeReader {
   void close() { m_fd.reset(); }
   /// Take what is there, some MiB at most. False when there will be no more.
   bool drain();
+  void keep_first(std::size_t bytes) { m_bytes.resize(std::min(bytes, m_bytes.size())); }
 
  private:
   Fd m_fd;
@@ -87,27 +89,30 @@ class Child {
   int m_exit_code = -1;
 };
 
-/// A child that works and writes its results to a pipe. It has no other descriptor of the parent (if it hung, it would
-/// keep a pipeline's stdout or a lock open for ever), and its working directory is `/`. One that works as another user
-/// has a session of its own, and runs no program of that user's but by run_process(): its memory still holds what was
-/// root's, so nobody else may trace it (become()).
+/// A child that works and writes its results to a socket, by which it may be sent questions. It has no other descriptor
+/// of the parent (if it hung, it would keep a pipeline's stdout or a lock open for ever), and its working directory is
+/// `/`. One that works as another user has a session of its own, and runs no program of that user's but by
+/// run_process(): its memory still holds what was root's, so nobody else may trace it (become()).
 class WorkingChild {
  public:
   /// `work` gets the descriptor to write to. That it could not become `as` is reported by finish(). Other threads may
   /// be running: `work` may allocate and throw, as glibc keeps its allocator usable across fork(2) and unwinds without
   /// a lock (since 2.35); it must not take locks of ours.
-  /// Once it has written `max_bytes`, its pipe is closed.
+  /// Once it has written `max_bytes`, its socket is closed.
   static constexpr std::size_t k_max_bytes = 256U << 20U;
   static Result<WorkingChild> start(const std::optional<User>& as, const std::function<void(int fd)>& work,
                                     std::size_t max_bytes = k_max_bytes);
 
-  [[nodiscard]] int fd() const { return m_pipe.fd(); } ///< to poll for POLLIN
+  [[nodiscard]] int fd() const { return m_socket.fd(); } ///< to poll for POLLIN
   /// Take what is there without blocking. False when there will be no more.
   bool drain();
   /// drain() until the child has closed its end (true), or the deadline passed or `given_up`, which is asked many times
   /// a second, says so (false).
   bool drain_until(Deadline deadline, const std::function<bool()>& given_up = nullptr);
   [[nodiscard]] std::string_view result() const; ///< what `work` has written so far
+  void forget_result();
+  /// Send the first of `bytes` for which there is room, and take them away; never blocks.
+  void send(std::string& bytes);
   Child& process() { return m_child; }
   /// After the end or the deadline: reap briefly; kill what does not end. An Error if the child could not become `as`,
   /// crashed, or was killed.
@@ -115,7 +120,7 @@ class WorkingChild {
 
  private:
   Child m_child;
-  PipeReader m_pipe; ///< errno of become(), then what `work` writes
+  PipeReader m_socket; ///< errno of become(), then what `work` writes
 };
 
 } // namespace sharefs::sys

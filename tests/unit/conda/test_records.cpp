@@ -143,12 +143,22 @@ TEST_CASE("requirement 9: checksums are corrected in place", "[records]") {
            entry_point + R"("}]}})";
   };
   const std::string four(64, '4'), five(64, '5');
-  const auto before = text(k_two, k_one, k_three);
-  const auto edits = checksum_edits(before, {{"a", k_two, four}, {"t", k_three, five}});
-  REQUIRE(edits);
-  CHECK(edited(before, *edits) == text(four, k_one, five));
-  // A checksum that another file has too, which stays: nothing is done.
-  CHECK_FALSE(checksum_edits(before, {{"b", k_one, four}}));
-  CHECK_FALSE(checksum_edits(before, {{"a", four, five}}));
-  CHECK_FALSE(checksum_edits("{", {{"a", k_two, four}}));
+  const auto changed = [](const std::string& json, const std::vector<NewChecksum>& changes) {
+    const auto record = parse_record(json);
+    const auto edits = record ? checksum_edits(*record, json, changes) : std::nullopt;
+    return edits ? edited(json, *edits) : std::nullopt;
+  };
+  const std::vector<NewChecksum> two{{"a", k_two, four}, {"t", k_three, five}};
+  CHECK(changed(text(k_two, k_one, k_three), two) == text(four, k_one, five));
+  // Other letters are the same digits, and have to be found.
+  const std::string letters(64, 'c');
+  const std::vector<NewChecksum> lettered{{"a", letters, four}};
+  CHECK(changed(text(std::string(64, 'C'), k_one, k_three), lettered) == text(four, k_one, k_three));
+  CHECK_FALSE(changed(text("\\u0063" + std::string(63, 'c'), k_one, k_three), lettered));
+  CHECK(changed(text(letters, k_one, "\\u00e4"), lettered) == text(four, k_one, "\\u00e4"));
+  // A checksum that another file has too, which stays: nothing is done. Nor where two would become different ones.
+  CHECK_FALSE(changed(text(k_two, k_one, k_three), {{"b", k_one, four}}));
+  CHECK_FALSE(changed(text(k_two, k_one, k_three), {{"a", four, five}}));
+  CHECK_FALSE(changed(text(k_two, k_one, k_two), {{"a", k_two, four}, {"t", k_two, five}}));
+  CHECK(changed(text(k_two, k_one, k_two), {{"a", k_two, four}, {"t", k_two, four}}) == text(four, k_one, four));
 }

@@ -6,7 +6,6 @@
 #include "sys/process/wire.hpp"
 #include "willing_machine.hpp"
 
-#include <fcntl.h>
 #include <nlohmann/json.hpp>
 #include <pthread.h>
 
@@ -23,8 +22,7 @@ void lie_in_child() {
     return;
   for (int fd = 3; fd < 256; ++fd) {
     struct stat status{};
-    if (::fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode) && (::fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY)
-        [[maybe_unused]]
+    if (::fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode)) [[maybe_unused]]
       const auto written = ::write(fd, g_lie.data(), g_lie.size());
   }
   ::_exit(0);

@@ -5,14 +5,20 @@
 #include "support/users.hpp"
 #include "sys/fs/files.hpp"
 #include "sys/process/call.hpp"
+#include "sys/real_system.hpp"
 
+#include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <fcntl.h>
 #include <filesystem>
+#include <fstream>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 using namespace sharefs;
@@ -38,8 +44,17 @@ Result<std::string> with_own_mounts(const std::function<std::string()>& work) {
 /// A FUSE file system that nobody serves hangs at `path` like a dead server.
 bool mount_hung(const std::string& path, const char* source = "hung") {
   const int device = ::open("/dev/fuse", O_RDWR | O_CLOEXEC);
-  const std::string options = "fd=" + std::to_string(device) + ",rootmode=40000,user_id=0,group_id=0";
+  const std::string options = "fd=" + std::to_string(device) + ",rootmode=40000,user_id=0,group_id=0,allow_other";
   return device >= 0 && ::mount(source, path.c_str(), "fuse", MS_NODEV, options.c_str()) == 0;
+}
+
+/// Of this thread.
+std::vector<pid_t> children() {
+  std::ifstream file("/proc/thread-self/children");
+  std::vector<pid_t> all;
+  for (pid_t one = 0; file >> one;)
+    all.push_back(one);
+  return all;
 }
 
 void check_text(const Result<std::string>& answer, const std::string& wanted) {
@@ -268,6 +283,88 @@ TEST_CASE("entries: a bucket that nobody serves is shared, and is not waited for
     return text;
   });
   check_text(answer, "hung fuse shared, hung fuse shared, hung fuse shared, hung fuse own, ");
+}
+
+TEST_CASE("entries: a child that has answered is asked again, as whom it has become, until it ends") {
+  const auto path = "/proc/" + std::to_string(::getpid()) + "/cmdline"; // which is read by a child
+  const auto before = children();
+  const auto own = [&] { // those of the looks
+    auto all = children();
+    std::erase_if(all, [&](pid_t one) { return std::ranges::find(before, one) != before.end(); });
+    return all;
+  };
+  std::vector<pid_t> first;
+  {
+    const Files files;
+    const auto reads = [&] { return files.entry({.path = path, .read_bytes = 1}).content.size() == 1; };
+    CHECK(reads());
+    first = own();
+    REQUIRE(first.size() == 1);
+    CHECK(reads());
+    CHECK(own() == first);
+    CHECK(in_child(std::nullopt, 30s, [&]() -> Result<std::string> { return reads() ? "read" : "not"; }) == "read");
+    bool read = false;
+    std::thread([&] { read = reads(); }).join();
+    CHECK(read);
+    CHECK(reads());
+    CHECK(own() == first); // what other processes and threads have asked is none of its business
+
+    ::kill(first.front(), SIGKILL);
+    siginfo_t ended{};
+    ::waitid(P_PID, static_cast<id_t>(first.front()), &ended, WEXITED | WNOWAIT);
+    CHECK(reads());
+    REQUIRE(own().size() == 1);
+    CHECK(own() != first);
+    first = own();
+    if (::geteuid() == 0)
+      for (const std::uint32_t uid : {65534U, 65533U, 65534U}) {
+        const auto as = User{"somebody", uid, uid, {uid}, "/"};
+        const auto found =
+            read_entries(files, MountTable(), {{{.path = "/proc/self/status", .read_bytes = 4096}}, 30s, as}).at(0);
+        CHECK(found.content.find("\nUid:\t" + std::to_string(uid) + "\t") != std::string::npos);
+        CHECK(own().size() == 2);
+      }
+  }
+  CHECK(own().empty());
+}
+
+TEST_CASE("entries: a child that waits sees what is mounted later, and one that hangs is not asked again", "[waits]") {
+  const test::TemporaryDirectory directory;
+  fs::create_directory(directory / "share");
+  fs::permissions(directory.path(), fs::perms(0755));
+  const auto answer = with_own_mounts([&]() -> std::string {
+    const Files files("/", 300ms);
+    const auto look_there = [&](const std::string& path) {
+      const auto entry = read_entries(files, MountTable(), {{{.path = directory / path}}, 300ms, test::nobody()}).at(0);
+      return entry.hung() ? std::string("hung") : std::string(to_string(entry.kind));
+    };
+    std::string text = look_there("share/x");
+    if (::mount("none", (directory / "share").c_str(), "tmpfs", 0, nullptr) != 0)
+      return "no mounts";
+    fs::create_directory(directory / "share/x");
+    text += ", " + look_there("share/x");
+    fs::create_directory(directory / "hung");
+    if (!mount_hung(directory / "hung"))
+      return "no mounts";
+    text += ", " + look_there("hung/x");
+    text += ", " + look_there("share/x");
+    return text;
+  });
+  check_text(answer, "missing, directory, hung, directory");
+}
+
+TEST_CASE("entries: what takes the place of this program has no child of it") {
+  const auto answer = in_child(std::nullopt, 30s, []() -> Result<std::string> {
+    RealSystem system;
+    const auto path = "/proc/" + std::to_string(::getpid()) + "/cmdline";
+    if (!system.entry({.path = path, .read_bytes = 1}).exists() || children().size() != 1)
+      return std::string("no child");
+    return system
+        .exec({"sh", "-c", "read -r child </proc/$$/task/$$/children; exit 0${child:+7}"}, {"PATH=/bin:/usr/bin"})
+        .message;
+  });
+  REQUIRE_FALSE(answer);
+  CHECK(answer.error().message == "the child process gave no result"); // and ended with 0
 }
 
 TEST_CASE("files: a path that leads onto a hung mount is read with a deadline", "[waits]") {
