@@ -120,7 +120,7 @@ struct EnvironmentState {
 };
 
 /// Could somebody else put another program into `directory`? What root asks before it runs one of it.
-bool others_could_exchange(sys::System& system, const std::string& directory);
+bool others_could_replace(sys::System& system, const std::string& directory);
 
 /// Errors: `not_found` (no directory, or no environment), `timeout`, `interrupted`, or what the disk says. What is
 /// wrong inside of it stands in `found`.

@@ -97,7 +97,7 @@ PrefixDecision decide_prefixes(const std::vector<PrefixUse>& uses, const Environ
   return decision;
 }
 
-bool others_could_exchange(sys::System& system, const std::string& directory) {
+bool others_could_replace(sys::System& system, const std::string& directory) {
   return system.entry({.path = join_path(directory, "program"), .guarded = true}).error_number == EPERM;
 }
 
@@ -135,7 +135,7 @@ Result<EnvironmentState> probe(sys::System& system, const EnvironmentRequest& re
     }
   }
   if (state && state->uid == 0 && system.identity().uid == 0 &&
-      others_could_exchange(system, join_path(request.path, "bin")))
+      others_could_replace(system, join_path(request.path, "bin")))
     state->others_write = true;
   if (state)
     note_closed_above(system, *state);

@@ -33,7 +33,7 @@ template <FieldsOf<Package> P> auto fields(P& p) {
   return named("name", p.name, "version", p.version, "build", p.build, "pip", p.pip);
 }
 
-/// The directory that `conda share` has exchanged for a link, and keeps.
+/// The directory that `conda share` has replaced by a link, and keeps.
 struct Original {
   std::string path, kept;  ///< where it was, and where it is
   std::uint64_t inode = 0; ///< the device has another number wherever and whenever it is mounted

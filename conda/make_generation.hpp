@@ -31,7 +31,7 @@ struct NewGeneration {
 
 /// What a fill has made.
 struct Filled {
-  tree::Place tree;                   ///< known by device and inode: others may be able to exchange the name
+  tree::Place tree;                   ///< known by device and inode: others may be able to replace the name
   std::uint64_t files = 0, bytes = 0; ///< 0 files: not counted yet
   std::uint64_t own_bytes = 0;        ///< at most so many bytes are not in the generation before
   std::optional<bool> sound = {};

@@ -38,7 +38,7 @@ Result<Filled> fill(sys::System& system, const RepairRequest& request, const New
   made.inode = linked->inode;
   tree::Options opening;
   opening.admit = admit_opened(seen, tree::Modes{}.mode);
-  if (auto open = tree::set_modes(made, {}, opening); !open) // names in it are to be exchanged
+  if (auto open = tree::set_modes(made, {}, opening); !open) // names in it are to be replaced
     return fail(open.error());
   const CopyToMend copy{.tree = made,
                         .prefix = environment.path(),

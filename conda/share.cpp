@@ -102,7 +102,7 @@ Diagnoses diagnose_places(const sys::Entry& store, const std::vector<sys::Entry>
   constexpr std::uint32_t k_others_write = 0002, k_group_or_others_write = 0022, k_sticky = 01000;
   Diagnoses found;
   if ((store.mode & k_group_or_others_write) != 0 && (store.mode & k_sticky) == 0)
-    return found; // whoever may write there could exchange STORE/ENV as well
+    return found; // whoever may write there could replace STORE/ENV as well
   for (const auto& place : places) {
     if (!place.exists())
       continue;

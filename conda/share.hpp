@@ -51,7 +51,7 @@ tree::Admit admit_copied(const EnvironmentState& of);
 tree::Admit admit_opened(const EnvironmentState& of, std::uint32_t wanted);
 
 /// SF529: who owns .generations or .generations/ENV (`places`, not followed) could put another environment there,
-/// though only the owner of a name can exchange it in the store itself. `self`: this process's user.
+/// though only the owner of a name can replace it in the store itself. `self`: this process's user.
 Diagnoses diagnose_places(const sys::Entry& store, const std::vector<sys::Entry>& places, std::uint32_t self);
 
 /// What is still to be done.

@@ -58,7 +58,7 @@ struct StagedCopies {
   std::vector<StagedCopy> copies; ///< by number
   [[nodiscard]] const StagedCopy* find(unsigned number) const;
 };
-/// Only what root or `uid` (this process's user) made, and nobody else could exchange.
+/// Only what root or `uid` (this process's user) made, and nobody else could replace.
 StagedCopies probe_staged(sys::System& system, const std::string& stage, unsigned uid, const std::string& store,
                           const std::string& name);
 

@@ -293,7 +293,7 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
 
 namespace {
 
-/// Directories are root's until all in them has come: nobody else can exchange anything.
+/// Directories are root's until all in them has come: nobody else can replace anything.
 Result<void> open_directories(sys::System& system, const PathStaging& staging) {
   std::vector<const tree::Listed*> listed;
   sys::EntryRequest request;

@@ -46,7 +46,7 @@ Result<void> copy_image(sys::System& system, const Copying& how, const Image& im
                         const plan::Say& say);
 /// Of an error `permission` of a user's: how users get copies in `stage`. `command`: what root runs for all.
 tl::unexpected<Error> with_way_out(Error error, const std::string& command, const std::string& stage);
-/// The directory of copies, where nobody else could exchange them, for those who are to get in. It stays: later copies
+/// The directory of copies, where nobody else could replace them, for those who are to get in. It stays: later copies
 /// lie there, too.
 Result<void> make_copies_directory(sys::System& system, const std::string& path, const StageAccess& access);
 /// "/var/.../0003.sqfs: 259 MiB copied, 0 B there already, from gpu03"

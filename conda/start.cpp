@@ -48,11 +48,11 @@ void keep_notes(sys::System& system, const OwnUse& own, const RunningPlace& plac
   if (place.noted && ended.empty())
     return;
   const auto ours = own.note.name + "." + generation_name(generation.number);
-  auto noted = files.exchange_notes(directory, ours, ended);
+  auto noted = files.replace_notes(directory, ours, ended);
   if (!noted && noted.error().code == ErrorCode::not_found) {
     const auto above = system.entry({.path = parent_path(directory), .follow = true});
     if (files.make_directories(directory, uses_mode(above.mode)))
-      std::ignore = files.exchange_notes(directory, ours, ended);
+      std::ignore = files.replace_notes(directory, ours, ended);
   }
 }
 
@@ -79,7 +79,7 @@ std::optional<RunningPlace> begin_staged(sys::System& system, const std::string&
     return std::nullopt;
   const auto uses = staged_uses(parent_path(copy->tree.path));
   if (const auto ended = ended_of(system, own.host, uses); !ended.empty())
-    std::ignore = system.files().exchange_notes(uses, own.note.name + "." + generation_name(generation->number), ended);
+    std::ignore = system.files().replace_notes(uses, own.note.name + "." + generation_name(generation->number), ended);
   place->generation = std::move(generation);
   return std::move(*place);
 }

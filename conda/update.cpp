@@ -21,7 +21,7 @@ constexpr mode_t k_write_bits = 0222;
 /// there.
 Result<void> check_programs(sys::System& system, const SharedEnvironment& environment) {
   const auto programs = join_path(environment.path(environment.current), "bin");
-  if (system.identity().uid != 0 || !others_could_exchange(system, programs))
+  if (system.identity().uid != 0 || !others_could_replace(system, programs))
     return {};
   return fail(ErrorCode::permission,
               fmt::format("{} is root's, and others may write there: the command would run their programs as root",
@@ -250,7 +250,7 @@ class UpdateFill {
       return path.starts_with("conda-meta/"); // tools append to `history` there
     };
     auto linked = tree::copy(m_before, m_made, options, m_say.progress("linking " + m_before.path));
-    if (linked) { // known by its number: whoever may write in the store could exchange the name
+    if (linked) { // known by its number: whoever may write in the store could replace the name
       m_made.device = linked->device;
       m_made.inode = linked->inode;
     }

@@ -23,7 +23,7 @@ struct UpdateRequest {
 };
 
 /// Errors: `failed`: the command has failed, or what it left is not sound; `permission`: root would run programs that
-/// others could exchange; `interrupted`.
+/// others could replace; `interrupted`.
 Result<NewGeneration> update(sys::System& system, const UpdateRequest& request, const plan::Say& say);
 
 } // namespace sharefs::conda

@@ -78,7 +78,7 @@ void diagnose_directory(std::span<const Export> line, const HostFacts& facts, Di
   if (found == facts.directories.end())
     return;
   const auto& entry = found->second;
-  if (const auto other = facts.exchangeable.find(directory); other != facts.exchangeable.end())
+  if (const auto other = facts.replaceable.find(directory); other != facts.replaceable.end())
     report(
         Severity::warning, "SF138",
         fmt::format("`{}` may lead to another directory when exportfs next reads this: {}", directory, other->second),

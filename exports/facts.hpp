@@ -23,9 +23,8 @@ struct NameFact {
 using Names = std::map<std::string, NameFact, std::less<>>; ///< of clients that are host names
 
 struct HostFacts {
-  std::map<std::string, sys::Entry, std::less<>> directories; ///< by the directory as written
-  std::map<std::string, std::string, std::less<>>
-      exchangeable; ///< directories that others than root could exchange: why
+  std::map<std::string, sys::Entry, std::less<>> directories;  ///< by the directory as written
+  std::map<std::string, std::string, std::less<>> replaceable; ///< directories that others than root could replace: why
   sys::MountTable mounts;
   Names names;
   std::string hosts; ///< text of /etc/hosts

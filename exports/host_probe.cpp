@@ -27,10 +27,10 @@ Result<void> add_directories(sys::System& system, const std::set<std::string>& d
   for (const auto& directory : directories)
     if (directory.starts_with('/'))
       request.queries.push_back({.path = directory, .follow = true, .links = sys::Links::trusted, .guarded = true});
-  sys::EntryRequest again; // what a user could exchange, as exportfs itself would find it
+  sys::EntryRequest again; // what a user could replace, as exportfs itself would find it
   for (auto& entry : system.entries(request)) {
     if (entry.error_number == EPERM) {
-      facts.exchangeable.emplace(entry.path, entry.detail);
+      facts.replaceable.emplace(entry.path, entry.detail);
       again.queries.push_back({.path = entry.path, .follow = true});
     }
     facts.directories.insert_or_assign(entry.path, std::move(entry));

@@ -37,7 +37,7 @@ struct Difference {
 
   [[nodiscard]] bool empty() const { return missing + changed + attributes + extra == 0; }
   /// The bytes that are needed there: of new files with the rest of their last block, and of a second copy of the
-  /// largest changed one, which is exchanged when it is complete.
+  /// largest changed one, which is replaced when it is complete.
   [[nodiscard]] std::uint64_t room_needed() const;
   /// "120 new (79M), 2 changed (1M), 3 to delete": two of the words are the caller's.
   [[nodiscard]] std::string text(std::string_view missing_word, std::string_view extra_word) const;

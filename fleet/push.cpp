@@ -53,7 +53,7 @@ trap "rm -rf \$d \$new" EXIT
 trap "exit 1" HUP INT TERM
 said=$(tar -x -o -f - -C "$d" 2>&1) || no "what was sent did not arrive whole: $said"
 # A file that stands beside its place as NAME.new gets it in one moment.
-exchange() {
+replace() {
   sync "$1.new" 2>/dev/null || sync
   if [ -e "$1" ]; then ln -f "$1" "$1.old" || cp -p "$1" "$1.old" || return 1; fi
   mv -f "$1.new" "$1"
@@ -102,7 +102,7 @@ if ! cmp -s "$d/sharefs.yaml" "$config"; then
 fi
 )sh";
 
-constexpr std::string_view k_exchange_program = R"sh(
+constexpr std::string_view k_replace_program = R"sh(
 if [ "$(sums "$guard")" != "$(sums "$d/share")" ] && [ -d "$d/share" ]; then
   rm -rf "$guard.old"
   if [ -d "$guard" ]; then cp -a "$guard" "$guard.old" || no "$guard cannot be kept"; fi
@@ -119,7 +119,7 @@ fi
 if [ -e "$program.new" ]; then
   was=
   [ ! -e "$program" ] || was=yes
-  exchange "$program" || no "$program cannot be replaced"
+  replace "$program" || no "$program cannot be replaced"
   hash -r
   found=$(command -v sharefs) && said=$("$found" --version 2>&1) || said="no sharefs is found in PATH"
   if [ "$said" != "$version" ]; then
@@ -133,7 +133,7 @@ fi
 
 constexpr std::string_view k_end_install = R"sh(
 if [ -e "$config.new" ]; then
-  exchange "$config" || no "$config cannot be replaced"
+  replace "$config" || no "$config cannot be replaced"
   changed="${changed}sharefs.yaml, "
 fi
 end_well "${changed%, }"
@@ -231,7 +231,7 @@ std::string install_script(const PushContent& content) {
   text += by_package ? k_install_package : k_prepare_program;
   text += k_prepare_config;
   if (!by_package)
-    text += k_exchange_program;
+    text += k_replace_program;
   return text + std::string(k_end_install);
 }
 

@@ -21,7 +21,7 @@ struct Share {
 struct SeenShare {
   sys::Entry top;                         ///< the mount point
   sys::Entry entry;                       ///< the directory; no link is followed
-  sys::Entry guarded;                     ///< the same, `unknown` where somebody else could exchange it
+  sys::Entry guarded;                     ///< the same, `unknown` where somebody else could replace it
   sys::Entry above;                       ///< of a missing one: the nearest directory above it, with `writable`
   std::optional<plan::FoundAccess> found; ///< of the directory, of a missing one of the nearest above it
   std::optional<Error> failure = {};      ///< why it was not found out

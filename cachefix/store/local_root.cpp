@@ -49,7 +49,7 @@ std::string as_root(const std::string& command) {
   return "run `" + command + "` as root";
 }
 
-/// The directory for all users: others could exchange what lies in it, if it is not root's or this user's, or if they
+/// The directory for all users: others could replace what lies in it, if it is not root's or this user's, or if they
 /// may write to it without a sticky bit.
 void check_above(Candidate& candidate, const sys::Entry& above, const sys::Identity& identity) {
   const std::string path = shell_quote(above.path);

@@ -53,7 +53,7 @@ struct LocalRoot {
 /// SF414: not the directory that comes first to mind. SF405, with `severity`: none. Empty: it is as it should be.
 Diagnoses diagnose(const LocalRoot& root, Severity severity);
 
-/// The first of the configured directories that is not shared, that nobody else could exchange, and that has room for
+/// The first of the configured directories that is not shared, that nobody else could replace, and that has room for
 /// bytes and inodes; without any /var/tmp/sharefs-USER, if that has room. A tmpfs comes behind all of them, unless
 /// caches.local names its path. Where code is kept nothing is mounted noexec.
 LocalRoot find_local_root(sys::System& system, const LocalChoice& choice, const sys::Identity& identity,

@@ -50,7 +50,7 @@ struct Describer {
   std::string operator()(const ExchangeForLink& a) const {
     return a.reverse ? fmt::format("put {} back in place of the link {}{}", shell_quote(a.to), shell_quote(a.path),
                                    as_user(a.actor))
-                     : fmt::format("exchange {} for a link to {}, keep it as {}{}", shell_quote(a.path),
+                     : fmt::format("replace {} by a link to {}, keep it as {}{}", shell_quote(a.path),
                                    shell_quote(a.target), shell_quote(a.to), as_user(a.actor));
   }
   std::string operator()(const SetAccess& a) const {

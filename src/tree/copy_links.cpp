@@ -74,7 +74,7 @@ bool Copier::link_file(const Pair& pair, const std::string& name) {
     may_be_killed();
     return ::linkat(pair.fd.get(), name.c_str(), pair.to.get(), as.c_str(), 0) == 0;
   };
-  const auto is_linked = [&](const std::string& as) { // and nobody has exchanged it
+  const auto is_linked = [&](const std::string& as) { // and nobody has replaced it
     struct stat there{};
     return ::fstatat(pair.to.get(), as.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && there.st_dev == status.st_dev &&
            there.st_ino == status.st_ino && there.st_mode == status.st_mode && there.st_size == status.st_size &&

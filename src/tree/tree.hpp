@@ -22,7 +22,7 @@ namespace sharefs::tree {
 struct Place {
   std::string path;         ///< absolute, as seen from inside the root
   std::string root = "/";   ///< see sys::Files
-  bool guarded = false;     ///< `permission` where somebody else could exchange it, see sys::WalkRule
+  bool guarded = false;     ///< `permission` where somebody else could replace it, see sys::WalkRule
   std::string beneath = {}; ///< no link is followed from here on: a user's home
   std::uint64_t device = 0; ///< of the directory, 0: any; another one there is a `conflict`
   std::uint64_t inode = 0;  ///< as `device`
@@ -123,8 +123,8 @@ template <FieldsOf<FetchReport> R> auto fields(R& r) {
 /// that no round trip is waited for. What was cut off goes on at its offset: what is there of it lies beside `to`, as
 /// .NAME.part. A file `to` that is right already is kept, any other is replaced by rename(2). Of `options` only
 /// `deadline`, `as`, `reader` and `bytes_per_second` matter. Errors: `conflict`: `from` has another content than
-/// wanted, and nothing is left of it; `busy`: another fetch() of `to` is at work on this host. Upstreams come before the
-/// original, in their order: from each is taken what it gives, and one that brings another content, ends, or gives
+/// wanted, and nothing is left of it; `busy`: another fetch() of `to` is at work on this host. Upstreams come before
+/// the original, in their order: from each is taken what it gives, and one that brings another content, ends, or gives
 /// nothing for k_upstream_patience is passed over.
 Result<FetchReport> fetch(const Place& from, const Place& to, const FileContent& content, const Options& options,
                           const OnProgress& progress = {}, const std::vector<Upstream>& upstreams = {});

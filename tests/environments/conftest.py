@@ -54,7 +54,7 @@ def shared(workshop: Workshop, place: Path) -> Shared:
 def staged(shared: Shared) -> Shared:
     """Shared, without an image, and nothing is staged yet."""
     shared.stage = shared.place / "stage"
-    for above in shared.place.parents:  # copies lie only where nobody else could exchange them
+    for above in shared.place.parents:  # copies lie only where nobody else could replace them
         if above.stat().st_mode & 0o022 and not above.stat().st_mode & 0o1000:
             above.chmod(0o755)
     shared.configure(f"  stage: {shared.stage}\n  image: off\n")

@@ -51,7 +51,7 @@ def test_requirement_1_twice_is_once(shared: Shared) -> None:
 def test_a_dry_run_changes_nothing(shared: Shared) -> None:
     before = sorted(shared.place.rglob("*"))
     shown = shared.run("conda", "share", "env", "--dry-run").stdout
-    assert "exchange" in shown and "0001" in shown
+    assert "replace" in shown and "0001" in shown
     assert shared.run("conda", "share", "env", "--check", expect=3)
     assert sorted(shared.place.rglob("*")) == before
 

@@ -50,7 +50,7 @@ def weight(tree: Path) -> tuple[int, int]:
 
 @pytest.mark.parametrize("planted", [".generations", ".generations/env"])
 def test_an_attack_who_made_the_place_of_the_generations_first_does_not_get_the_environment(small: Shared, planted: str) -> None:
-    """In a store in which everybody may make names, and nobody exchange those of others."""
+    """In a store in which everybody may make names, and nobody replace those of others."""
     subprocess.run(["mount", "-o", "remount,mode=1777", small.store], check=True)
     assert small.store.stat().st_mode & 0o7777 == 0o1777
     (small.store / ".generations").mkdir()

@@ -56,7 +56,7 @@ def wait_for_generation(node: Host, number: int) -> None:
 
 
 def as_if_long_ago(node: Host) -> None:
-    """The link was exchanged: `conda gc` does not wait for other hosts to see that."""
+    """The link was replaced: `conda gc` does not wait for other hosts to see that."""
     node.run(f"touch -h -d '2 minutes ago' {ENVIRONMENT}", user="alice", check=True)
 
 

@@ -19,7 +19,7 @@ def node(attacked: Cluster) -> Host:
     return attacked["node1"]
 
 
-# 1. The export of a directory that a user can exchange for another
+# 1. The export of a directory that a user can replace for another
 
 
 def exports_of(*directories: str) -> str:

@@ -120,8 +120,8 @@ def test_what_others_made_is_left(lab: Cluster) -> None:
     assert said.returncode == 1 and "[SF243]" in said.err
     for host in (node, server):
         assert access_of(host, "/etc/precious") == "755 root:root"
-    # A group may exchange names in its directory: what root gives away there could be another's.
+    # A group may replace names in its directory: what root gives away there could be another's.
     server.run("rm /srv/share/outputs; chgrp ml /srv/share; chmod 2770 /srv/share", check=True)
     said = sharefs(node, "mount", "--all", "--yes")
-    assert said.returncode == 1 and "others could exchange" in said.err
+    assert said.returncode == 1 and "others could replace" in said.err
     assert server.run("ls -A /srv/share").out == ""

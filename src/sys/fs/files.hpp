@@ -63,8 +63,8 @@ class Files {
   Result<void> remove(const std::string& path) const; ///< unlink and fsync of the directory
   /// Notes in a directory (make_note()): `made` comes, if it is not there, then those of
   /// `gone` go that may be removed. Not synced: they are of processes of this host, which they need not survive.
-  Result<void> exchange_notes(const std::string& directory, const std::string& made,
-                              const std::vector<std::string>& gone) const;
+  Result<void> replace_notes(const std::string& directory, const std::string& made,
+                             const std::vector<std::string>& gone) const;
   Result<void> make_directories(const std::string& path, mode_t mode = 0755) const;
 
  private:

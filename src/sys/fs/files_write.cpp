@@ -209,8 +209,8 @@ Result<void> Files::remove(const std::string& path) const {
   });
 }
 
-Result<void> Files::exchange_notes(const std::string& directory, const std::string& made,
-                                   const std::vector<std::string>& gone) const {
+Result<void> Files::replace_notes(const std::string& directory, const std::string& made,
+                                  const std::vector<std::string>& gone) const {
   return at(directory, {.follow_last = true}, [&](const Walked& found) -> Result<void> {
     if (!found.is_directory())
       return fail(errno_error(found.exists() ? ENOTDIR : ENOENT, directory));

@@ -186,7 +186,7 @@ class Walk {
     if (ours && sticky && (entry == nullptr || is_trusted(entry->st_uid)))
       return true;
     return stop(EPERM, path,
-                "others could exchange " + quoted(name) + ": " + quoted(m_here) +
+                "others could replace " + quoted(name) + ": " + quoted(m_here) +
                     (ours ? " has mode " + format_mode(directory.st_mode & 07777)
                           : " belongs to uid " + std::to_string(directory.st_uid)));
   }

@@ -58,7 +58,7 @@ Result<void> become_mounting(const User& user) {
 }
 
 /// Open for reading. A file system trusts what it reads: nobody but root, or the owner, could have written it. Root's
-/// nobody else could exchange, either. The owner's is on a share and opened as this user, while this process keeps what
+/// nobody else could replace, either. The owner's is on a share and opened as this user, while this process keeps what
 /// mounting needs; who may write in a directory above it can put nothing there that is not this owner's.
 Result<Fd> open_image(const std::string& path, const std::optional<User>& owner) {
   if (owner)

@@ -80,8 +80,9 @@ TEST_CASE("a configuration that cannot be trusted: refused where it is needed, l
   };
   for (const auto& [path, mode, reason] : std::vector<Row>{
            {k_config, 0666, "can be changed by others"},
-           {"/etc/sharefs", 0777, "others could exchange"}, // whoever may write there could put another file in its place
-           {"/etc", 0777, "others could exchange"},
+           {"/etc/sharefs", 0777,
+            "others could replace"}, // whoever may write there could put another file in its place
+           {"/etc", 0777, "others could replace"},
        }) {
     INFO(path);
     host.write(k_config, "version: 1\n");

@@ -46,7 +46,7 @@ TEST_CASE("requirement 3: a switch is a rename and one link", "[generations]") {
               "point link /s/llm to .generations/llm/0004 instead of .generations/llm/0003"});
 }
 
-TEST_CASE("requirement 3: rollback exchanges one link", "[generations]") {
+TEST_CASE("requirement 3: rollback replaces one link", "[generations]") {
   const auto environment = three_generations();
   CHECK(previous_generation(environment) == 2);
   CHECK(previous_generation(three_generations(1)) == 0);

@@ -28,7 +28,7 @@ Preflight source_with(std::uint64_t files, std::uint64_t bytes) {
 
 } // namespace
 
-TEST_CASE("nobody else may own the place of the generations where names cannot be exchanged", "[conda]") {
+TEST_CASE("nobody else may own the place of the generations where names cannot be replaced", "[conda]") {
   struct Row {
     std::uint32_t store_uid, store_mode, uid, mode;
     bool refused;
@@ -42,7 +42,7 @@ TEST_CASE("nobody else may own the place of the generations where names cannot b
       {1001, 0755, 1001, 0755, false},
       {0, 01777, 0, 0777, true},
       {0, 01777, 0, 01777, false},
-      {0, 0777, 1001, 0755, false}, // STORE/ENV could be exchanged as well
+      {0, 0777, 1001, 0755, false}, // STORE/ENV could be replaced as well
       {0, 02775, 1001, 02775, false},
       {0, 03775, 1001, 02775, true},
   }));

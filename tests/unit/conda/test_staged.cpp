@@ -74,7 +74,7 @@ TEST_CASE("a staged copy is used when it is whole, of this generation, and nobod
     mark.uid = machine.me + 1;
     CHECK_FALSE(machine.find());
   }
-  SECTION("in a directory that somebody else could exchange") {
+  SECTION("in a directory that somebody else could replace") {
     machine.deny[""] = {"/stage"};
     CHECK_FALSE(machine.find());
   }

@@ -71,7 +71,7 @@ TEST_CASE("another directory that was renamed into place keeps its access") {
   CHECK(tree.mode("/srv/share") == 0700);
 }
 
-TEST_CASE("access is not changed below a directory in which others may exchange names") {
+TEST_CASE("access is not changed below a directory in which others may replace names") {
   const Tree tree;
   const auto action = tree.planned();
   fs::permissions(tree.at("/srv"), fs::perms(0777));

@@ -158,7 +158,7 @@ TEST_CASE("facts of directories: through links, with their file system") {
   CHECK(facts->names.empty());
 }
 
-TEST_CASE("what others could exchange is known, and where it leads") {
+TEST_CASE("what others could replace is known, and where it leads") {
   const Root root;
   root.make("/data/real");
   root.make("/open/proj");
@@ -168,9 +168,9 @@ TEST_CASE("what others could exchange is known, and where it leads") {
   const auto system = machine(std::string("{") + k_mountinfo + "}", root.path());
   const auto facts = probe_facts(*system, {parse("/open/proj h(rw)\n/open/link h\n/safe h\n/open/new/dir h", "f")});
   REQUIRE(facts);
-  CHECK(facts->exchangeable.size() == 3);
-  CHECK(facts->exchangeable.at("/open/proj") == "others could exchange `proj`: `/open` has mode 0777");
-  CHECK_FALSE(facts->exchangeable.contains("/safe"));
+  CHECK(facts->replaceable.size() == 3);
+  CHECK(facts->replaceable.at("/open/proj") == "others could replace `proj`: `/open` has mode 0777");
+  CHECK_FALSE(facts->replaceable.contains("/safe"));
   CHECK(facts->directories.at("/open/link").resolved == "/data/real");
   const std::vector<ExportsFile> files{parse("/open/proj 10.0.0.1(rw)", "f")};
   const auto found = diagnose(files, what_the_text_says(files, *facts), *facts);

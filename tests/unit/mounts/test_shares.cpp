@@ -163,7 +163,7 @@ TEST_CASE("nothing is made where nothing is mounted any more, but for the server
   CHECK(planned(share, seen) == "SF243|");
 }
 
-TEST_CASE("links, files, and names that others could exchange are left alone") {
+TEST_CASE("links, files, and names that others could replace are left alone") {
   const auto share = of("outputs");
   for (const auto kind : {sys::EntryKind::symlink, sys::EntryKind::file, sys::EntryKind::unknown}) {
     auto seen = missing(share);
@@ -173,15 +173,15 @@ TEST_CASE("links, files, and names that others could exchange are left alone") {
   auto file_above = missing(share);
   file_above.entry.error_number = ENOTDIR;
   CHECK(planned(share, file_above) == "SF243|");
-  auto exchangeable = missing(share);
-  exchangeable.guarded.kind = sys::EntryKind::unknown;
-  exchangeable.guarded.error_number = EPERM;
-  CHECK(planned(share, exchangeable) == "SF243|");
+  auto replaceable = missing(share);
+  replaceable.guarded.kind = sys::EntryKind::unknown;
+  replaceable.guarded.error_number = EPERM;
+  CHECK(planned(share, replaceable) == "SF243|");
   auto existing = there(share, {0, 0, 0755, ""});
   existing.guarded.kind = sys::EntryKind::unknown;
   CHECK(planned(share, existing) == "SF243|");
   existing.found->access = {0, 2000, 02770, "u::rwx,g::rwx,o::---"};
-  CHECK(planned(share, existing).empty()); // it is right, whoever could exchange it
+  CHECK(planned(share, existing).empty()); // it is right, whoever could replace it
   auto silent = missing(share);
   silent.found.reset();
   silent.failure = Error{ErrorCode::timeout, "no answer", "", ""};

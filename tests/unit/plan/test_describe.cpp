@@ -21,7 +21,7 @@ TEST_CASE("an action is described in one line") {
       "point link /data/current to gen-2 instead of gen-1",
       "point link /data/llm/lib/x to /data/llm/y instead of /old/y",
       "rename /home/alice/envs to /home/alice/envs.before-sharefs as alice",
-      "exchange /home/alice/envs/llm for a link to /data/conda/llm, keep it as /home/alice/envs/llm.kept as alice",
+      "replace /home/alice/envs/llm by a link to /data/conda/llm, keep it as /home/alice/envs/llm.kept as alice",
       "put /data/b back in place of the link $'/data/\\377'",
       "set access of /data/share: root:1001 2775, readable by everyone",
       "set access of /data/share: 4294967294:root 0777, writable by everyone",

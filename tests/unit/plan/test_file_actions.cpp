@@ -100,7 +100,7 @@ TEST_CASE("a directory that somebody else has made since the plan: a mount point
   REQUIRE(::chown(tree.at("/sticky/planted").c_str(), 4711, 4711) == 0);
   CHECK(tree.apply(make_directory("/sticky/planted")) == "unchanged");
   CHECK(tree.apply(make_directory("/sticky/planted", 0755, {}, true)) == "permission");
-  CHECK(tree.last.message.find("others could exchange `planted`") != std::string::npos);
+  CHECK(tree.last.message.find("others could replace `planted`") != std::string::npos);
   CHECK(tree.apply(make_directory("/sticky/own", 0755, {}, true)) == "done");
   CHECK(tree.apply(make_directory("/sticky/own", 0755, {}, true)) == "unchanged");
 }
@@ -423,7 +423,7 @@ TEST_CASE("SetImmutable in a directory of somebody else changes nothing, and is 
   CHECK(tree.apply(SetImmutable{"/of-alice/d"}) == "unchanged");
   CHECK(tree.apply(SetImmutable{"/of-alice/d", false}) == "permission");
   REQUIRE(flag_of(false));
-  CHECK(said.find("others could exchange `d`: `/of-alice` belongs to uid 54321") != std::string::npos);
+  CHECK(said.find("others could replace `d`: `/of-alice` belongs to uid 54321") != std::string::npos);
   CHECK(tree.apply(SetImmutable{"/of-alice/d"}) == "unchanged");
   CHECK(tree.apply(make_directory("/of-alice/d/x")) == "done"); // it was left as it is
   CHECK(tree.apply(SetImmutable{"/of-alice/d", false}) == "unchanged");
@@ -503,7 +503,7 @@ TEST_CASE("RemoveTree deletes the directory that was planned, and nothing else")
   CHECK(tree.apply(cache) == "unchanged");
   CHECK(tree.apply(RemoveTree{"/victim/file", 1, 1}) == "conflict");
 
-  if (::geteuid() == 0) { // where a user could exchange it, root deletes nothing
+  if (::geteuid() == 0) { // where a user could replace it, root deletes nothing
     fs::create_directories(tree.at("/open/cache"));
     const auto open = planned("/open/cache");
     ::chmod(tree.at("/open").c_str(), 0777);

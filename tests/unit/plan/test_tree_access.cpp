@@ -162,7 +162,7 @@ TEST_CASE("SetTreeAccess: each kind of file, twice") {
   CHECK_FALSE(invert(tree.action()));
 }
 
-TEST_CASE("SetTreeAccess: another directory than planned, and a path that others could exchange") {
+TEST_CASE("SetTreeAccess: another directory than planned, and a path that others could replace") {
   if (::geteuid() != 0)
     return;
   Shared tree;

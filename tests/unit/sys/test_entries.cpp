@@ -399,7 +399,7 @@ TEST_CASE("files: only what nobody else could change is trusted") {
   CHECK(text() == "/etc/config: can be changed by others (mode 0664)");
   fs::permissions(directory / "etc/config", fs::perms(0644));
   fs::permissions(directory / "etc", fs::perms(0775));
-  CHECK(text() == "/etc/config: others could exchange `config`: `/etc` has mode 0775");
+  CHECK(text() == "/etc/config: others could replace `config`: `/etc` has mode 0775");
   fs::permissions(directory / "etc", fs::perms(0755));
   REQUIRE(::chown((directory / "etc/config").c_str(), 65534, 65534) == 0);
   CHECK(text() == "/etc/config: belongs to uid 65534, who could make root do anything");

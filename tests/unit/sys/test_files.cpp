@@ -338,17 +338,17 @@ TEST_CASE("removing") {
 TEST_CASE("notes come and go, in a directory that nobody else could have put there") {
   const test::TemporaryDirectory root;
   const Files files(root.path());
-  CHECK(files.exchange_notes("/uses", "a", {}).error().code == ErrorCode::not_found);
+  CHECK(files.replace_notes("/uses", "a", {}).error().code == ErrorCode::not_found);
   fs::create_directories(root / "uses/d");
   root.write("uses/old", "");
-  REQUIRE(files.exchange_notes("/uses", "a", {"old", "gone", "d"}));
+  REQUIRE(files.replace_notes("/uses", "a", {"old", "gone", "d"}));
   CHECK(names_in(root / "uses") == std::vector<std::string>{"a", "d"});
-  REQUIRE(files.exchange_notes("/uses", "a", {})); // by the same process: it says the same
+  REQUIRE(files.replace_notes("/uses", "a", {})); // by the same process: it says the same
   fs::create_symlink("../file", root / "uses/link");
   root.write("file", "x");
-  REQUIRE(files.exchange_notes("/uses", "link", {}));
+  REQUIRE(files.replace_notes("/uses", "link", {}));
   CHECK(files.read("/file").value() == "x");
-  CHECK_FALSE(files.exchange_notes("/file", "a", {}));
+  CHECK_FALSE(files.replace_notes("/file", "a", {}));
 }
 
 TEST_CASE("making directories") {

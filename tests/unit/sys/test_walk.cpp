@@ -90,7 +90,7 @@ TEST_CASE("walk: rules for links") {
   CHECK(walked(r, "/home/link/file") == "/home/real/file a file in /home/real");
 }
 
-TEST_CASE("walk: a guarded path is one that nobody else could exchange") {
+TEST_CASE("walk: a guarded path is one that nobody else could replace") {
   if (::geteuid() != 0)
     return;
   const test::TemporaryDirectory root;

@@ -108,7 +108,7 @@ TEST_CASE("what cannot be fetched") {
     fs::remove(given.directory / "to");
     CHECK(given.fetch().error().code == ErrorCode::not_found);
   }
-  SECTION("others could exchange it") {
+  SECTION("others could replace it") {
     fs::permissions(given.directory / "to", fs::perms::all);
     CHECK(given.fetch().error().code == ErrorCode::permission);
   }

@@ -179,7 +179,7 @@ extern const CommandSpec k_conda_generations_command{
 extern const CommandSpec k_conda_rollback_command{
     .name = "conda rollback",
     .summary = "Give users an earlier generation of an environment again",
-    .description = "Exchanges one link, in one moment, on all hosts. Nothing is deleted: the generation that was left "
+    .description = "Replaces one link, in one moment, on all hosts. Nothing is deleted: the generation that was left "
                    "stays, and can be returned to. What runs by `sharefs conda run` keeps the generation it has.",
     .example = "sharefs conda rollback llm_train             # the one before the present one\n"
                "sharefs conda rollback llm_train --to 3",

@@ -178,7 +178,7 @@ extern const CommandSpec k_conda_share_command{
     .summary = "Move an environment of a user into the store, for all",
     .description =
         "Copies the environment into the store as generation 1, compares the copy, gives it the prefix STORE/ENV, and "
-        "exchanges the user's directory for a link to it in one moment; the original stays beside it until you delete "
+        "replaces the user's directory by a link to it in one moment; the original stays beside it until you delete "
         "it. What would not work for others is found before: editable installs, links into a package cache, "
         "a base or active environment, a full store. What was cut off goes on when run again; `sharefs undo` brings "
         "the directory back.",

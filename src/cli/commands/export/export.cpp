@@ -58,7 +58,7 @@ extern const CommandSpec k_export_command{
         "/etc/exports.d/sharefs.exports, the portmapper and the NFS server if they do not run, and `exportfs -r`. "
         "Then compares what is really exported, by etab and over the network, and takes everything back if a client is "
         "missing or has other rights. A running server is never restarted, and nothing is installed. Refused are "
-        "directories that users could exchange for others, and access to those of the system. /etc/exports is never "
+        "directories that users could replace by others, and access to those of the system. /etc/exports is never "
         "touched: a line there that sharefs.yaml has too is named, and counts until you take it out.",
     .example = "sharefs export --all              # every export of this host\n"
                "sharefs export /mnt/share --dry-run\n"

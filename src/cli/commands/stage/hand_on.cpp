@@ -46,7 +46,7 @@ Result<int> run_serve(Context& context, const Arguments& arguments) {
   const bool is_staged = std::ranges::any_of(stages, [&](const auto& stage) { return is_under(path, stage); });
   if (!is_staged || path != arguments.positional.at(0))
     return fail(ErrorCode::permission, path + " is nothing that is staged");
-  // What lies in a staged directory is its owner's, who could exchange it; whoever gets it checks what it is.
+  // What lies in a staged directory is its owner's, who could replace it; whoever gets it checks what it is.
   const tree::Place place{.path = path, .root = context.system.files().root(), .guarded = path.ends_with(".sqfs")};
   const auto served = tree::serve(place, *bytes, *offset, STDOUT_FILENO, k_serve_patience);
   return served ? Result<int>(k_exit_ok) : fail(served.error());
