@@ -111,7 +111,7 @@ Result<void> check_switch(sys::System& system, const SharedEnvironment& environm
               fmt::format("{} cannot be pointed to a new generation: {} ", link.path, store.path) +
                   (is_of_others ? "has the sticky bit, and the link is another user's"
                                 : fmt::format("has mode {}", format_mode(store.mode))),
-              owner ? fmt::format("run it as `{}`, or as root", owner->name) : "run it as root");
+              owner && owner->uid != 0 ? fmt::format("run it as `{}`, or as root", owner->name) : "run it as root");
 }
 
 } // namespace
@@ -142,12 +142,12 @@ Result<Held> hold(sys::System& system, const SharedEnvironment& planned, const L
 }
 
 Result<NewGeneration> make_generation(sys::System& system, const Making& making, const plan::Say& say) {
-  if (auto may = check_switch(system, making.environment); !may)
-    return fail(may.error());
   auto held =
       making.hidden.empty() ? hold_latest(system, making, say) : hold(system, making.environment, making.lease, say);
   if (!held)
     return fail(held.error());
+  if (auto may = check_switch(system, held->environment); !may)
+    return fail(may.error());
   NewGeneration made;
   made.environment = std::move(held->environment);
   made.lease.emplace(std::move(held->lease));

@@ -208,14 +208,9 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
   const auto uid = static_cast<unsigned>(system.identity().uid);
   const auto place = staged_directory(request.at, uid, parent_path(request.path), base_name(request.path));
   staging.directory = system.entry({.path = place, .list = true, .links = sys::Links::trusted, .guarded = true});
-  if (staging.directory.kind == sys::EntryKind::unknown) {
-    auto error = staging.directory.error();
-    if (error.code == ErrorCode::permission)
-      error.hint = fmt::format("remove {} if it is a user's, or set `stage.at` in sharefs.yaml to a directory that "
-                               "only root can write to",
-                               shell_quote(request.at));
-    return fail(std::move(error));
-  }
+  if (auto usable = check_stage(system, staging.directory, request.at, "stage " + shell_quote(request.path));
+      !usable && (!request.is_own || staging.directory.kind == sys::EntryKind::unknown))
+    return fail(usable.error());
   if (staging.directory.shared)
     return fail(ErrorCode::config, request.at + " lies on shared storage: a copy there is no nearer",
                 "set `stage.at` in sharefs.yaml to a directory on this host's own disk");
@@ -390,7 +385,7 @@ Result<void> copy_path(sys::System& system, const PathStagingRequest& request, c
   if (!alone)
     return fail(alone.error());
   if (auto made = make_copies_directory(system, staging.directory.path, staging.access); !made)
-    return with_way_out(made.error(), "stage " + shell_quote(request.path), request.at);
+    return made;
   const auto& root = system.files().root();
   if (staging.why_files.empty())
     return copy_image(system, request.how, staging.image, staging.copy, say);

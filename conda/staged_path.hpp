@@ -13,10 +13,11 @@
 namespace sharefs::conda {
 
 struct PathStagingRequest {
-  std::string path;   ///< of the directory, without links
-  std::string store;  ///< of images, on the share
-  std::string at;     ///< on this host's own disk
-  bool binds = false; ///< the copy is mounted over the directory, read-only
+  std::string path;    ///< of the directory, without links
+  std::string store;   ///< of images, on the share
+  std::string at;      ///< on this host's own disk
+  bool is_own = false; ///< it lies in this user's own directory for caches, which is made before the copy
+  bool binds = false;  ///< the copy is mounted over the directory, read-only
   /// Of the copy that is mounted over the directory here: what the share has now cannot be seen.
   std::optional<tree::Survey> bound = {};
   Copying how = {};

@@ -263,12 +263,27 @@ Result<void> make_copies_directory(sys::System& system, const std::string& path,
   return admitted ? plan::apply_action(*admitted, system).map([](plan::Outcome) {}) : Result<void>{};
 }
 
-tl::unexpected<Error> with_way_out(Error error, const std::string& command, const std::string& stage) {
-  if (error.code == ErrorCode::permission)
-    error.hint = fmt::format("root makes copies for all users: `sudo sharefs {}`; or lets each make an own one: "
-                             "`sudo install -d -m 1777 {}`",
-                             command, shell_quote(stage));
-  return fail(std::move(error));
+Result<void> check_stage(sys::System& system, const sys::Entry& entry, const std::string& stage,
+                         const std::string& command) {
+  const auto quoted = shell_quote(stage);
+  if (entry.kind == sys::EntryKind::unknown) {
+    auto error = entry.error();
+    if (error.code == ErrorCode::permission)
+      error.hint = fmt::format("`sudo rm -r {}`, if it is a user's: only root may have made it", quoted);
+    return fail(std::move(error));
+  }
+  const auto uid = system.identity().uid;
+  if (uid == 0 || entry.exists())
+    return {};
+  const auto above = system.entry({.path = entry.ancestor, .follow = true, .access = true});
+  const bool makes_stage = !is_under(entry.ancestor, stage);
+  if (above.writable && (!makes_stage || above.uid == uid))
+    return {};
+  return fail(ErrorCode::permission,
+              fmt::format("{} {}", above.path, above.writable ? "is for all users" : "cannot be written"),
+              fmt::format("root makes copies for all users: `sudo sharefs {}`; or lets each make an own one: "
+                          "`sudo install -d -m 1777 {}`",
+                          command, quoted));
 }
 
 std::string Staging::path() const {
@@ -283,8 +298,9 @@ Result<Staging> plan_staging(sys::System& system, const StagingRequest& request,
   const auto uid = static_cast<unsigned>(system.identity().uid);
   staging.copies = probe_staged(system, request.stage, uid, *store, request.name);
   const auto& directory = staging.copies.directory;
-  if (directory.kind == sys::EntryKind::unknown)
-    return fail(directory.error());
+  if (auto usable = check_stage(system, directory, request.stage, "conda stage " + request.name);
+      !usable && (!request.removes || directory.kind == sys::EntryKind::unknown))
+    return fail(usable.error());
   if (directory.shared)
     return fail(ErrorCode::config, request.stage + " lies on shared storage: a copy there is no nearer",
                 "set `conda.stage` in sharefs.yaml to a directory on this host's own disk");
@@ -375,8 +391,6 @@ Result<void> copy_staged(sys::System& system, const StagingRequest& request, con
     auto made = make_copies_directory(system, staging.copies.directory.path, staging.access);
     if (made)
       made = make_uses(system, staging.copies.directory.path, staging.access);
-    if (!made)
-      made = with_way_out(made.error(), "conda stage " + request.name, request.stage);
     if (made && staging.made.copies)
       made = staging.made.by_image ? copy_image(system, request.how, staging.image, staging.path(), say)
                                    : copy_generation(system, request, staging, say);

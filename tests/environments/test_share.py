@@ -308,7 +308,19 @@ def test_who_may_not_change_it_is_told_who_may(shared: Shared) -> None:
     assert "hint: root makes copies for all users" in said
     cure = said.rsplit("`sudo ", 1)[1].split("`")[0]
     subprocess.run(cure, shell=True, check=True)
-    assert (shared.place / "stage").stat().st_mode & 0o7777 == 0o1777
+    stage = shared.place / "stage"
+    assert stage.stat().st_mode & 0o7777 == 0o1777
+
+    # In a directory of all users nobody takes the name from root and the others.
+    stage.rmdir()
+    shared.place.chmod(0o1777)
+    said = as_nobody("stage", "env")
+    assert f"{shared.place} is for all users" in said and "root makes copies for all users" in said
+    assert not stage.exists()
+    stage.mkdir()
+    os.chown(stage, 65534, 65534)
+    said = shared.run("conda", "stage", "env", "--yes", expect=1).stderr
+    assert f"`sudo rm -r {stage}`, if it is a user's" in said
 
 
 def test_requirement_11_no_bytecode_is_stale(shared: Shared) -> None:

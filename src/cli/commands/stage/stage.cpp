@@ -109,6 +109,7 @@ Result<conda::PathStagingRequest> path_request(Context& context, const Arguments
   if (!at)
     return fail(at.error());
   request.at = std::move(*at);
+  request.is_own = is_by_itself(context);
   if (!entry.shared)
     for (const auto& copy : conda::list_staged_paths(context.system, staged_paths_directories(context)))
       if (copy.is_bound && copy.path == asked)
@@ -259,8 +260,8 @@ Result<int> stage_path(Context& context, const Arguments& arguments, const std::
       plan_staged_unit(context, true, proposal.plan);
     proposal.takes_long = staging.copies;
     proposal.before_groups = [&] {
-      auto made = is_by_itself(context) ? cachefix::make_own_directory(context.system, parent_path(request->at))
-                                        : Result<void>{};
+      auto made =
+          request->is_own ? cachefix::make_own_directory(context.system, parent_path(request->at)) : Result<void>{};
       return made ? conda::copy_path(context.system, *request, staging, say) : made;
     };
     return proposal;
