@@ -82,6 +82,11 @@ std::vector<StagedImage> find_staged_images(sys::System& system, const std::set<
   return found;
 }
 
+bool is_missing(const StagedImage& image, const sys::MountTable& table) {
+  const bool over_share = image.mount.fs_type == sys::k_bind && share_under(image.mount, table) != nullptr;
+  return !image.is_mounted && (!image.needs_share || over_share);
+}
+
 plan::Plan mount_staged(const std::vector<StagedImage>& images, bool needs_share) {
   plan::Plan plan;
   for (const auto& image : images) {

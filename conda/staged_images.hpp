@@ -23,6 +23,9 @@ struct StagedImage {
 std::vector<StagedImage> find_staged_images(sys::System& system, const std::set<std::string>& stages,
                                             const std::vector<std::string>& binds);
 
+/// It is on this host's own disk, is not mounted, and could be: over a directory of a share if that is mounted.
+bool is_missing(const StagedImage& image, const sys::MountTable& table);
+
 /// What mounts those that are not mounted; `needs_share`: those that wait for a share, or else those that do not.
 plan::Plan mount_staged(const std::vector<StagedImage>& images, bool needs_share = false);
 /// What unmounts those that are mounted. Where a step of `plan` unmounts the share that one needs, it goes first.

@@ -246,6 +246,17 @@ def test_a_copy_over_a_directory_goes_and_comes_with_the_share(cluster: Cluster)
     assert bound(node)
     assert sharefs(node, "mount", "--all", "--check").returncode == 0
 
+    # the share alone is mounted again: the copy follows, by recover, and by what watch runs
+    node.run(f"umount -l {SHARE}", check=True)
+    done(node, "recover", "--all", "--yes")
+    assert mount_lines(node) and bound(node)
+    node.run(f"umount -l {SHARE}", check=True)
+    done(node, "conda", "stage", "--mount", "--yes")
+    done(node, "mount", "share", "--yes")
+    assert mount_lines(node) and not bound(node)
+    done(node, "conda", "stage", "--mount", "--yes")
+    assert bound(node)
+
     # its image by another loop device: what lay there before goes
     copy = document(sharefs(node, "stage", "--list", "--json"))["staged"][0]["copy"]
     node.run(f"umount {copy}", check=True)

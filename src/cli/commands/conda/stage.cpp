@@ -169,7 +169,10 @@ Result<int> mount_again(Context& context) {
     return Proposal{conda::mount_staged(images),
                     images.empty() ? "no image is staged here" : "all staged images are mounted"};
   };
-  return execute(context, propose).map(&Executed::exit_code);
+  const auto executed = execute(context, propose);
+  if (!executed || executed->exit_code != k_exit_ok || executed->stopped())
+    return executed.map(&Executed::exit_code);
+  return mount_copies_over_shares(context, **config);
 }
 
 /// Their plans are one, and what comes before their steps is done one by one.
@@ -217,14 +220,7 @@ Result<int> mount_on_shares(Context& context) {
   const bool from_share = section && section->image_from_share && check_share(context, section->store);
   std::set<std::string> said;
   const auto propose = [&]() -> Result<Proposal> {
-    Proposal proposal{{}, ""};
-    auto staged = staged_images(context, *config);
-    const auto table = context.system.mounts();
-    std::erase_if(staged, [&](const conda::StagedImage& one) {
-      const auto* share = table ? table->owner_of(parent_path(one.mount.target)) : nullptr;
-      return one.mount.fs_type != sys::k_bind || share == nullptr || !sys::is_nfs(*share);
-    });
-    proposal.plan = conda::mount_staged(staged, true);
+    Proposal proposal{plan_copies_over_shares(context, **config), ""};
     const auto names = from_share ? all_names(context) : Result<std::vector<std::string>>(std::vector<std::string>{});
     if (!names && said.insert("").second)
       context.console.warning(names.error().message, names.error().hint);

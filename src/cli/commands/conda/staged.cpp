@@ -1,6 +1,8 @@
 #include "cli/commands/conda/staged.hpp"
 
 #include "cli/commands/stage/stage.hpp"
+#include "cli/execute.hpp"
+#include "cli/exit_code.hpp"
 #include "mounts/boot.hpp"
 #include "mounts/boot_text.hpp"
 
@@ -17,6 +19,22 @@ std::vector<conda::StagedImage> staged_images(Context& context, const config::Co
     return {};
   return conda::find_staged_images(context.system, stage_directories(context),
                                    config->stage ? config->stage->paths : std::vector<std::string>{});
+}
+
+plan::Plan plan_copies_over_shares(Context& context, const config::Config& config) {
+  auto staged = staged_images(context, &config);
+  const auto table = context.system.mounts();
+  std::erase_if(staged, [&](const conda::StagedImage& one) {
+    return one.mount.fs_type != sys::k_bind || !table || !conda::is_missing(one, *table);
+  });
+  return conda::mount_staged(staged, true);
+}
+
+Result<int> mount_copies_over_shares(Context& context, const config::Config& config) {
+  if (plan_copies_over_shares(context, config).empty())
+    return k_exit_ok;
+  const auto propose = [&]() -> Result<Proposal> { return Proposal{plan_copies_over_shares(context, config), ""}; };
+  return execute_further(context, propose).map(&Executed::exit_code);
 }
 
 std::set<std::string> staged_binds(const std::vector<conda::StagedImage>& images) {

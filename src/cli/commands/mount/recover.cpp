@@ -1,6 +1,7 @@
 // sharefs recover: the ladder from "is it really stale?" to a mount that works again.
 #include "mounts/recover.hpp"
 #include "base/text.hpp"
+#include "cli/commands/conda/staged.hpp"
 #include "cli/commands/mount/support.hpp"
 #include "cli/exit_code.hpp"
 
@@ -100,6 +101,9 @@ Result<int> run_recover(Context& context, const Arguments& arguments) {
     good.insert(plan.planned.begin(), plan.planned.end());
     good.insert(plan.given_up.begin(), plan.given_up.end());
   }
+  if (*config != nullptr && executed->applied())
+    if (const auto copies = mount_copies_over_shares(context, **config); !copies || *copies != k_exit_ok)
+      return copies;
   const auto total = plan.right.size() + plan.planned.size() + plan.given_up.size() + plan.blocked.size();
   return exit_code_for(good.size(), total - good.size());
 }

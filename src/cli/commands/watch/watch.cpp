@@ -20,9 +20,10 @@ Result<mounts::watch::Settings> read_settings(Context& context) {
     return fail(config.error());
   const auto missing_images = [fresh, config = *config] {
     std::set<std::string> missing;
+    const auto table = fresh->system.mounts();
     for (const auto& image : staged_images(*fresh, config))
-      if (!image.is_mounted)
-        missing.insert(image.copy);
+      if (table && conda::is_missing(image, *table))
+        missing.insert(image.mount.target);
     return missing;
   };
   const auto watch = (*config)->watch.value_or(config::Watch{});
