@@ -69,15 +69,16 @@ std::vector<StagedImage> find_staged_images(sys::System& system, const std::set<
       one.needs_share = copy.is_on_share();
       found.push_back(one);
     }
-    if (const auto path = copy.mark.content.substr(0, copy.mark.content.find('\n'));
-        std::ranges::count(binds, path) > 0) {
-      one.mount = bind_of(one.copy, copy.mark.content);
-      one.has_mount_point = one.needs_share = true;
-      one.is_mounted = table && table->is_bind(path, one.copy);
-      if (table && !one.is_mounted)
-        one.older = older_bind(system, one.mount, *table);
-      found.push_back(one);
-    }
+    const auto path = copy.mark.content.substr(0, copy.mark.content.find('\n'));
+    const bool is_bound = table && table->is_bind(path, one.copy); // it may have been named by sharefs.yaml before
+    if (!is_bound && std::ranges::count(binds, path) == 0)
+      continue;
+    one.mount = bind_of(one.copy, copy.mark.content);
+    one.has_mount_point = one.needs_share = true;
+    one.is_mounted = is_bound;
+    if (table && !is_bound)
+      one.older = older_bind(system, one.mount, *table);
+    found.push_back(one);
   }
   return found;
 }

@@ -19,7 +19,7 @@ struct StagedImage {
   friend bool operator==(const StagedImage&, const StagedImage&) = default;
 };
 /// Those that are whole below these directories (`conda.stage`); of another than a local disk none. `binds`:
-/// directories of shares (`stage.paths`) that copies are mounted over.
+/// directories of shares (`stage.paths`) that copies are to be mounted over; others are found while they are.
 std::vector<StagedImage> find_staged_images(sys::System& system, const std::set<std::string>& stages,
                                             const std::vector<std::string>& binds);
 

@@ -267,6 +267,16 @@ def test_a_copy_over_a_directory_goes_and_comes_with_the_share(cluster: Cluster)
     said = sharefs(node, "stage", DATASET, "--yes", user="alice")  # root's copy is for all
     assert said.ok and f"{copy} is there" in messages(said), said
 
+    # sharefs.yaml names it no more
+    node.write_file(CONFIG_PATH, CONFIG.replace(f"[{DATASET}]", "[]"), mode=0o644)
+    try:
+        done(node, "umount", "--all", "--yes")
+        assert not mount_lines(node)
+        done(node, "mount", "--all", "--yes")
+        assert mount_lines(node) and not bound(node)
+    finally:
+        node.write_file(CONFIG_PATH, CONFIG, mode=0o644)
+
 
 def test_users_stage_beside_each_other_and_root(cluster: Cluster) -> None:
     node, code = cluster["node1"], f"{SHARE}/code"
@@ -289,7 +299,7 @@ def test_users_stage_beside_each_other_and_root(cluster: Cluster) -> None:
     node.run("rm -rf /local/cache/staged", check=True)
     node.run("mkdir /local/cache/staged", user="bob", check=True)  # the name that root wants
     refused = sharefs(node, "stage", code, "--yes")
-    assert refused.returncode == 1 and "remove /local/cache/staged if it is a user's" in refused.err, refused
+    assert refused.returncode == 1 and "`sudo rm -r /local/cache/staged`, if it is a user's" in refused.err, refused
     done(node, "stage", code, "--yes", user="alice")
     for user in ("alice", "bob"):
         done(node, "stage", "--drop", code, "--yes", user=user)

@@ -256,7 +256,7 @@ Result<int> stage_path(Context& context, const Arguments& arguments, const std::
       return fail(planned.error());
     staging = std::move(*planned);
     Proposal proposal{staging.plan, staging.nothing};
-    if (staging.why_files.empty())
+    if (staging.why_files.empty() && context.system.identity().uid == 0)
       plan_staged_unit(context, true, proposal.plan);
     proposal.takes_long = staging.copies;
     proposal.before_groups = [&] {
