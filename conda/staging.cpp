@@ -269,7 +269,7 @@ Result<void> check_stage(sys::System& system, const sys::Entry& entry, const std
   if (entry.kind == sys::EntryKind::unknown) {
     auto error = entry.error();
     if (error.code == ErrorCode::permission)
-      error.hint = fmt::format("`sudo rm -r {}`, if it is a user's: only root may have made it", quoted);
+      error.hint = fmt::format("only root may have made it: see what lies there, then `sudo mv {0} {0}.old`", quoted);
     return fail(std::move(error));
   }
   const auto uid = system.identity().uid;

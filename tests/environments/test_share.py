@@ -320,7 +320,7 @@ def test_who_may_not_change_it_is_told_who_may(shared: Shared) -> None:
     stage.mkdir()
     os.chown(stage, 65534, 65534)
     said = shared.run("conda", "stage", "env", "--yes", expect=1).stderr
-    assert f"`sudo rm -r {stage}`, if it is a user's" in said
+    assert f"`sudo mv {stage} {stage}.old`" in said
 
 
 def test_requirement_11_no_bytecode_is_stale(shared: Shared) -> None:

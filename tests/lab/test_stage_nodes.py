@@ -299,7 +299,7 @@ def test_users_stage_beside_each_other_and_root(cluster: Cluster) -> None:
     node.run("rm -rf /local/cache/staged", check=True)
     node.run("mkdir /local/cache/staged", user="bob", check=True)  # the name that root wants
     refused = sharefs(node, "stage", code, "--yes")
-    assert refused.returncode == 1 and "`sudo rm -r /local/cache/staged`, if it is a user's" in refused.err, refused
+    assert refused.returncode == 1 and "`sudo mv /local/cache/staged /local/cache/staged.old`" in refused.err, refused
     done(node, "stage", code, "--yes", user="alice")
     for user in ("alice", "bob"):
         done(node, "stage", "--drop", code, "--yes", user=user)
