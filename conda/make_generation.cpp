@@ -106,12 +106,11 @@ Result<void> check_switch(sys::System& system, const SharedEnvironment& environm
   const bool is_of_others = (store.mode & k_sticky) != 0 && uid != 0 && uid != store.uid && uid != link.uid;
   if (store.writable && !is_of_others)
     return {};
-  const auto owner = system.user(std::to_string(is_of_others ? link.uid : store.uid));
   return fail(ErrorCode::permission,
               fmt::format("{} cannot be pointed to a new generation: {} ", link.path, store.path) +
                   (is_of_others ? "has the sticky bit, and the link is another user's"
                                 : fmt::format("has mode {}", format_mode(store.mode))),
-              owner && owner->uid != 0 ? fmt::format("run it as `{}`, or as root", owner->name) : "run it as root");
+              fmt::format("run it as `{}` or root", user_name(system, is_of_others ? link.uid : store.uid)));
 }
 
 } // namespace

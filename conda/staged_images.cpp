@@ -71,7 +71,7 @@ std::vector<StagedImage> find_staged_images(sys::System& system, const std::set<
     }
     const auto path = copy.mark.content.substr(0, copy.mark.content.find('\n'));
     const bool is_bound = table && table->is_bind(path, one.copy); // it may have been named by sharefs.yaml before
-    if (!is_bound && std::ranges::count(binds, path) == 0)
+    if (!is_bound && !contains(binds, path))
       continue;
     one.mount = bind_of(one.copy, copy.mark.content);
     one.has_mount_point = one.needs_share = true;

@@ -158,7 +158,7 @@ Result<void> write_list(sys::System& system, const PathStagingRequest& request, 
   return admitted ? plan::apply_action(*admitted, system).map([](plan::Outcome) {}) : Result<void>{};
 }
 
-/// What it lies in may be a store of environments, which is as open as the directory that that lies in.
+/// `path` may lie in a store of environments that nobody has made yet: it gets the mode of the directory above it.
 Result<void> make_store(sys::System& system, const std::string& path) {
   constexpr std::uint32_t k_but_set_id = 01777; // the group is inherited
   const auto store = system.entry({.path = parent_path(path), .follow = true});
@@ -208,8 +208,9 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
   const auto uid = static_cast<unsigned>(system.identity().uid);
   const auto place = staged_directory(request.at, uid, parent_path(request.path), base_name(request.path));
   staging.directory = system.entry({.path = place, .list = true, .links = sys::Links::trusted, .guarded = true});
-  if (auto usable = check_stage(system, staging.directory, request.at, "stage " + shell_quote(request.path));
-      !usable && (!request.is_own || staging.directory.kind == sys::EntryKind::unknown))
+  if (auto usable =
+          check_stage(system, staging.directory, request.at, !request.is_own, "stage " + shell_quote(request.path));
+      !usable)
     return fail(usable.error());
   if (staging.directory.shared)
     return fail(ErrorCode::config, request.at + " lies on shared storage: a copy there is no nearer",

@@ -263,7 +263,7 @@ Result<void> make_copies_directory(sys::System& system, const std::string& path,
   return admitted ? plan::apply_action(*admitted, system).map([](plan::Outcome) {}) : Result<void>{};
 }
 
-Result<void> check_stage(sys::System& system, const sys::Entry& entry, const std::string& stage,
+Result<void> check_stage(sys::System& system, const sys::Entry& entry, const std::string& stage, bool makes,
                          const std::string& command) {
   const auto quoted = shell_quote(stage);
   if (entry.kind == sys::EntryKind::unknown) {
@@ -273,7 +273,7 @@ Result<void> check_stage(sys::System& system, const sys::Entry& entry, const std
     return fail(std::move(error));
   }
   const auto uid = system.identity().uid;
-  if (uid == 0 || entry.exists())
+  if (uid == 0 || !makes || entry.exists())
     return {};
   const auto above = system.entry({.path = entry.ancestor, .follow = true, .access = true});
   const bool makes_stage = !is_under(entry.ancestor, stage);
@@ -298,8 +298,8 @@ Result<Staging> plan_staging(sys::System& system, const StagingRequest& request,
   const auto uid = static_cast<unsigned>(system.identity().uid);
   staging.copies = probe_staged(system, request.stage, uid, *store, request.name);
   const auto& directory = staging.copies.directory;
-  if (auto usable = check_stage(system, directory, request.stage, "conda stage " + request.name);
-      !usable && (!request.removes || directory.kind == sys::EntryKind::unknown))
+  if (auto usable = check_stage(system, directory, request.stage, !request.removes, "conda stage " + request.name);
+      !usable)
     return fail(usable.error());
   if (directory.shared)
     return fail(ErrorCode::config, request.stage + " lies on shared storage: a copy there is no nearer",

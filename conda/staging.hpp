@@ -44,9 +44,10 @@ std::string why_no_mount(sys::System& system, const Image& image, std::uint32_t 
 /// Brings an image to this host, as that of the copy.
 Result<void> copy_image(sys::System& system, const Copying& how, const Image& image, const std::string& copy,
                         const plan::Say& say);
-/// The directory of copies as `entry` has it, below `stage`, can be used, or made. A user makes no `stage` where others
-/// make names, too: root and they would have to do without. `command`: what root runs for all. Error `permission`.
-Result<void> check_stage(sys::System& system, const sys::Entry& entry, const std::string& stage,
+/// The directory of copies as `entry` has it, below `stage`, can be read, and made where it is missing and the command
+/// `makes` it. A user makes no `stage` where others make names, too: root and they would have to do without. `command`:
+/// what root runs for all. Errors: `permission`, or why it cannot be read.
+Result<void> check_stage(sys::System& system, const sys::Entry& entry, const std::string& stage, bool makes,
                          const std::string& command);
 /// The directory of copies, where nobody else could replace them, for those who are to get in. It stays: later copies
 /// lie there, too.

@@ -30,6 +30,18 @@ struct ImageMachine : FakeHomes {
     unmount_staged(images, lazy, {}, plan);
     return words(plan);
   }
+  static plan::Plan unmounting_with_share(const std::vector<StagedImage>& images) {
+    sys::MountEntry root, share;
+    root.id = share.parent = 1;
+    root.target = "/";
+    share.id = 2;
+    share.target = "/data/share";
+    share.fs_type = "nfs4";
+    plan::Plan plan;
+    plan.add("/data/share", "", plan::Unmount{.target = "/data/share", .source = {}, .fs_type = {}, .options = {}});
+    unmount_staged(images, false, sys::MountTable({root, share}), plan);
+    return plan;
+  }
   static std::vector<std::string> words(const plan::Plan& plan) {
     std::vector<std::string> words;
     for (const auto& step : plan.steps)
@@ -96,16 +108,7 @@ TEST_CASE("what needs a share waits for it, and goes before it", "[conda]") {
     CHECK(mount_staged(found, true).steps.size() == 1);
     CHECK(diagnose_staged(found).front().fix == "sharefs mount --all");
     found[0].is_mounted = true;
-    sys::MountEntry root, share;
-    root.id = share.parent = 1;
-    root.target = "/";
-    share.id = 2;
-    share.target = "/data/share";
-    share.fs_type = "nfs4";
-    const sys::MountTable table({root, share});
-    plan::Plan plan;
-    plan.add("/data/share", "", plan::Unmount{.target = "/data/share", .source = {}, .fs_type = {}, .options = {}});
-    unmount_staged(found, false, table, plan);
+    const auto plan = ImageMachine::unmounting_with_share(found);
     REQUIRE(plan.steps.size() == 2);
     CHECK(plan.steps[0].group == "/data/share");
     CHECK(std::get<plan::Unmount>(plan.steps[0].action).target == machine.copy);
@@ -122,15 +125,7 @@ TEST_CASE("what needs a share waits for it, and goes before it", "[conda]") {
     auto found = machine.find({"/data/share/c4"});
     REQUIRE(found.size() == 2);
     found[0].is_mounted = found[1].is_mounted = true;
-    sys::MountEntry root, share;
-    root.id = share.parent = 1;
-    root.target = "/";
-    share.id = 2;
-    share.target = "/data/share";
-    share.fs_type = "nfs4";
-    plan::Plan plan;
-    plan.add("/data/share", "", plan::Unmount{.target = "/data/share", .source = {}, .fs_type = {}, .options = {}});
-    unmount_staged(found, false, sys::MountTable({root, share}), plan);
+    const auto plan = ImageMachine::unmounting_with_share(found);
     CHECK(ImageMachine::words(plan) ==
           Words{"unmount /data/share/c4", "unmount " + machine.copy, "unmount /data/share"});
     CHECK(std::ranges::all_of(plan.steps, [](const plan::Step& step) { return step.group == "/data/share"; }));

@@ -68,6 +68,11 @@ Result<void> check_environment_name(const std::string& name) {
              : Result<void>{};
 }
 
+bool is_directory_here(Context& context, const std::string& word) {
+  const auto here = join_path(context.host.working_directory, word);
+  return context.system.entry({.path = here, .follow = true}).kind == sys::EntryKind::directory;
+}
+
 Result<std::string> environment_path(Context& context, const std::string& word) {
   if (word.find('/') != std::string::npos || word == "." || word == "..")
     return normalize_path(word, context.host.working_directory);
@@ -75,8 +80,7 @@ Result<std::string> environment_path(Context& context, const std::string& word) 
     return fail(sound.error());
   const auto hint = fmt::format("name the environment by its path: `./{}`", word);
   auto section = conda_section(context, hint);
-  const auto here = join_path(context.host.working_directory, word);
-  if (!section && context.system.entry({.path = here, .follow = true}).kind == sys::EntryKind::directory)
+  if (!section && is_directory_here(context, word))
     section.error().hint = hint;
   return section.map([&](const config::Conda* conda) { return join_path(conda->store, word); });
 }

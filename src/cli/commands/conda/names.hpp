@@ -18,6 +18,9 @@ std::vector<conda::Homes> homes_of(const config::Conda& conda, const sys::Identi
 /// `usage`: by the rule for those of sharefs.yaml it is no name.
 Result<void> check_environment_name(const std::string& name);
 
+/// The word is the name of a directory in the working directory, which `./WORD` would name.
+bool is_directory_here(Context& context, const std::string& word);
+
 /// A name in the store of sharefs.yaml, or, with a slash, a path.
 Result<std::string> environment_path(Context& context, const std::string& word);
 

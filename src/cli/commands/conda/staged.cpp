@@ -17,7 +17,7 @@ constexpr const char* k_default_config = "/etc/sharefs/sharefs.yaml";
 std::vector<conda::StagedImage> staged_images(Context& context, const config::Config* config) {
   if (config == nullptr || context.flags.root != "/")
     return {};
-  return conda::find_staged_images(context.system, stage_directories(context),
+  return conda::find_staged_images(context.system, stage_directories(*config),
                                    config->stage ? config->stage->paths : std::vector<std::string>{});
 }
 
@@ -63,7 +63,7 @@ void plan_staged_unit(Context& context, bool wanted, plan::Plan& plan) {
     Argv program{host.program};
     if (const auto from = context.config_path(); from != k_default_config)
       program.insert(program.end(), {"--config", from});
-    unit.text = conda::staged_unit_text(program, stage_directories(context));
+    unit.text = conda::staged_unit_text(program, stage_directories(**context.config()));
   }
   plan.add(mounts::plan_units(facts, false, {unit}));
 }

@@ -42,7 +42,8 @@ Result<int> run_serve(Context& context, const Arguments& arguments) {
   const auto offset = parse_number<std::uint64_t>(arguments.positional.at(1));
   if (!bytes || !offset)
     return fail(ErrorCode::usage, "`sharefs nodes serve` is started by other nodes' `sharefs stage`");
-  const auto stages = stage_directories(context);
+  auto stages = stage_directories(**config);
+  stages.merge(staged_paths_directories(context));
   const bool is_staged = std::ranges::any_of(stages, [&](const auto& stage) { return is_under(path, stage); });
   if (!is_staged || path != arguments.positional.at(0))
     return fail(ErrorCode::permission, path + " is nothing that is staged");

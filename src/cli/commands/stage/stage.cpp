@@ -38,8 +38,8 @@ Result<std::string> image_store(const config::Config& config) {
               "add `stage: {store: /PATH/ON/SHARE}`");
 }
 
-/// In a user's directory for caches.
-std::string below(const std::string& own) {
+/// Where copies lie in a user's directory for caches.
+std::string copies_below(const std::string& own) {
   return join_path(own, "staged");
 }
 
@@ -55,25 +55,14 @@ std::string staged_for_all(const config::Config& config) {
 
 /// Without `stage.at` root's copies lie below a directory in which every user may make names: each user's lie in an own
 /// one, which takes no name from root and the others.
-bool is_by_itself(Context& context) {
+bool has_own_place(Context& context) {
   const auto& config = **context.config();
   return context.system.identity().uid != 0 && (!config.stage || config.stage->at.empty());
 }
 
-/// Of directories: those of root, and of this user.
-std::set<std::string> staged_paths_directories(Context& context) {
-  std::set<std::string> directories{staged_for_all(**context.config())};
-  if (!is_by_itself(context))
-    return directories;
-  if (const auto choices = choices_of(context))
-    for (const auto& own : cachefix::own_directories(context.system, choices->local, context.system.identity()))
-      directories.insert(below(own));
-  return directories;
-}
-
 /// Where this user's copies go. Error `config`: none of the directories for caches can be used.
 Result<std::string> place_of_copies(Context& context) {
-  if (!is_by_itself(context))
+  if (!has_own_place(context))
     return staged_for_all(**context.config());
   const auto choices = choices_of(context);
   if (!choices)
@@ -81,7 +70,7 @@ Result<std::string> place_of_copies(Context& context) {
   const auto root = cachefix::find_local_root(context.system, choices->local, context.system.identity());
   if (root.directory.empty())
     return fail(ErrorCode::config, root.problem, root.hint);
-  return below(root.directory);
+  return copies_below(root.directory);
 }
 
 Result<conda::PathStagingRequest> path_request(Context& context, const Arguments& arguments, const std::string& word) {
@@ -109,7 +98,7 @@ Result<conda::PathStagingRequest> path_request(Context& context, const Arguments
   if (!at)
     return fail(at.error());
   request.at = std::move(*at);
-  request.is_own = is_by_itself(context);
+  request.is_own = has_own_place(context);
   if (!entry.shared)
     for (const auto& copy : conda::list_staged_paths(context.system, staged_paths_directories(context)))
       if (copy.is_bound && copy.path == asked)
@@ -124,7 +113,7 @@ Result<conda::PathStagingRequest> path_request(Context& context, const Arguments
   if (!store)
     return fail(store.error());
   request.store = std::move(*store);
-  const bool is_named = (*config)->stage && std::ranges::count((*config)->stage->paths, asked) > 0;
+  const bool is_named = (*config)->stage && contains((*config)->stage->paths, asked);
   request.binds = is_named && context.system.identity().uid == 0;
   if (is_named && !request.binds)
     context.console.message(fmt::format("`stage.paths`: only root can mount a copy over {}", asked));
@@ -332,9 +321,7 @@ Result<int> run_stage_command(Context& context, const Arguments& arguments) {
     if (arguments.flag("drop"))
       one.flags.insert("remove");
     auto code = stage_environment(context, one, word);
-    const auto here = join_path(context.host.working_directory, word);
-    if (!code && code.error().code == ErrorCode::not_found &&
-        context.system.entry({.path = here, .follow = true}).kind == sys::EntryKind::directory)
+    if (!code && code.error().code == ErrorCode::not_found && is_directory_here(context, word))
       code.error().hint = fmt::format("name the directory by its path: `./{}`", word);
     return code;
   }
@@ -385,9 +372,18 @@ Result<void> before_nodes(Context& context, const Arguments& arguments, FleetJob
 
 } // namespace
 
-std::set<std::string> stage_directories(Context& context) {
-  auto directories = staged_paths_directories(context);
-  const auto& config = **context.config();
+std::set<std::string> staged_paths_directories(Context& context) {
+  std::set<std::string> directories{staged_for_all(**context.config())};
+  if (!has_own_place(context))
+    return directories;
+  if (const auto choices = choices_of(context))
+    for (const auto& own : cachefix::own_directories(context.system, choices->local, context.system.identity()))
+      directories.insert(copies_below(own));
+  return directories;
+}
+
+std::set<std::string> stage_directories(const config::Config& config) {
+  std::set<std::string> directories{staged_for_all(config)};
   if (!config.conda)
     return directories;
   directories.insert(config.conda->stage);
