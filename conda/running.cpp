@@ -158,20 +158,22 @@ Result<Variables> package_variables(std::string_view json) {
 namespace {
 
 /// One look, which is one child where the path may hang; it begins with the note. A client of NFS may remember for a
-/// minute where a link led, while another host has updated the environment or taken the update back.
+/// minute where a link led, while another host has updated the environment or taken the update back; the path of a
+/// generation leads nowhere else.
 std::vector<sys::Entry> look_into(sys::System& system, const std::string& path, const std::optional<sys::Note>& note,
                                   std::chrono::milliseconds deadline) {
   const auto inside = [&](const char* name, bool list, std::size_t bytes) {
     return sys::EntryQuery{
         .path = path + "/" + name, .follow = bytes != 0, .list = list, .read_bytes = bytes, .automount = true};
   };
-  return system.entries({.queries = {{.path = path, .follow = true, .note = note, .fresh = true, .automount = true},
-                                     inside("conda-meta", false, 0),
-                                     inside("conda-meta/state", false, k_largest_state),
-                                     inside("etc/conda/env_vars.d", true, 0),
-                                     inside("etc/conda/activate.d", true, 0),
-                                     inside("bin/python", false, 0)},
-                         .deadline = deadline});
+  return system.entries(
+      {.queries = {{.path = path, .follow = true, .note = note, .fresh = !in_generation(path), .automount = true},
+                   inside("conda-meta", false, 0),
+                   inside("conda-meta/state", false, k_largest_state),
+                   inside("etc/conda/env_vars.d", true, 0),
+                   inside("etc/conda/activate.d", true, 0),
+                   inside("bin/python", false, 0)},
+       .deadline = deadline});
 }
 
 } // namespace

@@ -63,24 +63,20 @@ std::optional<StagedCopy> find_copy(sys::System& system, const StageOf& stage_of
 }
 
 /// The copy on this host's own disk that is to be used, with the use noted beside it; nullopt: there is none, or no
-/// note could be left. The share is asked for one thing: where the path leads now.
-std::optional<RunningPlace> begin_staged(sys::System& system, const std::string& path, const StageOf& stage_of,
+/// note could be left.
+std::optional<RunningPlace> begin_staged(sys::System& system, const GenerationPath& generation, const StageOf& stage_of,
                                          const OwnUse& own) {
-  const auto there = system.entry({.path = path, .follow = true, .fresh = true, .automount = true});
-  auto generation = in_generation(there.resolved);
-  if (!generation || !generation->rest.empty())
-    return std::nullopt;
-  const auto copy = find_copy(system, stage_of, *generation);
+  const auto copy = find_copy(system, stage_of, generation);
   if (!copy || copy->is_on_share())
     return std::nullopt;
-  auto place = probe_running(system, copy->tree.path, staged_use_note(own.note, generation->store));
+  auto place = probe_running(system, copy->tree.path, staged_use_note(own.note, generation.store));
   // `stage` takes the mark of what it is going to delete away, then looks for notes.
-  if (!place || !place->noted || !find_copy(system, stage_of, *generation))
+  if (!place || !place->noted || !find_copy(system, stage_of, generation))
     return std::nullopt;
   const auto uses = staged_uses(parent_path(copy->tree.path));
   if (const auto ended = ended_of(system, own.host, uses); !ended.empty())
-    std::ignore = system.files().replace_notes(uses, own.note.name + "." + generation_name(generation->number), ended);
-  place->generation = std::move(generation);
+    std::ignore = system.files().replace_notes(uses, own.note.name + "." + generation_name(generation.number), ended);
+  place->generation = generation;
   return std::move(*place);
 }
 
@@ -90,14 +86,21 @@ Result<RunningPlace> find_running(sys::System& system, const std::string& path, 
                                   const plan::Say& say) {
   const auto self = system.identity();
   std::optional<OwnUse> own;
+  std::string present = path; // where the path leads now: the share is asked for that once
   if (const auto start = sys::process_start(system, self.pid)) {
     own = {self.hostname, use_note(self.hostname, self.pid, *start)};
-    if (auto staged = begin_staged(system, path, stage_of, *own))
-      return std::move(*staged);
+    const auto there = system.entry({.path = path, .follow = true, .fresh = true, .automount = true});
+    if (const auto generation = in_generation(there.resolved); generation && generation->rest.empty()) {
+      if (auto staged = begin_staged(system, *generation, stage_of, *own))
+        return std::move(*staged);
+      present = there.resolved;
+    }
   }
   const auto note = own ? std::optional(own->note) : std::nullopt;
   // Noted before anything takes its time: `gc` leaves what is in use.
-  auto place = probe_running(system, path, note);
+  auto place = probe_running(system, present, note);
+  if (!place && place.error().code != ErrorCode::timeout && present != path) // another host has just deleted it
+    place = probe_running(system, path, note);
   if (!place && place.error().code == ErrorCode::timeout) {
     say.message(fmt::format("sharefs: {}; waiting for up to {} s more", place.error().message, k_longest_wait.count()));
     place = probe_running(system, path, note, k_longest_wait);

@@ -85,23 +85,25 @@ def test_by_root_who_is_nobody_there(shared: Cluster) -> None:
     assert staged(node) == [] and node.run(f"ls {STAGE}").out == "uses\n"
 
 
+def requests(node: Host) -> dict[str, int]:
+    """To the server of the share, so far."""
+    lines = node.run("sed -n '/ on .data.share with/,/^device/p' /proc/self/mountstats", check=True).out.splitlines()
+    rows = [line.split() for line in lines[lines.index("\tper-op statistics") + 1 :]]
+    return {row[0].rstrip(":"): int(row[1]) for row in rows if len(row) > 8}
+
+
 # What the client remembers does not grow old here: which of a mount's attributes do so meanwhile is a matter of how busy the machine is.
 @pytest.mark.parametrize("shared", [", options: [actimeo=3600]"], indirect=True)
 def test_a_copy_that_is_used_stays_and_its_server_is_asked_once(shared: Cluster) -> None:
     node = shared["node1"]
     done(node, "conda", "stage", "llm_train", "--yes", timeout=300)
 
-    def requests() -> dict[str, int]:
-        lines = node.run("sed -n '/ on .data.share with/,/^device/p' /proc/self/mountstats", check=True).out.splitlines()
-        rows = [line.split() for line in lines[lines.index("\tper-op statistics") + 1 :]]
-        return {row[0].rstrip(":"): int(row[1]) for row in rows if len(row) > 8}
-
     run = ["conda", "run", "llm_train", "--", "true"]
     done(node, *run, user="bob")  # what the host remembers of the record
-    before = requests()
+    before = requests(node)
     for _ in range(4):
         done(node, *run, user="bob")
-    assert before["GETATTR"] > 0 and {name: count - before[name] for name, count in requests().items() if count != before[name]} == {"GETATTR": 4}
+    assert before["GETATTR"] > 0 and {name: count - before[name] for name, count in requests(node).items() if count != before[name]} == {"GETATTR": 4}
 
     job = node.start(["sharefs", "conda", "run", "llm_train", "--", "sh", "-c", "sleep 1000; :"], user="bob")  # no program of the copy
     try:
@@ -198,6 +200,19 @@ def test_a_node_without_a_disk_reads_the_image_on_the_share(shared: Cluster) -> 
     assert staged(node) == ["0002"] and node.run(f"ls {STAGE}/0002.sqfs").ok
     assert sharefs(node, "mount", "--all", "--check", timeout=120).returncode == 0
     done(node, "conda", "stage", "llm_train", "--remove", "--yes")
+
+
+@pytest.mark.parametrize("shared", [", options: [actimeo=3600]"], indirect=True)
+def test_a_process_of_an_image_on_the_share_makes_two_requests(shared: Cluster) -> None:
+    """Where STORE/ENV leads now, and its note. One process in eight, by its number, also looks for notes of ended ones."""
+    node = shared["node1"]
+    configure(shared, config_text(extra=", options: [actimeo=3600]").replace("conda:\n", "conda:\n  image_from_share: true\n"))
+    done(node, "mount", "--all", "--yes", timeout=120)
+    one = "until sh -c '[ $(($$ % 8)) != 0 ] && exec sharefs conda run llm_train -- true'; do :; done"
+    node.run(one, user="bob", check=True)
+    before = requests(node)
+    node.run(f"for i in 1 2 3 4; do {one}; done", user="bob", check=True, timeout=200)
+    assert before["GETATTR"] > 0 and {name: count - before[name] for name, count in requests(node).items() if count != before[name]} == {"GETATTR": 4, "SYMLINK": 4}
 
 
 def test_a_frozen_server_under_its_image_keeps_programs_and_not_sharefs(shared: Cluster) -> None:
