@@ -57,7 +57,9 @@ Settings shown_settings(const sys::MountEntry& mount) {
 }
 
 std::vector<Difference> compare_options(const Settings& asked, const sys::MountEntry& mount) {
-  const auto wanted = override_settings({}, asked);
+  auto wanted = override_settings({}, asked);
+  if (find_setting(wanted, "exec") == nullptr) // programs can run where nothing is said, mount(8)
+    wanted = override_settings(std::move(wanted), parse_options({"exec"}));
   const auto shown = shown_settings(mount);
   const int actual_major = major_version(version_of(shown));
   std::vector<Difference> differences;

@@ -69,7 +69,7 @@ std::vector<std::string> options_beside_safe(const sys::MountEntry& mount) {
       std::to_array<std::string_view>({"timeo=600", "retrans=2", "sec=sys", "relatime"});
   constexpr auto k_negotiated = std::to_array<std::string_view>({"rsize", "wsize", "nconnect"});
   // These are the options of `safe` for a server that offers version 4.
-  const auto safe = parse_options({std::string(k_profiles.front().options), "vers=4.2", "proto=tcp"});
+  const auto safe = parse_options({std::string(k_profiles.front().options), "vers=4.2", "proto=tcp", "exec"});
   std::vector<std::string> options;
   for (const auto& one : compare_options(safe, mount))
     if (one.fault) // a default that mountinfo does not show stands in parentheses

@@ -57,6 +57,7 @@ TEST_CASE("differences are told") {
       {"actimeo=3,acregmax=60,acdirmax=60", k_v42_super, "rw", "(acdirmin=30) instead of actimeo=3"},
       {"rsize=65536", k_v42_super, "rw", "rsize=262144 instead of rsize=65536"},
       {"nosuid", k_v42_super, "rw,relatime", "(suid) instead of nosuid"},
+      {"nosuid", k_v42_super, "rw,nosuid,noexec", "noexec instead of exec"}, // nobody asked for it
       {"soft,timeo=100", k_v42_super, "rw", "hard instead of soft, timeo=600 instead of timeo=100"},
   }));
   const auto differences = compare_options(parse_options({row.asked}), entry(row.super, row.options));

@@ -109,7 +109,7 @@ TEST_CASE("the options beside safe make a mount what it is now") {
   CHECK(beside(test::k_v42_super).empty());
   CHECK(beside(test::k_v42_super, "rw,relatime") == "suid dev");
   CHECK(beside("ro,vers=4.1,hard,noac,proto=tcp,timeo=20,retrans=2,sec=krb5p,addr=10.77.0.1",
-               "ro,nosuid,nodev,noexec") == "ro vers=4.1 nconnect=1 noac timeo=20 sec=krb5p noexec");
+               "ro,nosuid,nodev,noexec") == "ro vers=4.1 noexec nconnect=1 noac timeo=20 sec=krb5p");
   CHECK(beside("rw,vers=3,rsize=1048576,soft,nolock,proto=udp,timeo=600,retrans=2,sec=sys,local_lock=all") ==
         "soft vers=3 proto=udp nconnect=1 nolock");
 }
