@@ -47,9 +47,9 @@ Diagnoses verify_etab(const Composed& composed, const HostFacts& facts, const st
     const bool is_own = own.contains(entry.origin);
     if (!found && !is_own)
       diagnoses.push_back({Severity::warning, "SF133", entry.directory,
-                           fmt::format("{} is not exported to `{}` after the reload ({})", entry.directory,
-                                       entry.client, entry.origin.text()),
-                           "run `sharefs export check` for the files of others", ""});
+                           fmt::format("{} is not exported to `{}`, though {} has it", entry.directory, entry.client,
+                                       entry.origin.text()),
+                           "`exportfs -ra` puts all files into force; `sharefs export check` says what it drops", ""});
     const auto differs = found ? differences(entry.settings, etab[*found].settings) : std::vector<std::string>();
     if (differs.empty())
       continue;

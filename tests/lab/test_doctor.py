@@ -63,6 +63,25 @@ def test_a_server_that_is_not_as_it_should_be(lab: Cluster) -> None:
     done(server, "doctor", "--fix", "--yes", timeout=240)
     assert not {"SF603", "SF146"} & found(server).keys()
 
+    server.run("chmod 777 /srv/share", check=True)
+    opened = found(server)["SF603"]["message"]
+    assert "set access of /srv/share: root:ml 2770, group-writable, now 2777" in opened
+    done(server, "export", "--all", "--yes")
+    server.run("echo '/srv/share *(ro)' >>/etc/exports", check=True)
+    assert found(server)["SF133"]["message"] == "/srv/share is not exported to `*`, though /etc/exports:1:12 has it"
+    server.run("exportfs -ra", check=True)
+    assert "SF133" not in found(server)
+
+
+def test_a_mount_on_which_nothing_can_run(lab: Cluster) -> None:
+    """Whoever did it: no environment of the share can start, and nobody asked for that."""
+    export_and_mount(lab, PLAIN)
+    node = lab["node1"]
+    node.run(f"mount -o remount,bind,noexec,nosuid,nodev {SHARE}", check=True)
+    assert "noexec instead of exec" in found(node)["SF209"]["message"]
+    done(node, "mount", "--all", "--remount", "--yes")
+    assert "SF209" not in found(node) and "noexec" not in mount_lines(node)[0]
+
 
 def test_caches_local_is_made_and_judged_as_users_see_it(lab: Cluster) -> None:
     """Root may do all: what it says of the directory is what its users would find."""

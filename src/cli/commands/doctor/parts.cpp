@@ -102,9 +102,13 @@ Diagnosis pending(const PartInput& input, Severity severity, const std::string& 
                   const std::string& fix) {
   constexpr std::size_t k_named = 3;
   std::vector<std::string> reasons;
-  for (const auto& step : plan.steps)
-    if (std::ranges::find(reasons, step.why) == reasons.end())
-      reasons.push_back(step.why);
+  for (const auto& step : plan.steps) {
+    auto reason = step.why;
+    if (const auto* const access = std::get_if<plan::SetAccess>(&step.action); access != nullptr && access->before)
+      reason = fmt::format("{}, now {}", plan::describe(step.action), format_mode(access->before->mode));
+    if (std::ranges::find(reasons, reason) == reasons.end())
+      reasons.push_back(std::move(reason));
+  }
   const auto more = reasons.size() > k_named ? reasons.size() - k_named : 0;
   reasons.resize(reasons.size() - more);
   auto message = fmt::format("not as sharefs.yaml says, by {}: {}{}", count_of(plan.steps.size(), "step"),
