@@ -426,6 +426,17 @@ BootPlan plan_boot(sys::System& system, const Observation& seen, const std::vect
   return points.empty() ? BootPlan{} : plan_boot(boot_facts(system), boot_host(system), points);
 }
 
+Diagnoses diagnose_left_at_boot(const BootFacts& facts, const std::vector<MountPoint>& all) {
+  Diagnoses found;
+  for (const auto& entry : facts.entries)
+    if (entry.ours && std::ranges::find(all, entry.target, &MountPoint::target) == all.end())
+      found.push_back({Severity::warning, "SF249", entry.target,
+                       fmt::format("sharefs mounts {} there at boot ({}), and sharefs.yaml does not name it any more",
+                                   entry.source, entry.origin),
+                       fmt::format("`sharefs umount {} --forget` takes both away", shell_quote(entry.target)), ""});
+  return found;
+}
+
 void forget_at_boot(const BootFacts& facts, const BootHost& host, const sys::MountTable& table,
                     std::vector<MountPoint> points, MountPlan& plan) {
   std::erase_if(points, [&](const auto& point) { return std::ranges::count(plan.blocked, point.target) > 0; });

@@ -77,6 +77,9 @@ BootPlan plan_boot(const BootFacts& facts, const BootHost& host, const std::vect
 /// options are not known.
 BootPlan plan_boot(sys::System& system, const Observation& seen, const std::vector<std::string>& without);
 
+/// SF249: what sharefs mounts at boot for an earlier sharefs.yaml; `all` are the mounts of the present one.
+Diagnoses diagnose_left_at_boot(const BootFacts& facts, const std::vector<MountPoint>& all);
+
 /// Adds to the plan that unmounts `points` what takes away how sharefs mounts them at boot, but for those that it
 /// leaves mounted.
 void forget_at_boot(const BootFacts& facts, const BootHost& host, const sys::MountTable& table,

@@ -80,6 +80,11 @@ TEST_CASE("each way makes one entry, switching takes the old one away, and none 
     CHECK(entries[0].way == way);
     CHECK(entries[0].target == "/data/share");
     CHECK(entries[0].ours);
+    const auto facts = boot_facts(machine.system);
+    CHECK(diagnose_left_at_boot(facts, {share()}).empty());
+    const auto left = diagnose_left_at_boot(facts, {});
+    REQUIRE(left.size() == 1);
+    CHECK((left[0].code == "SF249" && left[0].subject == "/data/share"));
   }
   machine.apply(BootWay::none);
   CHECK(machine.etc() == before);

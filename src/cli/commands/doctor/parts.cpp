@@ -224,6 +224,9 @@ void examine_mounts(const PartInput& input, Part& part) {
       ready.push_back(state.point);
   const auto boot = mounts::plan_boot(context.system, *seen, unsure);
   std::ranges::copy(boot.diagnoses, std::back_inserter(part.found));
+  if (input.config != nullptr)
+    std::ranges::move(mounts::diagnose_left_at_boot(mounts::boot_facts(context.system), request.wanted),
+                      std::back_inserter(part.found));
   if (!boot.plan.empty())
     part.found.push_back(pending(input, Severity::warning, "boot", boot.plan, "sharefs mount --all"));
   if (input.config != nullptr && has_shares(*input.config, ready)) {

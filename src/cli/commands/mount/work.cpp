@@ -48,7 +48,8 @@ Result<MountWork> plan_mount_work(Context& context, const config::Config& config
     mounts::append(work.plan.diagnoses, boot.diagnoses);
     work.plan.plan.add(boot.plan);
   }
-  if (scope.caches) {
+  if (scope.caches) { // all that sharefs.yaml says
+    mounts::append(work.plan.diagnoses, mounts::diagnose_left_at_boot(mounts::boot_facts(context.system), wanted));
     work.plan.plan.add(
         cachefix::plan_local_directories(context.system, config.caches.local, exports::system_directory_reason));
     const auto images = staged_images(context, &config);
