@@ -74,12 +74,13 @@ Result<std::string> Files::read_trusted(const std::string& path, std::size_t lim
   const auto me = ::geteuid();
   const unsigned others = me == 0 ? 022 : 002; // many users have a group of their own
   const auto name = shell_quote(found.resolved);
-  if (found.exists() && found.uid != 0 && found.uid != me)
+  const bool is_file = found.kind == EntryKind::file; // what else there is has rights of its own, and is not read
+  if (is_file && found.uid != 0 && found.uid != me)
     return fail(ErrorCode::permission,
                 path + ": belongs to uid " + std::to_string(found.uid) + ", who could make " +
                     (me == 0 ? "root" : "you") + " do anything",
                 "read it, then run `chown " + std::to_string(me) + " " + name + "`");
-  if (found.exists() && (found.mode & others) != 0)
+  if (is_file && (found.mode & others) != 0)
     return fail(ErrorCode::permission, path + ": can be changed by others (mode " + format_mode(found.mode) + ")",
                 std::string("read it, then run `chmod ") + (me == 0 ? "go-w " : "o-w ") + name + "`");
   return content_of(std::move(found), limit);

@@ -409,4 +409,8 @@ TEST_CASE("files: only what nobody else could change is trusted") {
   CHECK(text() == "y");
   REQUIRE(::lchown((directory / "etc/config").c_str(), 65534, 65534) == 0);
   CHECK(text() == "/etc/config: `/etc/config` is a symbolic link of uid 65534");
+  fs::remove(directory / "etc/config");
+  fs::create_directory(directory / "etc/config");
+  fs::permissions(directory / "etc/config", fs::perms(01777)); // as /tmp: nobody is to change that
+  CHECK(text() == "/etc/config: is a directory");
 }
