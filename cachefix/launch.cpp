@@ -120,6 +120,8 @@ std::string Launch::unguarded(const Program& program) const {
   for (const ChainLink& link : walk.links(program))
     if (const std::string option = isolating_option(link); !option.empty())
       return "python " + option + " does not load the guard";
+  if (variable(program, "SHAREFS_GUARD") == "0")
+    return "SHAREFS_GUARD is 0";
   if (runs_no_python(program))
     return base_name(program.name) + " is no Python program";
   return can_carry(*this, program) ? "" : "variables do not reach it";

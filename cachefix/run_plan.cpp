@@ -151,28 +151,39 @@ Decisions report_losses(const Launch& launch, const Program& program) {
   if (!launch.rules.guard)
     return {};
   std::vector<std::pair<std::string, Mention>> losses; // with the name of the text
-  Argv names;
-  const auto read = [&](const std::string& name, const std::string& text) {
-    const ScriptReport report = read_script(text, launch.facts);
+  std::vector<NamedScript> scripts;
+  const auto read = [&](const std::string& name, const std::string& text, const NamedScript& how) {
+    const ScriptReport report = read_script(text, launch.facts, how.arguments, how.submitted);
     for (const Mention& loss : report.losses)
       losses.emplace_back(name, loss);
-    for (const std::string& script : report.scripts)
-      add_once(names, script);
+    for (const NamedScript& script : report.scripts)
+      add_once(scripts, script);
   };
   const bool certain = std::ranges::all_of(launch.walk.chain, &ChainLink::certain);
-  if (const Mention loss = loss_of(launch); !certain && loss.code == "SF407" && loss.subject != "PYTHONPATH=")
+  if (const Mention loss = loss_of(launch);
+      loss.subject == "RAY_ADDRESS" || (!certain && loss.code == "SF407" && loss.subject != "PYTHONPATH="))
     losses.emplace_back("", loss); // a PYTHONPATH in a word has got the guard
-  if (program.kind == ProgramKind::shell) {
-    std::string text = program.name;
-    const Argv& argv = launch.argv; // behind the text stands $0
-    if (const auto all = text.find("\"$@\""); all != std::string::npos && program.index + 2 < argv.size())
-      text.replace(all, 4, shell_join({argv.begin() + static_cast<std::ptrdiff_t>(program.index) + 2, argv.end()}));
-    read("", text);
-  } else if (!program.python && (program.kind == ProgramKind::file || launch.file_of(program).starts_with("#!")))
-    names.push_back(program.name);
-  for (std::size_t i = 0; i < names.size() && i < k_most_scripts; ++i)
-    if (const auto path = launch.absolute(program, names[i]))
-      read(names[i], launch.facts.look(*path, Look::text).content);
+  const Argv& argv = launch.argv;
+  const auto words_behind = [&](std::size_t at) {
+    return Argv(argv.begin() + static_cast<std::ptrdiff_t>(std::min(at, argv.size())), argv.end());
+  };
+  const auto links = launch.walk.links(program);
+  const Tail tail = links.empty() ? Tail::command : links.back().get().launcher->tail;
+  const bool reads_input = !links.empty() && program.kind == ProgramKind::program &&
+                           program.index == links.back().get().index && (tail == Tail::shell || tail == Tail::batch);
+  if (program.kind == ProgramKind::shell)
+    read("", program.name, {.name = "", .arguments = words_behind(program.index + 2)}); // behind the text stands $0
+  else if (reads_input)
+    scripts.push_back({launch.start.input, {}, tail == Tail::batch});
+  else if (!program.python && (program.kind == ProgramKind::file || launch.file_of(program).starts_with("#!")))
+    scripts.push_back({program.name, words_behind(program.begin), tail == Tail::batch});
+  if (const std::string file = commands_file(argv); !file.empty())
+    scripts.push_back({file});
+  for (std::size_t i = 0; i < scripts.size() && i < k_most_scripts; ++i)
+    if (const auto path = launch.absolute(program, scripts[i].name)) {
+      const NamedScript script = scripts[i];
+      read(script.name, launch.facts.look(*path, Look::text).content, script);
+    }
   if (losses.empty())
     return {};
   const auto& [name, first] = losses.front();

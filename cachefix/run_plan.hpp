@@ -55,7 +55,8 @@ using Environment = std::map<std::string, std::string, std::less<>>;
 struct Start {
   std::vector<std::string> environment; ///< NAME=value
   std::string directory;
-  std::string home; ///< by passwd
+  std::string home;       ///< by passwd
+  std::string input = {}; ///< the path of the file that is the command's stdin; empty: it is none
 };
 
 /// It asks `facts`, and changes nothing.

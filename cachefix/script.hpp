@@ -6,12 +6,22 @@
 
 namespace sharefs::cachefix {
 
+/// A file with commands that a text, or a command line, starts or reads.
+struct NamedScript {
+  std::string name;
+  Argv arguments = {};
+  bool submitted = false; ///< to a batch system, for which its directives count
+  friend bool operator==(const NamedScript&, const NamedScript&) = default;
+};
+
 struct ScriptReport {
   std::vector<Mention> programs, caches, losses;
-  Argv scripts; ///< other scripts that it starts or reads, as far as their names are literal
+  std::vector<NamedScript> scripts; ///< others, as far as their names are literal
 };
 
 /// `facts` are asked about hostfiles of launchers.
-ScriptReport read_script(const std::string& text, Facts& facts);
+ScriptReport read_script(const std::string& text, Facts& facts, const Argv& arguments = {}, bool submitted = false);
+/// The file of commands that make, xargs or parallel reads; empty: there is none.
+std::string commands_file(const Argv& argv);
 
 } // namespace sharefs::cachefix

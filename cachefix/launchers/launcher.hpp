@@ -82,6 +82,8 @@ const std::vector<Launcher>& launchers();
 std::vector<KnownOption> options_of(const std::string& options);
 /// The row for a word that names a program; nullptr if there is none.
 const OpaquePrograms* find_opaque(const std::string& word);
+/// `ssh node1 "cd /job && python train.py"`: some word, or a part of one.
+bool names_some_program(std::span<const std::string> words);
 /// Do words of a command, or of a shell text, start a container, or make a launcher do so? It may stand in one word
 /// with others.
 bool starts_container(std::span<const std::string> words);

@@ -81,11 +81,24 @@ const std::vector<Launcher>& launchers() {
   return k_rows;
 }
 
+bool names_some_program(std::span<const std::string> words) {
+  constexpr std::string_view k_scripts = "*.py *.sh *.pbs *.sbatch *.slurm *.sub";
+  for (const std::string& word : words) {
+    const Argv parts = split_words(word);
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      if (is_listed(parts[i], k_scripts) || find_launcher(parts, i, parts.size()) != nullptr)
+        return true;
+  }
+  return false;
+}
+
 bool starts_container(std::span<const std::string> words) {
   static constexpr std::string_view k_options = "--container* --no-container* --singularity-container*";
   static constexpr std::string_view k_marks = "()[]{}\"'`;|&=$<>,";
   std::vector<std::string> pieces;
   for (std::string word : words) {
+    if (word.find(' ') != std::string::npos && !names_some_program({&word, 1})) // "docker run failed"
+      continue;
     std::ranges::replace_if(word, [](char c) { return k_marks.find(c) != std::string_view::npos; }, ' ');
     std::ranges::move(split_words(word), std::back_inserter(pieces));
   }

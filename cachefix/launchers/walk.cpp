@@ -113,18 +113,6 @@ class Walker {
     return known.container || names_some_program(words);
   }
 
-  /// `ssh node1 "cd /job && python train.py"`: some word, or a part of one.
-  [[nodiscard]] static bool names_some_program(std::span<const std::string> words) {
-    constexpr std::string_view k_scripts = "*.py *.sh *.pbs *.sbatch *.slurm *.sub";
-    for (const std::string& word : words) {
-      const Argv parts = split_words(word);
-      for (std::size_t i = 0; i < parts.size(); ++i)
-        if (is_listed(parts[i], k_scripts) || find_launcher(parts, i, parts.size()) != nullptr)
-          return true;
-    }
-    return false;
-  }
-
   /// Does a word behind a program without a row start another program, or name one? Some names are common words, which
   /// only options or a variable behind them tell apart, and `--launcher ssh` is a value.
   [[nodiscard]] bool names_program(std::size_t at, std::size_t end) const {
