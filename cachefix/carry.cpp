@@ -169,7 +169,7 @@ Mention loss_of(const Launch& launch) {
     if (why.code != "SF401")
       return {1, why.code, why.subject, why.message};
   for (const Program& program : launch.walk.programs) {
-    if (is_plain_tool(program.name))
+    if (is_plain_tool(program))
       continue;
     for (const ChainLink& link : launch.walk.links(program)) {
       const std::string& word = launch.argv[link.index];

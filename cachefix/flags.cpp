@@ -234,21 +234,21 @@ void add_binds(const std::string& text, Binds& binds) {
 /// it was made before.
 Binds binds_of(const Launch& launch, std::size_t at, const Program& inside) {
   Binds binds;
-  const OpaquePrograms* row = find_opaque(launch.argv[at]);
+  const Row* row = find_opaque(launch.argv[at]);
   const auto& argv = launch.argv;
   const bool made_now = std::any_of(argv.begin() + static_cast<std::ptrdiff_t>(inside.begin), argv.end(),
                                     [](const std::string& word) { return is_listed(word, "run exec shell"); });
-  const bool old = !row->same_paths && std::ranges::find(argv, "exec") != argv.end();
-  if (row->binds.empty() || !made_now || old)
+  const bool old = !row->has("same") && std::ranges::find(argv, "exec") != argv.end();
+  if (!row->has("binds") || !made_now || old)
     return binds;
-  if (row->same_paths)
+  if (row->has("same"))
     binds.push_back({"/", "/", false});
   for (const Option& one : program_options(argv, inside)) {
-    if (is_listed(one.flag, row->binds))
+    if (is_listed(one.flag, row->get("binds")))
       add_binds(one.value, binds);
     unsigned uid = 0;
     std::from_chars(one.value.data(), one.value.data() + one.value.size(), uid);
-    if (!row->same_paths && is_listed(one.flag, "-u --user --userns") && uid != ::geteuid())
+    if (!row->has("same") && is_listed(one.flag, "-u --user --userns") && uid != ::geteuid())
       return {};
   }
   return binds;
@@ -278,7 +278,7 @@ std::vector<Option> program_options(const Argv& argv, const Program& program) {
 }
 
 Decisions decide_flags(const Launch& launch, const Program& program, const Row* framework) {
-  if (is_plain_tool(program.name))
+  if (is_plain_tool(program))
     return {};
   Decisions decided = FlagDecider(launch, program, framework).decide();
   if (!launch.walk.understood) // no word may change, but what the guard does may be said; not of `{}` of xargs

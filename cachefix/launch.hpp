@@ -40,6 +40,9 @@ struct Launch {
   [[nodiscard]] std::string unguarded(const Program& program) const;
 };
 
+/// Does a file begin as a program of Python's?
+bool is_python_start(const std::string& start);
+
 /// One option of a program with its value: `--key value`, or `--key=value`.
 struct Option {
   std::string flag = {};       ///< as spelled, without `=value`

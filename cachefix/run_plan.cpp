@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "cachefix/launch.hpp"
 #include "cachefix/script.hpp"
+#include "plan/apply.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -39,7 +40,7 @@ const ChainLink* unknown_starter(const Launch& launch, const Program& program) {
 Decisions on_the_node(const Launch& launch, const Program& program, Decisions decided) {
   const ChainLink* const starter = unknown_starter(launch, program);
   const auto change = std::ranges::find_if(decided, &Decision::is_change);
-  const bool lost = launch.rules.guard && !is_plain_tool(program.name) && !can_carry(launch, program);
+  const bool lost = launch.rules.guard && !is_plain_tool(program) && !can_carry(launch, program);
   if (starter == nullptr || (change == decided.end() && !lost))
     return decided;
   const std::string flag = change == decided.end() ? program.name : change->flag;
@@ -164,7 +165,7 @@ Decisions report_losses(const Launch& launch, const Program& program) {
       loss.subject == "RAY_ADDRESS" || (!certain && loss.code == "SF407" && loss.subject != "PYTHONPATH="))
     losses.emplace_back("", loss); // a PYTHONPATH in a word has got the guard
   const Argv& argv = launch.argv;
-  const auto words_behind = [&](std::size_t at) {
+  const auto words_from = [&](std::size_t at) {
     return Argv(argv.begin() + static_cast<std::ptrdiff_t>(std::min(at, argv.size())), argv.end());
   };
   const auto links = launch.walk.links(program);
@@ -172,17 +173,19 @@ Decisions report_losses(const Launch& launch, const Program& program) {
   const bool reads_input = !links.empty() && program.kind == ProgramKind::program &&
                            program.index == links.back().get().index && (tail == Tail::shell || tail == Tail::batch);
   if (program.kind == ProgramKind::shell)
-    read("", program.name, {.name = "", .arguments = words_behind(program.index + 2)}); // behind the text stands $0
+    read("", program.name, {.name = "", .arguments = words_from(program.index + 1)}); // $0 stands first
   else if (reads_input)
-    scripts.push_back({launch.start.input, {}, tail == Tail::batch});
+    scripts.push_back({launch.start.input, {}, is_submitted(argv)});
   else if (!program.python && (program.kind == ProgramKind::file || launch.file_of(program).starts_with("#!")))
-    scripts.push_back({program.name, words_behind(program.begin), tail == Tail::batch});
+    scripts.push_back({program.name, words_from(program.index), is_submitted(argv)});
   if (const std::string file = commands_file(argv); !file.empty())
     scripts.push_back({file});
   for (std::size_t i = 0; i < scripts.size() && i < k_most_scripts; ++i)
     if (const auto path = launch.absolute(program, scripts[i].name)) {
       const NamedScript script = scripts[i];
-      read(script.name, launch.facts.look(*path, Look::text).content, script);
+      const std::string& text = launch.facts.look(*path, Look::text).content;
+      if (!is_python_start(text) && text.find('\0') == std::string::npos)
+        read(script.name, text, script);
     }
   if (losses.empty())
     return {};
@@ -198,6 +201,17 @@ Decisions RunPlan::of(std::initializer_list<Action> actions) const {
   std::ranges::copy_if(decisions, std::back_inserter(found),
                        [&](const Decision& one) { return std::ranges::find(actions, one.action) != actions.end(); });
   return found;
+}
+
+Result<void> prepare(sys::System& system, const RunPlan& decided) {
+  if (auto made = make_caches(system, decided.directories); !made)
+    return made;
+  for (const ModelLink& link : decided.links) {
+    const auto made = plan::apply_action(plan::make_link(link.path, link.target), system);
+    if (!made && made.error().code != ErrorCode::conflict) // a model that was downloaded here before
+      return fail(made.error());
+  }
+  return {};
 }
 
 RunPlan plan_run(const Argv& argv, const Start& start, Facts& facts, const Rules& rules) {

@@ -4,7 +4,6 @@
 #include "cachefix/decision.hpp"
 #include "cachefix/facts.hpp"
 #include "cachefix/guard.hpp"
-#include "cachefix/store/make_caches.hpp"
 
 #include <map>
 #include <nlohmann/json_fwd.hpp>

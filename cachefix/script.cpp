@@ -6,6 +6,7 @@
 #include "cachefix/shell_text.hpp"
 
 #include <cctype>
+#include <set>
 
 namespace sharefs::cachefix {
 namespace {
@@ -18,8 +19,8 @@ constexpr std::string_view k_shells = "bash sh dash zsh ksh fish csh tcsh";
 constexpr std::string_view k_run_input =
     "source . done read mapfile readarray xargs parallel sbatch bsub qsub at batch";
 constexpr std::string_view k_hand_on = "cat tee sed grep envsubst head tail sort shuf";
-constexpr int k_deepest_text = 3;          // bash -c in bash -c
-constexpr std::size_t k_most_words = 4096; // of a command whose variables are words
+constexpr int k_deepest_text = 3;         // bash -c in bash -c
+constexpr std::size_t k_most_words = 256; // of a command whose variables are words
 
 bool is_script_name(const std::string& word) {
   return is_listed(word, "*.sh *.bash *.sbatch *.slurm") && word.find('$') == std::string::npos;
@@ -55,7 +56,12 @@ std::string written_by(const Argv& words) {
 
 class ScriptReader {
  public:
-  ScriptReader(Facts& facts, const Argv& arguments) : m_facts(facts) { m_values["@"] = m_values["*"] = arguments; }
+  ScriptReader(Facts& facts, const Argv& arguments) : m_facts(facts) {
+    for (std::size_t i = 0; i < std::min<std::size_t>(arguments.size(), 10); ++i)
+      m_values[std::to_string(i)] = {arguments[i]};
+    if (!arguments.empty())
+      m_values["@"] = m_values["*"] = {arguments.begin() + 1, arguments.end()};
+  }
 
   void read(const std::string& text, int first_line, int depth, bool submitted = false) {
     if (depth > k_deepest_text || text.empty())
@@ -129,11 +135,11 @@ class ScriptReader {
                                           .input = command.input.empty() ? written_by(words) : command.input};
     else if (first == "tee" && words.size() > 1)
       m_written[file_name(words.back())] = {.line = command.line, .input = command.input};
-    if (first == "eval")
+    if (is_listed(first, "eval trap"))
       return read(join({words.begin() + 1, words.end()}, " "), command.line, depth + 1);
     if (runs_input(words)) {
-      read(command.input, command.line, depth + 1, is_listed(first, "sbatch bsub qsub"));
-      start_file(command.from, {}, is_listed(first, "sbatch bsub qsub"), depth);
+      read(command.input, command.line, depth + 1, is_submitted(words));
+      start_file(command.from, {}, is_submitted(words), depth);
       if (is_listed(base_name(first), k_shells))
         return;
     }
@@ -230,9 +236,11 @@ class ScriptReader {
                 std::ranges::find_if_not(words, [](const auto& word) { return is_listed(word, k_keywords); }));
     if (!is_test(words) || std::ranges::none_of(words, [](const auto& word) { return has_name(word, "PYTHONPATH"); }))
       return;
-    const bool equals = has_word(words, "=") || has_word(words, "==");
+    const bool equals = has_word(words, "=") || has_word(words, "==") || has_word(words, "-eq");
+    const bool with_nothing =
+        std::ranges::any_of(words, [](const auto& word) { return word.empty() || is_listed(word, "x X 0"); });
     const bool negated = std::ranges::count(command.words, "!") % 2 != 0;
-    const bool empty = (has_word(words, "-z") || (equals && has_word(words, ""))) != negated;
+    const bool empty = (has_word(words, "-z") || (equals && with_nothing)) != negated;
     if (is_listed(keyword, "if elif"))
       m_when_empty = empty ? 1 : -1;
     else
@@ -240,28 +248,36 @@ class ScriptReader {
   }
 
   /// Does the text have the name in it, by itself or by a variable? As a value it keeps what PYTHONPATH was.
-  [[nodiscard]] bool mentions(const std::string& text, const char* name = "PYTHONPATH", int depth = 0) const {
-    if (has_name(text, name))
-      return true;
-    for (auto at = text.find('$'); at != std::string::npos && depth < k_deepest_text; at = text.find('$', at + 1))
-      if (const auto known = m_environment.find(variable_at(text, at));
-          known != m_environment.end() && mentions(known->second, name, depth + 1))
-        return true;
-    return false;
+  [[nodiscard]] bool mentions(const std::string& text, const char* name = "PYTHONPATH") const {
+    bool found = has_name(text, name);
+    for (auto at = text.find('$'); at != std::string::npos && !found; at = text.find('$', at + 1))
+      found = m_mentions.contains({variable_at(text, at), name});
+    return found;
+  }
+
+  void remember(const std::string& variable, const std::string& value, bool adds = false) {
+    for (const char* name : {"PYTHONPATH", "PYTHON"})
+      if (mentions(value, name))
+        m_mentions.insert({variable, name});
+      else if (!adds)
+        m_mentions.erase({variable, name});
+    m_environment[variable] = (adds ? m_environment[variable] : "") + value;
   }
 
   /// PYTHONPATH, `$v` that holds the name, `${!PYTHON*}`.
   [[nodiscard]] bool is_path(const std::string& word) const {
-    return word == "PYTHONPATH" ||
-           (word.find('$') != std::string::npos && (mentions(word) || mentions(word, "PYTHON")));
+    return word == "PYTHONPATH" || (word.starts_with('$') && (mentions(word) || mentions(word, "PYTHON")));
   }
 
   /// Assignments in front of a command, and commands that give variables another value, or take them away.
   void set_names(Command& command) {
     Argv& words = command.words;
-    while (!words.empty() && assigns_variable(words.front())) {
+    while (!words.empty()) {
       const auto equals = words.front().find('=');
-      assignment(words.front().substr(0, equals), words.front().substr(equals + 1), command.line);
+      const std::string name = words.front().substr(0, equals); // or `name+`
+      if (equals == std::string::npos || !assigns_variable(name.substr(0, name.find('+')) + "="))
+        break;
+      assignment(name, words.front().substr(equals + 1), command.line);
       words.erase(words.begin());
     }
     const std::string first = words.empty() ? "" : words.front();
@@ -270,19 +286,20 @@ class ScriptReader {
         one || is_listed(first, k_sets_all) || (exports && (has_word(words, "-n") || has_word(words, "+x")));
     bool named = first == "printf" && !has_word(words, "-v");
     for (auto word = words.begin(); word != words.end() && (exports || takes) && !named; ++word) {
-      const std::string rest = join({word + 1, words.end()}, " ");
       const auto equals = word->find('=');
-      const bool of_make = exports && (rest.starts_with("= ") || rest.starts_with(":= "));
+      const bool of_make = exports && word + 1 != words.end() && is_listed(*(word + 1), "= :=");
       if (word == words.begin() || word->starts_with('-') || (first == "printf" && *(word - 1) != "-v"))
         continue;
       named = one;
-      if (exports && equals != std::string::npos)
+      const std::string target = takes && equals != std::string::npos ? word->substr(equals + 1) : *word; // declare -n
+      if (exports && !takes && equals != std::string::npos)
         assignment(word->substr(0, equals), word->substr(equals + 1), command.line);
-      else if (is_path(*word) && (takes || of_make) && !mentions(rest) && !mentions(command.input))
+      else if (is_path(target) && (takes || of_make) && !mentions(join({word + 1, words.end()}, " ")) &&
+               !mentions(command.input))
         overwrites(command.line, of_make ? "PYTHONPATH=" : (exports ? "-n" : first) + " PYTHONPATH");
     }
     if (is_listed(first, "for select") && words.size() > 2)
-      m_environment[words[1]] = join({words.begin() + 3, words.end()}, " ");
+      remember(words[1], join({words.begin() + 3, words.end()}, " "));
     if (first == "set" && has_word(words, "--"))
       m_values["@"] = m_values["*"] = expanded({std::ranges::find(words, "--") + 1, words.end()});
     if (exports)
@@ -301,10 +318,14 @@ class ScriptReader {
     static const auto k_rules = variable_rules();
     if (std::ranges::find(k_rules, name, &VariableRule::name) != k_rules.end() || names_cache(name))
       out.caches.push_back({line, "", name, value});
-    m_environment[name] = (adds ? m_environment[name] : "") + value;
+    remember(name, value, adds);
     const bool whole = value.starts_with("${") && value.find('}') == value.size() - 1;
-    if (const Argv words = expanded(whole ? Argv{value} : split_words(value)); !words.empty())
-      m_values[name] = words;
+    const Argv words = expanded(whole ? Argv{value} : split_words(value));
+    if (Argv& all = m_values[name]; !words.empty()) {
+      all.resize(adds ? all.size() : 0);
+      all.insert(all.end(), words.begin(), words.end());
+      all.resize(std::min(all.size(), k_most_words));
+    }
   }
 
   void array(const Argv& words) {
@@ -315,6 +336,7 @@ class ScriptReader {
     if (!name->ends_with("+="))
       value.clear();
     value.insert(value.end(), name + 1, words.end());
+    remember(name->substr(0, name->find_first_of("+=")), join({name + 1, words.end()}, " "), name->ends_with("+="));
   }
 
   /// `$RUN`, `${RUN}`, `${RUN[@]}`, `$@` as the words that it was last given; of `${RUN:-words}` in the place of the
@@ -340,21 +362,19 @@ class ScriptReader {
   void read_by_tool(const Argv& words, int depth) {
     if (words.size() > 1 &&
         (is_listed(words[0], "source .") || (is_listed(words[0], "cat grep sed") && is_listed(words.back(), "*.env"))))
-      start_file(is_listed(words[0], "source .") ? words[1] : words.back(), {words.begin() + 2, words.end()}, false,
+      start_file(is_listed(words[0], "source .") ? words[1] : words.back(), {words.begin() + 1, words.end()}, false,
                  depth);
   }
 
   void found(const Program& program, const Argv& words, const std::string& chain, int line, int depth) {
     if (program.kind == ProgramKind::shell)
       return read(program.name, line, depth + 1);
-    if (is_plain_tool(program.name) || program.name.starts_with('-')) // or an option that is not known
+    if (is_plain_tool(program) || program.name.starts_with('-')) // or an option that is not known
       return;
-    const Argv arguments(words.begin() + static_cast<std::ptrdiff_t>(program.begin), words.end());
-    const bool named = is_script_name(program.name) || m_written.contains(file_name(program.name));
-    const bool submitted = std::ranges::any_of(std::array{"sbatch", "bsub", "qsub"},
-                                               [&](const char* name) { return has_word(split_words(chain), name); });
-    if (named && !program.python)
-      start_file(program.name, arguments, submitted, depth);
+    const Argv arguments(words.begin() + static_cast<std::ptrdiff_t>(program.index), words.end());
+    const bool is_file = program.kind == ProgramKind::file || program.name.find('/') != std::string::npos;
+    if (!program.python && (is_file || is_script_name(program.name)))
+      start_file(program.name, arguments, is_submitted(words), depth);
     if (program.python || is_script_name(program.name) || !chain.empty()) {
       m_settled = out.losses.size();
       out.programs.push_back({line, "", program.name, chain});
@@ -370,8 +390,9 @@ class ScriptReader {
 
   Facts& m_facts;
   Start m_start{{}, "/", {}};
-  Environment m_environment;                ///< what the text has assigned so far
-  std::map<std::string, Argv> m_values;     ///< the same as words, if they are not empty
+  Environment m_environment;                                ///< what the text has assigned so far
+  std::set<std::pair<std::string, std::string>> m_mentions; ///< the variables with one of these names in their value
+  std::map<std::string, Argv> m_values;                     ///< the same as words, if they are not empty
   std::map<std::string, Command> m_written; ///< files that the text has made, with their text as `input`
   std::size_t m_settled = 0;                ///< the losses that programs stand behind
   int m_when_empty = 0; ///< 1: PYTHONPATH is empty where this runs, 2: where this command runs, -1: not before `else`
@@ -381,6 +402,13 @@ class ScriptReader {
 };
 
 } // namespace
+
+bool is_submitted(const Argv& argv) {
+  const auto command =
+      std::ranges::find_if(argv, [](const auto& word) { return is_listed(base_name(word), "sbatch bsub qsub"); });
+  return command != argv.end() &&
+         std::none_of(command, argv.end(), [](const auto& word) { return is_listed(word, "--export* -env -V"); });
+}
 
 std::string commands_file(const Argv& argv) {
   const auto command = std::ranges::find_if(

@@ -9,7 +9,7 @@ namespace sharefs::cachefix {
 /// A file with commands that a text, or a command line, starts or reads.
 struct NamedScript {
   std::string name;
-  Argv arguments = {};
+  Argv arguments = {};    ///< $0, $1, ...
   bool submitted = false; ///< to a batch system, for which its directives count
   friend bool operator==(const NamedScript&, const NamedScript&) = default;
 };
@@ -21,6 +21,8 @@ struct ScriptReport {
 
 /// `facts` are asked about hostfiles of launchers.
 ScriptReport read_script(const std::string& text, Facts& facts, const Argv& arguments = {}, bool submitted = false);
+/// Do the directives of a script count that these words start? Options go before them.
+bool is_submitted(const Argv& argv);
 /// The file of commands that make, xargs or parallel reads; empty: there is none.
 std::string commands_file(const Argv& argv);
 

@@ -34,6 +34,9 @@ class Splitter {
         add(m_text[m_at]);
     } else if (c == '\'' || c == '"') {
       quoted(c);
+    } else if (rest.starts_with("$'")) {
+      ++m_at;
+      quoted('$');
     } else if (c == '#' && !m_word) {
       comment(rest.substr(0, rest.find('\n')));
     } else if (rest.starts_with("<<<")) {
@@ -64,16 +67,18 @@ class Splitter {
       m_at = m_behind_body;
   }
 
+  /// `'...'`, `"..."`, and with `$` `$'...'`.
   void quoted(char quote) {
     add(std::string_view());
-    for (++m_at; m_at < m_text.size() && m_text[m_at] != quote; ++m_at) {
+    const char end = quote == '$' ? '\'' : quote;
+    for (++m_at; m_at < m_text.size() && m_text[m_at] != end; ++m_at) {
       if (quote == '"' && (m_text[m_at] == '`' || m_text.compare(m_at, 2, "$(") == 0)) {
         substitution();
         continue;
       }
-      if (quote == '"' && m_text[m_at] == '\\' && m_at + 1 < m_text.size())
-        ++m_at;
-      *m_word += m_text[m_at];
+      const bool escaped = quote != '\'' && m_text[m_at] == '\\' && m_at + 1 < m_text.size();
+      m_at += escaped ? 1 : 0;
+      *m_word += escaped && quote == '$' && m_text[m_at] == 'n' ? '\n' : m_text[m_at];
     }
   }
 

@@ -83,7 +83,7 @@ void decide(const Launch& launch, const Program& program, const Found& one, Deci
 
 Decisions decide_variables(const Launch& launch, const Program& program, const Row* framework) {
   Decisions out;
-  if (keeps_caches(framework) || is_plain_tool(program.name))
+  if (keeps_caches(framework) || is_plain_tool(program))
     return out;
   const bool defaults = framework != nullptr || launch.reads_caches(program);
   const std::vector<VariableRule> rules = variable_rules(launch.rules.user);
@@ -121,7 +121,7 @@ Decisions decide_variables(const Launch& launch, const Program& program, const R
 
 Decisions decide_guard(const Launch& launch, const Program& program) {
   Decisions out;
-  if (!launch.rules.guard || is_plain_tool(program.name))
+  if (!launch.rules.guard || is_plain_tool(program))
     return out;
   const std::string before = launch.variable(program, "PYTHONPATH").value_or("");
   for (const auto& [name, value] : guard_variables(*launch.rules.guard, before))

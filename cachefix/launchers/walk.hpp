@@ -71,6 +71,11 @@ struct Walk {
   [[nodiscard]] std::vector<std::reference_wrapper<const ChainLink>> links(const Program& program) const;
 };
 
+/// The same of a program; not of a shell text, which may end in such a name.
+inline bool is_plain_tool(const Program& program) {
+  return (program.kind == ProgramKind::program || program.kind == ProgramKind::module) && is_plain_tool(program.name);
+}
+
 /// `directory` is the working directory of the command.
 Walk walk(const Argv& argv, const std::string& directory);
 /// What is said of a command that starts in a container.

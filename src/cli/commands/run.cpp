@@ -2,7 +2,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "cachefix/run_plan.hpp"
-#include "cachefix/store/seed.hpp"
+#include "cachefix/store/cache_store.hpp"
 #include "cli/commands/cachefix_choices.hpp"
 #include "cli/commands/mount/support.hpp"
 #include "cli/exit_code.hpp"

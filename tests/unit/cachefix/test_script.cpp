@@ -136,6 +136,8 @@ TEST_CASE("PYTHONPATH by another name, in a loop, and where it is empty or has i
       {"unset PYTHONHOME PYTHON_FLAGS $PYTHON_NAMES", ""},
       {"for v in PYTHONPATH A; do\nexport $v=/x\ndone", "2 SF407 PYTHONPATH="},
       {"for v in PYTHONPATH A; do echo $v; export \"$v=/x:${!v}\"; done", ""},
+      {"declare -n r=PYTHONPATH; r=/x", "1 SF407 -n PYTHONPATH"},
+      {"read -p \"is it $PYTHONPATH?\" answer", ""},
       {"v=PYTHONPATH; eval \"export $v=/x\"", "1 SF407 PYTHONPATH="},
       {"typeset -xr PYTHONPATH=/x", "1 SF407 PYTHONPATH="},
       {"set -gx PYTHONPATH src", "1 SF407 set PYTHONPATH"},
@@ -149,6 +151,8 @@ TEST_CASE("PYTHONPATH by another name, in a loop, and where it is empty or has i
       {"OLD=$PYTHONPATH; unset PYTHONPATH; python t.py; PYTHONPATH=$OLD", "1 SF407 unset PYTHONPATH"},
       {"export PYTHONPATH=/x; export PYTHONPATH=$PYTHONPATH:/y", "1 SF407 PYTHONPATH="},
       {"[ -z \"$PYTHONPATH\" ] && export PYTHONPATH=src", ""},
+      {"[ \"x$PYTHONPATH\" = x ] && export PYTHONPATH=src; [ ${#PYTHONPATH} -eq 0 ] && PYTHONPATH=a", ""},
+      {"p=(a \"$PYTHONPATH\"); export PYTHONPATH=$(IFS=:; echo \"${p[*]}\")", ""},
       {"[ -z \"$PYTHONPATH\" ] && echo none; export PYTHONPATH=src", "1 SF407 PYTHONPATH="},
       {"[[ ! $PYTHONPATH ]] || PYTHONPATH=src x", "1 SF407 PYTHONPATH="},
       {"test -n \"${PYTHONPATH:-}\" || export PYTHONPATH=src", ""},
@@ -174,6 +178,7 @@ TEST_CASE("commands that come from stdin, from files, and from variables") {
       {"source /dev/stdin <<EOT\nunset PYTHONPATH\nEOT\n", "2 SF407 unset PYTHONPATH"},
       {"set -- python -I t.py; exec \"$@\"", "1 SF407 python -I"},
       {"FLAGS='-u -I'; python $FLAGS t.py", "1 SF407 python -I"},
+      {"RUN=python; RUN+=' -I'; $RUN t.py", "1 SF407 python -I"},
       {"while read -r c; do $c; done <<EOT\nenv -i python t.py\nEOT\n", "2 SF407 env"},
       {"cat > jobs <<EOT\nsudo python t.py\nEOT\nwhile read c; do $c; done < jobs", "2 SF402 sudo"},
       {"cat > jobs <<EOT\nsudo python t.py\nEOT\ncat jobs", ""},
@@ -182,14 +187,19 @@ TEST_CASE("commands that come from stdin, from files, and from variables") {
       {"cat > Makefile <<EOT\nt:\n\t@PYTHONPATH=src python t.py\nEOT\nmake t", "3 SF407 PYTHONPATH="},
       {"mail -s 'sudo python t.py' me; notify-send 'docker run done'; mytool 'docker run done'", ""},
       {"flock l -c 'docker run img python t.py'", "1 SF404 flock"},
+      {"script -qc 'cd a && PYTHONPATH=src python t.py'", "1 SF407 PYTHONPATH="},
+      {"log 'srun --export=NONE python'; mytool 'srun of docker exec ended'; docker compose ps", ""},
+      {"bash <<< $'x\\nunset PYTHONPATH'", "2 SF407 unset PYTHONPATH"},
   };
   for (const Row& row : rows) {
     CAPTURE(row.text);
     CHECK(losses(row.text) == row.losses);
   }
-  CHECK(
-      report_of("while read c; do $c; done < jobs.txt; sbatch j.sbatch; ./run.sh python t.py; make -C a").scripts ==
-      std::vector<NamedScript>{{"jobs.txt"}, {"j.sbatch", {}, true}, {"./run.sh", {"python", "t.py"}}, {"a/Makefile"}});
+  CHECK(report_of("while read c; do $c; done < jobs.txt; sbatch j.sbatch; ./run.sh python t.py; make -C a").scripts ==
+        std::vector<NamedScript>{{"jobs.txt"},
+                                 {"j.sbatch", {"j.sbatch"}, true},
+                                 {"./run.sh", {"./run.sh", "python", "t.py"}},
+                                 {"a/Makefile"}});
 }
 
 TEST_CASE("directives of a batch system count where the script is submitted") {
@@ -198,6 +208,8 @@ TEST_CASE("directives of a batch system count where the script is submitted") {
     CHECK(losses(line + "\npython t.py", false).empty());
     CHECK_FALSE(losses(line + "\npython t.py").empty());
   }
+  CHECK(report_of("sbatch --export=ALL a.sh; sbatch b.sh; bash c; ./d x").scripts ==
+        std::vector<NamedScript>{{"a.sh", {"a.sh"}}, {"b.sh", {"b.sh"}, true}, {"c", {"c"}}, {"./d", {"./d", "x"}}});
   CHECK(losses("#SBATCH -N 2\n#SBATCH --export=ALL,A=1\n#BSUB -env \"all, A=1\"\n#PBS -N x\n#PBS -V\npython t.py")
             .empty());
 }
@@ -212,7 +224,7 @@ TEST_CASE("a report of a script: its programs, its caches, and the scripts that 
   CHECK(names(report.programs) == "4 train.py (conda torchrun); 5 eval.sh (bash); 6 pkg (python)");
   CHECK(names(report.caches) ==
         "3 HF_HOME (/share/hf); 3 TRITON_CACHE_DIR ($X/t); 4 --cache_dir (/share/c); 6 --dataset_cache_dir (/share/d)");
-  CHECK(report.scripts == std::vector<NamedScript>{{"env.sh"}, {"eval.sh"}});
+  CHECK(report.scripts == std::vector<NamedScript>{{"env.sh", {"env.sh"}}, {"eval.sh", {"eval.sh"}}});
   CHECK(report.losses.empty());
 }
 
@@ -225,4 +237,10 @@ TEST_CASE("texts of any kind are read to their end") {
   while (nested.size() < 1U << 20U)
     nested += "\"$(`";
   CHECK(report_of(nested).losses.empty());
+  for (const std::string line : {"A=\"$A $A\"\n", "A+=$A\n", "export $A ", "\"$@\" $A\n"}) {
+    std::string many;
+    while (many.size() < 1U << 14U)
+      many += line;
+    CHECK(report_of(many).losses.empty());
+  }
 }
