@@ -12,7 +12,8 @@
 namespace sharefs::cachefix {
 namespace {
 
-constexpr std::size_t k_most_scripts = 8; // that name each other
+constexpr std::size_t k_most_scripts = 8;       // that name each other
+constexpr std::size_t k_most_input = 1U << 16U; // of a file that is input: it may be data
 
 Environment environment_of(const Start& start) {
   Environment environment;
@@ -185,7 +186,7 @@ Decisions report_losses(const Launch& launch, const Program& program) {
       const NamedScript script = scripts[i];
       const std::string& text = launch.facts.look(*path, Look::text).content;
       if (!is_python_start(text) && text.find('\0') == std::string::npos)
-        read(script.name, text, script);
+        read(script.name, script.arguments.empty() ? text.substr(0, k_most_input) : text, script);
     }
   if (losses.empty())
     return {};

@@ -69,7 +69,7 @@ class ScriptReader {
     Commands directives;
     Commands commands = commands_of(text, directives);
     for (Command& directive : directives)
-      if (submitted) { // else they are comments
+      if (submitted) { // otherwise they are comments
         directive.words.emplace_back("job.sh");
         const Walk walked = walk(directive.words, "/");
         lose(first_line - 1 + directive.line, loss_of(launch_of(directive.words, walked)), true);
@@ -380,9 +380,9 @@ class ScriptReader {
       out.programs.push_back({line, "", program.name, chain});
     }
     const Row* const framework = framework_of(program, words);
-    for (const Option& one : program_options(words, program))
-      if (const auto rule = rule_for_flag(program, framework, one.flag, {}); rule && is_moved(rule->cache_class))
-        out.caches.push_back({line, "", one.flag, one.value});
+    for (const Assignment& one : program_options(words, program))
+      if (const auto rule = rule_for_flag(program, framework, one.name, {}); rule && is_moved(rule->cache_class))
+        out.caches.push_back({line, "", one.name, one.value});
   }
 
   static constexpr const char* k_overwrites = "overwrites PYTHONPATH, so what it starts is not guarded";

@@ -1,6 +1,7 @@
 #pragma once
 // A shell text, looked through for words only: which programs it starts, which caches it names, and what in it takes
-// the guard away from them. Nothing of it is changed, and no expansion is followed: the guard decides in the programs.
+// the guard away from them. Nothing of it is run or changed, and variables are followed only as far as the text itself
+// gives them values: the guard decides in the programs.
 #include "cachefix/decision.hpp"
 #include "cachefix/facts.hpp"
 
@@ -19,7 +20,8 @@ struct ScriptReport {
   std::vector<NamedScript> scripts; ///< others, as far as their names are literal
 };
 
-/// `facts` are asked about hostfiles of launchers.
+/// `facts` are asked about hostfiles of launchers. `arguments` begin with $0; of a text that is `submitted` the
+/// directives count.
 ScriptReport read_script(const std::string& text, Facts& facts, const Argv& arguments = {}, bool submitted = false);
 /// Do the directives of a script count that these words start? Options go before them.
 bool is_submitted(const Argv& argv);

@@ -21,10 +21,10 @@ struct ChainLink {
   bool certain = true;     ///< false: a word behind a program that has no row
 };
 
-/// A NAME=value that a word of the command line gives to the program.
+/// A name and a value that words of the command line give to the program: NAME=value, or an option with its value.
 struct Assignment {
-  std::string name, value;
-  std::size_t index = 0;       ///< of the word
+  std::string name, value = {};
+  std::size_t index = 0;       ///< of the word with the value
   std::size_t value_begin = 0; ///< offset of the value within the word
 };
 
