@@ -75,10 +75,10 @@ class FlagDecider {
   }
 
  private:
-  void stays(const Assignment& one, const AppliedRule& rule, std::string why) {
+  void stays(const Assignment& one, const CacheRule& rule, std::string why) {
     m_out.push_back(keep(one.name, one.index, one.value, rule.cache_class, std::move(why)));
   }
-  void stays(const Assignment& one, const AppliedRule& rule, std::string why, Decision said) {
+  void stays(const Assignment& one, const CacheRule& rule, std::string why, Decision said) {
     stays(one, rule, std::move(why));
     m_out.push_back(std::move(said));
   }
@@ -114,7 +114,7 @@ class FlagDecider {
   }
 
   /// A cache on shared storage that is to be moved, or guarded.
-  void cache(const Assignment& one, const AppliedRule& rule, const std::string& path) {
+  void cache(const Assignment& one, const CacheRule& rule, const std::string& path) {
     const bool mixed = rule.cache_class == CacheClass::mixed;
     const bool by_table = mixed && !rule.by_user;
     const bool asked = rule.by_user || (m_launch.rules.guard && m_launch.rules.guard->build == "local");
@@ -141,14 +141,14 @@ class FlagDecider {
                    warning("SF420", one.value,
                            "`" + *foreign + "` lies there, which neither datasets nor a hub library made, so `" +
                                one.name + "` was left: if nodes build datasets there, they race",
-                           "if it is a cache of datasets and models only, say `--local " + rule.flag + "`"));
+                           "if it is a cache of datasets and models only, say `--local " + rule.name + "`"));
     if (mixed && !asked && there.names.empty() && m_launch.runs_no_python(m_program))
       return stays(one, rule, "nothing in it says that it is a cache of datasets");
     move(one, rule, path, there.names);
   }
 
   /// No word changes, so it is the guard's, where that gets hold of the program.
-  void leave(const Assignment& one, const AppliedRule& rule, const std::string& path, std::string why,
+  void leave(const Assignment& one, const CacheRule& rule, const std::string& path, std::string why,
              std::optional<Decision> said = {}) {
     if (m_unguarded.empty())
       return m_out.push_back(guarded(m_launch, one.name, one.index, one.value, path));
@@ -157,7 +157,7 @@ class FlagDecider {
       m_out.push_back(*std::move(said));
   }
 
-  void unreadable(const Assignment& one, const AppliedRule& rule, const std::string& path, bool refused) {
+  void unreadable(const Assignment& one, const CacheRule& rule, const std::string& path, bool refused) {
     const std::string left = ", so `" + one.name + "` was left";
     if (refused)
       stays(one, rule, "it may not be read",
@@ -169,7 +169,7 @@ class FlagDecider {
             warning("SF409", one.value, "the share does not answer" + left, "run `sharefs status`"));
   }
 
-  void move(const Assignment& one, const AppliedRule& rule, const std::string& path, const Names& names) {
+  void move(const Assignment& one, const CacheRule& rule, const std::string& path, const Names& names) {
     Decision decision{.action = Action::rewrite,
                       .flag = one.name,
                       .index = one.index,

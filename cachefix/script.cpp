@@ -316,7 +316,7 @@ class ScriptReader {
     if (name == "SHAREFS_GUARD" && value == "0")
       lose(line, {1, "SF407", "SHAREFS_GUARD=0", "switches the guard off"}, true);
     static const auto k_rules = variable_rules();
-    if (std::ranges::find(k_rules, name, &VariableRule::name) != k_rules.end() || names_cache(name))
+    if (std::ranges::find(k_rules, name, &CacheRule::name) != k_rules.end() || names_cache(name))
       out.caches.push_back({line, "", name, value});
     remember(name, value, adds);
     const bool whole = value.starts_with("${") && value.find('}') == value.size() - 1;
