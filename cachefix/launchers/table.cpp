@@ -83,8 +83,10 @@ bool starts_container(std::span<const std::string> words) {
   static constexpr std::string_view k_marks = "()[]{}\"'`;|&=$<>,";
   std::vector<std::string> pieces;
   for (std::string word : words) {
-    if (word.find(' ') != std::string::npos && !names_some_program({&word, 1}, true)) // "docker run failed"
-      continue;
+    const Argv parts = split_words(word);
+    const auto is_given = [](const std::string& part) { return part.starts_with('-') || part.find('/') != part.npos; };
+    if (parts.size() > 1 && !names_some_program(parts, true) && std::ranges::none_of(parts, is_given))
+      continue; // "docker run failed"
     std::ranges::replace_if(word, [](char c) { return k_marks.find(c) != std::string_view::npos; }, ' ');
     std::ranges::move(split_words(word), std::back_inserter(pieces));
   }

@@ -187,6 +187,7 @@ TEST_CASE("commands that come from stdin, from files, and from variables") {
       {"cat > Makefile <<EOT\nt:\n\t@PYTHONPATH=src python t.py\nEOT\nmake t", "3 SF407 PYTHONPATH="},
       {"mail -s 'sudo python t.py' me; notify-send 'docker run done'; mytool 'docker run done'", ""},
       {"flock l -c 'docker run img python t.py'", "1 SF404 flock"},
+      {"watch 'docker run --rm img'", "1 SF404 watch"},
       {"script -qc 'cd a && PYTHONPATH=src python t.py'", "1 SF407 PYTHONPATH="},
       {"log 'srun --export=NONE python'; mytool 'srun of docker exec ended'; docker compose ps", ""},
       {"bash <<< $'x\\nunset PYTHONPATH'", "2 SF407 unset PYTHONPATH"},
