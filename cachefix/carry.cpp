@@ -22,7 +22,7 @@ enum class Need {
 
 /// A list as of srun --export: has it ALL?
 bool exports_all(std::string_view list) {
-  return any_word(list, ',', [](std::string_view part) { return part == "ALL"; });
+  return any_word(list, ',', [](std::string_view part) { return is_listed(trim(part), "ALL all"); });
 }
 bool exports_nothing(std::string_view list) {
   return !any_word(list, ',', [](std::string_view part) { return !is_listed(part, "NONE NIL"); });
@@ -53,8 +53,9 @@ Need need_of(const Launch& launch, const Program& program, const ChainLink& link
     const bool login = launcher.tail == Tail::batch || *list != "NONE";
     return login && exports_nothing(*list) ? Need::impossible : Need::export_list;
   }
+  const GivenOption* const list = options.last(Means::assign_list);
   const bool cut = options.last(Means::clear) != nullptr || options.last(Means::unset) != nullptr ||
-                   options.last(Means::assign_list) != nullptr;
+                   (list != nullptr && !exports_all(list->value));
   const bool hands_on = launcher.carries == Carries::yes || options.last(Means::hands_on) != nullptr ||
                         options.last(Means::assign_pair) != nullptr;
   if (!cut && hands_on)
@@ -168,7 +169,7 @@ Mention loss_of(const Launch& launch) {
     if (why.code != "SF401")
       return {1, why.code, why.subject, why.message};
   for (const Program& program : launch.walk.programs) {
-    if (is_plain_tool(program.name))
+    if (is_plain_tool(program))
       continue;
     for (const ChainLink& link : launch.walk.links(program)) {
       const std::string& word = launch.argv[link.index];
@@ -189,6 +190,11 @@ Mention loss_of(const Launch& launch) {
       return {1, "SF407", "PYTHONPATH=", "overwrites PYTHONPATH, so what it starts is not guarded"};
     if (path == nullptr && program.takes_away("PYTHONPATH"))
       return {1, "SF407", "PYTHONPATH", "is taken away, so what it starts is not guarded"};
+    if (const Assignment* off = program.assignment_of("SHAREFS_GUARD"); off != nullptr && off->value == "0")
+      return {1, "SF407", "SHAREFS_GUARD=0", "switches the guard off"};
+    if (launch.variable(program, "RAY_ADDRESS").value_or("local") != "local")
+      return {1, "SF407", "RAY_ADDRESS",
+              "names a Ray cluster, whose workers are guarded if `sharefs run` has started that, too"};
   }
   // What a program without a row gives to another: `strace -E PYTHONPATH=src python ...`.
   const auto& chain = launch.walk.chain;

@@ -48,15 +48,15 @@ class FlagDecider {
         m_unguarded(container != nullptr ? "it runs in a container" : launch.unguarded(program)),
         m_options(program_options(launch.argv, program)) {
     Names paths; // all in one look
-    for (const Option& one : m_options)
+    for (const Assignment& one : m_options)
       if (const auto path = launch.absolute(program, one.value))
         paths.push_back(*path);
     launch.facts.expect(paths);
   }
 
   Decisions decide() {
-    for (const Option& one : m_options) {
-      const auto rule = rule_for_flag(m_program, m_framework, one.flag, m_launch.rules.user);
+    for (const Assignment& one : m_options) {
+      const auto rule = rule_for_flag(m_program, m_framework, one.name, m_launch.rules.user);
       const auto path = shared_path(one.value);
       if (!rule && path)
         unknown(one, *path);
@@ -75,10 +75,10 @@ class FlagDecider {
   }
 
  private:
-  void stays(const Option& one, const AppliedRule& rule, std::string why) {
-    m_out.push_back(keep(one.flag, one.index, one.value, rule.cache_class, std::move(why)));
+  void stays(const Assignment& one, const CacheRule& rule, std::string why) {
+    m_out.push_back(keep(one.name, one.index, one.value, rule.cache_class, std::move(why)));
   }
-  void stays(const Option& one, const AppliedRule& rule, std::string why, Decision said) {
+  void stays(const Assignment& one, const CacheRule& rule, std::string why, Decision said) {
     stays(one, rule, std::move(why));
     m_out.push_back(std::move(said));
   }
@@ -94,34 +94,34 @@ class FlagDecider {
   }
 
   /// A flag that no rule is about. Where the guard gets hold of the program, what is built there is known then.
-  void unknown(const Option& one, const std::string& path) {
-    m_out.push_back(keep(one.flag, one.index, one.value, CacheClass::never, "no rule is about this flag"));
-    if (names_cache(one.flag) && !m_launch.runs_no_python(m_program) && !m_unguarded.empty() &&
+  void unknown(const Assignment& one, const std::string& path) {
+    m_out.push_back(keep(one.name, one.index, one.value, CacheClass::never, "no rule is about this flag"));
+    if (names_cache(one.name) && !m_launch.runs_no_python(m_program) && !m_unguarded.empty() &&
         !locks_are_enough(m_launch, path))
-      m_out.push_back(warning("SF406", one.flag,
+      m_out.push_back(warning("SF406", one.name,
                               "may be a cache of datasets, which lies on shared storage; it was left",
-                              "say `--local " + one.flag + "` or `--keep " + one.flag + "`"));
+                              "say `--local " + one.name + "` or `--keep " + one.name + "`"));
   }
 
   /// Is it the place of models, as another option of the same command shows?
   [[nodiscard]] bool is_of_models(const std::string& path) const {
-    return std::ranges::any_of(m_options, [&](const Option& other) {
+    return std::ranges::any_of(m_options, [&](const Assignment& other) {
       const auto value = m_launch.absolute(m_program, other.value);
       const bool of_models =
-          other.flag.find("model") != std::string::npos || other.flag.find("hub") != std::string::npos;
+          other.name.find("model") != std::string::npos || other.name.find("hub") != std::string::npos;
       return of_models && value && is_under(normalize_path(*value), normalize_path(path));
     });
   }
 
   /// A cache on shared storage that is to be moved, or guarded.
-  void cache(const Option& one, const AppliedRule& rule, const std::string& path) {
+  void cache(const Assignment& one, const CacheRule& rule, const std::string& path) {
     const bool mixed = rule.cache_class == CacheClass::mixed;
     const bool by_table = mixed && !rule.by_user;
     const bool asked = rule.by_user || (m_launch.rules.guard && m_launch.rules.guard->build == "local");
     if (!rule.by_user && locks_are_enough(m_launch, path))
       return stays(one, rule, "file locks exclude other hosts there, and caches.when is racy");
     if (mixed && !asked && m_unguarded.empty())
-      return m_out.push_back(guarded(m_launch, one.flag, one.index, one.value, path));
+      return m_out.push_back(guarded(m_launch, one.name, one.index, one.value, path));
     if (!rule.by_user && !mixed && is_of_models(path))
       return stays(one, rule, "models are read from it, as another option shows");
     if (rule.unless_prepared && m_program.begin < m_program.end && m_launch.argv[m_program.begin] == "preprocess")
@@ -140,25 +140,25 @@ class FlagDecider {
       return leave(one, rule, path, "`" + *foreign + "` lies there",
                    warning("SF420", one.value,
                            "`" + *foreign + "` lies there, which neither datasets nor a hub library made, so `" +
-                               one.flag + "` was left: if nodes build datasets there, they race",
-                           "if it is a cache of datasets and models only, say `--local " + rule.flag + "`"));
+                               one.name + "` was left: if nodes build datasets there, they race",
+                           "if it is a cache of datasets and models only, say `--local " + rule.name + "`"));
     if (mixed && !asked && there.names.empty() && m_launch.runs_no_python(m_program))
       return stays(one, rule, "nothing in it says that it is a cache of datasets");
     move(one, rule, path, there.names);
   }
 
   /// No word changes, so it is the guard's, where that gets hold of the program.
-  void leave(const Option& one, const AppliedRule& rule, const std::string& path, std::string why,
+  void leave(const Assignment& one, const CacheRule& rule, const std::string& path, std::string why,
              std::optional<Decision> said = {}) {
     if (m_unguarded.empty())
-      return m_out.push_back(guarded(m_launch, one.flag, one.index, one.value, path));
+      return m_out.push_back(guarded(m_launch, one.name, one.index, one.value, path));
     stays(one, rule, std::move(why));
     if (said)
       m_out.push_back(*std::move(said));
   }
 
-  void unreadable(const Option& one, const AppliedRule& rule, const std::string& path, bool refused) {
-    const std::string left = ", so `" + one.flag + "` was left";
+  void unreadable(const Assignment& one, const CacheRule& rule, const std::string& path, bool refused) {
+    const std::string left = ", so `" + one.name + "` was left";
     if (refused)
       stays(one, rule, "it may not be read",
             warning("SF423", one.value, "this user may not read it" + left,
@@ -169,9 +169,9 @@ class FlagDecider {
             warning("SF409", one.value, "the share does not answer" + left, "run `sharefs status`"));
   }
 
-  void move(const Option& one, const AppliedRule& rule, const std::string& path, const Names& names) {
+  void move(const Assignment& one, const CacheRule& rule, const std::string& path, const Names& names) {
     Decision decision{.action = Action::rewrite,
-                      .flag = one.flag,
+                      .flag = one.name,
                       .index = one.index,
                       .from = one.value,
                       .cache_class = rule.cache_class,
@@ -197,7 +197,7 @@ class FlagDecider {
       return m_out.push_back(std::move(decision));
     leave(one, rule, path, "its models would be lost", // links are made on this host only
           warning("SF408", one.value,
-                  "it holds models too, to which no links are made on the other nodes, so `" + one.flag +
+                  "it holds models too, to which no links are made on the other nodes, so `" + one.name +
                       "` was left: launches can fail by the dataset cache race",
                   "start `sharefs run` on each node, or give the model as a directory"));
   }
@@ -207,7 +207,7 @@ class FlagDecider {
   const Row* m_framework;
   const Binds* m_container; ///< nullptr: this host's own paths
   std::string m_unguarded;
-  std::vector<Option> m_options;
+  std::vector<Assignment> m_options;
   Decisions m_out;
 };
 
@@ -234,21 +234,21 @@ void add_binds(const std::string& text, Binds& binds) {
 /// it was made before.
 Binds binds_of(const Launch& launch, std::size_t at, const Program& inside) {
   Binds binds;
-  const OpaquePrograms* row = find_opaque(launch.argv[at]);
+  const Row* row = find_opaque(launch.argv[at]);
   const auto& argv = launch.argv;
   const bool made_now = std::any_of(argv.begin() + static_cast<std::ptrdiff_t>(inside.begin), argv.end(),
                                     [](const std::string& word) { return is_listed(word, "run exec shell"); });
-  const bool old = !row->same_paths && std::ranges::find(argv, "exec") != argv.end();
-  if (row->binds.empty() || !made_now || old)
+  const bool old = !row->has("same") && std::ranges::find(argv, "exec") != argv.end();
+  if (!row->has("binds") || !made_now || old)
     return binds;
-  if (row->same_paths)
+  if (row->has("same"))
     binds.push_back({"/", "/", false});
-  for (const Option& one : program_options(argv, inside)) {
-    if (is_listed(one.flag, row->binds))
+  for (const Assignment& one : program_options(argv, inside)) {
+    if (is_listed(one.name, row->get("binds")))
       add_binds(one.value, binds);
     unsigned uid = 0;
     std::from_chars(one.value.data(), one.value.data() + one.value.size(), uid);
-    if (!row->same_paths && is_listed(one.flag, "-u --user --userns") && uid != ::geteuid())
+    if (!row->has("same") && is_listed(one.name, "-u --user --userns") && uid != ::geteuid())
       return {};
   }
   return binds;
@@ -256,14 +256,14 @@ Binds binds_of(const Launch& launch, std::size_t at, const Program& inside) {
 
 } // namespace
 
-std::vector<Option> program_options(const Argv& argv, const Program& program) {
-  std::vector<Option> found;
+std::vector<Assignment> program_options(const Argv& argv, const Program& program) {
+  std::vector<Assignment> found;
   for (std::size_t i = program.begin; i < program.end; ++i) {
     const std::string& word = argv[i];
     if (word.size() < 2 || word[0] != '-')
       continue;
     const auto equals = word.find('=');
-    Option one{.flag = word.substr(0, equals)};
+    Assignment one{.name = word.substr(0, equals)};
     if (equals != std::string::npos)
       one.value_begin = equals + 1;
     else if (i + 1 < program.end && !looks_like_option(argv[i + 1]))
@@ -278,7 +278,7 @@ std::vector<Option> program_options(const Argv& argv, const Program& program) {
 }
 
 Decisions decide_flags(const Launch& launch, const Program& program, const Row* framework) {
-  if (is_plain_tool(program.name))
+  if (is_plain_tool(program))
     return {};
   Decisions decided = FlagDecider(launch, program, framework).decide();
   if (!launch.walk.understood) // no word may change, but what the guard does may be said; not of `{}` of xargs
@@ -298,12 +298,12 @@ Decisions decide_elsewhere(const Launch& launch, std::string& left) {
                       return on_unknown_nodes(launch, link) || names_hosts(launch, link);
                     });
   Decisions decided;
-  const std::vector<Option> options = program_options(launch.argv, inside);
+  const std::vector<Assignment> options = program_options(launch.argv, inside);
   const Row* framework = nullptr;
   for (std::size_t i = inside.begin; i < inside.end && framework == nullptr; ++i) {
     Program named;
     named.name = launch.argv[i];
-    const bool value = std::ranges::find(options, i, &Option::index) != options.end();
+    const bool value = std::ranges::find(options, i, &Assignment::index) != options.end();
     if (!value || !named.name.starts_with('/')) // a directory may have any name
       framework = framework_of(named, launch.argv);
   }
@@ -313,11 +313,11 @@ Decisions decide_elsewhere(const Launch& launch, std::string& left) {
     std::erase_if(decided, [](const Decision& one) { return one.action != Action::rewrite; });
   }
   std::vector<std::string> names;
-  for (const Option& one : options)
-    if (const auto rule = rule_for_flag(inside, framework, one.flag, launch.rules.user);
+  for (const Assignment& one : options)
+    if (const auto rule = rule_for_flag(inside, framework, one.name, launch.rules.user);
         rule && is_moved(rule->cache_class) && launch.shared_path(inside, one.value) &&
         std::ranges::find(decided, one.index, &Decision::index) == decided.end())
-      names.push_back("`" + to_utf8(one.flag + " " + one.value) + "`");
+      names.push_back("`" + to_utf8(one.name + " " + one.value) + "`");
   left = join(names, ", ");
   return decided;
 }

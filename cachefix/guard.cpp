@@ -2,7 +2,6 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "cachefix/store/make_caches.hpp"
 
 #include <algorithm>
 

@@ -15,11 +15,11 @@ bool is_on(std::string value) {
   return is_listed(value, "1 on yes true");
 }
 
+} // namespace
+
 bool is_python_start(const std::string& start) {
   return start.starts_with("#!") && start.substr(0, start.find('\n')).find("python") != std::string::npos;
 }
-
-} // namespace
 
 std::optional<std::string> Launch::variable(const Program& program, std::string_view name) const {
   std::string value;
@@ -99,7 +99,7 @@ bool Launch::is_offline(const Program& program) const {
 bool Launch::reads_caches(const Program& program) const {
   if (program.python)
     return true;
-  if (program.kind != ProgramKind::program || is_plain_tool(program.name))
+  if (program.kind != ProgramKind::program || is_plain_tool(program))
     return false;
   const bool launched = std::ranges::any_of(walk.links(program),
                                             [](const ChainLink& link) { return link.launcher->tail == Tail::script; });
@@ -110,8 +110,8 @@ bool Launch::reads_caches(const Program& program) const {
 bool Launch::runs_no_python(const Program& program) const {
   if (program.python || program.kind != ProgramKind::program || reads_caches(program))
     return false;
-  return is_plain_tool(program.name) || file_of(program).starts_with("\x7f"
-                                                                     "ELF");
+  return is_plain_tool(program) || file_of(program).starts_with("\x7f"
+                                                                "ELF");
 }
 
 std::string Launch::unguarded(const Program& program) const {
@@ -120,6 +120,8 @@ std::string Launch::unguarded(const Program& program) const {
   for (const ChainLink& link : walk.links(program))
     if (const std::string option = isolating_option(link); !option.empty())
       return "python " + option + " does not load the guard";
+  if (variable(program, "SHAREFS_GUARD") == "0")
+    return "SHAREFS_GUARD is 0";
   if (runs_no_python(program))
     return base_name(program.name) + " is no Python program";
   return can_carry(*this, program) ? "" : "variables do not reach it";

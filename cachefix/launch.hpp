@@ -40,15 +40,11 @@ struct Launch {
   [[nodiscard]] std::string unguarded(const Program& program) const;
 };
 
-/// One option of a program with its value: `--key value`, or `--key=value`.
-struct Option {
-  std::string flag = {};       ///< as spelled, without `=value`
-  std::size_t index = 0;       ///< of the word with the value
-  std::size_t value_begin = 0; ///< offset of the value in that word
-  std::string value = {};
-};
+/// Does a file begin as a program of Python's?
+bool is_python_start(const std::string& start);
 
-std::vector<Option> program_options(const Argv& argv, const Program& program);
+/// Options of a program with their values: `--key value`, `--key=value`. The name is as spelled.
+std::vector<Assignment> program_options(const Argv& argv, const Program& program);
 
 // The parts of a decision about a program.
 Decisions decide_flags(const Launch& launch, const Program& program, const Row* framework);

@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "cachefix/launch.hpp"
 #include "cachefix/script.hpp"
+#include "plan/apply.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -11,7 +12,8 @@
 namespace sharefs::cachefix {
 namespace {
 
-constexpr std::size_t k_most_scripts = 8; // that name each other
+constexpr std::size_t k_most_scripts = 8;       // that name each other
+constexpr std::size_t k_most_input = 1U << 16U; // of a file that is input: it may be data
 
 Environment environment_of(const Start& start) {
   Environment environment;
@@ -39,7 +41,7 @@ const ChainLink* unknown_starter(const Launch& launch, const Program& program) {
 Decisions on_the_node(const Launch& launch, const Program& program, Decisions decided) {
   const ChainLink* const starter = unknown_starter(launch, program);
   const auto change = std::ranges::find_if(decided, &Decision::is_change);
-  const bool lost = launch.rules.guard && !is_plain_tool(program.name) && !can_carry(launch, program);
+  const bool lost = launch.rules.guard && !is_plain_tool(program) && !can_carry(launch, program);
   if (starter == nullptr || (change == decided.end() && !lost))
     return decided;
   const std::string flag = change == decided.end() ? program.name : change->flag;
@@ -151,28 +153,41 @@ Decisions report_losses(const Launch& launch, const Program& program) {
   if (!launch.rules.guard)
     return {};
   std::vector<std::pair<std::string, Mention>> losses; // with the name of the text
-  Argv names;
-  const auto read = [&](const std::string& name, const std::string& text) {
-    const ScriptReport report = read_script(text, launch.facts);
+  std::vector<NamedScript> scripts;
+  const auto read = [&](const std::string& name, const std::string& text, const NamedScript& how) {
+    const ScriptReport report = read_script(text, launch.facts, how.arguments, how.submitted);
     for (const Mention& loss : report.losses)
       losses.emplace_back(name, loss);
-    for (const std::string& script : report.scripts)
-      add_once(names, script);
+    for (const NamedScript& script : report.scripts)
+      add_once(scripts, script);
   };
   const bool certain = std::ranges::all_of(launch.walk.chain, &ChainLink::certain);
-  if (const Mention loss = loss_of(launch); !certain && loss.code == "SF407" && loss.subject != "PYTHONPATH=")
+  if (const Mention loss = loss_of(launch);
+      loss.subject == "RAY_ADDRESS" || (!certain && loss.code == "SF407" && loss.subject != "PYTHONPATH="))
     losses.emplace_back("", loss); // a PYTHONPATH in a word has got the guard
-  if (program.kind == ProgramKind::shell) {
-    std::string text = program.name;
-    const Argv& argv = launch.argv; // behind the text stands $0
-    if (const auto all = text.find("\"$@\""); all != std::string::npos && program.index + 2 < argv.size())
-      text.replace(all, 4, shell_join({argv.begin() + static_cast<std::ptrdiff_t>(program.index) + 2, argv.end()}));
-    read("", text);
-  } else if (!program.python && (program.kind == ProgramKind::file || launch.file_of(program).starts_with("#!")))
-    names.push_back(program.name);
-  for (std::size_t i = 0; i < names.size() && i < k_most_scripts; ++i)
-    if (const auto path = launch.absolute(program, names[i]))
-      read(names[i], launch.facts.look(*path, Look::text).content);
+  const Argv& argv = launch.argv;
+  const auto words_from = [&](std::size_t at) {
+    return Argv(argv.begin() + static_cast<std::ptrdiff_t>(std::min(at, argv.size())), argv.end());
+  };
+  const auto links = launch.walk.links(program);
+  const Tail tail = links.empty() ? Tail::command : links.back().get().launcher->tail;
+  const bool reads_input = !links.empty() && program.kind == ProgramKind::program &&
+                           program.index == links.back().get().index && (tail == Tail::shell || tail == Tail::batch);
+  if (program.kind == ProgramKind::shell)
+    read("", program.name, {.name = "", .arguments = words_from(program.index + 1)}); // $0 stands first
+  else if (reads_input)
+    scripts.push_back({launch.start.input, {}, is_submitted(argv)});
+  else if (!program.python && (program.kind == ProgramKind::file || launch.file_of(program).starts_with("#!")))
+    scripts.push_back({program.name, words_from(program.index), is_submitted(argv)});
+  if (const std::string file = commands_file(argv); !file.empty())
+    scripts.push_back({file});
+  for (std::size_t i = 0; i < scripts.size() && i < k_most_scripts; ++i)
+    if (const auto path = launch.absolute(program, scripts[i].name)) {
+      const NamedScript script = scripts[i];
+      const std::string& text = launch.facts.look(*path, Look::text).content;
+      if (!is_python_start(text) && text.find('\0') == std::string::npos)
+        read(script.name, script.arguments.empty() ? text.substr(0, k_most_input) : text, script);
+    }
   if (losses.empty())
     return {};
   const auto& [name, first] = losses.front();
@@ -187,6 +202,17 @@ Decisions RunPlan::of(std::initializer_list<Action> actions) const {
   std::ranges::copy_if(decisions, std::back_inserter(found),
                        [&](const Decision& one) { return std::ranges::find(actions, one.action) != actions.end(); });
   return found;
+}
+
+Result<void> prepare(sys::System& system, const RunPlan& decided) {
+  if (auto made = make_caches(system, decided.directories); !made)
+    return made;
+  for (const ModelLink& link : decided.links) {
+    const auto made = plan::apply_action(plan::make_link(link.path, link.target), system);
+    if (!made && made.error().code != ErrorCode::conflict) // a model that was downloaded here before
+      return fail(made.error());
+  }
+  return {};
 }
 
 RunPlan plan_run(const Argv& argv, const Start& start, Facts& facts, const Rules& rules) {

@@ -4,7 +4,6 @@
 #include "cachefix/decision.hpp"
 #include "cachefix/facts.hpp"
 #include "cachefix/guard.hpp"
-#include "cachefix/store/make_caches.hpp"
 
 #include <map>
 #include <nlohmann/json_fwd.hpp>
@@ -55,7 +54,8 @@ using Environment = std::map<std::string, std::string, std::less<>>;
 struct Start {
   std::vector<std::string> environment; ///< NAME=value
   std::string directory;
-  std::string home; ///< by passwd
+  std::string home;       ///< by passwd
+  std::string input = {}; ///< the path of the file that is the command's stdin; empty: it is none
 };
 
 /// It asks `facts`, and changes nothing.

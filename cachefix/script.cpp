@@ -3,208 +3,88 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "cachefix/launch.hpp"
+#include "cachefix/shell_text.hpp"
 
 #include <cctype>
+#include <set>
 
 namespace sharefs::cachefix {
 namespace {
 
 constexpr std::string_view k_keywords = "then do else elif if while until ! { } time exec command builtin nohup coproc";
-constexpr std::string_view k_exports = "export declare typeset readonly local -x -gx";
-constexpr std::string_view k_shells = "bash sh dash zsh ksh";
-constexpr int k_deepest_text = 3;        // bash -c in bash -c
-constexpr int k_most_substitutions = 16; // one within the other
-constexpr int k_most_shifts = 16;        // `<<` that begins no here-document
-
-struct Command {
-  Argv words = {};
-  int line = 1;
-  std::string input = {}; ///< of a here-document or a here-string
-  bool piped = false;     ///< the next command reads what it writes
-  bool directive = false; ///< of a batch script: its options count, and it starts nothing
-  bool is_array = false;  ///< NAME= and the words of an array
-};
-
-/// A text as commands of words: quotes are taken off, and what the shell would expand stays as it is written.
-class Splitter {
- public:
-  explicit Splitter(std::string_view text) : m_text(text) {}
-
-  std::vector<Command> split() {
-    for (m_at = 0; m_at < m_text.size(); ++m_at)
-      take(m_text[m_at]);
-    end_command();
-    return std::move(m_commands);
-  }
-
- private:
-  void take(char c) {
-    const std::string_view rest = m_text.substr(m_at);
-    if (c == '\\') {
-      if (rest.size() > 1 && m_text[++m_at] != '\n')
-        add(m_text[m_at]);
-    } else if (c == '\'' || c == '"') {
-      quoted(c);
-    } else if (c == '#' && !m_word) {
-      comment(rest.substr(0, rest.find('\n')));
-    } else if (rest.starts_with("<<<")) {
-      end_word();
-      m_at += 2;
-      m_next_is_input = true;
-    } else if (rest.starts_with("<<") && m_shifts < k_most_shifts && document()) {
-      return;
-    } else if (c == '(' && m_word && m_word->ends_with('=')) { // NAME=( begins an array
-      ++m_open;
-      end_word();
-      m_now.is_array = true;
-    } else if (c == '`' || rest.starts_with("$(")) {
-      substitution();
-    } else if ((c == '\n' && !m_now.is_array) || std::string_view(";&|()").find(c) != std::string_view::npos) {
-      m_open += c == '(' ? 1 : c == ')' ? -1 : 0;
-      m_now.piped = c == '|' && !rest.starts_with("||");
-      end_command();
-    } else if (std::isspace(static_cast<unsigned char>(c)) != 0) {
-      end_word();
-    } else {
-      add(c);
-    }
-    if (m_at == m_body) // the lines of a here-document follow
-      m_at = m_behind_body;
-  }
-
-  void quoted(char quote) {
-    add(std::string_view());
-    for (++m_at; m_at < m_text.size() && m_text[m_at] != quote; ++m_at) {
-      if (quote == '"' && (m_text[m_at] == '`' || m_text.compare(m_at, 2, "$(") == 0)) {
-        substitution();
-        continue;
-      }
-      if (quote == '"' && m_text[m_at] == '\\' && m_at + 1 < m_text.size())
-        ++m_at;
-      *m_word += m_text[m_at];
-    }
-  }
-
-  /// `$(...)` and backquotes: commands of their own. They stay as they are written in the word around them.
-  void substitution() {
-    const std::size_t begin = m_at;
-    if (m_substitutions == k_most_substitutions)
-      return add(m_text[m_at]);
-    ++m_substitutions;
-    Command around = std::exchange(m_now, {});
-    std::optional<std::string> word = std::exchange(m_word, std::nullopt);
-    const int open = std::exchange(m_open, 0);
-    const bool next_is_input = std::exchange(m_next_is_input, false);
-    const std::string_view whole = m_text;
-    const bool backquotes = whole[begin] == '`';
-    if (backquotes) // the next one ends it, also in quotes and comments
-      m_text = whole.substr(0, whole.find('`', begin + 1));
-    for (m_at += backquotes ? 1 : 2; m_at < m_text.size() && (backquotes || m_text[m_at] != ')' || m_open > 0); ++m_at)
-      take(m_text[m_at]);
-    m_at = std::min(m_at, m_text.size());
-    m_text = whole;
-    end_command();
-    --m_substitutions;
-    m_open = open;
-    m_next_is_input = next_is_input;
-    m_now = std::move(around);
-    m_word = std::move(word);
-    add(whole.substr(begin, m_at + 1 - begin));
-  }
-
-  /// `<<WORD`: the lines behind this one up to WORD are read by the command. False if it is a shift in arithmetic.
-  bool document() {
-    const auto begin = std::min(m_text.find_first_not_of("<- \t'\"\\", m_at), m_text.size());
-    const auto end = std::min(m_text.find_first_of(" \t\n;&|)'\"<>", begin), m_text.size());
-    const auto body = std::min(m_text.find('\n', end), m_text.size());
-    for (auto line = body; line < m_text.size();) {
-      const auto stop = std::min(m_text.find('\n', line + 1), m_text.size());
-      if (end > begin && trim(m_text.substr(line, stop - line)) == m_text.substr(begin, end - begin)) {
-        end_word();
-        m_now.input = m_text.substr(body, line - body);
-        m_body = body;
-        m_behind_body = stop;
-        m_at = end - (m_text.find_first_of("'\"", begin) == end ? 0 : 1);
-        return true;
-      }
-      line = stop;
-    }
-    ++m_shifts;
-    return false;
-  }
-
-  /// A directive of a batch system is a command of its own: `#SBATCH --export=NONE` as `sbatch --export=NONE`.
-  void comment(std::string_view line) {
-    if (line.starts_with("#SBATCH ")) {
-      Argv words = split_words(line);
-      words.front() = "sbatch";
-      words.resize(static_cast<std::size_t>(std::ranges::find(words, "#") - words.begin()));
-      words.emplace_back("job.sh");
-      m_commands.push_back({.words = std::move(words), .line = line_of(m_at), .directive = true});
-    }
-    m_at += line.size() - 1;
-  }
-
-  [[nodiscard]] int line_of(std::size_t at) {
-    m_line += static_cast<int>(std::count(m_text.begin() + static_cast<std::ptrdiff_t>(m_counted),
-                                          m_text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
-    m_counted = at;
-    return m_line;
-  }
-  void add(std::string_view text) {
-    if (!m_word && m_now.words.empty())
-      m_now.line = line_of(m_at);
-    if (!m_word)
-      m_word.emplace();
-    *m_word += text;
-  }
-  void add(char c) { add(std::string_view(&c, 1)); }
-  void end_word() {
-    if (m_word && m_next_is_input)
-      m_now.input = *m_word;
-    else if (m_word)
-      m_now.words.push_back(*m_word);
-    m_next_is_input = m_next_is_input && !m_word;
-    m_word.reset();
-  }
-  void end_command() {
-    end_word();
-    if (!m_now.words.empty())
-      m_commands.push_back(std::move(m_now));
-    m_now = {};
-  }
-
-  std::string_view m_text;
-  std::size_t m_at = 0;
-  std::size_t m_body = std::string::npos, m_behind_body = 0; ///< where the lines of a here-document begin and end
-  std::size_t m_counted = 0;
-  int m_line = 1, m_shifts = 0;        ///< the line of m_counted
-  int m_open = 0, m_substitutions = 0; ///< parentheses in the innermost substitution, and how deep that is
-  std::optional<std::string> m_word;
-  bool m_next_is_input = false;
-  Command m_now;
-  std::vector<Command> m_commands;
-};
+constexpr std::string_view k_exports = "export declare typeset readonly local";
+constexpr std::string_view k_sets_all = "unset unsetenv read mapfile readarray";
+constexpr std::string_view k_sets_one = "for select set setenv printf getopts";
+constexpr std::string_view k_shells = "bash sh dash zsh ksh fish csh tcsh";
+constexpr std::string_view k_run_input =
+    "source . done read mapfile readarray xargs parallel sbatch bsub qsub at batch";
+constexpr std::string_view k_hand_on = "cat tee sed grep envsubst head tail sort shuf";
+constexpr int k_deepest_text = 3;         // bash -c in bash -c
+constexpr std::size_t k_most_words = 256; // of a command whose variables are words
 
 bool is_script_name(const std::string& word) {
   return is_listed(word, "*.sh *.bash *.sbatch *.slurm") && word.find('$') == std::string::npos;
 }
 
+/// Does it stand in the text, and not as a part of a longer name?
+bool has_name(std::string_view text, std::string_view name) {
+  const auto is_part = [&](std::size_t at) {
+    return at < text.size() && (std::isalnum(static_cast<unsigned char>(text[at])) != 0 || text[at] == '_');
+  };
+  for (auto at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1))
+    if ((at == 0 || !is_part(at - 1)) && !is_part(at + name.size()))
+      return true;
+  return false;
+}
+
+/// The name of the variable at a `$`: of `$A`, `${A...}`, `${!A}`, `$@`.
+std::string variable_at(std::string_view text, std::size_t dollar) {
+  const auto begin = std::min(text.find_first_not_of("{!\"", dollar + 1), text.size());
+  auto end = begin;
+  while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) != 0 || text[end] == '_'))
+    ++end;
+  return std::string(text.substr(begin, end == begin ? 1 : end - begin));
+}
+
+/// What echo and printf write.
+std::string written_by(const Argv& words) {
+  std::string text = join({words.begin() + 1, words.end()}, " ");
+  for (auto at = text.find("\\n"); at != std::string::npos; at = text.find("\\n", at))
+    text.replace(at, 2, "\n");
+  return text;
+}
+
 class ScriptReader {
  public:
-  explicit ScriptReader(Facts& facts) : m_facts(facts) {}
+  ScriptReader(Facts& facts, const Argv& arguments) : m_facts(facts) {
+    for (std::size_t i = 0; i < std::min<std::size_t>(arguments.size(), 10); ++i)
+      m_values[std::to_string(i)] = {arguments[i]};
+    if (!arguments.empty())
+      m_values["@"] = m_values["*"] = {arguments.begin() + 1, arguments.end()};
+  }
 
-  void read(const std::string& text, int first_line, int depth) {
-    if (depth > k_deepest_text)
+  void read(const std::string& text, int first_line, int depth, bool submitted = false) {
+    if (depth > k_deepest_text || text.empty())
       return;
+    Commands directives;
+    Commands commands = commands_of(text, directives);
+    for (Command& directive : directives)
+      if (submitted) { // otherwise they are comments
+        directive.words.emplace_back("job.sh");
+        const Walk walked = walk(directive.words, "/");
+        lose(first_line - 1 + directive.line, loss_of(launch_of(directive.words, walked)), true);
+      }
     Command above; ///< in a pipe
-    for (Command& command : Splitter(text).split()) {
+    for (Command& command : commands) {
       command.line += first_line - 1;
-      if (above.piped && !above.words.empty() && command.input.empty()) {
+      if (above.behind == '|' && !above.words.empty() && command.input.empty()) {
+        const std::string& last = above.words.back();
         if (is_listed(above.words.front(), "echo printf"))
-          command.input = join({above.words.begin() + 1, above.words.end()}, " ");
-        else if (is_listed(above.words.front(), "cat tee sed envsubst"))
-          command.input = above.input;
+          command.input = written_by(above.words);
+        else if (is_listed(above.words.front(), k_hand_on) && (!above.input.empty() || !above.from.empty()))
+          std::tie(command.input, command.from) = std::tie(above.input, above.from);
+        else if (is_listed(above.words.front(), k_hand_on) && above.words.size() > 1 && last[0] != '-')
+          command.from = last;
         command.line = above.line;
       }
       above = command;
@@ -212,13 +92,23 @@ class ScriptReader {
     }
   }
 
-  ScriptReport out;
+  ScriptReport finish() {
+    for (const auto& [name, written] : std::exchange(m_written, {})) // started in a way that is not seen
+      if (is_script_name(name))
+        read(written.input, written.line, 1);
+    return std::move(out);
+  }
 
  private:
+  [[nodiscard]] Launch launch_of(const Argv& words, const Walk& walked) const {
+    return {words, walked, m_start, m_environment, m_facts, m_rules};
+  }
+
   void read_command(Command command, int depth) {
     Argv& words = command.words;
     if (command.is_array)
       return array(words);
+    note_test(command);
     const auto drop = [&](std::string_view list) {
       words.erase(words.begin(),
                   std::ranges::find_if_not(words, [&](const auto& word) { return is_listed(word, list); }));
@@ -231,63 +121,211 @@ class ScriptReader {
       return;
     if (!words.empty() && words.front().starts_with('-')) // time -p, exec -a
       words.erase(words.begin());
-    if (!words.empty() && is_listed(words.front(), k_exports))
-      drop(k_exports);
-    while (!words.empty() && assigns_variable(words.front())) {
-      assignment(words.front(), command.line);
-      words.erase(words.begin());
-    }
-    if (words.size() > 1 && is_listed(words.front(), "unset printf read for -n +x") &&
-        std::ranges::count(words, "PYTHONPATH") > 0)
-      lose(command.line,
-           {1, "SF407", words.front() + " PYTHONPATH", "changes PYTHONPATH, so what it starts is not guarded"});
+    if (!words.empty() && words.front().starts_with('@') && words.front().size() > 1) // of make
+      words.front().erase(0, 1);
+    set_names(command);
+    if (m_when_empty == 2 && !is_test(words))
+      m_when_empty = 0;
     words = expanded(words);
     if (words.empty())
       return;
-    const bool names_file =
-        std::any_of(words.begin() + 1, words.end(), [](const auto& word) { return word[0] != '-'; });
-    const bool shell = is_listed(base_name(words.front()), k_shells) && !command.input.empty() &&
-                       (!names_file || std::ranges::count(words, "-s") > 0);
-    if (words.front() == "eval" || shell)
-      return read(shell ? command.input : join({words.begin() + 1, words.end()}, " "), command.line, depth + 1);
-    if (std::ranges::any_of(words, is_script_name) || words.front() == "sbatch") // it is written here
-      read(command.input, command.line, depth + 1);
-    if (is_plain_tool(words.front()) && find_launcher(words, 0, words.size()) == nullptr)
-      return sourced(words);
-    if (!command.input.empty() && find_opaque(words.front()) != nullptr)
+    const std::string& first = words.front();
+    if (is_listed(first, "echo printf cat tee") && !command.to.empty())
+      m_written[file_name(command.to)] = {.line = command.line,
+                                          .input = command.input.empty() ? written_by(words) : command.input};
+    else if (first == "tee" && words.size() > 1)
+      m_written[file_name(words.back())] = {.line = command.line, .input = command.input};
+    if (is_listed(first, "eval trap"))
+      return read(join({words.begin() + 1, words.end()}, " "), command.line, depth + 1);
+    if (runs_input(words)) {
+      read(command.input, command.line, depth + 1, is_submitted(words));
+      start_file(command.from, {}, is_submitted(words), depth);
+      if (is_listed(base_name(first), k_shells))
+        return;
+    }
+    if (is_plain_tool(first) && find_launcher(words, 0, words.size()) == nullptr)
+      return read_by_tool(words, depth);
+    if (!command.input.empty() && find_opaque(first) != nullptr)
       words.push_back(command.input);
+    start_file(commands_file(words), {}, false, depth);
+    start(command, depth);
+  }
+
+  void start(const Command& command, int depth) {
+    const Argv& words = command.words;
     const Walk walked = walk(words, "/");
-    const Launch launch{words, walked, m_start, m_environment, m_facts, m_rules};
-    lose(command.line, loss_of(launch));
-    if (command.directive)
-      return;
+    const Mention loss = loss_of(launch_of(words, walked));
+    const bool kept = std::ranges::any_of(words, [&](const std::string& word) {
+      const auto at = word.find("PYTHONPATH=");
+      return at != std::string::npos && mentions(word.substr(at + 11));
+    });
+    const bool by_variable = kept && loss.subject == "PYTHONPATH=";
+    m_starts_ray = m_starts_ray || (has_word(words, "ray") && has_word(words, "start"));
+    if (!by_variable && !(m_starts_ray && loss.subject == "RAY_ADDRESS"))
+      lose(command.line, loss, true);
     std::string chain;
     for (const ChainLink& link : walked.chain)
       chain += (chain.empty() ? "" : " ") + link.name;
     for (const Program& program : walked.programs)
-      if (program.kind == ProgramKind::program && is_listed(base_name(program.name), k_shells))
+      if (program.kind == ProgramKind::program && is_listed(base_name(program.name), k_shells)) {
         read(command.input, command.line, depth + 1); // srun bash <<EOF
-      else
+        start_file(command.from, {}, false, depth);
+      } else {
         found(program, words, chain, command.line, depth);
+      }
   }
 
-  void lose(int line, Mention loss) {
+  /// Are commands read from its input?
+  [[nodiscard]] static bool runs_input(const Argv& words) {
+    const std::string& first = words.front();
+    const bool names_file =
+        std::any_of(words.begin() + 1, words.end(), [](const auto& word) { return word[0] != '-'; });
+    if (is_listed(base_name(first), k_shells))
+      return !names_file || has_word(words, "-s");
+    if (is_listed(first, "source ."))
+      return has_word(words, "/dev/stdin");
+    return is_listed(first, k_run_input);
+  }
+
+  [[nodiscard]] static bool has_word(const Argv& words, std::string_view word) {
+    return std::ranges::find(words, word) != words.end();
+  }
+  [[nodiscard]] static std::string file_name(const std::string& path) {
+    return path.starts_with("./") ? path.substr(2) : path;
+  }
+
+  /// A file with commands: what this text has written there, or one that is there.
+  void start_file(const std::string& name, const Argv& arguments, bool submitted, int depth) {
+    if (const auto written = m_written.find(file_name(name)); written != m_written.end()) {
+      const Command text = written->second;
+      m_written.erase(written);
+      return read(text.input, text.line, depth + 1, submitted);
+    }
+    if (!name.empty() && name.find('$') == std::string::npos)
+      out.scripts.push_back({name, arguments, submitted});
+  }
+
+  /// `settled`: what it takes the guard from is started already.
+  void lose(int line, Mention loss, bool settled) {
+    if (loss.code.empty())
+      return;
     loss.line = line;
-    if (!loss.code.empty())
-      out.losses.push_back(std::move(loss));
+    out.losses.push_back(std::move(loss));
+    m_settled = settled ? out.losses.size() : m_settled;
+  }
+  void overwrites(int line, const std::string& subject) {
+    if (m_when_empty < 1)
+      lose(line, {1, "SF407", subject, subject == "PYTHONPATH=" ? k_overwrites : k_changes}, false);
   }
 
-  void assignment(const std::string& word, int line) {
-    const auto equals = word.find('=');
-    const std::string name = word.substr(0, equals), value = word.substr(equals + 1);
-    if (name == "PYTHONPATH" && value.find("PYTHONPATH") == std::string::npos)
-      lose(line, {1, "SF407", "PYTHONPATH=", "overwrites PYTHONPATH, so what it starts is not guarded"});
+  // What a text does to PYTHONPATH
+
+  [[nodiscard]] static bool is_test(const Argv& words) {
+    return !words.empty() && is_listed(words.front(), "[ [[ test");
+  }
+
+  /// `[ -z "$PYTHONPATH" ]`: what only runs where it is empty does not run in front of the guard.
+  void note_test(const Command& command) {
+    Argv words = command.words;
+    const std::string keyword = words.empty() ? "" : words.front();
+    if (is_listed(keyword, "fi elif"))
+      m_when_empty = 0;
+    if (keyword == "else")
+      m_when_empty = -m_when_empty;
+    words.erase(words.begin(),
+                std::ranges::find_if_not(words, [](const auto& word) { return is_listed(word, k_keywords); }));
+    if (!is_test(words) || std::ranges::none_of(words, [](const auto& word) { return has_name(word, "PYTHONPATH"); }))
+      return;
+    const bool equals = has_word(words, "=") || has_word(words, "==") || has_word(words, "-eq");
+    const bool with_nothing =
+        std::ranges::any_of(words, [](const auto& word) { return word.empty() || is_listed(word, "x X 0"); });
+    const bool negated = std::ranges::count(command.words, "!") % 2 != 0;
+    const bool empty = (has_word(words, "-z") || (equals && with_nothing)) != negated;
+    if (is_listed(keyword, "if elif"))
+      m_when_empty = empty ? 1 : -1;
+    else
+      m_when_empty = command.behind == (empty ? 'a' : 'o') ? 2 : 0;
+  }
+
+  /// Does the text have the name in it, by itself or by a variable? As a value it keeps what PYTHONPATH was.
+  [[nodiscard]] bool mentions(const std::string& text, const char* name = "PYTHONPATH") const {
+    bool found = has_name(text, name);
+    for (auto at = text.find('$'); at != std::string::npos && !found; at = text.find('$', at + 1))
+      found = m_mentions.contains({variable_at(text, at), name});
+    return found;
+  }
+
+  void remember(const std::string& variable, const std::string& value, bool adds = false) {
+    for (const char* name : {"PYTHONPATH", "PYTHON"})
+      if (mentions(value, name))
+        m_mentions.insert({variable, name});
+      else if (!adds)
+        m_mentions.erase({variable, name});
+    m_environment[variable] = (adds ? m_environment[variable] : "") + value;
+  }
+
+  /// PYTHONPATH, `$v` that holds the name, `${!PYTHON*}`.
+  [[nodiscard]] bool is_path(const std::string& word) const {
+    return word == "PYTHONPATH" || (word.starts_with('$') && (mentions(word) || mentions(word, "PYTHON")));
+  }
+
+  /// Assignments in front of a command, and commands that give variables another value, or take them away.
+  void set_names(Command& command) {
+    Argv& words = command.words;
+    while (!words.empty()) {
+      const auto equals = words.front().find('=');
+      const std::string name = words.front().substr(0, equals); // or `name+`
+      if (equals == std::string::npos || !assigns_variable(name.substr(0, name.find('+')) + "="))
+        break;
+      assignment(name, words.front().substr(equals + 1), command.line);
+      words.erase(words.begin());
+    }
+    const std::string first = words.empty() ? "" : words.front();
+    const bool exports = is_listed(first, k_exports), one = is_listed(first, k_sets_one);
+    const bool takes =
+        one || is_listed(first, k_sets_all) || (exports && (has_word(words, "-n") || has_word(words, "+x")));
+    bool named = first == "printf" && !has_word(words, "-v");
+    for (auto word = words.begin(); word != words.end() && (exports || takes) && !named; ++word) {
+      const auto equals = word->find('=');
+      const bool of_make = exports && word + 1 != words.end() && is_listed(*(word + 1), "= :=");
+      if (word == words.begin() || word->starts_with('-') || (first == "printf" && *(word - 1) != "-v"))
+        continue;
+      named = one;
+      const std::string target = takes && equals != std::string::npos ? word->substr(equals + 1) : *word; // declare -n
+      if (exports && !takes && equals != std::string::npos)
+        assignment(word->substr(0, equals), word->substr(equals + 1), command.line);
+      else if (is_path(target) && (takes || of_make) && !mentions(join({word + 1, words.end()}, " ")) &&
+               !mentions(command.input))
+        overwrites(command.line, of_make ? "PYTHONPATH=" : (exports ? "-n" : first) + " PYTHONPATH");
+    }
+    if (is_listed(first, "for select") && words.size() > 2)
+      remember(words[1], join({words.begin() + 3, words.end()}, " "));
+    if (first == "set" && has_word(words, "--"))
+      m_values["@"] = m_values["*"] = expanded({std::ranges::find(words, "--") + 1, words.end()});
+    if (exports)
+      words.clear();
+  }
+
+  void assignment(std::string name, const std::string& value, int line) {
+    const bool adds = name.ends_with('+');
+    name.resize(name.size() - (adds ? 1 : 0));
+    if (is_path(name) && !adds && !mentions(value))
+      overwrites(line, "PYTHONPATH=");
+    else if (is_path(name) && !has_name(value, "PYTHONPATH") && !adds) // it was kept, and has its value again
+      out.losses.resize(m_settled);
+    if (name == "SHAREFS_GUARD" && value == "0")
+      lose(line, {1, "SF407", "SHAREFS_GUARD=0", "switches the guard off"}, true);
     static const auto k_rules = variable_rules();
-    if (std::ranges::find(k_rules, name, &VariableRule::name) != k_rules.end() || names_cache(name))
+    if (std::ranges::find(k_rules, name, &CacheRule::name) != k_rules.end() || names_cache(name))
       out.caches.push_back({line, "", name, value});
-    m_environment[name] = value;
-    if (const Argv words = expanded(split_words(value)); !words.empty())
-      m_values[name] = words;
+    remember(name, value, adds);
+    const bool whole = value.starts_with("${") && value.find('}') == value.size() - 1;
+    const Argv words = expanded(whole ? Argv{value} : split_words(value));
+    if (Argv& all = m_values[name]; !words.empty()) {
+      all.resize(adds ? all.size() : 0);
+      all.insert(all.end(), words.begin(), words.end());
+      all.resize(std::min(all.size(), k_most_words));
+    }
   }
 
   void array(const Argv& words) {
@@ -298,61 +336,98 @@ class ScriptReader {
     if (!name->ends_with("+="))
       value.clear();
     value.insert(value.end(), name + 1, words.end());
+    remember(name->substr(0, name->find_first_of("+=")), join({name + 1, words.end()}, " "), name->ends_with("+="));
   }
 
-  /// `$RUN`, `${RUN}`, `${RUN[@]}` in the place of the program as the words that it was last given; of `${RUN:-words}`
-  /// else these.
+  /// `$RUN`, `${RUN}`, `${RUN[@]}`, `$@` as the words that it was last given; of `${RUN:-words}` in the place of the
+  /// program else these.
   [[nodiscard]] Argv expanded(const Argv& words) const {
-    if (words.empty() || !words.front().starts_with('$'))
-      return words;
-    const std::string& first = words.front();
-    const auto begin = std::min(first.find_first_not_of("${"), first.size());
-    const auto known = m_values.find(first.substr(begin, first.find_first_of("}[:-=", begin) - begin));
-    const auto dash = first.find_first_of("}-=");
     Argv all;
-    if (known != m_values.end())
-      all = known->second;
-    else if (first.starts_with("${") && dash != std::string::npos && first[dash] != '}')
-      all = split_words(first.substr(dash + 1, first.size() - dash - (first.ends_with('}') ? 2 : 1)));
-    else
-      return words;
-    all.insert(all.end(), words.begin() + 1, words.end());
+    for (const std::string& word : words) {
+      const bool whole = word.starts_with('$') &&
+                         (word.find('}') == word.size() - 1 || word.find_first_of("{}/.:-=") == std::string::npos);
+      const auto known = whole ? m_values.find(variable_at(word, 0)) : m_values.end();
+      const auto dash = word.find_first_of("}-=");
+      if (known != m_values.end() && !known->second.empty() && all.size() < k_most_words)
+        all.insert(all.end(), known->second.begin(), known->second.end());
+      else if (whole && all.empty() && word.starts_with("${") && dash != std::string::npos && word[dash] != '}')
+        all = split_words(word.substr(dash + 1, word.size() - dash - 2));
+      else
+        all.push_back(word);
+    }
     return all;
   }
 
-  void sourced(const Argv& words) {
-    if (words.size() > 1 && (words[0] == "source" || words[0] == ".") && words[1].find('$') == std::string::npos)
-      out.scripts.push_back(words[1]);
+  /// `source FILE`, and `export $(cat FILE)`, whose lines assign variables.
+  void read_by_tool(const Argv& words, int depth) {
+    if (words.size() > 1 &&
+        (is_listed(words[0], "source .") || (is_listed(words[0], "cat grep sed") && is_listed(words.back(), "*.env"))))
+      start_file(is_listed(words[0], "source .") ? words[1] : words.back(), {words.begin() + 1, words.end()}, false,
+                 depth);
   }
 
   void found(const Program& program, const Argv& words, const std::string& chain, int line, int depth) {
     if (program.kind == ProgramKind::shell)
       return read(program.name, line, depth + 1);
-    if (is_plain_tool(program.name) || program.name.starts_with('-')) // or an option that is not known
+    if (is_plain_tool(program) || program.name.starts_with('-')) // or an option that is not known
       return;
-    if (is_script_name(program.name))
-      out.scripts.push_back(program.name);
-    if (program.python || is_script_name(program.name) || !chain.empty())
+    const Argv arguments(words.begin() + static_cast<std::ptrdiff_t>(program.index), words.end());
+    const bool is_file = program.kind == ProgramKind::file || program.name.find('/') != std::string::npos;
+    if (!program.python && (is_file || is_script_name(program.name)))
+      start_file(program.name, arguments, is_submitted(words), depth);
+    if (program.python || is_script_name(program.name) || !chain.empty()) {
+      m_settled = out.losses.size();
       out.programs.push_back({line, "", program.name, chain});
+    }
     const Row* const framework = framework_of(program, words);
-    for (const Option& one : program_options(words, program))
-      if (const auto rule = rule_for_flag(program, framework, one.flag, {}); rule && is_moved(rule->cache_class))
-        out.caches.push_back({line, "", one.flag, one.value});
+    for (const Assignment& one : program_options(words, program))
+      if (const auto rule = rule_for_flag(program, framework, one.name, {}); rule && is_moved(rule->cache_class))
+        out.caches.push_back({line, "", one.name, one.value});
   }
+
+  static constexpr const char* k_overwrites = "overwrites PYTHONPATH, so what it starts is not guarded";
+  static constexpr const char* k_changes = "changes PYTHONPATH, so what it starts is not guarded";
 
   Facts& m_facts;
   Start m_start{{}, "/", {}};
-  Environment m_environment;                ///< what the text has assigned so far
-  std::map<std::string, Argv> m_values;     ///< the same as words, if they are not empty
+  Environment m_environment;                                ///< what the text has assigned so far
+  std::set<std::pair<std::string, std::string>> m_mentions; ///< the variables with one of these names in their value
+  std::map<std::string, Argv> m_values;                     ///< the same as words, if they are not empty
+  std::map<std::string, Command> m_written; ///< files that the text has made, with their text as `input`
+  std::size_t m_settled = 0;                ///< the losses that programs stand behind
+  int m_when_empty = 0; ///< 1: PYTHONPATH is empty where this runs, 2: where this command runs, -1: not before `else`
+  bool m_starts_ray = false;
   Rules m_rules{{}, When::shared, Guard()}; // guarded, as what it is called by
+  ScriptReport out;
 };
 
 } // namespace
 
-ScriptReport read_script(const std::string& text, Facts& facts) {
-  ScriptReader reader(facts);
-  reader.read(text, 1, 0);
-  return std::move(reader.out);
+bool is_submitted(const Argv& argv) {
+  const auto command =
+      std::ranges::find_if(argv, [](const auto& word) { return is_listed(base_name(word), "sbatch bsub qsub"); });
+  return command != argv.end() &&
+         std::none_of(command, argv.end(), [](const auto& word) { return is_listed(word, "--export* -env -V"); });
+}
+
+std::string commands_file(const Argv& argv) {
+  const auto command = std::ranges::find_if(
+      argv, [](const auto& word) { return is_listed(base_name(word), "make gmake xargs parallel"); });
+  if (command == argv.end())
+    return {};
+  const bool make = base_name(*command).ends_with("make");
+  std::string file = make ? "Makefile" : "", directory;
+  for (auto word = command + 1; word != argv.end() && word + 1 != argv.end(); ++word) {
+    file = is_listed(*word, make ? "-f" : "-a --arg-file ::::") ? *(word + 1) : file;
+    directory = make && *word == "-C" ? *(word + 1) : directory;
+  }
+  return directory.empty() ? file : join_path(directory, file);
+}
+
+ScriptReport read_script(const std::string& text, Facts& facts, const Argv& arguments, bool submitted) {
+  ScriptReader reader(facts, arguments);
+  reader.read(text, 1, 0, submitted);
+  return reader.finish();
 }
 
 } // namespace sharefs::cachefix

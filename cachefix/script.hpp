@@ -1,17 +1,31 @@
 #pragma once
 // A shell text, looked through for words only: which programs it starts, which caches it names, and what in it takes
-// the guard away from them. Nothing of it is changed, and no expansion is followed: the guard decides in the programs.
+// the guard away from them. Nothing of it is run or changed, and variables are followed only as far as the text itself
+// gives them values: the guard decides in the programs.
 #include "cachefix/decision.hpp"
 #include "cachefix/facts.hpp"
 
 namespace sharefs::cachefix {
 
-struct ScriptReport {
-  std::vector<Mention> programs, caches, losses;
-  Argv scripts; ///< other scripts that it starts or reads, as far as their names are literal
+/// A file with commands that a text, or a command line, starts or reads.
+struct NamedScript {
+  std::string name;
+  Argv arguments = {};    ///< $0, $1, ...
+  bool submitted = false; ///< to a batch system, for which its directives count
+  friend bool operator==(const NamedScript&, const NamedScript&) = default;
 };
 
-/// `facts` are asked about hostfiles of launchers.
-ScriptReport read_script(const std::string& text, Facts& facts);
+struct ScriptReport {
+  std::vector<Mention> programs, caches, losses;
+  std::vector<NamedScript> scripts; ///< others, as far as their names are literal
+};
+
+/// `facts` are asked about hostfiles of launchers. `arguments` begin with $0; of a text that is `submitted` the
+/// directives count.
+ScriptReport read_script(const std::string& text, Facts& facts, const Argv& arguments = {}, bool submitted = false);
+/// Do the directives of a script count that these words start? Options go before them.
+bool is_submitted(const Argv& argv);
+/// The file of commands that make, xargs or parallel reads; empty: there is none.
+std::string commands_file(const Argv& argv);
 
 } // namespace sharefs::cachefix

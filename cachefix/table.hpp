@@ -14,6 +14,7 @@ struct Row {
   std::map<std::string, std::string, std::less<>> fields;
   /// The text of a field; empty: the row has none of this name.
   [[nodiscard]] std::string get(std::string_view field) const;
+  [[nodiscard]] bool has(std::string_view field) const { return fields.contains(field); }
 };
 /// All rows of one kind ("launcher", "variable"), in their order.
 const std::vector<Row>& rows_of(std::string_view kind);

@@ -31,7 +31,7 @@ std::string expand(const Launch& launch, const Program& program, std::string_vie
 
 /// A variable whose cache lies on shared storage, by its value or by default.
 struct Found {
-  const VariableRule& rule;
+  const CacheRule& rule;
   bool given;
   std::string value, path;
 };
@@ -56,7 +56,7 @@ void move(const Launch& launch, const Program& program, const Found& one, Decisi
 }
 
 void decide(const Launch& launch, const Program& program, const Found& one, Decisions& out) {
-  const VariableRule& rule = one.rule;
+  const CacheRule& rule = one.rule;
   const Assignment* const assigned = program.assignment_of(rule.name);
   const auto index = assigned == nullptr ? std::nullopt : std::optional(assigned->index);
   const bool mixed = rule.cache_class == CacheClass::mixed && !rule.by_user;
@@ -83,13 +83,13 @@ void decide(const Launch& launch, const Program& program, const Found& one, Deci
 
 Decisions decide_variables(const Launch& launch, const Program& program, const Row* framework) {
   Decisions out;
-  if (keeps_caches(framework) || is_plain_tool(program.name))
+  if (keeps_caches(framework) || is_plain_tool(program))
     return out;
   const bool defaults = framework != nullptr || launch.reads_caches(program);
-  const std::vector<VariableRule> rules = variable_rules(launch.rules.user);
+  const std::vector<CacheRule> rules = variable_rules(launch.rules.user);
   std::vector<Found> found;
   Names paths, unknown;
-  for (const VariableRule& rule : rules) {
+  for (const CacheRule& rule : rules) {
     const auto given = launch.variable(program, rule.name);
     const std::string value = given ? *given : defaults ? expand(launch, program, rule.fallback) : "";
     if (const auto path = launch.absolute(program, value)) {
@@ -103,7 +103,7 @@ Decisions decide_variables(const Launch& launch, const Program& program, const R
     all[one.name] = one.value;
   for (const auto& [name, value] : all)
     if ((names_cache(name) || name == "TMPDIR") && value.starts_with('/') && launch.variable(program, name) == value &&
-        std::ranges::find(rules, name, &VariableRule::name) == rules.end() &&
+        std::ranges::find(rules, name, &CacheRule::name) == rules.end() &&
         std::ranges::find(launch.rules.user, name, &UserRule::flag) == launch.rules.user.end()) {
       unknown.push_back(name);
       paths.push_back(value);
@@ -121,7 +121,7 @@ Decisions decide_variables(const Launch& launch, const Program& program, const R
 
 Decisions decide_guard(const Launch& launch, const Program& program) {
   Decisions out;
-  if (!launch.rules.guard || is_plain_tool(program.name))
+  if (!launch.rules.guard || is_plain_tool(program))
     return out;
   const std::string before = launch.variable(program, "PYTHONPATH").value_or("");
   for (const auto& [name, value] : guard_variables(*launch.rules.guard, before))

@@ -28,7 +28,7 @@ enum class Means {
   unset,        ///< takes NAME out of the environment
   clear,        ///< starts from an empty environment
   module,       ///< the script is a module's name
-  no_python,    ///< the script is a program
+  no_python,    ///< the script is a program; of a shell, it comes from stdin
   run_module,   ///< `-m NAME`: ends the options
   run_text,     ///< `-c TEXT`: ends the options
   command_text, ///< a shell string: this option's value (sbatch --wrap, env -S), or the first word (bash -c)
@@ -69,19 +69,12 @@ struct Launcher {
   std::string container_variables; ///< with one of these, `*` as above, it means Means::container
 };
 
-/// Programs that run programs where neither this environment nor these paths count.
-struct OpaquePrograms {
-  std::string programs, does, by, unless;
-  bool first = false;
-  bool container = false;  ///< inside of a container, or under another root
-  std::string binds;       ///< options that name directories of this host which the container sees
-  bool same_paths = false; ///< it sees the others as they are, too
-};
-
 const std::vector<Launcher>& launchers();
 std::vector<KnownOption> options_of(const std::string& options);
-/// The row for a word that names a program; nullptr if there is none.
-const OpaquePrograms* find_opaque(const std::string& word);
+/// The row `elsewhere` for a word that names a program; nullptr if there is none.
+const Row* find_opaque(const std::string& word);
+/// `ssh node1 "cd /job && python train.py"`: some word, or a part of one. `python`: only what may run Python.
+bool names_some_program(std::span<const std::string> words, bool python = false);
 /// Do words of a command, or of a shell text, start a container, or make a launcher do so? It may stand in one word
 /// with others.
 bool starts_container(std::span<const std::string> words);

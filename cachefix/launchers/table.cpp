@@ -30,30 +30,15 @@ template <class Enum> Enum enumerator_of(const std::string& name, std::string_vi
   return static_cast<Enum>(found);
 }
 
-const std::vector<OpaquePrograms>& opaque_programs() {
-  static const std::vector<OpaquePrograms> k_rows = [] {
-    std::vector<OpaquePrograms> all;
-    for (const char* kind : {"container", "elsewhere"})
-      for (const Row& row : rows_of(kind))
-        all.push_back({.programs = row.name,
-                       .does = row.get("does"),
-                       .by = row.get("by"),
-                       .unless = row.get("unless"),
-                       .first = !row.get("first").empty(),
-                       .container = std::string_view(kind) == "container",
-                       .binds = row.get("binds"),
-                       .same_paths = !row.get("same").empty()});
-    return all;
-  }();
-  return k_rows;
+constexpr bool is_python(Tail tail) {
+  return tail == Tail::script || tail == Tail::python || tail == Tail::shell;
 }
 
 } // namespace
 
-const OpaquePrograms* find_opaque(const std::string& word) {
-  const auto& rows = opaque_programs();
-  const auto known =
-      std::ranges::find_if(rows, [&](const OpaquePrograms& row) { return is_listed(base_name(word), row.programs); });
+const Row* find_opaque(const std::string& word) {
+  const auto& rows = rows_of("elsewhere");
+  const auto known = std::ranges::find_if(rows, [&](const Row& row) { return is_listed(base_name(word), row.name); });
   return known == rows.end() ? nullptr : &*known;
 }
 
@@ -81,29 +66,47 @@ const std::vector<Launcher>& launchers() {
   return k_rows;
 }
 
+bool names_some_program(std::span<const std::string> words, bool python) {
+  constexpr std::string_view k_scripts = "*.py *.sh *.pbs *.sbatch *.slurm *.sub";
+  for (const std::string& word : words) {
+    const Argv parts = split_words(word);
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      if (const Launcher* launcher = find_launcher(parts, i, parts.size());
+          is_listed(parts[i], k_scripts) || (launcher != nullptr && (!python || is_python(launcher->tail))))
+        return true;
+  }
+  return false;
+}
+
 bool starts_container(std::span<const std::string> words) {
   static constexpr std::string_view k_options = "--container* --no-container* --singularity-container*";
   static constexpr std::string_view k_marks = "()[]{}\"'`;|&=$<>,";
   std::vector<std::string> pieces;
   for (std::string word : words) {
+    const Argv parts = split_words(word);
+    const auto is_given = [](const std::string& part) { return part.starts_with('-') || part.find('/') != part.npos; };
+    if (parts.size() > 1 && !names_some_program(parts, true) && std::ranges::none_of(parts, is_given))
+      continue; // "docker run failed"
     std::ranges::replace_if(word, [](char c) { return k_marks.find(c) != std::string_view::npos; }, ' ');
     std::ranges::move(split_words(word), std::back_inserter(pieces));
   }
   if (std::ranges::any_of(pieces, [](const std::string& piece) { return is_listed(piece, k_options); }))
     return true;
-  std::set<const OpaquePrograms*> runs; // those of which a verb stands behind
+  std::set<const Row*> runs; // those of which a verb stands behind
   for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece)
-    for (const OpaquePrograms& row : opaque_programs()) {
-      if (row.container && is_listed(base_name(*piece), row.programs) && (row.by.empty() || runs.contains(&row)))
+    for (const Row& row : rows_of("elsewhere")) {
+      if (row.has("container") && is_listed(base_name(*piece), row.name) && (!row.has("by") || runs.contains(&row)))
         return true;
-      if (is_listed(*piece, row.by))
+      if (is_listed(*piece, row.get("by")))
         runs.insert(&row);
     }
   return false;
 }
 
 bool is_plain_tool(std::string_view program) {
-  return is_listed(base_name(program), words_of("tools"));
+  const std::string path(program); // `./test` is a program of the user's
+  const bool own = path.find('/') != std::string::npos && !is_listed(base_name(parent_path(path)), "bin sbin");
+  return !own && is_listed(base_name(path), words_of("tools"));
 }
 
 const Launcher* find_launcher(const Argv& argv, std::size_t at, std::size_t end) {

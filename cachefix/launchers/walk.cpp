@@ -101,28 +101,16 @@ class Walker {
   }
 
   /// Not `tmux ls` or `sudo nvidia-smi`.
-  [[nodiscard]] bool runs_something(const OpaquePrograms& known, std::size_t begin, std::size_t end) const {
+  [[nodiscard]] bool runs_something(const Row& known, std::size_t begin, std::size_t end) const {
     const auto words = std::span(m_argv).subspan(begin, end - begin);
-    if (known.first) {
+    if (known.has("first")) {
       const auto first = std::ranges::find_if(words, [](const std::string& word) { return !word.starts_with('-'); });
       const bool shell = first != words.end() && is_listed(base_name(*first), "bash sh");
       return first != words.end() && !is_plain_tool(*first) && (!shell || names_some_program({first + 1, words.end()}));
     }
-    if (!known.by.empty())
-      return std::ranges::any_of(words, [&](const std::string& word) { return is_listed(word, known.by); });
-    return known.container || names_some_program(words);
-  }
-
-  /// `ssh node1 "cd /job && python train.py"`: some word, or a part of one.
-  [[nodiscard]] static bool names_some_program(std::span<const std::string> words) {
-    constexpr std::string_view k_scripts = "*.py *.sh *.pbs *.sbatch *.slurm *.sub";
-    for (const std::string& word : words) {
-      const Argv parts = split_words(word);
-      for (std::size_t i = 0; i < parts.size(); ++i)
-        if (is_listed(parts[i], k_scripts) || find_launcher(parts, i, parts.size()) != nullptr)
-          return true;
-    }
-    return false;
+    if (known.has("by"))
+      return std::ranges::any_of(words, [&](const std::string& word) { return is_listed(word, known.get("by")); });
+    return known.has("container") || names_some_program(words);
   }
 
   /// Does a word behind a program without a row start another program, or name one? Some names are common words, which
@@ -137,21 +125,21 @@ class Walker {
     if (find_launcher(m_argv, at, end) != nullptr)
       return !is_listed(word, k_common) ||
              (at + 1 < end && (m_argv[at + 1].starts_with('-') || assigns_variable(m_argv[at + 1])));
-    const OpaquePrograms* known = find_opaque(m_argv[at]);
-    return known != nullptr && !known->container && !m_argv[at - 1].starts_with("--") &&
+    const Row* known = find_opaque(m_argv[at]);
+    return known != nullptr && !known->has("container") && !m_argv[at - 1].starts_with("--") &&
            runs_something(*known, at + 1, end);
   }
 
   void program(std::size_t begin, std::size_t end, Program scope) {
     const std::string name = base_name(m_argv[begin]);
-    const OpaquePrograms* known = find_opaque(m_argv[begin]);
+    const Row* known = find_opaque(m_argv[begin]);
     const auto behind = std::span(m_argv).subspan(begin + 1, end - begin - 1);
     if (known != nullptr &&
-        std::ranges::any_of(behind, [&](const auto& word) { return is_listed(word, known->unless); }))
+        std::ranges::any_of(behind, [&](const auto& word) { return is_listed(word, known->get("unless")); }))
       known = nullptr;
     if (known != nullptr && runs_something(*known, begin + 1, end)) {
-      if (!known->container)
-        return not_reached(begin, "`" + name + "` " + known->does, std::move(scope));
+      if (!known->has("container"))
+        return not_reached(begin, "`" + name + "` " + known->get("does"), std::move(scope));
       in_container(begin);
       m_out.container = is_certain() ? std::optional(begin) : std::nullopt;
       return;
@@ -174,7 +162,9 @@ class Walker {
   /// `flock FILE -c 'env -i python train.py'`
   [[nodiscard]] static bool is_text(const std::string& word) {
     const Argv parts = word.find(' ') == std::string::npos ? Argv() : split_words(word);
-    return !parts.empty() && (find_launcher(parts, 0, parts.size()) != nullptr || find_opaque(parts[0]) != nullptr) &&
+    return !parts.empty() &&
+           (find_launcher(parts, 0, parts.size()) != nullptr || find_opaque(parts[0]) != nullptr ||
+            is_plain_tool(parts[0]) || assigns_variable(parts[0])) &&
            names_some_program(std::span(parts).subspan(1));
   }
 
@@ -401,7 +391,8 @@ class Walker {
   }
 
   void shell(std::size_t number, std::size_t at, std::size_t end, Program scope) {
-    if (at >= end) // it reads its commands from stdin, or a terminal
+    if (at >= end ||
+        m_out.chain[number].options.last(Means::no_python) != nullptr) // commands from stdin, or a terminal
       return add_program(ProgramKind::program, m_out.chain[number].index, end, end, std::move(scope), false);
     if (m_out.chain[number].options.last(Means::command_text) !=
         nullptr) // bash -c: the string is the first word that is no option

@@ -21,10 +21,10 @@ struct ChainLink {
   bool certain = true;     ///< false: a word behind a program that has no row
 };
 
-/// A NAME=value that a word of the command line gives to the program.
+/// A name and a value that words of the command line give to the program: NAME=value, or an option with its value.
 struct Assignment {
-  std::string name, value;
-  std::size_t index = 0;       ///< of the word
+  std::string name, value = {};
+  std::size_t index = 0;       ///< of the word with the value
   std::size_t value_begin = 0; ///< offset of the value within the word
 };
 
@@ -70,6 +70,11 @@ struct Walk {
   /// The launchers of a program, outermost first.
   [[nodiscard]] std::vector<std::reference_wrapper<const ChainLink>> links(const Program& program) const;
 };
+
+/// The same of a program; not of a shell text, which may end in such a name.
+inline bool is_plain_tool(const Program& program) {
+  return (program.kind == ProgramKind::program || program.kind == ProgramKind::module) && is_plain_tool(program.name);
+}
 
 /// `directory` is the working directory of the command.
 Walk walk(const Argv& argv, const std::string& directory);

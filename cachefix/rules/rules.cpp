@@ -36,14 +36,18 @@ bool matches(const UserRule& rule, const Program& program) {
          fnmatch(rule.program.c_str(), base_name(program.name).c_str(), 0) == 0;
 }
 
-std::optional<AppliedRule> table_rule(const Row* framework, std::string_view flag) {
+std::optional<CacheRule> table_rule(const Row* framework, std::string_view flag) {
   for (const Row& row : rows_of("flag")) {
     const std::string of = row.get("of");
     if (!of.empty() && (framework == nullptr || !is_listed(framework->name, of)))
       continue;
     for (const std::string& known : split_words(row.get("flags")))
       if (is_spelling_of(flag, known))
-        return AppliedRule{row.name, row.get("reason"), class_of(row), known, !row.get("unless").empty()};
+        return CacheRule{.name = known,
+                         .cache_class = class_of(row),
+                         .reason = row.get("reason"),
+                         .id = row.name,
+                         .unless_prepared = row.has("unless")};
   }
   return std::nullopt;
 }
@@ -54,18 +58,21 @@ const char* to_string(CacheClass value) {
   return name_in(k_classes, value);
 }
 
-std::vector<VariableRule> variable_rules(const std::vector<UserRule>& user) {
-  static const std::vector<VariableRule> k_table = [] {
-    std::vector<VariableRule> all;
+std::vector<CacheRule> variable_rules(const std::vector<UserRule>& user) {
+  static const std::vector<CacheRule> k_table = [] {
+    std::vector<CacheRule> all;
     for (const Row& row : rows_of("variable"))
       for (const std::string& name : split_words(row.name))
-        all.push_back({name, class_of(row), row.get("default"), row.get("reason"),
-                       row.get("code").empty() ? Holds::data : Holds::code});
+        all.push_back({.name = name,
+                       .cache_class = class_of(row),
+                       .reason = row.get("reason"),
+                       .fallback = row.get("default"),
+                       .holds = row.has("code") ? Holds::code : Holds::data});
     return all;
   }();
-  std::vector<VariableRule> all = k_table;
+  std::vector<CacheRule> all = k_table;
   for (const UserRule& rule : user) {
-    auto known = std::ranges::find(all, rule.flag, &VariableRule::name);
+    auto known = std::ranges::find(all, rule.flag, &CacheRule::name);
     if (known == all.end() && rule.local && !rule.flag.starts_with('-') && !rule.flag.empty())
       known = all.insert(all.end(), {.name = rule.flag, .cache_class = CacheClass::node_local});
     if (known == all.end() || known->cache_class == CacheClass::never || known->by_user)
@@ -118,18 +125,18 @@ bool names_cache(std::string_view name) {
          !has("model", "hub", "token", "latent", "feature", "embed", "vae", "processed");
 }
 
-std::optional<AppliedRule> rule_for_flag(const Program& program, const Row* framework, std::string_view flag,
-                                         const std::vector<UserRule>& user) {
+std::optional<CacheRule> rule_for_flag(const Program& program, const Row* framework, std::string_view flag,
+                                       const std::vector<UserRule>& user) {
   auto known = table_rule(framework, flag);
   const auto own = std::ranges::find_if(
       user, [&](const UserRule& rule) { return is_spelling_of(flag, rule.flag) && matches(rule, program); });
   if (own == user.end())
     return known;
-  AppliedRule applied{.id = "user",
-                      .reason = "a rule of yours (" + own->origin + ") " +
-                                (own->local ? "puts it on the node's own disk" : "keeps it"),
-                      .flag = own->flag,
-                      .by_user = true};
+  CacheRule applied{.name = own->flag,
+                    .reason = "a rule of yours (" + own->origin + ") " +
+                              (own->local ? "puts it on the node's own disk" : "keeps it"),
+                    .by_user = true,
+                    .id = "user"};
   // Models stay where they are in this case too: hundreds of GB per node are not what was asked for.
   if (own->local)
     applied.cache_class = known && known->cache_class == CacheClass::mixed ? CacheClass::mixed : CacheClass::node_local;

@@ -18,13 +18,16 @@ constexpr bool is_moved(CacheClass value) {
 }
 const char* to_string(CacheClass value); ///< "node-local", "mixed", "read-mostly", "shared", "never"
 
-struct VariableRule {
-  std::string name;
+/// What is done with one variable, or with one flag of one program.
+struct CacheRule {
+  std::string name; ///< the flag as the rule spells it: "--cache_dir"
   CacheClass cache_class = CacheClass::never;
-  std::string fallback = {}; ///< default with $NAME and ~; empty: there is none, or it is not under $HOME
   std::string reason = {};
-  Holds holds = Holds::data;
-  bool by_user = false;
+  bool by_user = false;         ///< asked for by --local, --keep or sharefs.yaml
+  std::string fallback = {};    ///< of a variable, with $NAME and ~; empty: there is none, or it is not under $HOME
+  Holds holds = Holds::data;    ///< of a variable
+  std::string id = {};          ///< of a flag: its row
+  bool unless_prepared = false; ///< of a flag: left where something lies there already, or the program only prepares it
 };
 
 /// A rule of the user: sharefs.yaml's caches.rules, --keep and --local.
@@ -36,7 +39,7 @@ struct UserRule {
 };
 
 /// The table's rules for variables, changed and joined by the user's.
-std::vector<VariableRule> variable_rules(const std::vector<UserRule>& user = {});
+std::vector<CacheRule> variable_rules(const std::vector<UserRule>& user = {});
 /// The variables that the rules leave where they are whatever the program, with `:` between them.
 std::string kept_variables(const std::vector<UserRule>& rules);
 
@@ -45,18 +48,10 @@ const Row* framework_of(const Program& program, const Argv& argv);
 /// Does it fill a cache on purpose, so that nothing of it is changed?
 bool keeps_caches(const Row* framework);
 
-/// What to do with one flag of one program: the user's rule, else the table's.
-struct AppliedRule {
-  std::string id, reason;
-  CacheClass cache_class = CacheClass::never;
-  std::string flag;             ///< as the rule spells it: "--cache_dir"
-  bool unless_prepared = false; ///< left where something lies there already, or the program only prepares it
-  bool by_user = false;         ///< asked for by --local, --keep or sharefs.yaml
-};
-/// `flag` is one word of argv up to its `=`: `-` for `_`, and a prefix that hardly anything else could have. nullopt:
-/// no rule is about it.
-std::optional<AppliedRule> rule_for_flag(const Program& program, const Row* framework, std::string_view flag,
-                                         const std::vector<UserRule>& user);
+/// What to do with a flag: the user's rule, else the table's. `flag` is one word of argv up to its `=`: `-` for `_`,
+/// and a prefix that hardly anything else could have. nullopt: no rule is about it.
+std::optional<CacheRule> rule_for_flag(const Program& program, const Row* framework, std::string_view flag,
+                                       const std::vector<UserRule>& user);
 /// Does the name of an option or a variable say that something is cached there?
 bool names_cache(std::string_view name);
 

@@ -1,4 +1,4 @@
-#include "cachefix/store/make_caches.hpp"
+#include "cachefix/store/local_root.hpp"
 
 #include "base/path.hpp"
 #include "base/text.hpp"

@@ -1,4 +1,4 @@
-#include "cachefix/store/seed.hpp"
+#include "cachefix/store/cache_store.hpp"
 
 #include "base/path.hpp"
 #include "base/text.hpp"

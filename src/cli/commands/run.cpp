@@ -2,7 +2,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "cachefix/run_plan.hpp"
-#include "cachefix/store/seed.hpp"
+#include "cachefix/store/cache_store.hpp"
 #include "cli/commands/cachefix_choices.hpp"
 #include "cli/commands/mount/support.hpp"
 #include "cli/exit_code.hpp"
@@ -193,6 +193,8 @@ std::vector<std::string> choices_for_a_node(const Arguments& arguments) {
 /// What the command is started with.
 cachefix::Start start_of(Context& context) {
   cachefix::Start start{context.host.environment, context.host.working_directory, {}};
+  if (const auto input = context.system.entry({.path = "/proc/self/fd/0"}).link_target; input.starts_with('/'))
+    start.input = input;
   if (!context.environment("HOME").value_or("").starts_with('/'))
     start.home = context.system.identity().home;
   return start;

@@ -158,6 +158,7 @@ _SHARE_FILES = {
     "job/env.sh": f"export HF_HOME={SHARE}/hf\nexport HF_DATASETS_CACHE=$HF_HOME/datasets\n",
     "job/job.sh": f"#!/bin/bash\npython train.py --cache_dir {SHARE}/hf --output_dir out\n",
     "job/job.sbatch": f"#!/bin/bash\n#SBATCH -N 2\nexport HF_HOME={SHARE}/hf\nsrun python main.py\n",
+    "job/isolated.sh": f"#!/bin/bash\npython -I train.py --cache_dir {SHARE}/hf\n",
     "job/plain.sh": "#!/bin/bash\npython check_gpu.py\n",
     "venv/bin/activate": f"VIRTUAL_ENV={SHARE}/venv\nexport VIRTUAL_ENV\nPS1=\n",
     "features/features_train.pt": "a tensor",

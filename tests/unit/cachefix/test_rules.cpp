@@ -79,7 +79,7 @@ TEST_CASE("flags of frameworks, by what the program does with the value") {
 
 TEST_CASE("each variable stands in the table once, with its source") {
   std::set<std::string> names;
-  for (const VariableRule& rule : variable_rules()) {
+  for (const CacheRule& rule : variable_rules()) {
     CAPTURE(rule.name);
     CHECK(names.insert(rule.name).second);
     CHECK_FALSE(rule.reason.empty());

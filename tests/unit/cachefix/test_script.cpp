@@ -9,16 +9,16 @@ using namespace sharefs::cachefix;
 
 namespace {
 
-ScriptReport report_of(const std::string& text) {
+ScriptReport report_of(const std::string& text, bool submitted = true) {
   test::ScriptedSystem system;
   Facts facts(system, {});
-  return read_script(text, facts);
+  return read_script(text, facts, {}, submitted);
 }
 
 /// "2 SF402 ssh; ..."
-std::string losses(const std::string& text) {
+std::string losses(const std::string& text, bool submitted = true) {
   std::vector<std::string> all;
-  for (const Mention& one : report_of(text).losses)
+  for (const Mention& one : report_of(text, submitted).losses)
     all.push_back(std::to_string(one.line) + " " + one.code + " " + one.subject);
   return join(all, "; ");
 }
@@ -126,6 +126,95 @@ TEST_CASE("what takes the guard away, in the place of a command only") {
   }
 }
 
+TEST_CASE("PYTHONPATH by another name, in a loop, and where it is empty or has its old value again") {
+  struct Row {
+    std::string text, losses;
+  };
+  const std::vector<Row> rows = {
+      {"unset ${!PYTHON*}", "1 SF407 unset PYTHONPATH"},
+      {"for v in $(compgen -e PYTHON); do unset \"$v\"; done", "1 SF407 unset PYTHONPATH"},
+      {"unset PYTHONHOME PYTHON_FLAGS $PYTHON_NAMES", ""},
+      {"for v in PYTHONPATH A; do\nexport $v=/x\ndone", "2 SF407 PYTHONPATH="},
+      {"for v in PYTHONPATH A; do echo $v; export \"$v=/x:${!v}\"; done", ""},
+      {"declare -n r=PYTHONPATH; r=/x", "1 SF407 -n PYTHONPATH"},
+      {"read -p \"is it $PYTHONPATH?\" answer", ""},
+      {"v=PYTHONPATH; eval \"export $v=/x\"", "1 SF407 PYTHONPATH="},
+      {"typeset -xr PYTHONPATH=/x", "1 SF407 PYTHONPATH="},
+      {"set -gx PYTHONPATH src", "1 SF407 set PYTHONPATH"},
+      {"setenv PYTHONPATH src:$PYTHONPATH; printf '%s' PYTHONPATH", ""},
+      {"printf -v PYTHONPATH '%s:%s' src \"$PYTHONPATH\"", ""},
+      {"export PYTHONPATH := src", "1 SF407 PYTHONPATH="},
+      {"export PYTHONPATH := src:$(PYTHONPATH)", ""},
+      {"PYTHONPATH=$MY_PYTHONPATH python t.py", "1 SF407 PYTHONPATH="},
+      {"NEW=$PWD:$PYTHONPATH; export PYTHONPATH=$NEW; env PYTHONPATH=a:$NEW python t.py", ""},
+      {"OLD=$PYTHONPATH; unset PYTHONPATH; x; PYTHONPATH=$OLD", ""},
+      {"OLD=$PYTHONPATH; unset PYTHONPATH; python t.py; PYTHONPATH=$OLD", "1 SF407 unset PYTHONPATH"},
+      {"export PYTHONPATH=/x; export PYTHONPATH=$PYTHONPATH:/y", "1 SF407 PYTHONPATH="},
+      {"[ -z \"$PYTHONPATH\" ] && export PYTHONPATH=src", ""},
+      {"[ \"x$PYTHONPATH\" = x ] && export PYTHONPATH=src; [ ${#PYTHONPATH} -eq 0 ] && PYTHONPATH=a", ""},
+      {"p=(a \"$PYTHONPATH\"); export PYTHONPATH=$(IFS=:; echo \"${p[*]}\")", ""},
+      {"[ -z \"$PYTHONPATH\" ] && echo none; export PYTHONPATH=src", "1 SF407 PYTHONPATH="},
+      {"[[ ! $PYTHONPATH ]] || PYTHONPATH=src x", "1 SF407 PYTHONPATH="},
+      {"test -n \"${PYTHONPATH:-}\" || export PYTHONPATH=src", ""},
+      {"if [ -z $PYTHONPATH ]; then\necho none\nexport PYTHONPATH=src\nelse\nunset PYTHONPATH\nfi",
+       "5 SF407 unset PYTHONPATH"},
+      {"if [ -n $PYTHONPATH ]; then\nexport PYTHONPATH=src\nelse\nexport PYTHONPATH=src\nfi", "2 SF407 PYTHONPATH="},
+      {"export SHAREFS_GUARD=0; python t.py", "1 SF407 SHAREFS_GUARD=0"},
+      {"env SHAREFS_GUARD=0 python t.py", "1 SF407 SHAREFS_GUARD=0"},
+      {"export RAY_ADDRESS=auto\npython t.py", "2 SF407 RAY_ADDRESS"},
+      {"ray start --head; RAY_ADDRESS=auto python t.py", ""},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.text);
+    CHECK(losses(row.text) == row.losses);
+  }
+}
+
+TEST_CASE("commands that come from stdin, from files, and from variables") {
+  struct Row {
+    std::string text, losses;
+  };
+  const std::vector<Row> rows = {
+      {"source /dev/stdin <<EOT\nunset PYTHONPATH\nEOT\n", "2 SF407 unset PYTHONPATH"},
+      {"set -- python -I t.py; exec \"$@\"", "1 SF407 python -I"},
+      {"FLAGS='-u -I'; python $FLAGS t.py", "1 SF407 python -I"},
+      {"RUN=python; RUN+=' -I'; $RUN t.py", "1 SF407 python -I"},
+      {"while read -r c; do $c; done <<EOT\nenv -i python t.py\nEOT\n", "2 SF407 env"},
+      {"cat > jobs <<EOT\nsudo python t.py\nEOT\nwhile read c; do $c; done < jobs", "2 SF402 sudo"},
+      {"cat > jobs <<EOT\nsudo python t.py\nEOT\ncat jobs", ""},
+      {"printf 'a\\npython -I t.py\\n' > jobs; cat jobs | bash", "2 SF407 python -I"},
+      {"printf '%s' 'python -I t.py' > j.sh; chmod +x j.sh; $D/j.sh", "1 SF407 python -I"},
+      {"cat > Makefile <<EOT\nt:\n\t@PYTHONPATH=src python t.py\nEOT\nmake t", "3 SF407 PYTHONPATH="},
+      {"mail -s 'sudo python t.py' me; notify-send 'docker run done'; mytool 'docker run done'", ""},
+      {"flock l -c 'docker run img python t.py'", "1 SF404 flock"},
+      {"watch 'docker run --rm img'", "1 SF404 watch"},
+      {"script -qc 'cd a && PYTHONPATH=src python t.py'", "1 SF407 PYTHONPATH="},
+      {"log 'srun --export=NONE python'; mytool 'srun of docker exec ended'; docker compose ps", ""},
+      {"bash <<< $'x\\nunset PYTHONPATH'", "2 SF407 unset PYTHONPATH"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.text);
+    CHECK(losses(row.text) == row.losses);
+  }
+  CHECK(report_of("while read c; do $c; done < jobs.txt; sbatch j.sbatch; ./run.sh python t.py; make -C a").scripts ==
+        std::vector<NamedScript>{{"jobs.txt"},
+                                 {"j.sbatch", {"j.sbatch"}, true},
+                                 {"./run.sh", {"./run.sh", "python", "t.py"}},
+                                 {"a/Makefile"}});
+}
+
+TEST_CASE("directives of a batch system count where the script is submitted") {
+  for (const std::string line : {"#SBATCH --export=NONE", "#BSUB -env none", "#PBS -v A", "#$ -cwd"}) {
+    CAPTURE(line);
+    CHECK(losses(line + "\npython t.py", false).empty());
+    CHECK_FALSE(losses(line + "\npython t.py").empty());
+  }
+  CHECK(report_of("sbatch --export=ALL a.sh; sbatch b.sh; bash c; ./d x").scripts ==
+        std::vector<NamedScript>{{"a.sh", {"a.sh"}}, {"b.sh", {"b.sh"}, true}, {"c", {"c"}}, {"./d", {"./d", "x"}}});
+  CHECK(losses("#SBATCH -N 2\n#SBATCH --export=ALL,A=1\n#BSUB -env \"all, A=1\"\n#PBS -N x\n#PBS -V\npython t.py")
+            .empty());
+}
+
 TEST_CASE("a report of a script: its programs, its caches, and the scripts that it names") {
   const ScriptReport report = report_of("#!/bin/bash\n"
                                         "source env.sh\n"
@@ -136,7 +225,7 @@ TEST_CASE("a report of a script: its programs, its caches, and the scripts that 
   CHECK(names(report.programs) == "4 train.py (conda torchrun); 5 eval.sh (bash); 6 pkg (python)");
   CHECK(names(report.caches) ==
         "3 HF_HOME (/share/hf); 3 TRITON_CACHE_DIR ($X/t); 4 --cache_dir (/share/c); 6 --dataset_cache_dir (/share/d)");
-  CHECK(report.scripts == Argv{"env.sh", "eval.sh"});
+  CHECK(report.scripts == std::vector<NamedScript>{{"env.sh", {"env.sh"}}, {"eval.sh", {"eval.sh"}}});
   CHECK(report.losses.empty());
 }
 
@@ -149,4 +238,10 @@ TEST_CASE("texts of any kind are read to their end") {
   while (nested.size() < 1U << 20U)
     nested += "\"$(`";
   CHECK(report_of(nested).losses.empty());
+  for (const std::string line : {"A=\"$A $A\"\n", "A+=$A\n", "export $A ", "\"$@\" $A\n"}) {
+    std::string many;
+    while (many.size() < 1U << 12U)
+      many += line;
+    CHECK(report_of(many).losses.empty());
+  }
 }

@@ -1,4 +1,4 @@
-#include "cachefix/store/seed.hpp"
+#include "cachefix/store/cache_store.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
 

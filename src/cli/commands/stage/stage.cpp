@@ -3,7 +3,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "cachefix/store/make_caches.hpp"
+#include "cachefix/store/local_root.hpp"
 #include "cli/commands/cachefix_choices.hpp"
 #include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/stage.hpp"

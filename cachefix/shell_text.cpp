@@ -1,0 +1,193 @@
+#include "cachefix/shell_text.hpp"
+
+#include "base/text.hpp"
+
+#include <cctype>
+#include <optional>
+
+namespace sharefs::cachefix {
+namespace {
+
+constexpr int k_most_substitutions = 16; // one within the other
+constexpr int k_most_shifts = 16;        // `<<` that begins no here-document
+constexpr std::string_view k_directives[][2] = {
+    {"#SBATCH ", "sbatch"}, {"#BSUB ", "bsub"}, {"#PBS ", "qsub"}, {"#$ ", "qsub"}};
+
+class Splitter {
+ public:
+  explicit Splitter(std::string_view text) : m_text(text) {}
+
+  Commands split() {
+    for (m_at = 0; m_at < m_text.size(); ++m_at)
+      take(m_text[m_at]);
+    end_command();
+    return std::move(m_commands);
+  }
+
+  Commands directives;
+
+ private:
+  void take(char c) {
+    const std::string_view rest = m_text.substr(m_at);
+    if (c == '\\') {
+      if (rest.size() > 1 && m_text[++m_at] != '\n')
+        add(m_text[m_at]);
+    } else if (c == '\'' || c == '"') {
+      quoted(c);
+    } else if (rest.starts_with("$'")) {
+      ++m_at;
+      quoted('$');
+    } else if (c == '#' && !m_word) {
+      comment(rest.substr(0, rest.find('\n')));
+    } else if (rest.starts_with("<<<")) {
+      end_word();
+      m_at += 2;
+      m_next = &Command::input;
+    } else if (rest.starts_with("<<") && m_shifts < k_most_shifts && document()) {
+      return;
+    } else if (c == '(' && m_word && m_word->ends_with('=')) { // NAME=( begins an array
+      ++m_open;
+      end_word();
+      m_now.is_array = true;
+    } else if (c == '`' || rest.starts_with("$(")) {
+      substitution();
+    } else if ((c == '\n' && !m_now.is_array) || std::string_view(";&|()").find(c) != std::string_view::npos) {
+      m_open += c == '(' ? 1 : c == ')' ? -1 : 0;
+      m_now.behind = rest.starts_with("||") ? 'o' : rest.starts_with("&&") ? 'a' : c;
+      end_command();
+    } else if ((c == '<' || c == '>') && rest.find_first_of("(&") != 1) {
+      end_word();
+      m_next = c == '<' ? &Command::from : &Command::to;
+    } else if (std::isspace(static_cast<unsigned char>(c)) != 0) {
+      end_word();
+    } else {
+      add(c);
+    }
+    if (m_at == m_body) // the lines of a here-document follow
+      m_at = m_behind_body;
+  }
+
+  /// `'...'`, `"..."`, and with `$` `$'...'`.
+  void quoted(char quote) {
+    add(std::string_view());
+    const char end = quote == '$' ? '\'' : quote;
+    for (++m_at; m_at < m_text.size() && m_text[m_at] != end; ++m_at) {
+      if (quote == '"' && (m_text[m_at] == '`' || m_text.compare(m_at, 2, "$(") == 0)) {
+        substitution();
+        continue;
+      }
+      const bool escaped = quote != '\'' && m_text[m_at] == '\\' && m_at + 1 < m_text.size();
+      m_at += escaped ? 1 : 0;
+      *m_word += escaped && quote == '$' && m_text[m_at] == 'n' ? '\n' : m_text[m_at];
+    }
+  }
+
+  /// `$(...)` and backquotes: commands of their own. They stay as they are written in the word around them.
+  void substitution() {
+    const std::size_t begin = m_at;
+    if (m_substitutions == k_most_substitutions)
+      return add(m_text[m_at]);
+    ++m_substitutions;
+    Command around = std::exchange(m_now, {});
+    std::optional<std::string> word = std::exchange(m_word, std::nullopt);
+    const int open = std::exchange(m_open, 0);
+    const auto next = std::exchange(m_next, nullptr);
+    const std::string_view whole = m_text;
+    const bool backquotes = whole[begin] == '`';
+    if (backquotes) // the next one ends it, also in quotes and comments
+      m_text = whole.substr(0, whole.find('`', begin + 1));
+    for (m_at += backquotes ? 1 : 2; m_at < m_text.size() && (backquotes || m_text[m_at] != ')' || m_open > 0); ++m_at)
+      take(m_text[m_at]);
+    m_at = std::min(m_at, m_text.size());
+    m_text = whole;
+    end_command();
+    --m_substitutions;
+    m_open = open;
+    m_next = next;
+    m_now = std::move(around);
+    m_word = std::move(word);
+    add(whole.substr(begin, m_at + 1 - begin));
+  }
+
+  /// `<<WORD`: the lines behind this one up to WORD are read by the command. False if it is a shift in arithmetic.
+  bool document() {
+    const auto begin = std::min(m_text.find_first_not_of("<- \t'\"\\", m_at), m_text.size());
+    const auto end = std::min(m_text.find_first_of(" \t\n;&|)'\"<>", begin), m_text.size());
+    const auto body = std::min(m_text.find('\n', end), m_text.size());
+    for (auto line = body; line < m_text.size();) {
+      const auto stop = std::min(m_text.find('\n', line + 1), m_text.size());
+      if (end > begin && trim(m_text.substr(line, stop - line)) == m_text.substr(begin, end - begin)) {
+        end_word();
+        m_now.input = m_text.substr(body, line - body);
+        m_body = body;
+        m_behind_body = stop;
+        m_at = end - (m_text.find_first_of("'\"", begin) == end ? 0 : 1);
+        return true;
+      }
+      line = stop;
+    }
+    ++m_shifts;
+    return false;
+  }
+
+  void comment(std::string_view line) {
+    for (const auto& [prefix, program] : k_directives)
+      if (line.starts_with(prefix)) {
+        if (directives.empty() || directives.back().words.front() != program)
+          directives.push_back({{std::string(program)}, line_of(m_at)});
+        for (Command& words : Splitter(line.substr(prefix.size())).split())
+          std::ranges::move(words.words, std::back_inserter(directives.back().words));
+      }
+    m_at += line.size() - 1;
+  }
+
+  [[nodiscard]] int line_of(std::size_t at) {
+    m_line += static_cast<int>(std::count(m_text.begin() + static_cast<std::ptrdiff_t>(m_counted),
+                                          m_text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+    m_counted = at;
+    return m_line;
+  }
+  void add(std::string_view text) {
+    if (!m_word && m_now.words.empty())
+      m_now.line = line_of(m_at);
+    if (!m_word)
+      m_word.emplace();
+    *m_word += text;
+  }
+  void add(char c) { add(std::string_view(&c, 1)); }
+  void end_word() {
+    if (m_word && m_next != nullptr)
+      m_now.*std::exchange(m_next, nullptr) = *m_word;
+    else if (m_word)
+      m_now.words.push_back(*m_word);
+    m_word.reset();
+  }
+  void end_command() {
+    end_word();
+    if (!m_now.words.empty())
+      m_commands.push_back(std::move(m_now));
+    m_now = {};
+  }
+
+  std::string_view m_text;
+  std::size_t m_at = 0;
+  std::size_t m_body = std::string::npos, m_behind_body = 0; ///< where the lines of a here-document begin and end
+  std::size_t m_counted = 0;
+  int m_line = 1, m_shifts = 0;        ///< the line of m_counted
+  int m_open = 0, m_substitutions = 0; ///< parentheses in the innermost substitution, and how deep that is
+  std::optional<std::string> m_word;
+  std::string Command::* m_next = nullptr; ///< what the next word is, if it is none of the command's own
+  Command m_now;
+  Commands m_commands;
+};
+
+} // namespace
+
+Commands commands_of(std::string_view text, Commands& directives) {
+  Splitter splitter(text);
+  Commands commands = splitter.split();
+  directives = std::move(splitter.directives);
+  return commands;
+}
+
+} // namespace sharefs::cachefix

@@ -1,0 +1,23 @@
+#pragma once
+// A shell text as the words that its commands have. Nothing is expanded or run.
+#include "base/argv.hpp"
+
+namespace sharefs::cachefix {
+
+/// Quotes are taken off, and what the shell would expand stays as it is written.
+struct Command {
+  Argv words = {};
+  int line = 1;
+  std::string input = {};         ///< of a here-document or a here-string
+  std::string from = {}, to = {}; ///< the files of `<` and `>`
+  char behind = ';';              ///< `|`: the next command reads what it writes; `a` is &&, `o` is ||
+  bool is_array = false;          ///< NAME= and the words of an array
+};
+
+using Commands = std::vector<Command>;
+
+/// In their order; those of a substitution stand before the command around it. `directives`: what the comments of a
+/// batch system say, as one command of it: `#SBATCH --export=NONE` as `sbatch --export=NONE`.
+Commands commands_of(std::string_view text, Commands& directives);
+
+} // namespace sharefs::cachefix
