@@ -46,17 +46,25 @@ struct FoundExport {
   std::vector<std::string> origins;
 };
 
+/// As sharefs.yaml has directories: `/mnt/share/` is /mnt/share. What `..` leads to, links decide.
+std::string plain_directory(const std::string& directory) {
+  const auto names = split(directory, '/');
+  const bool climbs = std::ranges::find(names, "..") != names.end();
+  return directory.starts_with('/') && !climbs ? normalize_path(directory) : directory;
+}
+
 /// Directories, groups and clients in the order in which they stand in the files.
 std::vector<FoundExport> exports_of(const InitFacts& facts) {
   std::vector<FoundExport> found;
-  std::map<std::string_view, std::size_t> directories;
+  std::map<std::string, std::size_t> directories;
   std::map<std::pair<std::size_t, std::string>, std::size_t> groups;
   std::set<std::pair<std::size_t, std::string_view>> clients; // exportfs takes the first of two
   for (const auto& file : facts.exports)
     for (const auto& entry : file.read()) {
-      const auto directory = directories.try_emplace(entry.directory, found.size()).first->second;
+      const auto path = plain_directory(entry.directory);
+      const auto directory = directories.try_emplace(path, found.size()).first->second;
       if (directory == found.size())
-        found.push_back({entry.directory, {}, {}});
+        found.push_back({path, {}, {}});
       auto& same = found[directory];
       if (auto line = entry.line.text(); same.origins.empty() || same.origins.back() != line)
         same.origins.push_back(std::move(line));
