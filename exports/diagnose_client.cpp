@@ -89,7 +89,7 @@ std::string network_of_wildcard(std::string_view name) {
 
 } // namespace
 
-void diagnose_client(const Export& entry, const HostFacts& facts, Diagnoses& diagnoses) {
+void diagnose_client(const Export& entry, Diagnoses& diagnoses) {
   const auto& name = entry.client;
   if (name.find(',') != std::string::npos) {
     diagnoses.push_back(
@@ -114,26 +114,8 @@ void diagnose_client(const Export& entry, const HostFacts& facts, Diagnoses& dia
                              network_of_wildcard(name)));
     return;
   case ClientKind::host:
-    if (has_scope(name)) {
-      if (const auto found = facts.names.find(name); found != facts.names.end() && found->second.addresses.empty())
-        diagnoses.push_back(at(
-            Severity::error, "SF122", entry.origin,
-            fmt::format("`{}` is no address on this host, where `{}` is no interface for it: exportfs drops the entry "
-                        "without an error",
-                        name, name.substr(name.find('%') + 1)),
-            "run `ip link` for the interfaces that there are; only link-local addresses (fe80::) have one"));
-      return;
-    }
-    if (!canonical_address(name).empty())
-      return;
-    if (looks_like_address(name)) {
+    if (canonical_address(name).empty() && looks_like_address(name))
       diagnose_odd_address(entry, diagnoses);
-      return;
-    }
-    if (const auto found = facts.names.find(name); found != facts.names.end() && found->second.addresses.empty())
-      diagnoses.push_back(at(Severity::error, "SF122", entry.origin,
-                             fmt::format("`{}` does not resolve: exportfs drops the entry without an error", name),
-                             "put the name into /etc/hosts, or write the address"));
     return;
   default:
     return;
