@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <optional>
 #include <set>
 
 namespace sharefs::exports {
@@ -35,13 +36,13 @@ const Export* stopped_at(const Complaint& complaint, const ExportsFile& file, co
   return next < file.exports.size() ? &file.exports[next] : nullptr;
 }
 
-/// Of the option, or of the entry.
-Origin place_of(const Complaint& complaint, const ExportsFile& file, const Export* entry) {
+/// Where an option stands that not every exportfs knows, if it complains of one.
+std::optional<Origin> place_of_newer(const Complaint& complaint, const ExportsFile& file) {
   const auto option = option_in(complaint.text);
   for (const auto& [written, place] : file.newer)
     if (written == option)
       return place;
-  return entry == nullptr ? Origin{file.name, 1, 1} : entry->origin;
+  return std::nullopt;
 }
 
 Diagnosis of_complaint(const Complaint& complaint, const Origin& origin) {
@@ -82,14 +83,17 @@ void diagnose_answer(const std::vector<ExportsFile>& files, const ExpectedEtab& 
                      std::map<std::string, Diagnoses>& by_file) {
   std::map<std::size_t, std::vector<Export>> lost; // by file that exportfs gives up, though its text looks right
   std::set<std::string> known;                     // places with an error
-  for (const auto& complaint : expected.complaints)
-    if (const auto& file = files[complaint.file]; file.complete) {
-      const auto* const entry = stopped_at(complaint, file, expected);
-      const auto origin = place_of(complaint, file, entry);
-      by_file[origin.file].push_back(of_complaint(complaint, origin));
-      known.insert(entry == nullptr ? "" : entry->origin.text());
-      lost[complaint.file];
-    }
+  for (const auto& complaint : expected.complaints) {
+    const auto& file = files[complaint.file];
+    const auto newer = place_of_newer(complaint, file); // it stands before the error by the text
+    if (!file.complete && !newer)
+      continue;
+    const auto* const entry = stopped_at(complaint, file, expected);
+    const auto origin = newer ? *newer : entry != nullptr ? entry->origin : Origin{file.name, 1, 1};
+    by_file[origin.file].push_back(of_complaint(complaint, origin));
+    known.insert(entry == nullptr ? "" : entry->origin.text());
+    lost[complaint.file];
+  }
   for (const auto& [file, found] : by_file)
     for (const auto& one : found)
       if (one.severity == Severity::error)

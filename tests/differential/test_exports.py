@@ -396,6 +396,7 @@ ODD_ONES = {
     "an option of a newer exportfs behind comments": "# a\n/mnt/share node1(rw) # b\n\n/srv -ro \\\n node1(rw,xprtsec=tls)\n/mnt/data node1(rw)\n",
     "an option of a newer exportfs in defaults, and its client on another line": "/mnt/share -ro,xprtsec=tls \\\n node1\n/mnt/data node1\n",
     "an option of a newer exportfs in defaults without a client": "/mnt/share node1 \\\n -xprtsec=tls \n/mnt/data node1\n",
+    "an option of a newer exportfs before an error": "/mnt/share -xprtsec=tls \\\n @nodes\n/mnt/data node1(rw) *(ro)\n/srv node1(rx)\n",
     "a wrong option behind comments": "# a\n# b \\\n/mnt/share node1(rw) #\n/srv node1(rw,snyc)\n/mnt/data node1(rw)\n",
     "4 flavours of one word": "/mnt/share *(rw,sec=sys,insecure,no_root_squash,sec=krb5,secure,root_squash)\n",
     "4 flags of a later word": "/mnt/share -sec=krb5 node1 -rw,insecure 10.77.0.4 *.lab(sec=sys)\n",
