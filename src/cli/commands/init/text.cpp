@@ -220,15 +220,20 @@ std::vector<mounts::BootEntry> left_out(const InitFacts& facts) {
   return entries;
 }
 
+std::string why_left_out(const mounts::BootEntry& entry) {
+  return is_expanded(entry.source) ? "the shell knows from where"
+         : entry.is_nfs()          ? "not mounted at boot"
+         : entry.type.empty()      ? "no NFS"
+                                   : entry.type + ", no NFS";
+}
+
 /// sharefs mounts NFS and nothing else: of another file system it would make an NFS mount, or a bind mount.
 std::string left_out_text(const InitFacts& facts) {
   std::string text;
   for (const auto& entry : left_out(facts))
-    text += visible(fmt::format("#   {}: {} on {} ({})", entry.origin, entry.source, entry.target,
-                                entry.is_nfs()       ? "not mounted at boot"
-                                : entry.type.empty() ? "no NFS"
-                                                     : entry.type + ", no NFS")) +
-            "\n";
+    text +=
+        visible(fmt::format("#   {}: {} on {} ({})", entry.origin, entry.source, entry.target, why_left_out(entry))) +
+        "\n";
   return text.empty() ? text : "# Not taken over, and left as it is:\n" + text;
 }
 
@@ -310,7 +315,7 @@ std::string summary_of(const InitFacts& facts, const std::string& text) {
       fmt::format("{} and {}", count_of(exports, "export"), count_of(config ? config->mounts.size() : 0, "NFS mount"));
   std::vector<std::string> others;
   for (const auto& entry : left_out(facts))
-    others.push_back(fmt::format("{} ({})", entry.target, entry.is_nfs() ? "not mounted at boot" : entry.type));
+    others.push_back(fmt::format("{} ({})", entry.target, why_left_out(entry)));
   return others.empty() ? summary : visible(summary + "; not taken over: " + few(others));
 }
 
