@@ -51,7 +51,11 @@ Diagnoses diagnose(const std::vector<ExportsFile>& files, const ExpectedEtab& ex
   if (!expected.not_asked.empty())
     all.push_back({expected.fails ? Severity::error : Severity::info, "SF158", "exportfs",
                    fmt::format("only what is certain from the text was checked: {}", expected.not_asked),
-                   expected.fails ? "`exportfs -r` would end as badly: correct that first" : "", ""});
+                   expected.fails
+                       ? "`exportfs -r` would end as badly; what crashes it is mostly `squash_uids=`, which has no "
+                         "effect any more"
+                       : "",
+                   ""});
   return all;
 }
 

@@ -123,22 +123,6 @@ void diagnose_client(const Export& entry, Diagnoses& diagnoses) {
 }
 
 void diagnose_rights(const Export& entry, Diagnoses& diagnoses) {
-  for (const auto& [first, last] : contradictions(entry.options))
-    diagnoses.push_back(
-        at(Severity::warning, "SF127", entry.origin,
-           fmt::format("`{}` and `{}` contradict each other: the last one, `{}`, counts", first, last, last),
-           fmt::format("remove `{}`", first)));
-  for (const auto* list : {&entry.defaults, &entry.options})
-    for (const auto& option : *list) {
-      const auto name = option.substr(0, option.find('='));
-      if (name == "squash_uids" || name == "squash_gids")
-        diagnoses.push_back(
-            at(Severity::warning, "SF135", entry.origin,
-               fmt::format("`{}` has no effect on the kernel's NFS server, and exportfs 2.6.2 may crash "
-                           "on it",
-                           name),
-               "remove it; `all_squash` or an idmapped mount can do what it once did"));
-    }
   const auto& settings = entry.settings;
   const auto kind = kind_of(entry.client);
   const bool many = kind == ClientKind::everyone || kind == ClientKind::network || kind == ClientKind::wildcard;

@@ -325,20 +325,6 @@ std::vector<std::string> split_options(std::string_view list) {
   return options;
 }
 
-std::vector<std::pair<std::string, std::string>> contradictions(const std::vector<std::string>& options) {
-  std::vector<std::pair<std::string, std::string>> pairs;
-  for (std::size_t i = 0; i < options.size(); ++i) {
-    if (options[i].starts_with("sec="))
-      return {};
-    const auto later = flag_option(options[i]);
-    for (std::size_t j = 0; later && j < i; ++j)
-      if (const auto earlier = flag_option(options[j]);
-          earlier && earlier->first->flag == later->first->flag && earlier->second != later->second)
-        pairs.emplace_back(options[j], options[i]);
-  }
-  return pairs;
-}
-
 std::string_view option_since(std::string_view option) {
   if (const auto found = flag_option(option))
     return found->first->since;

@@ -540,8 +540,6 @@ FAULTS = {
     "/srv *(rw,no_root_squash,insecure)": "SF120",
     "/srv *(rw,sec=sys,insecure,no_root_squash,sec=krb5,secure,root_squash)": "SF120",
     "/mnt/share node1(rw)": "SF124",
-    "/srv node1(rw,ro)": "SF127",
-    "/srv node1(rw,squash_uids=0-9)": "SF135",
     "/mnt/link node1(rw,fsid=1)": "SF142",
     "/mnt/data both.lab(rw,fsid=1)\n/mnt/share 10.77.0.4(rw,fsid=2)": "SF144",
     "/mnt/share 10.77.0.4(rw,fsid=2)\n/mnt/data both.lab(rw,fsid=1)": "SF144",
