@@ -324,7 +324,7 @@ ExpectedEtab ask_exportfs(sys::System& system, const std::vector<ExportsFile>& f
   const auto completed = system.run(command);
   if (auto why = reason(completed); !why.empty()) {
     auto expected = not_asked(std::move(why));
-    expected.fails = completed && (completed->timed_out || completed->exit_code > 128);
+    expected.fails = completed && !completed->timed_out && completed->exit_code > 128;
     return expected;
   }
   auto expected = read_answer(completed->out, files, facts);
