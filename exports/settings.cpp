@@ -1,6 +1,7 @@
 #include "exports/settings.hpp"
 
 #include "base/text.hpp"
+#include "exports/client.hpp"
 
 #include <algorithm>
 #include <array>
@@ -216,9 +217,7 @@ std::vector<std::string> option_names() {
 std::string hint_for_unknown(const std::string& option) {
   if (option.empty())
     return "remove one of the two commas";
-  std::string lower = option;
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char byte) { return static_cast<char>(std::tolower(byte)); });
+  const auto lower = lower_case(option);
   const auto names = option_names();
   if (lower != option) // names are case-sensitive
     for (const auto& name : names)
