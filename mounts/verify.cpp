@@ -12,8 +12,7 @@ namespace sharefs::mounts {
 namespace {
 
 bool is_read_only(const MountPoint& point) {
-  const auto* access = find_setting(point.options, "access");
-  return access != nullptr && access->value == "ro";
+  return value_of(point.options, "access") == "ro";
 }
 
 bool is_refused(const sys::Entry& answer) {
