@@ -220,11 +220,11 @@ std::vector<mounts::BootEntry> left_out(const InitFacts& facts) {
   return entries;
 }
 
+/// Why an NFS mount is left out; of another the type.
 std::string why_left_out(const mounts::BootEntry& entry) {
-  return is_expanded(entry.source) ? "the shell knows from where"
-         : entry.is_nfs()          ? "not mounted at boot"
-         : entry.type.empty()      ? "no NFS"
-                                   : entry.type + ", no NFS";
+  if (!entry.is_nfs())
+    return entry.type;
+  return is_expanded(entry.source) ? "the shell knows from where" : "not mounted at boot";
 }
 
 /// sharefs mounts NFS and nothing else: of another file system it would make an NFS mount, or a bind mount.
@@ -232,7 +232,10 @@ std::string left_out_text(const InitFacts& facts) {
   std::string text;
   for (const auto& entry : left_out(facts))
     text +=
-        visible(fmt::format("#   {}: {} on {} ({})", entry.origin, entry.source, entry.target, why_left_out(entry))) +
+        visible(fmt::format("#   {}: {} on {} ({}{})", entry.origin, entry.source, entry.target, why_left_out(entry),
+                            entry.is_nfs()       ? ""
+                            : entry.type.empty() ? "no NFS"
+                                                 : ", no NFS")) +
         "\n";
   return text.empty() ? text : "# Not taken over, and left as it is:\n" + text;
 }
