@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <fmt/format.h>
 #include <set>
 #include <unordered_map>
@@ -77,15 +76,20 @@ std::string hosts_for(const std::set<std::string>& clients, const HostFacts& fac
   return text;
 }
 
-/// Interfaces of this host that addresses of clients name (`fe80::1%eth0`).
+/// Interfaces that addresses of clients name (`fe80::1%eth0`, or by a label `fe80::1%eth0:1`): those that this host
+/// has, and, where nobody has looked, all.
 std::vector<std::string> interfaces_for(const std::set<std::string>& clients, const HostFacts& facts) {
   std::set<std::string> names;
-  for (const auto& client : clients)
-    if (const auto fact = facts.names.find(client);
-        has_scope(client) && fact != facts.names.end() && !fact->second.addresses.empty())
-      if (auto name = client.substr(client.find('%') + 1);
-          name != "lo" && name.find_first_not_of("0123456789") != std::string::npos)
-        names.insert(std::move(name));
+  for (const auto& client : clients) {
+    const auto fact = facts.names.find(client);
+    const bool none = fact != facts.names.end() && fact->second.addresses.empty();
+    if (!has_scope(client) || none || client.find(',') != std::string::npos)
+      continue;
+    const auto zone = std::string_view(client).substr(client.find('%') + 1);
+    const auto name = zone.substr(0, zone.find(':'));
+    if (name != "lo" && name.find_first_not_of("0123456789") != std::string_view::npos)
+      names.emplace(name);
+  }
   return {names.begin(), names.end()};
 }
 
@@ -100,19 +104,18 @@ std::vector<Complaint> complaints_in(std::string_view said, const std::vector<Ex
   for (const auto& line : split_lines(said)) {
     if (!line.starts_with(k_program) || complaints.size() == k_most)
       continue;
-    const auto text = to_utf8(line.substr(k_program.size()));
-    const auto colon = text.find(':');
-    const auto number = numbers.find(std::string_view(text).substr(0, colon));
-    if (colon == std::string::npos || number == numbers.end())
+    const auto text = std::string_view(line).substr(k_program.size());
+    auto number = numbers.end();
+    auto colon = text.find(':');
+    for (; colon != std::string_view::npos; colon = text.find(':', colon + 1)) // the name of a file may hold some
+      if (number = numbers.find(text.substr(0, colon)); number != numbers.end())
+        break;
+    if (number == numbers.end())
       continue;
-    Complaint complaint{number->second, 0, ""};
-    const auto rest = trim(std::string_view(text).substr(colon + 1));
-    const auto* const end = rest.data() + rest.size();
-    const auto read = std::from_chars(rest.data(), end, complaint.line);
-    if (read.ec != std::errc() || !std::string_view(read.ptr, end).starts_with(": "))
-      continue;
-    complaint.text = std::string(read.ptr + 2, end);
-    complaints.push_back(std::move(complaint));
+    const auto rest = trim(text.substr(colon + 1)); // "5: bad fsid ..."
+    const auto digits = rest.find_first_not_of("0123456789");
+    if (digits != 0 && digits != std::string_view::npos && rest.substr(digits).starts_with(": "))
+      complaints.push_back({number->second, to_utf8(rest.substr(digits + 2))});
   }
   return complaints;
 }
@@ -285,9 +288,12 @@ ExpectedEtab ask_exportfs(sys::System& system, const std::vector<ExportsFile>& f
     expected.not_asked = std::move(why);
     return expected;
   };
-  for (const auto& [path, entry] : facts.directories)
-    if (entry.hung())
-      return not_asked(fmt::format("`exportfs` would wait for `{}`, which does not answer", to_utf8(path)));
+  if (!facts.waits_for.empty()) {
+    auto expected =
+        not_asked(fmt::format("`exportfs` would wait for `{}`, which does not answer", to_utf8(facts.waits_for)));
+    expected.fails = true;
+    return expected;
+  }
 
   sys::Isolation isolation;
   isolation.empty = {parent_path(k_etab), k_nowhere};
@@ -318,7 +324,7 @@ ExpectedEtab ask_exportfs(sys::System& system, const std::vector<ExportsFile>& f
   const auto completed = system.run(command);
   if (auto why = reason(completed); !why.empty()) {
     auto expected = not_asked(std::move(why));
-    expected.crashed = completed && !completed->timed_out && completed->exit_code > 128;
+    expected.fails = completed && !completed->timed_out && completed->exit_code > 128;
     return expected;
   }
   auto expected = read_answer(completed->out, files, facts);

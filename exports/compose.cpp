@@ -12,11 +12,7 @@ namespace sharefs::exports {
 namespace {
 
 bool has_any(const std::vector<std::string>& options, std::initializer_list<std::string_view> names) {
-  return std::any_of(options.begin(), options.end(), [&](const std::string& option) {
-    return std::any_of(names.begin(), names.end(), [&](std::string_view name) {
-      return option == name || (name.ends_with('=') && option.starts_with(name));
-    });
-  });
+  return std::ranges::find_first_of(options, names) != options.end();
 }
 
 std::vector<std::string> words_of(const std::vector<std::string>& elements) {

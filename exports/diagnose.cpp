@@ -28,7 +28,7 @@ Diagnoses diagnose(const std::vector<ExportsFile>& files, const ExpectedEtab& ex
       auto& found = by_file[rest.front().line.file];
       diagnose_directory(first_line(rest), facts, found);
       for (const auto& entry : first_line(rest)) {
-        diagnose_client(entry, facts, found);
+        diagnose_client(entry, found);
         diagnose_rights(entry, found);
       }
     }
@@ -49,9 +49,13 @@ Diagnoses diagnose(const std::vector<ExportsFile>& files, const ExpectedEtab& ex
   for (auto& [name, found] : by_file)
     take(std::move(found));
   if (!expected.not_asked.empty())
-    all.push_back({expected.crashed ? Severity::error : Severity::info, "SF158", "exportfs",
+    all.push_back({expected.fails ? Severity::error : Severity::info, "SF158", "exportfs",
                    fmt::format("only what is certain from the text was checked: {}", expected.not_asked),
-                   expected.crashed ? "remove what no longer has an effect, such as `squash_uids=`" : "", ""});
+                   expected.fails
+                       ? "`exportfs -r` would end as badly; what crashes it is mostly `squash_uids=`, which has no "
+                         "effect any more"
+                       : "",
+                   ""});
   return all;
 }
 

@@ -1,40 +1,54 @@
 // What exportfs itself says about the files, where it is not said already in our own words.
+#include "exports/client.hpp"
 #include "exports/diagnose_parts.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <optional>
 #include <set>
 
 namespace sharefs::exports {
 
 namespace {
 
-/// "xprtsec=tls" of `unknown keyword "xprtsec=tls"`.
-std::string unknown_option(std::string_view text) {
-  constexpr std::string_view k_unknown = "unknown keyword \"";
-  if (!text.starts_with(k_unknown))
-    return "";
-  const auto option = text.substr(k_unknown.size());
-  return std::string(option.substr(0, option.find('"')));
+/// "xprtsec=tls" of `unknown keyword "xprtsec=tls"` and `bad fsid "fsid=x"`; "" for a complaint that names no option.
+std::string option_in(std::string_view text) {
+  const auto begin = text.find('"');
+  const auto end = text.rfind('"');
+  return begin == end ? "" : std::string(text.substr(begin + 1, end - begin - 1));
 }
 
-/// Of the entry that exportfs complains of, which stands on this line of the text; of the line, if none is known.
-Origin place_of(const Complaint& complaint, const ExportsFile& file, const std::string& option) {
-  const auto read = file.text ? parse(*file.text, file.name).exports : file.exports;
+/// The entry at which exportfs stopped: the first that has the option, or else the one behind the last that it has
+/// taken. nullptr: none.
+const Export* stopped_at(const Complaint& complaint, const ExportsFile& file, const ExpectedEtab& expected) {
+  const auto option = option_in(complaint.text);
   const auto has_option = [&](const std::vector<std::string>& options) {
-    return std::ranges::any_of(options, [&](const std::string& one) { return one.starts_with(option); });
+    return std::ranges::find(options, option) != options.end();
   };
-  for (std::size_t i = 0; i < read.size() && i < file.exports.size(); ++i)
-    if (read[i].origin.line == complaint.line && (has_option(read[i].options) || has_option(read[i].defaults)))
-      return file.exports[i].origin;
-  return {file.name, complaint.line, 1};
+  const auto& positions = expected.positions[complaint.file];
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < file.exports.size(); ++i) {
+    if (has_option(file.exports[i].options) || has_option(file.exports[i].defaults))
+      return &file.exports[i];
+    if (positions[i])
+      next = i + 1;
+  }
+  return next < file.exports.size() ? &file.exports[next] : nullptr;
 }
 
-Diagnosis of_complaint(const Complaint& complaint, const ExportsFile& file) {
-  const auto option = unknown_option(complaint.text);
-  const auto origin = place_of(complaint, file, option);
+/// Where an option stands that not every exportfs knows, if it complains of one.
+std::optional<Origin> place_of_newer(const Complaint& complaint, const ExportsFile& file) {
+  const auto option = option_in(complaint.text);
+  for (const auto& [written, place] : file.newer)
+    if (written == option)
+      return place;
+  return std::nullopt;
+}
+
+Diagnosis of_complaint(const Complaint& complaint, const Origin& origin) {
+  const auto option = option_in(complaint.text);
   const auto name = option.substr(0, option.find('='));
-  if (const auto since = option_since(option); !since.empty())
+  if (const auto since = option_since(option); !since.empty() && complaint.text.starts_with("unknown"))
     return at(
         Severity::error, "SF121", origin,
         fmt::format("the installed nfs-utils does not know `{}`: exportfs drops the entry and reads no further in "
@@ -45,20 +59,41 @@ Diagnosis of_complaint(const Complaint& complaint, const ExportsFile& file) {
             fmt::format("exportfs says: {}; it reads no further in this file", complaint.text));
 }
 
+Diagnosis of_dropped(const Export& entry) {
+  const auto& client = entry.client;
+  if (kind_of(client) != ClientKind::host)
+    return at(Severity::error, "SF157", entry.origin,
+              fmt::format("exportfs does not export `{}` to `{}`", entry.directory, client),
+              "run `exportfs -ra` and read what it says");
+  if (has_scope(client))
+    return at(
+        Severity::error, "SF122", entry.origin,
+        fmt::format("`{}` is no address on this host, where `{}` is no interface for it: exportfs drops the entry "
+                    "without an error",
+                    client, client.substr(client.find('%') + 1)),
+        "run `ip link` for the interfaces that there are; only link-local addresses (fe80::) have one");
+  return at(Severity::error, "SF122", entry.origin,
+            fmt::format("`{}` does not resolve: exportfs drops the entry without an error", client),
+            "put the name into /etc/hosts, or write the address");
+}
+
 } // namespace
 
 void diagnose_answer(const std::vector<ExportsFile>& files, const ExpectedEtab& expected,
                      std::map<std::string, Diagnoses>& by_file) {
-  if (!expected.not_asked.empty())
-    return;
   std::map<std::size_t, std::vector<Export>> lost; // by file that exportfs gives up, though its text looks right
-  for (const auto& complaint : expected.complaints)
-    if (files[complaint.file].complete) {
-      auto found = of_complaint(complaint, files[complaint.file]);
-      by_file[found.subject.substr(0, found.subject.find(':'))].push_back(std::move(found));
-      lost[complaint.file];
-    }
-  std::set<std::string> known; // places with an error
+  std::set<std::string> known;                     // places with an error
+  for (const auto& complaint : expected.complaints) {
+    const auto& file = files[complaint.file];
+    const auto newer = place_of_newer(complaint, file); // it stands before the error by the text
+    if (!file.complete && !newer)
+      continue;
+    const auto* const entry = stopped_at(complaint, file, expected);
+    const auto origin = newer ? *newer : entry != nullptr ? entry->origin : Origin{file.name, 1, 1};
+    by_file[origin.file].push_back(of_complaint(complaint, origin));
+    known.insert(entry == nullptr ? "" : entry->origin.text());
+    lost[complaint.file];
+  }
   for (const auto& [file, found] : by_file)
     for (const auto& one : found)
       if (one.severity == Severity::error)
@@ -69,14 +104,18 @@ void diagnose_answer(const std::vector<ExportsFile>& files, const ExpectedEtab& 
     if (const auto given_up = lost.find(file); given_up != lost.end())
       given_up->second.push_back(entry);
     else
-      by_file[entry.origin.file].push_back(
-          at(Severity::error, "SF157", entry.origin,
-             fmt::format("exportfs does not export `{}` to `{}`", entry.directory, entry.client),
-             "run `exportfs -ra` and read what it says"));
+      by_file[entry.origin.file].push_back(of_dropped(entry));
   }
   for (const auto& [file, entries] : lost)
     if (!entries.empty())
       by_file[entries.front().origin.file].push_back(lost_entries(entries));
+  for (const auto& file : files)
+    for (const auto& [option, place] : file.newer)
+      if (!expected.not_asked.empty())
+        by_file[file.name].push_back(at(Severity::warning, "SF121", place,
+                                        fmt::format("`{}` came with nfs-utils {}: an older exportfs drops the entry "
+                                                    "and reads no further in this file",
+                                                    option.substr(0, option.find('=')), option_since(option))));
 }
 
 } // namespace sharefs::exports

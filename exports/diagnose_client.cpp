@@ -89,7 +89,7 @@ std::string network_of_wildcard(std::string_view name) {
 
 } // namespace
 
-void diagnose_client(const Export& entry, const HostFacts& facts, Diagnoses& diagnoses) {
+void diagnose_client(const Export& entry, Diagnoses& diagnoses) {
   const auto& name = entry.client;
   if (name.find(',') != std::string::npos) {
     diagnoses.push_back(
@@ -114,26 +114,8 @@ void diagnose_client(const Export& entry, const HostFacts& facts, Diagnoses& dia
                              network_of_wildcard(name)));
     return;
   case ClientKind::host:
-    if (has_scope(name)) {
-      if (const auto found = facts.names.find(name); found != facts.names.end() && found->second.addresses.empty())
-        diagnoses.push_back(at(
-            Severity::error, "SF122", entry.origin,
-            fmt::format("`{}` is no address on this host, where `{}` is no interface for it: exportfs drops the entry "
-                        "without an error",
-                        name, name.substr(name.find('%') + 1)),
-            "run `ip link` for the interfaces that there are; only link-local addresses (fe80::) have one"));
-      return;
-    }
-    if (!canonical_address(name).empty())
-      return;
-    if (looks_like_address(name)) {
+    if (canonical_address(name).empty() && looks_like_address(name))
       diagnose_odd_address(entry, diagnoses);
-      return;
-    }
-    if (const auto found = facts.names.find(name); found != facts.names.end() && found->second.addresses.empty())
-      diagnoses.push_back(at(Severity::error, "SF122", entry.origin,
-                             fmt::format("`{}` does not resolve: exportfs drops the entry without an error", name),
-                             "put the name into /etc/hosts, or write the address"));
     return;
   default:
     return;
@@ -141,22 +123,6 @@ void diagnose_client(const Export& entry, const HostFacts& facts, Diagnoses& dia
 }
 
 void diagnose_rights(const Export& entry, Diagnoses& diagnoses) {
-  for (const auto& [first, last] : contradictions(entry.options))
-    diagnoses.push_back(
-        at(Severity::warning, "SF127", entry.origin,
-           fmt::format("`{}` and `{}` contradict each other: the last one, `{}`, counts", first, last, last),
-           fmt::format("remove `{}`", first)));
-  for (const auto* list : {&entry.defaults, &entry.options})
-    for (const auto& option : *list) {
-      const auto name = option.substr(0, option.find('='));
-      if (name == "squash_uids" || name == "squash_gids")
-        diagnoses.push_back(
-            at(Severity::warning, "SF135", entry.origin,
-               fmt::format("`{}` has no effect on the kernel's NFS server, and exportfs 2.6.2 may crash "
-                           "on it",
-                           name),
-               "remove it; `all_squash` or an idmapped mount can do what it once did"));
-    }
   const auto& settings = entry.settings;
   const auto kind = kind_of(entry.client);
   const bool many = kind == ClientKind::everyone || kind == ClientKind::network || kind == ClientKind::wildcard;

@@ -69,7 +69,7 @@ void diagnose_directory(std::span<const Export> line, const HostFacts& facts, Di
   const auto report = [&](Severity severity, std::string code, std::string message, std::string hint = {}) {
     diagnoses.push_back(at(severity, std::move(code), place, std::move(message), std::move(hint)));
   };
-  if (!directory.starts_with('/'))
+  if (!directory.starts_with('/') && !directory.empty()) // of a NUL byte is said enough
     report(Severity::error, "SF118",
            fmt::format("`{}` is a relative path: which directory is exported depends on where exportfs is started",
                        directory),
@@ -86,10 +86,10 @@ void diagnose_directory(std::span<const Export> line, const HostFacts& facts, Di
   if (entry.kind == sys::EntryKind::missing)
     report(Severity::warning, "SF123",
            fmt::format("`{}` does not exist: exportfs exports it all the same, and mounting it fails", directory));
-  if (entry.error_number == ELOOP)
+  if (entry.error_number == ELOOP || entry.error_number == ENAMETOOLONG)
     report(Severity::error, "SF123",
-           fmt::format("`{}` leads in a circle of links: exportfs exports it all the same, and mounting it fails",
-                       directory));
+           fmt::format("`{}` {}: exportfs exports it all the same, and mounting it fails", directory,
+                       entry.error_number == ELOOP ? "leads in a circle of links" : "is longer than a name may be"));
   if (entry.exists() && entry.kind != sys::EntryKind::directory)
     report(Severity::error, "SF123", fmt::format("`{}` is no directory", directory));
   const auto* const mount = facts.mounts.at(entry.mount);

@@ -39,6 +39,8 @@ Result<Actual> gather(sys::System& system, const Request& request, const Names& 
   if (!facts)
     return fail(facts.error());
   actual.facts = std::move(*facts);
+  if (!actual.files.waits_for.empty())
+    actual.facts.waits_for = actual.files.waits_for;
   auto server = probe_server(system);
   if (!server)
     return fail(server.error());
@@ -232,9 +234,11 @@ Result<Checked> check(sys::System& system, const CheckRequest& request, const pl
   if (!host)
     return fail(host.error());
   const auto progress = say.progress("asking exportfs");
-  const auto facts = judged ? probe_facts(system, host->files) : probe_directories(system, host->files);
+  auto facts = judged ? probe_facts(system, host->files) : probe_directories(system, host->files);
   if (!facts)
     return fail(facts.error());
+  if (!host->waits_for.empty())
+    facts->waits_for = host->waits_for;
   Checked checked{std::move(*host), {}, {}};
   const auto& files = checked.host.files;
   checked.expected = ask_exportfs(system, files, *facts, of_host ? Scope::host : Scope::given);

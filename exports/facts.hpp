@@ -27,7 +27,8 @@ struct HostFacts {
   std::map<std::string, std::string, std::less<>> replaceable; ///< directories that others than root could replace: why
   sys::MountTable mounts;
   Names names;
-  std::string hosts; ///< text of /etc/hosts
+  std::string hosts;     ///< text of /etc/hosts
+  std::string waits_for; ///< a path for which exportfs would wait without end; "": none is known
 };
 
 /// The directory as exportfs writes it once it is there: resolved if that is known, else without superfluous slashes.
@@ -65,11 +66,11 @@ struct Dropped {
   Export entry;
   std::optional<std::size_t> winner; ///< of a duplicate: the position of the entry that won
 };
-/// What exportfs says about a line of a file, at which it gives up the file.
+/// What exportfs says when it gives up a file. (The line that it names is not that of the file: it does not count those
+/// that end in a comment.)
 struct Complaint {
   std::size_t file = 0; ///< its number among the files
-  int line = 0;
-  std::string text; ///< "unknown keyword \"rx\""
+  std::string text;     ///< "unknown keyword \"rx\""
 };
 /// What exportfs makes of exports files (exports/ask.hpp).
 struct ExpectedEtab {
@@ -82,7 +83,7 @@ struct ExpectedEtab {
   std::vector<Complaint> complaints;
   std::vector<std::size_t> unreadable; ///< positions of entries that mountd cannot read in etab as they stand there
   std::string not_asked;               ///< why exportfs was not asked: this is what the text says; "": it was
-  bool crashed = false;                ///< because it crashed
+  bool fails = false;                  ///< because it crashes, or waits without end, and `exportfs -r` would, too
 };
 
 } // namespace sharefs::exports

@@ -1,5 +1,7 @@
 #include "exports/filesystem.hpp"
 
+#include "base/text.hpp"
+
 #include <algorithm>
 #include <array>
 
@@ -37,20 +39,10 @@ constexpr std::array k_rows{
     Row{"devpts", Exportable::no, "it is a view of the kernel"},
 };
 
-bool has_option(std::string_view options, std::string_view wanted) {
-  while (!options.empty()) {
-    const auto comma = std::min(options.find(','), options.size());
-    if (options.substr(0, comma) == wanted)
-      return true;
-    options.remove_prefix(std::min(comma + 1, options.size()));
-  }
-  return false;
-}
-
 } // namespace
 
 FileSystemFact file_system_fact(std::string_view fs_type, std::string_view options) {
-  if (fs_type == "overlay" && !has_option(options, "nfs_export=on"))
+  if (fs_type == "overlay" && std::ranges::count(split(options, ','), "nfs_export=on") == 0)
     return {Exportable::no, "an overlay can be exported only when it is mounted with `nfs_export=on,index=on`"};
   for (const auto& row : k_rows)
     if (row.fs_type == fs_type || (row.fs_type == "fuse" && fs_type.starts_with("fuse.")))

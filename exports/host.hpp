@@ -18,6 +18,7 @@ struct HostFiles {
   std::vector<ExportsFile> files; ///< in the order in which exportfs reads them
   Diagnoses diagnoses;            ///< of what exportfs does not read as a file (SF126)
   std::optional<std::string> own; ///< text of k_own_file
+  std::string waits_for;          ///< as HostFacts::waits_for
   bool directory = false;         ///< /etc/exports.d exists
 };
 Result<HostFiles> read_host_files(const sys::Files& files);

@@ -27,18 +27,18 @@ Diagnosis not_read(Severity severity, const std::string& path, std::string messa
 std::optional<Diagnosis> no_file(const sys::Files& files, const std::string& path) {
   const auto entry = files.entry({.path = path});
   const auto target = entry.kind == sys::EntryKind::symlink ? files.entry({.path = path, .follow = true}) : entry;
-  if (target.kind == sys::EntryKind::file || (target.kind == sys::EntryKind::missing && path == k_exports_file))
+  if (target.kind == sys::EntryKind::file || (entry.kind == sys::EntryKind::missing && path == k_exports_file))
     return std::nullopt;
   if (target.kind == sys::EntryKind::missing || target.error_number == ELOOP)
     return not_read(Severity::warning, path, "this link leads to no file: exportfs reads nothing here", "remove it");
   if (target.kind == sys::EntryKind::unknown) // reading it says why
     return std::nullopt;
   const bool followed = entry.kind == sys::EntryKind::symlink || path == k_exports_file;
-  if (target.kind == sys::EntryKind::directory || !followed)
+  const bool nothing = target.kind == sys::EntryKind::directory || target.resolved == "/dev/null";
+  if (nothing || !followed)
     return not_read(Severity::warning, path,
-                    target.kind == sys::EntryKind::directory
-                        ? "this is a directory: exportfs reads nothing here"
-                        : "this is a pipe, socket or device: exportfs passes over it",
+                    nothing ? "this is no file: exportfs reads nothing here"
+                            : "this is a pipe, socket or device: exportfs passes over it",
                     "remove it");
   return not_read(Severity::error, path, "this leads to a pipe, socket or device: exportfs may wait for it without end",
                   "remove it");
@@ -50,6 +50,8 @@ Result<HostFiles> read_host_files(const sys::Files& files) {
   HostFiles host;
   const auto read = [&](const std::string& path) -> std::optional<std::string> {
     if (auto found = no_file(files, path)) {
+      if (found->severity == Severity::error)
+        host.waits_for = path;
       host.diagnoses.push_back(std::move(*found));
       return std::nullopt;
     }

@@ -37,6 +37,9 @@ Result<void> add_directories(sys::System& system, const std::set<std::string>& d
   }
   for (auto& entry : system.entries(again))
     facts.directories.insert_or_assign(entry.path, std::move(entry));
+  for (const auto& [path, entry] : facts.directories)
+    if (facts.waits_for.empty() && entry.hung())
+      facts.waits_for = path;
   return {};
 }
 

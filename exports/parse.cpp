@@ -86,8 +86,6 @@ class Parser {
 
   void add(const Word& directory, std::string client, std::vector<std::string> options, Settings settings,
            std::size_t offset) {
-    if (directory.text.empty()) // a NUL byte: already reported
-      return;
     auto defaults = m_defaults;
     if (m_default_words > 1 && settings_of(defaults, options) != settings) { // what no single word can say
       defaults.clear();
@@ -245,16 +243,22 @@ class Parser {
   /// that begins at byte `list_at` of the word.
   std::optional<Settings> read_options(const std::vector<std::string>& options, const Word& word, std::size_t list_at,
                                        std::string_view list) {
+    const auto offset_of = [&](std::size_t index) {
+      std::size_t at = 0; // in the list: behind as many commas
+      for (std::size_t i = 0; i < index; ++i)
+        at = list.find(',', at) + 1;
+      at = std::min(list.find_first_not_of(" \t", at), list.size()) + list_at;
+      const auto offsets = m_lexer.offsets_of(word);
+      return at < offsets.size() ? offsets[at] : word.begin;
+    };
     auto settings = m_applied;
     const auto bad = apply_options(settings, options);
+    for (std::size_t i = 0; m_file.complete && i < (bad ? bad->index : options.size()); ++i)
+      if (!option_since(options[i]).empty())
+        m_file.newer.emplace_back(options[i], m_lines.at(offset_of(i)));
     if (!bad)
       return settings;
-    std::size_t at = 0; // of the bad option in the list: behind as many commas
-    for (std::size_t i = 0; i < bad->index; ++i)
-      at = list.find(',', at) + 1;
-    at = std::min(list.find_first_not_of(" \t", at), list.size()) + list_at;
-    const auto offsets = m_lexer.offsets_of(word);
-    stop(bad->unknown ? "SF107" : "SF108", at < offsets.size() ? offsets[at] : word.begin, bad->message, bad->hint);
+    stop(bad->unknown ? "SF107" : "SF108", offset_of(bad->index), bad->message, bad->hint);
     return std::nullopt;
   }
 

@@ -20,6 +20,8 @@ struct ExportsFile {
   bool complete = true;                 ///< false: exportfs stops in the middle
   Diagnoses diagnoses;                  ///< of the syntax and the options, with places
   std::optional<std::string> text = {}; ///< what is to stand in the file; nullopt: what the host has
+  /// Options that not every nfs-utils knows, with their places.
+  std::vector<std::pair<std::string, Origin>> newer = {};
 
   [[nodiscard]] std::span<const Export> read() const { return std::span(exports).first(taken); }
   [[nodiscard]] std::span<const Export> lost() const { return std::span(exports).subspan(taken); }

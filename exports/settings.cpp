@@ -1,6 +1,7 @@
 #include "exports/settings.hpp"
 
 #include "base/text.hpp"
+#include "exports/client.hpp"
 
 #include <algorithm>
 #include <array>
@@ -216,9 +217,7 @@ std::vector<std::string> option_names() {
 std::string hint_for_unknown(const std::string& option) {
   if (option.empty())
     return "remove one of the two commas";
-  std::string lower = option;
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char byte) { return static_cast<char>(std::tolower(byte)); });
+  const auto lower = lower_case(option);
   const auto names = option_names();
   if (lower != option) // names are case-sensitive
     for (const auto& name : names)
@@ -323,20 +322,6 @@ std::vector<std::string> split_options(std::string_view list) {
     pass_blanks();
   }
   return options;
-}
-
-std::vector<std::pair<std::string, std::string>> contradictions(const std::vector<std::string>& options) {
-  std::vector<std::pair<std::string, std::string>> pairs;
-  for (std::size_t i = 0; i < options.size(); ++i) {
-    if (options[i].starts_with("sec="))
-      return {};
-    const auto later = flag_option(options[i]);
-    for (std::size_t j = 0; later && j < i; ++j)
-      if (const auto earlier = flag_option(options[j]);
-          earlier && earlier->first->flag == later->first->flag && earlier->second != later->second)
-        pairs.emplace_back(options[j], options[i]);
-  }
-  return pairs;
 }
 
 std::string_view option_since(std::string_view option) {

@@ -113,10 +113,6 @@ std::optional<OptionError> find_bad_option(const std::vector<std::string>& defau
 /// very end is nothing, two commas give an empty option (which is an unknown one).
 std::vector<std::string> split_options(std::string_view list);
 
-/// Pairs of words in one list that take each other back (`rw,ro`): the last one counts. None behind a `sec=`, where
-/// the same option may be given for several flavours.
-std::vector<std::pair<std::string, std::string>> contradictions(const std::vector<std::string>& options);
-
 /// Differences in words: "ro instead of rw", "root_squash instead of no_root_squash". Empty: the same.
 std::vector<std::string> differences(const Settings& wanted, const Settings& found);
 /// As options that read as these settings: what differs from exportfs' own defaults, and ro or rw always:

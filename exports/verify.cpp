@@ -16,19 +16,12 @@ Diagnosis report(std::string code, const Origin& origin, std::string message, st
             std::move(message), std::move(hint));
 }
 
-Diagnosis not_exported(const Export& entry, const HostFacts& facts) {
-  const auto name = facts.names.find(entry.client);
-  const bool unresolved = name != facts.names.end() && name->second.addresses.empty();
-  if (kind_of(entry.client) == ClientKind::host && canonical_address(entry.client).empty())
-    return report(
-        "SF130", entry.origin,
-        fmt::format("{} is not exported to `{}`: {}", entry.directory, entry.client,
-                    unresolved ? "the name does not resolve, and exportfs drops it silently"
-                               : "exportfs dropped it, as it does with names that do not resolve"),
-        fmt::format("try `getent hosts {}`; put the name into /etc/hosts, or write the address", entry.client));
+Diagnosis not_exported(const Export& entry) {
+  const bool named = kind_of(entry.client) == ClientKind::host && canonical_address(entry.client).empty();
   return report("SF130", entry.origin,
                 fmt::format("{} is not exported to `{}`: exportfs did not take it", entry.directory, entry.client),
-                "run `exportfs -ra` and read what it says");
+                named ? fmt::format("try `getent hosts {}`: it drops names that do not resolve", entry.client)
+                      : "run `exportfs -ra` and read what it says");
 }
 
 } // namespace
@@ -40,7 +33,7 @@ Diagnoses verify_etab(const Composed& composed, const HostFacts& facts, const st
   for (const auto& entry : composed.exports) {
     own.insert(entry.origin);
     if (!there.find(real_path(entry.directory, facts), entry.client))
-      diagnoses.push_back(not_exported(entry, facts));
+      diagnoses.push_back(not_exported(entry));
   }
   for (const auto& entry : composed.expected.entries) {
     const auto found = there.find(entry.directory, entry.client);

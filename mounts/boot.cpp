@@ -3,9 +3,9 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "mounts/boot_text.hpp"
+#include "mounts/pending.hpp"
 
 #include <algorithm>
-#include <array>
 #include <fmt/format.h>
 
 namespace sharefs::mounts {
@@ -99,46 +99,53 @@ void add_unit_entries(const BootFacts& facts, std::vector<BootEntry>& found) {
   }
 }
 
-/// A simple command `mount -t nfs -o OPTIONS SERVER:/path /target` that begins at `word`. The options of mount(8) may
-/// stand anywhere, and those in the list take an argument. `mount.nfs` has its type in its name.
-BootEntry read_mount_command(std::vector<std::string>::const_iterator word,
-                             std::vector<std::string>::const_iterator end) {
-  constexpr std::array<std::string_view, 5> k_with_argument{"-t", "--types", "-o", "--options", "-O"};
-  BootEntry entry{.way = BootWay::rc_local};
-  std::string type;
-  if (const auto name = base_name(*word); name.starts_with("mount."))
-    type = name.substr(std::string_view("mount.").size());
-  std::vector<std::string> operands;
-  for (++word; word != end && operands.size() < 2; ++word) {
-    auto option = *word;
-    std::string value;
-    if (std::ranges::count(k_with_argument, option) > 0) {
-      if (++word == end)
-        break;
-      value = *word;
-    } else if (option.starts_with("--") && option.find('=') != std::string::npos) {
-      value = option.substr(option.find('=') + 1);
-      option = option.substr(0, option.find('='));
-    } else if (option.starts_with("-t") || option.starts_with("-o")) {
-      value = option.substr(2);
-      option = option.substr(0, 2);
-    } else if (!option.starts_with('-')) {
-      operands.push_back(option);
+/// The simple commands of a line of a shell script, as words without their quotes. What the shell would expand stays as
+/// it is.
+std::vector<std::vector<std::string>> shell_commands(std::string_view line) {
+  std::vector<std::vector<std::string>> commands(1);
+  std::string word;
+  bool in_word = false;
+  char quote = 0;
+  const auto end_word = [&] {
+    if (std::exchange(in_word, false))
+      commands.back().push_back(std::exchange(word, {}));
+  };
+  for (const char c : line) {
+    if (quote == 0 && c == '#' && !in_word)
+      break;
+    if (quote != 0 ? c == quote : c == '"' || c == '\'') {
+      quote = quote == 0 ? c : '\0';
+      in_word = true;
+    } else if (quote == 0 && (c == ' ' || c == '\t')) {
+      end_word();
+    } else if (quote == 0 && std::string_view(";&|()").find(c) != std::string_view::npos) {
+      end_word();
+      commands.emplace_back();
+    } else {
+      word += c;
+      in_word = true;
     }
-    if (option == "-t" || option == "--types")
-      type = value;
-    else if (option == "-o" || option == "--options")
-      entry.options = value;
   }
-  for (; word != end && entry.options.empty() && !word->ends_with(';'); ++word) // behind the operands
-    if (*word == "-o" && word + 1 != end)
-      entry.options = word[1];
-  if (operands.size() == 2) {
-    entry.source = operands[0];
-    entry.target = operands[1].substr(0, operands[1].find_first_of(";&)"));
-  }
-  entry.type = type_of(type, entry.source);
-  return entry;
+  end_word();
+  return commands;
+}
+
+/// `mount -t nfs -o OPTIONS SERVER:/path /target` behind whatever stands in front of it (`sudo`, `then`).
+std::optional<BootEntry> mount_in(const std::vector<std::string>& words) {
+  const auto mount = std::ranges::find_if(words, [](const std::string& word) {
+    const auto name = base_name(word);
+    return name == "mount" || name.starts_with("mount.");
+  });
+  const auto command = read_mount_command({mount, words.end()});
+  if (!command)
+    return std::nullopt;
+  return BootEntry{BootWay::rc_local,
+                   command->target,
+                   command->source,
+                   command->options,
+                   "",
+                   false,
+                   type_of(command->type, command->source)};
 }
 
 void add_rc_local_entries(const BootFacts& facts, std::vector<BootEntry>& found) {
@@ -152,23 +159,16 @@ void add_rc_local_entries(const BootFacts& facts, std::vector<BootEntry>& found)
       block = line.substr(k_block_begins.size());
     else if (line.starts_with(k_block_ends))
       block.clear();
-    const auto words = split_words(line);
-    if (words.empty() || words[0].starts_with('#'))
-      continue;
-    const auto mount = std::ranges::find_if(words, [](const std::string& word) {
-      const auto name = base_name(word);
-      return name == "mount" || name.starts_with("mount.");
-    });
-    if (mount == words.end())
-      continue;
-    auto entry = read_mount_command(mount, words.end());
-    if (block.empty() ? !entry.target.starts_with('/') || !lies_elsewhere(entry.type, entry.source, {})
-                      : entry.source.empty())
-      continue;
-    entry.target = block.empty() ? normalize_path(entry.target) : block;
-    entry.origin = fmt::format("{}:{}", facts.rc_path, number);
-    entry.ours = !block.empty();
-    found.push_back(std::move(entry));
+    for (const auto& words : shell_commands(line)) {
+      auto entry = mount_in(words);
+      if (!entry ||
+          (block.empty() && (!entry->target.starts_with('/') || !lies_elsewhere(entry->type, entry->source, {}))))
+        continue;
+      entry->target = block.empty() ? normalize_path(entry->target) : block;
+      entry->origin = fmt::format("{}:{}", facts.rc_path, number);
+      entry->ours = !block.empty();
+      found.push_back(std::move(*entry));
+    }
   }
 }
 

@@ -20,9 +20,9 @@ bool needs_statd(const MountState& state) {
   if (!state.mounted() || state.mount->fs_type != "nfs")
     return false;
   const auto shown = shown_settings(*state.mount);
-  const auto* local = find_setting(shown, "local_lock");
+  const auto local = value_of(shown, "local_lock");
   return major_version(version_of(shown)) == 3 && find_setting(shown, "lock") == nullptr &&
-         (local == nullptr || local->value == "none");
+         (local.empty() || local == "none");
 }
 
 } // namespace

@@ -48,8 +48,7 @@ std::string spelled(std::string_view key, std::string_view value) {
 
 Settings shown_settings(const sys::MountEntry& mount) {
   auto shown = parse_options({mount.super_options});
-  const auto super_access = find_setting(shown, "access");
-  const bool read_only = super_access != nullptr && super_access->value == "ro";
+  const bool read_only = value_of(shown, "access") == "ro";
   shown = override_settings(std::move(shown), parse_options({mount.options}));
   if (read_only)
     shown = override_settings(std::move(shown), parse_options({"ro"}));
@@ -114,10 +113,8 @@ bool same_source(const MountPoint& point, const sys::MountEntry& mount, const st
   if (is_same_host(actual.server, point.server))
     return true;
   const auto shown = parse_options({mount.super_options});
-  const auto* used = find_setting(shown, "addr");
-  if (used == nullptr || address.empty())
-    return true;
-  return used->value == address || used->value == point.server;
+  const auto used = value_of(shown, "addr");
+  return used.empty() || address.empty() || used == address || used == point.server;
 }
 
 bool is_submount(const sys::MountEntry& parent, const sys::MountEntry& child) {

@@ -93,6 +93,11 @@ const Setting* find_setting(const Settings& settings, std::string_view key) {
   return found == settings.rend() ? nullptr : &*found;
 }
 
+std::string_view value_of(const Settings& settings, std::string_view key) {
+  const auto* setting = find_setting(settings, key);
+  return setting == nullptr ? std::string_view() : setting->value;
+}
+
 Settings expand(const Settings& settings) {
   Settings expanded;
   for (const auto& setting : settings) {

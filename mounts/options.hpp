@@ -63,6 +63,8 @@ std::string bind_options(const Settings& settings);
 Settings override_settings(Settings base, const Settings& extra);
 /// The setting of `key`, the last one if there are several; nullptr if there is none.
 const Setting* find_setting(const Settings& settings, std::string_view key);
+/// Its value; "" if there is none.
+std::string_view value_of(const Settings& settings, std::string_view key);
 /// `actimeo=N` as the four settings that mountinfo shows instead; everything else unchanged.
 Settings expand(const Settings& settings);
 /// Joined with commas.

@@ -4,6 +4,8 @@
 #include "base/text.hpp"
 #include "sys/find_processes.hpp"
 
+#include <algorithm>
+#include <array>
 #include <fmt/format.h>
 
 namespace sharefs::mounts {
@@ -14,23 +16,37 @@ constexpr std::size_t k_command_line_bytes = 8192;
 
 } // namespace
 
-std::optional<PendingMount> parse_mount_command(int pid, const std::string& command_line) {
-  const auto words = split(command_line, '\0');
-  PendingMount pending;
-  pending.pid = pid;
-  std::size_t operands = 0;
-  for (std::size_t index = 1; index < words.size(); ++index) {
-    const auto& word = words[index];
-    if (word == "-o" && index + 1 < words.size()) {
-      pending.options = words[++index];
-    } else if (!word.empty() && !word.starts_with('-')) {
-      (operands == 0 ? pending.source : pending.target) = operands == 0 ? word : normalize_path(word);
-      ++operands;
+std::optional<MountCommand> read_mount_command(std::span<const std::string> words) {
+  constexpr std::array<std::string_view, 5> k_with_argument{"-t", "--types", "-o", "--options", "-O"};
+  MountCommand command;
+  if (const auto name = words.empty() ? "" : base_name(words[0]); name.starts_with("mount."))
+    command.type = name.substr(std::string_view("mount.").size());
+  std::vector<std::string> operands;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    auto option = words[i];
+    std::string value;
+    if (std::ranges::count(k_with_argument, option) > 0) {
+      if (++i < words.size())
+        value = words[i];
+    } else if (option.starts_with("--") && option.find('=') != std::string::npos) {
+      value = option.substr(option.find('=') + 1);
+      option.resize(option.find('='));
+    } else if (option.starts_with("-t") || option.starts_with("-o")) {
+      value = option.substr(2);
+      option.resize(2);
+    } else if (!option.empty() && !option.starts_with('-')) {
+      operands.push_back(option);
     }
+    if (option == "-t" || option == "--types")
+      command.type = value;
+    else if (option == "-o" || option == "--options")
+      command.options = value;
   }
-  if (operands < 2)
+  if (operands.size() < 2)
     return std::nullopt;
-  return pending;
+  command.source = operands[0];
+  command.target = operands[1];
+  return command;
 }
 
 std::vector<PendingMount> find_pending(sys::System& system, std::chrono::milliseconds deadline) {
@@ -44,8 +60,8 @@ std::vector<PendingMount> find_pending(sys::System& system, std::chrono::millise
   std::vector<PendingMount> pending;
   const auto lines = system.entries(details);
   for (std::size_t index = 0; index < found.size() && index < lines.size(); ++index)
-    if (auto one = parse_mount_command(found[index].pid, lines[index].content))
-      pending.push_back(std::move(*one));
+    if (const auto one = read_mount_command(split(lines[index].content, '\0')))
+      pending.push_back({found[index].pid, one->source, normalize_path(one->target), one->options});
   return pending;
 }
 

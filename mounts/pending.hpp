@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,9 +16,14 @@ struct PendingMount {
   friend bool operator==(const PendingMount&, const PendingMount&) = default;
 };
 
-/// Text of /proc/PID/cmdline of a mount.nfs -> what it mounts: the first two words that are no options, and the word
-/// behind -o. nullopt if there are no two words.
-std::optional<PendingMount> parse_mount_command(int pid, const std::string& command_line);
+/// A command of mount(8) or mount.nfs(8) by its words, the program's first.
+struct MountCommand {
+  std::string source, target, options;
+  std::string type; ///< "" where none is given
+};
+/// Options may stand anywhere; the first two words that are none are the source and the target. nullopt if there are no
+/// two.
+std::optional<MountCommand> read_mount_command(std::span<const std::string> words);
 
 /// Every mount.nfs and mount.nfs4 of this mount namespace. Reads /proc/PID/comm of all and cmdline of these only:
 /// reading cmdline of a process that hangs can hang. What cannot be read is left out.

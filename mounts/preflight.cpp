@@ -81,11 +81,6 @@ Diagnosis refused(const MountPoint& point, const sys::NfsProbe& probe, const sys
   return about(point, refusal.severity, "SF203", message, std::string(refusal.hint));
 }
 
-bool asks_for_kerberos(const Settings& settings) {
-  const auto* security = find_setting(settings, "sec");
-  return security != nullptr && security->value.find("krb5") != std::string::npos;
-}
-
 } // namespace
 
 Diagnoses preflight(const MountPoint& point, const sys::NfsProbe* server) {
@@ -121,7 +116,7 @@ Diagnoses preflight(const MountPoint& point, const sys::NfsProbe* server) {
     return {};
   for (const auto& refusal : k_refusals)
     if (access->reason.find(refusal.words) != std::string::npos) {
-      const bool met = refusal.words == k_kerberos && asks_for_kerberos(settings);
+      const bool met = refusal.words == k_kerberos && value_of(settings, "sec").find("krb5") != std::string_view::npos;
       return met ? Diagnoses{} : Diagnoses{refused(point, *server, *access, refusal)};
     }
   return {};

@@ -87,10 +87,7 @@ std::vector<std::string> options_beside_safe(const sys::MountEntry& mount) {
 
 std::vector<std::string> options_beside_safe(const std::string& boot_options) {
   const auto asked = parse_options({boot_options});
-  const auto has = [&](std::string_view key) {
-    const auto* setting = find_setting(asked, key);
-    return setting != nullptr && setting->value == "yes";
-  };
+  const auto has = [&](std::string_view key) { return value_of(asked, key) == "yes"; };
   const std::string silent = has("user") || has("users")    ? "nosuid,nodev,noexec"
                              : has("owner") || has("group") ? "nosuid,nodev"
                                                             : "suid,dev";

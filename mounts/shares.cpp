@@ -89,7 +89,7 @@ class Planner {
       return refuse(not_usable(share, "it is no directory", "move it away, or name another directory in `shares:`"));
     if (seen.guarded.kind == sys::EntryKind::unknown)
       return refuse(not_safe(share, seen));
-    if (const auto* access = find_setting(share.point.options, "access"); access != nullptr && access->value == "ro")
+    if (value_of(share.point.options, "access") == "ro")
       return refuse(not_usable(share, "what is mounted there is read-only here", "make it where it is mounted rw"));
     if (!seen.above.writable)
       return refuse(not_allowed(

@@ -18,8 +18,8 @@ bool lost_write_access(const std::vector<Difference>& differences) {
 
 bool is_soft(const sys::MountEntry& mount) {
   const auto shown = shown_settings(mount);
-  const auto* recovery = find_setting(shown, "recovery");
-  return recovery != nullptr && recovery->value != "hard";
+  const auto recovery = value_of(shown, "recovery");
+  return !recovery.empty() && recovery != "hard";
 }
 
 Health health_of_error(int error_number, bool soft) {
@@ -66,14 +66,14 @@ std::string moved_to(const sys::MountEntry& mount, const MountPoint& point, cons
   if (server == nullptr || !is_same_host(parse_source(mount.source).server, point.server))
     return {};
   const auto shown = shown_settings(mount);
-  const auto* used = find_setting(shown, "addr");
-  if (used == nullptr)
+  const auto used = value_of(shown, "addr");
+  if (used.empty())
     return {};
   for (const auto& stage : server->stages) {
     if (stage.stage != sys::ProbeStage::resolve || stage.outcome != sys::StageOutcome::ok)
       continue;
     for (const auto& address : split(stage.detail, ','))
-      if (trim(address) == used->value)
+      if (trim(address) == used)
         return {};
     return stage.detail;
   }

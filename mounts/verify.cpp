@@ -12,8 +12,7 @@ namespace sharefs::mounts {
 namespace {
 
 bool is_read_only(const MountPoint& point) {
-  const auto* access = find_setting(point.options, "access");
-  return access != nullptr && access->value == "ro";
+  return value_of(point.options, "access") == "ro";
 }
 
 bool is_refused(const sys::Entry& answer) {
@@ -41,7 +40,13 @@ Diagnosis squashed(const MountPoint& point, const sys::Entry& answer) {
 
 /// Judges the owner and the time of the file that was written.
 void diagnose_written(const MountPoint& point, const sys::TestFile& made, std::uint32_t writer, Diagnoses& found) {
-  diagnose_clock(point, "its server", made.ahead, found);
+  constexpr std::chrono::milliseconds k_clock_skew{2000}; // a smaller difference disturbs no tool that compares times
+  if (std::chrono::abs(made.ahead) >= k_clock_skew)
+    found.push_back(
+        about(point, Severity::warning, "SF236",
+              fmt::format("the clock of its server is {} s {} this host's", std::chrono::abs(made.ahead).count() / 1000,
+                          made.ahead.count() < 0 ? "behind" : "ahead of"),
+              "let both follow one time server (chrony, systemd-timesyncd)"));
   if (made.uid == writer)
     return;
   if (writer == 0)
@@ -56,18 +61,15 @@ void diagnose_written(const MountPoint& point, const sys::TestFile& made, std::u
                           "/etc/idmapd.conf on both sides"));
 }
 
-} // namespace
-
-void diagnose_clock(const MountPoint& point, std::string_view whose, std::chrono::milliseconds ahead,
-                    Diagnoses& found) {
-  constexpr std::chrono::milliseconds k_clock_skew{2000}; // a smaller difference disturbs no tool that compares times
-  if (std::chrono::abs(ahead) >= k_clock_skew)
-    found.push_back(
-        about(point, Severity::warning, "SF236",
-              fmt::format("the clock of {} is {} s {} this host's", whose, std::chrono::abs(ahead).count() / 1000,
-                          ahead.count() < 0 ? "behind" : "ahead of"),
-              "let both follow one time server (chrony, systemd-timesyncd)"));
+/// SF248, if the server refuses this user what this host's groups allow.
+std::optional<Diagnosis> diagnose_refusal(sys::System& system, const MountPoint& point, const Result<sys::User>& user) {
+  const auto refused = user ? sys::explain_refusal(system, point.target, *user) : std::nullopt;
+  if (!refused)
+    return std::nullopt;
+  return about(point, Severity::warning, "SF248", refused->message, refused->hint);
 }
+
+} // namespace
 
 std::optional<sys::User> likely_writer(const sys::Entry& directory) {
   constexpr std::uint32_t k_owner = 0300, k_group = 0030, k_others = 0003; // write and search
@@ -78,13 +80,6 @@ std::optional<sys::User> likely_writer(const sys::Entry& directory) {
   if ((directory.mode & k_others) == k_others)
     return sys::User{"nobody", k_nobody, k_nobody, {k_nobody}, ""};
   return std::nullopt;
-}
-
-std::optional<Diagnosis> diagnose_refusal(sys::System& system, const MountPoint& point, const Result<sys::User>& user) {
-  const auto refused = user ? sys::explain_refusal(system, point.target, *user) : std::nullopt;
-  if (!refused)
-    return std::nullopt;
-  return about(point, Severity::warning, "SF248", refused->message, refused->hint);
 }
 
 Diagnoses diagnose_refusals(sys::System& system, const Observation& seen, const std::vector<std::string>& users) {

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace sharefs::mounts {
@@ -32,15 +31,11 @@ struct Verification {
 /// directory, or a member of its group.
 Verification verify(sys::System& system, const std::vector<MountPoint>& points, std::chrono::milliseconds deadline);
 
-/// SF248: the server does not take this user for a member of the group that the mount belongs to, and this host does.
-std::optional<Diagnosis> diagnose_refusal(sys::System& system, const MountPoint& point, const Result<sys::User>& user);
-
-/// The same of all mounts that answer: of this user, and for root of those `users` whom this host knows.
+/// SF248, for each mount that answers: the server does not take this user for a member of the group that the mount
+/// belongs to, and this host does. For root, of those `users` whom this host knows.
 Diagnoses diagnose_refusals(sys::System& system, const Observation& seen, const std::vector<std::string>& users);
 
 inline constexpr std::uint32_t k_nobody = 65534;
-/// SF236 if the clock of `whose` (a host) is so far ahead of this host's, or behind it, that it disturbs.
-void diagnose_clock(const MountPoint& point, std::string_view whose, std::chrono::milliseconds ahead, Diagnoses& found);
 
 /// Who may write to a directory that root may not, by its owner and mode; nullopt if only root may.
 std::optional<sys::User> likely_writer(const sys::Entry& directory);

@@ -45,13 +45,32 @@ def disagreement(files: Mapping[str, bytes]) -> str:
     return f"{dict(files)}\n{found}" if (found := difference()) else ""
 
 
-_COMPLAINT = re.compile(r"^exportfs: (/etc/exports\S*?):([0-9]+): ", re.MULTILINE)
+_COMPLAINT = re.compile(r"^exportfs: (/etc/exports[^\n]*?): ?[0-9]+: ([^\n]*)", re.MULTILINE)
+_NOT_OPENED = re.compile(r"^exportfs: can't open (/etc/exports[^\n]*) for reading", re.MULTILINE)
+_NO_DIRECTORY = re.compile(r"^exportfs: Failed to stat (/[^\n]*): ", re.MULTILINE)
+
+
+def is_heard(complaint: re.Match[str], errors: list[str]) -> bool:
+    """An error in this file, on a line that has the option at which exportfs stops. (It does not count all lines itself.)"""
+    lines = Path(complaint[1]).read_bytes().decode(errors="replace").split("\n")
+    places = [int(one[len(complaint[1]) + 1 :].split(":")[0]) for one in errors if one.startswith(complaint[1] + ":")]
+    option = re.search('"(.*)"', complaint[2])
+    written = option and any(option[1] in line for line in lines)  # it may be quoted or escaped
+    return any(not written or option[1] in lines[place - 1] for place in places)
 
 
 def unheard_complaints(said: str, document: dict[str, Any]) -> list[str]:
-    """Files in which exportfs stops at a line, and `export check` knows no error."""
-    in_error = {one["subject"].split(":")[0] for one in document["diagnoses"] if one["severity"] == "error"}
-    return [match[0] for match in _COMPLAINT.finditer(said) if match[1] not in in_error]
+    """Lines at which exportfs stops, files that it cannot open and directories that it does not find, of which `export
+    check` says nothing."""
+    found = document["diagnoses"]
+    errors = [one["subject"] for one in found if one["severity"] == "error"]
+    about = {one["subject"] for one in found}
+    missing = " ".join(one["message"] for one in found if one["code"] in ("SF123", "SF138"))
+    return [
+        *(match[0] for match in _COMPLAINT.finditer(said) if not is_heard(match, errors)),
+        *(match[0] for match in _NOT_OPENED.finditer(said) if match[1] not in about and os.path.lexists(match[1])),
+        *(match[0] for match in _NO_DIRECTORY.finditer(said) if f"`{match[1]}`" not in missing),
+    ]
 
 
 def difference() -> str:
@@ -72,7 +91,7 @@ def difference() -> str:
     listed = subprocess.run(["exportfs", "-s"], capture_output=True, timeout=60, check=False, cwd=NOWHERE).stdout
     readable = not any(one["code"] == "SF141" for one in document["diagnoses"])
     merged = any(one["code"] == "SF144" for one in document["diagnoses"])  # by the names that etab has for two hosts
-    given_back = all(f" {client}(".encode() in listed for _, client, _ in theirs)  # one space behind the longest paths
+    given_back = all(where and f" {client}(".encode() in listed for where, client, _ in theirs)  # one space behind the longest paths
     if not merged and readable != (given_back and len(listed.splitlines()) >= len(theirs)):
         said += f"etab is {'not ' if readable else ''}readable\n"
     if unasked:
@@ -211,6 +230,7 @@ ODD_ENTRIES = {
     "a link to a directory": lambda path: path.symlink_to("/etc"),
     "a link to nothing": lambda path: path.symlink_to("nothing"),
     "a link to itself": lambda path: path.symlink_to(path.name),
+    "a link to /dev/null": lambda path: path.symlink_to("/dev/null"),
     "a link to a file": lambda path: path.symlink_to("/mnt/elsewhere"),
     "a link to a file without rights": lambda path: path.symlink_to("/mnt/closed"),
     "a pipe": os.mkfifo,
@@ -255,6 +275,30 @@ def test_odd_places(place: str, name: str) -> None:
     finally:
         remove(ETC / place)
         (ETC / "exports.d").mkdir(exist_ok=True)
+
+
+@pytest.mark.parametrize("place", [MAIN, "/etc/exports.d/odd.exports"])
+def test_exportfs_is_not_asked_where_it_would_wait(place: str) -> None:
+    write_exports({"/etc/exports.d/z.exports": b"/srv node1(rw)\n"})
+    os.mkfifo(ETC / "pipe")
+    Path(place).symlink_to(ETC / "pipe")
+    try:
+        found = [(one["code"], one["severity"], one["subject"]) for one in checked()["diagnoses"] if one["severity"] == "error"]
+        assert found == [("SF158", "error", "exportfs"), ("SF126", "error", place)]
+    finally:
+        remove(ETC / "pipe")
+        remove(Path(place))
+
+
+@pytest.mark.parametrize("client", ["fe80::1%eth7", "fe80::1%eth7:1", "fe80::1%7", "node9", "{{ client }}"])
+def test_files_that_are_named_are_not_judged_by_this_host(client: str) -> None:
+    """Each name resolves, and each interface is there; what can be no name of a host is dropped all the same."""
+    Path("/mnt/named").write_text(f"/mnt/share {client}(rw) *(ro)\n")
+    done = subprocess.run([os.environ["SHAREFS_BIN"], "export", "check", "--json", "/mnt/named"], capture_output=True, timeout=60, check=False)
+    document = json.loads(done.stdout)
+    lost = [one["client"] for file in document["files"] for one in file["exports"] if not one["exported"]]
+    assert lost == (["{{", "}}"] if "{" in client else [])
+    assert {one["code"] for one in document["diagnoses"] if one["severity"] == "error"} == ({"SF122"} if lost else set())
 
 
 # By line of /etc/hosts: hosts with several names, and names of several hosts.
@@ -306,7 +350,7 @@ def long_path(length: int, component: int = 100) -> str:
 
 # Each in a line of its own, behind /mnt/share.
 MORE_CLIENTS = [
-    *(f"fe80::1%{zone}" for zone in ("lo", "eth9", "1", "2", "99999", "", "%", "lo0", "LO")), "::1%lo", "fd00::5%lo", "fd00::5%1",
+    *(f"fe80::1%{zone}" for zone in ("lo:1", "lo:", "lo,rw", "lo", "eth9", "1", "2", "99999", "", "%", "lo0", "LO")), "::1%lo", "fd00::5%lo", "fd00::5%1",
     "FE80::1%lo", "fe80::0:1%lo", "10.77.0.2%lo", "node1%lo", "fe80::1%lo/64", "fe80::%lo", "ff02::1%lo", "::", "0.0.0.0", "0",
     "::ffff:10.77.0.2", "10.77.0.2.", "node1.", "node1..lab", ".", "-", "--", "node1:", ":", "a_b", "ä", "node1;x", "@", "@@", "**", "?",
     "[", "]", "[a", "x" * 255, "x" * 256, "x" * 300, "x." * 140, "gss/", "gss/krb5i", "GSS/krb5", "gss/other", "10.77.0.0/24/24",
@@ -327,7 +371,7 @@ MORE_PATHS = [
     *(f"/mnt/{'x' * size}" for size in (254, 255, 256, 257, 500)),
     *(long_path(size) for size in (1000, 1018, 1019, 1020, 1021, 1022, 1023, 1024, 1025, 1026, 2000, 4095, 4096, 5000)),
     *(long_path(size, 300) for size in (400, 1000, 1023)), "/mnt/share/" + "../share/" * 60, "/mnt/" + "./" * 400, "/" * 900,
-    "//", "///mnt", "/mnt/..", "/..", "/mnt/share/.", "/mnt/share//", "/proc", "/dev/null", "/etc", "/etc//exports.d", "/var/lib",
+    "\\000", "\\000x", "//", "///mnt", "/mnt/..", "/..", "/mnt/share/.", "/mnt/share//", "/proc", "/dev/null", "/etc", "/etc//exports.d", "/var/lib",
     "/mnt/share\\", "/mnt/\\", "/mnt/ä", "/mnt/\\303\\244", "-", "-rw", "*", "node1", "/mnt/share,", "'/mnt/share'", "/mnt/file/", "/mnt/link/",
 ]
 
@@ -349,6 +393,11 @@ def test_tables(number: int) -> None:
 
 
 ODD_ONES = {
+    "an option of a newer exportfs behind comments": "# a\n/mnt/share node1(rw) # b\n\n/srv -ro \\\n node1(rw,xprtsec=tls)\n/mnt/data node1(rw)\n",
+    "an option of a newer exportfs in defaults, and its client on another line": "/mnt/share -ro,xprtsec=tls \\\n node1\n/mnt/data node1\n",
+    "an option of a newer exportfs in defaults without a client": "/mnt/share node1 \\\n -xprtsec=tls \n/mnt/data node1\n",
+    "an option of a newer exportfs before an error": "/mnt/share -xprtsec=tls \\\n @nodes\n/mnt/data node1(rw) *(ro)\n/srv node1(rx)\n",
+    "a wrong option behind comments": "# a\n# b \\\n/mnt/share node1(rw) #\n/srv node1(rw,snyc)\n/mnt/data node1(rw)\n",
     "4 flavours of one word": "/mnt/share *(rw,sec=sys,insecure,no_root_squash,sec=krb5,secure,root_squash)\n",
     "4 flags of a later word": "/mnt/share -sec=krb5 node1 -rw,insecure 10.77.0.4 *.lab(sec=sys)\n",
     "4 an option of the defaults for one flavour": "/mnt/share -rw,sec=krb5,ro node1(sec=sys,no_root_squash,insecure)\n",
@@ -491,8 +540,6 @@ FAULTS = {
     "/srv *(rw,no_root_squash,insecure)": "SF120",
     "/srv *(rw,sec=sys,insecure,no_root_squash,sec=krb5,secure,root_squash)": "SF120",
     "/mnt/share node1(rw)": "SF124",
-    "/srv node1(rw,ro)": "SF127",
-    "/srv node1(rw,squash_uids=0-9)": "SF135",
     "/mnt/link node1(rw,fsid=1)": "SF142",
     "/mnt/data both.lab(rw,fsid=1)\n/mnt/share 10.77.0.4(rw,fsid=2)": "SF144",
     "/mnt/share 10.77.0.4(rw,fsid=2)\n/mnt/data both.lab(rw,fsid=1)": "SF144",

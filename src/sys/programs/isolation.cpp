@@ -35,7 +35,7 @@ constexpr rlim_t k_most_memory = rlim_t{2} << 30U;
 constexpr rlim_t k_largest_file = rlim_t{256} << 20U;
 
 Result<void> failure(const std::string& what) {
-  return fail(ErrorCode::unsupported, fmt::format("{}: {}", what, errno_error(errno, "").message));
+  return fail(ErrorCode::unsupported, errno_error(errno, what).message);
 }
 
 bool write_new(const std::string& path, std::string_view text) {
@@ -130,7 +130,8 @@ bool show_files(const Isolation& isolation) {
 bool make_interfaces(const std::vector<std::string>& names) {
   const Fd any(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   return names.empty() || (any && std::ranges::all_of(names, [&](const std::string& name) {
-                             return ::ioctl(any.get(), SIOCBRADDBR, name.c_str()) == 0 || errno == EEXIST;
+                             return ::ioctl(any.get(), SIOCBRADDBR, name.c_str()) == 0 || errno == EEXIST ||
+                                    errno == EINVAL; // no interface can have this name
                            }));
 }
 

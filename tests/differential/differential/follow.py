@@ -13,7 +13,7 @@ _NOT_IN_THE_FILE = re.compile(
     "|give each directory a number|only one directory can|rename it to|remove it; `sed|remove it; `tr|close it"
     "|remove the empty word|name the client, or|write the network, as|write a prefix length"
     "|write the path from|`[a-z_]+` came with|write the addresses? without|^$|write all defaults in one word"
-    "|write shorter values|put .* on a file system|see exports|run `exportfs -ra`|remove what no longer has"
+    "|write shorter values|put .* on a file system|see exports|run `exportfs -ra`|`exportfs -r` would end"
 )
 _WORD = re.compile(r'(?:[^\s"]|"[^"]*")+')
 
@@ -107,13 +107,11 @@ _FIXES: list[tuple[str, Callable[[Place, re.Match[str]], str]]] = [
         place.word.partition("(")[0].replace(",", "".join(place.word.partition("(")[1:]) + " ")
         + "".join(place.word.partition("(")[1:]))),
     (r"remove one of the two", lambda place, match: place.put("")),
-    (r"remove `([a-z_]+)`", lambda place, match: place.without_option(match[1])),
     (r"name the clients, or remove `([a-z_]+(?:=0)?)`", lambda place, match: place.without_option(match[1])),
     (r"name the clients, or write `\*` to say that everyone is meant",
      lambda place, match: place.text[: place.line_end].rstrip() + " *" + place.text[place.line_end :]),
     (r"add `fsid=` with a number that no other export has", lambda place, match: place.with_option(
         f"fsid={max((int(number) for number in re.findall(r'fsid=([0-9]{1,6})', place.text)), default=4000) + 1}")),
-    (r"remove it; `all_squash`.*", lambda place, match: place.put(re.sub(r"squash_[ug]ids=[^,)]*", "sync", place.word))),
 ]
 
 

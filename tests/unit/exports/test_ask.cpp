@@ -107,7 +107,7 @@ TEST_CASE("the lines of etab get the places of the files") {
   REQUIRE(expected.dropped.size() == 2);
   CHECK(expected.dropped[0].winner == 0U);
   CHECK_FALSE(expected.dropped[1].winner);
-  CHECK(told(diagnose(files, expected, facts)) == Lines{"SF115 error 1:10", "SF157 error 1:16"});
+  CHECK(told(diagnose(files, expected, facts)) == Lines{"SF115 error 1:10", "SF122 error 1:16"});
 }
 
 TEST_CASE("a host that shares an address with one before it has that one's line, and no other does") {
@@ -131,16 +131,20 @@ TEST_CASE("a line of etab that mountd cannot read") {
 
 TEST_CASE("what exportfs says of a line that is right by the text") {
   Machine machine(answer("/a\th(rw)\n",
-                         "exportfs: /etc/exports:2: unknown keyword \"xprtsec=tls\"\n"
-                         "exportfs: /etc/exports.d/x.exports: 7: something \"new\"\n"
+                         "exportfs: /etc/exports:1: unknown keyword \"xprtsec=tls\"\n"
+                         "exportfs: /etc/exports.d/a:b.exports: 1: something new\n"
                          "exportfs: Failed to stat /a: No such file or directory\n",
                          1));
-  const std::vector<ExportsFile> files{parse("/a h(rw)\n", k_exports_file), parse("", "/etc/exports.d/x.exports")};
+  // exportfs does not count lines that end in a comment
+  const std::vector<ExportsFile> files{
+      parse("# head\n/a h(rw) # one\n/b h(rw,xprtsec=tls)\n/c h(rw)\n", k_exports_file),
+      parse("\n/a h(rw)\n/d h(rw)\n", "/etc/exports.d/a:b.exports")};
   const auto expected = machine.ask(files);
   CHECK(expected.not_asked.empty());
   REQUIRE(expected.complaints.size() == 2);
   const auto found = diagnose(files, expected, {});
-  CHECK(told(found) == Lines{"SF121 error 2:1", "SF157 error 7:1"});
+  CHECK(told(found) == Lines{"SF121 error 3:9", "SF111 error 4:1", "SF115 warning b.exports:2:4",
+                             "SF157 error b.exports:2:4", "SF111 error b.exports:3:1"});
   CHECK(found[0].hint == "`xprtsec` came with nfs-utils 2.6.4");
 }
 
@@ -156,12 +160,12 @@ TEST_CASE("where exportfs cannot be asked, that is said") {
     const auto expected = asked(completed);
     CHECK_FALSE(expected.not_asked.empty());
     CHECK(expected.entries.size() == 1);
-    CHECK(expected.crashed == (completed.exit_code == 139));
+    CHECK(expected.fails == (completed.exit_code == 139));
     const std::vector<ExportsFile> files{parse("/a h(rw) h(ro)", "f")};
     const auto found = diagnose(files, expected, {});
     REQUIRE(found.size() == 2);
     CHECK(found[1].code == "SF158");
-    CHECK((found[1].severity == Severity::error) == expected.crashed);
+    CHECK((found[1].severity == Severity::error) == expected.fails);
   }
   sharefs::test::ScriptedSystem without; // knows no exportfs
   CHECK_FALSE(ask_exportfs(without, {parse("/a h(rw)", "f")}, {}, Scope::host).not_asked.empty());
@@ -170,7 +174,7 @@ TEST_CASE("where exportfs cannot be asked, that is said") {
 TEST_CASE("exportfs does not wait for a directory that does not answer") {
   sharefs::test::ScriptedSystem system;
   HostFacts facts;
-  facts.directories["/hung"].error_number = ETIMEDOUT;
+  facts.waits_for = "/hung";
   const auto expected = ask_exportfs(system, {parse("/hung h(rw)", "f")}, facts, Scope::host);
   CHECK(expected.not_asked == "`exportfs` would wait for `/hung`, which does not answer");
   CHECK(system.calls().empty());

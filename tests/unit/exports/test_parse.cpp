@@ -145,7 +145,7 @@ TEST_CASE("words that are not what they look like") {
       {"/a -rw -sync h", {"/a h rw"}, {}, {"SF110 error 1:8"}},
       {"\"/a h(rw)\n/b i(rw)\n", {"/a h(rw)\n/b i(rw)\n * ro"}, {}, {"SF109 error 1:1", "SF102 warning 1:1"}},
       {"/a h\\000x(rw)", {"/a h ro"}, {}, {"SF109 error 1:4"}},
-      {"\\000 h(rw)", {}, {}, {"SF109 error 1:1"}},
+      {"\\000 h(rw)", {" h rw"}, {}, {"SF109 error 1:1"}},
   })));
 }
 

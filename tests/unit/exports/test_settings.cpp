@@ -154,13 +154,6 @@ TEST_CASE("4 a summary reads as what it is of") {
   CHECK(of(split_options(summary(settings))) == settings);
 }
 
-TEST_CASE("contradictions within one list") {
-  using Pairs = std::vector<std::pair<std::string, std::string>>;
-  CHECK(contradictions({"rw", "sync", "ro"}) == Pairs{{"rw", "ro"}});
-  CHECK(contradictions({"rw", "rw"}).empty());
-  CHECK(contradictions({"sec=krb5", "rw", "sec=sys", "ro"}).empty());
-}
-
 TEST_CASE("options that came later") {
   CHECK(option_since("xprtsec=tls") == "2.6.4");
   CHECK(option_since("rw").empty());

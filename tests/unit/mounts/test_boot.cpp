@@ -291,6 +291,24 @@ TEST_CASE("each line has its own file system, and what is no NFS is not taken fo
       CHECK(entry.options == "ro");
 }
 
+TEST_CASE("mounts of rc.local, as people write them") {
+  Machine machine;
+  machine.put("/etc/rc.local",
+              "#!/bin/sh -e\n"
+              "mount -o \"rw,soft\" \"s:/a\" '/a b' # mount s:/no /no\n"
+              "mount -t nfs -o ro s:/c /c; mount s:/d /d >/dev/null 2>&1 &\n"
+              "(sleep 30; sudo /bin/mount s:/e /e)&\n"
+              "if ! mount s:/f /f; then umount /f; fi\n"
+              "mount -a -t nfs\n"
+              "mount $SERVER:/g /g\n",
+              0755);
+  std::vector<std::string> found;
+  for (const auto& entry : boot_facts(machine.system).entries)
+    found.push_back(entry.origin.substr(14) + " " + entry.source + " " + entry.target + " " + entry.options);
+  CHECK(found == std::vector<std::string>{"2 s:/a /a b rw,soft", "3 s:/c /c ro", "3 s:/d /d ", "4 s:/e /e ",
+                                          "5 s:/f /f ", "7 $SERVER:/g /g "});
+}
+
 TEST_CASE("root runs at boot only what nobody else can change, and what is there then") {
   if (::geteuid() != 0)
     return;

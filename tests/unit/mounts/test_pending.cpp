@@ -7,12 +7,18 @@ using namespace sharefs::mounts;
 using namespace std::string_literals;
 
 TEST_CASE("the command line of mount.nfs") {
-  const auto pending = parse_mount_command(7, "/sbin/mount.nfs\0storage1:/mnt/share\0/data/share/\0-v\0-o\0rw,bg\0"s);
-  REQUIRE(pending.has_value());
-  CHECK(*pending == PendingMount{7, "storage1:/mnt/share", "/data/share", "rw,bg"});
-  CHECK_FALSE(parse_mount_command(7, "").has_value());
-  CHECK_FALSE(parse_mount_command(7, "/sbin/mount.nfs\0-V\0"s).has_value());
-  CHECK(parse_mount_command(7, "mount.nfs\0-o\0bg\0a:/b\0/c\0"s)->options == "bg");
+  using Words = std::vector<std::string>;
+  const auto read = [](const Words& words) {
+    const auto command = read_mount_command(words);
+    return command ? Words{command->source, command->target, command->options, command->type} : Words{};
+  };
+  CHECK(read({"/sbin/mount.nfs", "storage1:/mnt/share", "/data/share/", "-v", "-o", "rw,bg", ""}) ==
+        Words{"storage1:/mnt/share", "/data/share/", "rw,bg", "nfs"});
+  CHECK(read({}).empty());
+  CHECK(read({""}).empty());
+  CHECK(read({"/sbin/mount.nfs", "-V", ""}).empty());
+  CHECK(read({"mount", "-o"}).empty());
+  CHECK(read({"mount", "--types=nfs4", "-obg", "a:/b", "/c", ">/dev/null"}) == Words{"a:/b", "/c", "bg", "nfs4"});
 }
 
 namespace {

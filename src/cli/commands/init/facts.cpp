@@ -45,6 +45,10 @@ std::string find_hostfile(sys::System& system, const std::vector<sys::MountEntry
 
 } // namespace
 
+bool is_expanded(const std::string& source) {
+  return source.find_first_of("$`") != std::string::npos;
+}
+
 std::vector<sys::MountEntry> own_nfs_mounts(const sys::MountTable& table) {
   std::vector<const sys::MountEntry*> all;
   for (const auto& mount : table.entries())
@@ -69,7 +73,7 @@ Result<InitFacts> find_init_facts(sys::System& system, bool live) {
   auto boot = mounts::boot_facts(system);
   for (auto& entry : boot.entries)
     if (!entry.ours)
-      (entry.is_nfs() ? facts.boot : facts.not_taken).push_back(std::move(entry));
+      (entry.is_nfs() && !is_expanded(entry.source) ? facts.boot : facts.not_taken).push_back(std::move(entry));
   std::ranges::move(boot.others, std::back_inserter(facts.not_taken));
   if (!live) {
     const auto name = system.files().read_if_exists("/etc/hostname");

@@ -19,6 +19,9 @@ struct InitFacts {
   std::string hostfile;                      ///< empty: none was found that only root can write
 };
 
+/// The source of a mount that a shell works out: what it is, only a run of rc.local says.
+bool is_expanded(const std::string& source);
+
 /// NFS mounts of the table that stand for themselves: visible, not of containers, and not made by the kernel when it
 /// crossed into another file system of the same server.
 std::vector<sys::MountEntry> own_nfs_mounts(const sys::MountTable& table);

@@ -46,17 +46,25 @@ struct FoundExport {
   std::vector<std::string> origins;
 };
 
+/// As sharefs.yaml has directories: `/mnt/share/` is /mnt/share. What `..` leads to, links decide.
+std::string plain_directory(const std::string& directory) {
+  const auto names = split(directory, '/');
+  const bool climbs = std::ranges::find(names, "..") != names.end();
+  return directory.starts_with('/') && !climbs ? normalize_path(directory) : directory;
+}
+
 /// Directories, groups and clients in the order in which they stand in the files.
 std::vector<FoundExport> exports_of(const InitFacts& facts) {
   std::vector<FoundExport> found;
-  std::map<std::string_view, std::size_t> directories;
+  std::map<std::string, std::size_t> directories;
   std::map<std::pair<std::size_t, std::string>, std::size_t> groups;
   std::set<std::pair<std::size_t, std::string_view>> clients; // exportfs takes the first of two
   for (const auto& file : facts.exports)
     for (const auto& entry : file.read()) {
-      const auto directory = directories.try_emplace(entry.directory, found.size()).first->second;
+      const auto path = plain_directory(entry.directory);
+      const auto directory = directories.try_emplace(path, found.size()).first->second;
       if (directory == found.size())
-        found.push_back({entry.directory, {}, {}});
+        found.push_back({path, {}, {}});
       auto& same = found[directory];
       if (auto line = entry.line.text(); same.origins.empty() || same.origins.back() != line)
         same.origins.push_back(std::move(line));
@@ -212,15 +220,23 @@ std::vector<mounts::BootEntry> left_out(const InitFacts& facts) {
   return entries;
 }
 
+/// Why an NFS mount is left out; of another the type.
+std::string why_left_out(const mounts::BootEntry& entry) {
+  if (!entry.is_nfs())
+    return entry.type;
+  return is_expanded(entry.source) ? "the shell knows from where" : "not mounted at boot";
+}
+
 /// sharefs mounts NFS and nothing else: of another file system it would make an NFS mount, or a bind mount.
 std::string left_out_text(const InitFacts& facts) {
   std::string text;
   for (const auto& entry : left_out(facts))
-    text += visible(fmt::format("#   {}: {} on {} ({})", entry.origin, entry.source, entry.target,
-                                entry.is_nfs()       ? "not mounted at boot"
-                                : entry.type.empty() ? "no NFS"
-                                                     : entry.type + ", no NFS")) +
-            "\n";
+    text +=
+        visible(fmt::format("#   {}: {} on {} ({}{})", entry.origin, entry.source, entry.target, why_left_out(entry),
+                            entry.is_nfs()       ? ""
+                            : entry.type.empty() ? "no NFS"
+                                                 : ", no NFS")) +
+        "\n";
   return text.empty() ? text : "# Not taken over, and left as it is:\n" + text;
 }
 
@@ -302,7 +318,7 @@ std::string summary_of(const InitFacts& facts, const std::string& text) {
       fmt::format("{} and {}", count_of(exports, "export"), count_of(config ? config->mounts.size() : 0, "NFS mount"));
   std::vector<std::string> others;
   for (const auto& entry : left_out(facts))
-    others.push_back(fmt::format("{} ({})", entry.target, entry.is_nfs() ? "not mounted at boot" : entry.type));
+    others.push_back(fmt::format("{} ({})", entry.target, why_left_out(entry)));
   return others.empty() ? summary : visible(summary + "; not taken over: " + few(others));
 }
 
