@@ -78,7 +78,7 @@ class Copier {
   [[nodiscard]] bool in_place(const Pair& pair, const struct stat& original) const;
   void copy_all(const Pair& pair, std::span<const Name> names, bool last_try);
   void end_all(const Pair& pair, std::vector<File>& files, bool last_try);
-  std::optional<File> begin(const Pair& pair, const Name& name, bool may_link);
+  std::optional<File> begin(const Pair& pair, const Name& name, bool may_link, bool asks = false);
   int make(const Pair& pair, File& file, mode_t mode, struct stat& status);
   bool write(const Pair& pair, File& file, const Attributes& attributes);
   Original check_original(const Pair& pair, File& file, bool last_try);

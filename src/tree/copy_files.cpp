@@ -64,7 +64,7 @@ void Copier::copy_all(const Pair& pair, std::span<const Name> names, bool last_t
       copy_link(pair, name.name);
     } else if (m_job.options.link_files && name.type == DT_REG && link_file(pair, name.name)) {
       m_job.counters.add(k_files);
-    } else if (auto file = begin(pair, name, true)) {
+    } else if (auto file = begin(pair, name, true, last_try)) {
       if (file->made.empty())
         further.push_back(file->name);
       else
@@ -98,7 +98,7 @@ void Copier::end_all(const Pair& pair, std::vector<File>& files, bool last_try) 
 
 /// Returns the file as it was written under the name File::made, not yet synced. If `made` is empty, it is another name
 /// of a file that another thread copies. nullopt: there is no more to do, or it has failed.
-std::optional<Copier::File> Copier::begin(const Pair& pair, const Name& name, bool may_link) {
+std::optional<Copier::File> Copier::begin(const Pair& pair, const Name& name, bool may_link, bool asks) {
   const auto path = pair.below(name.name);
   File file;
   file.name = name.name;
@@ -117,9 +117,12 @@ std::optional<Copier::File> Copier::begin(const Pair& pair, const Name& name, bo
   const int error = file.from ? 0 : errno;
   if (error == ENOENT) // the directory has changed, which is seen there
     return std::nullopt;
-  // These attributes came with open(2); end() asks the server again.
-  if (error == ELOOP || error == ENXIO ||
-      (file.from && (::fstat(file.from.get(), &file.status) != 0 || !S_ISREG(file.status.st_mode)))) {
+  // These attributes came with open(2); end() asks the server again. Where that differed it is asked here, too: while
+  // another client has a delegation to write, a server makes up times for it, which this client remembers (Linux 7.2).
+  const auto look = [&] {
+    return asks ? stat_now(file.from.get(), "", file.status) : ::fstat(file.from.get(), &file.status) == 0;
+  };
+  if (error == ELOOP || error == ENXIO || (file.from && (!look() || !S_ISREG(file.status.st_mode)))) {
     changed(path);
     return std::nullopt;
   }
