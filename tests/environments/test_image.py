@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -151,6 +152,24 @@ def test_a_generation_without_an_image_is_one_all_the_same(shared: Shared, tmp_p
     assert done.returncode == 0, done.stderr
     assert "it gets no image: " in done.stderr and beside(shared) == [] and shared.stable.is_symlink()
     assert "sharefs conda image env" in done.stderr
+
+
+def test_attack_a_link_takes_the_name_of_the_image_while_it_is_made(shared: Shared, tmp_path: Path) -> None:
+    """Whoever may make names in the store could have done so between two calls."""
+    shared.configure("  image: off\n")
+    shared.share()
+    shared.configure()
+    victim = tmp_path / "victim"
+    victim.write_text("of root")
+    real, program = tmp_path / "real", tmp_path / "mksquashfs"
+    shutil.copy(shutil.which("mksquashfs") or "", real)
+    beside = f"{shared.generation.parent}/new-*.sqfs"
+    program.write_text(f'#!/bin/sh\nfor file in {beside}; do mv "$file" "$file.away" && ln -s {victim} "$file"; done\nexec {real} "$@"\n')
+    program.chmod(0o755)
+    script = f"mount --bind {program} $(command -v mksquashfs) && exec \"$@\""
+    command = ["unshare", "--mount", "sh", "-c", script, "sh", os.environ["SHAREFS_BIN"], "--config", shared.config]
+    done = subprocess.run([*command, "conda", "image", "env", "--yes"], capture_output=True, text=True)
+    assert victim.read_text() == "of root", done.stderr
 
 
 def test_killed_at_any_moment_nothing_is_half_an_image(shared: Shared, tmp_path: Path) -> None:
