@@ -387,10 +387,11 @@ std::string why_not_packable(const Entry& entry, const struct stat& tree) {
 
 } // namespace
 
-Result<std::vector<Entry>> list_packable(const Reader& tree, const Place& place) {
+Result<std::vector<Entry>> list_packable(Reader& tree, const Place& place) {
   auto entries = tree.list();
   if (!entries)
     return entries;
+  tree.narrow_modes(*entries);
   for (const auto& entry : *entries) {
     const auto path = join_path(place.path, entry.path);
     if (entry.error_number != 0)

@@ -39,11 +39,12 @@ Result<Survey> survey(const Place& place, const Options& options, const OnProgre
 Result<Listing> list_contents(const Place& place, const Options& options, const OnProgress& progress) {
   return watched(place.path, options, progress, [&](const sys::ProgressCounters& counters) -> Result<Listing> {
     prepare_process();
-    const auto reader = Reader::open(place, counters);
+    auto reader = Reader::open(place, counters);
     const auto entries = reader ? list_packable(*reader, place) : fail(reader.error());
     if (!entries)
       return fail(entries.error());
-    Listing listing{.uid = reader->status().st_uid, .gid = reader->status().st_gid, .entries = {}};
+    const auto& top = reader->status();
+    Listing listing{.uid = top.st_uid, .gid = top.st_gid, .entries = {{.path = "", .mode = top.st_mode}}};
     for (const auto& entry : *entries) {
       auto& listed = listing.entries.emplace_back(
           Listed{.path = entry.path, .target = entry.target, .mode = entry.mode, .mtime = entry.mtime});

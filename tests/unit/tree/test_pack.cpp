@@ -4,6 +4,7 @@
 #include "support/catch.hpp"
 #include "support/content_of.hpp"
 #include "sys/fs/sha256.hpp"
+#include "tree/acl.hpp"
 #include "tree/survey.hpp"
 
 #include <filesystem>
@@ -176,6 +177,32 @@ TEST_CASE("what its one owner and group would open to others, or close to somebo
   CHECK(tree::list_contents({.path = given.from}, {}).has_value() == one.packed);
   if (!packed)
     CHECK(packed.error().message.starts_with(fmt::format("{} belongs to {}:{} with ", of, one.uid, one.gid)));
+}
+
+TEST_CASE("where an ACL narrows the group, an image has what it leaves") {
+  const GivenTree given;
+  given.write("file", "content");
+  ::chmod((given.from + "/file").c_str(), 0640);
+  ::chmod(given.from.c_str(), 0750);
+  const auto narrow = [&](const std::string& path, const std::string& acl) {
+    const sys::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    REQUIRE(tree::write_acl(fd.get(), ACL_TYPE_ACCESS, path, acl));
+  };
+  mode_t mode = 0640;
+  SECTION("others are named, and the group keeps its own") {
+    narrow(given.from + "/file", "u::rw-,u:1234:r--,g::r--,m::r--,o::---");
+  }
+  SECTION("the group has nothing") {
+    narrow(given.from + "/file", "u::rw-,u:1234:r--,g::---,m::r--,o::---");
+    narrow(given.from, "u::rwx,u:1234:r-x,g::--x,m::r-x,o::---");
+    mode = 0600;
+  }
+  const tree::Packing packing{.tree = {.path = given.from}, .file = given.from + ".sqfs"};
+  pack(packing);
+  const auto to = unpacked(given, packing.file);
+  CHECK((status_of(to + "/file").st_mode & 07777U) == mode);
+  CHECK((status_of(to).st_mode & 07777U) == (mode == 0640 ? 0750U : 0710U));
+  CHECK((status_of(packing.file).st_mode & 07777U) == (mode == 0640 ? 0440U : 0400U));
 }
 
 TEST_CASE("nobody reads an image who may not read all that is in it") {
