@@ -259,7 +259,7 @@ Result<StageAccess> stage_access(sys::System& system, const std::string& source,
   request.as = as;
   for (auto path = parent_path(source); request.queries.empty() || request.queries.back().path != "/";
        path = parent_path(path))
-    request.queries.push_back({.path = path, .acl = true});
+    request.queries.push_back({.path = path, .fresh = true, .acl = true}); // another host may have closed it since
   constexpr unsigned k_others_search = 0001, k_group_searches = 0010;
   StageAccess access;
   std::string useless;
