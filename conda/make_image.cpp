@@ -9,6 +9,7 @@
 #include "conda/staged.hpp"
 #include "plan/apply.hpp"
 #include "tree/pack.hpp"
+#include "tree/survey.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -34,6 +35,19 @@ bool is_stale_in(const tree::Entry& file, std::string_view head, const tree::Pac
   const auto source = is_compiled(file.path) ? source_of(file.path) : std::string();
   const auto* there = source.empty() ? nullptr : find(source);
   return there != nullptr && is_stale(head, there->mtime, there->size);
+}
+
+/// Why an image is made where one lies; empty: that is as it was made, and may be mounted.
+Result<std::string> why_anew(sys::System& system, const SharedEnvironment& now, const Image& image,
+                             const plan::Say& say) {
+  if (!image.exists())
+    return "it is not of this generation, or was cut off";
+  if (!image.is_trusted(system.entry({.path = now.store, .follow = true}).uid))
+    return "others than root or the owner of the store could have written it";
+  const auto good = is_as_noted(system, image.path, *image.note, say);
+  if (!good)
+    return fail(good.error());
+  return *good ? "" : "its content is not the one that was noted when it was made";
 }
 
 } // namespace
@@ -63,18 +77,33 @@ Result<ImageNote> make_image(sys::System& system, const ImageRequest& request, c
   return ImageNote{packed->sha256, packed->bytes, request.record.created, packed->files};
 }
 
+Result<void> clear_place(sys::System& system, const std::string& path) {
+  const auto there = system.entry({.path = path, .links = sys::Links::trusted});
+  if (there.kind == sys::EntryKind::directory)
+    return fail(ErrorCode::conflict, path + " is a directory, where an image or its note is to lie",
+                fmt::format("see what it holds, then `mv {0} {0}.old`", shell_quote(path)));
+  return there.exists() ? system.files().remove(path) : Result<void>{};
+}
+
 Result<void> write_image_note(sys::System& system, const ImageNote& note, const std::string& generation) {
   const auto path = image_note_path(generation);
-  const auto cut_off = system.files().read_if_exists(path, k_largest_note);
-  if (!cut_off)
-    return fail(cut_off.error());
-  return system.files().write_if(path, *cut_off, format_image_note(note));
+  auto cleared = clear_place(system, path);
+  return cleared ? system.files().write_if(path, std::nullopt, format_image_note(note)) : cleared;
+}
+
+Result<bool> is_as_noted(sys::System& system, const std::string& path, const ImageNote& note, const plan::Say& say) {
+  tree::Options options;
+  options.total_bytes = note.bytes;
+  return tree::read_content({.path = path, .root = system.files().root()}, options, say.progress("reading " + path))
+      .map([&](const tree::FileContent& content) { return content == tree::FileContent{note.sha256, note.bytes}; });
 }
 
 Result<void> publish_image(sys::System& system, const std::string& file, const ImageNote& note,
                            const std::string& generation) {
   if (auto written = write_image_note(system, note, generation); !written)
     return written;
+  if (auto cleared = clear_place(system, image_path(generation)); !cleared)
+    return cleared;
   return plan::apply_action(plan::Rename{file, image_path(generation), std::nullopt}, system).map([](plan::Outcome) {});
 }
 
@@ -88,7 +117,7 @@ std::string staged_tree(sys::System& system, const std::string& stage, const Sha
 }
 
 Result<Imaging> plan_image(sys::System& system, const std::string& store, const std::string& name,
-                           const std::string& letters) {
+                           const std::string& letters, const plan::Say& say) {
   auto environment = find_shared(system, store, name);
   if (!environment)
     return fail(environment.error());
@@ -99,13 +128,12 @@ Result<Imaging> plan_image(sys::System& system, const std::string& store, const 
     return fail(ErrorCode::failed, fmt::format("generation {} of `{}` {}", now.current, name, one->problem),
                 "`sharefs conda rollback` shows another one");
   const auto path = now.path(now.current);
-  if (probe_image(system, path, one->record->created).exists())
-    return imaging;
+  const auto why = why_anew(system, now, probe_image(system, path, one->record->created), say);
+  if (!why || why->empty())
+    return why ? Result<Imaging>(std::move(imaging)) : fail(why.error());
   imaging.file = image_path(join_path(now.root.path, fmt::format("new-{}.{}", generation_name(now.current), letters)));
-  for (const auto* left : {&one->image, &one->image_note})
-    if (left->kind == sys::EntryKind::file)
-      imaging.plan.add(name, "it is not of this generation, or was cut off",
-                       plan::RemoveTree{.path = left->path, .device = left->device, .inode = left->inode});
+  if (one->image.kind == sys::EntryKind::file)
+    imaging.plan.add(name, *why, removal_of(one->image));
   imaging.plan.add(name, fmt::format("generation {} in one file, which is made first", now.current),
                    plan::Rename{imaging.file, image_path(path), std::nullopt});
   return imaging;
@@ -119,8 +147,15 @@ Result<Imaged> make_missing_image(sys::System& system, const Imaging& imaging, c
   const auto& now = held->environment;
   const auto* one = now.find(now.current);
   const auto record = one->record.value_or(Generation{});
-  if (auto there = probe_image(system, now.path(now.current), record.created); there.exists()) // made while we waited
+  auto there = probe_image(system, now.path(now.current), record.created);
+  const auto why = why_anew(system, now, there, say);
+  if (!why)
+    return fail(why.error());
+  if (why->empty()) // made while we waited
     return Imaged{std::move(held->lease), std::move(*there.note)};
+  if (one->image.kind != sys::EntryKind::file)
+    if (auto cleared = clear_place(system, there.path); !cleared)
+      return fail(cleared.error());
   ImageRequest image;
   image.tree = {.path = now.path(now.current), .root = system.files().root()};
   image.tree.device = one->entry.device;

@@ -32,9 +32,14 @@ struct ImageRequest {
 /// would install into the user's home from a directory that it cannot write to, and no compiled Python that does not
 /// fit its source. Errors: those of tree::pack(); `failed`: there is no room.
 Result<ImageNote> make_image(sys::System& system, const ImageRequest& request, const plan::Say& say);
-/// Writes the note of a generation, also over one that was cut off.
+/// Takes away what has the name of an image, of its note or of a list: whoever may write in the store may have put a
+/// link or a FIFO there. `conflict`: a directory, which may hold anybody's work.
+Result<void> clear_place(sys::System& system, const std::string& path);
+/// Writes the note of a generation, in place of whatever lies there.
 Result<void> write_image_note(sys::System& system, const ImageNote& note, const std::string& generation);
-/// Gives the file its name, with the note beside it.
+/// Does a file hold what is noted of an image? Reads all of it.
+Result<bool> is_as_noted(sys::System& system, const std::string& path, const ImageNote& note, const plan::Say& say);
+/// Gives the file its name, with the note beside it, in place of whatever lies there. `conflict`: a directory does.
 Result<void> publish_image(sys::System& system, const std::string& file, const ImageNote& note,
                            const std::string& generation);
 
@@ -42,7 +47,7 @@ Result<void> publish_image(sys::System& system, const std::string& file, const I
 std::string staged_tree(sys::System& system, const std::string& stage, const SharedEnvironment& environment,
                         unsigned number);
 
-/// The flow of `conda image`: the image of the present generation, if it has none.
+/// The flow of `conda image`: the image of the present generation, if it has none that is as it was made.
 struct Imaging {
   SharedEnvironment environment; ///< as it was when this was planned
   std::string file;              ///< where the image is made
@@ -50,7 +55,7 @@ struct Imaging {
 };
 /// `letters`: of the file's name until it is complete; the same for all looks of one command.
 Result<Imaging> plan_image(sys::System& system, const std::string& store, const std::string& name,
-                           const std::string& letters);
+                           const std::string& letters, const plan::Say& say);
 /// What holds the environment while the steps of the plan are done.
 struct Imaged {
   sys::Lease lease;

@@ -41,7 +41,7 @@ std::string text_of_mark(const std::string& source, std::int64_t created, const 
 }
 
 bool is_image_of(const sys::Entry& mark, const std::string& source, std::int64_t created) {
-  return mark.kind == EntryKind::file && is_mark_of_image(mark.content) &&
+  return mark.kind == EntryKind::file && !hash_in_mark(mark.content).empty() &&
          mark.content.starts_with(text_of_mark(source, created));
 }
 
@@ -115,9 +115,9 @@ bool StagedCopy::is_on_share() const {
   return mark.content.find("\n" + std::string(k_owner)) != std::string::npos;
 }
 
-bool is_mark_of_image(std::string_view mark) {
+std::string hash_in_mark(std::string_view mark) {
   const auto lines = split_lines(mark); // that of a directory has two
-  return lines.size() > 2 && !lines[2].starts_with(sys::k_reached_as);
+  return lines.size() > 2 && !lines[2].starts_with(sys::k_reached_as) ? lines[2] : std::string();
 }
 
 plan::Mount mount_of_image(const std::string& copy, std::string_view mark, unsigned uid) {
@@ -182,6 +182,48 @@ StagedCopies probe_staged(sys::System& system, const std::string& stage, unsigne
   return found;
 }
 
+std::vector<StagedCopy> find_copies(sys::System& system, const std::set<std::string>& stages,
+                                    const std::set<unsigned>& makers) {
+  constexpr std::size_t k_most = 10'000; // whoever is root has made them, but a loop over them has an end
+  const auto listed = [&](const std::vector<std::string>& paths) {
+    sys::EntryRequest request;
+    for (const auto& path : paths)
+      request.queries.push_back({.path = path, .list = true, .links = sys::Links::trusted, .guarded = true});
+    auto found = paths.empty() ? std::vector<sys::Entry>{} : system.entries(request);
+    std::erase_if(found, [](const sys::Entry& one) { return one.kind != EntryKind::directory || one.shared; });
+    return found;
+  };
+  std::vector<std::string> paths;
+  for (const auto& stage : stages)
+    for (const auto maker : makers)
+      paths.push_back(join_path(stage, std::to_string(maker)));
+  auto directories = listed(paths);
+  for (int level = 0; level < 2; ++level) { // of stores, and of what is in them
+    paths.clear();
+    for (const auto& directory : directories)
+      for (const auto& name : directory.names)
+        if (paths.size() < k_most)
+          paths.push_back(join_path(directory.resolved, name));
+    directories = listed(paths);
+  }
+  sys::EntryRequest request;
+  for (const auto& directory : directories)
+    for (const auto& name : directory.names) {
+      const auto copy = join_path(directory.resolved, name.substr(0, name.find('.')));
+      if (join_path(directory.resolved, name) == complete_mark(copy) && request.queries.size() < 3 * k_most)
+        for (const auto& path : {copy, complete_mark(copy), image_path(copy)})
+          request.queries.push_back(
+              {.path = path, .read_bytes = k_longest_mark, .links = sys::Links::none, .guarded = true});
+    }
+  auto entries = request.queries.empty() ? std::vector<sys::Entry>{} : system.entries(request);
+  std::vector<StagedCopy> found;
+  for (std::size_t i = 0; i < entries.size(); i += 3)
+    if (entries[i + 1].kind == EntryKind::file && makers.contains(entries[i + 1].uid))
+      found.push_back(
+          {.tree = std::move(entries[i]), .mark = std::move(entries[i + 1]), .image = std::move(entries[i + 2])});
+  return found;
+}
+
 std::optional<StagedCopy> find_staged(sys::System& system, const std::string& stage, unsigned uid,
                                       const GenerationPath& generation) {
   const auto source = generation_path(generation.store, generation.name, generation.number);
@@ -217,7 +259,7 @@ Result<StageAccess> stage_access(sys::System& system, const std::string& source,
   request.as = as;
   for (auto path = parent_path(source); request.queries.empty() || request.queries.back().path != "/";
        path = parent_path(path))
-    request.queries.push_back({.path = path});
+    request.queries.push_back({.path = path, .fresh = true, .acl = true}); // another host may have closed it since
   constexpr unsigned k_others_search = 0001, k_group_searches = 0010;
   StageAccess access;
   std::string useless;

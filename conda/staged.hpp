@@ -15,6 +15,8 @@
 #include "plan/plan.hpp"
 #include "tree/tree.hpp"
 
+#include <set>
+
 namespace sharefs::conda {
 
 /// Of the directory that holds the copies of one environment.
@@ -38,8 +40,8 @@ struct StagedCopy {
   /// What is mounted there is of a squashfuse that has ended: a batch system ends it with the job that started it.
   [[nodiscard]] bool is_dead() const;
 };
-/// Has this text the lines of a mark of an image?
-bool is_mark_of_image(std::string_view mark);
+/// The checksum of the image that a mark is of; empty: it is of no image.
+std::string hash_in_mark(std::string_view mark);
 /// The mount of the image with this mark at `copy`, the resolved path, as `uid` makes it: root by a loop device, a user
 /// by squashfuse.
 plan::Mount mount_of_image(const std::string& copy, std::string_view mark, unsigned uid);
@@ -62,6 +64,10 @@ struct StagedCopies {
 StagedCopies probe_staged(sys::System& system, const std::string& stage, unsigned uid, const std::string& store,
                           const std::string& name);
 
+/// All copies that have a mark and lie below these directories, as one of `makers` made them; of another than a local
+/// disk none.
+std::vector<StagedCopy> find_copies(sys::System& system, const std::set<std::string>& stages,
+                                    const std::set<unsigned>& makers);
 /// A whole copy of this generation, of root or of this process's user; nullopt: there is none.
 std::optional<StagedCopy> find_staged(sys::System& system, const std::string& stage, unsigned uid,
                                       const GenerationPath& generation);

@@ -11,24 +11,6 @@ namespace sharefs::conda {
 
 namespace {
 
-constexpr std::size_t k_longest_staged_mark = 8192;
-/// Of one directory: whoever is root has made them, but a loop over them has an end.
-constexpr std::size_t k_most_staged = 10'000;
-
-sys::EntryQuery listing(const std::string& path) {
-  return {.path = path, .list = true, .links = sys::Links::trusted, .guarded = true};
-}
-
-/// The directories in each of `directories`, but for those that lie on a share.
-std::vector<sys::Entry> directories_in(sys::System& system, const std::vector<sys::Entry>& directories) {
-  sys::EntryRequest request;
-  for (const auto& directory : directories)
-    for (const auto& name : directory.names)
-      if (directory.kind == sys::EntryKind::directory && !directory.shared && request.queries.size() < k_most_staged)
-        request.queries.push_back(listing(join_path(directory.resolved, name)));
-  return request.queries.empty() ? std::vector<sys::Entry>{} : system.entries(request);
-}
-
 /// The share on which a mount stands; nullptr: none.
 const sys::MountEntry* share_under(const plan::Mount& mount, const sys::MountTable& table) {
   const auto* share = table.owner_of(mount.fs_type == sys::k_bind ? parent_path(mount.target) : mount.source);
@@ -39,30 +21,11 @@ const sys::MountEntry* share_under(const plan::Mount& mount, const sys::MountTab
 
 std::vector<StagedImage> find_staged_images(sys::System& system, const std::set<std::string>& stages,
                                             const std::vector<std::string>& binds) {
-  std::vector<sys::Entry> of_root;
-  for (const auto& stage : stages)
-    of_root.push_back(system.entry(listing(join_path(stage, "0"))));
-  std::vector<StagedImage> marked;
-  sys::EntryRequest request;
-  for (const auto& environment : directories_in(system, directories_in(system, of_root)))
-    for (const auto& name : environment.names) {
-      const auto copy = join_path(environment.resolved, name.substr(0, name.find('.')));
-      if (join_path(environment.resolved, name) != complete_mark(copy) || marked.size() >= k_most_staged)
-        continue;
-      marked.push_back({.name = base_name(environment.resolved), .copy = copy, .mount = {}});
-      for (const auto& path : {copy, complete_mark(copy), image_path(copy)})
-        request.queries.push_back(
-            {.path = path, .read_bytes = k_longest_staged_mark, .links = sys::Links::none, .guarded = true});
-    }
-  const auto entries = marked.empty() ? std::vector<sys::Entry>{} : system.entries(request);
   const auto table = system.mounts();
   std::vector<StagedImage> found;
-  for (std::size_t i = 0; i < marked.size(); ++i) {
-    auto& one = marked[i];
-    const StagedCopy copy{.tree = entries[3 * i], .mark = entries[3 * i + 1], .image = entries[3 * i + 2]};
-    if (copy.mark.kind != sys::EntryKind::file || copy.mark.uid != 0)
-      continue;
-    if (is_mark_of_image(copy.mark.content) && (copy.image.kind == sys::EntryKind::file || copy.is_on_share())) {
+  for (const auto& copy : find_copies(system, stages, {0})) {
+    StagedImage one{.name = base_name(parent_path(copy.tree.path)), .copy = copy.tree.path, .mount = {}};
+    if (!hash_in_mark(copy.mark.content).empty() && (copy.image.kind == sys::EntryKind::file || copy.is_on_share())) {
       one.mount = mount_of_image(one.copy, copy.mark.content, 0);
       one.has_mount_point = copy.tree.kind == sys::EntryKind::directory;
       one.is_mounted = copy.is_mounted();

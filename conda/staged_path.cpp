@@ -19,9 +19,7 @@ namespace sharefs::conda {
 
 namespace {
 
-constexpr std::size_t k_hash_digits = 16;
 constexpr std::size_t k_longest_path_mark = 8192;
-constexpr std::uint64_t k_stays_free = 256U << 20U;
 constexpr std::uint64_t k_large_on_average = 64U << 20U;
 /// A smaller file comes from the share: ssh to another node takes longer.
 constexpr std::uint64_t k_handed_on = 4U << 20U;
@@ -46,18 +44,18 @@ std::string image_prefix(const std::string& path) {
   return base_name(path) + "-" + sys::sha256(path).substr(0, 8) + "-";
 }
 
-Result<void> check_path_room(sys::System& system, const sys::Entry& directory, std::uint64_t bytes) {
-  const auto entry = system.entry({.path = directory.ancestor, .follow = true, .space = true});
-  if (!entry.space || entry.space->free_bytes >= bytes + k_stays_free)
-    return {};
-  return fail(ErrorCode::failed,
-              fmt::format("{} has room for {}; {} are to be copied, and {} stay free for others", entry.mount,
-                          format_bytes(entry.space->free_bytes), format_bytes(bytes), format_bytes(k_stays_free)),
-              "free some (`sharefs stage --list`, `--drop`), or set `stage.at` to a larger disk");
-}
-
 std::string list_path(const std::string& packed) {
   return packed + ".files";
+}
+
+/// The directory of images. It is listed, and the one above: another node may just have made what a client of NFS
+/// believes for a while not to be there.
+sys::Entry probe_store(sys::System& system, const PathStagingRequest& request) {
+  return system
+      .entries({.queries = {{.path = parent_path(request.store), .follow = true, .list = true},
+                            {.path = request.store, .follow = true, .list = true}},
+                .as = request.how.as})
+      .back();
 }
 
 /// What lies in the directory, if root or the owner of the store has noted it, and nobody else could have.
@@ -75,7 +73,7 @@ std::optional<tree::Listing> read_list(sys::System& system, const PathStagingReq
   sys::WireReader reader(entry.content);
   auto listing = reader.get<tree::Listing>();
   const bool inside = std::ranges::all_of(listing.entries, [](const tree::Listed& one) {
-    return !one.path.empty() && normalize_path("/" + one.path) == "/" + one.path;
+    return normalize_path("/" + one.path) == "/" + one.path && (!one.path.empty() || S_ISDIR(one.mode));
   });
   return reader.ok() && inside ? std::optional(std::move(listing)) : std::nullopt;
 }
@@ -96,13 +94,13 @@ Result<PackedPath> survey_path(sys::System& system, const PathStagingRequest& re
     return fail(survey.error());
   PackedPath packed{.survey = std::move(*survey), .image = {}};
   packed.image = packed_image(request, packed.survey);
-  // Listed first: a client of NFS believes for a while that what was not there is not there.
-  const auto files = system.entries({.queries = {{.path = parent_path(request.store), .follow = true, .list = true},
-                                                 {.path = request.store, .follow = true, .list = true},
-                                                 {.path = image_path(packed.image)},
-                                                 {.path = list_path(packed.image)}},
-                                     .as = request.how.as});
-  packed.exists = files[2].kind == sys::EntryKind::file || files[3].kind == sys::EntryKind::file;
+  const auto store = probe_store(system, request);
+  const auto image = probe_image(system, packed.image, 0, request.how.as);
+  // What others could have written is made anew by whoever can make one that is trusted.
+  const auto uid = static_cast<std::uint32_t>(system.identity().uid);
+  const bool makes_trusted = uid == 0 || uid == store.uid;
+  packed.exists = (image.exists() && (image.is_trusted(store.uid) || !makes_trusted)) ||
+                  read_list(system, request, packed.image, store.uid);
   return packed;
 }
 
@@ -151,6 +149,8 @@ Result<void> write_list(sys::System& system, const PathStagingRequest& request, 
   if (!listing)
     return fail(listing.error());
   const auto path = list_path(packed.image);
+  if (auto cleared = clear_place(system, path); !cleared)
+    return cleared;
   if (auto written = system.files().write_if(path, std::nullopt, sys::WireWriter().put(*listing).bytes(), 0400);
       !written)
     return written;
@@ -219,11 +219,7 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
   if (!access)
     return fail(access.error());
   staging.access = *access;
-  const auto store = system
-                         .entries({.queries = {{.path = parent_path(request.store), .follow = true, .list = true},
-                                               {.path = request.store, .follow = true, .list = true}},
-                                   .as = request.how.as})
-                         .back(); // listed: another node may just have made what this one has missed before
+  const auto store = probe_store(system, request);
   staging.image = probe_image(system, packed.image, 0, request.how.as);
   staging.why_files = staging.image.exists()        ? why_no_mount(system, staging.image, store.uid)
                       : is_few_large(packed.survey) ? "they are few and large"
@@ -249,8 +245,10 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
   staging.copies = !marked || (by_image && !has_image);
   const auto group = base_name(request.path);
   if (staging.copies) {
-    if (auto room =
-            check_path_room(system, staging.directory, by_image ? staging.image.file.size : packed.survey.bytes);
+    const auto wanted = by_image ? tree::Measured{.bytes = staging.image.file.size}
+                                 : tree::Measured{.files = packed.survey.files, .bytes = packed.survey.bytes};
+    if (auto room = check_room(system, staging.directory, wanted,
+                               "free some (`sharefs stage --list`, `--drop`), or set `stage.at` to a larger disk");
         !room)
       return fail(room.error());
     if (!by_image)
@@ -280,6 +278,11 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
       staging.plan.add(group, k_why_older, std::move(*older));
     staging.plan.add(group, "whoever asks for it on the share reads the copy", bind);
   }
+  for (const auto& name : staging.directory.names)
+    if (name.ends_with(complete_mark("")) && staging.copies && name != complete_mark(base_name(staging.copy)))
+      staging.plan.notes.push_back(fmt::format("an older copy stays, for those who read it; `sharefs stage --drop {}` "
+                                               "takes it away",
+                                               name.substr(0, name.find('.'))));
   staging.nothing = staging.copy + " is there";
   if (request.bound)
     staging.nothing += fmt::format(", over {}: what is changed on the share is seen after `sharefs stage --drop`",
@@ -325,12 +328,10 @@ Result<void> fetch_files(sys::System& system, const PathStagingRequest& request,
   const auto& root = system.files().root();
   for (const auto& one : listing.entries)
     done.total_bytes += one.bytes;
-  if (auto made = system.files().make_directories(staging.copy, 0755); !made)
-    return made;
   for (const auto& one : listing.entries) {
     const auto to = join_path(staging.copy, one.path);
     if (S_ISDIR(one.mode)) {
-      if (auto made = system.files().make_directories(to, 0755); !made)
+      if (auto made = system.files().make_directories(to, 0700); !made)
         return made;
       continue;
     }
@@ -395,6 +396,7 @@ Result<void> copy_path(sys::System& system, const PathStagingRequest& request, c
   tree::Options options;
   options.bytes_per_second = request.how.bytes_per_second;
   options.remove_others = true;
+  options.reader = request.how.as;
   const auto copied =
       tree::copy({.path = request.path, .root = root}, {.path = staging.copy, .root = root, .guarded = true}, options,
                  say.progress("copying " + request.path));
@@ -406,44 +408,24 @@ Result<void> copy_path(sys::System& system, const PathStagingRequest& request, c
 }
 
 std::vector<StagedPath> list_staged_paths(sys::System& system, const std::set<std::string>& directories) {
-  const auto listing = [](const std::string& path) {
-    return sys::EntryQuery{.path = path, .list = true, .links = sys::Links::trusted, .guarded = true};
-  };
-  const auto below = [&](const std::vector<sys::Entry>& listed) {
-    sys::EntryRequest request;
-    for (const auto& one : listed)
-      for (const auto& name : one.shared ? std::vector<std::string>{} : one.names)
-        request.queries.push_back(listing(join_path(one.resolved, name)));
-    return request.queries.empty() ? std::vector<sys::Entry>{} : system.entries(request);
-  };
-  const auto uid = system.identity().uid;
-  sys::EntryRequest makers;
-  for (const auto& at : directories)
-    for (const auto& maker : uid == 0 ? std::set<unsigned>{0} : std::set<unsigned>{0, static_cast<unsigned>(uid)})
-      makers.queries.push_back(listing(join_path(at, std::to_string(maker))));
+  const auto uid = static_cast<unsigned>(system.identity().uid);
   std::vector<StagedPath> found;
   const auto mounts = system.mounts();
-  for (const auto& directory : below(below(system.entries(makers))))
-    for (const auto& name : directory.names) {
-      const auto copy = join_path(directory.resolved, name);
-      if (!name.ends_with(".complete"))
-        continue;
-      const auto mark = system.entry({.path = copy, .read_bytes = k_longest_path_mark, .links = sys::Links::none});
-      StagedPath one{.path = mark.content.substr(0, mark.content.find('\n')),
-                     .copy = copy.substr(0, copy.size() - std::string_view(".complete").size())};
-      if (!one.path.starts_with('/') || (mark.uid != 0 && mark.uid != uid))
-        continue;
-      one.tree = system.entry({.path = one.copy, .links = sys::Links::none, .guarded = true});
-      one.image = system.entry({.path = image_path(one.copy), .links = sys::Links::none, .guarded = true});
-      one.mark = mark;
-      one.is_mounted = StagedCopy{.tree = one.tree}.is_mounted();
-      one.is_bound = mounts && mounts->is_bind(one.path, one.copy);
-      if (mounts && !one.is_bound)
-        one.older = older_bind(system, bind_of(one.copy, mark.content), *mounts);
-      if (one.older && !one.older->source.starts_with(image_path(one.copy)))
-        one.older.reset(); // that of another copy
-      found.push_back(std::move(one));
-    }
+  for (auto& copy : find_copies(system, directories, uid == 0 ? std::set<unsigned>{0} : std::set<unsigned>{0, uid})) {
+    StagedPath one{.path = copy.mark.content.substr(0, copy.mark.content.find('\n')), .copy = copy.tree.path};
+    if (!one.path.starts_with('/'))
+      continue;
+    one.is_mounted = copy.is_mounted();
+    one.is_bound = mounts && mounts->is_bind(one.path, one.copy);
+    if (mounts && !one.is_bound)
+      one.older = older_bind(system, bind_of(one.copy, copy.mark.content), *mounts);
+    if (one.older && !one.older->source.starts_with(image_path(one.copy)))
+      one.older.reset(); // that of another copy
+    one.tree = std::move(copy.tree);
+    one.image = std::move(copy.image);
+    one.mark = std::move(copy.mark);
+    found.push_back(std::move(one));
+  }
   return found;
 }
 

@@ -12,9 +12,6 @@ namespace sharefs::conda {
 
 namespace {
 
-constexpr std::uint64_t k_spare_bytes = 256U << 20U;
-constexpr std::uint64_t k_spare_files = 1000;
-
 tree::Place place(sys::System& system, const std::string& path) {
   return {.path = path, .root = system.files().root(), .guarded = true};
 }
@@ -151,28 +148,17 @@ std::string why_not_from_share(sys::System& system, const std::string& source) {
 }
 
 Result<void> check_disk(sys::System& system, const Staging& staging) {
-  const auto entry = system.entry({.path = staging.copies.directory.ancestor, .follow = true, .space = true});
   const auto table = system.mounts();
-  const auto* disk = table ? table->owner_of(entry.resolved) : nullptr;
+  const auto* disk = table ? table->owner_of(staging.copies.directory.ancestor) : nullptr;
   if (disk != nullptr && !staging.made.by_image && std::ranges::count(split(disk->options, ','), "noexec") > 0)
     return fail(ErrorCode::config,
                 fmt::format("{} is mounted noexec: no program of a copy would start there", disk->target),
                 "set `conda.stage` in sharefs.yaml to another disk; an image could be staged there");
-  if (!entry.space)
-    return {};
-  const auto& space = *entry.space;
-  const auto rest = to_copy(system, staging);
-  std::string lacks;
-  if (space.free_bytes < rest.bytes + k_spare_bytes)
-    lacks = fmt::format("{}; {} are to be copied, and {} stay free for others", format_bytes(space.free_bytes),
-                        format_bytes(rest.bytes), format_bytes(k_spare_bytes));
-  else if (space.files != 0 && space.free_files < rest.files + k_spare_files)
-    lacks = fmt::format("{} (inodes); {} are to be copied, and {} inodes stay free for others",
-                        count_of(space.free_files, "file"), count_of(rest.files, "file"), k_spare_files);
-  if (lacks.empty())
-    return {};
-  return fail(ErrorCode::failed, fmt::format("{} has room for {}: commands run from the share", entry.mount, lacks),
-              "free some, or set `conda.stage` in sharefs.yaml to a larger disk");
+  auto room = check_room(system, staging.copies.directory, to_copy(system, staging),
+                         "free some, or set `conda.stage` in sharefs.yaml to a larger disk");
+  if (!room)
+    room.error().message += ": commands run from the share";
+  return room;
 }
 
 Result<void> copy_generation(sys::System& system, const StagingRequest& request, const Staging& staging,
@@ -188,6 +174,7 @@ Result<void> copy_generation(sys::System& system, const StagingRequest& request,
     options.link_files = false;
   }
   options.remove_others = true;
+  options.reader = request.how.as;
   options.bytes_per_second = request.how.bytes_per_second;
   options.total_files = record.files;
   options.total_bytes = record.bytes;
@@ -242,15 +229,41 @@ Result<void> copy_image(sys::System& system, const Copying& how, const Image& im
                         const plan::Say& say) {
   const auto to = image_path(copy);
   const auto& note = *image.note;
+  auto options = how.options();
+  if (options.reader && image.file.uid != 0) // it may be its owner's only, as some of what lies in it is
+    if (auto owner = system.user(std::to_string(image.file.uid)))
+      options.reader = std::move(*owner);
   const auto fetched =
       tree::fetch({.path = image.path, .root = system.files().root()}, place(system, to), {note.sha256, note.bytes},
-                  how.options(), say.progress("copying " + image.path), how.upstreams_for(to, note.bytes));
-  if (!fetched)
-    return fail(fetched.error());
+                  options, say.progress("copying " + image.path), how.upstreams_for(to, note.bytes));
+  if (!fetched) {
+    auto error = fetched.error();
+    if (error.code == ErrorCode::conflict && !how.anew.empty())
+      error.hint = how.anew;
+    return fail(std::move(error));
+  }
   say.message(text_of(to, *fetched));
   if (how.fetched)
     how.fetched(*fetched);
   return {};
+}
+
+Result<void> check_room(sys::System& system, const sys::Entry& directory, const tree::Measured& wanted,
+                        const std::string& hint) {
+  constexpr std::uint64_t k_spare_bytes = 256U << 20U, k_spare_files = 1000;
+  const auto entry = system.entry({.path = directory.ancestor, .follow = true, .space = true});
+  if (!entry.space)
+    return {};
+  const auto& space = *entry.space;
+  std::string lacks;
+  if (space.free_bytes < wanted.bytes + k_spare_bytes)
+    lacks = fmt::format("{}; {} are to be copied, and {} stay free for others", format_bytes(space.free_bytes),
+                        format_bytes(wanted.bytes), format_bytes(k_spare_bytes));
+  else if (space.files != 0 && space.free_files < wanted.files + k_spare_files)
+    lacks = fmt::format("{} (inodes); {} are to be copied, and {} inodes stay free for others",
+                        count_of(space.free_files, "file"), count_of(wanted.files, "file"), k_spare_files);
+  return lacks.empty() ? Result<void>{}
+                       : fail(ErrorCode::failed, fmt::format("{} has room for {}", entry.mount, lacks), hint);
 }
 
 Result<void> make_copies_directory(sys::System& system, const std::string& path, const StageAccess& access) {

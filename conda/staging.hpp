@@ -19,6 +19,7 @@ using Fetched = std::function<void(const tree::FetchReport&)>;
 struct Copying {
   std::uint64_t bytes_per_second = 0; ///< 0: no limit
   std::optional<sys::User> as = {};   ///< who reads the share for root, whom its server refuses (root_squash)
+  std::string anew = {};              ///< what makes a damaged image anew: a hint
   Upstreams upstreams = {};
   Fetched fetched = {};
   /// One staging works on a host at a time: two would write into the same copy.
@@ -49,6 +50,10 @@ Result<void> copy_image(sys::System& system, const Copying& how, const Image& im
 /// what root runs for all. Errors: `permission`, or why it cannot be read.
 Result<void> check_stage(sys::System& system, const sys::Entry& entry, const std::string& stage, bool makes,
                          const std::string& command);
+/// The disk of the directory of copies has room for this, and 256 MiB and 1,000 files more for others. `failed`: it has
+/// not; `hint`: what makes room.
+Result<void> check_room(sys::System& system, const sys::Entry& directory, const tree::Measured& wanted,
+                        const std::string& hint);
 /// The directory of copies, where nobody else could replace them, for those who are to get in. It stays: later copies
 /// lie there, too.
 Result<void> make_copies_directory(sys::System& system, const std::string& path, const StageAccess& access);

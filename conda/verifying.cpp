@@ -2,7 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "conda/image.hpp"
+#include "conda/make_image.hpp"
 #include "conda/staged.hpp"
 #include "conda/verified.hpp"
 #include "tree/survey.hpp"
@@ -32,28 +32,23 @@ CheckedImages check_images(sys::System& system, const SharedEnvironment& environ
   const auto image = probe_image(system, path, record.created);
   if (!image.exists())
     return checked;
-  std::vector<std::string> paths{image.path};
+  std::vector<std::pair<std::string, ImageNote>> images{{image.path, *image.note}};
   const auto source = in_generation(system.entry({.path = path, .follow = true}).resolved);
   if (source && !stage.empty() && system.identity().uid == 0)
     if (const auto staged = find_staged(system, stage, 0, *source))
-      if (const auto copied = image_path(staged->tree.path);
-          system.entry({.path = copied}).kind == sys::EntryKind::file)
-        paths.push_back(copied);
-  for (const auto& one : paths) {
-    tree::Options options;
-    options.total_bytes = image.note->bytes;
-    const auto content =
-        tree::read_content({.path = one, .root = system.files().root()}, options, say.progress("reading " + one));
+      if (const auto copied = system.entry({.path = image_path(staged->tree.path)});
+          copied.kind == sys::EntryKind::file) // the one on the share may have been made anew since
+        images.push_back({copied.path, {.sha256 = hash_in_mark(staged->mark.content), .bytes = copied.size}});
+  for (const auto& [one, note] : images) {
+    const auto good = is_as_noted(system, one, note, say);
     const bool shared = one == image.path;
-    if (content && *content == tree::FileContent{image.note->sha256, image.note->bytes})
+    if (good && *good)
       checked.good.push_back(one);
     else
       checked.found.push_back(
           {Severity::error, "SF536", one,
-           content ? std::string("its content is not the one that was noted when it was made")
-                   : content.error().message,
-           shared ? fmt::format("`rm {} && sharefs conda image {}` makes it anew", shell_quote(one),
-                                shell_quote(environment.name))
+           good ? std::string("its content is not the one that was noted when it was made") : good.error().message,
+           shared ? fmt::format("`sharefs conda image {}` makes it anew", shell_quote(environment.name))
                   : fmt::format("`sharefs conda stage {0} --remove && sharefs conda stage {0}` brings it again",
                                 shell_quote(environment.name)),
            ""});

@@ -28,20 +28,6 @@ template <std::size_t I = 0> Result<Action> read_kind(std::size_t index, const J
   return fail(ErrorCode::failed, "unknown kind of action");
 }
 
-/// How journals of earlier versions say what became of a file, a directory or a link: one kind for each thing that was
-/// done, which has one side only.
-struct OldKind {
-  std::string_view kind, now;
-  const char *field, *field_now; ///< the field that has another name now; nullptr: none has
-};
-constexpr std::array k_old_kinds{OldKind{"write_file", "file", nullptr, nullptr},
-                                 OldKind{"remove_file", "file", nullptr, nullptr},
-                                 OldKind{"make_directory", "directory", "mode", "mode_after"},
-                                 OldKind{"remove_directory", "directory", "mode", "mode_before"},
-                                 OldKind{"make_link", "link", "target", "after"},
-                                 OldKind{"remove_link", "link", "target", "before"},
-                                 OldKind{"swap_link", "link", nullptr, nullptr}};
-
 } // namespace
 
 Json to_json(const Action& action) {
@@ -54,13 +40,6 @@ Result<Action> action_from_json(const Json& json) {
   if (!json.is_object() || !json.contains("kind") || !json["kind"].is_string())
     return fail(ErrorCode::failed, "an action has no `kind`");
   const auto kind = json["kind"].get<std::string>();
-  if (const auto* old = std::ranges::find(k_old_kinds, kind, &OldKind::kind); old != k_old_kinds.end()) {
-    auto now = json;
-    now["kind"] = old->now;
-    if (old->field != nullptr && json.contains(old->field))
-      now[old->field_now] = json[old->field];
-    return action_from_json(now);
-  }
   const auto found = std::ranges::find(k_kinds, kind);
   if (found == k_kinds.end())
     return fail(ErrorCode::failed, "unknown kind of action `" + kind + "`");

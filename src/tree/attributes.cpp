@@ -18,6 +18,7 @@ namespace {
 using sys::is_unsupported_attribute;
 constexpr const char* k_acl = sys::k_acl_attribute;
 constexpr const char* k_default_acl = sys::k_default_acl_attribute;
+constexpr std::string_view k_foreign_acl = "system.nfs4_acl";
 constexpr const char* k_capability = "security.capability";
 constexpr std::array<std::string_view, 2> k_overlay{"trusted.overlay.", "user.overlay."};
 
@@ -39,6 +40,10 @@ bool Attributes::is_whiteout() const {
   return std::ranges::any_of(overlay, [](const auto& one) { return one.first == "whiteout"; });
 }
 
+mode_t Attributes::narrowed(mode_t mode) const {
+  return mode & (~static_cast<mode_t>(S_IRWXG) | group);
+}
+
 bool Attributes::is_opaque() const {
   return std::ranges::any_of(overlay, [](const auto& one) { return one.first == "opaque" && one.second == "y"; });
 }
@@ -58,7 +63,9 @@ bool has_attributes(int fd) {
 
 tl::expected<Attributes, int> read_attributes(int fd, bool layer) {
   Attributes found;
-  const auto wanted = [&found, layer](std::string_view name) {
+  bool has_foreign_acl = false;
+  const auto wanted = [&](std::string_view name) {
+    has_foreign_acl = has_foreign_acl || name == k_foreign_acl;
     found.capability = found.capability || name == k_capability;
     return is_copied(name) || (layer && !overlay_mark(name).empty());
   };
@@ -71,6 +78,9 @@ tl::expected<Attributes, int> read_attributes(int fd, bool layer) {
     else
       found.values.emplace_back(name, std::move(value));
   }
+  struct stat status{};
+  if (has_foreign_acl && ::fstat(fd, &status) == 0)
+    found.group = (sys::mode_by_acl(fd, status.st_mode) & S_IRWXG) | (~status.st_mode & S_IRWXG);
   return found;
 }
 
@@ -108,7 +118,7 @@ int give_attributes(int to, const struct stat& now, const struct stat& original,
   // An ACL's mask is the group's part of the mode: without the ACL it would be the group's.
   const bool lost_acl =
       std::ranges::any_of(attributes.values, [](const auto& one) { return one.first == k_acl; }) && !has_acl;
-  const mode_t mode = original.st_mode & 07777U;
+  const mode_t mode = attributes.narrowed(original.st_mode & 07777U);
   const mode_t wanted = group && !lost_acl ? mode : mode_without_group(mode);
   const bool cleared = differs && (wanted & (S_ISUID | S_ISGID)) != 0; // by chown(2)
   if (((now.st_mode & 07777U) != wanted || cleared || inherited || has_acl) && ::fchmod(to, wanted) != 0)

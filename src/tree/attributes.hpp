@@ -16,8 +16,10 @@ namespace sharefs::tree {
 struct Attributes {
   std::vector<std::pair<std::string, std::string>> values;
   bool capability = false; ///< security.capability: a program that gets rights
+  mode_t group = S_IRWXG;  ///< what an ACL that is not copied leaves the group of the mode
   std::vector<std::pair<std::string, std::string>>
-      overlay;                            ///< of a layer: the marks of overlayfs, without their prefix
+      overlay; ///< of a layer: the marks of overlayfs, without their prefix
+  [[nodiscard]] mode_t narrowed(mode_t mode) const;
   [[nodiscard]] bool is_whiteout() const; ///< of an empty file: stands for nothing
   [[nodiscard]] bool is_opaque() const;   ///< a directory that hides what was below it
   [[nodiscard]] bool is_part() const;     ///< the rest of it lies in the layer below

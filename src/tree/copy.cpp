@@ -325,7 +325,8 @@ void Copier::leave(PairPointer pair) {
 
 /// A directory of a layer that is in it because something was done with its attributes, and undone.
 bool Copier::is_there(const Pair& pair, const struct stat& made, const Attributes& attributes) const {
-  const auto original = wanted(pair.status);
+  auto original = wanted(pair.status);
+  original.st_mode = attributes.narrowed(original.st_mode);
   const auto attributes_there = read_attributes(pair.to.get());
   return made.st_mode == original.st_mode && made.st_uid == original.st_uid && made.st_gid == original.st_gid &&
          same_time(made, original) && attributes_there && attributes_there->values.empty() && attributes.values.empty();
@@ -377,8 +378,11 @@ bool Copier::finish(const PairPointer& pair) {
 }
 
 Result<CopyReport> copy(const Place& from, const Place& to, const Options& options, const OnProgress& progress) {
-  return watched(from.path, options, progress,
-                 [&](const sys::ProgressCounters& counters) { return Copier(from, to, options, counters).run(); });
+  return watched(from.path, options, progress, [&](const sys::ProgressCounters& counters) -> Result<CopyReport> {
+    if (auto became = become_reader(options); !became)
+      return fail(became.error());
+    return Copier(from, to, options, counters).run();
+  });
 }
 
 } // namespace sharefs::tree

@@ -202,7 +202,7 @@ bool Copier::write(const Pair& pair, File& file, const Attributes& attributes) {
   const bool ours = file.status.st_uid == m_uid && file.status.st_gid == m_gid;
   const bool wide = !content_only && (ours || pair.closed) && !pair.hands_on && attributes.values.empty();
   struct stat made{};
-  const auto mode = wide ? wanted(file.status).st_mode & 0777U : S_IRUSR | S_IWUSR;
+  const auto mode = wide ? attributes.narrowed(wanted(file.status).st_mode & 0777U) : S_IRUSR | S_IWUSR;
   if (const int error = make(pair, file, mode, made); error != 0)
     return give_up(error, true);
   if (!content_only) {
@@ -310,7 +310,7 @@ bool Copier::is_kept(const Pair& pair, const File& file, const Attributes& attri
   if (m_job.options.content_only || m_job.options.layer || (!pair.existed && !pair.again) ||
       ::fstatat(pair.to.get(), file.name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0)
     return false;
-  const auto mode = wanted(file.status).st_mode;
+  const auto mode = attributes.narrowed(wanted(file.status).st_mode);
   const bool is_original = there.st_dev == file.status.st_dev && there.st_ino == file.status.st_ino;
   if (is_original || !S_ISREG(there.st_mode) || there.st_size != file.status.st_size ||
       !same_time(there, file.status) || (there.st_mode != mode && there.st_mode != mode_without_group(mode)))

@@ -4,7 +4,6 @@
 #include "base/text.hpp"
 #include "sys/fs/files.hpp"
 #include "sys/fs/sha256.hpp"
-#include "sys/process/become.hpp"
 #include "sys/programs/process.hpp"
 #include "tree/fault_injection.hpp"
 #include "tree/job.hpp"
@@ -18,7 +17,6 @@
 #include <cstring>
 #include <deque>
 #include <fmt/format.h>
-#include <linux/capability.h>
 #include <poll.h>
 #include <sys/file.h>
 #include <thread>
@@ -249,11 +247,8 @@ class Fetcher {
 
   Result<FetchReport> from_original() {
     m_is_last = true;
-    // The part stays root's to rename, and to be given away.
-    if (const auto& reader = m_job.options.reader)
-      if (const int error = sys::become(*reader, 1U << CAP_DAC_OVERRIDE | 1U << CAP_CHOWN | 1U << CAP_FOWNER);
-          error != 0)
-        return fail(errno_error(error, "cannot become " + reader->name));
+    if (auto became = become_reader(m_job.options); !became)
+      return fail(became.error());
     const auto original = open_original();
     if (!original)
       return fail(original.error());

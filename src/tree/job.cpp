@@ -2,10 +2,12 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "sys/process/become.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <fmt/format.h>
+#include <linux/capability.h>
 #include <sys/resource.h>
 #include <sys/vfs.h>
 #include <thread>
@@ -86,6 +88,13 @@ Result<void> Job::result() const {
     error.message += fmt::format(" (and {} more)", m_failures - 1);
   error.context = join(m_named, "\n");
   return fail(std::move(error));
+}
+
+Result<void> become_reader(const Options& options) {
+  const auto& reader = options.reader;
+  constexpr unsigned k_kept = 1U << CAP_DAC_OVERRIDE | 1U << CAP_CHOWN | 1U << CAP_FOWNER | 1U << CAP_FSETID;
+  const int error = reader ? sys::become(*reader, k_kept) : 0;
+  return error == 0 ? Result<void>{} : fail(errno_error(error, "cannot become " + reader->name));
 }
 
 void Job::wait_for(std::uint64_t bytes) {

@@ -89,6 +89,10 @@ Result<sys::Walked> walk_to(const Place& place);
 /// As find(); nothing there is an error.
 Result<Found> find_tree(const Place& place);
 
+/// Becomes Options::reader, where one is given, before the original is opened. What the copy gets is still root's to
+/// give.
+Result<void> become_reader(const Options& options);
+
 /// Allows this process as many descriptors as its hard limit.
 void prepare_process();
 

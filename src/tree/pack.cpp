@@ -46,13 +46,15 @@ struct Batch {
   }
 };
 
-/// Runs mksquashfs in a thread, from the read end of a pipe to a file.
+/// Runs mksquashfs in a thread, from the read end of a pipe to an open file: whoever may rename in its directory could
+/// have put a link to another file of this user in the place of its name.
 class SquashfsMaker {
  public:
-  SquashfsMaker(const std::string& file, const struct stat& tree, std::int64_t made) {
+  SquashfsMaker(int file, const struct stat& tree, std::int64_t made) {
+    m_command.output_file = file;
     m_command.argv = {"mksquashfs",
                       "-",
-                      file,
+                      sys::k_output_file,
                       "-tar",
                       "-noappend",
                       "-comp",
@@ -149,7 +151,7 @@ class Packer {
 
  private:
   Result<void> list() {
-    auto entries = m_tree->list();
+    auto entries = list_packable(*m_tree, m_packing.tree);
     if (!entries)
       return fail(entries.error());
     m_entries = std::move(*entries);
@@ -159,13 +161,6 @@ class Packer {
                            .mode = S_IFREG | 0444U,
                            .size = added.text.size(),
                            .mtime = m_tree->status().st_mtime});
-    for (const auto& entry : m_entries) {
-      if (entry.error_number != 0)
-        return fail(errno_error(entry.error_number, join_path(m_packing.tree.path, entry.path)));
-      if (!S_ISREG(entry.mode) && !S_ISDIR(entry.mode) && !S_ISLNK(entry.mode))
-        return fail(ErrorCode::unsupported,
-                    join_path(m_packing.tree.path, entry.path) + " is no file, directory or symbolic link");
-    }
     return {};
   }
 
@@ -200,7 +195,7 @@ class Packer {
   }
 
   Result<Packed> make(const sys::Fd& image) {
-    SquashfsMaker maker(sys::Files(m_packing.tree.root).real_path(m_packing.file), m_tree->status(), m_packing.made);
+    SquashfsMaker maker(image.get(), m_tree->status(), m_packing.made);
     if (auto started = maker.start(); !started)
       return fail(started.error());
     const auto written = write_tar(maker.input());
@@ -210,6 +205,26 @@ class Packer {
     if (!written)
       return fail(written.error());
     return look_at(image);
+  }
+
+  /// S_IRGRP and S_IROTH where the group of the tree, and all others, may read all that lies in it: who reads the file
+  /// of the image reads all of it.
+  [[nodiscard]] mode_t readable_for() const {
+    const auto& tree = m_tree->status();
+    mode_t group = tree.st_mode & S_IRGRP, others = tree.st_mode & S_IROTH;
+    for (const auto& entry : m_entries) {
+      if (S_ISLNK(entry.mode))
+        continue;
+      const bool of_group = entry.gid == tree.st_gid;
+      const auto may = [&](mode_t read, mode_t enter) {
+        return (entry.mode & read) != 0 && (!S_ISDIR(entry.mode) || (entry.mode & enter) != 0);
+      };
+      if (!may(S_IROTH, S_IXOTH))
+        others = 0;
+      if (!(of_group ? may(S_IRGRP, S_IXGRP) : may(S_IROTH, S_IXOTH)))
+        group = 0;
+    }
+    return group | others;
   }
 
   /// The image as it is in the file that was made here, whatever has its name.
@@ -236,10 +251,10 @@ class Packer {
     }
     if (packed.bytes == 0)
       return fail(ErrorCode::conflict, m_packing.file + " is not what mksquashfs has made: somebody else works there");
-    const auto& tree = m_tree->status();
-    const mode_t others = tree.st_mode & m_packing.most & S_IROTH;
-    const bool grouped = ::fchown(image.get(), k_as_it_is, m_packing.gid.value_or(tree.st_gid)) == 0;
-    const mode_t group = grouped ? tree.st_mode & m_packing.most & S_IRGRP : others << 3U;
+    const auto most = readable_for() & m_packing.most;
+    const mode_t others = most & S_IROTH;
+    const bool grouped = ::fchown(image.get(), k_as_it_is, m_packing.gid.value_or(m_tree->status().st_gid)) == 0;
+    const mode_t group = grouped ? most & S_IRGRP : others << 3U;
     if (::fchmod(image.get(), S_IRUSR | group | others) != 0 || ::fsync(image.get()) != 0)
       return fail(errno_error(errno, m_packing.file));
     packed.sha256 = hash.hex();
@@ -354,7 +369,38 @@ class Packer {
   std::uint64_t m_files = 0;
 };
 
+/// Why it cannot belong to the owner and group of the tree; empty: it can. What counts is who reads and searches it.
+std::string why_not_packable(const Entry& entry, const struct stat& tree) {
+  constexpr mode_t k_reads = 5;
+  const auto bits = [&](unsigned shift) { return (entry.mode >> shift) & k_reads; };
+  if (!S_ISREG(entry.mode) && !S_ISDIR(entry.mode) && !S_ISLNK(entry.mode))
+    return "is no file, directory or symbolic link";
+  if (S_ISLNK(entry.mode))
+    return {};
+  const bool same_owner = entry.uid == tree.st_uid, same_group = entry.gid == tree.st_gid;
+  const mode_t owner = bits(6), group = bits(3), others = bits(0);
+  if ((!same_owner && owner != (same_group ? group : others)) || (!same_group && group != others))
+    return fmt::format("belongs to {}:{} with mode {:04o}, and the directory itself to {}:{}", entry.uid, entry.gid,
+                       entry.mode & 07777U, tree.st_uid, tree.st_gid);
+  return {};
+}
+
 } // namespace
+
+Result<std::vector<Entry>> list_packable(Reader& tree, const Place& place) {
+  auto entries = tree.list();
+  if (!entries)
+    return entries;
+  tree.narrow_modes(*entries);
+  for (const auto& entry : *entries) {
+    const auto path = join_path(place.path, entry.path);
+    if (entry.error_number != 0)
+      return fail(errno_error(entry.error_number, path));
+    if (const auto why = why_not_packable(entry, tree.status()); !why.empty())
+      return fail(ErrorCode::unsupported, fmt::format("{} {}", path, why));
+  }
+  return entries;
+}
 
 Result<Packed> pack(const Packing& packing, const Options& options, const OnProgress& progress) {
   return watched(packing.tree.path, options, progress, [&](const sys::ProgressCounters& counters) -> Result<Packed> {

@@ -38,11 +38,16 @@ template <FieldsOf<Packed> P> auto fields(P& p) {
   return named("sha256", p.sha256, "bytes", p.bytes, "files", p.files);
 }
 
-/// Makes the image, which those may read who may list the tree itself; it is on the disk when this returns. All in
-/// it has owner and group of the tree itself; ACLs and extended attributes are not in it, and a file with several names
+/// All that lies in a tree that can be given to others as if it belonged to the owner and group of the tree itself: an
+/// image has one owner (mksquashfs 4.5.1 gives the directory at its top no own one), and no ACLs. `unsupported`:
+/// something is neither file, directory nor symbolic link, or others could read it then, or its owner or group no more.
+Result<std::vector<Entry>> list_packable(Reader& tree, const Place& place);
+
+/// Makes the image, which those may read who may read all of the tree; it is on the disk when this returns. All in it
+/// has owner and group of the tree itself; ACLs and extended attributes are not in it, and a file with several names
 /// is one file for each. zstd at level 3 (a tenth of the time of the default, and a seventh larger). What was made when
-/// this fails is deleted. Errors: `unsupported`: mksquashfs is not installed, or cannot zstd; `conflict`: another tree
-/// lies there, or it has changed meanwhile; those of the disk.
+/// this fails is deleted. Errors: those of list_packable(); `unsupported`: mksquashfs is not installed, or cannot zstd;
+/// `conflict`: another tree lies there, or it has changed meanwhile; those of the disk.
 Result<Packed> pack(const Packing& packing, const Options& options, const OnProgress& progress = {});
 
 } // namespace sharefs::tree

@@ -45,6 +45,8 @@ class Reader {
   /// names and links. Hard links cost who makes them next to nothing.
   static constexpr std::size_t k_most_entries = 5'000'000, k_most_text = 512U << 20U;
   [[nodiscard]] Result<std::vector<Entry>> list(std::size_t most = k_most_entries) const;
+  /// The modes of these, and of the tree itself, as they are without the ACLs that a copy has not (sys::mode_by_acl()).
+  void narrow_modes(std::vector<Entry>& entries);
   /// The content of a regular file, piece by piece; what the visitor returns ends it. 0 or errno; ESTALE: it changed
   /// meanwhile.
   [[nodiscard]] int read(const std::string& path, const std::function<bool(std::string_view piece)>& visit) const;

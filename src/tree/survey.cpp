@@ -3,7 +3,7 @@
 #include "base/path.hpp"
 #include "sys/fs/sha256.hpp"
 #include "tree/job.hpp"
-#include "tree/reader.hpp"
+#include "tree/pack.hpp"
 
 #include <cerrno>
 #include <fcntl.h>
@@ -27,9 +27,9 @@ Result<Survey> survey(const Place& place, const Options& options, const OnProgre
       found.files += S_ISDIR(entry.mode) ? 0 : 1;
       found.bytes += is_file ? entry.size : 0;
       // The time of a directory says only that something in it has changed, which its other entries tell, too.
-      hash.add(fmt::format("{:o} {} {} {} {} {}\n{}\n{}\n", entry.mode, is_file ? entry.size : 0,
-                           is_file ? entry.mtime : 0, inodes ? entry.inode : 0, entry.path.size(), entry.target.size(),
-                           entry.path, entry.target));
+      hash.add(fmt::format("{:o} {}:{} {} {} {} {} {}\n{}\n{}\n", entry.mode, entry.uid, entry.gid,
+                           is_file ? entry.size : 0, is_file ? entry.mtime : 0, inodes ? entry.inode : 0,
+                           entry.path.size(), entry.target.size(), entry.path, entry.target));
     }
     found.fingerprint = hash.hex();
     return found;
@@ -39,17 +39,13 @@ Result<Survey> survey(const Place& place, const Options& options, const OnProgre
 Result<Listing> list_contents(const Place& place, const Options& options, const OnProgress& progress) {
   return watched(place.path, options, progress, [&](const sys::ProgressCounters& counters) -> Result<Listing> {
     prepare_process();
-    const auto reader = Reader::open(place, counters);
-    const auto entries = reader ? reader->list() : fail(reader.error());
+    auto reader = Reader::open(place, counters);
+    const auto entries = reader ? list_packable(*reader, place) : fail(reader.error());
     if (!entries)
       return fail(entries.error());
-    Listing listing{.uid = reader->status().st_uid, .gid = reader->status().st_gid, .entries = {}};
+    const auto& top = reader->status();
+    Listing listing{.uid = top.st_uid, .gid = top.st_gid, .entries = {{.path = "", .mode = top.st_mode}}};
     for (const auto& entry : *entries) {
-      const auto path = join_path(place.path, entry.path);
-      if (entry.error_number != 0)
-        return fail(errno_error(entry.error_number, path));
-      if (!S_ISREG(entry.mode) && !S_ISDIR(entry.mode) && !S_ISLNK(entry.mode))
-        return fail(ErrorCode::unsupported, path + " is no file, directory or symbolic link");
       auto& listed = listing.entries.emplace_back(
           Listed{.path = entry.path, .target = entry.target, .mode = entry.mode, .mtime = entry.mtime});
       if (!S_ISREG(entry.mode))
@@ -62,7 +58,7 @@ Result<Listing> list_contents(const Place& place, const Options& options, const 
         return true;
       });
       if (error != 0 || listed.bytes != entry.size)
-        return fail(errno_error(error != 0 ? error : ESTALE, path));
+        return fail(errno_error(error != 0 ? error : ESTALE, join_path(place.path, entry.path)));
       listed.sha256 = hash.hex();
     }
     return listing;

@@ -7,8 +7,8 @@ namespace sharefs::tree {
 struct Survey {
   std::uint64_t files = 0; ///< names of all that is no directory
   std::uint64_t bytes = 0; ///< sizes of regular files
-  /// 64 hexadecimal digits, of the paths, kinds, modes, sizes, times and links of all that lies there, and if asked for
-  /// the inodes. Not of contents: what rewrites a file and gives it its old time is not seen.
+  /// 64 hexadecimal digits, of the paths, kinds, modes, owners, sizes, times and links of all that lies there, and if
+  /// asked for the inodes. Not of contents: what rewrites a file and gives it its old time is not seen.
   std::string fingerprint;
   friend bool operator==(const Survey&, const Survey&) = default;
 };
@@ -33,13 +33,13 @@ template <FieldsOf<Listed> L> auto fields(L& l) {
 }
 struct Listing {
   std::uint32_t uid = 0, gid = 0; ///< of the tree itself
-  std::vector<Listed> entries;    ///< by path, directories before what is in them
+  std::vector<Listed> entries;    ///< by path, directories before what is in them; the first is the tree itself
   friend bool operator==(const Listing&, const Listing&) = default;
 };
 template <FieldsOf<Listing> L> auto fields(L& l) {
   return named("uid", l.uid, "gid", l.gid, "entries", l.entries);
 }
-/// Reads all of a tree of few files. `unsupported`: more than directories, regular files and symbolic links.
+/// Reads all of a tree of few files. Errors: those of list_packable().
 Result<Listing> list_contents(const Place& place, const Options& options, const OnProgress& progress = {});
 
 /// As fetch(), for a file of a listing, which gets its mode and time, and by root the owner and group of the tree.

@@ -61,7 +61,7 @@ struct Options {
   Admit copy_instead = {}; ///< with link_files: true where tools write in place, and a copy is needed
   bool own = false;        ///< the copy belongs to the copier, whoever owns the original
   mode_t take_away = 0;    ///< bits of the modes of files and directories that the copy does not get
-  /// Of fetch(): whom root becomes before it opens the original, where the server refuses root (root_squash).
+  /// Of fetch(), too: whom root becomes before it opens the original, where the server refuses root (root_squash).
   std::optional<sys::User> reader = {};
   bool layer = false; ///< the original is the upper directory of an overlay, see copy()
 };

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -151,6 +152,58 @@ def test_a_generation_without_an_image_is_one_all_the_same(shared: Shared, tmp_p
     assert done.returncode == 0, done.stderr
     assert "it gets no image: " in done.stderr and beside(shared) == [] and shared.stable.is_symlink()
     assert "sharefs conda image env" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["0001.sqfs", "0001.sqfs.json"])
+@pytest.mark.parametrize("what", ["cut off", "damaged", "of another user", "a link", "a FIFO"])
+def test_what_is_no_good_image_is_made_anew(shared: Shared, tmp_path: Path, name: str, what: str) -> None:
+    """As SF536 says: `sharefs conda image` is the cure of each."""
+    shared.share()
+    path, elsewhere = shared.generation.with_name(name), tmp_path / "elsewhere"
+    elsewhere.write_text("of somebody")
+    if what == "of another user":
+        if os.geteuid() != 0:
+            pytest.skip("only root gives files to others")
+        os.chown(path, 4321, 4321)
+    elif what in ("cut off", "damaged"):
+        content = path.read_bytes()
+        path.chmod(0o644)
+        path.write_bytes(content[:20] if what == "cut off" else content.replace(content[-30:-20], b"0123456789"))
+    else:
+        path.unlink()
+        path.symlink_to(elsewhere) if what == "a link" else os.mkfifo(path)
+    shared.run("conda", "image", "env", "--yes")
+    check(image_of(shared), shared.generation, tmp_path / "tree")
+    assert elsewhere.read_text() == "of somebody" and len(beside(shared)) == 2
+    assert "the present generation has an image" in shared.run("conda", "image", "env", "--yes").stderr
+
+
+def test_a_directory_in_the_place_of_an_image_is_named_and_stays(shared: Shared) -> None:
+    shared.share()
+    image_of(shared).unlink()
+    image_of(shared).mkdir()
+    (image_of(shared) / "work").write_text("of somebody")
+    said = shared.run("conda", "image", "env", "--yes", expect=1).stderr
+    assert "0001.sqfs is a directory" in said and "`mv " in said, said
+    assert (image_of(shared) / "work").read_text() == "of somebody"
+
+
+def test_attack_a_link_takes_the_name_of_the_image_while_it_is_made(shared: Shared, tmp_path: Path) -> None:
+    """Whoever may make names in the store could have done so between two calls."""
+    shared.configure("  image: off\n")
+    shared.share()
+    shared.configure()
+    victim = tmp_path / "victim"
+    victim.write_text("of root")
+    real, program = tmp_path / "real", tmp_path / "mksquashfs"
+    shutil.copy(shutil.which("mksquashfs") or "", real)
+    beside = f"{shared.generation.parent}/new-*.sqfs"
+    program.write_text(f'#!/bin/sh\nfor file in {beside}; do mv "$file" "$file.away" && ln -s {victim} "$file"; done\nexec {real} "$@"\n')
+    program.chmod(0o755)
+    script = f"mount --bind {program} $(command -v mksquashfs) && exec \"$@\""
+    command = ["unshare", "--mount", "sh", "-c", script, "sh", os.environ["SHAREFS_BIN"], "--config", shared.config]
+    done = subprocess.run([*command, "conda", "image", "env", "--yes"], capture_output=True, text=True)
+    assert victim.read_text() == "of root", done.stderr
 
 
 def test_killed_at_any_moment_nothing_is_half_an_image(shared: Shared, tmp_path: Path) -> None:

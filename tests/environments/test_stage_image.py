@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -267,6 +269,25 @@ def test_all_environments(imaged: Shared) -> None:
     assert imaged.run("conda", "stage", "--all", "--check").returncode == 0
     imaged.run("conda", "stage", "--all", "env", expect=2)
     imaged.run("conda", "stage", expect=2)
+
+
+def test_a_copy_is_good_when_the_image_on_the_share_is_made_anew(imaged: Shared) -> None:
+    """mksquashfs orders its blocks as it likes, so that the new one has another checksum."""
+    stage(imaged)
+    image = Path(f"{imaged.generation}.sqfs")
+    image.unlink()
+    imaged.run("conda", "image", "env", "--yes")
+    with image.open("ab") as file:  # surely another one
+        file.write(bytes(4096))
+    note = json.loads(Path(f"{image}.json").read_text())
+    content = image.read_bytes()
+    Path(f"{image}.json").write_text(json.dumps(note | {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}))
+    assert imaged.run("conda", "verify", "env").stderr.count("as it was made") == 2
+    copy = copy_of(imaged)
+    with copy.open("r+b") as file:
+        file.seek(100)
+        file.write(b"damaged")
+    assert "SF536" in imaged.run("conda", "verify", "env", expect=1).stderr
 
 
 def test_a_damaged_image_on_this_disk_is_no_environment(imaged: Shared) -> None:

@@ -123,8 +123,10 @@ def test_an_image_of_somebody_else_is_not_mounted(shared: Cluster) -> None:
     """Bob may write in the store, as all of ml may: the image in the place of alice's is his."""
     node = shared["node1"]
     node.run(f"set -e; cp {GENERATIONS}/0001.sqfs {GENERATIONS}/mine; mv -f {GENERATIONS}/mine {GENERATIONS}/0001.sqfs", user="bob", check=True)
-    said = sharefs(node, "conda", "stage", "llm_train", "--yes", timeout=300)
-    assert "working as `alice`" in said.err and staged(node) == [], said
+    said = done(node, "conda", "stage", "llm_train", "--yes", timeout=300)
+    assert "mounts no image that others than root" in said.err and staged(node) == [], said
+    ran = sharefs(node, *RUN, user="bob", timeout=200)  # from the files that root has copied, as alice reads them
+    assert ran.out == f'[42, "{STAGE}/0001"]\n', ran
 
 
 def size_of_part(node: Host) -> int:

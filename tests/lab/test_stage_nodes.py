@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -276,6 +277,75 @@ def test_a_copy_over_a_directory_goes_and_comes_with_the_share(cluster: Cluster)
         assert mount_lines(node) and not bound(node)
     finally:
         node.write_file(CONFIG_PATH, CONFIG, mode=0o644)
+
+
+def staged_at(node: Host, path: str) -> str:
+    """Where root's copy of it lies, once that is staged."""
+    done(node, "stage", "--drop", path, "--yes")
+    said = done(node, "stage", path, "--yes", timeout=200)
+    copies = [one["copy"] for one in document(done(node, "stage", "--list", "--json"))["staged"] if one["path"] == path]
+    assert len(copies) == 1, said
+    return copies[0]
+
+
+def may_read(node: Host, user: str, path: str) -> bool:
+    return node.run(["cat", path], user=user).ok
+
+
+def test_a_copy_opens_nothing_to_anybody(cluster: Cluster) -> None:
+    """Root is nobody on the share (root_squash), and copies as alice reads it."""
+    node, server = cluster["node1"], cluster.server
+    node.run(f"mkdir -p {SHARE}/open/sub && cd {SHARE}/open && echo 1 >group && echo 2 >named && echo 3 >sub/below && chmod 600 group && chmod 660 named", user="alice", check=True)
+    # Who may read the image file reads all that is in it.
+    copy = staged_at(node, f"{SHARE}/open")
+    assert may_read(node, "alice", f"{copy}/group") and not may_read(node, "bob", f"{copy}/group")
+    assert not node.run(f"cat {SHARE}/images/open-*.sqfs", user="bob").ok
+    # An ACL that the client sees as a mode: the group's bits are its mask.
+    server.run("cd /srv/share/open && chmod 640 group && setfacl -m u:nobody:r,g::- named && setfacl -m u:nobody:rx,g::- sub", check=True)
+    modes = f"cd {SHARE}/open && stat -c %a group named sub"
+    wait_until(lambda: node.run(modes, user="alice").out.split() == ["640", "640", "2750"], what="the node has heard of it")
+    copy = staged_at(node, f"{SHARE}/open")
+    assert may_read(node, "bob", f"{copy}/group")
+    assert not may_read(node, "bob", f"{copy}/named") and not may_read(node, "bob", f"{copy}/sub/below")
+    # What gets no image is copied by root all the same, and narrowed in the same way.
+    node.run(f"cd {SHARE}/open && echo 4 >another && chmod 650 another", user="bob", check=True)
+    copy = staged_at(node, f"{SHARE}/open")
+    assert may_read(node, "bob", f"{copy}/group") and may_read(node, "alice", f"{copy}/sub/below")
+    assert not may_read(node, "bob", f"{copy}/named") and not may_read(node, "bob", f"{copy}/sub/below")
+    # Few large files, in a directory that is its owner's only; the ACL of the one above.
+    node.run(f"mkdir -m 700 {SHARE}/open/large && truncate -s 70M {SHARE}/open/large/one && chmod 644 {SHARE}/open/large/one", user="alice", check=True)
+    copy = staged_at(node, f"{SHARE}/open/large")
+    assert may_read(node, "alice", f"{copy}/one") and not may_read(node, "bob", f"{copy}/one")
+    node.run(f"chmod 755 {SHARE}/open/large", user="alice", check=True)
+    server.run("cd /srv/share && chmod 750 open && setfacl -m u:nobody:rx,g::- open", check=True)
+    wait_until(lambda: not may_read(node, "bob", f"{SHARE}/open/large/one"), what="the node has heard of the ACL")
+    refused = sharefs(node, "stage", f"{SHARE}/open/large", "--yes")
+    assert refused.returncode == 1 and "a copy that root makes would let others in" in refused.err, refused
+    for path in (f"{SHARE}/open", f"{SHARE}/open/large"):
+        done(node, "stage", "--drop", path, "--yes")
+    server.run("setfacl -b /srv/share/open", check=True)
+    node.run(f"rm -rf {SHARE}/open", user="alice", check=True)
+
+
+_ODD = """
+import os, sys
+os.mkdir(sys.argv[1])
+for name in (b"bytes \\xff", b"line\\nbreak", b"quote ' \\" $(x)", b"n" * 255):
+    open(os.path.join(os.fsencode(sys.argv[1]), name), "wb").write(name)
+"""
+
+
+def test_odd_names_are_staged_and_a_line_break_in_that_of_the_directory_refused(cluster: Cluster) -> None:
+    node, path, broken = cluster["node1"], f"{SHARE}/odd ' $(x)", f"{SHARE}/line\nbreak"
+    for one in (path, broken):
+        node.run(["/usr/bin/python3", "-c", _ODD, one], user="alice", check=True)
+    copy = staged_at(node, path)
+    assert sums(node, shlex.quote(copy)) == sums(node, shlex.quote(path))
+    refused = sharefs(node, "stage", broken, "--yes")
+    assert refused.returncode == 1 and "has a line break in its name" in refused.err, refused
+    assert [one["path"] for one in document(done(node, "stage", "--list", "--json"))["staged"]] == [path]
+    done(node, "stage", "--drop", path, "--yes")
+    node.run(["rm", "-rf", path, broken], user="alice", check=True)
 
 
 def test_users_stage_beside_each_other_and_root(cluster: Cluster) -> None:

@@ -77,7 +77,7 @@ BECOMES = {
     "src/sys/programs/isolation.cpp": "nobody, who may read, for a program that is asked about files",
     "src/sys/mounting/local_mounts.cpp": "the owner of an image on a share, in the child that mounts it",
     "src/plan/actor_root.cpp": "an action with an actor, in its child",
-    "src/tree/fetch.cpp": "who reads an original for root, whom its server refuses, in the child that copies it",
+    "src/tree/job.cpp": "who reads an original for root, whom its server refuses, in the child that copies it",
 }
 DESCRIPTORS = {"sys", "tree", "plan"}
 # file -> why it may. A row that is not needed any more is an error, too.

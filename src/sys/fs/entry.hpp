@@ -59,6 +59,7 @@ struct EntryQuery {
   bool automount = false;        ///< go through an automount point, which mounts what it stands for
   Links links = Links::all;      ///< which links on the way are followed
   bool guarded = false;          ///< refuse a path that somebody else could replace (see WalkRule::guarded)
+  bool acl = false;              ///< Entry::mode has of the group's bits what its ACL leaves it (mode_by_acl())
   friend bool operator==(const EntryQuery&, const EntryQuery&) = default;
 };
 

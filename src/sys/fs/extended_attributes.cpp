@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
+#include <optional>
 #include <sys/xattr.h>
 
 namespace sharefs::sys {
@@ -24,6 +26,71 @@ template <class Ask> tl::expected<std::string, int> ask_all(const Ask& ask) {
       return tl::make_unexpected(errno);
     bytes.resize(static_cast<std::size_t>(std::max<ssize_t>(size, 1))); // 0 would ask for the size again
   }
+}
+
+constexpr mode_t k_all = 7;
+
+/// An attribute as numbers of `Size` bytes are read from it; what is cut off is `ok() == false`.
+class NumberReader {
+ public:
+  explicit NumberReader(std::string_view bytes, bool big_endian) : m_bytes(bytes), m_big_endian(big_endian) {}
+  std::uint32_t next(std::size_t size) {
+    const auto bytes = text(size);
+    std::uint32_t number = 0;
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+      number = number << 8U | static_cast<unsigned char>(bytes[m_big_endian ? i : bytes.size() - 1 - i]);
+    return number;
+  }
+  std::string_view text(std::size_t size) {
+    m_ok = m_ok && size <= m_bytes.size();
+    const auto found = m_bytes.substr(0, m_ok ? size : 0);
+    m_bytes.remove_prefix(found.size());
+    return found;
+  }
+  [[nodiscard]] bool ok() const { return m_ok; }
+  [[nodiscard]] bool is_at_end() const { return m_bytes.empty(); }
+
+ private:
+  std::string_view m_bytes;
+  bool m_big_endian, m_ok = true;
+};
+
+/// linux/posix_acl_xattr.h: what the entry of the group has, within the mask. nullopt: it cannot be read.
+std::optional<mode_t> group_in_posix(std::string_view acl) {
+  constexpr unsigned k_group = 0x04, k_mask = 0x10;
+  NumberReader reader(acl, false);
+  reader.next(4); // the version
+  mode_t group = 0, mask = k_all;
+  while (reader.ok() && !reader.is_at_end()) {
+    const auto tag = reader.next(2), bits = reader.next(2);
+    reader.next(4); // an id
+    if (tag == k_group || tag == k_mask)
+      (tag == k_group ? group : mask) = bits & k_all;
+  }
+  return reader.ok() ? std::optional(group & mask) : std::nullopt;
+}
+
+/// nfsace4 of RFC 7530, as the Linux client hands it on: what is allowed to GROUP@ or EVERYONE@, and not denied before.
+std::optional<mode_t> group_in_nfs4(std::string_view acl) {
+  constexpr std::uint32_t k_allow = 0, k_deny = 1, k_reads = 0x1, k_writes = 0x2, k_executes = 0x20,
+                          k_for_new_only = 0x8;
+  NumberReader reader(acl, true);
+  mode_t allowed = 0, denied = 0;
+  for (auto left = reader.next(4); left > 0 && reader.ok(); --left) {
+    const auto type = reader.next(4);
+    const auto flags = reader.next(4), mask = reader.next(4), length = reader.next(4);
+    const auto who = reader.text(length);
+    reader.text((4 - length % 4) % 4);
+    if ((who != "GROUP@" && who != "EVERYONE@") || (flags & k_for_new_only) != 0) // a default ACL of what is made there
+      continue;
+    const mode_t bits = ((mask & k_reads) != 0 ? S_IROTH : 0U) | ((mask & k_writes) != 0 ? S_IWOTH : 0U) |
+                        ((mask & k_executes) != 0 ? S_IXOTH : 0U);
+    if (type == k_allow)
+      allowed |= bits & ~denied;
+    else if (type == k_deny)
+      denied |= bits & ~allowed;
+  }
+  return reader.ok() ? std::optional(allowed) : std::nullopt;
 }
 
 } // namespace
@@ -48,6 +115,21 @@ read_extended_attributes(int fd, const std::function<bool(std::string_view name)
       return tl::make_unexpected(value.error());
   }
   return found;
+}
+
+mode_t mode_by_acl(int fd, mode_t mode) {
+  const mode_t group = mode >> 3U & k_all, others = mode & k_all;
+  if ((group & ~others) == 0)
+    return mode;
+  const auto path = "/proc/self/fd/" + std::to_string(fd);
+  for (const auto* name : {k_acl_attribute, "system.nfs4_acl"}) {
+    const auto acl = ask_all([&](char* into, std::size_t size) { return ::getxattr(path.c_str(), name, into, size); });
+    if (!acl && (acl.error() == ENODATA || is_unsupported_attribute(acl.error())))
+      continue;
+    const auto of_group = !acl ? std::nullopt : name == k_acl_attribute ? group_in_posix(*acl) : group_in_nfs4(*acl);
+    mode = (mode & ~static_cast<mode_t>(S_IRWXG)) | (group & of_group.value_or(others)) << 3U;
+  }
+  return mode;
 }
 
 } // namespace sharefs::sys

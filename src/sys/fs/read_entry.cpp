@@ -1,4 +1,5 @@
 #include "sys/fs/read_entry.hpp"
+#include "sys/fs/extended_attributes.hpp"
 
 #include "base/path.hpp"
 #include "base/text.hpp"
@@ -162,6 +163,8 @@ int read_more(const EntryQuery& query, const Walked& found, const Step& begin, E
     begin("reading");
     error = read_content(found, query.read_bytes, entry);
   }
+  if (query.acl)
+    entry.mode = mode_by_acl(found.fd.get(), entry.mode);
   if (error == 0 && query.access)
     entry.writable = ::faccessat(found.directory.get(), found.name.c_str(), W_OK | X_OK, AT_EACCESS) == 0;
   if (error == 0 && query.write_test) {
@@ -224,7 +227,7 @@ Entry look(int root, const EntryQuery& query, const MountTargets& stop_at,
                            .guarded = query.guarded,
                            .stop_at = &stop_at,
                            .wants_directory = !query.space || query.list || query.read_bytes > 0 || query.access ||
-                                              query.write_test || query.note});
+                                              query.acl || query.write_test || query.note});
   if (!found) {
     entry.error_number = found.error().may_hang ? EREMOTE : found.error().error_number;
     entry.resolved = found.error().resolved;

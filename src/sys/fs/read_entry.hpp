@@ -27,7 +27,7 @@ template <FieldsOf<Note> N> auto fields(N& n) {
 template <FieldsOf<EntryQuery> Q> auto fields(Q& q) {
   return named("path", q.path, "follow", q.follow, "list", q.list, "read_bytes", q.read_bytes, "space", q.space,
                "access", q.access, "write_test", q.write_test, "note", q.note, "fresh", q.fresh, "automount",
-               q.automount, "links", q.links, "guarded", q.guarded);
+               q.automount, "links", q.links, "guarded", q.guarded, "acl", q.acl);
 }
 template <FieldsOf<Entry> E> auto fields(E& e) {
   return named("path", e.path, "resolved", e.resolved, "ancestor", e.ancestor, "kind", e.kind, "error_number",

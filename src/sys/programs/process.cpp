@@ -92,20 +92,24 @@ struct Start {
   std::vector<std::string> words, environment, files;
   std::vector<char*> argv, envp;
   Fd input;
+  int file = -1; ///< of Command::output_file
   Pipe out, err, failure;
 };
 
-/// Duplicate onto 0, 1, 2. The sources are at 3 or above unless sharefs itself was started with closed streams.
+/// Duplicate onto 0, 1, 2, and the file onto 3. The sources may lie there, as few as were open before.
 bool connect_streams(Start& start) {
-  std::array<int, 4> fds{start.input.get(), start.out.write.get(), start.err.write.get(), start.failure.write.get()};
+  constexpr int k_free = 4;
+  std::array<int, 5> fds{start.input.get(), start.out.write.get(), start.err.write.get(), start.failure.write.get(),
+                         start.file};
   for (int& fd : fds)
-    if (fd < 4)
-      fd = ::fcntl(fd, F_DUPFD_CLOEXEC, 4);
+    if (fd >= 0 && fd < k_free)
+      fd = ::fcntl(fd, F_DUPFD_CLOEXEC, k_free);
   if (fds[3] != start.failure.write.get())
     start.failure.write.reset(fds[3]);
   // The program does not inherit descriptors that we inherited. Kernels before 5.11 refuse; ours have O_CLOEXEC.
   ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
-  return fds[3] >= 0 && ::dup2(fds[0], 0) == 0 && ::dup2(fds[1], 1) == 1 && ::dup2(fds[2], 2) == 2;
+  return fds[3] >= 0 && ::dup2(fds[0], 0) == 0 && ::dup2(fds[1], 1) == 1 && ::dup2(fds[2], 2) == 2 &&
+         (start.file < 0 || ::dup2(fds[4], 3) == 3);
 }
 
 [[noreturn]] void refuse(const Start& start, const Error& error) {
@@ -149,6 +153,7 @@ bool connect_streams(Start& start) {
 Result<Child> start_child(Start& start, const Command& command) {
   start.input =
       command.input_from < 0 ? standard_input(command.input) : Fd(::fcntl(command.input_from, F_DUPFD_CLOEXEC, 3));
+  start.file = command.output_file;
   if (!start.input || !start.out.open() || !start.err.open() || !start.failure.open())
     return fail(errno_error(errno, "cannot run " + start.name));
   auto child =

@@ -17,6 +17,8 @@ namespace sharefs::sys {
 
 struct Isolation; // sys/programs/isolation.hpp
 
+inline constexpr const char* k_output_file = "/proc/self/fd/3";
+
 struct Command {
   Argv argv;                                      ///< argv[0] is found in the system's directories
   std::map<std::string, std::string> environment; ///< added to (or replacing in) the inherited environment, or in that
@@ -24,11 +26,12 @@ struct Command {
   std::string directory;                          ///< working directory; empty: inherited
   std::string input;                              ///< given on stdin; empty: /dev/null
   int input_from = -1;                            ///< a descriptor for stdin instead; not kept
-  std::optional<User> as;                         ///< as this user (become()), in a session of its own
-  std::optional<CheckedProgram> program = {};     ///< what argv[0] stands for
-  std::chrono::milliseconds deadline{10'000};     ///< then SIGKILL to the whole process group
-  bool ends_with_us = false;                      ///< Ctrl-C ends it, too (`interrupted`): it may take long
-  std::size_t output_limit = 1U << 20U;           ///< bytes kept of stdout and of stderr each
+  int output_file = -1; ///< one that the program gets as k_output_file, by whose path it opens that very file; not kept
+  std::optional<User> as;                     ///< as this user (become()), in a session of its own
+  std::optional<CheckedProgram> program = {}; ///< what argv[0] stands for
+  std::chrono::milliseconds deadline{10'000}; ///< then SIGKILL to the whole process group
+  bool ends_with_us = false;                  ///< Ctrl-C ends it, too (`interrupted`): it may take long
+  std::size_t output_limit = 1U << 20U;       ///< bytes kept of stdout and of stderr each
   /// In namespaces of its own; `directory` is one in there.
   std::shared_ptr<const Isolation> isolation = {};
 

@@ -250,9 +250,10 @@ TEST_CASE("a tree of few files is listed, and each comes with its mode, time and
   std::vector<std::string> paths;
   for (const auto& one : listing->entries)
     paths.push_back(one.path);
-  CHECK(paths == std::vector<std::string>{"file", "link", "more", "more/b"});
-  CHECK(listing->entries[1].target == "more/b");
-  const auto& file = listing->entries[0];
+  CHECK(paths == std::vector<std::string>{"", "file", "link", "more", "more/b"});
+  CHECK(listing->entries[0].mode == status_of(given.directory / "from").st_mode);
+  CHECK(listing->entries[2].target == "more/b");
+  const auto& file = listing->entries[1];
   CHECK(file.sha256 == sys::sha256(given.content));
   for (const auto* now : {"new", "kept"}) {
     const auto fetched = tree::fetch_listed({given.from}, {.path = given.to}, *listing, file, {}, {}, {});

@@ -4,8 +4,11 @@
 #include "support/catch.hpp"
 #include "support/content_of.hpp"
 #include "sys/fs/sha256.hpp"
+#include "tree/acl.hpp"
+#include "tree/survey.hpp"
 
 #include <filesystem>
+#include <fmt/format.h>
 #include <fstream>
 
 using namespace sharefs;
@@ -30,7 +33,7 @@ tree::Packed pack(const tree::Packing& packing) {
 
 } // namespace
 
-TEST_CASE("an image has the tree, its modes, times and links, and no others' ids") {
+TEST_CASE("an image has the tree, its modes, times and links") {
   const GivenTree given;
   const std::string deep(120, 'd'), name(200, 'n');
   given.write("bin/python", "program");
@@ -143,4 +146,97 @@ TEST_CASE("an image that cannot be made is not left behind") {
   const auto packed = tree::pack(packing, {});
   REQUIRE(!packed);
   CHECK(!fs::exists(packing.file));
+}
+
+TEST_CASE("what its one owner and group would open to others, or close to somebody, gets no image") {
+  if (::geteuid() != 0)
+    return; // only root gives files to others
+  const GivenTree given;
+  given.write("directory/file", "content");
+  const auto directory = given.from + "/directory", file = directory + "/file";
+  ::chmod(directory.c_str(), 0755);
+  REQUIRE(::lchown(given.from.c_str(), 77, 78) == 0);
+  REQUIRE(::lchown(directory.c_str(), 77, 78) == 0);
+  struct Case {
+    uid_t uid;
+    gid_t gid;
+    mode_t mode;
+    bool packed;
+  };
+  const auto one = GENERATE(Case{77, 78, 0600, true}, Case{1234, 78, 0644, true}, Case{1234, 78, 0440, true},
+                            Case{1234, 5678, 0644, true}, Case{77, 5678, 0744, true}, Case{77, 5678, 0600, true},
+                            Case{77, 5678, 0640, false}, Case{77, 5678, 0604, false}, Case{1234, 78, 0600, false},
+                            Case{1234, 78, 0044, false}, Case{1234, 5678, 0400, false});
+  CAPTURE(one.uid, one.gid, one.mode);
+  const auto of = GENERATE_REF(file, directory);
+  REQUIRE(::lchown(of.c_str(), one.uid, one.gid) == 0);
+  ::chmod(of.c_str(), one.mode);
+  const tree::Packing packing{.tree = {.path = given.from}, .file = given.from + ".sqfs"};
+  const auto packed = tree::pack(packing, {});
+  REQUIRE(packed.has_value() == one.packed);
+  CHECK(tree::list_contents({.path = given.from}, {}).has_value() == one.packed);
+  if (!packed)
+    CHECK(packed.error().message.starts_with(fmt::format("{} belongs to {}:{} with ", of, one.uid, one.gid)));
+}
+
+TEST_CASE("where an ACL narrows the group, an image has what it leaves") {
+  const GivenTree given;
+  given.write("file", "content");
+  ::chmod((given.from + "/file").c_str(), 0640);
+  ::chmod(given.from.c_str(), 0750);
+  const auto narrow = [&](const std::string& path, const std::string& acl) {
+    const sys::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    REQUIRE(tree::write_acl(fd.get(), ACL_TYPE_ACCESS, path, acl));
+  };
+  mode_t mode = 0640;
+  SECTION("others are named, and the group keeps its own") {
+    narrow(given.from + "/file", "u::rw-,u:1234:r--,g::r--,m::r--,o::---");
+  }
+  SECTION("the group has nothing") {
+    narrow(given.from + "/file", "u::rw-,u:1234:r--,g::---,m::r--,o::---");
+    narrow(given.from, "u::rwx,u:1234:r-x,g::--x,m::r-x,o::---");
+    mode = 0600;
+  }
+  const tree::Packing packing{.tree = {.path = given.from}, .file = given.from + ".sqfs"};
+  pack(packing);
+  const auto to = unpacked(given, packing.file);
+  CHECK((status_of(to + "/file").st_mode & 07777U) == mode);
+  CHECK((status_of(to).st_mode & 07777U) == (mode == 0640 ? 0750U : 0710U));
+  CHECK((status_of(packing.file).st_mode & 07777U) == (mode == 0640 ? 0440U : 0400U));
+}
+
+TEST_CASE("nobody reads an image who may not read all that is in it") {
+  const GivenTree given;
+  given.write("directory/file", "content");
+  const auto directory = given.from + "/directory", file = directory + "/file";
+  for (const auto& path : {given.from, directory})
+    ::chmod(path.c_str(), 0755);
+  ::chmod(file.c_str(), 0644);
+  std::filesystem::create_symlink("directory", given.from + "/link");
+  mode_t mode = 0;
+  SECTION("all may") {
+    mode = 0444;
+  }
+  SECTION("a file that is its owner's only") {
+    ::chmod(file.c_str(), 0600);
+    mode = 0400;
+  }
+  SECTION("a file of the group") {
+    ::chmod(file.c_str(), 0640);
+    mode = 0440;
+  }
+  SECTION("a directory that only its owner can enter") {
+    ::chmod(directory.c_str(), 0744);
+    mode = 0400;
+  }
+  SECTION("a file of another group") {
+    if (::geteuid() != 0)
+      return; // only root gives files to others
+    ::chmod(file.c_str(), 0600);
+    REQUIRE(::lchown(file.c_str(), 0, 5678) == 0);
+    mode = 0400;
+  }
+  const tree::Packing packing{.tree = {.path = given.from}, .file = given.from + ".sqfs"};
+  pack(packing);
+  CHECK((status_of(packing.file).st_mode & 07777U) == mode);
 }

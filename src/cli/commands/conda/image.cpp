@@ -19,7 +19,7 @@ Result<int> run_image(Context& context, const Arguments& arguments) {
   const auto letters = random_letters(6);
   std::optional<conda::Imaged> made; // holds the lease until the steps are done
   const auto propose = [&]() -> Result<Proposal> {
-    const auto imaging = conda::plan_image(context.system, where->store, where->name, letters);
+    const auto imaging = conda::plan_image(context.system, where->store, where->name, letters, say_to(context));
     if (!imaging)
       return fail(imaging.error());
     Proposal proposal{imaging->plan, "the present generation has an image"};
@@ -42,7 +42,7 @@ Result<int> run_image(Context& context, const Arguments& arguments) {
 
 extern const CommandSpec k_conda_image_command{
     .name = "conda image",
-    .summary = "Make the image of an environment's present generation, if it has none",
+    .summary = "Make the image of an environment's present generation, if it has none, or a damaged one",
     .description =
         "An image is one file with all of a generation, beside it on the share, about a third of its size: `sharefs "
         "conda stage` brings it to a node in seconds, where a copy of its files takes minutes. `conda share` and "

@@ -47,6 +47,7 @@ Result<conda::StagingRequest> staging_request(Context& context, const Arguments&
   if (!how)
     return fail(how.error());
   request.how = std::move(*how);
+  request.how.anew = fmt::format("`sharefs conda image {}` makes it anew", shell_quote(where->name));
   if (!request.removes)
     if (auto mounted = check_share(context, request.store); !mounted)
       return fail(mounted.error());
@@ -55,13 +56,6 @@ Result<conda::StagingRequest> staging_request(Context& context, const Arguments&
     return fail(reader.error());
   request.how.as = std::move(*reader);
   return request;
-}
-
-/// The command of one environment as that user: root can neither read its files, nor make them anybody's copy.
-Result<int> stage_as(Context& context, const conda::StagingRequest& request, sys::User user) {
-  WorkerTask task{.user = std::move(user),
-                  .why = fmt::format("root of this host may not read {} (root_squash)", request.store)};
-  return work_as(context, std::move(task));
 }
 
 } // namespace
@@ -84,20 +78,10 @@ Result<int> stage_environment(Context& context, const Arguments& arguments, cons
     return fail(asked.error());
   auto& request = *asked;
   const auto say = say_to(context);
-  std::optional<Result<conda::Staging>> seen; // by which it is decided who works; then proposed
-  if (request.how.as) {
-    seen = conda::plan_staging(context.system, request, say);
-    const auto& plan = *seen;
-    const bool for_root =
-        plan && (request.removes ? !plan->copies.copies.empty() : !plan->made.copies || plan->made.by_image);
-    if (!for_root)
-      return stage_as(context, request, *request.how.as);
-    say_read_by(context, request.store, request.how.as);
-  }
+  say_read_by(context, request.store, request.how.as);
   conda::Staging staging;
   const auto propose = [&]() -> Result<Proposal> {
-    auto planned = seen ? std::move(*seen) : conda::plan_staging(context.system, request, say);
-    seen.reset();
+    auto planned = conda::plan_staging(context.system, request, say);
     if (!planned)
       return fail(planned.error());
     staging = std::move(*planned);

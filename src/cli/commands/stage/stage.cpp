@@ -108,6 +108,9 @@ Result<conda::PathStagingRequest> path_request(Context& context, const Arguments
     return fail(ErrorCode::usage, asked + " lies on this host's own disk", "`sharefs mirror push` brings it to nodes");
   if (!is_of_share && !arguments.flag("pack"))
     return fail(ErrorCode::usage, asked + " lies on this host's own disk already");
+  if (entry.resolved.find('\n') != std::string::npos) // marks of copies are lines
+    return fail(ErrorCode::unsupported, entry.resolved + " has a line break in its name",
+                "stage a directory that has none");
   request.path = entry.resolved;
   auto store = image_store(**config);
   if (!store)
@@ -122,6 +125,7 @@ Result<conda::PathStagingRequest> path_request(Context& context, const Arguments
     return fail(how.error());
   request.how = std::move(*how);
   request.how.as = seen.by ? seen.by : above.by;
+  request.how.anew = "delete it there, then run the command again, which makes it anew";
   return request;
 }
 
@@ -316,7 +320,9 @@ Result<int> run_stage_command(Context& context, const Arguments& arguments) {
   if (list)
     return list_staged(context);
   const auto& word = arguments.positional.front();
-  if (!is_path(word)) {
+  const bool is_hash = arguments.flag("drop") && word.size() == conda::k_hash_digits &&
+                       word.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (!is_path(word) && !is_hash) {
     auto one = arguments;
     if (arguments.flag("drop"))
       one.flags.insert("remove");
@@ -415,7 +421,7 @@ extern const CommandSpec k_stage_command{
                    .max = 1},
     .options = {k_limit_option,
                 {.names = "--list", .help = "what is staged here"},
-                {.names = "--drop", .help = "take the copies of it away"},
+                {.names = "--drop", .help = "take the copies of it away, or the one with this HASH of --list"},
                 {.names = "--pack", .help = "only make the image on the share"},
                 {.names = "--packed", .value = "TEXT", .help = "what `--on NODES` has found out about the directory"},
                 k_among_option,
