@@ -235,12 +235,12 @@ TEST_CASE("texts of any kind are read to their end") {
     (void)report_of(text);
   CHECK(report_of(std::string(1U << 20U, 'x')).losses.empty());
   std::string nested;
-  while (nested.size() < 1U << 20U)
+  while (nested.size() < 1U << 18U)
     nested += "\"$(`";
   CHECK(report_of(nested).losses.empty());
   for (const std::string line : {"A=\"$A $A\"\n", "A+=$A\n", "export $A ", "\"$@\" $A\n"}) {
     std::string many;
-    while (many.size() < 1U << 12U)
+    while (many.size() < 1U << 11U)
       many += line;
     CHECK(report_of(many).losses.empty());
   }

@@ -85,8 +85,15 @@ class FakeRpcServer {
     ::close(m_listener);
   }
   [[nodiscard]] std::uint16_t port() const { return m_port; }
-  /// Between what a test writes and what the threads of its servers read: the lock that they hold while they answer.
-  static void settle() { const std::lock_guard lock(s_answering); }
+  /// What a test writes or reads that the threads of its servers read or write, while none of them answers.
+  template <class Function> static auto between_answers(const Function& function) {
+    const std::lock_guard lock(s_answering);
+    return function();
+  }
+  /// Between what a test writes and what the threads read, and the other way round.
+  static void settle() {
+    between_answers([] {});
+  }
 
  private:
   void accept_all() {

@@ -50,8 +50,7 @@ TEST_CASE("mountd's port: over IPv4, and over IPv6 by version 3 of the portmappe
                                    {"1.2", 0},
                                    {"::.x.1", 0},
                                    {"::.1.2x", 0}}) {
-    address = text;
-    FakeRpcServer::settle();
+    FakeRpcServer::between_answers([&] { address = text; });
     INFO(text);
     CHECK(client.find_mountd(true, found, deadline_in(30s)) == ServerAnswer());
     CHECK(found == port);
@@ -67,21 +66,19 @@ TEST_CASE("the status of a look-up by NFS 4, and the steps that are asked") {
   });
   auto client = client_of(server);
   for (const int said : {0, 2, 13, 10016, 10021}) {
-    status = static_cast<std::uint32_t>(said);
-    FakeRpcServer::settle();
+    FakeRpcServer::between_answers([&] { status = static_cast<std::uint32_t>(said); });
     CHECK(client.look_up({"srv", "a b"}, deadline_in(30s)) ==
           ServerAnswer{said == 0 ? Fault::none : Fault::status, said});
   }
-  FakeRpcServer::settle();
-  CHECK(argument == Xdr().text("").word(0).word(3).word(24).word(15).text("srv").word(15).text("a b").bytes());
+  CHECK(FakeRpcServer::between_answers([&] { return argument; }) ==
+        Xdr().text("").word(0).word(3).word(24).word(15).text("srv").word(15).text("a b").bytes());
 }
 
 TEST_CASE("who calls is said as mount.nfs says it, and refusals are told apart", "[waits]") {
   RpcAnswer answer;
   const FakeRpcServer server([&](const RpcCall&) { return answer; });
   const auto ask = [&](RpcAnswer next) {
-    answer = std::move(next);
-    FakeRpcServer::settle();
+    FakeRpcServer::between_answers([&] { answer = std::move(next); });
     return client_of(server).null(100003, 3, deadline_in(500ms)).fault;
   };
   CHECK(ask({}) == Fault::none);
