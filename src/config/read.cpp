@@ -71,6 +71,15 @@ bool is_empty_list(const Node& node) {
   return node.is(Kind::null) || (node.is(Kind::list) && node.items.empty());
 }
 
+/// "begin each entry with `- `: `- {name: ..., nodes: ...}`": the keys that it must have.
+std::string hint_for_entries(const Key& key) {
+  std::vector<std::string> parts;
+  for (const Key* child : children_of(key.name))
+    if (child->required)
+      parts.push_back(fmt::format("{}: ...", child->last_name()));
+  return fmt::format("begin each entry with `- `: `- {{{}}}`", join(parts, ", "));
+}
+
 /// The text as the list that was probably meant, if sharefs takes it.
 std::string hint_for_list(const Key& key, const Node& node) {
   std::set<std::string> parts;
@@ -193,7 +202,7 @@ class Reader {
       return mapping_value(node, key, at, parent);
     if (!node.is(Kind::null) && !node.is(Kind::list))
       wrong_kind(node.place, key.last_name(), "a list", node,
-                 key.is_list() ? hint_for_list(key, node) : "begin each entry with `- `");
+                 key.is_list() ? hint_for_list(key, node) : hint_for_entries(key));
     for (std::size_t i = 0; i < node.items.size(); ++i) {
       const auto& item = node.items[i];
       const Position element{fmt::format("{}[{}]", at.name, i), item.place};

@@ -79,7 +79,9 @@ TEST_CASE("wrong types: a scalar is what its source says, and the hint says what
        "write its keys below it, indented by two spaces"},
       {"conda:\n  store:/x", "3:3: `conda` must be a mapping, not text", "put a space after the `:`"},
       {"servers: {s: {exports: {path: /x}}}", "2:24: `exports` must be a list, not a mapping",
-       "begin each entry with `- `"},
+       "begin each entry with `- `: `- {path: ..., clients: ...}`"},
+      {"nodes: {groups: {a100: gpu1}}", "2:17: `groups` must be a list, not a mapping",
+       "begin each entry with `- `: `- {name: ..., nodes: ...}`"},
       {"servers: {s: {exports: [/x]}}", "2:25: `servers.s.exports[0]` must be a mapping, not text",
        "write its keys below it, indented by two spaces"},
       {"mounts:\n  m:\n    from: \"h.x:/\"\n    at: /x\n    options: ro,nolock",
@@ -101,8 +103,10 @@ TEST_CASE("wrong types: a scalar is what its source says, and the hint says what
        "write the value without brackets or `- `"},
       {"nodes: {hostfile: \"\"}", "2:19: `hostfile` is empty", "leave the key out for its default"},
       {"caches: {local: []}", "2:10: `local` is empty",
-       "it needs at least one element (directory on a node's own disk, or a list of which the first usable one is taken; "
-       "may hold variables of the batch system (`$SLURM_TMPDIR`), which must have the same value on all nodes of a job)"},
+       "it needs at least one element (directory on a node's own disk, or a list of which the first usable one is "
+       "taken; "
+       "may hold variables of the batch system (`$SLURM_TMPDIR`), which must have the same value on all nodes of a "
+       "job)"},
   });
 }
 
