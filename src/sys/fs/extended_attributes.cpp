@@ -121,7 +121,7 @@ mode_t mode_by_acl(int fd, mode_t mode) {
   const mode_t group = mode >> 3U & k_all, others = mode & k_all;
   if ((group & ~others) == 0)
     return mode;
-  const auto path = "/proc/self/fd/" + std::to_string(fd);
+  const auto path = "/proc/thread-self/fd/" + std::to_string(fd); // who looks may have descriptors of its own
   for (const auto* name : {k_acl_attribute, "system.nfs4_acl"}) {
     const auto acl = ask_all([&](char* into, std::size_t size) { return ::getxattr(path.c_str(), name, into, size); });
     if (!acl && (acl.error() == ENODATA || is_unsupported_attribute(acl.error())))

@@ -3,6 +3,7 @@
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/users.hpp"
+#include "sys/fs/extended_attributes.hpp"
 #include "sys/fs/files.hpp"
 #include "sys/process/call.hpp"
 #include "sys/real_system.hpp"
@@ -413,4 +414,15 @@ TEST_CASE("files: only what nobody else could change is trusted") {
   fs::create_directory(directory / "etc/config");
   fs::permissions(directory / "etc/config", fs::perms(01777)); // as /tmp: nobody is to change that
   CHECK(text() == "/etc/config: is a directory");
+}
+
+TEST_CASE("the ACL is that of the file, also for a thread that has descriptors of its own") {
+  const test::TemporaryDirectory directory;
+  mode_t found = 0;
+  std::thread([&] {
+    REQUIRE(::unshare(CLONE_FILES) == 0); // as one that looks where it may hang
+    const Fd fd(::open(directory.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    found = mode_by_acl(fd.get(), S_IFDIR | 02770U);
+  }).join();
+  CHECK(found == (S_IFDIR | 02770U));
 }
