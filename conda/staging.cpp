@@ -217,6 +217,7 @@ Result<std::string> find_generation(sys::System& system, const StagingRequest& r
 tree::Options Copying::options() const {
   tree::Options options;
   options.bytes_per_second = bytes_per_second;
+  options.wait = wait;
   options.reader = as;
   return options;
 }

@@ -18,6 +18,7 @@ using Fetched = std::function<void(const tree::FetchReport&)>;
 /// How what is staged comes to this host.
 struct Copying {
   std::uint64_t bytes_per_second = 0; ///< 0: no limit
+  std::chrono::milliseconds wait{0};  ///< for another copy that has not ended
   std::optional<sys::User> as = {};   ///< who reads the share for root, whom its server refuses (root_squash)
   std::string anew = {};              ///< what makes a damaged image anew: a hint
   Upstreams upstreams = {};

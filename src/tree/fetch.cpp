@@ -264,6 +264,9 @@ class Fetcher {
 
   /// Held by its lock, until this process ends.
   Result<void> open_part() {
+    // One that was interrupted ends once its server answers, which may be a moment after its command has ended.
+    constexpr std::chrono::milliseconds k_least_wait{2000}, k_pause{50};
+    const auto end = sys::deadline_in(std::max(m_job.options.wait, k_least_wait));
     constexpr int k_attempts = 8; // another fetch() may have finished, and given it its name, between two calls
     for (int attempt = 0; attempt < k_attempts; ++attempt) {
       m_part.reset(::openat(m_directory.get(), part_name().c_str(),
@@ -274,8 +277,11 @@ class Fetcher {
       if (!S_ISREG(open.st_mode) || open.st_uid != ::geteuid())
         return fail(ErrorCode::conflict, join_path(parent_path(m_to.path), part_name()) + ": is not a file of ours",
                     "see what it is, and remove it");
-      if (::flock(m_part.get(), LOCK_EX | LOCK_NB) != 0)
-        return fail(ErrorCode::busy, m_to.path + ": another command copies it", "wait for its end");
+      while (::flock(m_part.get(), LOCK_EX | LOCK_NB) != 0) {
+        if (sys::Clock::now() >= end)
+          return fail(ErrorCode::busy, m_to.path + ": another command copies it", "wait for its end");
+        std::this_thread::sleep_for(k_pause);
+      }
       if (::fstatat(m_directory.get(), part_name().c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
           named.st_ino == open.st_ino)
         return {};

@@ -63,7 +63,8 @@ struct Options {
   mode_t take_away = 0;    ///< bits of the modes of files and directories that the copy does not get
   /// Of fetch(), too: whom root becomes before it opens the original, where the server refuses root (root_squash).
   std::optional<sys::User> reader = {};
-  bool layer = false; ///< the original is the upper directory of an overlay, see copy()
+  std::chrono::milliseconds wait{0}; ///< of fetch(): for another one of the same file to end
+  bool layer = false;                ///< the original is the upper directory of an overlay, see copy()
 };
 
 struct CopyReport {
@@ -122,10 +123,10 @@ template <FieldsOf<FetchReport> R> auto fields(R& r) {
 /// has its name once its content is the one that is wanted, and on the disk. Some pieces are under way at a time, so
 /// that no round trip is waited for. What was cut off goes on at its offset: what is there of it lies beside `to`, as
 /// .NAME.part. A file `to` that is right already is kept, any other is replaced by rename(2). Of `options` only
-/// `deadline`, `as`, `reader` and `bytes_per_second` matter. Errors: `conflict`: `from` has another content than
-/// wanted, and nothing is left of it; `busy`: another fetch() of `to` is at work on this host. Upstreams come before
-/// the original, in their order: from each is taken what it gives, and one that brings another content, ends, or gives
-/// nothing for k_upstream_patience is passed over.
+/// `deadline`, `as`, `reader`, `wait` and `bytes_per_second` matter. Errors: `conflict`: `from` has another content
+/// than wanted, and nothing is left of it; `busy`: another fetch() of `to` is at work on this host. Upstreams come
+/// before the original, in their order: from each is taken what it gives, and one that brings another content, ends, or
+/// gives nothing for k_upstream_patience is passed over.
 Result<FetchReport> fetch(const Place& from, const Place& to, const FileContent& content, const Options& options,
                           const OnProgress& progress = {}, const std::vector<Upstream>& upstreams = {});
 inline constexpr std::chrono::seconds k_upstream_patience{20};

@@ -4,7 +4,9 @@
 #include "sys/process/fd.hpp"
 #include "tree/survey.hpp"
 
+#include <array>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/mount.h>
 #include <thread>
 
@@ -112,14 +114,25 @@ TEST_CASE("what cannot be fetched") {
     fs::permissions(given.directory / "to", fs::perms::all);
     CHECK(given.fetch().error().code == ErrorCode::permission);
   }
-  SECTION("another one is at work") {
-    given.directory.write("to/.file.part", "");
-    const int held = ::open(given.part.c_str(), O_RDWR);
-    REQUIRE(::flock(held, LOCK_EX) == 0);
-    CHECK(given.fetch().error().code == ErrorCode::busy);
+}
+
+TEST_CASE("another one that is at work is waited for a moment", "[waits]") {
+  const GivenFile given;
+  given.directory.write("to/.file.part", "");
+  const int held = ::open(given.part.c_str(), O_RDWR | O_CLOEXEC);
+  REQUIRE(::flock(held, LOCK_EX) == 0);
+  CHECK(given.fetch().error().code == ErrorCode::busy);
+  const sys::Fd opened(::inotify_init1(IN_CLOEXEC));
+  REQUIRE(::inotify_add_watch(opened.get(), given.part.c_str(), IN_OPEN) >= 0);
+  ssize_t seen = 0;
+  std::thread other([&] { // it ends once the file is opened again
+    std::array<char, 512> event{};
+    seen = ::read(opened.get(), event.data(), event.size());
     ::close(held);
-    CHECK(given.fetch());
-  }
+  });
+  CHECK(given.fetch());
+  other.join();
+  CHECK(seen > 0);
 }
 
 TEST_CASE("who reads the original for root need not be root") {

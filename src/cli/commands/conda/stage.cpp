@@ -66,6 +66,7 @@ Result<conda::Copying> copying_by(Context& context, const Arguments& arguments) 
   if (!limit || !upstreams)
     return fail(limit ? upstreams.error() : limit.error());
   return conda::Copying{.bytes_per_second = *limit,
+                        .wait = context.flags.wait,
                         .as = {},
                         .upstreams = std::move(*upstreams),
                         .fetched = note_of_fetched(context),
