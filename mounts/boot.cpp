@@ -418,12 +418,13 @@ BootPlan plan_boot(const BootFacts& facts, const BootHost& host, const std::vect
   return result;
 }
 
-BootPlan plan_boot(sys::System& system, const Observation& seen, const std::vector<std::string>& without) {
+BootPlan plan_boot(sys::System& system, const BootFacts& facts, const Observation& seen,
+                   const std::vector<std::string>& without) {
   std::vector<MountPoint> points;
   for (const auto& state : seen.states)
     if (state.wanted && std::ranges::find(without, state.point.target) == without.end())
       points.push_back(state.point);
-  return points.empty() ? BootPlan{} : plan_boot(boot_facts(system), boot_host(system), points);
+  return points.empty() ? BootPlan{} : plan_boot(facts, boot_host(system), points);
 }
 
 Diagnoses diagnose_left_at_boot(const BootFacts& facts, const std::vector<MountPoint>& all) {

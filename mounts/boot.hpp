@@ -75,7 +75,8 @@ BootPlan plan_boot(const BootFacts& facts, const BootHost& host, const std::vect
 
 /// The same for the wanted mounts of `seen` on this machine, but for the targets `without`: of one that is blocked, the
 /// options are not known.
-BootPlan plan_boot(sys::System& system, const Observation& seen, const std::vector<std::string>& without);
+BootPlan plan_boot(sys::System& system, const BootFacts& facts, const Observation& seen,
+                   const std::vector<std::string>& without);
 
 /// SF249: what sharefs mounts at boot for an earlier sharefs.yaml; `all` are the mounts of the present one.
 Diagnoses diagnose_left_at_boot(const BootFacts& facts, const std::vector<MountPoint>& all);

@@ -3,6 +3,7 @@
 
 #include "base/text.hpp"
 #include "sys/fs/walk.hpp"
+#include "sys/process/fd.hpp"
 #include "tree/acl.hpp"
 
 #include <cerrno>
@@ -78,7 +79,7 @@ Result<Outcome> act(SetAccess& action, const ActorRoot& base, Phase phase) {
     if (auto set = tree::write_acl(target.get(), ACL_TYPE_DEFAULT, action.path, action.after.default_acl); !set)
       return fail(set.error());
   // The mode is set after chown(2), which clears the set-id bits.
-  if (::chmod(tree::by_descriptor(target.get()).c_str(), action.after.mode) != 0)
+  if (::chmod(sys::by_descriptor(target.get()).c_str(), action.after.mode) != 0)
     return fail(errno_error(errno, action.path));
   // chmod(2) drops the set-group-id bit without an error if the caller is not in the group.
   if (::fstat(target.get(), &status) == 0 && (status.st_mode & 07777U) != action.after.mode)

@@ -7,6 +7,7 @@
 #include "sys/fs/sha256.hpp"
 #include "sys/fs/walk.hpp"
 #include "sys/process/child.hpp"
+#include "sys/process/fd.hpp"
 #include "tree/acl.hpp"
 #include "tree/attributes.hpp"
 #include "tree/reader.hpp"
@@ -166,7 +167,7 @@ class FileChanger {
       return FileOutcome::since;
     if (m_phase == Phase::look)
       return FileOutcome::pending;
-    if (::chmod(tree::by_descriptor(fd.get()).c_str(), *change.mode_after) != 0)
+    if (::chmod(sys::by_descriptor(fd.get()).c_str(), *change.mode_after) != 0)
       return fail(errno_error(errno, whole(change)));
     return FileOutcome::changed;
   }

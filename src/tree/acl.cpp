@@ -1,4 +1,5 @@
 #include "tree/acl.hpp"
+#include "sys/process/fd.hpp"
 
 #include <acl/libacl.h>
 #include <cerrno>
@@ -22,16 +23,12 @@ std::string text_of_acl(acl_t acl) {
 
 } // namespace
 
-std::string by_descriptor(int fd) {
-  return "/proc/self/fd/" + std::to_string(fd);
-}
-
 bool holds_acls(int fd) {
-  return ::getxattr(by_descriptor(fd).c_str(), "system.posix_acl_default", nullptr, 0) >= 0 || errno == ENODATA;
+  return ::getxattr(sys::by_descriptor(fd).c_str(), "system.posix_acl_default", nullptr, 0) >= 0 || errno == ENODATA;
 }
 
 Result<std::string> read_acl(int fd, acl_type_t type, const std::string& path) {
-  const auto name = by_descriptor(fd);
+  const auto name = sys::by_descriptor(fd);
   const char* attribute = type == ACL_TYPE_DEFAULT ? "system.posix_acl_default" : "system.posix_acl_access";
   if (::getxattr(name.c_str(), attribute, nullptr, 0) < 0)
     return errno == ENODATA || errno == ENOTSUP || errno == ENOSYS ? Result<std::string>(std::string())
@@ -46,7 +43,7 @@ Result<std::string> read_acl(int fd, acl_type_t type, const std::string& path) {
 }
 
 Result<void> write_acl(int fd, acl_type_t type, const std::string& path, const std::string& text) {
-  const auto name = by_descriptor(fd);
+  const auto name = sys::by_descriptor(fd);
   if (text.empty()) {
     // An access ACL goes with its attribute, and leaves the mode.
     const int gone = type == ACL_TYPE_DEFAULT ? ::acl_delete_def_file(name.c_str())

@@ -8,9 +8,6 @@
 
 namespace sharefs::tree {
 
-/// The name under which calls that take a path reach an open O_PATH descriptor.
-std::string by_descriptor(int fd);
-
 /// Does the file system of this directory have default ACLs?
 bool holds_acls(int fd);
 /// Short text form with numeric ids; "" for none, also on file systems without ACLs. An access ACL that says no more

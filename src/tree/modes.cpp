@@ -1,5 +1,6 @@
 // set_modes(): what is in a directory comes before it, so that nobody who gets the tree is in it while it is given.
 #include "base/path.hpp"
+#include "sys/process/fd.hpp"
 #include "tree/attributes.hpp"
 #include "tree/tree_walk.hpp"
 
@@ -53,7 +54,7 @@ class ModeSetter {
   void set(int fd, mode_t mode, const std::string& relative) {
     m_job.counters.add(k_files);
     struct stat status{};
-    const auto path = "/proc/self/fd/" + std::to_string(fd); // an O_PATH one takes no fchmod(2)
+    const auto path = sys::by_descriptor(fd); // an O_PATH one takes no fchmod(2)
     if (::fstat(fd, &status) != 0)
       return failed(errno, relative);
     if (m_job.options.admit)

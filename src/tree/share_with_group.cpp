@@ -1,6 +1,7 @@
 // share_with_group(): what lies in a tree is opened to a group.
 #include "tree/share_with_group.hpp"
 #include "base/path.hpp"
+#include "sys/process/fd.hpp"
 #include "tree/acl.hpp"
 #include "tree/tree_walk.hpp"
 
@@ -30,7 +31,7 @@ bool gives_rights(const sys::Fd& fd, const struct stat& status) {
   constexpr mode_t k_any_execute = 0111;
   return (status.st_mode & (S_ISUID | S_ISGID)) != 0 ||
          ((status.st_mode & k_any_execute) != 0 &&
-          ::getxattr(by_descriptor(fd.get()).c_str(), "security.capability", nullptr, 0) > 0);
+          ::getxattr(sys::by_descriptor(fd.get()).c_str(), "security.capability", nullptr, 0) > 0);
 }
 
 /// Whether the name that `fd` (O_PATH) was opened by still leads to it. The kernel writes " (deleted)" behind the path
@@ -38,7 +39,7 @@ bool gives_rights(const sys::Fd& fd, const struct stat& status) {
 /// A file that is really called so counts as gone.
 bool still_named(const sys::Fd& fd) {
   std::array<char, PATH_MAX + 16> path{};
-  const auto length = ::readlink(by_descriptor(fd.get()).c_str(), path.data(), path.size());
+  const auto length = ::readlink(sys::by_descriptor(fd.get()).c_str(), path.data(), path.size());
   return length > 0 && static_cast<std::size_t>(length) < path.size() &&
          !std::string_view(path.data(), static_cast<std::size_t>(length)).ends_with(" (deleted)");
 }
@@ -65,7 +66,7 @@ Result<void> set_rights(const sys::Fd& fd, const GroupRights& from, const GroupR
       return set;
   if (from.gid == to.gid && from.mode == to.mode) // chown(2) may have taken set-id bits
     return {};
-  return ::chmod(by_descriptor(fd.get()).c_str(), to.mode) == 0 ? Result<void>{} : fail(errno_error(errno, path));
+  return ::chmod(sys::by_descriptor(fd.get()).c_str(), to.mode) == 0 ? Result<void>{} : fail(errno_error(errno, path));
 }
 
 bool same_rights(const GroupRights& a, const GroupRights& b) {

@@ -1,6 +1,7 @@
 #include "sys/fs/extended_attributes.hpp"
 
 #include "base/text.hpp"
+#include "sys/process/fd.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -30,7 +31,7 @@ template <class Ask> tl::expected<std::string, int> ask_all(const Ask& ask) {
 
 constexpr mode_t k_all = 7;
 
-/// An attribute as numbers of `Size` bytes are read from it; what is cut off is `ok() == false`.
+/// Reads numbers and texts from the bytes of an attribute; ok() is false once one of them was cut off.
 class NumberReader {
  public:
   explicit NumberReader(std::string_view bytes, bool big_endian) : m_bytes(bytes), m_big_endian(big_endian) {}
@@ -121,7 +122,7 @@ mode_t mode_by_acl(int fd, mode_t mode) {
   const mode_t group = mode >> 3U & k_all, others = mode & k_all;
   if ((group & ~others) == 0)
     return mode;
-  const auto path = "/proc/thread-self/fd/" + std::to_string(fd); // who looks may have descriptors of its own
+  const auto path = by_descriptor(fd);
   for (const auto* name : {k_acl_attribute, "system.nfs4_acl"}) {
     const auto acl = ask_all([&](char* into, std::size_t size) { return ::getxattr(path.c_str(), name, into, size); });
     if (!acl && (acl.error() == ENODATA || is_unsupported_attribute(acl.error())))

@@ -1,6 +1,7 @@
 #pragma once
 // A file descriptor that closes itself. Every descriptor of sharefs is made with O_CLOEXEC.
 #include <fcntl.h>
+#include <string>
 #include <unistd.h>
 #include <utility>
 
@@ -32,6 +33,12 @@ class Fd {
  private:
   int m_fd = -1;
 };
+
+/// The name under which calls that take a path reach an open O_PATH descriptor of this thread, which may have
+/// descriptors of its own.
+inline std::string by_descriptor(int fd) {
+  return "/proc/thread-self/fd/" + std::to_string(fd);
+}
 
 struct Pipe {
   Fd read, write;

@@ -186,7 +186,8 @@ void examine_exports(const PartInput& input, Part& part) {
       std::ranges::move(exports::diagnose_in_force(*etab, *table), std::back_inserter(part.found));
 }
 
-void plan_recovery(const PartInput& input, const mounts::ProbeRequest& request, mounts::Observation seen, Part& part) {
+void plan_recovery(const PartInput& input, const mounts::ProbeRequest& request, mounts::Observation seen,
+                   const mounts::BootFacts& at_boot, Part& part) {
   const auto known = probe_recovery(input.context, std::move(seen), request.wanted);
   auto recovery = mounts::plan_recovery(known);
   for (auto& one : recovery.diagnoses) // why something is left
@@ -194,7 +195,7 @@ void plan_recovery(const PartInput& input, const mounts::ProbeRequest& request, 
             part.found, [&](const Diagnosis& said) { return said.code == one.code && said.subject == one.subject; }))
       part.found.push_back(std::move(one));
   part.plan.add(recovery.plan);
-  part.plan.add(mounts::plan_boot(input.context.system, known.seen, recovery.blocked).plan);
+  part.plan.add(mounts::plan_boot(input.context.system, at_boot, known.seen, recovery.blocked).plan);
 }
 
 void examine_mounts(const PartInput& input, Part& part) {
@@ -222,11 +223,11 @@ void examine_mounts(const PartInput& input, Part& part) {
       unsure.push_back(state.point.target);
     else if (state.health != mounts::Health::autofs_idle)
       ready.push_back(state.point);
-  const auto boot = mounts::plan_boot(context.system, *seen, unsure);
+  const auto at_boot = mounts::boot_facts(context.system);
+  const auto boot = mounts::plan_boot(context.system, at_boot, *seen, unsure);
   std::ranges::copy(boot.diagnoses, std::back_inserter(part.found));
   if (input.config != nullptr)
-    std::ranges::move(mounts::diagnose_left_at_boot(mounts::boot_facts(context.system), request.wanted),
-                      std::back_inserter(part.found));
+    std::ranges::move(mounts::diagnose_left_at_boot(at_boot, request.wanted), std::back_inserter(part.found));
   if (!boot.plan.empty())
     part.found.push_back(pending(input, Severity::warning, "boot", boot.plan, "sharefs mount --all"));
   if (input.config != nullptr && has_shares(*input.config, ready)) {
@@ -241,7 +242,7 @@ void examine_mounts(const PartInput& input, Part& part) {
     part.plan.add(plan);
   }
   if (input.how.plans)
-    plan_recovery(input, request, *seen, part);
+    plan_recovery(input, request, *seen, at_boot, part);
 }
 
 /// SF605: an environment of the store that cannot be used.

@@ -43,13 +43,14 @@ Result<MountWork> plan_mount_work(Context& context, const config::Config& config
     return fail(seen.error());
   MountWork work{std::move(*seen), {}};
   work.plan = mounts::plan_mounts(work.seen, wanted, k_one_mount_deadline, scope.remount);
+  const auto at_boot = scope.boot || scope.caches ? mounts::boot_facts(context.system) : mounts::BootFacts{};
   if (scope.boot) {
-    const auto boot = mounts::plan_boot(context.system, work.seen, work.plan.blocked);
+    const auto boot = mounts::plan_boot(context.system, at_boot, work.seen, work.plan.blocked);
     mounts::append(work.plan.diagnoses, boot.diagnoses);
     work.plan.plan.add(boot.plan);
   }
   if (scope.caches) { // all that sharefs.yaml says
-    mounts::append(work.plan.diagnoses, mounts::diagnose_left_at_boot(mounts::boot_facts(context.system), wanted));
+    mounts::append(work.plan.diagnoses, mounts::diagnose_left_at_boot(at_boot, wanted));
     work.plan.plan.add(
         cachefix::plan_local_directories(context.system, config.caches.local, exports::system_directory_reason));
     const auto images = staged_images(context, &config);
