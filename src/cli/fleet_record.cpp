@@ -3,15 +3,17 @@
 #include "base/json.hpp"
 #include "base/json_fields.hpp"
 #include "base/path.hpp"
-#include "base/random.hpp"
 #include "base/text.hpp"
 #include "cli/exit_code.hpp"
 #include "plan/private_directory.hpp"
 #include "ui/table.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <ranges>
+#include <utility>
 
 namespace sharefs::cli {
 
@@ -87,7 +89,14 @@ Result<std::vector<std::string>> run_ids(Context& context, const std::string& di
 } // namespace
 
 std::string new_run_id() {
-  return fmt::format("{:%Y%m%d-%H%M%S}-{}", fmt::gmtime(std::time(nullptr)), random_letters(4));
+  using namespace std::chrono;
+  const auto now = system_clock::now();
+  const auto second = floor<seconds>(now);
+  std::string within(4, '0'); // the microsecond, in base 36: of two runs in one second the later one is the newer
+  auto rest = duration_cast<microseconds>(now - second).count();
+  for (auto& letter : within | std::views::reverse)
+    letter = "0123456789abcdefghijklmnopqrstuvwxyz"[std::exchange(rest, rest / 36) % 36];
+  return fmt::format("{:%Y%m%d-%H%M%S}-{}", fmt::gmtime(system_clock::to_time_t(second)), within);
 }
 
 Result<void> begin_record(Context& context, const std::string& directory, const std::string& id, const FleetJob& job,

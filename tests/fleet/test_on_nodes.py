@@ -193,6 +193,12 @@ def test_too_many_failures_end_it_and_resume_goes_on(network: Network) -> None:
     assert "done on all its nodes" in network.run("nodes", "resume", "--yes").stderr
 
 
+def test_runs_are_listed_in_the_order_they_were_made(network: Network) -> None:
+    cluster(network, 1)
+    made = [network.json("--on", "all", "mount", "--all", "--yes")["run"] for _ in range(8)]
+    assert [run["run"] for run in network.json("nodes", "resume", "--list")["runs"]] == made[::-1]
+
+
 def test_five_percent(network: Network) -> None:
     names = cluster(network, 40)
     for name in names[10:13]:
