@@ -231,7 +231,8 @@ Result<void> copy_image(sys::System& system, const Copying& how, const Image& im
   const auto to = image_path(copy);
   const auto& note = *image.note;
   auto options = how.options();
-  if (options.reader && image.file.uid != 0) // it may be its owner's only, as some of what lies in it is
+  if (options.reader && image.file.uid != 0 &&
+      image.file.uid != options.reader->uid) // it may be its owner's only, as some of what lies in it is
     if (auto owner = system.user(std::to_string(image.file.uid)))
       options.reader = std::move(*owner);
   const auto fetched =
