@@ -29,6 +29,8 @@ namespace {
 /// piece by many requests at once, which costs less than as many threads do.
 constexpr std::uint64_t k_piece = 4U << 20U;
 constexpr std::size_t k_pieces = 4;
+/// Written, counted and waited for at a time, see Options::bytes_per_second.
+constexpr std::size_t k_step = 1U << 20U;
 /// After this many bytes the file is sent to the disk, so that the fsync at the end does not wait for all of it.
 constexpr std::uint64_t k_sent_at_once = 16U << 20U;
 /// What O_DIRECT wants of addresses, offsets and lengths.
@@ -400,6 +402,13 @@ class Fetcher {
 
   /// 0 or errno.
   int take(std::string_view piece) {
+    int error = 0;
+    for (; error == 0 && !piece.empty(); piece.remove_prefix(std::min(piece.size(), k_step)))
+      error = take_step(piece.substr(0, k_step));
+    return error;
+  }
+
+  int take_step(std::string_view piece) {
     m_hash->add(piece);
     m_job.wait_for(piece.size());
     may_be_killed();
