@@ -167,7 +167,7 @@ bool is_python(std::string_view name) {
 }
 
 std::string written(const Head& head, const PrefixChange& change) {
-  const auto line = "#!" + head.space + head.executable + head.options;
+  auto line = "#!" + head.space + head.executable + head.options;
   if (change.as_built || (line.size() <= k_longest_shebang && head.executable.find(' ') == std::string::npos))
     return line;
   const auto name = base_name(head.executable);

@@ -126,7 +126,7 @@ std::string site_packages(const std::vector<std::string>& installed) {
 
 /// Where a file of a package for any Python lies: conda's records have it as the package does, unlike their own list of
 /// files and all of the others (conda core/path_actions.py, common/path get_python_noarch_target_path).
-std::string installed_path(std::string path, const std::string& site_packages) {
+std::string installed_path(const std::string& path, const std::string& site_packages) {
   constexpr std::string_view k_modules = "site-packages/";
   constexpr std::string_view k_programs = "python-scripts/";
   if (path.starts_with(k_modules) && !site_packages.empty())

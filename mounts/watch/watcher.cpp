@@ -167,12 +167,12 @@ class Watcher {
     append(words, names);
     if (m_settings.recover == "all")
       words.emplace_back("--moved");
-    const auto end = run_sharefs(std::move(words));
+    const auto end = run_sharefs(words);
     m_rounds.take_run(names, end, sys::Clock::now());
     return !end.busy;
   }
 
-  RunEnd run_sharefs(std::vector<std::string> words) {
+  RunEnd run_sharefs(const std::vector<std::string>& words) {
     sys::Command command;
     command.argv = {m_program};
     append(command.argv, words);

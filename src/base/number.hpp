@@ -10,7 +10,7 @@ namespace sharefs {
 /// a number that the type cannot hold.
 template <std::integral Number> std::optional<Number> parse_number(std::string_view text, int base = 10) {
   Number number{};
-  const auto* const end = text.data() + text.size();
+  const char* const end = text.data() + text.size(); // NOLINT(bugprone-suspicious-stringview-data-usage)
   const auto [stop, error] = std::from_chars(text.data(), end, number, base);
   return error == std::errc() && stop == end ? std::optional(number) : std::nullopt;
 }

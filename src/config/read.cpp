@@ -332,8 +332,11 @@ class Reader {
     for (const auto& [server, place] : m_remotes) {
       // A host that `servers:` does not describe is fine, unless it is a known name with a typing mistake.
       const bool full_name = server.find_first_of(".:") != std::string::npos; // or an address
-      if (full_name || addresses.contains(server) || (comparisons += names.size()) > k_most_comparisons)
+      if (full_name || addresses.contains(server))
         continue;
+      comparisons += names.size();
+      if (comparisons > k_most_comparisons)
+        break;
       if (const auto near = did_you_mean(server, names))
         m_problems.add(place, fmt::format("no server is called `{}`", shown(server)),
                        fmt::format("did you mean `{}`? If `{}` is another machine, add it under `servers:`", *near,

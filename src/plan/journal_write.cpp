@@ -65,7 +65,7 @@ Result<std::string> Journal::begin(const Plan& plan, const std::string& command,
                       JsonTexts::exact);
   head["plan"] = to_json(plan);
   const auto ids = sorted_ids(*names);
-  const auto id = std::to_string((ids.empty() ? 0 : number_of(ids.back())) + 1);
+  auto id = std::to_string((ids.empty() ? 0 : number_of(ids.back())) + 1);
   if (auto made = make_entry(*journal, id, head, first); !made)
     return fail(in_journal(made.error()));
   return id;

@@ -7,7 +7,7 @@ namespace sharefs::sys {
 /// instead of touching the host; probing and reading of the mount table still work.
 class RealSystem final : public System {
  public:
-  explicit RealSystem(std::string root = "/") : System(Files(std::move(root))) {}
+  explicit RealSystem(const std::string& root = "/") : System(Files(root)) {}
 
   Result<Completed> run(const Command& command) override;
   Error exec(const Argv& argv, const std::vector<std::string>& environment) override;

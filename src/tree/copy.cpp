@@ -122,7 +122,7 @@ Result<CopyReport> Copier::run() {
     return fail(result.error());
   if (auto synced = sys::sync_directory(above.get(), m_to.path); !synced)
     return fail(synced.error());
-  return std::move(m_report);
+  return m_report;
 }
 
 Result<PairPointer> Copier::start(Found from, Found to) {

@@ -182,7 +182,12 @@ void Copier::add_name(const Pair& pair, const std::string& name) {
   };
   auto made = pair.closed ? name : temporary_name(); // it is whole from the beginning
   may_be_killed();
-  if (there_is_one && (link(made) || (errno == EEXIST && link(made = temporary_name())))) {
+  bool linked = there_is_one && link(made);
+  if (there_is_one && !linked && errno == EEXIST) {
+    made = temporary_name();
+    linked = link(made);
+  }
+  if (linked) {
     if (put(pair, made, name))
       m_job.counters.add(k_files);
     return;

@@ -74,8 +74,7 @@ Ticker::Ticker(StatusLine& line, int width, std::string what, std::size_t total,
       } catch (const std::exception&) { // NOLINT(bugprone-empty-catch): the work needs no progress line
       }
     });
-  } catch (const std::exception&) {
-    // No more threads: the work goes on without a progress line.
+  } catch (const std::exception&) { // NOLINT(bugprone-empty-catch): no more threads, the work goes on without the line
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }

@@ -80,8 +80,7 @@ bool has_ended(const pollfd& socket) {
 
 } // namespace
 
-RpcClient::RpcClient(Fd connected, uid_t uid, gid_t gid)
-    : m_context(::nfs_init_context(), ::nfs_destroy_context), m_rpc(nullptr) {
+RpcClient::RpcClient(Fd connected, uid_t uid, gid_t gid) : m_context(::nfs_init_context(), ::nfs_destroy_context) {
   if (!m_context)
     throw std::bad_alloc();
   ::nfs_set_autoreconnect(m_context.get(), 0);

@@ -46,7 +46,7 @@ class RpcClient {
 
   Call m_call; ///< libnfs keeps its address for as long as the context lives
   std::unique_ptr<nfs_context, void (*)(nfs_context*)> m_context;
-  rpc_context* m_rpc;
+  rpc_context* m_rpc = nullptr;
 };
 
 } // namespace sharefs::sys

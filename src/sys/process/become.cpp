@@ -51,7 +51,8 @@ int become(const User& as, unsigned kept) {
     return errno;
   if (const int error = set_capabilities(kept); error != 0)
     return error;
-  return as.uid != 0 && ::setresuid(-1, 0, -1) == 0 ? EPERM : 0;
+  constexpr auto k_keep = static_cast<uid_t>(-1);
+  return as.uid != 0 && ::setresuid(k_keep, 0, k_keep) == 0 ? EPERM : 0;
 }
 
 std::vector<std::string> environment_of(const User& user) {

@@ -135,7 +135,7 @@ Result<Child> Child::fork(const std::function<void()>& body, Group group) {
     reset_signals();
     try {
       body();
-    } catch (...) { // it must not go on in the frames of the parent
+    } catch (...) { // NOLINT(bugprone-empty-catch): it must not go on in the frames of the parent
     }
     ::_exit(126);
   }

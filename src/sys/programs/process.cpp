@@ -55,7 +55,7 @@ std::vector<std::string> environment_of(const Command& command) {
 
 std::string variable(const std::vector<std::string>& environment, std::string_view name) {
   for (const std::string& entry : environment)
-    if (entry.size() > name.size() && entry[name.size()] == '=' && entry.compare(0, name.size(), name) == 0)
+    if (entry.size() > name.size() && entry[name.size()] == '=' && entry.starts_with(name))
       return entry.substr(name.size() + 1);
   return {};
 }

@@ -59,8 +59,11 @@ bool arrange(const WorkerStart& start, const std::array<int, 3>& streams, int te
   if (terminal >= 0 && ::ioctl(terminal, TIOCSCTTY, 0) != 0)
     return false;
   for (int& fd : open) // out of the way
-    if (fd >= 0 && (fd = ::fcntl(fd, F_DUPFD_CLOEXEC, static_cast<int>(open.size()))) < 0)
-      return false;
+    if (fd >= 0) {
+      fd = ::fcntl(fd, F_DUPFD_CLOEXEC, static_cast<int>(open.size()));
+      if (fd < 0)
+        return false;
+    }
   for (int place = 0; place < k_first_gift + 2; ++place)
     if (const int fd = open.at(static_cast<std::size_t>(place)); fd < 0)
       ::close(place);
