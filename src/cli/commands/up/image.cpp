@@ -68,7 +68,8 @@ Result<std::vector<mounts::MountPoint>> points_of(Context& context, const config
     }
     if (!servers.contains(point.server))
       servers[point.server] = context.system.probe_nfs({point.server, {}, timeout, false});
-    auto decided = mounts::decide(std::move(point), &servers[point.server]);
+    const auto* probe = &servers[point.server]; // before the point is moved
+    auto decided = mounts::decide(std::move(point), probe);
     if (!decided)
       return fail(decided.error());
     points.push_back(std::move(*decided));
