@@ -1,6 +1,7 @@
 #include "mounts/probe.hpp"
 
 #include "base/parallel.hpp"
+#include "base/path.hpp"
 #include "mounts/pending.hpp"
 #include "mounts/profiles.hpp"
 #include "sys/fs/mountstats.hpp"
@@ -95,6 +96,13 @@ std::vector<std::optional<sys::Entry>> ask_mount_points(sys::System& system, con
   return answers;
 }
 
+/// What the kernel mounts where file systems of a server meet (crossmnt) lies in a directory that root, whom a server
+/// may take for nobody, need not be let into: that says nothing about this mount.
+bool is_out_of_sight(const MountState& state, const sys::MountTable& table) {
+  const auto* above = table.owner_of(parent_path(state.point.target));
+  return state.health == Health::denied && above != nullptr && sys::is_nfs(*above);
+}
+
 } // namespace
 
 const sys::NfsProbe* Observation::server(const std::string& host) const {
@@ -151,6 +159,8 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
       point = std::move(*decided);
     }
     auto state = classify(std::move(point), wanted, seen.table, std::move(answers[index]), pending, server);
+    if (!wanted && is_out_of_sight(state, seen.table))
+      continue;
     if (state.mounted())
       state.stacked = mounts_at_target[state.point.target] - 1;
     if (const auto now = takeovers.find(state.point.target); state.mounted() && now != takeovers.end()) {

@@ -90,6 +90,23 @@ TEST_CASE("other NFS mounts are found, hidden ones are not") {
   CHECK(seen->servers.empty());
 }
 
+TEST_CASE("what the kernel has mounted in a share that root may not enter is not called denied") {
+  ScriptedSystem system;
+  system.machine.mounts = test::table_of(nfs_line(50, 1, "/share", "a:/s") + nfs_line(51, 50, "/share/in", "a:/s/in") +
+                                         nfs_line(52, 1, "/other", "a:/o"));
+  system.machine.entries["/share"] = answered(0);
+  system.machine.entries["/share/in"] = answered(EACCES);
+  system.machine.entries["/other"] = answered(EACCES);
+  auto request = wants({share("share", "/share")});
+  request.others = true;
+  const auto seen = probe(system, request);
+  REQUIRE(seen.has_value());
+  REQUIRE(seen->states.size() == 2);
+  CHECK(seen->states[0].point.target == "/share");
+  CHECK(seen->states[1].point.target == "/other");
+  CHECK(seen->states[1].health == Health::denied);
+}
+
 TEST_CASE("the server of a mount that nobody asked for is asked only where its mount is not well") {
   ScriptedSystem system;
   system.machine.mounts = test::table_of(nfs_line(50, 1, "/data/share", "storage1:/mnt/share") +
