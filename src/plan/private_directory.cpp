@@ -36,7 +36,8 @@ Result<std::optional<PrivateDirectory>> PrivateDirectory::checked(sys::Fd fd, co
   if (status.st_uid != ::geteuid())
     return fail(ErrorCode::permission,
                 path + ": belongs to another user (uid " + std::to_string(status.st_uid) + "), and is not used",
-                "remove it, or set XDG_STATE_HOME to a directory of your own");
+                ::geteuid() == 0 ? "look at what is in it, then run `chown root " + path + "`"
+                                 : "remove it, or set XDG_STATE_HOME to a directory of your own");
   if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
     return fail(ErrorCode::failed,
                 path + ": others may write there (mode " + format_mode(status.st_mode & 07777U) + ")",
