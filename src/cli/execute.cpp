@@ -15,7 +15,7 @@ namespace {
 int exit_code_of_report(const plan::Report& report) {
   if (report.interrupted)
     return k_exit_interrupted;
-  const auto good = report.count(plan::Outcome::done) + report.count(plan::Outcome::unchanged);
+  const auto good = report.count_good();
   return exit_code_for(good, report.results.size() - good);
 }
 
@@ -280,6 +280,7 @@ Result<Executed> execute_further(Context& context, const std::function<Result<Pr
     }
     report.journal_id = context.envelope.report->journal_id;
     report.interrupted = context.envelope.report->interrupted;
+    report.error = context.envelope.report->error;
   }
   context.envelope.plan = std::move(plan);
   if (context.envelope.report || !report.results.empty())

@@ -81,8 +81,7 @@ Report Run::all() {
   return std::move(m_report);
 }
 
-/// ApplyOptions::before_groups, once the unnamed group has succeeded; its error is that of the first step of the
-/// others.
+/// ApplyOptions::before_groups, once the unnamed group has succeeded.
 bool Run::begin_groups(const StepIndices& unnamed) {
   if (!m_options.before_groups)
     return true;
@@ -91,22 +90,14 @@ bool Run::begin_groups(const StepIndices& unnamed) {
   const auto begun = m_options.before_groups();
   if (!begun && begun.error().code == ErrorCode::interrupted)
     m_report.interrupted = true;
-  else if (!begun)
-    for (auto& result : m_report.results)
-      if (result.outcome == Outcome::skipped) {
-        result.outcome = Outcome::failed;
-        result.error = begun.error();
-        break;
-      }
+  else if (!begun && !m_report.ok()) // else there is nothing that it forbids
+    m_report.error = begun.error();
   return begun.has_value();
 }
 
 bool Run::all_well(const std::vector<StepIndices>& groups) const {
   return std::ranges::all_of(groups, [this](const StepIndices& steps) {
-    return std::ranges::all_of(steps, [this](std::size_t index) {
-      const auto outcome = m_report.results[index].outcome;
-      return outcome == Outcome::done || outcome == Outcome::unchanged;
-    });
+    return std::ranges::all_of(steps, [this](std::size_t index) { return is_good(m_report.results[index].outcome); });
   });
 }
 

@@ -98,8 +98,10 @@ void Console::show(const plan::Plan& plan, bool is_data) {
 void Console::show(const plan::Plan& plan, const plan::Report& report, std::string_view undo) {
   if (m_options.json)
     return;
+  if (report.error)
+    error(*report.error);
   for (const auto& result : report.results) {
-    if (!result.error || result.outcome != plan::Outcome::failed || result.step >= plan.steps.size())
+    if (!result.error || result.step >= plan.steps.size())
       continue;
     Error shown = *result.error;
     const auto& action = plan.steps[result.step].action;

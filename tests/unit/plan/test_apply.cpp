@@ -258,6 +258,22 @@ TEST_CASE("what comes before the groups may be interrupted, and no step is to bl
   CHECK(outcomes(report) == "ds");
 }
 
+TEST_CASE("an error before the groups is the run's own, and no step was at work") {
+  ApplyMachine machine;
+  Plan plan;
+  plan.add("", "", tool("first"));
+  plan.add("a", "", tool("a1"));
+  plan.add("b", "", tool("b1"));
+  ApplyOptions options;
+  options.before_groups = []() -> Result<void> { return fail(ErrorCode::failed, "there is no room"); };
+  const auto report = machine.run(plan, options);
+  CHECK(outcomes(report) == "dss");
+  CHECK_FALSE(report.ok());
+  REQUIRE(report.error);
+  CHECK(report.error->message == "there is no room");
+  CHECK(std::ranges::none_of(report.results, [](const StepResult& result) { return result.error.has_value(); }));
+}
+
 TEST_CASE(
     "SIGINT that ends the program of the last step, too, has interrupted the plan; one that comes too late has not") {
   const int exit_code = GENERATE(0, 1);

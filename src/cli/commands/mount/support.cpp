@@ -15,10 +15,6 @@ namespace sharefs::cli {
 
 namespace {
 
-bool is_good(plan::Outcome outcome) {
-  return outcome == plan::Outcome::done || outcome == plan::Outcome::unchanged;
-}
-
 bool is_of_image(const plan::Action& action) {
   const auto* mount = std::get_if<plan::Mount>(&action);
   const auto* unmount = std::get_if<plan::Unmount>(&action);
