@@ -121,8 +121,10 @@ Result<void> try_locks(Context& context, const std::vector<fleet::Node>& nodes, 
     const auto &first = names[0], &second = names[1];
     std::vector<fleet::Node> two{*std::ranges::find(nodes, first, &fleet::Node::name),
                                  *std::ranges::find(nodes, second, &fleet::Node::name)};
-    const auto outcomes = ask_nodes(context, two, words_of(context, {"nodes", "lock", target, random_letters(10)}),
-                                    true, {{first, "--hold 5s"}, {second, "--after 2s"}});
+    two[0].words = "--hold 5s";
+    two[1].words = "--after 2s";
+    const auto outcomes =
+        ask_nodes(context, two, words_of(context, {"nodes", "lock", target, random_letters(10)}), true);
     if (!outcomes)
       return fail(outcomes.error());
     const auto answer = [&](std::size_t which) {

@@ -109,13 +109,11 @@ class TrustNodes {
   Ended work_on_nodes() {
     constexpr std::chrono::minutes k_longest{10};
     const bool is_mesh = m_arguments.flag("mesh");
-    std::optional<LeaseOnServers> lease; // a user's own key is nobody else's business
-    if ((!m_ca.empty() || !m_user_ca.empty() || is_mesh) && !m_context.flags.only_looks()) {
-      auto taken = LeaseOnServers::take(m_context, "trust-" + random_letters(8), k_longest);
-      if (!taken)
-        return fail(taken.error());
-      lease.emplace(std::move(*taken));
-    }
+    LeaseOnServers::Taken lease; // a user's own key is nobody else's business
+    if ((!m_ca.empty() || !m_user_ca.empty() || is_mesh) && !m_context.flags.only_looks())
+      lease = LeaseOnServers::take(m_context, "trust-" + random_letters(8), k_longest);
+    if (!lease)
+      return fail(lease.error());
     auto ended = m_trust.key.empty() ? Ended(std::nullopt) : m_user_ca.empty() ? bring_key() : certify_user();
     explain_denial();
     if (ended && !*ended && !m_ca.empty())
