@@ -22,12 +22,6 @@ std::string labelled(Colour colour, std::string_view word, std::string_view text
   return text.empty() ? "" : fmt::format("{}: {}\n", painted(colour, word, on), visible(text));
 }
 
-std::string with_line_end(std::string text) {
-  if (!text.empty() && text.back() != '\n')
-    text += '\n';
-  return text;
-}
-
 struct Label {
   Colour colour;
   std::string_view word;

@@ -65,7 +65,7 @@ Result<int> run_self(Context& context, const Arguments& /*arguments*/) {
 Result<int> run_lock(Context& context, const Arguments& arguments) {
   const auto& target = arguments.positional.at(0);
   const auto& name = arguments.positional.at(1);
-  if (name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789") != std::string::npos || name.empty())
+  if (!are_random_letters(name))
     return fail(ErrorCode::usage, "a name is letters and digits");
   const auto config = context.config();
   if (!config)
