@@ -143,10 +143,7 @@ Result<bool> has_certificate(const Trust& trust, const std::string& ca, const st
   const auto authority = fingerprint_of(trust.system, ca + ".pub");
   if (!authority)
     return fail(authority.error());
-  sys::Command command;
-  command.argv = {"ssh-keygen", "-L", "-f", file};
-  command.environment["TZ"] = "UTC";
-  const auto said = trust.system.run(command);
+  const auto said = trust.system.run({.argv = {"ssh-keygen", "-L", "-f", file}, .environment = {{"TZ", "UTC"}}});
   if (!said)
     return fail(said.error());
   std::vector<std::string> words;

@@ -9,11 +9,7 @@
 namespace sharefs::fleet {
 
 Result<std::string> output_of(sys::System& system, const Argv& argv, const std::string& input) {
-  sys::Command command;
-  command.argv = argv;
-  command.input = input;
-  command.deadline = std::chrono::seconds(60);
-  const auto completed = system.run(command);
+  const auto completed = system.run({.argv = argv, .input = input, .deadline = std::chrono::seconds(60)});
   if (!completed)
     return fail(completed.error());
   if (!completed->ok())
