@@ -67,7 +67,8 @@ struct Report {
   std::vector<StepResult> results; ///< one per step, in the order of the plan
   std::string journal_id;          ///< empty: nothing was changed
   bool interrupted = false;        ///< Ctrl-C ended it after the running step
-  /// Of what comes before the groups (ApplyOptions::before_groups): no step is to blame, and none of them was begun.
+  /// No step is to blame: what comes before the groups (ApplyOptions::before_groups) has failed, or the journal cannot
+  /// be written. What was not begun by then is skipped.
   std::optional<Error> error = {};
 
   [[nodiscard]] bool ok() const { return count_good() == results.size(); }
