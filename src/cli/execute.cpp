@@ -263,6 +263,7 @@ Result<void> roll_back(Context& context, const std::string& journal_id, std::str
   if (undone->exit_code != k_exit_ok)
     return fail(ErrorCode::failed, fmt::format("{}, and not everything could be taken back", why),
                 fmt::format("run `{}`", undo_command(context, journal_id)));
+  context.envelope.fields["rolled_back"] = true;
   return {};
 }
 
