@@ -76,13 +76,6 @@ ClientKind kind_of(std::string_view name) {
   return ClientKind::host;
 }
 
-std::string lower_case(std::string_view text) {
-  std::string result(text);
-  for (auto& byte : result)
-    byte = byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte;
-  return result;
-}
-
 std::string canonical_address(std::string_view name) {
   const auto address = parse_address(std::string(name));
   if (!address)

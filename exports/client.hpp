@@ -44,8 +44,6 @@ struct NetworkError {
 /// slash), which nfs-utils shifts by the width of the type: undefined, and /32 on x86.
 tl::expected<Network, NetworkError> parse_network(std::string_view name);
 
-/// As strcasecmp(3) compares names in the C locale.
-std::string lower_case(std::string_view text);
 /// One spelling for all ways to write an address ("FE80::0:1%eth0" -> "fe80::1%eth0"); "" for what is none.
 std::string canonical_address(std::string_view name);
 /// An address that names an interface (`fe80::1%eth0`): it is one only where there is that interface.

@@ -45,10 +45,7 @@ Result<void> add_directories(sys::System& system, const std::set<std::string>& d
 
 Result<sys::Completed> getent(sys::System& system, const std::string& database, const std::string& key,
                               std::chrono::milliseconds deadline) {
-  sys::Command command;
-  command.argv = {"getent", database, key};
-  command.deadline = deadline;
-  return system.run(command);
+  return system.run({.argv = {"getent", database, key}, .deadline = deadline});
 }
 
 void probe_names(sys::System& system, const std::set<std::string>& names, std::chrono::steady_clock::time_point end,

@@ -59,10 +59,9 @@ Result<void> read_kernel(sys::System& system, ServerState& state) {
 }
 
 Result<void> ask_systemd(sys::System& system, ServerState& state) {
-  sys::Command command;
-  command.argv = {"systemctl", "show", "--property=Id,LoadState,ActiveState,UnitFileState"};
-  command.argv.insert(command.argv.end(), k_units.begin(), k_units.end());
-  const auto completed = system.run(command);
+  Argv words{"systemctl", "show", "--property=Id,LoadState,ActiveState,UnitFileState"};
+  words.insert(words.end(), k_units.begin(), k_units.end());
+  const auto completed = system.run({.argv = std::move(words)});
   if (!completed)
     return fail(completed.error());
   if (!completed->ok())
@@ -104,10 +103,7 @@ std::vector<std::string> running(sys::System& system, const std::vector<std::str
 
 bool nfs_conf_flag(sys::System& system, const std::string& section, const std::string& key, bool fallback) {
   constexpr auto k_off = std::to_array<std::string_view>({"0", "n", "no", "f", "false", "off"});
-  sys::Command command;
-  command.argv = {"nfsconf", "--get", section, key};
-  command.deadline = k_conf_deadline;
-  const auto completed = system.run(command);
+  const auto completed = system.run({.argv = {"nfsconf", "--get", section, key}, .deadline = k_conf_deadline});
   return completed && completed->ok() ? std::ranges::count(k_off, lower_case(trim(completed->out))) == 0 : fallback;
 }
 

@@ -95,9 +95,7 @@ Result<std::vector<std::string>> known_host_lines(sys::System& system, const Rea
   for (const auto& path : files) {
     if (!system.entry({.path = path, .follow = true}).exists())
       continue;
-    sys::Command command;
-    command.argv = {"ssh-keygen", "-F", reached.ssh.known_name(), "-f", path};
-    const auto completed = system.run(command);
+    const auto completed = system.run({.argv = {"ssh-keygen", "-F", reached.ssh.known_name(), "-f", path}});
     if (!completed)
       return fail(completed.error());
     for (const auto& line : split_lines(completed->out))

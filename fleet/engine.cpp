@@ -184,11 +184,10 @@ std::string node_script(const std::string& directory, const Asking& asking) {
                   "[ ! -e stop ] || exit 0\n"
                   "trap '' XFSZ\n" // xargs ends for all nodes when the script of one is killed
                   "n=$1 w= i={}\n"
-                  "[ ! -e \"$n.in\" ] || i=$n.in\n",
+                  "[ ! -e \"$n.in\" ] || i=$n.in\n"
+                  "[ ! -r \"$n.words\" ] || read -r w <\"$n.words\"\n"
+                  "case $n in\n",
                   single_quote(directory), single_quote(asking.input.empty() ? "/dev/null" : asking.input));
-  if (asking.has_own_words)
-    text += "[ ! -r \"$n.words\" ] || read -r w <\"$n.words\"\n";
-  text += "case $n in\n";
   if (asking.from_here) {
     text += fmt::format("*) {} ;;\n", started_from_here(asking, limit));
   } else {

@@ -42,28 +42,27 @@ std::string path_for_engines(sys::System& system, const std::string& path);
 
 /// How a node is asked.
 struct Asking {
-  Argv words;                    ///< of sharefs: "mount --all --json --yes"
-  std::string program;           ///< sharefs on this machine
-  std::vector<std::string> here; ///< names of nodes that are this machine: no ssh
-  bool as_root = false;          ///< by `sudo -n` where the login is not root's
+  Argv words = {};                    ///< of sharefs: "mount --all --json --yes"
+  std::string program = {};           ///< sharefs on this machine
+  std::vector<std::string> here = {}; ///< names of nodes that are this machine: no ssh
+  bool as_root = false;               ///< by `sudo -n` where the login is not root's
   /// The command runs on this machine, once for each node: `--node NAME --rsh TEXT` behind its words say for which one,
   /// and how ssh is called for it (rsync -e).
   bool from_here = false;
-  bool has_own_words = false;        ///< file NAME.words: further words for this node alone
   std::string script = {};           ///< what sh runs there in place of sharefs and its words; $1 is the node's name
   std::string input = {};            ///< a file for the script to read; one NAME.in of the run goes before it
   Argv ssh{"ssh"};                   ///< the program, with options that count before all others
   bool always_by_ssh = false;        ///< this machine, too
   std::chrono::seconds connect{5};   ///< for ssh to get through
   std::chrono::seconds command{600}; ///< for the command to end there: timeout(1) on the node
-  std::string ssh_config;            ///< file for ssh -F; empty: ssh's own
+  std::string ssh_config = {};       ///< file for ssh -F; empty: ssh's own
 };
 
 /// What a node says is kept up to so many bytes.
 inline constexpr std::size_t k_most_said = 32U << 20U;
 
 /// The script for one node, its argument: runs in `directory`, writes NAME.out and NAME.err and last the exit code into
-/// NAME.end. It does nothing where there is a file `stop`.
+/// NAME.end. A file NAME.words has further words for this node alone. It does nothing where there is a file `stop`.
 std::string node_script(const std::string& directory, const Asking& asking);
 /// A command line for the login shell of a node, of any kind: a PATH that finds the system's programs and, if asked
 /// for, `sudo -n env` where the login is not root's.

@@ -143,10 +143,7 @@ Result<bool> has_certificate(const Trust& trust, const std::string& ca, const st
   const auto authority = fingerprint_of(trust.system, ca + ".pub");
   if (!authority)
     return fail(authority.error());
-  sys::Command command;
-  command.argv = {"ssh-keygen", "-L", "-f", file};
-  command.environment["TZ"] = "UTC";
-  const auto said = trust.system.run(command);
+  const auto said = trust.system.run({.argv = {"ssh-keygen", "-L", "-f", file}, .environment = {{"TZ", "UTC"}}});
   if (!said)
     return fail(said.error());
   std::vector<std::string> words;
@@ -162,6 +159,34 @@ Result<bool> has_certificate(const Trust& trust, const std::string& ca, const st
 }
 
 } // namespace
+
+plan::RunTool grant_step(const Trust& trust, const std::vector<Reached>& nodes, const Granting& granting,
+                         const Argv& options) {
+  constexpr std::chrono::minutes k_longest{30};
+  plan::RunTool tool;
+  tool.argv = {trust.system.entry({.path = "/proc/self/exe"}).link_target,
+               "nodes",
+               "grant",
+               to_string(granting.grant),
+               folded(nodes),
+               "--mark",
+               granting.mark};
+  tool.argv.insert(tool.argv.end(), options.begin(), options.end());
+  const auto add = [&](const char* option, const std::string& value) {
+    if (!value.empty())
+      tool.argv.insert(tool.argv.end(), {option, value});
+  };
+  if (granting.grant == Grant::key)
+    add("--key", trust.key);
+  tool.undo = tool.argv;
+  tool.undo.emplace_back("--remove");
+  add("--ca", granting.ca);
+  add("--of", folded(granting.mesh));
+  add("--password-file", granting.password);
+  add("--record", granting.mark);
+  tool.deadline = k_longest;
+  return tool;
+}
 
 std::string record_of_grant(const Trust& trust, const std::string& mark) {
   return join_path(trust.directory, "grant-" + mark);

@@ -21,6 +21,9 @@ struct Granting {
 /// something to do.
 Result<std::vector<Outcome>> grant_on_nodes(const Trust& trust, const std::vector<Reached>& nodes,
                                             const Granting& granting, GrantWork work);
+/// The step of a plan by which the nodes get it, and its way back: `sharefs nodes grant`, with these further options.
+plan::RunTool grant_step(const Trust& trust, const std::vector<Reached>& nodes, const Granting& granting,
+                         const Argv& options);
 /// The directory where the process of `nodes grant --record MARK` leaves its answers.
 std::string record_of_grant(const Trust& trust, const std::string& mark);
 /// These answers, which are not needed any more then.

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <fmt/format.h>
 
 namespace sharefs::fleet {
@@ -22,24 +21,12 @@ std::size_t rank_of(const HostKey& key) {
   return k_by_strength.size();
 }
 
-/// ssh looks for host names in lower case.
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char one) { return static_cast<char>(std::tolower(one)); });
-  return text;
-}
-
 /// As words for ssh_config(5).
 std::string quoted(std::vector<std::string> values) {
   for (auto& value : values)
     if (value.find(' ') != std::string::npos)
       value = "\"" + value + "\"";
   return join(values, " ");
-}
-
-std::string with_line_end(std::string text) {
-  if (!text.empty() && text.back() != '\n')
-    text += '\n';
-  return text;
 }
 
 /// The part of `user@name:` that may be the name of a node.
@@ -63,11 +50,11 @@ std::vector<std::string> known_names(const Reached& reached) {
 } // namespace
 
 std::string SshSettings::with_port(const std::string& name) const {
-  return port == "22" || port.empty() ? lower(name) : fmt::format("[{}]:{}", lower(name), port);
+  return port == "22" || port.empty() ? lower_case(name) : fmt::format("[{}]:{}", lower_case(name), port);
 }
 
 std::string SshSettings::known_name() const {
-  return host_key_alias.empty() ? with_port(host) : lower(host_key_alias);
+  return host_key_alias.empty() ? with_port(host) : lower_case(host_key_alias);
 }
 
 SshSettings parse_ssh_settings(std::string_view text, const std::string& home) {
@@ -87,7 +74,7 @@ SshSettings parse_ssh_settings(std::string_view text, const std::string& home) {
     if (value.empty() || value == "none")
       continue;
     if (key == "hostname")
-      settings.host = lower(value);
+      settings.host = lower_case(value);
     else if (key == "port")
       settings.port = value;
     else if (key == "user")

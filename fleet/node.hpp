@@ -1,5 +1,6 @@
 #pragma once
 // The machines of the cluster: one model for all the places where their names may stand, and the texts of those places.
+#include "base/fields.hpp"
 #include "base/origin.hpp"
 #include "base/result.hpp"
 
@@ -18,10 +19,16 @@ struct Node {
   std::optional<unsigned> slots = {}; ///< processes that a launcher starts there
   std::vector<std::string> groups = {};
   Origin origin = {};
+  std::string words = {}; ///< for this node alone: further words of a command, of letters and digits
 
   [[nodiscard]] bool in(std::string_view group) const;
   friend bool operator==(const Node&, const Node&) = default;
 };
+/// Without its place, which is a person's.
+template <FieldsOf<Node> N> auto fields(N& n) {
+  return named("name", n.name, "address", n.address, "user", n.user, "slots", n.slots, "groups", n.groups, "words",
+               n.words);
+}
 
 /// Of the machines that `servers:` names, and of all others.
 inline constexpr std::string_view k_servers = "servers", k_clients = "clients", k_all = "all";

@@ -9,11 +9,7 @@
 namespace sharefs::fleet {
 
 Result<std::string> output_of(sys::System& system, const Argv& argv, const std::string& input) {
-  sys::Command command;
-  command.argv = argv;
-  command.input = input;
-  command.deadline = std::chrono::seconds(60);
-  const auto completed = system.run(command);
+  const auto completed = system.run({.argv = argv, .input = input, .deadline = std::chrono::seconds(60)});
   if (!completed)
     return fail(completed.error());
   if (!completed->ok())
@@ -151,6 +147,37 @@ Result<void> Trust::try_login(const std::vector<Reached>& there, const std::stri
     }
   note(*tried);
   return {};
+}
+
+Result<void> Trust::try_mesh() {
+  const auto ring = open();
+  Request step;
+  step.asking.script = next_node_script();
+  for (std::size_t i = 0; i < ring.size(); ++i)
+    step.inputs[ring[i].node.name] = ring[(i + 1) % ring.size()].node.name + "\n";
+  const auto stepped = run_there(ring, step, "going from node to node");
+  if (!stepped)
+    return fail(stepped.error());
+  for (auto outcome : *stepped)
+    if (outcome.state != State::ok) {
+      outcome.hint = "the user needs a key there, as with a home on the share, or hostbased authentication";
+      note({outcome});
+    }
+  return {};
+}
+
+void Trust::explain_denied() {
+  for (const auto& reached : in(State::denied)) {
+    auto& outcome = outcomes.at(reached.node.name);
+    if (key.empty()) {
+      outcome.why = "ssh does not let this user in, who has no key";
+      outcome.hint = "`ssh-keygen -t ed25519` makes one; then `sharefs nodes trust NODE`";
+    } else {
+      outcome.hint = fmt::format("a password is needed once: `--password-file FILE`; or add this line to "
+                                 "~/.ssh/authorized_keys there: {}",
+                                 public_key);
+    }
+  }
 }
 
 } // namespace sharefs::fleet

@@ -56,6 +56,11 @@ struct Trust {
   /// Notes for each of these nodes whether ssh gets in with the one key. What was denied before and is `ok` now was
   /// changed, for which `changed` is the reason; empty: nothing was.
   Result<void> try_login(const std::vector<Reached>& there, const std::string& changed = {});
+  /// From each node that ssh gets into to the next one, and notes where that fails: that all pairs can would take as
+  /// many logins as there are pairs.
+  Result<void> try_mesh();
+  /// Of nodes that let this user in by no key: what is to be done there.
+  void explain_denied();
 };
 
 } // namespace sharefs::fleet

@@ -43,17 +43,19 @@ class Runner {
  public:
   Runner(sys::System& system, const std::string& path, const Request& request, PrivateDirectory directory,
          const Listener& listener)
-      : m_system(system), m_path(path), m_request(request), m_directory(std::move(directory)), m_listener(listener) {}
+      : m_system(system), m_path(path), m_request(request), m_directory(std::move(directory)), m_listener(listener),
+        m_batches(request.at_once ? std::vector<Batch>{{"all", request.nodes, false}}
+                                  : batches_for_changes(request.nodes, request.settings.canary, request.servers_last)) {
+  }
 
   Result<Run> run() {
     if (auto written = write_files(); !written)
       return fail(written.error());
-    std::size_t all = 0, failures = 0;
-    for (const auto& batch : m_request.batches)
-      all += batch.nodes.size();
-    m_most = m_request.settings.most_failures.of(all);
-    for (std::size_t number = 0; number < m_request.batches.size(); ++number) {
-      const auto& batch = m_request.batches[number];
+    std::size_t failures = 0;
+    const auto all = m_request.nodes.size();
+    m_most = m_request.at_once ? all : m_request.settings.most_failures.of(all);
+    for (std::size_t number = 0; number < m_batches.size(); ++number) {
+      const auto& batch = m_batches[number];
       m_allowed = batch.must_succeed ? 0 : m_most - std::min(m_most, failures);
       if (!m_run.stopped && !m_run.interrupted)
         if (auto done = run_batch(batch, number); !done)
@@ -75,9 +77,10 @@ class Runner {
     const auto script = node_script(m_system.files().real_path(m_path), m_request.asking);
     if (auto created = m_directory.create("node.sh", script); !created)
       return created;
-    for (const auto& [node, words] : m_request.own_words)
-      if (auto created = m_directory.create(node + ".words", words + "\n"); !created)
-        return created;
+    for (const auto& node : m_request.nodes)
+      if (!node.words.empty())
+        if (auto created = m_directory.create(node.name + ".words", node.words + "\n"); !created)
+          return created;
     for (const auto& [node, input] : m_request.inputs)
       if (auto created = m_directory.create(node + ".in", input); !created)
         return created;
@@ -244,6 +247,7 @@ class Runner {
   const Request& m_request;
   PrivateDirectory m_directory;
   const Listener& m_listener;
+  std::vector<Batch> m_batches;
   sys::Deadline m_next_listening{};
   std::map<std::string, Outcome> m_seen;
   std::string m_engine_said;                             ///< where it has failed itself
@@ -293,17 +297,13 @@ Result<Run> run_on_nodes(sys::System& system, const std::string& directory, cons
   if (!made)
     return fail(made.error());
   auto whole = request;
-  std::vector<Node> nodes;
   const auto identity = system.identity();
-  for (const auto& batch : request.batches)
-    nodes.insert(nodes.end(), batch.nodes.begin(), batch.nodes.end());
-  for (const auto& node : nodes)
+  for (const auto& node : request.nodes)
     if (!request.asking.always_by_ssh && is_here(identity, node))
       whole.asking.here.push_back(node.name);
   whole.asking.command = request.settings.command;
   whole.asking.program = system.entry({.path = "/proc/self/exe"}).link_target;
-  whole.asking.has_own_words = !request.own_words.empty();
-  if (const auto text = request.ssh_config.empty() ? ssh_config_of(nodes) : request.ssh_config; !text.empty()) {
+  if (const auto text = request.ssh_config.empty() ? ssh_config_of(request.nodes) : request.ssh_config; !text.empty()) {
     if (auto created = made->create("ssh_config", text); !created)
       return fail(created.error());
     whole.asking.ssh_config = join_path(directory, "ssh_config");

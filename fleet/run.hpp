@@ -43,16 +43,17 @@ struct Batch {
 std::vector<Batch> batches_for_changes(const std::vector<Node>& nodes, std::size_t canary, bool servers_last = false);
 
 struct Request {
-  std::vector<Batch> batches;
-  Settings settings;
-  Asking asking;                                ///< program, here and command are filled in
-  std::map<std::string, std::string> own_words; ///< by node: further words of the command, of letters and digits
-  std::map<std::string, std::string> inputs;    ///< by node: what its script reads
-  std::string ssh_config;                       ///< the text of a whole ssh_config(5); empty: ssh's own with addresses
+  std::vector<Node> nodes;
+  bool at_once = false;      ///< the nodes wait for one another: there is no order, and no failure ends it
+  bool servers_last = false; ///< see batches_for_changes()
+  Settings settings = {};
+  Asking asking = {};                             ///< program, here and command are filled in
+  std::map<std::string, std::string> inputs = {}; ///< by node: what its script reads
+  std::string ssh_config = {}; ///< the text of a whole ssh_config(5); empty: ssh's own with addresses
   /// What became of a node whose script has ended, from what it printed; empty: by frames.
-  std::function<Outcome(const Node&, const std::string& out, const Ended&)> read;
-  bool keeps_record = true;    ///< of what came, on the disk; a question to be forgotten needs none
-  std::vector<Outcome> before; ///< of nodes on which an earlier run has done it: they stand in the record, too
+  std::function<Outcome(const Node&, const std::string& out, const Ended&)> read = {};
+  bool keeps_record = true;         ///< of what came, on the disk; a question to be forgotten needs none
+  std::vector<Outcome> before = {}; ///< of nodes on which an earlier run has done it: they stand in the record, too
 };
 
 struct Run {

@@ -25,11 +25,9 @@ Result<std::vector<std::string>> expanded(const std::string& pattern, const Orig
 }
 
 /// Names that a program prints, one in each line; Slurm has a node in several lines.
-Result<std::vector<Node>> asked(sys::System& system, Argv argv, const Origin& origin, std::string_view key) {
-  sys::Command command;
-  command.argv = std::move(argv);
-  const auto& program = command.argv.front();
-  const auto answer = system.run(command);
+Result<std::vector<Node>> asked(sys::System& system, const Argv& argv, const Origin& origin, std::string_view key) {
+  const auto& program = argv.front();
+  const auto answer = system.run({.argv = argv});
   if (!answer)
     return fail(answer.error().code,
                 fmt::format("{}: `{}` needs {}: {}", origin.text(), key, program, answer.error().message),

@@ -16,6 +16,9 @@ struct Difference {
   bool fault = true;  ///< false: fixed by an earlier mount of the same server (nconnect), reported and left alone
   friend bool operator==(const Difference&, const Difference&) = default;
 };
+template <FieldsOf<Difference> D> auto fields(D& d) {
+  return named("asked", d.asked, "actual", d.actual, "fault", d.fault);
+}
 
 /// The settings of a mount as mountinfo shows them: those of the superblock, then those of the mount point.
 /// A mount is read-only if either says so.

@@ -20,6 +20,9 @@ struct Verified {
   std::chrono::microseconds latency{0}; ///< of one answer of the server
   friend bool operator==(const Verified&, const Verified&) = default;
 };
+template <FieldsOf<Verified> V> auto fields(V& v) {
+  return named("target", v.target, "ok", v.ok, "written", v.written, "latency_us", v.latency);
+}
 
 struct Verification {
   std::vector<Verified> results; ///< in the order of the points

@@ -38,10 +38,8 @@ Daemon probe_daemon(sys::System& system) {
   daemon.unit_file = find_unit_file(system);
   daemon.enabled = system.entry({.path = join_path(k_wants, k_watch_unit)}).exists();
   if (daemon.systemd && !daemon.unit_file.empty()) {
-    sys::Command ask;
-    ask.argv = {"systemctl", "is-active", "--quiet", k_watch_unit};
-    ask.deadline = k_ask_deadline;
-    const auto said = system.run(ask);
+    const auto said =
+        system.run({.argv = {"systemctl", "is-active", "--quiet", k_watch_unit}, .deadline = k_ask_deadline});
     daemon.active = said && said->ok();
   }
   return daemon;

@@ -21,15 +21,11 @@ void take_entry(const plan::JournalEntry& entry, std::set<std::string>& targets,
   const auto took_effect = [&entry](std::optional<std::size_t> step) {
     return step && entry.steps[*step].took_effect();
   };
-  const auto was_done = [&entry](std::size_t step) {
-    const auto& one = entry.steps[step];
-    return one.ended && (one.outcome == plan::Outcome::done || one.outcome == plan::Outcome::unchanged);
-  };
   for (const auto& [target, steps] : found) {
     const bool changed = took_effect(steps.unmount) || took_effect(steps.mount);
     if (!changed || targets.erase(target) == 0 || entry.state == plan::JournalState::undone)
       continue;
-    if (steps.unmount && steps.mount && !was_done(*steps.mount))
+    if (steps.unmount && steps.mount && !is_good(entry.steps[*steps.mount].outcome))
       changes[target] = LastChange::cut_off;
     else if (steps.unmount && !steps.mount)
       changes[target] = LastChange::taken_away;

@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
-#include <string_view>
 #include <sys/random.h>
 #include <system_error>
 
@@ -19,8 +18,15 @@ extern "C" __attribute__((visibility("hidden"))) std::uint32_t arc4random() noex
 
 namespace sharefs {
 
+namespace {
+constexpr std::string_view k_letters = "abcdefghijklmnopqrstuvwxyz0123456789";
+}
+
+bool are_random_letters(std::string_view text) {
+  return !text.empty() && text.find_first_not_of(k_letters) == std::string_view::npos;
+}
+
 std::string random_letters(std::size_t count) {
-  static constexpr std::string_view k_letters = "abcdefghijklmnopqrstuvwxyz0123456789";
   std::string out;
   std::array<unsigned char, 64> bytes{};
   while (out.size() < count) {

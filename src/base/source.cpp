@@ -1,8 +1,7 @@
 #include "base/source.hpp"
 
 #include "base/path.hpp"
-
-#include <algorithm>
+#include "base/text.hpp"
 
 namespace sharefs {
 
@@ -26,8 +25,7 @@ Source parse_source(std::string_view text) {
 }
 
 bool is_same_host(std::string_view a, std::string_view b) {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&lower](char x, char y) { return lower(x) == lower(y); });
+  return lower_case(a) == lower_case(b);
 }
 
 bool is_same_source(std::string_view a, std::string_view b) {

@@ -4,6 +4,19 @@
 
 namespace sharefs {
 
+std::string lower_case(std::string_view text) {
+  std::string result(text);
+  for (auto& byte : result)
+    byte = byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte;
+  return result;
+}
+
+std::string with_line_end(std::string text) {
+  if (!text.empty() && text.back() != '\n')
+    text += '\n';
+  return text;
+}
+
 bool is_control(char byte) {
   return static_cast<unsigned char>(byte) < 0x20 || byte == 0x7F;
 }

@@ -20,6 +20,11 @@ std::vector<std::string> split_words(std::string_view text);
 std::vector<std::string> split_lines(std::string_view text);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
+/// As strcasecmp(3) compares in the C locale: only A to Z change.
+std::string lower_case(std::string_view text);
+/// With a line end at its end, unless it is empty.
+std::string with_line_end(std::string text);
+
 bool is_control(char byte); ///< of ASCII: a terminal would obey it
 bool is_octal_digit(char byte);
 /// `\040` style escapes of /proc/self/mountinfo, fstab(5) and exports(5) -> bytes. A backslash that is not followed by

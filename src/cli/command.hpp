@@ -12,10 +12,13 @@
 #include <string_view>
 #include <vector>
 
+namespace sharefs::fleet {
+struct Request;
+}
+
 namespace sharefs::cli {
 
 class Context;
-struct FleetJob;
 
 struct OptionSpec {
   std::string_view names;      ///< "--timeout" or "-f,--force"; the last name is the key in Arguments
@@ -70,7 +73,7 @@ struct CommandSpec {
   bool takes_command = false; ///< `[--] CMD...`, behind the command's own words (run CMD, conda run ENV CMD)
   bool on_nodes = false;      ///< may run on other machines (--on)
   /// What is done here before that, and what the nodes are told besides.
-  Result<void> (*before_nodes)(Context&, const Arguments&, FleetJob&) = nullptr;
+  Result<void> (*before_nodes)(Context&, const Arguments&, fleet::Request&) = nullptr;
   /// Asked first: the exit code of a worker that has done it in another user's name; nullopt: `run` does it.
   Result<std::optional<int>> (*elsewhere)(Context&, const Arguments&) = nullptr;
   /// Returns the exit code; an Error is shown and mapped by exit_code_of.

@@ -15,7 +15,7 @@ namespace {
 int exit_code_of_report(const plan::Report& report) {
   if (report.interrupted)
     return k_exit_interrupted;
-  const auto good = report.count(plan::Outcome::done) + report.count(plan::Outcome::unchanged);
+  const auto good = report.count_good();
   return exit_code_for(good, report.results.size() - good);
 }
 
@@ -263,6 +263,7 @@ Result<void> roll_back(Context& context, const std::string& journal_id, std::str
   if (undone->exit_code != k_exit_ok)
     return fail(ErrorCode::failed, fmt::format("{}, and not everything could be taken back", why),
                 fmt::format("run `{}`", undo_command(context, journal_id)));
+  context.envelope.fields["rolled_back"] = true;
   return {};
 }
 
@@ -280,6 +281,7 @@ Result<Executed> execute_further(Context& context, const std::function<Result<Pr
     }
     report.journal_id = context.envelope.report->journal_id;
     report.interrupted = context.envelope.report->interrupted;
+    report.error = context.envelope.report->error;
   }
   context.envelope.plan = std::move(plan);
   if (context.envelope.report || !report.results.empty())

@@ -27,7 +27,7 @@ Result<Number> number_option(const Arguments& arguments, std::string_view name, 
 
 } // namespace
 
-Result<void> choose_engine(Context& context, const std::string& name, FleetSettings& settings) {
+Result<void> choose_engine(Context& context, const std::string& name, fleet::Settings& settings) {
   settings.path = fleet::path_for_engines(context.system, context.environment("PATH").value_or(""));
   const auto engine = fleet::choose_engine(context.system, name, settings.path);
   if (!engine)
@@ -40,8 +40,8 @@ Result<void> choose_engine(Context& context, const std::string& name, FleetSetti
   return {};
 }
 
-Result<FleetSettings> settings_of(Context& context, const Arguments& arguments) {
-  FleetSettings settings;
+Result<fleet::Settings> settings_of(Context& context, const Arguments& arguments) {
+  fleet::Settings settings;
   const auto engine = choose_engine(context, arguments.value("engine").value_or(""), settings);
   const auto at_a_time = number_option<unsigned>(arguments, "fanout", 1, 1024, settings.at_a_time);
   const auto canary = number_option<std::size_t>(arguments, "canary", 0, fleet::k_most_nodes, settings.canary);
@@ -76,28 +76,17 @@ Argv words_for_nodes(const Argv& argv) {
   return words;
 }
 
-fleet::Request request_of(const FleetJob& job, const FleetSettings& settings, const Argv& further, bool in_order) {
-  fleet::Request request;
-  request.settings = settings;
-  request.asking.words = job.words;
+fleet::Request question(fleet::Request request, const Argv& further) {
+  request.at_once = true;
+  request.settings.command = request.settings.looking;
   request.asking.words.insert(request.asking.words.end(), further.begin(), further.end());
-  request.asking.as_root = job.changes;
-  request.asking.from_here = job.from_here;
-  request.own_words = job.own_words;
-  if (!in_order)
-    request.settings.most_failures = {job.nodes.size(), false};
-  request.batches = in_order ? fleet::batches_for_changes(job.nodes, settings.canary, job.servers_last)
-                             : std::vector<fleet::Batch>{{"all", job.nodes, false}};
   return request;
 }
 
 Result<fleet::Run> run_with_progress(Context& context, const std::string& directory, const fleet::Request& request,
                                      const std::string& what) {
-  std::size_t all = 0;
-  for (const auto& batch : request.batches)
-    all += batch.nodes.size();
   sys::install_interrupt_handlers();
-  FleetProgress progress(context, what, all);
+  FleetProgress progress(context, what, request.nodes.size());
   const fleet::Listener listener{
       .came = [&](const fleet::Outcome& outcome) { progress.came(outcome.node, to_string(outcome.state)); },
       .said = [&](const std::string& node, const std::string& line) { progress.said(node, line); }};
@@ -121,7 +110,7 @@ Result<fleet::Run> ask_once(Context& context, const fleet::Request& request, con
   return run;
 }
 
-Result<FleetSettings> settings_by_ssh(Context& context, const Arguments& arguments) {
+Result<fleet::Settings> settings_by_ssh(Context& context, const Arguments& arguments) {
   auto settings = settings_of(context, arguments);
   if (settings && settings->engine->joins_streams)
     return fail(ErrorCode::usage,

@@ -6,17 +6,16 @@
 
 namespace sharefs::cli {
 
-Result<LeaseOnServers> LeaseOnServers::take(Context& context, const std::string& run, std::chrono::seconds command) {
-  LeaseOnServers lease(context, run);
+LeaseOnServers::Taken LeaseOnServers::take(Context& context, const std::string& run, std::chrono::seconds command) {
   auto servers = known_servers(context);
   if (!servers)
     return fail(servers.error());
-  if (servers->empty())
+  std::unique_ptr<LeaseOnServers> lease(new LeaseOnServers(context, run, std::move(*servers)));
+  if (lease->m_servers.empty())
     return lease;
-  lease.m_servers = std::move(*servers);
   const auto identity = context.system.identity();
   const auto span = std::chrono::minutes(10) + 4 * command;
-  const auto outcomes = ask_nodes(context, lease.m_servers,
+  const auto outcomes = ask_nodes(context, lease->m_servers,
                                   {"nodes", "lease", run, identity.user + "@" + identity.hostname, "--for",
                                    fmt::format("{}s", std::chrono::seconds(span).count())},
                                   true);

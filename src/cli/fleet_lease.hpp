@@ -2,6 +2,7 @@
 // Who changes many machines is known to the servers while it goes on (fleet/lease.hpp).
 #include "cli/on_nodes.hpp"
 
+#include <memory>
 #include <utility>
 
 namespace sharefs::cli {
@@ -9,17 +10,16 @@ namespace sharefs::cli {
 /// The note on all servers, taken back when this goes. A server that does not answer cannot be asked, which is said.
 class LeaseOnServers {
  public:
+  using Taken = Result<std::unique_ptr<LeaseOnServers>>;
   /// `command`: the longest that the change takes on one node. Error `busy` with its holder.
-  static Result<LeaseOnServers> take(Context& context, const std::string& run, std::chrono::seconds command);
-  LeaseOnServers(LeaseOnServers&& other) noexcept
-      : m_context(other.m_context), m_run(other.m_run), m_servers(std::exchange(other.m_servers, {})) {}
-  LeaseOnServers& operator=(LeaseOnServers&&) = delete;
+  static Taken take(Context& context, const std::string& run, std::chrono::seconds command);
   LeaseOnServers(const LeaseOnServers&) = delete;
   LeaseOnServers& operator=(const LeaseOnServers&) = delete;
   ~LeaseOnServers();
 
  private:
-  LeaseOnServers(Context& context, std::string run) : m_context(context), m_run(std::move(run)) {}
+  LeaseOnServers(Context& context, std::string run, std::vector<fleet::Node> servers)
+      : m_context(context), m_run(std::move(run)), m_servers(std::move(servers)) {}
   Context& m_context;
   std::string m_run;
   std::vector<fleet::Node> m_servers;

@@ -1,6 +1,7 @@
 #include "cli/fleet_progress.hpp"
 
 #include "base/json.hpp"
+#include "base/json_fields.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
@@ -52,18 +53,10 @@ void FleetProgress::came(const std::string& node, std::string_view state) {
 }
 
 void FleetProgress::said(const std::string& node, const std::string& line) {
-  const auto json = read_json(line, {.bytes = k_longest_line, .depth = 2});
+  const auto json = read_json<nlohmann::ordered_json>(line, {.bytes = k_longest_line, .depth = 2});
   if (!json || !json->is_object() || !json->contains("progress"))
     return;
-  const auto number = [&](const char* key) -> std::uint64_t {
-    const auto found = json->find(key);
-    return found != json->end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
-  };
-  auto& one = m_nodes[node];
-  one.files = number("files");
-  one.bytes = number("bytes");
-  one.total_files = number("total_files");
-  one.total_bytes = number("total_bytes");
+  read_fields(*json, m_nodes[node]);
   const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(sys::Clock::now() - m_begin);
   m_line.at(text_of_nodes(m_nodes, took));
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(took);

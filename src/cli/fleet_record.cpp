@@ -25,38 +25,17 @@ using plan::PrivateDirectory;
 constexpr const char* k_request = "run.json";
 constexpr std::size_t k_most_runs = 20; ///< whose records are kept
 
-struct StoredNode {
-  std::string name, address, user;
-  bool server = false;
-  std::string words; ///< of the command, for this node alone
-  friend bool operator==(const StoredNode&, const StoredNode&) = default;
-};
-template <FieldsOf<StoredNode> N> auto fields(N& n) {
-  return named("name", n.name, "address", n.address, "user", n.user, "server", n.server, "words", n.words);
-}
-
-/// Of the job without its nodes, which are stored with their own words.
 struct StoredRun {
-  FleetJob job;
-  FleetSettings settings;
-  std::string engine;
-  std::vector<StoredNode> nodes;
+  fleet::Request job;
+  std::string engine; ///< its name
 };
 template <FieldsOf<StoredRun> R> auto fields(R& r) {
-  auto& most = r.settings.most_failures;
-  return named("words", r.job.words, "engine", r.engine, "fanout", r.settings.at_a_time, "canary", r.settings.canary,
-               "max_failures", most.count, "percent", most.is_percent, "deadline", r.settings.command, "from_here",
-               r.job.from_here, "servers_last", r.job.servers_last, "at_once", r.job.at_once, "nodes", r.nodes);
-}
-
-StoredRun to_store(const FleetJob& job, const FleetSettings& settings) {
-  StoredRun run{job, settings, std::string(settings.engine->name), {}};
-  for (const auto& node : job.nodes) {
-    const auto words = job.own_words.find(node.name);
-    run.nodes.push_back({node.name, node.address, node.user, node.in(fleet::k_servers),
-                         words != job.own_words.end() ? words->second : ""});
-  }
-  return run;
+  auto& [job, engine] = r;
+  auto& [count, is_percent] = job.settings.most_failures;
+  return named("words", job.asking.words, "engine", engine, "fanout", job.settings.at_a_time, "canary",
+               job.settings.canary, "max_failures", count, "percent", is_percent, "deadline", job.settings.command,
+               "from_here", job.asking.from_here, "servers_last", job.servers_last, "at_once", job.at_once, "nodes",
+               job.nodes);
 }
 
 Result<StoredRun> read_run(Context& context, const std::string& directory, const std::string& id) {
@@ -99,8 +78,8 @@ std::string new_run_id() {
   return fmt::format("{:%Y%m%d-%H%M%S}-{}", fmt::gmtime(system_clock::to_time_t(second)), within);
 }
 
-Result<void> begin_record(Context& context, const std::string& directory, const std::string& id, const FleetJob& job,
-                          const FleetSettings& settings) {
+Result<void> begin_record(Context& context, const std::string& directory, const std::string& id,
+                          const fleet::Request& job) {
   const auto parent = PrivateDirectory::make(context.system.files(), directory);
   const auto ids = run_ids(context, directory);
   if (!parent || !ids)
@@ -109,11 +88,11 @@ Result<void> begin_record(Context& context, const std::string& directory, const 
     if (auto removed = parent->remove((*ids)[i]); !removed)
       return fail(removed.error());
   const auto made = parent->make_below(id);
-  return made ? made->create(k_request, json_of(to_store(job, settings), JsonTexts::exact).dump() + "\n")
-              : fail(made.error());
+  const StoredRun run{job, std::string(job.settings.engine->name)};
+  return made ? made->create(k_request, json_of(run, JsonTexts::exact).dump() + "\n") : fail(made.error());
 }
 
-Result<LeftOfRun> load_record(Context& context, const std::string& id) {
+Result<fleet::Request> load_record(Context& context, std::string& id) {
   const auto directory = fleet_directory(context);
   const auto ids = directory ? run_ids(context, *directory) : fail(directory.error());
   if (!ids)
@@ -122,33 +101,24 @@ Result<LeftOfRun> load_record(Context& context, const std::string& id) {
     return fail(ErrorCode::not_found,
                 id.empty() ? "no run of this machine is on record" : fmt::format("there is no run {}", id),
                 id.empty() ? "" : did_you_mean_hint(id, *ids, "`sharefs nodes resume --list` shows them"));
-  const auto chosen = id.empty() ? ids->back() : id;
-  auto run = read_run(context, *directory, chosen);
+  id = id.empty() ? ids->back() : id;
+  auto run = read_run(context, *directory, id);
   if (!run)
     return fail(run.error());
-  auto& [job, settings, engine, nodes] = *run;
-  if (auto found = choose_engine(context, engine, settings); !found)
+  auto& [job, engine] = *run;
+  if (auto found = choose_engine(context, engine, job.settings); !found)
     return fail(found.error());
-  job.changes = true;
-  const auto outcomes = fleet::read_outcomes(context.system, join_path(*directory, chosen));
+  job.asking.as_root = true;
+  const auto outcomes = fleet::read_outcomes(context.system, join_path(*directory, id));
   // What is done stands there also of the run that this one went on with.
-  std::vector<fleet::Outcome> before;
   for (const auto& [name, outcome] : outcomes.value_or(std::map<std::string, fleet::Outcome>{}))
     if (is_good(outcome.state))
-      before.push_back(outcome);
-  for (const auto& stored : nodes) {
-    if (is_done(outcomes, stored.name))
-      continue;
-    if (!stored.words.empty())
-      job.own_words[stored.name] = stored.words;
-    fleet::Node node{stored.name, stored.address, stored.user};
-    node.groups.emplace_back(stored.server ? fleet::k_servers : fleet::k_clients);
-    job.nodes.push_back(std::move(node));
-  }
-  return LeftOfRun{chosen, std::move(job), std::move(settings), std::move(before)};
+      job.before.push_back(outcome);
+  std::erase_if(job.nodes, [&](const fleet::Node& node) { return is_done(outcomes, node.name); });
+  return std::move(job);
 }
 
-Result<void> look_up_run(Context& context, const Arguments& arguments, FleetJob& job) {
+Result<void> look_up_run(Context& context, const Arguments& arguments, fleet::Request& job) {
   if (arguments.positional.empty())
     return fail(ErrorCode::usage, "`--on NODES undo` needs the run that it is to take back",
                 "`sharefs nodes resume --list` shows them; changes of one machine are undone there");
@@ -160,12 +130,12 @@ Result<void> look_up_run(Context& context, const Arguments& arguments, FleetJob&
     return fail(outcomes.error().code, fmt::format("there is no run {} on this machine", id),
                 "`sharefs nodes resume --list` shows them");
   std::vector<fleet::Node> changed;
-  for (const auto& node : job.nodes)
+  for (auto& node : job.nodes)
     if (const auto found = outcomes->find(node.name); found != outcomes->end() && !found->second.journal_id().empty()) {
-      changed.push_back(node);
-      job.own_words[node.name] = found->second.journal_id();
+      node.words = found->second.journal_id();
+      changed.push_back(std::move(node));
     }
-  std::erase(job.words, id);
+  std::erase(job.asking.words, id);
   job.nodes = std::move(changed);
   return {};
 }
@@ -183,9 +153,9 @@ Result<int> list_runs(Context& context) {
     if (!run)
       continue;
     std::size_t good = 0, left = 0;
-    for (const auto& node : run->nodes)
+    for (const auto& node : run->job.nodes)
       ++(is_done(outcomes, node.name) ? good : left);
-    const auto command = "sharefs " + shell_join(run->job.words);
+    const auto command = "sharefs " + shell_join(run->job.asking.words);
     table.add({{*id}, {std::to_string(good)}, {std::to_string(left)}, {command}});
     runs.push_back({{"run", *id}, {"good", good}, {"left", left}, {"command", command}});
   }

@@ -39,42 +39,37 @@ void say_end(Context& context, const std::string& id, const fleet::Run& run, con
     context.console.message(fmt::format("`sharefs --on all undo {}` takes it back", id));
 }
 
-/// Applies it in order, under the lock of whoever changes many nodes from this machine, with a record. `before` is what
-/// is known of other nodes already.
-Result<int> apply_on_nodes(Context& context, const FleetJob& job, const FleetSettings& settings,
-                           std::vector<Outcome> before) {
+/// Applies it in order, under the lock of whoever changes many nodes from this machine, with a record.
+Result<int> apply_on_nodes(Context& context, fleet::Request job) {
   const auto directory = fleet_directory(context);
   if (!directory)
     return fail(directory.error());
   // What is copied for hours keeps nobody from changing the nodes otherwise.
-  const auto lock = lock_fleet(context, job.from_here ? "from-here" : "");
+  const auto lock = lock_fleet(context, job.asking.from_here ? "from-here" : "");
   if (!lock)
     return fail(lock.error());
   const auto id = new_run_id();
-  std::optional<LeaseOnServers> lease;
-  if (!job.from_here) {
-    auto taken = LeaseOnServers::take(context, id, settings.command);
-    if (!taken)
-      return fail(taken.error());
-    lease.emplace(std::move(*taken));
-  }
-  if (auto begun = begin_record(context, *directory, id, job, settings); !begun)
+  const auto lease =
+      job.asking.from_here ? LeaseOnServers::Taken() : LeaseOnServers::take(context, id, job.settings.command);
+  if (!lease)
+    return fail(lease.error());
+  if (auto begun = begin_record(context, *directory, id, job); !begun)
     return fail(begun.error());
-  auto request = request_of(job, settings, {"--yes", "--json"}, !job.at_once);
-  request.before = before;
-  auto run = run_with_progress(context, join_path(*directory, id), request, "working on nodes");
+  job.asking.words.insert(job.asking.words.end(), {"--yes", "--json"});
+  auto run = run_with_progress(context, join_path(*directory, id), job, "working on nodes");
   if (!run)
     return fail(run.error());
   context.envelope.fields["run"] = id;
-  before.insert(before.end(), run->outcomes.begin(), run->outcomes.end());
-  show_outcomes(context, before);
-  say_end(context, id, *run, before);
-  return run->interrupted ? k_exit_interrupted : fleet::exit_code_of(before);
+  auto outcomes = std::move(job.before);
+  outcomes.insert(outcomes.end(), run->outcomes.begin(), run->outcomes.end());
+  show_outcomes(context, outcomes);
+  say_end(context, id, *run, outcomes);
+  return run->interrupted ? k_exit_interrupted : fleet::exit_code_of(outcomes);
 }
 
 /// Clients that answered, and can do nothing before their servers have done what they are about to do, are not
 /// failures: they are asked again behind the servers.
-void expect_servers(const FleetJob& job, std::vector<Outcome>& looked) {
+void expect_servers(const fleet::Request& job, std::vector<Outcome>& looked) {
   const auto is_server = [&](const Outcome& outcome) {
     return std::ranges::find(job.nodes, outcome.node, &fleet::Node::name)->in(fleet::k_servers);
   };
@@ -87,12 +82,9 @@ void expect_servers(const FleetJob& job, std::vector<Outcome>& looked) {
     }
 }
 
-/// The plan of all nodes is made and shown; those that have something to do. nullopt: that was all.
-Result<std::optional<int>> plan_on_nodes(Context& context, FleetJob& job, const FleetSettings& settings,
-                                         std::vector<Outcome>& before) {
-  auto looking = settings;
-  looking.command = settings.looking;
-  auto looked = ask_once(context, request_of(job, looking, {"--check", "--json"}, false), "asking nodes");
+/// The plan of all nodes is made and shown; the job keeps those that have something to do. An exit code: that was all.
+Result<std::optional<int>> plan_on_nodes(Context& context, fleet::Request& job) {
+  auto looked = ask_once(context, question(job, {"--check", "--json"}), "asking nodes");
   if (!looked)
     return fail(looked.error());
   if (looked->interrupted)
@@ -100,8 +92,8 @@ Result<std::optional<int>> plan_on_nodes(Context& context, FleetJob& job, const 
   expect_servers(job, looked->outcomes);
   for (const auto& outcome : looked->outcomes)
     if (outcome.state != State::pending)
-      before.push_back(outcome);
-  auto agreed = agree_on_plans(context, job.nodes, looked->outcomes, settings.most_failures);
+      job.before.push_back(outcome);
+  auto agreed = agree_on_plans(context, job.nodes, looked->outcomes, job.settings.most_failures);
   if (!agreed)
     return fail(agreed.error());
   if (const auto* code = std::get_if<int>(&*agreed))
@@ -130,16 +122,15 @@ bool changes_nodes(const CommandSpec& spec, const Arguments& arguments) {
 }
 
 /// Shows what is to be done, asks, and does it.
-Result<int> change_nodes(Context& context, FleetJob job, const FleetSettings& settings) {
-  std::vector<Outcome> before;
+Result<int> change_nodes(Context& context, fleet::Request job) {
   if (!context.flags.yes || context.flags.only_looks()) {
-    const auto ended = plan_on_nodes(context, job, settings, before);
+    const auto ended = plan_on_nodes(context, job);
     if (!ended)
       return fail(ended.error());
     if (*ended)
       return **ended;
   }
-  return apply_on_nodes(context, job, settings, std::move(before));
+  return apply_on_nodes(context, std::move(job));
 }
 
 } // namespace
@@ -204,10 +195,9 @@ Result<fleet::Run> run_script(Context& context, const Arguments& arguments, cons
   const auto settings = settings_by_ssh(context, arguments);
   if (!settings)
     return fail(settings.error());
-  const FleetJob job{.words = {}, .changes = request.asking.as_root, .nodes = nodes};
-  auto ordered = request_of(job, *settings, {}, in_order);
-  request.settings = ordered.settings;
-  request.batches = std::move(ordered.batches);
+  request.settings = *settings;
+  request.nodes = nodes;
+  request.at_once = !in_order;
   return ask_once(context, request, what);
 }
 
@@ -297,14 +287,12 @@ Result<std::vector<fleet::Node>> other_nodes(Context& context, const std::string
 }
 
 Result<std::vector<Outcome>> ask_nodes(Context& context, const std::vector<fleet::Node>& nodes, const Argv& words,
-                                       bool as_root, const std::map<std::string, std::string>& own_words,
-                                       std::chrono::seconds deadline) {
-  const FleetJob job{.words = words, .changes = as_root, .nodes = nodes, .own_words = own_words};
-  FleetSettings settings;
-  if (auto chosen = choose_engine(context, "", settings); !chosen)
+                                       bool as_root, std::chrono::seconds deadline) {
+  fleet::Request request{.nodes = nodes, .asking = {.words = words, .as_root = as_root}};
+  if (auto chosen = choose_engine(context, "", request.settings); !chosen)
     return fail(chosen.error());
-  settings.command = deadline;
-  return all_answers(ask_once(context, request_of(job, settings, {"--json"}, false), "asking nodes"));
+  request.settings.looking = deadline;
+  return all_answers(ask_once(context, question(std::move(request), {"--json"}), "asking nodes"));
 }
 
 Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Arguments& arguments) {
@@ -314,8 +302,11 @@ Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Argume
   const auto nodes = settings ? chosen_nodes(context, context.flags.on) : fail(settings.error());
   if (!nodes)
     return fail(nodes.error());
-  FleetJob job{.words = words_for_nodes(context.argv), .changes = changes_nodes(spec, arguments), .nodes = *nodes};
-  job.servers_last = spec.name == "down";
+  const bool changes = changes_nodes(spec, arguments);
+  fleet::Request job{.nodes = *nodes,
+                     .servers_last = spec.name == "down",
+                     .settings = *settings,
+                     .asking = {.words = words_for_nodes(context.argv), .as_root = changes}};
   context.envelope.fields["on"] = context.flags.on;
   context.envelope.fields["engine"] = settings->engine->name;
   if (spec.name == "undo")
@@ -327,25 +318,24 @@ Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Argume
   // What copies ends by itself where nothing comes any more.
   constexpr std::chrono::hours k_copying{24};
   const bool is_default = arguments.value("node-deadline") == k_default_deadline;
-  settings->looking = is_default ? k_looking : settings->command;
+  if (is_default)
+    job.settings.looking = k_looking;
   if (job.at_once && is_default)
-    settings->command = settings->looking = k_copying;
-  if (!job.changes)
-    settings->command = settings->looking;
+    job.settings.command = job.settings.looking = k_copying;
   if (job.nodes.empty()) {
     context.console.message("nothing is to be done on any node");
     return k_exit_ok;
   }
-  if (!job.changes) {
-    const auto run = ask_once(context, request_of(job, *settings, {"--json"}, false), "asking nodes");
+  if (!changes) {
+    const auto run = ask_once(context, question(std::move(job), {"--json"}), "asking nodes");
     if (!run)
       return fail(run.error());
     show_outcomes(context, run->outcomes);
     return run->interrupted ? k_exit_interrupted : fleet::exit_code_of(run->outcomes);
   }
-  std::erase_if(job.words,
+  std::erase_if(job.asking.words,
                 [](const std::string& word) { return word == "--check" || word == "--dry-run" || word == "-n"; });
-  return change_nodes(context, std::move(job), *settings);
+  return change_nodes(context, std::move(job));
 }
 
 Result<int> change_from_here(Context& context, const Arguments& arguments, const std::vector<fleet::Node>& nodes,
@@ -354,7 +344,8 @@ Result<int> change_from_here(Context& context, const Arguments& arguments, const
   if (!settings)
     return fail(settings.error());
   context.envelope.fields["engine"] = settings->engine->name;
-  return change_nodes(context, {.words = words, .changes = true, .from_here = true, .nodes = nodes}, *settings);
+  return change_nodes(
+      context, {.nodes = nodes, .settings = *settings, .asking = {.words = words, .as_root = true, .from_here = true}});
 }
 
 Result<std::vector<Outcome>> ask_from_here(Context& context, const Arguments& arguments,
@@ -362,24 +353,23 @@ Result<std::vector<Outcome>> ask_from_here(Context& context, const Arguments& ar
   const auto settings = settings_by_ssh(context, arguments);
   if (!settings)
     return fail(settings.error());
-  const FleetJob job{.words = words, .from_here = true, .nodes = nodes};
-  return all_answers(ask_once(context, request_of(job, *settings, {"--json"}, false), "asking nodes"));
+  fleet::Request request{.nodes = nodes, .settings = *settings, .asking = {.words = words, .from_here = true}};
+  return all_answers(ask_once(context, question(std::move(request), {"--json"}), "asking nodes"));
 }
 
-Result<int> resume_run(Context& context, const std::string& id) {
+Result<int> resume_run(Context& context, std::string id) {
   auto left = load_record(context, id);
   if (!left)
     return fail(left.error());
-  if (left->job.nodes.empty()) {
-    context.console.message(
-        fmt::format("run {} (`sharefs {}`) is done on all its nodes", left->id, shell_join(left->job.words)));
+  const auto command = shell_join(left->asking.words);
+  if (left->nodes.empty()) {
+    context.console.message(fmt::format("run {} (`sharefs {}`) is done on all its nodes", id, command));
     return k_exit_ok;
   }
-  context.console.message(
-      fmt::format("`sharefs {}` on {} more", shell_join(left->job.words), count_of(left->job.nodes.size(), "node")));
+  context.console.message(fmt::format("`sharefs {}` on {} more", command, count_of(left->nodes.size(), "node")));
   if (const auto agreed = ask_consent(context); !agreed || !*agreed)
     return !agreed ? fail(agreed.error()) : Result<int>(k_exit_failed);
-  return apply_on_nodes(context, left->job, left->settings, std::move(left->before));
+  return apply_on_nodes(context, *std::move(left));
 }
 
 } // namespace sharefs::cli

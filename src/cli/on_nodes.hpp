@@ -5,7 +5,6 @@
 #include "fleet/run.hpp"
 #include "plan/host_lock.hpp"
 
-#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -56,15 +55,14 @@ Result<fleet::MostFailures> most_failures_of(const Arguments& arguments);
 Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Arguments& arguments);
 
 /// Goes on with a run where it failed, was not tried or not waited for; "" is the newest that needs it.
-Result<int> resume_run(Context& context, const std::string& id);
+Result<int> resume_run(Context& context, std::string id);
 
 /// The runs of this machine, newest first.
 Result<int> list_runs(Context& context);
 
-/// A question to the nodes that leaves no record. Error `interrupted`. `own_words`: further words for single nodes.
+/// A question to the nodes that leaves no record. Error `interrupted`.
 Result<std::vector<fleet::Outcome>> ask_nodes(Context& context, const std::vector<fleet::Node>& nodes,
                                               const Argv& words, bool as_root,
-                                              const std::map<std::string, std::string>& own_words = {},
                                               std::chrono::seconds deadline = std::chrono::seconds(60));
 
 /// `words` are of a command that works on this machine for each of the nodes, by ssh (fleet::Asking::from_here), and

@@ -1,11 +1,11 @@
 #include "cli/say.hpp"
 
+#include "base/json_fields.hpp"
 #include "base/text.hpp"
 #include "sys/process/interrupt.hpp"
 
 #include <algorithm>
 #include <csignal>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 namespace sharefs::cli {
@@ -18,24 +18,20 @@ namespace {
 tree::OnProgress progress_of(Context& context, const std::string& what) {
   const auto space = std::min(what.find(' '), what.size());
   const auto object = what.substr(std::min(space + 1, what.size()));
-  const auto line = std::make_shared<ui::Console::Progress>(context.console, what.substr(0, space));
-  line->at(object);
-  return [&context, what, object, line, said = std::chrono::seconds(0)](const tree::Progress& now) mutable {
+  const auto shown = std::make_shared<ui::Console::Progress>(context.console, what.substr(0, space));
+  shown->at(object);
+  return [&context, what, object, shown, said = std::chrono::seconds(0)](const tree::Progress& now) mutable {
     // The numbers come first: of a line that is too long for the terminal the path is cut off.
     const auto numbers = now.text();
-    line->at(numbers.empty() ? object : numbers + ": " + object);
+    shown->at(numbers.empty() ? object : numbers + ": " + object);
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now.took);
     if (!context.flags.json || seconds <= said)
       return;
     said = seconds;
-    context.console.message(nlohmann::ordered_json{
-        {"progress", to_utf8(what)},
-        {"files", now.files},
-        {"bytes", now.bytes},
-        {"total_files", now.total_files},
-        {"total_bytes", now.total_bytes},
-        {"seconds",
-         seconds.count()}}.dump());
+    nlohmann::ordered_json line{{"progress", to_utf8(what)}};
+    add_fields(line, now, JsonTexts::for_people);
+    line["seconds"] = seconds.count();
+    context.console.message(line.dump());
     if (sys::nobody_reads(STDERR_FILENO)) // the machine that asked for it has ended, or is gone
       std::raise(SIGTERM);
   };

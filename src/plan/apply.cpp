@@ -6,6 +6,7 @@
 #include "plan/perform.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <map>
 #include <mutex>
@@ -39,7 +40,7 @@ class Run {
   void group(const StepIndices& steps);
   void step(std::size_t index);
   void work(std::size_t index, StepResult& result);
-  Result<void> journal_intent(std::size_t index, const Action& action);
+  [[nodiscard]] bool journal_intent(std::size_t index, const Action& action);
   void report_progress(std::size_t index, const StepResult* result);
   void close_journal();
 
@@ -50,6 +51,7 @@ class Run {
   Report m_report;
   std::vector<StepResult> m_not_journaled; ///< of steps that found nothing to do, or something else than expected
   std::mutex m_progress_mutex, m_journal_mutex;
+  std::atomic<bool> m_stopped = false; ///< the journal cannot be written: nothing more is begun
 };
 
 Report Run::all() {
@@ -81,8 +83,7 @@ Report Run::all() {
   return std::move(m_report);
 }
 
-/// ApplyOptions::before_groups, once the unnamed group has succeeded; its error is that of the first step of the
-/// others.
+/// ApplyOptions::before_groups, once the unnamed group has succeeded.
 bool Run::begin_groups(const StepIndices& unnamed) {
   if (!m_options.before_groups)
     return true;
@@ -91,30 +92,22 @@ bool Run::begin_groups(const StepIndices& unnamed) {
   const auto begun = m_options.before_groups();
   if (!begun && begun.error().code == ErrorCode::interrupted)
     m_report.interrupted = true;
-  else if (!begun)
-    for (auto& result : m_report.results)
-      if (result.outcome == Outcome::skipped) {
-        result.outcome = Outcome::failed;
-        result.error = begun.error();
-        break;
-      }
+  else if (!begun && !m_report.ok()) // else there is nothing that it forbids
+    m_report.error = begun.error();
   return begun.has_value();
 }
 
 bool Run::all_well(const std::vector<StepIndices>& groups) const {
   return std::ranges::all_of(groups, [this](const StepIndices& steps) {
-    return std::ranges::all_of(steps, [this](std::size_t index) {
-      const auto outcome = m_report.results[index].outcome;
-      return outcome == Outcome::done || outcome == Outcome::unchanged;
-    });
+    return std::ranges::all_of(steps, [this](std::size_t index) { return is_good(m_report.results[index].outcome); });
   });
 }
 
-/// In order; the first failure, the deadline or Ctrl-C leaves the rest as `skipped`.
+/// In order; the first failure, the deadline, Ctrl-C or a journal that cannot be written leaves the rest as `skipped`.
 void Run::group(const StepIndices& steps) {
   auto end = Clock::now() + m_options.group_deadline;
   for (const auto index : steps) {
-    if (interrupted())
+    if (interrupted() || m_stopped)
       return;
     auto& result = m_report.results[index];
     if (Clock::now() >= end) {
@@ -161,8 +154,8 @@ void Run::work(std::size_t index, StepResult& result) {
     m_not_journaled.push_back(result);
     return;
   }
-  if (auto written = journal_intent(index, looked->intent); !written)
-    return take(fail(written.error()));
+  if (!journal_intent(index, looked->intent))
+    return;
   may_be_killed(index, false);
   take(perform(looked->intent, m_system, [this](const std::string& text, bool lasting) {
     const std::lock_guard lock(m_progress_mutex);
@@ -175,8 +168,8 @@ void Run::work(std::size_t index, StepResult& result) {
 }
 
 /// The entry is made when the first step is about to change something: a run that finds all as it should be leaves
-/// none.
-Result<void> Run::journal_intent(std::size_t index, const Action& action) {
+/// none. False: it cannot be noted, which ends the run; no step is to blame.
+bool Run::journal_intent(std::size_t index, const Action& action) {
   const std::lock_guard lock(m_journal_mutex);
   const Intent intent{index, action, m_not_journaled};
   Result<void> written;
@@ -191,7 +184,9 @@ Result<void> Run::journal_intent(std::size_t index, const Action& action) {
   }
   if (written)
     m_not_journaled.clear();
-  return written;
+  else if (!m_stopped.exchange(true))
+    m_report.error = written.error();
+  return written.has_value();
 }
 
 void Run::report_progress(std::size_t index, const StepResult* result) {

@@ -100,7 +100,7 @@ template <class A> Result<Acted> act_in_child(const A& action, const sys::Files&
                 "it may lie on a dead mount: run `sharefs status`");
   if (!answer)
     return fail(answer.error());
-  if (answer->outcome != Outcome::done && answer->outcome != Outcome::unchanged)
+  if (!is_good(answer->outcome))
     return fail(ErrorCode::failed, "the child process gave no valid result");
   Acted acted{answer->outcome, action};
   if (answer->found)

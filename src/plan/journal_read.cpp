@@ -75,9 +75,8 @@ class Reading {
   }
 
   JournalEntry entry() && {
-    const bool all_well = std::ranges::all_of(m_entry.steps, [](const JournalStep& step) {
-      return step.outcome == Outcome::done || step.outcome == Outcome::unchanged;
-    });
+    const bool all_well =
+        std::ranges::all_of(m_entry.steps, [](const JournalStep& step) { return is_good(step.outcome); });
     m_entry.state = !m_entry.damage.empty()     ? JournalState::unreadable
                     : m_is_undone               ? JournalState::undone
                     : m_is_finished && all_well ? JournalState::complete

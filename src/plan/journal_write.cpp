@@ -14,8 +14,8 @@ std::string utc_text(std::chrono::system_clock::time_point time) {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(time)));
 }
 
-Error in_journal(Error error) {
-  error.message = "the journal cannot be written, so nothing is changed: " + error.message;
+Error in_journal(Error error, std::string_view what = "nothing") {
+  error.message = fmt::format("the journal cannot be written, so {} is changed: {}", what, error.message);
   return error;
 }
 
@@ -92,7 +92,7 @@ Result<void> Journal::append(const std::string& id, const std::string& line) con
 
 Result<void> Journal::step_begins(const std::string& id, const Intent& intent) const {
   if (auto appended = append(id, intent_lines(intent)); !appended)
-    return fail(in_journal(appended.error()));
+    return fail(in_journal(appended.error(), "nothing more"));
   return {};
 }
 

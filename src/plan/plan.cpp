@@ -47,8 +47,8 @@ std::optional<Outcome> outcome_from(std::string_view name) {
   return static_cast<Outcome>(found - k_outcomes.begin());
 }
 
-bool Report::ok() const {
-  return count(Outcome::done) + count(Outcome::unchanged) == results.size();
+std::size_t Report::count_good() const {
+  return static_cast<std::size_t>(std::ranges::count_if(results, is_good, &StepResult::outcome));
 }
 
 std::size_t Report::count(Outcome outcome) const {

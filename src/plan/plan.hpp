@@ -47,6 +47,10 @@ enum class Outcome {
   skipped, ///< not begun: an earlier step of the group failed, or Ctrl-C
 };
 const char* to_string(Outcome outcome);
+/// The machine is as the step wants it.
+inline bool is_good(Outcome outcome) {
+  return outcome == Outcome::done || outcome == Outcome::unchanged;
+}
 
 struct StepResult {
   std::size_t step = 0; ///< index in Plan::steps
@@ -63,12 +67,16 @@ struct Report {
   std::vector<StepResult> results; ///< one per step, in the order of the plan
   std::string journal_id;          ///< empty: nothing was changed
   bool interrupted = false;        ///< Ctrl-C ended it after the running step
+  /// No step is to blame: what comes before the groups (ApplyOptions::before_groups) has failed, or the journal cannot
+  /// be written. What was not begun by then is skipped.
+  std::optional<Error> error = {};
 
-  [[nodiscard]] bool ok() const; ///< every step done or unchanged
+  [[nodiscard]] bool ok() const { return count_good() == results.size(); }
+  [[nodiscard]] std::size_t count_good() const;
   [[nodiscard]] std::size_t count(Outcome) const;
 };
 template <FieldsOf<Report> R> auto fields(R& r) {
-  return named("results", r.results, "journal_id", r.journal_id, "interrupted", r.interrupted);
+  return named("results", r.results, "journal_id", r.journal_id, "interrupted", r.interrupted, "error", r.error);
 }
 
 /// Called by a long step with its progress, or (`lasting`) with its result.

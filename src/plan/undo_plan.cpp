@@ -23,9 +23,8 @@ bool changes_nothing(const Action& action) {
 /// Takes out of `steps` what `attempt`, an earlier undo of the same entry, has already done.
 void leave_out_done(std::vector<Step>& steps, const JournalEntry& attempt) {
   for (const auto& done : attempt.steps) {
-    const bool is_done = done.ended && (done.outcome == Outcome::done || done.outcome == Outcome::unchanged);
     const auto& action = attempt.plan.steps[done.step].action;
-    if (!is_done || is_harmless(action))
+    if (!is_good(done.outcome) || is_harmless(action))
       continue;
     const auto found = std::ranges::find(steps, action, &Step::action);
     if (found != steps.end())

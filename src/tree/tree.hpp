@@ -36,7 +36,11 @@ struct Progress {
 
   /// "12000/20625, 1.2/3.4 GiB, 850 files/s, 10 s left": short, for a line of 80 columns
   [[nodiscard]] std::string text() const;
+  friend bool operator==(const Progress&, const Progress&) = default;
 };
+template <FieldsOf<Progress> P> auto fields(P& p) {
+  return named("files", p.files, "bytes", p.bytes, "total_files", p.total_files, "total_bytes", p.total_bytes);
+}
 /// Called in the parent, some times a second.
 using OnProgress = std::function<void(const Progress&)>;
 

@@ -22,12 +22,6 @@ std::string labelled(Colour colour, std::string_view word, std::string_view text
   return text.empty() ? "" : fmt::format("{}: {}\n", painted(colour, word, on), visible(text));
 }
 
-std::string with_line_end(std::string text) {
-  if (!text.empty() && text.back() != '\n')
-    text += '\n';
-  return text;
-}
-
 struct Label {
   Colour colour;
   std::string_view word;
@@ -98,8 +92,10 @@ void Console::show(const plan::Plan& plan, bool is_data) {
 void Console::show(const plan::Plan& plan, const plan::Report& report, std::string_view undo) {
   if (m_options.json)
     return;
+  if (report.error)
+    error(*report.error);
   for (const auto& result : report.results) {
-    if (!result.error || result.outcome != plan::Outcome::failed || result.step >= plan.steps.size())
+    if (!result.error || result.step >= plan.steps.size())
       continue;
     Error shown = *result.error;
     const auto& action = plan.steps[result.step].action;

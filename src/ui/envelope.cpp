@@ -23,7 +23,7 @@ std::string Envelope::text() const {
     document["interrupted"] = report->interrupted;
   }
   document["diagnoses"] = json_of(diagnoses);
-  document["error"] = json_of(error);
+  document["error"] = json_of(error || !report ? error : report->error);
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

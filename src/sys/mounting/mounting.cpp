@@ -134,7 +134,7 @@ Result<void> check_server(const MountCall& call) {
   if (!addresses)
     return fail(ErrorCode::failed, "the address of `" + host + "` cannot be found");
   const auto until = deadline_in(std::min<std::chrono::milliseconds>(call.deadline, k_server_deadline));
-  const auto connected = connect_to_any(*addresses, port_of(call.options), until);
+  const auto connected = connect_to(*addresses, port_of(call.options), until);
   if (connected || connected.error() == ECONNREFUSED)
     return {};
   return fail(ErrorCode::timeout,

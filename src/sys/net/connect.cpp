@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <optional>
 #include <poll.h>
+#include <utility>
 
 namespace sharefs::sys {
 namespace {
@@ -85,16 +86,10 @@ Fd reserve_socket(int family) {
   return {};
 }
 
-Connected connect_to_any(const std::vector<Address>& addresses, std::uint16_t port, Deadline deadline) {
+Connected connect_to(const std::vector<Address>& addresses, std::uint16_t port, Deadline deadline, Fd reserved) {
   std::vector<Attempt> attempts;
   for (const Address& address : addresses)
-    attempts.push_back(begin_attempt(address, port, {}));
-  return wait_for(std::move(attempts), deadline);
-}
-
-Connected connect_to(const Address& address, std::uint16_t port, Deadline deadline, Fd reserved) {
-  std::vector<Attempt> attempts;
-  attempts.push_back(begin_attempt(address, port, std::move(reserved)));
+    attempts.push_back(begin_attempt(address, port, std::exchange(reserved, Fd())));
   return wait_for(std::move(attempts), deadline);
 }
 

@@ -18,9 +18,7 @@ Fd reserve_socket(int family);
 using Connected = tl::expected<Fd, int>;
 
 /// Connect to all addresses (one at least) at once: the first that accepts, or else the error of the first address.
-Connected connect_to_any(const std::vector<Address>& addresses, std::uint16_t port, Deadline deadline);
-
-/// Connect to one address, by the reserved socket if one is given.
-Connected connect_to(const Address& address, std::uint16_t port, Deadline deadline, Fd reserved = {});
+/// `reserved`: the socket for the first one.
+Connected connect_to(const std::vector<Address>& addresses, std::uint16_t port, Deadline deadline, Fd reserved = {});
 
 } // namespace sharefs::sys

@@ -84,7 +84,7 @@ class Asking {
 
   /// Null: there is no connection, and so the stage has failed.
   std::unique_ptr<RpcClient> connect(ProbeStage stage, std::uint16_t port, Deadline until, Fd reserved = {}) {
-    auto connected = connect_to(m_address, port, until, std::move(reserved));
+    auto connected = connect_to({m_address}, port, until, std::move(reserved));
     if (connected)
       return std::make_unique<RpcClient>(std::move(*connected), m_uid, m_gid);
     finish(stage, {Fault::connection, connected.error()});
@@ -155,10 +155,13 @@ class Asking {
       return;
     begin();
     m_answers.access.clear(); // from here on mountd's answers count
-    std::vector<ExportListing> exports;
-    if (const ServerAnswer failed = mountd->list_exports(exports, until); failed.fault != Fault::none)
-      return finish(ProbeStage::exports, failed);
-    m_answers.exports = std::move(exports);
+    ServerAnswer listed = mountd->list_exports(m_answers.exports, until);
+    if (listed.fault == Fault::none && !is_sound(m_answers)) { // more than the parent takes
+      m_answers.exports.clear();
+      listed = {Fault::unreadable};
+    }
+    if (listed.fault != Fault::none)
+      return finish(ProbeStage::exports, listed);
     finish(ProbeStage::exports, {m_answers.exports.empty() ? Fault::nothing : Fault::none});
     begin();
     if (m_request.want_access)

@@ -38,15 +38,12 @@ bool lets_in(const ServerAnswer& answer) {
 struct AskedAddress {
   std::string address;
   AddressAnswers answers = {};
-  std::vector<std::string> paths = {}; ///< whose access is known, or should be
+  std::vector<std::string> paths = {}; ///< whose access is known, or should be: each has an answer
 
   [[nodiscard]] bool is_ok(ProbeStage stage) const { return answers[stage].fault == Fault::none; }
   [[nodiscard]] bool offers_nfs() const { return is_ok(ProbeStage::nfs3) || is_ok(ProbeStage::nfs4); }
   /// Mountd was not asked; what version 4 looked up says something where the server has no mountd.
   [[nodiscard]] bool without_mountd() const { return answers[ProbeStage::exports].fault == Fault::unasked; }
-  [[nodiscard]] ServerAnswer access(std::size_t path) const {
-    return path < answers.access.size() ? answers.access[path] : ServerAnswer{Fault::timeout};
-  }
   [[nodiscard]] bool has(std::size_t index, const std::string& path) const {
     return index < paths.size() && paths[index] == path;
   }
@@ -56,7 +53,7 @@ struct AskedAddress {
 /// get the same answer: the export list tells them apart.
 std::string refusal(const AskedAddress& asked, std::size_t index) {
   constexpr int no_entry = 2, access_denied = 13, not_a_directory = 20;
-  const ServerAnswer answer = asked.access(index);
+  const ServerAnswer answer = asked.answers.access[index];
   if (answer.fault == Fault::timeout)
     return "no answer in time";
   if (answer.fault != Fault::status)
@@ -82,7 +79,7 @@ std::string refusal(const AskedAddress& asked, std::size_t index) {
 }
 
 ExportAccess access_of(const AskedAddress& asked, std::size_t index) {
-  const ServerAnswer answer = asked.access(index);
+  const ServerAnswer answer = asked.answers.access[index];
   return {asked.paths[index], answer.fault == Fault::none, refusal(asked, index), lets_in(answer) ? asked.address : ""};
 }
 
@@ -119,9 +116,7 @@ constexpr std::size_t k_most_useful = std::numeric_limits<std::size_t>::max();
 std::size_t usefulness(const NfsProbeRequest& request, const AskedAddress& asked) {
   if (!asked.offers_nfs())
     return asked.is_ok(ProbeStage::connect) ? 1 : 0;
-  std::size_t allowed = 0;
-  for (std::size_t index = 0; index < asked.paths.size(); ++index)
-    allowed += lets_in(asked.access(index)) ? 1 : 0;
+  const auto allowed = static_cast<std::size_t>(std::ranges::count_if(asked.answers.access, lets_in));
   const bool all = allowed > 0 && allowed == asked.paths.size();
   return all || !request.want_access ? k_most_useful : 2 + allowed;
 }
@@ -149,6 +144,7 @@ std::vector<AskedAddress> ask_each(const NfsProbeRequest& request, const NfsPort
       asked.answers[ProbeStage::connect] = {Fault::not_asked, errno};
     if (request.want_access && (!asked.without_mountd() || asked.is_ok(ProbeStage::nfs4)))
       asked.paths = access_paths(request, asked.answers.exports);
+    asked.answers.access.resize(asked.paths.size(), {Fault::timeout});
     const auto useful = usefulness(request, asked);
     if (useful > 0)
       answered = std::min(answered.load(), deadline_in(k_others_patience));
@@ -166,7 +162,7 @@ std::vector<ExportAccess> access_by(const AskedAddress& best, const std::vector<
     const auto index = access.size();
     ExportAccess& added = access.emplace_back(access_of(best, index));
     for (const AskedAddress& one : all)
-      if (added.address.empty() && one.has(index, path) && lets_in(one.access(index)))
+      if (added.address.empty() && one.has(index, path) && lets_in(one.answers.access[index]))
         added = access_of(one, index);
     if (!added.address.empty() || all.size() == 1)
       continue;

@@ -42,11 +42,11 @@ template <class Queued> bool is_queued(Queued queued) {
     return queued == 0;
 }
 
-/// A name for messages and comparisons: nothing in it that moves a terminal's cursor. nullopt if it is too long.
-std::optional<std::string> printable(const char* name) {
+/// A name for messages and comparisons: nothing in it that moves a terminal's cursor.
+std::string printable(const char* name) {
   std::string text(name == nullptr ? "" : name);
   std::ranges::replace_if(text, is_control, '?');
-  return text.size() > k_max_name ? std::nullopt : std::optional(text);
+  return text;
 }
 
 /// libnfs has words only for what a server has refused.
@@ -161,21 +161,13 @@ ServerAnswer RpcClient::find_mountd(bool over_ipv6, std::uint16_t& port, Deadlin
 }
 
 ServerAnswer RpcClient::list_exports(std::vector<ExportListing>& exports, Deadline until) {
-  const auto read = [&exports](const void* result) -> ServerAnswer {
-    std::size_t entries = 0;
+  const auto read = [&exports](const void* result) {
     for (const auto* one = *static_cast<const exportnode* const*>(result); one != nullptr; one = one->ex_next) {
-      const auto directory = printable(one->ex_dir);
-      if (!directory || ++entries > k_max_entries)
-        return {Fault::unreadable};
-      exports.push_back({*directory, {}});
-      for (const groupnode* group = one->ex_groups; group != nullptr; group = group->gr_next) {
-        const auto client = printable(group->gr_name);
-        if (!client || ++entries > k_max_entries)
-          return {Fault::unreadable};
-        exports.back().clients.push_back(*client);
-      }
+      auto& listing = exports.emplace_back(printable(one->ex_dir));
+      for (const groupnode* group = one->ex_groups; group != nullptr; group = group->gr_next)
+        listing.clients.push_back(printable(group->gr_name));
     }
-    return {};
+    return ServerAnswer();
   };
   return call(until, [&](rpc_cb reply, void* call) { return LIBNFS_CALL(mount3_export)(m_rpc, reply, call); }, read);
 }

@@ -21,7 +21,6 @@ class RpcClient {
   /// `connected` is a non-blocking socket. The ids are named in the calls (AUTH_SYS), without further groups.
   RpcClient(Fd connected, uid_t uid, gid_t gid);
   RpcClient(const RpcClient&) = delete;
-  RpcClient& operator=(const RpcClient&) = delete;
 
   /// The procedure that does nothing.
   ServerAnswer null(std::uint32_t program, std::uint32_t version, Deadline until);

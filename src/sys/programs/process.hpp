@@ -20,14 +20,15 @@ struct Isolation; // sys/programs/isolation.hpp
 inline constexpr const char* k_output_file = "/proc/self/fd/3";
 
 struct Command {
-  Argv argv;                                      ///< argv[0] is found in the system's directories
-  std::map<std::string, std::string> environment; ///< added to (or replacing in) the inherited environment, or in that
-                                                  ///< of `as` (environment_of), which has nothing of ours
-  std::string directory;                          ///< working directory; empty: inherited
-  std::string input;                              ///< given on stdin; empty: /dev/null
-  int input_from = -1;                            ///< a descriptor for stdin instead; not kept
+  Argv argv; ///< argv[0] is found in the system's directories
+  /// Added to (or replacing in) the inherited environment, or in that of `as` (environment_of), which has nothing of
+  /// ours.
+  std::map<std::string, std::string> environment = {};
+  std::string directory = {}; ///< working directory; empty: inherited
+  std::string input = {};     ///< given on stdin; empty: /dev/null
+  int input_from = -1;        ///< a descriptor for stdin instead; not kept
   int output_file = -1; ///< one that the program gets as k_output_file, by whose path it opens that very file; not kept
-  std::optional<User> as;                     ///< as this user (become()), in a session of its own
+  std::optional<User> as = {};                ///< as this user (become()), in a session of its own
   std::optional<CheckedProgram> program = {}; ///< what argv[0] stands for
   std::chrono::milliseconds deadline{10'000}; ///< then SIGKILL to the whole process group
   bool ends_with_us = false;                  ///< Ctrl-C ends it, too (`interrupted`): it may take long

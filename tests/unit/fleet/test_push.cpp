@@ -134,7 +134,7 @@ TEST_CASE("a script on this machine reads its own input, and writes files of any
   sys::RealSystem system;
   Request request;
   const auto name = system.identity().hostname;
-  request.batches = {{"all", {{name}}, false}};
+  request.nodes = {{name}};
   request.settings.path = path_for_engines(system, "");
   request.settings.engine = *choose_engine(system, "xargs", request.settings.path);
   const auto large = directory.path() + "/large";

@@ -1,12 +1,15 @@
 #include "base/text.hpp"
+#include "fleet/grant.hpp"
 #include "fleet/host_keys.hpp"
 #include "fleet/trust.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
 #include "sys/real_system.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <sstream>
 #include <sys/stat.h>
 
@@ -156,4 +159,30 @@ TEST_CASE("a node's host keys are read from what it says") {
                             "@sharefs hostkey /etc/ssh/b.pub ssh-rsa BBB\n@sharefs end ok\n") ==
         std::vector<OwnHostKey>{{"/etc/ssh/a.pub", "ssh-ed25519 AAA"}, {"/etc/ssh/b.pub", "ssh-rsa BBB"}});
   CHECK(parse_own_host_keys("@sharefs failed sshd there does not say which host keys it has\n").empty());
+}
+
+TEST_CASE("a step brings a key to nodes and takes it away again, and who lets nobody in is told what helps") {
+  sys::RealSystem system;
+  Trust trust{.system = system, .directory = "/nowhere", .run = {}};
+  trust.nodes = {reached("gpu1", "10.0.0.1"), reached("gpu2", "10.0.0.2")};
+  trust.note({{.node = "gpu1", .state = State::denied}, {.node = "gpu2", .state = State::ok}});
+  trust.explain_denied();
+  CHECK(trust.outcomes.at("gpu1").hint.starts_with("`ssh-keygen -t ed25519` makes one"));
+  CHECK(trust.outcomes.at("gpu2").hint.empty());
+  trust.key = "/home/a/.ssh/id";
+  trust.public_key = "ssh-ed25519 AAA a@b";
+  trust.explain_denied();
+  CHECK(trust.outcomes.at("gpu1").hint.ends_with(": " + trust.public_key));
+
+  auto step =
+      grant_step(trust, trust.nodes, {.grant = Grant::key, .mark = "m1", .password = "/p"}, {"--engine", "pdsh"});
+  step.argv.erase(step.argv.begin()); // this program
+  step.undo.erase(step.undo.begin());
+  const Argv words{"nodes", "grant", "key", "gpu[1-2]", "--mark", "m1", "--engine", "pdsh", "--key", trust.key};
+  CHECK(std::ranges::equal(std::span(step.argv).first(words.size()), words));
+  CHECK(Argv(step.argv.begin() + std::ssize(words), step.argv.end()) ==
+        Argv{"--password-file", "/p", "--record", "m1"});
+  CHECK(std::ranges::equal(std::span(step.undo).first(words.size()), words));
+  CHECK(step.undo.size() == words.size() + 1);
+  CHECK(step.undo.back() == "--remove");
 }

@@ -153,10 +153,12 @@ TEST_CASE("without a journal nothing is changed") {
   ApplyMachine machine;
   test::put(machine.root.path() + "/state", "a file is in the way");
   Plan plan;
-  plan.add("", "", File{"/f", std::nullopt, "x", 0644});
+  plan.add("a", "", File{"/f", std::nullopt, "x", 0644});
+  plan.add("b", "", File{"/g", std::nullopt, "x", 0644});
   const auto report = machine.run(plan);
-  CHECK(outcomes(report) == "f");
-  CHECK(report.results[0].error->message.starts_with("the journal cannot be written, so nothing is changed: /state"));
+  CHECK(outcomes(report) == "ss"); // no step was at work
+  REQUIRE(report.error);
+  CHECK(report.error->message.starts_with("the journal cannot be written, so nothing is changed: /state"));
   CHECK_FALSE(std::filesystem::exists(machine.root.path() + "/f"));
 }
 
@@ -194,7 +196,7 @@ TEST_CASE("without another thread to be had, one does it all") {
     }
     const Journal nowhere(machine.system.files(), "/state");
     const auto report = apply(plan, machine.system, nowhere, {});
-    ::_exit(refused && report.results.size() == 8 ? 0 : 1); // the journal is root's: each step fails, none terminates
+    ::_exit(refused && report.error ? 0 : 1); // the journal is root's: nothing is begun, and nothing terminates
   }
   int status = 0;
   ::waitpid(child, &status, 0);
@@ -256,6 +258,22 @@ TEST_CASE("what comes before the groups may be interrupted, and no step is to bl
   const auto report = machine.run(plan, options);
   CHECK(report.interrupted);
   CHECK(outcomes(report) == "ds");
+}
+
+TEST_CASE("an error before the groups is the run's own, and no step was at work") {
+  ApplyMachine machine;
+  Plan plan;
+  plan.add("", "", tool("first"));
+  plan.add("a", "", tool("a1"));
+  plan.add("b", "", tool("b1"));
+  ApplyOptions options;
+  options.before_groups = []() -> Result<void> { return fail(ErrorCode::failed, "there is no room"); };
+  const auto report = machine.run(plan, options);
+  CHECK(outcomes(report) == "dss");
+  CHECK_FALSE(report.ok());
+  REQUIRE(report.error);
+  CHECK(report.error->message == "there is no room");
+  CHECK(std::ranges::none_of(report.results, [](const StepResult& result) { return result.error.has_value(); }));
 }
 
 TEST_CASE(

@@ -18,7 +18,7 @@ namespace {
 using Kind = RpcAnswer::Kind;
 
 RpcClient client_of(const FakeRpcServer& server) {
-  auto connected = connect_to(resolve_host("127.0.0.1")->front(), server.port(), deadline_in(30s));
+  auto connected = connect_to(*resolve_host("127.0.0.1"), server.port(), deadline_in(30s));
   REQUIRE(connected);
   return {std::move(*connected), ::geteuid(), ::getegid()};
 }

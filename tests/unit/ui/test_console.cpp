@@ -169,6 +169,21 @@ TEST_CASE("report: failed steps with their error, then the summary", "[console]"
                             "20260131-120000-1`\n");
 }
 
+TEST_CASE("report: an error of the run names no step, and one of a step that was not begun its step", "[console]") {
+  plan::Report report;
+  report.error = Error{ErrorCode::failed, "there is no room", "make room", ""};
+  report.results = {{0, plan::Outcome::skipped, std::nullopt, {}}};
+  Screen screen;
+  screen.console.show(small_plan(), report, "sharefs undo");
+  CHECK(screen.err.str() ==
+        "error: there is no room\nhint: make room\n1 skipped; run the command again to complete it\n");
+  report.error = {};
+  report.results[0].error = Error{ErrorCode::timeout, "not begun: the steps before it took longer than 2 min", "", ""};
+  Screen late;
+  late.console.show(small_plan(), report, "sharefs undo");
+  CHECK(late.err.str().starts_with("error: " + plan::describe(small_plan().steps[0].action) + ": not begun: "));
+}
+
 TEST_CASE("report: an interruption is said even when quiet", "[console]") {
   ConsoleOptions options;
   options.quiet = true;

@@ -243,7 +243,7 @@ extern const CommandSpec k_conda_stage_command{
                 k_among_option,
                 k_place_option},
     .on_nodes = true,
-    .before_nodes = [](Context& /*context*/, const Arguments& arguments, FleetJob& job) -> Result<void> {
+    .before_nodes = [](Context& /*context*/, const Arguments& arguments, fleet::Request& job) -> Result<void> {
       if (!arguments.flag("remove") && !arguments.flag("mount"))
         tell_places(job);
       return {};

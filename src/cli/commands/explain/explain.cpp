@@ -29,25 +29,18 @@ bool is_code(const std::string& code) {
   return code.size() > 2 && code.starts_with("SF") && code[2] >= '0' && code[2] <= '9';
 }
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (auto& byte : result)
-    byte = byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte;
-  return result;
-}
-
 using Chosen = std::vector<const Explanation*>;
 
 /// The pages that have the phrase: first those that have it in their title, then in their cause, then elsewhere. All
 /// have that of no words.
 Result<Chosen> find_phrase(const std::vector<std::string>& words) {
-  const auto phrase = lower(join(words, " "));
+  const auto phrase = lower_case(join(words, " "));
   Chosen found;
   for (const auto part : {&Explanation::title, &Explanation::cause, &Explanation::usual, &Explanation::see,
                           &Explanation::cure, &Explanation::does})
     for (const auto& one : explanations())
       if (!one.title.starts_with("(retired)") && std::ranges::find(found, &one) == found.end() &&
-          lower(one.*part).find(phrase) != std::string::npos)
+          lower_case(one.*part).find(phrase) != std::string::npos)
         found.push_back(&one);
   if (found.empty())
     return fail(ErrorCode::usage, fmt::format("no page has `{}`", join(words, " ")),

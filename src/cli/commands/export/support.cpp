@@ -212,7 +212,6 @@ Result<void> conclude_exports(Context& context, const Executed& executed, const 
     return fail(ErrorCode::failed, "the exports are not as sharefs.yaml has them", "see the errors above");
   if (auto undone = roll_back(context, executed.report->journal_id, "the exports are not as wanted"); !undone)
     return undone;
-  context.envelope.fields["rolled_back"] = true;
   return fail(ErrorCode::failed, "the exports were not as wanted, and everything was taken back",
               "see the errors above");
 }

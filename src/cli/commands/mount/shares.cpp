@@ -117,7 +117,6 @@ Result<SharedDirectories> share_directories(Context& context, const config::Conf
     return result;
   if (auto undone = roll_back(context, executed->report->journal_id, "the directories are not as wanted"); !undone)
     return fail(undone.error());
-  context.envelope.fields["rolled_back"] = true;
   return result;
 }
 

@@ -15,10 +15,6 @@ namespace sharefs::cli {
 
 namespace {
 
-bool is_good(plan::Outcome outcome) {
-  return outcome == plan::Outcome::done || outcome == plan::Outcome::unchanged;
-}
-
 bool is_of_image(const plan::Action& action) {
   const auto* mount = std::get_if<plan::Mount>(&action);
   const auto* unmount = std::get_if<plan::Unmount>(&action);
@@ -145,20 +141,15 @@ std::set<std::string> verify(Context& context, const std::vector<mounts::MountPo
                              std::chrono::milliseconds deadline) {
   const auto verification = mounts::verify(context.system, points, deadline);
   std::set<std::string> failed;
-  auto json = nlohmann::ordered_json::array();
   for (std::size_t index = 0; index < verification.results.size(); ++index) {
     const auto& one = verification.results[index];
     if (!one.ok)
       failed.insert(one.target);
     else if (!context.flags.json)
       context.console.message(fmt::format("{}: {}", mounts::name_of(points[index]), mounts::describe(one)));
-    json.push_back({{"target", to_utf8(one.target)},
-                    {"ok", one.ok},
-                    {"written", one.written},
-                    {"latency_us", one.latency.count()}});
   }
   context.report(verification.diagnoses);
-  context.envelope.fields["verified"] = std::move(json);
+  context.envelope.fields["verified"] = json_of(verification.results);
   return failed;
 }
 
@@ -224,9 +215,6 @@ std::set<std::string> busy_targets(const plan::Plan& plan, const plan::Report& r
 nlohmann::ordered_json to_json(const mounts::MountState& state) {
   using Json = nlohmann::ordered_json;
   const auto& [name, server, path] = std::tie(state.point.name, state.point.server, state.point.path);
-  auto differences = Json::array();
-  for (const auto& one : state.differences)
-    differences.push_back({{"asked", to_utf8(one.asked)}, {"actual", to_utf8(one.actual)}, {"fault", one.fault}});
   const auto* space = state.space();
   const auto number = [&](auto value) { return space == nullptr ? Json(nullptr) : Json(value(*space)); };
   return {{"name", name.empty() ? Json(nullptr) : Json(to_utf8(name))},
@@ -238,7 +226,7 @@ nlohmann::ordered_json to_json(const mounts::MountState& state) {
           {"size_bytes", number([](const sys::Space& s) { return s.size_bytes; })},
           {"used_bytes", number([](const sys::Space& s) { return s.size_bytes - s.free_bytes; })},
           {"options", to_utf8(state.mount ? state.mount->super_options : "")},
-          {"differences", std::move(differences)},
+          {"differences", json_of(state.differences)},
           {"detail", to_utf8(state.detail)}};
 }
 

@@ -65,7 +65,7 @@ Result<int> run_self(Context& context, const Arguments& /*arguments*/) {
 Result<int> run_lock(Context& context, const Arguments& arguments) {
   const auto& target = arguments.positional.at(0);
   const auto& name = arguments.positional.at(1);
-  if (name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789") != std::string::npos || name.empty())
+  if (!are_random_letters(name))
     return fail(ErrorCode::usage, "a name is letters and digits");
   const auto config = context.config();
   if (!config)
@@ -121,8 +121,10 @@ Result<void> try_locks(Context& context, const std::vector<fleet::Node>& nodes, 
     const auto &first = names[0], &second = names[1];
     std::vector<fleet::Node> two{*std::ranges::find(nodes, first, &fleet::Node::name),
                                  *std::ranges::find(nodes, second, &fleet::Node::name)};
-    const auto outcomes = ask_nodes(context, two, words_of(context, {"nodes", "lock", target, random_letters(10)}),
-                                    true, {{first, "--hold 5s"}, {second, "--after 2s"}});
+    two[0].words = "--hold 5s";
+    two[1].words = "--after 2s";
+    const auto outcomes =
+        ask_nodes(context, two, words_of(context, {"nodes", "lock", target, random_letters(10)}), true);
     if (!outcomes)
       return fail(outcomes.error());
     const auto answer = [&](std::size_t which) {

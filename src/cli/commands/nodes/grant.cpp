@@ -1,5 +1,6 @@
 // sharefs nodes grant: one thing that ssh needs on nodes, and its way back. `nodes trust` starts it as a step of its
 // plan, so that `undo` takes it away again.
+#include "base/random.hpp"
 #include "cli/commands/nodes/trust.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/fleet_view.hpp"
@@ -16,7 +17,7 @@ Result<int> run_nodes_grant(Context& context, const Arguments& arguments) {
   if (!grant)
     return fail(ErrorCode::usage, fmt::format("`nodes grant` does not know `{}`", arguments.positional.at(0)),
                 "one of key, hosts, users, mesh");
-  if (mark.empty() || mark.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789") != std::string::npos)
+  if (!are_random_letters(mark))
     return fail(ErrorCode::usage, "option `--mark` needs letters and digits: what the lines are known by later");
   const auto known = known_nodes(context);
   const auto nodes = known ? chosen_of(*known, arguments.positional.at(1)) : fail(known.error());

@@ -10,7 +10,6 @@
 #include "fleet/accept_keys.hpp"
 #include "ui/table.hpp"
 
-#include <fmt/format.h>
 
 namespace sharefs::cli {
 
@@ -20,8 +19,6 @@ using fleet::Reached;
 using fleet::State;
 
 namespace {
-
-constexpr std::chrono::minutes k_longest_grant{30};
 
 /// One run. A number ends the command with this exit code.
 class TrustNodes {
@@ -109,15 +106,13 @@ class TrustNodes {
   Ended work_on_nodes() {
     constexpr std::chrono::minutes k_longest{10};
     const bool is_mesh = m_arguments.flag("mesh");
-    std::optional<LeaseOnServers> lease; // a user's own key is nobody else's business
-    if ((!m_ca.empty() || !m_user_ca.empty() || is_mesh) && !m_context.flags.only_looks()) {
-      auto taken = LeaseOnServers::take(m_context, "trust-" + random_letters(8), k_longest);
-      if (!taken)
-        return fail(taken.error());
-      lease.emplace(std::move(*taken));
-    }
+    LeaseOnServers::Taken lease; // a user's own key is nobody else's business
+    if ((!m_ca.empty() || !m_user_ca.empty() || is_mesh) && !m_context.flags.only_looks())
+      lease = LeaseOnServers::take(m_context, "trust-" + random_letters(8), k_longest);
+    if (!lease)
+      return fail(lease.error());
     auto ended = m_trust.key.empty() ? Ended(std::nullopt) : m_user_ca.empty() ? bring_key() : certify_user();
-    explain_denial();
+    m_trust.explain_denied();
     if (ended && !*ended && !m_ca.empty())
       ended = grant(m_trust.open(), {.grant = Grant::hosts, .ca = m_ca}, "one line of known_hosts stands for them all");
     if (!ended || *ended || !is_mesh)
@@ -125,7 +120,7 @@ class TrustNodes {
     ended = grant(m_trust.open(), {.grant = Grant::mesh, .mesh = m_trust.open()}, "they know one another");
     if (!ended || *ended || m_context.flags.only_looks())
       return ended;
-    const auto tried = try_mesh();
+    const auto tried = m_trust.try_mesh();
     return tried ? ended : fail(tried.error());
   }
 
@@ -168,39 +163,6 @@ class TrustNodes {
     return tried ? ended : fail(tried.error());
   }
 
-  /// What a node says that lets nobody in by a key.
-  void explain_denial() {
-    for (const auto& reached : m_trust.in(State::denied)) {
-      auto& outcome = m_trust.outcomes.at(reached.node.name);
-      if (m_trust.key.empty()) {
-        outcome.why = "ssh does not let this user in, who has no key";
-        outcome.hint = "`ssh-keygen -t ed25519` makes one; then `sharefs nodes trust NODE`";
-      } else {
-        outcome.hint = fmt::format("a password is needed once: `--password-file FILE`; or add this line to "
-                                   "~/.ssh/authorized_keys there: {}",
-                                   m_trust.public_key);
-      }
-    }
-  }
-
-  /// From each to the next one: that all pairs can would take as many logins as there are pairs.
-  Result<void> try_mesh() {
-    const auto ring = m_trust.open();
-    fleet::Request step;
-    step.asking.script = fleet::next_node_script();
-    for (std::size_t i = 0; i < ring.size(); ++i)
-      step.inputs[ring[i].node.name] = ring[(i + 1) % ring.size()].node.name + "\n";
-    const auto stepped = m_trust.run_there(ring, step, "going from node to node");
-    if (!stepped)
-      return fail(stepped.error());
-    for (auto outcome : *stepped)
-      if (outcome.state != State::ok) {
-        outcome.hint = "the user needs a key there, as with a home on the share, or hostbased authentication";
-        m_trust.note({outcome});
-      }
-    return {};
-  }
-
   Result<Executed> execute_more(const plan::Plan& plan) {
     return execute_further(m_context, [&]() -> Result<Proposal> { return Proposal{plan, ""}; });
   }
@@ -226,7 +188,7 @@ class TrustNodes {
     if (lacking.empty())
       return std::nullopt;
     plan::Plan plan;
-    plan.add("", why, grant_step(lacking, granting));
+    plan.add("", why, fleet::grant_step(m_trust, lacking, granting, grant_options()));
     const auto executed = execute_more(plan);
     if (!executed)
       return fail(executed.error());
@@ -244,32 +206,14 @@ class TrustNodes {
     return std::nullopt;
   }
 
-  /// The step of a plan by which nodes get it, and its way back.
-  plan::RunTool grant_step(const std::vector<Reached>& nodes, const fleet::Granting& granting) {
-    plan::RunTool tool;
-    tool.argv = {m_context.system.entry({.path = "/proc/self/exe"}).link_target,
-                 "nodes",
-                 "grant",
-                 to_string(granting.grant),
-                 fleet::folded(nodes),
-                 "--mark",
-                 granting.mark};
-    const auto add = [&](const char* option, const std::string& value) {
-      if (!value.empty())
-        tool.argv.insert(tool.argv.end(), {option, value});
-    };
-    add("--config", m_context.flags.config.empty() ? "" : m_context.config_path());
-    add("--engine", m_arguments.value("engine").value_or(""));
-    if (granting.grant == Grant::key)
-      add("--key", m_trust.key);
-    tool.undo = tool.argv;
-    tool.undo.emplace_back("--remove");
-    add("--ca", granting.ca);
-    add("--of", fleet::folded(granting.mesh));
-    add("--password-file", granting.password);
-    add("--record", granting.mark);
-    tool.deadline = k_longest_grant;
-    return tool;
+  /// For the process that does it.
+  [[nodiscard]] Argv grant_options() const {
+    Argv words;
+    if (!m_context.flags.config.empty())
+      words = {"--config", m_context.config_path()};
+    if (const auto engine = m_arguments.value("engine"); engine && !engine->empty())
+      words.insert(words.end(), {"--engine", *engine});
+    return words;
   }
 
   Context& m_context;

@@ -55,13 +55,13 @@ Result<int> run_serve(Context& context, const Arguments& arguments) {
 
 } // namespace
 
-void tell_places(FleetJob& job) {
+void tell_places(fleet::Request& job) {
   std::vector<std::string> names;
-  for (const auto& node : job.nodes) {
-    job.own_words[node.name] = fmt::format("--place {}", names.size());
+  for (auto& node : job.nodes) {
+    node.words = fmt::format("--place {}", names.size());
     names.push_back(node.name);
   }
-  job.words.insert(job.words.end(), {"--among", fleet::fold(names)});
+  job.asking.words.insert(job.asking.words.end(), {"--among", fleet::fold(names)});
   job.at_once = true;
 }
 

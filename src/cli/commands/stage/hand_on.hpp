@@ -7,7 +7,7 @@
 namespace sharefs::cli {
 
 /// What a node is told of the others, by the options below.
-void tell_places(FleetJob& job);
+void tell_places(fleet::Request& job);
 inline constexpr OptionSpec k_among_option{
     .names = "--among",
     .value = "NODES",

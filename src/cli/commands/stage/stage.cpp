@@ -335,10 +335,10 @@ Result<int> run_stage_command(Context& context, const Arguments& arguments) {
 }
 
 /// Asks the first of the nodes what the directory holds, or to make the image of that.
-Result<fleet::Outcome> ask_first(Context& context, const FleetJob& job, const std::string& path, bool packs) {
+Result<fleet::Outcome> ask_first(Context& context, const fleet::Request& job, const std::string& path, bool packs) {
   const auto first = std::ranges::find_if(job.nodes, [](const auto& node) { return !node.in(fleet::k_servers); });
   const auto& node = first == job.nodes.end() ? job.nodes.front() : *first; // a server need not mount its own share
-  const auto outcomes = ask_nodes(context, {node}, {"stage", path, "--pack", packs ? "--yes" : "--check"}, true, {},
+  const auto outcomes = ask_nodes(context, {node}, {"stage", path, "--pack", packs ? "--yes" : "--check"}, true,
                                   std::chrono::hours(packs ? 24 : 1));
   if (!outcomes)
     return fail(outcomes.error());
@@ -349,7 +349,7 @@ Result<fleet::Outcome> ask_first(Context& context, const FleetJob& job, const st
 }
 
 /// One node packs, and all others are told what it has found.
-Result<void> before_nodes(Context& context, const Arguments& arguments, FleetJob& job) {
+Result<void> before_nodes(Context& context, const Arguments& arguments, fleet::Request& job) {
   if (arguments.flag("list") || arguments.flag("drop") || arguments.positional.size() != 1 || job.nodes.empty())
     return {};
   const auto& word = arguments.positional.front();
@@ -370,7 +370,7 @@ Result<void> before_nodes(Context& context, const Arguments& arguments, FleetJob
         if (auto made = ask_first(context, job, path, true); !made)
           return fail(made.error());
     }
-    job.words.insert(job.words.end(), {"--packed", packed});
+    job.asking.words.insert(job.asking.words.end(), {"--packed", packed});
   }
   tell_places(job);
   return {};

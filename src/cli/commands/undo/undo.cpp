@@ -18,12 +18,6 @@ using Json = nlohmann::ordered_json;
 using plan::JournalEntry;
 using plan::JournalState;
 
-std::size_t steps_done(const JournalEntry& entry) {
-  return static_cast<std::size_t>(std::ranges::count_if(entry.steps, [](const plan::JournalStep& step) {
-    return step.ended && (step.outcome == plan::Outcome::done || step.outcome == plan::Outcome::unchanged);
-  }));
-}
-
 ui::Cell state_of(const JournalEntry& entry) {
   using enum JournalState;
   const bool doubtful = entry.state == failed || entry.state == unfinished || entry.state == unreadable;
@@ -37,7 +31,7 @@ Result<int> list_entries(Context& context, const plan::Journal& journal) {
   const auto listed = journal.each([&](const JournalEntry& entry) {
     oldest = entry.id;
     since = entry.started;
-    const auto done = steps_done(entry);
+    const auto done = std::ranges::count_if(entry.steps, plan::is_good, &plan::JournalStep::outcome);
     table.add({{entry.id},
                {entry.started},
                {entry.user},

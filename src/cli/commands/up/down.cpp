@@ -36,7 +36,7 @@ class TakeDown {
     if (executed->applied()) {
       const auto& whole = *m_context.envelope.plan;
       report_busy(m_context, m_mounts.table, whole, *executed->report);
-      good = executed->report->count(plan::Outcome::done) + executed->report->count(plan::Outcome::unchanged);
+      good = executed->report->count_good();
       bad += executed->report->results.size() - good;
     }
     if (executed->stopped())

@@ -1,5 +1,6 @@
 #include "cli/commands/up/part.hpp"
 
+#include "base/json_fields.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "cli/commands/mount/support.hpp"
@@ -173,17 +174,15 @@ std::string describe(const HostPart& part) {
 }
 
 nlohmann::ordered_json to_json(const HostPart& part) {
-  auto servers = nlohmann::ordered_json::array(), mounts = servers, elsewhere = servers;
+  std::vector<std::string> servers, mounts;
   for (const auto* server : part.own.servers)
-    servers.push_back(to_utf8(server->name));
+    servers.push_back(server->name);
   for (const auto& point : part.mounts)
-    mounts.push_back(to_utf8(point.name));
-  for (const auto& name : part.elsewhere)
-    elsewhere.push_back(to_utf8(name));
-  return {{"servers", std::move(servers)},
+    mounts.push_back(point.name);
+  return {{"servers", json_of(servers)},
           {"exports", part.own.exports()},
-          {"mounts", std::move(mounts)},
-          {"elsewhere", std::move(elsewhere)}};
+          {"mounts", json_of(mounts)},
+          {"elsewhere", json_of(part.elsewhere)}};
 }
 
 } // namespace sharefs::cli
