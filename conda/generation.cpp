@@ -4,11 +4,11 @@
 
 #include "base/json.hpp"
 #include "base/json_fields.hpp"
+#include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <climits>
 #include <fmt/format.h>
 #include <map>
@@ -24,13 +24,6 @@ constexpr std::size_t k_random_letters = 6;
 /// Of a record, far beyond every real one: what is computed with these does not overflow.
 constexpr std::uint64_t k_most = 1ULL << 50U;
 constexpr std::int64_t k_latest = 1LL << 40U;
-
-template <class Number> std::optional<Number> number_in(std::string_view digits) {
-  Number number{};
-  const auto* const end = digits.data() + digits.size();
-  const auto [stop, error] = std::from_chars(digits.data(), end, number);
-  return !digits.empty() && error == std::errc() && stop == end ? std::optional(number) : std::nullopt;
-}
 
 /// What is kept of a command or a message, and of a name.
 constexpr std::size_t k_longest_words = 16'384, k_longest_name = 255;
@@ -165,7 +158,7 @@ std::string generation_name(unsigned number) {
 }
 
 std::optional<unsigned> generation_number(std::string_view name) {
-  const auto number = number_in<unsigned>(name);
+  const auto number = parse_number<unsigned>(name);
   return number && *number > 0 && *number <= k_last_generation && name == generation_name(*number) ? number
                                                                                                    : std::nullopt;
 }
@@ -219,8 +212,8 @@ std::optional<Use> parse_use(std::string_view name) {
     name = name.substr(0, dot);
   }
   const auto generation = generation_number(numbers[0]);
-  const auto start = number_in<std::uint64_t>(numbers[1]);
-  const auto pid = number_in<int>(numbers[2]);
+  const auto start = parse_number<std::uint64_t>(numbers[1]);
+  const auto pid = parse_number<int>(numbers[2]);
   if (!generation || !start || !pid || *pid <= 0 || name.empty())
     return std::nullopt;
   return Use{plain(name), *pid, *start, *generation};

@@ -151,11 +151,11 @@ Result<bool> has_certificate(const Trust& trust, const std::string& ca, const st
     for (auto& word : split_words(line))
       words.push_back(std::move(word));
   const auto has = [&](const std::string& word) { return std::ranges::find(words, word) != words.end(); };
-  auto until = std::ranges::find(words, "to");
+  const auto to = std::ranges::find(words, "to");
+  const auto until = to == words.end() ? to : std::next(to);
   const auto now =
       fmt::format("{:%Y-%m-%dT%H:%M:%S}", fmt::gmtime(std::chrono::system_clock::to_time_t(trust.system.now())));
-  return has(*authority) && std::ranges::all_of(users, has) && until != words.end() && ++until != words.end() &&
-         *until > now;
+  return has(*authority) && std::ranges::all_of(users, has) && until != words.end() && *until > now;
 }
 
 } // namespace

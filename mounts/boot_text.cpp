@@ -138,10 +138,6 @@ BootTexts ours_of(const std::vector<Part>& parts) {
   return ours;
 }
 
-std::string with_end(std::string text) {
-  return text.ends_with('\n') ? text : text + '\n';
-}
-
 /// The file with `texts` in place of our entries for their targets. New ones stand at the end, but in front of the
 /// command `last`. Every other byte is kept, also a missing end of the last line.
 std::string with_texts(const std::vector<Part>& parts, const BootTexts& texts, std::string_view last) {
@@ -150,9 +146,9 @@ std::string with_texts(const std::vector<Part>& parts, const BootTexts& texts, s
   for (const auto& part : parts) {
     const auto found = part.target.empty() ? texts.end() : texts.find(part.target);
     if (found == texts.end())
-      result.push_back(with_end(part.text));
+      result.push_back(with_line_end(part.text));
     else if (missing.erase(found->first) > 0 && found->second)
-      result.push_back(with_end(*found->second));
+      result.push_back(with_line_end(*found->second));
   }
   auto place = std::find_if(result.rbegin(), result.rend(), [](const std::string& line) {
     return !trim(line).empty() && !trim(line).starts_with('#');
@@ -163,7 +159,7 @@ std::string with_texts(const std::vector<Part>& parts, const BootTexts& texts, s
     ++place;
   std::string added;
   for (const auto& [target, text] : missing)
-    added += text ? with_end(*text) : "";
+    added += text ? with_line_end(*text) : "";
   result.insert(place.base(), added);
   auto all = join(result, "");
   if (!parts.empty() && !parts.back().text.ends_with('\n') && all.ends_with('\n'))

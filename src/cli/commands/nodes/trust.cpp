@@ -10,7 +10,6 @@
 #include "fleet/accept_keys.hpp"
 #include "ui/table.hpp"
 
-
 namespace sharefs::cli {
 
 using fleet::Grant;
@@ -129,9 +128,8 @@ class TrustNodes {
     const auto denied = m_trust.in(State::denied);
     if (denied.empty())
       return std::nullopt;
-    const auto ended =
-        grant(denied, {.grant = Grant::key, .password = given_path(m_context, m_arguments, "password-file")},
-              "they let " + denied.front().ssh.user + " in with it");
+    auto ended = grant(denied, {.grant = Grant::key, .password = given_path(m_context, m_arguments, "password-file")},
+                       "they let " + denied.front().ssh.user + " in with it");
     if (!ended || *ended)
       return ended;
     auto changed = m_trust.in(State::changed);
@@ -153,7 +151,7 @@ class TrustNodes {
     const auto denied = m_trust.in(State::denied);
     auto nodes = m_trust.open();
     nodes.insert(nodes.end(), denied.begin(), denied.end());
-    const auto ended =
+    auto ended =
         grant(nodes,
               {.grant = Grant::users, .ca = m_user_ca, .password = given_path(m_context, m_arguments, "password-file")},
               "sshd there believes its certificates");
@@ -242,7 +240,7 @@ Result<int> run_nodes_trust(Context& context, const Arguments& arguments) {
 } // namespace
 
 std::string given_path(Context& context, const Arguments& arguments, std::string_view option) {
-  const auto path = arguments.value(option).value_or("");
+  auto path = arguments.value(option).value_or("");
   if (path.empty())
     return path;
   return normalize_path(path.starts_with("~/") ? join_path(context.system.identity().home, path.substr(2)) : path,

@@ -166,7 +166,7 @@ std::string describe(const HostPart& part) {
                                                 : fmt::format(" from {}", count_of(servers.size(), "server"));
   if (!part.mounts.empty() || parts.empty())
     parts.push_back(count_of(part.mounts.size(), "mount") + from);
-  const auto text = join(parts, ", ");
+  auto text = join(parts, ", ");
   if (part.elsewhere.empty())
     return text;
   return text + "; for other hosts: " +
