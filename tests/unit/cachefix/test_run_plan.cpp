@@ -143,8 +143,7 @@ TEST_CASE("where the guard does not get hold of the program the words are change
   CHECK(world.run(compiled, installed()).diagnoses.empty());
   world.directories["/share/c"] = {"json"};
   for (const std::string line : {"python -I t.py --cache_dir /share/c", "python -E t.py --cache_dir /share/c",
-                                 "python -S t.py --cache_dir /share/c", "./tool --cache_dir /share/c",
-                                 "srun --export=NIL python t.py --cache_dir /share/c"}) {
+                                 "python -S t.py --cache_dir /share/c", "./tool --cache_dir /share/c"}) {
     CAPTURE(line);
     world.environment = test::on_the_only_node();
     const RunPlan result = world.run(words(line), installed());
