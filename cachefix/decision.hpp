@@ -2,6 +2,7 @@
 // What is decided about one cache, with its reason and all that it takes. Values; a launch is a list of them.
 #include "base/argv.hpp"
 #include "base/diagnosis.hpp"
+#include "base/fields.hpp"
 #include "cachefix/rules/rules.hpp"
 
 #include <optional>
@@ -55,6 +56,10 @@ struct Decision {
   [[nodiscard]] bool is_environment() const { return action == Action::set && variable; }
   friend bool operator==(const Decision&, const Decision&) = default;
 };
+/// As JSON has it of each of them.
+template <FieldsOf<Decision> D> auto fields(D& d) {
+  return named("flag", d.flag, "index", d.index, "class", d.cache_class, "implied", d.implied, "reason", d.reason);
+}
 using Decisions = std::vector<Decision>;
 void append(Decisions& all, Decisions more);
 

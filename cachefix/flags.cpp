@@ -45,7 +45,7 @@ class FlagDecider {
  public:
   FlagDecider(const Launch& launch, const Program& program, const Row* framework, const Binds* container = nullptr)
       : m_launch(launch), m_program(program), m_framework(framework), m_container(container),
-        m_unguarded(container != nullptr ? "it runs in a container" : launch.unguarded(program)),
+        m_guarded(container == nullptr && launch.is_guarded(program)),
         m_options(program_options(launch.argv, program)) {
     Names paths; // all in one look
     for (const Assignment& one : m_options)
@@ -96,8 +96,7 @@ class FlagDecider {
   /// A flag that no rule is about. Where the guard gets hold of the program, what is built there is known then.
   void unknown(const Assignment& one, const std::string& path) {
     m_out.push_back(keep(one.name, one.index, one.value, CacheClass::never, "no rule is about this flag"));
-    if (names_cache(one.name) && !m_launch.runs_no_python(m_program) && !m_unguarded.empty() &&
-        !locks_are_enough(m_launch, path))
+    if (names_cache(one.name) && !m_launch.runs_no_python(m_program) && !m_guarded && !locks_are_enough(m_launch, path))
       m_out.push_back(warning("SF406", one.name,
                               "may be a cache of datasets, which lies on shared storage; it was left",
                               "say `--local " + one.name + "` or `--keep " + one.name + "`"));
@@ -120,7 +119,7 @@ class FlagDecider {
     const bool asked = rule.by_user || (m_launch.rules.guard && m_launch.rules.guard->build == "local");
     if (!rule.by_user && locks_are_enough(m_launch, path))
       return stays(one, rule, "file locks exclude other hosts there, and caches.when is racy");
-    if (mixed && !asked && m_unguarded.empty())
+    if (mixed && !asked && m_guarded)
       return m_out.push_back(guarded(m_launch, one.name, one.index, one.value, path));
     if (!rule.by_user && !mixed && is_of_models(path))
       return stays(one, rule, "models are read from it, as another option shows");
@@ -150,7 +149,7 @@ class FlagDecider {
   /// No word changes, so it is the guard's, where that gets hold of the program.
   void leave(const Assignment& one, const CacheRule& rule, const std::string& path, std::string why,
              std::optional<Decision> said = {}) {
-    if (m_unguarded.empty())
+    if (m_guarded)
       return m_out.push_back(guarded(m_launch, one.name, one.index, one.value, path));
     stays(one, rule, std::move(why));
     if (said)
@@ -206,7 +205,7 @@ class FlagDecider {
   const Program& m_program;
   const Row* m_framework;
   const Binds* m_container; ///< nullptr: this host's own paths
-  std::string m_unguarded;
+  bool m_guarded;
   std::vector<Assignment> m_options;
   Decisions m_out;
 };

@@ -36,8 +36,8 @@ struct Launch {
   [[nodiscard]] bool runs_no_python(const Program& program) const;
   /// Will it read the variables that say where caches are? Python does, and what starts Python.
   [[nodiscard]] bool reads_caches(const Program& program) const;
-  /// Why the guard does not get hold of the program; empty: it does.
-  [[nodiscard]] std::string unguarded(const Program& program) const;
+  /// Does the guard get hold of the program?
+  [[nodiscard]] bool is_guarded(const Program& program) const;
 };
 
 /// Does a file begin as a program of Python's?

@@ -224,13 +224,14 @@ RunPlan plan_run(const Argv& argv, const Start& start, Facts& facts, const Rules
     const Row* const framework = framework_of(program, argv);
     if (const bool from_stdin = program.name == "-" && argv[program.index] != "-";
         walked.understood && program.kind != ProgramKind::shell && !from_stdin)
-      out.scripts.push_back({program.index, program.name, framework == nullptr ? "" : framework->name});
+      out.scripts.push_back(
+          {program.index, program.name, framework == nullptr ? std::nullopt : std::optional(framework->name)});
   }
   for (const ChainLink& link : walked.chain)
     if (link.certain)
-      add_once(out.chain, std::pair(link.name, link.index));
+      add_once(out.chain, LauncherFound{link.name, link.index});
   // What a nested `sharefs run` starts it decides about by itself.
-  const bool nested = std::ranges::any_of(out.chain, [](const auto& link) { return link.first == "sharefs"; });
+  const bool nested = std::ranges::find(out.chain, "sharefs", &LauncherFound::launcher) != out.chain.end();
   if (is_switched_off(environment) || nested || !facts.any_shared()) {
     out.argv = argv;
     return out;

@@ -65,7 +65,7 @@ void decide(const Launch& launch, const Program& program, const Found& one, Deci
     stays = rule.reason;
   else if (mixed && locks_are_enough(launch, one.path))
     stays = "file locks exclude other hosts there, and caches.when is racy";
-  else if (mixed && launch.unguarded(program).empty()) {
+  else if (mixed && launch.is_guarded(program)) {
     if (!one.given && rule.name != "HF_DATASETS_CACHE")
       return;
     out.push_back(guarded(launch, rule.name, index, one.value, one.path));

@@ -22,12 +22,7 @@ void add_options(const std::string& word, std::vector<KnownOption>& all) {
   const auto mark = std::min(word.find('@'), word.size());
   std::string_view names = std::string_view(word).substr(0, mark);
   KnownOption& option = all.emplace_back();
-  int number = 0;
-  each_word(k_means, ' ', [&](std::string_view name) {
-    if (name == std::string_view(word).substr(std::min(mark + 1, word.size())))
-      option.means = static_cast<Means>(number);
-    ++number;
-  });
+  option.means = enumerator<Means>(k_means, std::string_view(word).substr(std::min(mark + 1, word.size())));
   const auto* const takes = std::ranges::find_if(k_takes, [&](const auto& one) { return names.ends_with(one.first); });
   option.takes = takes->second;
   names.remove_suffix(takes->first.size());

@@ -36,7 +36,7 @@ std::vector<std::string> outcome_of(const World& world, const Argv& argv) {
     lines.push_back("chain" + chain);
   for (const ScriptFound& script : result.scripts)
     lines.push_back("script " + replaced(script.name, "\n", "\\n") + "@" + std::to_string(script.index) +
-                    (script.framework.empty() ? "" : " " + script.framework));
+                    (script.framework ? " " + *script.framework : ""));
   if (result.argv == argv)
     lines.emplace_back("same");
   else
