@@ -22,7 +22,7 @@ enum class Need {
 /// Is only a part of the environment handed on, by a list as of srun --export, or its variable?
 bool is_cut_by_list(const Launch& launch, const Program& program, const ChainLink& link) {
   const GivenOption* const given = link.options.last(Means::assign_list);
-  const std::string& variable = link.launcher->export_variable;
+  const std::string variable = link.launcher->get("export");
   const auto list = given != nullptr   ? std::optional(given->value)
                     : variable.empty() ? std::nullopt
                                        : launch.variable(program, variable);
@@ -71,7 +71,7 @@ std::optional<Decision> carry_by_words(const Program& program, const ChainLink& 
   }
   if (pairs.empty())
     return std::nullopt;
-  if (!link.launcher->assignments)
+  if (!link.launcher->row.has("assignments"))
     pairs.insert(pairs.begin(), "/usr/bin/env");
   return Decision{.action = Action::set,
                   .flag = link.name,
@@ -87,7 +87,7 @@ std::optional<Decision> carry_by_words(const Program& program, const ChainLink& 
 bool names_hosts(const Launch& launch, const ChainLink& link) {
   if (link.options.last(Means::hostfile) != nullptr || link.options.last(Means::remote) != nullptr)
     return true;
-  const std::string file(link.launcher->default_hostfile);
+  const std::string file = link.launcher->get("hostfile");
   return !file.empty() && !trim(launch.facts.look(file, Look::text).content).empty();
 }
 
@@ -189,17 +189,9 @@ Decisions carry(const Launch& launch, const Decisions& decided) {
           variables.emplace(one.flag, one.to.value_or(""));
       if (variables.empty() || !done.insert(&link).second)
         continue;
-      const Need need = need_of(launch, program, link);
-      const bool known_there = std::ranges::any_of(decided, [&](const Decision& one) {
-        return (one.rule == "node" && one.flag == link.name) || (one.diagnosis && one.diagnosis->code == "SF407");
-      });
-      if (need == Need::nothing || (need == Need::impossible && known_there) || !link.certain)
-        continue;
-      if (need == Need::impossible)
-        out.push_back(warning("SF407", link.name, "it does not hand variables on, so what it starts is not guarded",
-                              "let it run `sharefs run -- CMD...`"));
-      else if (auto carried = carry_by_words(program, link, variables))
-        out.push_back(*std::move(carried));
+      if (need_of(launch, program, link) == Need::words && link.certain)
+        if (auto carried = carry_by_words(program, link, variables))
+          out.push_back(*std::move(carried));
     }
   return out;
 }

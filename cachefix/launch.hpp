@@ -54,11 +54,11 @@ Decisions decide_elsewhere(const Launch& launch, std::string& left);
 Decisions decide_variables(const Launch& launch, const Program& program, const Row* framework);
 /// The guard's own variables, for all that may start Python.
 Decisions decide_guard(const Launch& launch, const Program& program);
-/// What loses the guard, in words behind programs without a row, in the text of a shell or of a script that is named,
+/// What loses the guard: launchers that nothing is carried through, the text of a shell or of a script that is named,
 /// in one warning.
-Decisions report_losses(const Launch& launch, const Program& program);
-/// What it takes so that the variables that were set reach the programs: words for env, srun, mpirun and micromamba, a
-/// file for deepspeed.
+Decisions report_losses(const Launch& launch, const Program& program, const Decisions& decided);
+/// The words that it takes so that the variables that were set reach the programs, behind env, srun, mpirun and
+/// micromamba.
 Decisions carry(const Launch& launch, const Decisions& decided);
 /// The option by which Python does not read PYTHONPATH; empty: there is none.
 std::string isolating_option(const ChainLink& link);

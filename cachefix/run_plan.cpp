@@ -76,7 +76,7 @@ Decisions decide_program(const Launch& launch, const Program& program) {
   append(decided, decide_variables(launch, program, framework));
   decided = on_the_node(launch, program, std::move(decided));
   append(decided, decide_guard(launch, program));
-  append(decided, report_losses(launch, program));
+  append(decided, report_losses(launch, program, decided));
   return decided;
 }
 
@@ -98,7 +98,7 @@ void report_walk(const Launch& launch, Decisions& out) {
 bool is_in_container(const Launch& launch, Decisions& out) {
   for (const Program& program : launch.walk.programs)
     for (const ChainLink& link : launch.walk.links(program))
-      if (const std::string name = launch.first_variable(program, link.launcher->container_variables); !name.empty()) {
+      if (const std::string name = launch.first_variable(program, link.launcher->get("containers")); !name.empty()) {
         out.push_back(warning("SF404", link.name, "with `" + name + "` " + std::string(k_in_container),
                               std::string(k_into_container)));
         return true;
@@ -149,8 +149,8 @@ void assemble(Decisions decisions, Facts& facts, RunPlan& out) {
 
 } // namespace
 
-Decisions report_losses(const Launch& launch, const Program& program) {
-  if (!launch.rules.guard)
+Decisions report_losses(const Launch& launch, const Program& program, const Decisions& decided) {
+  if (!launch.rules.guard && std::ranges::none_of(decided, &Decision::variable))
     return {};
   std::vector<std::pair<std::string, Mention>> losses; // with the name of the text
   std::vector<NamedScript> scripts;
@@ -162,8 +162,10 @@ Decisions report_losses(const Launch& launch, const Program& program) {
       add_once(scripts, script);
   };
   const bool certain = std::ranges::all_of(launch.walk.chain, &ChainLink::certain);
+  const bool on_a_node = std::ranges::find(decided, "node", &Decision::rule) != decided.end();
+  const bool lost = !certain || (!on_a_node && !can_carry(launch, program));
   if (const Mention loss = loss_of(launch);
-      loss.subject == "RAY_ADDRESS" || (!certain && loss.code == "SF407" && loss.subject != "PYTHONPATH="))
+      loss.subject == "RAY_ADDRESS" || (lost && loss.code == "SF407" && loss.subject != "PYTHONPATH="))
     losses.emplace_back("", loss); // a PYTHONPATH in a word has got the guard
   const Argv& argv = launch.argv;
   const auto words_from = [&](std::size_t at) {

@@ -41,7 +41,7 @@ class Reader {
  public:
   Reader(const Launcher& launcher, const Argv& argv, std::size_t begin, std::size_t limit)
       : m_launcher(launcher), m_argv(argv), m_limit(std::min(limit, argv.size())),
-        m_known(options_of(launcher.options)) {
+        m_known(options_of(launcher.get("options"))) {
     m_out.end = begin;
     const auto spelled_out = [](const std::string& name) { return name.size() > 2 && name[1] != '-'; };
     m_clusters = std::ranges::none_of(

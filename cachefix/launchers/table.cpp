@@ -42,19 +42,10 @@ const std::vector<Launcher>& launchers() {
       const auto space = std::min(row.name.find(' '), row.name.size());
       const auto or_else = [](std::string text, std::string other) { return text.empty() ? other : text; };
       all.push_back(
-          {.name = row.name,
-           .programs = or_else(row.get("programs"), row.name.substr(0, space)),
-           .modules = row.get("modules"),
-           .verbs = or_else(row.get("verbs"), row.name.substr(std::min(space + 1, row.name.size()))),
-           .options = row.get("options"),
-           .operands = row.get("operands").empty() ? 0U : 1U,
-           .assignments = !row.get("assignments").empty(),
-           .tail =
-               enumerator<Tail>("command script python shell batch contexts", row.get("tail")).value_or(Tail::command),
-           .carries = enumerator<Carries>("yes python mpi", row.get("carries")).value_or(Carries::yes),
-           .default_hostfile = row.get("hostfile"),
-           .export_variable = row.get("export"),
-           .container_variables = row.get("containers")});
+          {row, row.name, or_else(row.get("programs"), row.name.substr(0, space)),
+           or_else(row.get("verbs"), row.name.substr(std::min(space + 1, row.name.size()))),
+           enumerator<Tail>("command script python shell batch contexts", row.get("tail")).value_or(Tail::command),
+           enumerator<Carries>("yes python mpi", row.get("carries")).value_or(Carries::yes)});
     }
     return all;
   }();
@@ -119,7 +110,7 @@ std::optional<std::size_t> verb_length(const Launcher& launcher, const Argv& arg
 
 const Launcher* find_module_launcher(std::string_view module) {
   return first_row([&](const Launcher& row) {
-    return any_word(row.modules, ' ',
+    return any_word(row.get("modules"), ' ',
                     [&](std::string_view word) { return word == module || is_file_of_module(module, word); });
   });
 }
