@@ -186,11 +186,12 @@ class _UniqueBuild:
         self.builder, self.place, self.share, self.rebuilds = builder, place, share, rebuilds
         self._own = publishing.own_name(share)
         downloads = _own_downloads(builder._cache_downloaded_dir)
-        self._lock = publishing.HostLock(share)
+        self._lock = publishing.lock_of_host(share)
         if not rebuilds and publishing.is_complete(share):  # another process of this host has built it meanwhile
             _point(builder, place.share, share)
             return
-        holds.attempt(publishing.remove_leftovers, os.path.dirname(share), self._lock.now())
+        os.makedirs(os.path.dirname(share), exist_ok=True)
+        holds.attempt(publishing.remove_leftovers, os.path.dirname(share))
         storage.announce(place)
         builder._cache_downloaded_dir = downloads
         _point(builder, place.share, self._own)
@@ -200,7 +201,8 @@ class _UniqueBuild:
             if self.builder._cache_dir == self._own:
                 self._finish(is_done)
         finally:
-            self._lock.release()
+            if self._lock is not None:
+                os.close(self._lock)
 
     def _finish(self, is_done):
         if is_done:
