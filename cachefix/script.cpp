@@ -272,12 +272,17 @@ class ScriptReader {
   /// Assignments in front of a command, and commands that give variables another value, or take them away.
   void set_names(Command& command) {
     Argv& words = command.words;
+    const auto behind = std::ranges::find_if_not(words, [](const auto& word) { return assigns_variable(word); });
+    const bool of_tool =
+        behind != words.end() && is_plain_tool(*behind) && !is_listed(*behind, k_exports) &&
+        find_launcher(words, static_cast<std::size_t>(behind - words.begin()), words.size()) == nullptr;
     while (!words.empty()) {
       const auto equals = words.front().find('=');
       const std::string name = words.front().substr(0, equals); // or `name+`
       if (equals == std::string::npos || !assigns_variable(name.substr(0, name.find('+')) + "="))
         break;
-      assignment(name, words.front().substr(equals + 1), command.line);
+      if (!of_tool) // PYTHONPATH= git ...
+        assignment(name, words.front().substr(equals + 1), command.line);
       words.erase(words.begin());
     }
     const std::string first = words.empty() ? "" : words.front();

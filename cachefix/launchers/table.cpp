@@ -56,6 +56,8 @@ bool names_some_program(std::span<const std::string> words, bool python) {
   constexpr std::string_view k_scripts = "*.py *.sh *.pbs *.sbatch *.slurm *.sub";
   for (const std::string& word : words) {
     const Argv parts = split_words(word);
+    if (parts.size() > 1 && is_plain_tool(parts[0]) && word.find_first_of(";&|\n`$(") == std::string::npos)
+      continue; // ssh node1 "pkill -f train.py"
     for (std::size_t i = 0; i < parts.size(); ++i)
       if (const Launcher* launcher = find_launcher(parts, i, parts.size());
           is_listed(parts[i], k_scripts) || (launcher != nullptr && (!python || is_python(launcher->tail))))
