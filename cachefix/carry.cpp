@@ -11,8 +11,6 @@
 namespace sharefs::cachefix {
 namespace {
 
-using CarriedVariables = std::map<std::string, std::string>;
-
 enum class Need {
   nothing, ///< the environment passes
   words,   ///< `/usr/bin/env NAME=value...` in front of the command
@@ -60,7 +58,7 @@ Need need_of(const Launch& launch, const Program& program, const ChainLink& link
 
 /// Our variables as words; nullopt: it hands on their values in the environment.
 std::optional<Decision> carry_by_words(const Program& program, const ChainLink& link,
-                                       const CarriedVariables& variables) {
+                                       const std::map<std::string, std::string>& variables) {
   Argv pairs;
   bool implied = true;
   for (const auto& [name, value] : variables) {
@@ -183,7 +181,8 @@ Decisions carry(const Launch& launch, const Decisions& decided) {
   std::set<const ChainLink*> done;
   for (const Program& program : launch.walk.programs)
     for (const ChainLink& link : launch.walk.links(program)) {
-      CarriedVariables variables; // of all programs on the command line; not those that get theirs behind this launcher
+      std::map<std::string, std::string>
+          variables; // of all programs on the command line; not those that get theirs behind this launcher
       for (const Decision& one : decided)
         if (one.variable && one.index.value_or(0) <= link.index)
           variables.emplace(one.flag, one.to.value_or(""));

@@ -29,12 +29,6 @@ struct Edit {
   friend bool operator==(const Edit&, const Edit&) = default;
 };
 
-/// A symbolic link to make in a node-local directory, so that models on the share are found there.
-struct ModelLink {
-  std::string path, target;
-  friend bool operator==(const ModelLink&, const ModelLink&) = default;
-};
-
 struct Decision {
   Action action = Action::leave;
   std::string flag = {};                 ///< as it stands in the command line, or the variable's name, or the file
@@ -45,9 +39,9 @@ struct Decision {
   bool variable = false; ///< `flag` is a variable of the program's environment, `to` its value
   bool implied = false;  ///< nobody named this cache: it is a default below a shared directory
   std::vector<Edit> edits = {};
-  std::string directory = {};  ///< a node-local one to make (0700) before the program starts
-  std::string stands_for = {}; ///< the shared path that `directory` stands for
-  std::vector<ModelLink> links = {};
+  std::string directory = {};              ///< a node-local one to make (0700) before the program starts
+  std::string stands_for = {};             ///< the shared path that `directory` stands for
+  std::vector<std::string> models = {};    ///< names on the share, which links in `directory` lead to
   std::optional<Diagnosis> diagnosis = {}; ///< of `warn`
 
   /// Does it change a word or a variable?

@@ -173,8 +173,8 @@ class FlagDecider {
     if (rule.cache_class == CacheClass::mixed)
       for (const std::string& name : names) // the link is followed where the program runs
         if (name.starts_with("models--") && name.find('/') == std::string::npos)
-          decision.links.push_back({decision.directory + "/" + name, decision.stands_for + "/" + name});
-    if (decision.links.empty() || !runs_elsewhere(m_launch, m_program))
+          decision.models.push_back(name);
+    if (decision.models.empty() || !runs_elsewhere(m_launch, m_program))
       return m_out.push_back(std::move(decision));
     leave(one, rule, path, "its models would be lost", // links are made on this host only
           warning("SF408", one.value,

@@ -30,13 +30,11 @@ std::optional<std::string> Launch::variable(const Program& program, std::string_
   return value.empty() ? std::nullopt : std::optional(value);
 }
 
-std::string Launch::first_variable(const Program& program, std::string_view names) const {
-  const auto is_set = [&](const std::string& name) { return is_listed(name, names) && variable(program, name); };
-  for (const auto& [name, value] : environment)
-    if (is_set(name))
-      return name;
-  const auto own = std::ranges::find_if(program.assigned, is_set, &Assignment::name);
-  return own == program.assigned.end() ? std::string() : own->name;
+Environment Launch::all_variables(const Program& program) const {
+  Environment all = environment;
+  for (const Assignment& one : program.assigned)
+    all[one.name] = one.value;
+  return all;
 }
 
 std::string Launch::home(const Program& program) const {

@@ -15,8 +15,8 @@ struct Launch {
 
   /// The value of a variable as the program will see it; nullopt: not set or empty.
   [[nodiscard]] std::optional<std::string> variable(const Program& program, std::string_view name) const;
-  /// The first of a list of names, `*` at their end, that it will see set; empty: none.
-  [[nodiscard]] std::string first_variable(const Program& program, std::string_view names) const;
+  /// The environment that the program will see, but for what is taken away.
+  [[nodiscard]] Environment all_variables(const Program& program) const;
   [[nodiscard]] std::string home(const Program& program) const;
   /// A value as the program would resolve it: `~`, relative to its working directory; nullopt if it is no path (empty,
   /// a URL). `..` stays: it is resolved through links.

@@ -98,7 +98,9 @@ void report_walk(const Launch& launch, Decisions& out) {
 bool is_in_container(const Launch& launch, Decisions& out) {
   for (const Program& program : launch.walk.programs)
     for (const ChainLink& link : launch.walk.links(program))
-      if (const std::string name = launch.first_variable(program, link.launcher->get("containers")); !name.empty()) {
+      for (const auto& [name, value] : launch.all_variables(program)) {
+        if (!is_listed(name, link.launcher->get("containers")) || !launch.variable(program, name))
+          continue;
         out.push_back(warning("SF404", link.name, "with `" + name + "` " + std::string(k_in_container),
                               std::string(k_into_container)));
         return true;
@@ -134,8 +136,8 @@ void assemble(Decisions decisions, Facts& facts, RunPlan& out) {
       out.directories[one.directory] = one.stands_for;
       roots.insert(parent_path(one.directory));
     }
-    for (ModelLink& link : one.links)
-      add_once(out.links, std::move(link));
+    for (const std::string& name : one.models)
+      out.links[one.directory + "/" + name] = one.stands_for + "/" + name;
     add_once(out.decisions, std::move(one));
   }
   if (explicit_error) // it says the same of what nobody named
@@ -209,8 +211,8 @@ Decisions RunPlan::of(std::initializer_list<Action> actions) const {
 Result<void> prepare(sys::System& system, const RunPlan& decided) {
   if (auto made = make_caches(system, decided.directories); !made)
     return made;
-  for (const ModelLink& link : decided.links) {
-    const auto made = plan::apply_action(plan::make_link(link.path, link.target), system);
+  for (const auto& [path, target] : decided.links) {
+    const auto made = plan::apply_action(plan::make_link(path, target), system);
     if (!made && made.error().code != ErrorCode::conflict) // a model that was downloaded here before
       return fail(made.error());
   }

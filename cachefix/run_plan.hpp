@@ -52,7 +52,7 @@ struct RunPlan {
   Decisions decisions;                            ///< without warnings
   std::map<std::string, std::string> set;         ///< environment
   std::map<std::string, std::string> directories; ///< node-local, to be made -> the shared path that it stands for
-  std::vector<ModelLink> links;
+  std::map<std::string, std::string> links;       ///< to models on the share: path -> target
   Diagnoses diagnoses;
 
   [[nodiscard]] Decisions of(std::initializer_list<Action> actions) const;

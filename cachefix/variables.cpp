@@ -98,9 +98,7 @@ Decisions decide_variables(const Launch& launch, const Program& program, const R
     }
   }
   // A cache that no row knows. And TMPDIR, below which everything else may cache.
-  Environment all = launch.environment;
-  for (const Assignment& one : program.assigned)
-    all[one.name] = one.value;
+  const Environment all = launch.all_variables(program);
   for (const auto& [name, value] : all)
     if ((names_cache(name) || name == "TMPDIR") && value.starts_with('/') && launch.variable(program, name) == value &&
         std::ranges::find(rules, name, &CacheRule::name) == rules.end() &&
