@@ -6,6 +6,7 @@
 #include "cachefix/shell_text.hpp"
 
 #include <cctype>
+#include <ranges>
 #include <set>
 
 namespace sharefs::cachefix {
@@ -74,21 +75,28 @@ class ScriptReader {
         const Walk walked = walk(directive.words, "/");
         lose(first_line - 1 + directive.line, loss_of(launch_of(directive.words, walked)), true);
       }
-    Command above; ///< in a pipe
+    std::map<std::string, Argv> calls; ///< by a function's name the words of all its calls
+    for (const Command& command : commands)
+      if (!command.words.empty())
+        std::ranges::copy(command.words | std::views::drop(1), std::back_inserter(calls[command.words[0]]));
+    std::map<std::string, Argv> outside; ///< of the function that is open
+    Command above;                       ///< in a pipe
     for (Command& command : commands) {
-      command.line += first_line - 1;
-      if (above.behind == '|' && !above.words.empty() && command.input.empty()) {
-        const std::string& last = above.words.back();
-        if (is_listed(above.words.front(), "echo printf"))
-          command.input = written_by(above.words);
-        else if (is_listed(above.words.front(), k_hand_on) && (!above.input.empty() || !above.from.empty()))
-          std::tie(command.input, command.from) = std::tie(above.input, above.from);
-        else if (is_listed(above.words.front(), k_hand_on) && above.words.size() > 1 && last[0] != '-')
-          command.from = last;
-        command.line = above.line;
+      if (command.behind == '(' && command.words.size() == 1)
+        for (const char* name : {"@", "*", "1", "2", "3"})
+          outside.try_emplace(name, std::exchange(m_values[name], calls[command.words[0]]));
+      else if (!command.words.empty() && command.words[0] == "}")
+        for (auto& [name, value] : std::exchange(outside, {}))
+          m_values[name] = value;
+      const char behind = command.is_array ? ';' : command.behind;
+      if (!command.words.empty())
+        read_in_pipe(std::move(command), above, first_line, depth);
+      if (behind == '(')
+        m_subshells.push_back(out.losses.size());
+      else if (behind == ')' && !m_subshells.empty()) { // what has started nothing in there has no effect outside
+        out.losses.resize(std::min(out.losses.size(), std::max({m_subshells.back(), m_settled, m_started})));
+        m_subshells.pop_back();
       }
-      above = command;
-      read_command(std::move(command), depth);
     }
   }
 
@@ -102,6 +110,22 @@ class ScriptReader {
  private:
   [[nodiscard]] Launch launch_of(const Argv& words, const Walk& walked) const {
     return {words, walked, m_start, m_environment, m_facts, m_rules};
+  }
+
+  void read_in_pipe(Command command, Command& above, int first_line, int depth) {
+    command.line += first_line - 1;
+    if (above.behind == '|' && command.input.empty()) {
+      const std::string& last = above.words.back();
+      if (is_listed(above.words.front(), "echo printf"))
+        command.input = written_by(above.words);
+      else if (is_listed(above.words.front(), k_hand_on) && (!above.input.empty() || !above.from.empty()))
+        std::tie(command.input, command.from) = std::tie(above.input, above.from);
+      else if (is_listed(above.words.front(), k_hand_on) && above.words.size() > 1 && last[0] != '-')
+        command.from = last;
+      command.line = above.line;
+    }
+    above = command;
+    read_command(std::move(command), depth);
   }
 
   void read_command(Command command, int depth) {
@@ -166,6 +190,7 @@ class ScriptReader {
     std::string chain;
     for (const ChainLink& link : walked.chain)
       chain += (chain.empty() ? "" : " ") + link.name;
+    m_started = out.losses.size();
     for (const Program& program : walked.programs)
       if (program.kind == ProgramKind::program && is_listed(base_name(program.name), k_shells)) {
         read(command.input, command.line, depth + 1); // srun bash <<EOF
@@ -352,11 +377,14 @@ class ScriptReader {
       const bool whole = word.starts_with('$') &&
                          (word.find('}') == word.size() - 1 || word.find_first_of("{}/.:-=") == std::string::npos);
       const auto known = whole ? m_values.find(variable_at(word, 0)) : m_values.end();
-      const auto dash = word.find_first_of("}-=");
-      if (known != m_values.end() && !known->second.empty() && all.size() < k_most_words)
+      const auto sign = word.find_first_of("}-=+");
+      const bool other = whole && word.starts_with("${") && sign != std::string::npos && word[sign] != '}';
+      if (other && word[sign] == '+') // ${IMAGE:+--container-image=$IMAGE}
+        std::ranges::move(split_words(word.substr(sign + 1, word.size() - sign - 2)), std::back_inserter(all));
+      else if (known != m_values.end() && !known->second.empty() && all.size() < k_most_words)
         all.insert(all.end(), known->second.begin(), known->second.end());
-      else if (whole && all.empty() && word.starts_with("${") && dash != std::string::npos && word[dash] != '}')
-        all = split_words(word.substr(dash + 1, word.size() - dash - 2));
+      else if (other && all.empty())
+        all = split_words(word.substr(sign + 1, word.size() - sign - 2));
       else
         all.push_back(word);
     }
@@ -399,7 +427,9 @@ class ScriptReader {
   std::set<std::pair<std::string, std::string>> m_mentions; ///< the variables with one of these names in their value
   std::map<std::string, Argv> m_values;                     ///< the same as words, if they are not empty
   std::map<std::string, Command> m_written; ///< files that the text has made, with their text as `input`
-  std::size_t m_settled = 0;                ///< the losses that programs stand behind
+  std::size_t m_settled = 0;                ///< the losses that programs of Python's stand behind
+  std::size_t m_started = 0;                ///< the losses that any programs stand behind
+  std::vector<std::size_t> m_subshells;     ///< the losses in front of each that is open
   int m_when_empty = 0; ///< 1: PYTHONPATH is empty where this runs, 2: where this command runs, -1: not before `else`
   bool m_starts_ray = false;
   Rules m_rules{{}, When::shared, Guard()}; // guarded, as what it is called by

@@ -164,7 +164,7 @@ class Splitter {
   }
   void end_command() {
     end_word();
-    if (!m_now.words.empty())
+    if (!m_now.words.empty() || m_now.behind == '(' || m_now.behind == ')')
       m_commands.push_back(std::move(m_now));
     m_now = {};
   }
