@@ -14,6 +14,7 @@ namespace {
 enum class Need {
   nothing, ///< the environment passes
   words,   ///< `/usr/bin/env NAME=value...` in front of the command
+  list,    ///< a script takes none: `sbatch --export=...,NAME=value`
   impossible,
 };
 
@@ -50,15 +51,18 @@ Need need_of(const Launch& launch, const Program& program, const ChainLink& link
     return Need::nothing;
   if (takes_words(launch, program, link))
     return Need::words;
+  if (const GivenOption* list = options.last(Means::assign_list); // NONE: a script gets the environment of a login
+      launcher.tail == Tail::batch && list != nullptr && !is_listed(list->value, "NONE NIL"))
+    return Need::list;
   // Behind an option that is not known may be the hosts.
   return cut || !options.problem.empty() || names_hosts(launch, link) || on_unknown_nodes(launch, link)
              ? Need::impossible
              : Need::nothing;
 }
 
-/// Our variables as words; nullopt: it hands on their values in the environment.
-std::optional<Decision> carry_by_words(const Program& program, const ChainLink& link,
-                                       const std::map<std::string, std::string>& variables) {
+/// Our variables as words, or in its list; nullopt: it hands on their values in the environment.
+std::optional<Decision> carry_by(Need need, const Launch& launch, const Program& program, const ChainLink& link,
+                                 const std::map<std::string, std::string>& variables) {
   Argv pairs;
   bool implied = true;
   for (const auto& [name, value] : variables) {
@@ -69,15 +73,20 @@ std::optional<Decision> carry_by_words(const Program& program, const ChainLink& 
   }
   if (pairs.empty())
     return std::nullopt;
-  if (!link.launcher->row.has("assignments"))
-    pairs.insert(pairs.begin(), "/usr/bin/env");
+  Edit edit{.word = link.command, .words = pairs};
+  if (need == Need::list) {
+    const std::size_t word = link.options.last(Means::assign_list)->value_index, end = launch.argv[word].size();
+    edit = {word, end, end, "," + join(pairs, ",")};
+  } else if (!link.launcher->row.has("assignments")) {
+    edit.words.insert(edit.words.begin(), "/usr/bin/env");
+  }
   return Decision{.action = Action::set,
                   .flag = link.name,
-                  .to = shell_join(pairs),
+                  .to = need == Need::list ? edit.text : shell_join(edit.words),
                   .rule = "propagate." + link.name,
                   .reason = "so that variables pass " + link.name,
                   .implied = implied,
-                  .edits = {{link.command, 0, 0, "", pairs}}};
+                  .edits = {edit}};
 }
 
 } // namespace
@@ -188,8 +197,9 @@ Decisions carry(const Launch& launch, const Decisions& decided) {
           variables.emplace(one.flag, one.to.value_or(""));
       if (variables.empty() || !done.insert(&link).second)
         continue;
-      if (need_of(launch, program, link) == Need::words && link.certain)
-        if (auto carried = carry_by_words(program, link, variables))
+      const Need need = need_of(launch, program, link);
+      if ((need == Need::words || need == Need::list) && link.certain)
+        if (auto carried = carry_by(need, launch, program, link, variables))
           out.push_back(*std::move(carried));
     }
   return out;

@@ -24,7 +24,7 @@ const char* to_string(Action action);
 struct Edit {
   std::size_t word = 0;
   std::size_t begin = 0, end = 0; ///< its bytes [begin, end) become `text`; an empty place is an insertion
-  std::string text;
+  std::string text = {};
   std::vector<std::string> words = {}; ///< or: these come in front of the word
   friend bool operator==(const Edit&, const Edit&) = default;
 };
