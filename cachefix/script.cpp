@@ -19,7 +19,6 @@ constexpr std::string_view k_sets_one = "for select set setenv printf getopts";
 constexpr std::string_view k_shells = "bash sh dash zsh ksh fish csh tcsh";
 constexpr std::string_view k_run_input =
     "source . done read mapfile readarray xargs parallel sbatch bsub qsub at batch";
-constexpr std::string_view k_hand_on = "cat tee sed grep envsubst head tail sort shuf";
 constexpr int k_deepest_text = 3;         // bash -c in bash -c
 constexpr std::size_t k_most_words = 256; // of a command whose variables are words
 
@@ -47,14 +46,6 @@ std::string variable_at(std::string_view text, std::size_t dollar) {
   return std::string(text.substr(begin, end == begin ? 1 : end - begin));
 }
 
-/// What echo and printf write.
-std::string written_by(const Argv& words) {
-  std::string text = join({words.begin() + 1, words.end()}, " ");
-  for (auto at = text.find("\\n"); at != std::string::npos; at = text.find("\\n", at))
-    text.replace(at, 2, "\n");
-  return text;
-}
-
 class ScriptReader {
  public:
   ScriptReader(Facts& facts, const Argv& arguments) : m_facts(facts) {
@@ -80,17 +71,18 @@ class ScriptReader {
       if (!command.words.empty())
         std::ranges::copy(command.words | std::views::drop(1), std::back_inserter(calls[command.words[0]]));
     std::map<std::string, Argv> outside; ///< of the function that is open
-    Command above;                       ///< in a pipe
     for (Command& command : commands) {
-      if (command.behind == '(' && command.words.size() == 1)
+      command.line += first_line - 1;
+      const bool by_word = command.words.size() > 1 && command.words[0] == "function";
+      if (by_word || (command.behind == '(' && command.words.size() == 1))
         for (const char* name : {"@", "*", "1", "2", "3"})
-          outside.try_emplace(name, std::exchange(m_values[name], calls[command.words[0]]));
+          outside.try_emplace(name, std::exchange(m_values[name], calls[command.words[by_word ? 1 : 0]]));
       else if (!command.words.empty() && command.words[0] == "}")
         for (auto& [name, value] : std::exchange(outside, {}))
           m_values[name] = value;
       const char behind = command.is_array ? ';' : command.behind;
       if (!command.words.empty())
-        read_in_pipe(std::move(command), above, first_line, depth);
+        read_command(std::move(command), depth);
       if (behind == '(')
         m_subshells.push_back(out.losses.size());
       else if (behind == ')' && !m_subshells.empty()) { // what has started nothing in there has no effect outside
@@ -110,22 +102,6 @@ class ScriptReader {
  private:
   [[nodiscard]] Launch launch_of(const Argv& words, const Walk& walked) const {
     return {words, walked, m_start, m_environment, m_facts, m_rules};
-  }
-
-  void read_in_pipe(Command command, Command& above, int first_line, int depth) {
-    command.line += first_line - 1;
-    if (above.behind == '|' && command.input.empty()) {
-      const std::string& last = above.words.back();
-      if (is_listed(above.words.front(), "echo printf"))
-        command.input = written_by(above.words);
-      else if (is_listed(above.words.front(), k_hand_on) && (!above.input.empty() || !above.from.empty()))
-        std::tie(command.input, command.from) = std::tie(above.input, above.from);
-      else if (is_listed(above.words.front(), k_hand_on) && above.words.size() > 1 && last[0] != '-')
-        command.from = last;
-      command.line = above.line;
-    }
-    above = command;
-    read_command(std::move(command), depth);
   }
 
   void read_command(Command command, int depth) {
@@ -151,6 +127,8 @@ class ScriptReader {
     if (m_when_empty == 2 && !is_test(words))
       m_when_empty = 0;
     words = expanded(words);
+    if (const Argv file = expanded(Argv{command.to}); file.size() == 1)
+      command.to = file[0];
     if (words.empty())
       return;
     const std::string& first = words.front();

@@ -8,7 +8,7 @@ namespace sharefs::cachefix {
 struct Command {
   Argv words = {};
   int line = 1;
-  std::string input = {};         ///< of a here-document or a here-string
+  std::string input = {};         ///< of a here-document or a here-string, or by a pipe
   std::string from = {}, to = {}; ///< the files of `<` and `>`
   char behind = ';';              ///< `|`: the next command reads what it writes; `a` is &&, `o` is ||, or ( )
   bool is_array = false;          ///< NAME= and the words of an array
@@ -20,5 +20,7 @@ using Commands = std::vector<Command>;
 /// front of it. `directives`: what the comments of a
 /// batch system say, as one command of it: `#SBATCH --export=NONE` as `sbatch --export=NONE`.
 Commands commands_of(std::string_view text, Commands& directives);
+/// What echo and printf write.
+std::string written_by(const Argv& words);
 
 } // namespace sharefs::cachefix

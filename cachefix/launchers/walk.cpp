@@ -121,7 +121,7 @@ class Walker {
     if (m_argv[at].starts_with('-') || assigns_variable(m_argv[at]))
       return false;
     if (word.ends_with(".py") || word.ends_with(".sh"))
-      return true;
+      return word.find('*') == std::string::npos; // of find's -name
     if (find_launcher(m_argv, at, end) != nullptr)
       return !is_listed(word, k_common) ||
              (at + 1 < end && (m_argv[at + 1].starts_with('-') || assigns_variable(m_argv[at + 1])));
