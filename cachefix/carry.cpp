@@ -73,20 +73,26 @@ std::optional<Decision> carry_by(Need need, const Launch& launch, const Program&
   }
   if (pairs.empty())
     return std::nullopt;
-  Edit edit{.word = link.command, .words = pairs};
+  Decision decision{.action = Action::set,
+                    .flag = link.name,
+                    .rule = "propagate." + link.name,
+                    .reason = "so that variables pass " + link.name,
+                    .implied = implied};
   if (need == Need::list) {
-    const std::size_t word = link.options.last(Means::assign_list)->value_index, end = launch.argv[word].size();
-    edit = {word, end, end, "," + join(pairs, ",")};
-  } else if (!link.launcher->row.has("assignments")) {
-    edit.words.insert(edit.words.begin(), "/usr/bin/env");
+    const GivenOption& list = *link.options.last(Means::assign_list);
+    const std::size_t end = launch.argv[list.value_index].size();
+    const std::string more = "," + join(pairs, ",");
+    decision.flag = list.name;
+    decision.to = list.name + "=" + list.value + more;
+    decision.index = list.value_index;
+    decision.edits = {{list.value_index, end, end, more}};
+    return decision;
   }
-  return Decision{.action = Action::set,
-                  .flag = link.name,
-                  .to = need == Need::list ? edit.text : shell_join(edit.words),
-                  .rule = "propagate." + link.name,
-                  .reason = "so that variables pass " + link.name,
-                  .implied = implied,
-                  .edits = {edit}};
+  if (!link.launcher->row.has("assignments"))
+    pairs.insert(pairs.begin(), "/usr/bin/env");
+  decision.to = shell_join(pairs);
+  decision.edits = {{link.command, 0, 0, "", pairs}};
+  return decision;
 }
 
 } // namespace
