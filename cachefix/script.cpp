@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::string_view k_keywords = "then do else elif if while until ! { } time exec command builtin nohup coproc";
 constexpr std::string_view k_exports = "export declare typeset readonly local";
+constexpr std::string_view k_run_text = "eval trap source ."; // with the variables in front of them
 constexpr std::string_view k_sets_all = "unset unsetenv read mapfile readarray";
 constexpr std::string_view k_sets_one = "for select set setenv printf getopts";
 constexpr std::string_view k_shells = "bash sh dash zsh ksh fish csh tcsh";
@@ -68,8 +69,9 @@ class ScriptReader {
       }
     std::map<std::string, Argv> calls; ///< by a function's name the words of all its calls
     for (const Command& command : commands)
-      if (!command.words.empty())
-        std::ranges::copy(command.words | std::views::drop(1), std::back_inserter(calls[command.words[0]]));
+      if (!command.words.empty() && calls[command.words[0]].size() < k_most_words)
+        std::ranges::copy(command.words | std::views::drop(1) | std::views::take(k_most_words),
+                          std::back_inserter(calls[command.words[0]]));
     std::map<std::string, Argv> outside; ///< of the function that is open
     for (Command& command : commands) {
       command.line += first_line - 1;
@@ -278,6 +280,7 @@ class ScriptReader {
     const auto behind = std::ranges::find_if_not(words, [](const auto& word) { return assigns_variable(word); });
     const bool of_tool =
         behind != words.end() && is_plain_tool(*behind) && !is_listed(*behind, k_exports) &&
+        !is_listed(*behind, k_run_text) &&
         find_launcher(words, static_cast<std::size_t>(behind - words.begin()), words.size()) == nullptr;
     while (!words.empty()) {
       const auto equals = words.front().find('=');

@@ -85,6 +85,7 @@ TEST_CASE("what takes the guard away, in the place of a command only") {
       {"env -u PYTHONPATH python t.py", "1 SF407 PYTHONPATH"},
       {"env -u PYTHONPATH cmake --build b; PYTHONPATH= git pull; python t.py", ""},
       {"PYTHONPATH= conda run python t.py", "1 SF407 PYTHONPATH="},
+      {"PYTHONPATH=/x eval 'python t.py'; PYTHONPATH=/y . ./run.sh", "1 SF407 PYTHONPATH=; 1 SF407 PYTHONPATH="},
       {"srun --export=ALL,PYTHONPATH=src python t.py", "1 SF407 PYTHONPATH="},
       {"export SLURM_EXPORT_ENV=NONE\nsrun python t.py", "2 SF407 srun"},
       {"mpirun -np 2 -H a,b python t.py", "1 SF407 mpirun"},
@@ -255,7 +256,8 @@ TEST_CASE("texts of any kind are read to their end") {
   while (nested.size() < 1U << 18U)
     nested += "\"$(`";
   CHECK(report_of(nested).losses.empty());
-  for (const std::string line : {"A=\"$A $A\"\n", "A+=$A\n", "export $A ", "\"$@\" $A\n"}) {
+  for (const std::string line :
+       {"f( $A b\n", "( f() { f $@ $A; }\n", "A=\"$A $A\"\n", "A+=$A\n", "export $A ", "\"$@\" $A\n"}) {
     std::string many;
     while (many.size() < 1U << 11U)
       many += line;
