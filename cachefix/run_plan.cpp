@@ -154,51 +154,34 @@ void assemble(Decisions decisions, Facts& facts, RunPlan& out) {
 Decisions report_losses(const Launch& launch, const Program& program, const Decisions& decided) {
   if (!launch.rules.guard && std::ranges::none_of(decided, &Decision::variable))
     return {};
-  std::vector<std::pair<std::string, Mention>> losses; // with the name of the text
-  std::vector<NamedScript> scripts;
-  const auto read = [&](const std::string& name, const std::string& text, const NamedScript& how) {
-    const ScriptReport report = read_script(text, launch.facts, how.arguments, how.submitted);
-    for (const Mention& loss : report.losses)
-      losses.emplace_back(name, loss);
-    for (const NamedScript& script : report.scripts)
-      add_once(scripts, script);
-  };
+  ScriptReport all = launch.rules.guard ? read_program(launch, program) : ScriptReport();
   const bool certain = std::ranges::all_of(launch.walk.chain, &ChainLink::certain);
   const bool on_a_node = std::ranges::find(decided, "node", &Decision::rule) != decided.end();
   const bool lost = !certain || (!on_a_node && !can_carry(launch, program));
   if (const Mention loss = loss_of(launch);
       loss.subject == "RAY_ADDRESS" || (lost && loss.code == "SF407" && loss.subject != "PYTHONPATH="))
-    losses.emplace_back("", loss); // a PYTHONPATH in a word has got the guard
-  const Argv& argv = launch.argv;
-  const auto words_from = [&](std::size_t at) {
-    return Argv(argv.begin() + static_cast<std::ptrdiff_t>(std::min(at, argv.size())), argv.end());
-  };
-  const auto links = launch.walk.links(program);
-  const Tail tail = links.empty() ? Tail::command : links.back().get().launcher->tail;
-  const bool reads_input = !links.empty() && program.kind == ProgramKind::program &&
-                           program.index == links.back().get().index && (tail == Tail::shell || tail == Tail::batch);
-  if (program.kind == ProgramKind::shell)
-    read("", program.name, {.name = "", .arguments = words_from(program.index + 1)}); // $0 stands first
-  else if (reads_input)
-    scripts.push_back({launch.start.input, {}, is_submitted(argv)});
-  else if (!program.python && (program.kind == ProgramKind::file || launch.file_of(program).starts_with("#!")))
-    scripts.push_back({program.name, words_from(program.index), is_submitted(argv)});
-  if (const std::string file = commands_file(argv); !file.empty())
-    scripts.push_back({file});
-  for (std::size_t i = 0; i < scripts.size() && i < k_most_scripts; ++i)
-    if (const auto path = launch.absolute(program, scripts[i].name)) {
-      const NamedScript script = scripts[i];
-      const std::string& text = launch.facts.look(*path, Look::text).content;
-      if (!is_python_start(text) && text.find('\0') == std::string::npos)
-        read(script.name, script.arguments.empty() ? text.substr(0, k_most_input) : text, script);
+    all.losses.insert(all.losses.begin(), loss); // a PYTHONPATH in a word has got the guard
+  for (std::size_t i = 0; i < all.scripts.size() && i < k_most_scripts; ++i) {
+    const NamedScript script = all.scripts[i];
+    const auto path = launch.absolute(program, script.name);
+    const std::string text = path ? launch.facts.look(*path, Look::text).content : std::string();
+    if (is_python_start(text) || text.find('\0') != std::string::npos)
+      continue;
+    const ScriptReport report = read_script(script.arguments.empty() ? text.substr(0, k_most_input) : text,
+                                            launch.facts, script.arguments, script.submitted);
+    for (Mention loss : report.losses) {
+      loss.subject = script.name + ":" + std::to_string(loss.line) + ": " + loss.subject;
+      all.losses.push_back(std::move(loss));
     }
-  if (losses.empty())
+    for (const NamedScript& named : report.scripts)
+      add_once(all.scripts, named);
+  }
+  if (all.losses.empty())
     return {};
-  const auto& [name, first] = losses.front();
-  const std::string place =
-      name.empty() ? first.subject : name + ":" + std::to_string(first.line) + ": " + first.subject;
-  const std::string more = losses.size() == 1 ? "" : " (and " + count_of(losses.size() - 1, "place") + " like it)";
-  return {warning(first.code, place, first.says + more, "let it run `sharefs run -- CMD...`")};
+  const Mention& first = all.losses.front();
+  const std::string more =
+      all.losses.size() == 1 ? "" : " (and " + count_of(all.losses.size() - 1, "place") + " like it)";
+  return {warning(first.code, first.subject, first.says + more, "let it run `sharefs run -- CMD...`")};
 }
 
 Decisions RunPlan::of(std::initializer_list<Action> actions) const {

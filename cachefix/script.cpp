@@ -17,10 +17,8 @@ constexpr std::string_view k_exports = "export declare typeset readonly local";
 constexpr std::string_view k_run_text = "eval trap source ."; // with the variables in front of them
 constexpr std::string_view k_sets_all = "unset unsetenv read mapfile readarray";
 constexpr std::string_view k_sets_one = "for select set setenv printf getopts";
-constexpr std::string_view k_shells = "bash sh dash zsh ksh fish csh tcsh";
-constexpr std::string_view k_run_input =
-    "source . done read mapfile readarray xargs parallel sbatch bsub qsub at batch";
-constexpr int k_deepest_text = 3;         // bash -c in bash -c
+constexpr std::string_view k_run_input = "done read mapfile readarray xargs parallel bsub qsub at batch";
+constexpr int k_deepest_text = 4;         // bash -c in bash -c
 constexpr std::size_t k_most_words = 256; // of a command whose variables are words
 
 bool is_script_name(const std::string& word) {
@@ -45,6 +43,37 @@ std::string variable_at(std::string_view text, std::size_t dollar) {
   while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) != 0 || text[end] == '_'))
     ++end;
   return std::string(text.substr(begin, end == begin ? 1 : end - begin));
+}
+
+/// Do the directives of a script count that these words start? Options go before them.
+bool is_submitted(const Argv& argv) {
+  const auto command =
+      std::ranges::find_if(argv, [](const auto& word) { return is_listed(base_name(word), "sbatch bsub qsub"); });
+  return command != argv.end() &&
+         std::none_of(command, argv.end(), [](const auto& word) { return is_listed(word, "--export* -env -V"); });
+}
+
+/// The file of commands that make, xargs or parallel reads; empty: there is none.
+std::string commands_file(const Argv& argv) {
+  const auto command = std::ranges::find_if(
+      argv, [](const auto& word) { return is_listed(base_name(word), "make gmake xargs parallel"); });
+  if (command == argv.end())
+    return {};
+  const bool make = base_name(*command).ends_with("make");
+  std::string file = make ? "Makefile" : "", directory;
+  for (auto word = command + 1; word != argv.end() && word + 1 != argv.end(); ++word) {
+    file = is_listed(*word, make ? "-f" : "-a --arg-file ::::") ? *(word + 1) : file;
+    directory = make && *word == "-C" ? *(word + 1) : directory;
+  }
+  return directory.empty() ? file : join_path(directory, file);
+}
+
+/// Is it a shell or a batch system that reads its commands from its input?
+bool reads_input(const Launch& launch, const Program& program) {
+  const auto links = launch.walk.links(program);
+  const Tail tail = links.empty() ? Tail::command : links.back().get().launcher->tail;
+  return program.kind == ProgramKind::program && (tail == Tail::shell || tail == Tail::batch) &&
+         program.index == links.back().get().index;
 }
 
 class ScriptReader {
@@ -94,6 +123,29 @@ class ScriptReader {
     }
   }
 
+  /// What a command starts, but for what its own words lose.
+  void started(const Launch& launch, const Program& program, const Command& command, int depth) {
+    const Argv& words = launch.argv;
+    start_file(commands_file(words), {}, false, depth);
+    const Argv arguments(words.begin() + static_cast<std::ptrdiff_t>(program.index), words.end());
+    if (program.kind == ProgramKind::shell) {
+      if (arguments.size() > 2) // $0 stands first
+        m_values["@"] = m_values["*"] = {arguments.begin() + 2, arguments.end()};
+      return read(program.name, command.line, depth + 1);
+    }
+    if (reads_input(launch, program)) {
+      read(command.input, command.line, depth + 1, is_submitted(words));
+      return start_file(command.from, {}, is_submitted(words), depth);
+    }
+    if (is_plain_tool(program) || program.name.starts_with('-')) // or an option that is not known
+      return;
+    const bool is_file = program.kind == ProgramKind::file || program.name.find('/') != std::string::npos ||
+                         is_script_name(program.name) || launch.file_of(program).starts_with("#!");
+    if (!program.python && is_file)
+      start_file(program.name, arguments, is_submitted(words), depth);
+    report(launch, program, command.line);
+  }
+
   ScriptReport finish() {
     for (const auto& [name, written] : std::exchange(m_written, {})) // started in a way that is not seen
       if (is_script_name(name))
@@ -141,24 +193,22 @@ class ScriptReader {
       m_written[file_name(words.back())] = {.line = command.line, .input = command.input};
     if (is_listed(first, "eval trap"))
       return read(join({words.begin() + 1, words.end()}, " "), command.line, depth + 1);
-    if (runs_input(words)) {
+    if (is_listed(first, k_run_input) || (is_listed(first, "source .") && has_word(words, "/dev/stdin"))) {
       read(command.input, command.line, depth + 1, is_submitted(words));
       start_file(command.from, {}, is_submitted(words), depth);
-      if (is_listed(base_name(first), k_shells))
-        return;
     }
     if (is_plain_tool(first) && find_launcher(words, 0, words.size()) == nullptr)
       return read_by_tool(words, depth);
     if (!command.input.empty() && find_opaque(first) != nullptr)
       words.push_back(command.input);
-    start_file(commands_file(words), {}, false, depth);
     start(command, depth);
   }
 
   void start(const Command& command, int depth) {
     const Argv& words = command.words;
     const Walk walked = walk(words, "/");
-    const Mention loss = loss_of(launch_of(words, walked));
+    const Launch launch = launch_of(words, walked);
+    const Mention loss = loss_of(launch);
     const bool kept = std::ranges::any_of(words, [&](const std::string& word) {
       const auto at = word.find("PYTHONPATH=");
       return at != std::string::npos && mentions(word.substr(at + 11));
@@ -167,29 +217,9 @@ class ScriptReader {
     m_starts_ray = m_starts_ray || (has_word(words, "ray") && has_word(words, "start"));
     if (!by_variable && !(m_starts_ray && loss.subject == "RAY_ADDRESS"))
       lose(command.line, loss, true);
-    std::string chain;
-    for (const ChainLink& link : walked.chain)
-      chain += (chain.empty() ? "" : " ") + link.name;
     m_started = out.losses.size();
     for (const Program& program : walked.programs)
-      if (program.kind == ProgramKind::program && is_listed(base_name(program.name), k_shells)) {
-        read(command.input, command.line, depth + 1); // srun bash <<EOF
-        start_file(command.from, {}, false, depth);
-      } else {
-        found(program, words, chain, command.line, depth);
-      }
-  }
-
-  /// Are commands read from its input?
-  [[nodiscard]] static bool runs_input(const Argv& words) {
-    const std::string& first = words.front();
-    const bool names_file =
-        std::any_of(words.begin() + 1, words.end(), [](const auto& word) { return word[0] != '-'; });
-    if (is_listed(base_name(first), k_shells))
-      return !names_file || has_word(words, "-s");
-    if (is_listed(first, "source ."))
-      return has_word(words, "/dev/stdin");
-    return is_listed(first, k_run_input);
+      started(launch, program, command, depth);
   }
 
   [[nodiscard]] static bool has_word(const Argv& words, std::string_view word) {
@@ -380,21 +410,17 @@ class ScriptReader {
                  depth);
   }
 
-  void found(const Program& program, const Argv& words, const std::string& chain, int line, int depth) {
-    if (program.kind == ProgramKind::shell)
-      return read(program.name, line, depth + 1);
-    if (is_plain_tool(program) || program.name.starts_with('-')) // or an option that is not known
-      return;
-    const Argv arguments(words.begin() + static_cast<std::ptrdiff_t>(program.index), words.end());
-    const bool is_file = program.kind == ProgramKind::file || program.name.find('/') != std::string::npos;
-    if (!program.python && (is_file || is_script_name(program.name)))
-      start_file(program.name, arguments, is_submitted(words), depth);
+  /// A program and the caches that its options name.
+  void report(const Launch& launch, const Program& program, int line) {
+    std::string chain;
+    for (const ChainLink& link : launch.walk.chain)
+      chain += (chain.empty() ? "" : " ") + link.name;
     if (program.python || is_script_name(program.name) || !chain.empty()) {
       m_settled = out.losses.size();
       out.programs.push_back({line, "", program.name, chain});
     }
-    const Row* const framework = framework_of(program, words);
-    for (const Assignment& one : program_options(words, program))
+    const Row* const framework = framework_of(program, launch.argv);
+    for (const Assignment& one : program_options(launch.argv, program))
       if (const auto rule = rule_for_flag(program, framework, one.name, {}); rule && is_moved(rule->cache_class))
         out.caches.push_back({line, "", one.name, one.value});
   }
@@ -419,30 +445,18 @@ class ScriptReader {
 
 } // namespace
 
-bool is_submitted(const Argv& argv) {
-  const auto command =
-      std::ranges::find_if(argv, [](const auto& word) { return is_listed(base_name(word), "sbatch bsub qsub"); });
-  return command != argv.end() &&
-         std::none_of(command, argv.end(), [](const auto& word) { return is_listed(word, "--export* -env -V"); });
-}
-
-std::string commands_file(const Argv& argv) {
-  const auto command = std::ranges::find_if(
-      argv, [](const auto& word) { return is_listed(base_name(word), "make gmake xargs parallel"); });
-  if (command == argv.end())
-    return {};
-  const bool make = base_name(*command).ends_with("make");
-  std::string file = make ? "Makefile" : "", directory;
-  for (auto word = command + 1; word != argv.end() && word + 1 != argv.end(); ++word) {
-    file = is_listed(*word, make ? "-f" : "-a --arg-file ::::") ? *(word + 1) : file;
-    directory = make && *word == "-C" ? *(word + 1) : directory;
-  }
-  return directory.empty() ? file : join_path(directory, file);
-}
-
 ScriptReport read_script(const std::string& text, Facts& facts, const Argv& arguments, bool submitted) {
   ScriptReader reader(facts, arguments);
   reader.read(text, 1, 0, submitted);
+  return reader.finish();
+}
+
+ScriptReport read_program(const Launch& launch, const Program& program) {
+  const bool text = program.kind == ProgramKind::shell; // whose $0 stands behind it
+  ScriptReader reader(
+      launch.facts,
+      text ? Argv(launch.argv.begin() + static_cast<std::ptrdiff_t>(program.index) + 1, launch.argv.end()) : Argv());
+  reader.started(launch, program, {.words = {}, .from = launch.start.input}, 0);
   return reader.finish();
 }
 
