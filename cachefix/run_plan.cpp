@@ -164,9 +164,10 @@ Decisions report_losses(const Launch& launch, const Program& program, const Deci
   for (std::size_t i = 0; i < all.scripts.size() && i < k_most_scripts; ++i) {
     const NamedScript script = all.scripts[i];
     const auto path = launch.absolute(program, script.name);
-    const std::string text = path ? launch.facts.look(*path, Look::text).content : std::string();
-    if (is_python_start(text) || text.find('\0') != std::string::npos)
+    const std::string start = path ? launch.facts.look(*path, Look::start).content : std::string();
+    if (start.empty() || is_python_start(start) || start.find('\0') != std::string::npos)
       continue;
+    const std::string& text = launch.facts.look(*path, Look::text).content;
     const ScriptReport report = read_script(script.arguments.empty() ? text.substr(0, k_most_input) : text,
                                             launch.facts, script.arguments, script.submitted);
     for (Mention loss : report.losses) {
