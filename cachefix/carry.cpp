@@ -11,21 +11,21 @@
 namespace sharefs::cachefix {
 namespace {
 
-using CarriedVariables = std::map<std::string, std::string>;
-
 enum class Need {
-  nothing,     ///< the environment passes
-  words,       ///< `/usr/bin/env NAME=value...` in front of the command
-  export_list, ///< --export=...,NAME=value
+  nothing, ///< the environment passes
+  words,   ///< `/usr/bin/env NAME=value...` in front of the command
+  list,    ///< a script takes none: `sbatch --export=...,NAME=value`
   impossible,
 };
 
-/// A list as of srun --export: has it ALL?
-bool exports_all(std::string_view list) {
-  return any_word(list, ',', [](std::string_view part) { return is_listed(trim(part), "ALL all"); });
-}
-bool exports_nothing(std::string_view list) {
-  return !any_word(list, ',', [](std::string_view part) { return !is_listed(part, "NONE NIL"); });
+/// Is only a part of the environment handed on, by a list as of srun --export, or its variable?
+bool is_cut_by_list(const Launch& launch, const Program& program, const ChainLink& link) {
+  const GivenOption* const given = link.options.last(Means::assign_list);
+  const std::string variable = link.launcher->get("export");
+  const auto list = given != nullptr   ? std::optional(given->value)
+                    : variable.empty() ? std::nullopt
+                                       : launch.variable(program, variable);
+  return list && !any_word(*list, ',', [](std::string_view part) { return is_listed(trim(part), "ALL all"); });
 }
 
 /// Do the files that deepspeed hands on set PYTHONPATH themselves?
@@ -43,71 +43,55 @@ Need need_of(const Launch& launch, const Program& program, const ChainLink& link
   if (launcher.carries == Carries::python)
     return !names_hosts(launch, link) || (launch.rules.guard && !sets_python_path(launch, program)) ? Need::nothing
                                                                                                     : Need::impossible;
-  if (!launcher.export_variable.empty()) {
-    const GivenOption* given = options.last(Means::assign_list);
-    const auto list =
-        given != nullptr ? std::optional(given->value) : launch.variable(program, launcher.export_variable);
-    if (!list || exports_all(*list))
-      return Need::nothing;
-    // With NONE a batch script gets the environment of a login, whose PYTHONPATH ours would take the place of.
-    const bool login = launcher.tail == Tail::batch || *list != "NONE";
-    return login && exports_nothing(*list) ? Need::impossible : Need::export_list;
-  }
-  const GivenOption* const list = options.last(Means::assign_list);
   const bool cut = options.last(Means::clear) != nullptr || options.last(Means::unset) != nullptr ||
-                   (list != nullptr && !exports_all(list->value));
+                   is_cut_by_list(launch, program, link);
   const bool hands_on = launcher.carries == Carries::yes || options.last(Means::hands_on) != nullptr ||
                         options.last(Means::assign_pair) != nullptr;
   if (!cut && hands_on)
     return Need::nothing;
   if (takes_words(launch, program, link))
     return Need::words;
+  if (const GivenOption* list = options.last(Means::assign_list); // NONE: a script gets the environment of a login
+      launcher.tail == Tail::batch && list != nullptr && !is_listed(list->value, "NONE NIL"))
+    return Need::list;
   // Behind an option that is not known may be the hosts.
   return cut || !options.problem.empty() || names_hosts(launch, link) || on_unknown_nodes(launch, link)
              ? Need::impossible
              : Need::nothing;
 }
 
-/// Our variables as words, or in the list of variables that are handed on.
-std::optional<Decision> carry_by(const Launch& launch, const Program& program, const ChainLink& link, Need need,
-                                 const CarriedVariables& variables) {
+/// Our variables as words, or in its list; nullopt: it hands on their values in the environment.
+std::optional<Decision> carry_by(Need need, const Launch& launch, const Program& program, const ChainLink& link,
+                                 const std::map<std::string, std::string>& variables) {
   Argv pairs;
   bool implied = true;
   for (const auto& [name, value] : variables) {
-    if (need == Need::export_list && std::ranges::find(program.kept, name) != program.kept.end())
-      continue; // its value in the environment is handed on
+    if (contains(program.kept, name))
+      continue;
     pairs.push_back(name + "=" + value);
     implied = implied && (name == "PYTHONPATH" || name.starts_with("SHAREFS_"));
   }
+  if (pairs.empty())
+    return std::nullopt;
   Decision decision{.action = Action::set,
                     .flag = link.name,
                     .rule = "propagate." + link.name,
                     .reason = "so that variables pass " + link.name,
                     .implied = implied};
-  if (need == Need::words) {
-    if (!link.launcher->assignments)
-      pairs.insert(pairs.begin(), "/usr/bin/env");
-    decision.to = shell_join(pairs);
-    decision.edits = {{link.command, 0, 0, "", pairs}};
+  if (need == Need::list) {
+    const GivenOption& list = *link.options.last(Means::assign_list);
+    const std::size_t end = launch.argv[list.value_index].size();
+    const std::string more = "," + join(pairs, ",");
+    decision.flag = list.name;
+    decision.to = list.name + "=" + list.value + more;
+    decision.index = list.value_index;
+    decision.edits = {{list.value_index, end, end, more}};
     return decision;
   }
-  const GivenOption* list = link.options.last(Means::assign_list);
-  const std::string& variable = link.launcher->export_variable;
-  std::string before = list != nullptr ? list->value : launch.variable(program, variable).value_or("");
-  if (list == nullptr) // by an earlier run
-    std::erase_if(pairs,
-                  [&](const auto& pair) { return any_word(before, ',', [&](auto part) { return part == pair; }); });
-  if (pairs.empty())
-    return std::nullopt;
-  const std::string all = exports_nothing(before) ? join(pairs, ",") : before + "," + join(pairs, ",");
-  if (list == nullptr)
-    return set_variable(launch, program, variable, all);
-  const std::size_t end = launch.argv[list->value_index].size();
-  decision.flag = list->name;
-  decision.to = list->name + "=" + all;
-  decision.index = list->value_index;
-  decision.edits = {{list->value_index, exports_nothing(before) ? end - before.size() : end, end,
-                     all.substr(exports_nothing(before) ? 0 : before.size())}};
+  if (!link.launcher->row.has("assignments"))
+    pairs.insert(pairs.begin(), "/usr/bin/env");
+  decision.to = shell_join(pairs);
+  decision.edits = {{link.command, 0, 0, "", pairs}};
   return decision;
 }
 
@@ -116,7 +100,7 @@ std::optional<Decision> carry_by(const Launch& launch, const Program& program, c
 bool names_hosts(const Launch& launch, const ChainLink& link) {
   if (link.options.last(Means::hostfile) != nullptr || link.options.last(Means::remote) != nullptr)
     return true;
-  const std::string file(link.launcher->default_hostfile);
+  const std::string file = link.launcher->get("hostfile");
   return !file.empty() && !trim(launch.facts.look(file, Look::text).content).empty();
 }
 
@@ -133,7 +117,7 @@ bool on_unknown_nodes(const Launch& launch, const ChainLink& link) {
 }
 
 bool takes_words(const Launch& launch, const Program& program, const ChainLink& link) {
-  if (link.command == 0 || link.options.last(Means::command_file) != nullptr)
+  if (link.command == 0 || link.launcher->tail == Tail::batch || link.options.last(Means::command_file) != nullptr)
     return false;
   const std::string& command = launch.argv[link.command];
   if (link.launcher->tail != Tail::contexts || command.find('/') != std::string::npos ||
@@ -178,11 +162,11 @@ Mention loss_of(const Launch& launch) {
         return {1, "SF407", word + " " + option, "does not read PYTHONPATH, so it is not guarded"};
       if (link.options.last(Means::clear) != nullptr)
         return {1, "SF407", word, "empties the environment, so what it starts is not guarded"};
-      if (const GivenOption* list = link.options.last(Means::assign_list); list != nullptr && need != Need::nothing)
-        return {1, "SF407", list->name + "=" + list->value,
+      const GivenOption* const list = link.options.last(Means::assign_list);
+      if (is_cut_by_list(launch, program, link) && !contains(program.kept, "PYTHONPATH"))
+        return {1, "SF407", list != nullptr ? list->name + "=" + list->value : word,
                 "hands on no other variables, so what it starts is not guarded"};
-      const bool to_hosts = need == Need::words && names_hosts(launch, link);
-      if (need == Need::impossible || need == Need::export_list || to_hosts)
+      if (need == Need::impossible || (need == Need::words && names_hosts(launch, link)))
         return {1, "SF407", word, "does not hand variables on, so what it starts is not guarded"};
     }
     const Assignment* path = program.assignment_of("PYTHONPATH");
@@ -212,32 +196,17 @@ Decisions carry(const Launch& launch, const Decisions& decided) {
   std::set<const ChainLink*> done;
   for (const Program& program : launch.walk.programs)
     for (const ChainLink& link : launch.walk.links(program)) {
-      CarriedVariables variables; // of all programs on the command line; not those that get theirs behind this launcher
+      std::map<std::string, std::string>
+          variables; // of all programs on the command line; not those that get theirs behind this launcher
       for (const Decision& one : decided)
         if (one.variable && one.index.value_or(0) <= link.index)
           variables.emplace(one.flag, one.to.value_or(""));
       if (variables.empty() || !done.insert(&link).second)
         continue;
       const Need need = need_of(launch, program, link);
-      const bool known_there = std::ranges::any_of(decided, [&](const Decision& one) {
-        return (one.rule == "node" && one.flag == link.name) || (one.diagnosis && one.diagnosis->code == "SF407");
-      });
-      if (need == Need::nothing || (need == Need::impossible && known_there) || !link.certain)
-        continue;
-      if (need == Need::impossible)
-        out.push_back(warning("SF407", link.name, "it does not hand variables on, so what it starts is not guarded",
-                              "let it run `sharefs run -- CMD...`"));
-      else if (const auto odd = std::ranges::find_if(variables,
-                                                     [&](const auto& one) {
-                                                       return need == Need::export_list &&
-                                                              one.second.find_first_of(",\"\'\\\n") !=
-                                                                  std::string::npos;
-                                                     });
-               odd != variables.end())
-        out.push_back(warning("SF407", odd->first, "its value has characters that " + link.name + " would change",
-                              "use a path without commas, quotes and backslashes"));
-      else if (auto carried = carry_by(launch, program, link, need, variables))
-        out.push_back(*std::move(carried));
+      if ((need == Need::words || need == Need::list) && link.certain)
+        if (auto carried = carry_by(need, launch, program, link, variables))
+          out.push_back(*std::move(carried));
     }
   return out;
 }

@@ -36,19 +36,11 @@ Argv edited(const Argv& argv, const Decisions& decisions) {
     return std::tuple(b.word, !a.words.empty(), b.begin) < std::tuple(a.word, !b.words.empty(), a.begin);
   });
   Argv result = argv;
-  std::size_t untouched = 0;
-  for (auto edit = all.begin(); edit != all.end(); ++edit) {
-    if (!edit->words.empty()) {
-      result.insert(result.begin() + static_cast<std::ptrdiff_t>(edit->word), edit->words.begin(), edit->words.end());
-      continue;
-    }
-    std::string& word = result[edit->word];
-    const bool first = edit == all.begin() || std::prev(edit)->word != edit->word;
-    untouched = first ? word.size() : untouched;
-    if (edit->end <= untouched)
-      word.replace(edit->begin, edit->end - edit->begin, edit->text);
-    untouched = std::min(untouched, edit->begin);
-  }
+  for (const Edit& edit : all)
+    if (edit.words.empty())
+      result[edit.word].replace(edit.begin, edit.end - edit.begin, edit.text);
+    else
+      result.insert(result.begin() + static_cast<std::ptrdiff_t>(edit.word), edit.words.begin(), edit.words.end());
   return result;
 }
 

@@ -2,6 +2,7 @@
 // What is decided about one cache, with its reason and all that it takes. Values; a launch is a list of them.
 #include "base/argv.hpp"
 #include "base/diagnosis.hpp"
+#include "base/fields.hpp"
 #include "cachefix/rules/rules.hpp"
 
 #include <optional>
@@ -23,15 +24,9 @@ const char* to_string(Action action);
 struct Edit {
   std::size_t word = 0;
   std::size_t begin = 0, end = 0; ///< its bytes [begin, end) become `text`; an empty place is an insertion
-  std::string text;
+  std::string text = {};
   std::vector<std::string> words = {}; ///< or: these come in front of the word
   friend bool operator==(const Edit&, const Edit&) = default;
-};
-
-/// A symbolic link to make in a node-local directory, so that models on the share are found there.
-struct ModelLink {
-  std::string path, target;
-  friend bool operator==(const ModelLink&, const ModelLink&) = default;
 };
 
 struct Decision {
@@ -44,9 +39,9 @@ struct Decision {
   bool variable = false; ///< `flag` is a variable of the program's environment, `to` its value
   bool implied = false;  ///< nobody named this cache: it is a default below a shared directory
   std::vector<Edit> edits = {};
-  std::string directory = {};  ///< a node-local one to make (0700) before the program starts
-  std::string stands_for = {}; ///< the shared path that `directory` stands for
-  std::vector<ModelLink> links = {};
+  std::string directory = {};              ///< a node-local one to make (0700) before the program starts
+  std::string stands_for = {};             ///< the shared path that `directory` stands for
+  std::vector<std::string> models = {};    ///< names on the share, which links in `directory` lead to
   std::optional<Diagnosis> diagnosis = {}; ///< of `warn`
 
   /// Does it change a word or a variable?
@@ -55,6 +50,10 @@ struct Decision {
   [[nodiscard]] bool is_environment() const { return action == Action::set && variable; }
   friend bool operator==(const Decision&, const Decision&) = default;
 };
+/// As JSON has it of each of them.
+template <FieldsOf<Decision> D> auto fields(D& d) {
+  return named("flag", d.flag, "index", d.index, "class", d.cache_class, "implied", d.implied, "reason", d.reason);
+}
 using Decisions = std::vector<Decision>;
 void append(Decisions& all, Decisions more);
 

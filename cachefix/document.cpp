@@ -1,11 +1,11 @@
 #include "cachefix/run_plan.hpp"
 
+#include "base/json_fields.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <set>
 
 namespace sharefs::cachefix {
@@ -13,56 +13,38 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-template <class All, class Write> Json list_of(const All& all, const Write& write) {
-  Json out = Json::array();
-  for (const auto& one : all)
-    out.push_back(write(one));
-  return out;
-}
-
-Json script_json(const ScriptFound& script) {
-  return Json{{"index", script.index},
-              {"name", to_utf8(script.name)},
-              {"framework", script.framework.empty() ? Json(nullptr) : Json(script.framework)}};
+Json decision_json(const Decision& one) {
+  Json json = json_of(one);
+  if (one.is_change()) {
+    json["kind"] = one.is_environment() ? "environment" : "argument";
+    json["from"] = json_of(one.from);
+    json["to"] = json_of(one.to);
+    json["action"] = to_string(one.action);
+    json["rule"] = one.rule;
+  } else {
+    json["value"] = to_utf8(one.from.value_or(""));
+  }
+  if (one.action == Action::guard)
+    json["directory"] = json_of(one.to);
+  return json;
 }
 
 } // namespace
 
 Json document(const Argv& argv, const RunPlan& decision) {
-  Json out = Json::object();
-  out["argv"] = list_of(argv, to_utf8);
-  out["final_argv"] = list_of(decision.argv, to_utf8);
+  Json out{{"argv", json_of(argv)}, {"final_argv", json_of(decision.argv)}};
   if (!std::ranges::all_of(decision.argv, is_utf8))
-    out["final_argv_base64"] = list_of(decision.argv, base64);
-  out["chain"] =
-      list_of(decision.chain, [](const auto& link) { return Json{{"launcher", link.first}, {"index", link.second}}; });
-  out["script"] = decision.scripts.empty() ? Json(nullptr) : script_json(decision.scripts.front());
+    for (const std::string& word : decision.argv)
+      out["final_argv_base64"].push_back(base64(word));
+  out["chain"] = json_of(decision.chain);
+  out["script"] = decision.scripts.empty() ? Json(nullptr) : json_of(decision.scripts.front());
   if (decision.scripts.size() > 1)
-    out["scripts"] = list_of(decision.scripts, script_json);
-  const auto write = [](const Decision& one) {
-    Json json{{"flag", to_utf8(one.flag)},
-              {"index", one.index ? Json(*one.index) : Json(nullptr)},
-              {"class", to_string(one.cache_class)},
-              {"implied", one.implied},
-              {"reason", to_utf8(one.reason)}};
-    const auto text = [](const std::optional<std::string>& value) {
-      return value ? Json(to_utf8(*value)) : Json(nullptr);
-    };
-    if (one.is_change())
-      json.update({{"kind", one.is_environment() ? "environment" : "argument"},
-                   {"from", text(one.from)},
-                   {"to", text(one.to)},
-                   {"action", to_string(one.action)},
-                   {"rule", one.rule}});
-    else
-      json["value"] = to_utf8(one.from.value_or(""));
-    if (one.action == Action::guard)
-      json["directory"] = text(one.to);
-    return json;
-  };
-  out["changes"] = list_of(decision.changes(), write);
-  out["guarded"] = list_of(decision.guarded(), write);
-  out["kept"] = list_of(decision.kept(), write);
+    out["scripts"] = json_of(decision.scripts);
+  for (const auto& [name, list] : {std::pair("changes", decision.changes()), std::pair("guarded", decision.guarded()),
+                                   std::pair("kept", decision.kept())}) {
+    out[name] = Json::array();
+    std::ranges::transform(list, std::back_inserter(out[name]), decision_json);
+  }
   Json set = Json::object();
   for (const auto& [name, value] : decision.set)
     set[to_utf8(name)] = to_utf8(value);

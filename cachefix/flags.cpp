@@ -22,30 +22,17 @@ constexpr std::string_view k_library_names =
     "version.txt CACHEDIR.TAG *_modules json csv parquet text arrow imagefolder audiofolder videofolder webdataset "
     "pandas generator xml sql spark cache-* *.lock *.incomplete";
 
-/// A directory of this host as a container sees it.
-struct Bind {
-  std::string here, there;
-  bool writable = true;
-};
-using Binds = std::vector<Bind>;
-
-/// `path`, which lies in one of them, by its other name; empty: it lies in none.
-std::string through(const Binds& binds, const std::string& path, std::string Bind::* from, std::string Bind::* to,
-                    bool to_write) {
-  const Bind* best = nullptr;
-  for (const Bind& bind : binds)
-    if (is_under(path, bind.*from) && (bind.writable || !to_write) &&
-        (best == nullptr || (bind.*from).size() >= (best->*from).size()))
-      best = &bind;
-  return best == nullptr ? "" : normalize_path(best->*to + "/" + path.substr((best->*from).size()));
+/// Does it lie in one of the directories?
+bool is_in(const Names& directories, const std::string& path) {
+  return std::ranges::any_of(directories, [&](const std::string& one) { return is_under(path, one); });
 }
 
-/// What decides about a program's options. In a container its paths are other than this host's.
+/// What decides about a program's options.
 class FlagDecider {
  public:
-  FlagDecider(const Launch& launch, const Program& program, const Row* framework, const Binds* container = nullptr)
+  FlagDecider(const Launch& launch, const Program& program, const Row* framework, const Names* container = nullptr)
       : m_launch(launch), m_program(program), m_framework(framework), m_container(container),
-        m_unguarded(container != nullptr ? "it runs in a container" : launch.unguarded(program)),
+        m_guarded(container == nullptr && launch.is_guarded(program)),
         m_options(program_options(launch.argv, program)) {
     Names paths; // all in one look
     for (const Assignment& one : m_options)
@@ -85,19 +72,15 @@ class FlagDecider {
 
   /// The path of a value on this host, where it lies on shared storage.
   [[nodiscard]] std::optional<std::string> shared_path(const std::string& value) const {
-    if (m_container == nullptr)
-      return m_launch.shared_path(m_program, value);
-    const std::string here = value.starts_with('/')
-                                 ? through(*m_container, normalize_path(value), &Bind::there, &Bind::here, false)
-                                 : std::string();
-    return here.empty() ? std::nullopt : m_launch.shared_path(m_program, here);
+    const bool here = m_container == nullptr || find_opaque(m_launch.argv[*m_launch.walk.container])->has("same") ||
+                      is_in(*m_container, normalize_path(value));
+    return here ? m_launch.shared_path(m_program, value) : std::nullopt;
   }
 
   /// A flag that no rule is about. Where the guard gets hold of the program, what is built there is known then.
   void unknown(const Assignment& one, const std::string& path) {
     m_out.push_back(keep(one.name, one.index, one.value, CacheClass::never, "no rule is about this flag"));
-    if (names_cache(one.name) && !m_launch.runs_no_python(m_program) && !m_unguarded.empty() &&
-        !locks_are_enough(m_launch, path))
+    if (names_cache(one.name) && !m_launch.runs_no_python(m_program) && !m_guarded && !locks_are_enough(m_launch, path))
       m_out.push_back(warning("SF406", one.name,
                               "may be a cache of datasets, which lies on shared storage; it was left",
                               "say `--local " + one.name + "` or `--keep " + one.name + "`"));
@@ -120,7 +103,7 @@ class FlagDecider {
     const bool asked = rule.by_user || (m_launch.rules.guard && m_launch.rules.guard->build == "local");
     if (!rule.by_user && locks_are_enough(m_launch, path))
       return stays(one, rule, "file locks exclude other hosts there, and caches.when is racy");
-    if (mixed && !asked && m_unguarded.empty())
+    if (mixed && !asked && m_guarded)
       return m_out.push_back(guarded(m_launch, one.name, one.index, one.value, path));
     if (!rule.by_user && !mixed && is_of_models(path))
       return stays(one, rule, "models are read from it, as another option shows");
@@ -150,7 +133,7 @@ class FlagDecider {
   /// No word changes, so it is the guard's, where that gets hold of the program.
   void leave(const Assignment& one, const CacheRule& rule, const std::string& path, std::string why,
              std::optional<Decision> said = {}) {
-    if (m_unguarded.empty())
+    if (m_guarded)
       return m_out.push_back(guarded(m_launch, one.name, one.index, one.value, path));
     stays(one, rule, std::move(why));
     if (said)
@@ -183,17 +166,15 @@ class FlagDecider {
       m_out.push_back(no_local_directory(m_launch, true));
       return leave(one, rule, path, "this host has no directory for it");
     }
-    decision.to = m_container == nullptr ? decision.directory
-                                         : through(*m_container, decision.directory, &Bind::here, &Bind::there, true);
-    if (decision.to->empty())
+    decision.to = decision.directory;
+    if (m_container != nullptr && !is_in(*m_container, decision.directory))
       return stays(one, rule, "the container does not see the node's own disk");
     decision.edits = {{one.index, one.value_begin, one.value_begin + one.value.size(), *decision.to}};
     if (rule.cache_class == CacheClass::mixed)
       for (const std::string& name : names) // the link is followed where the program runs
         if (name.starts_with("models--") && name.find('/') == std::string::npos)
-          decision.links.push_back({decision.directory + "/" + name,
-                                    (m_container == nullptr ? decision.stands_for : one.value) + "/" + name});
-    if (decision.links.empty() || !runs_elsewhere(m_launch, m_program))
+          decision.models.push_back(name);
+    if (decision.models.empty() || !runs_elsewhere(m_launch, m_program))
       return m_out.push_back(std::move(decision));
     leave(one, rule, path, "its models would be lost", // links are made on this host only
           warning("SF408", one.value,
@@ -205,53 +186,33 @@ class FlagDecider {
   const Launch& m_launch;
   const Program& m_program;
   const Row* m_framework;
-  const Binds* m_container; ///< nullptr: this host's own paths
-  std::string m_unguarded;
+  const Names* m_container; ///< the directories that a container sees under their own names; nullptr: there is none
+  bool m_guarded;
   std::vector<Assignment> m_options;
   Decisions m_out;
 };
 
-/// `/a:/b:ro`, `/a`, `type=bind,source=/a,target=/b,readonly`, and several with `,` between them.
-void add_binds(const std::string& text, Binds& binds) {
-  Bind mount;
-  for (const std::string& part : split(text, ',')) {
-    const auto equals = std::min(part.find('='), part.size());
-    const std::string key = part.substr(0, equals);
-    if (is_listed(key, "source src"))
-      mount.here = part.substr(equals + 1);
-    else if (is_listed(key, "target dst destination"))
-      mount.there = part.substr(equals + 1);
-    else if (is_listed(key, "readonly ro"))
-      mount.writable = false;
-    else if (const auto ends = split(part, ':'); part.starts_with('/'))
-      binds.push_back({ends[0], ends.size() > 1 ? ends[1] : ends[0], ends.size() < 3 || !ends[2].starts_with("ro")});
-  }
-  if (mount.here.starts_with('/'))
-    binds.push_back(mount);
-}
-
-/// What the container that argv[at] starts sees of this host. Nothing where another user's process runs in it, or where
-/// it was made before.
-Binds binds_of(const Launch& launch, std::size_t at, const Program& inside) {
-  Binds binds;
+/// The directories of this host that the container which argv[at] starts sees under their own names, to write. None
+/// where another user's process runs in it, or where it was made before.
+Names seen_by(const Launch& launch, std::size_t at, const Program& inside) {
+  Names seen;
   const Row* row = find_opaque(launch.argv[at]);
   const auto& argv = launch.argv;
   const bool made_now = std::any_of(argv.begin() + static_cast<std::ptrdiff_t>(inside.begin), argv.end(),
                                     [](const std::string& word) { return is_listed(word, "run exec shell"); });
-  const bool old = !row->has("same") && std::ranges::find(argv, "exec") != argv.end();
-  if (!row->has("binds") || !made_now || old)
-    return binds;
-  if (row->has("same"))
-    binds.push_back({"/", "/", false});
+  if (!made_now || (!row->has("same") && contains(argv, "exec")))
+    return seen;
   for (const Assignment& one : program_options(argv, inside)) {
-    if (is_listed(one.name, row->get("binds")))
-      add_binds(one.value, binds);
+    const bool binds = is_listed(one.name, row->get("binds"));
+    for (const std::string& part : binds ? split(one.value, ',') : Names())
+      if (const auto ends = split(part, ':'); ends.size() == 1 || (ends[0] == ends[1] && ends.back() != "ro"))
+        seen.push_back(ends[0]);
     unsigned uid = 0;
     std::from_chars(one.value.data(), one.value.data() + one.value.size(), uid);
     if (!row->has("same") && is_listed(one.name, "-u --user --userns") && uid != ::geteuid())
       return {};
   }
-  return binds;
+  return seen;
 }
 
 } // namespace
@@ -308,8 +269,8 @@ Decisions decide_elsewhere(const Launch& launch, std::string& left) {
       framework = framework_of(named, launch.argv);
   }
   if (here) {
-    Binds binds = binds_of(launch, *launch.walk.container, inside);
-    decided = FlagDecider(launch, inside, framework, &binds).decide();
+    const Names seen = seen_by(launch, *launch.walk.container, inside);
+    decided = FlagDecider(launch, inside, framework, &seen).decide();
     std::erase_if(decided, [](const Decision& one) { return one.action != Action::rewrite; });
   }
   std::vector<std::string> names;

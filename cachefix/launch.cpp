@@ -30,13 +30,11 @@ std::optional<std::string> Launch::variable(const Program& program, std::string_
   return value.empty() ? std::nullopt : std::optional(value);
 }
 
-std::string Launch::first_variable(const Program& program, std::string_view names) const {
-  const auto is_set = [&](const std::string& name) { return is_listed(name, names) && variable(program, name); };
-  for (const auto& [name, value] : environment)
-    if (is_set(name))
-      return name;
-  const auto own = std::ranges::find_if(program.assigned, is_set, &Assignment::name);
-  return own == program.assigned.end() ? std::string() : own->name;
+Environment Launch::all_variables(const Program& program) const {
+  Environment all = environment;
+  for (const Assignment& one : program.assigned)
+    all[one.name] = one.value;
+  return all;
 }
 
 std::string Launch::home(const Program& program) const {
@@ -114,17 +112,11 @@ bool Launch::runs_no_python(const Program& program) const {
                                                                 "ELF");
 }
 
-std::string Launch::unguarded(const Program& program) const {
-  if (!rules.guard)
-    return "programs are not guarded here";
-  for (const ChainLink& link : walk.links(program))
-    if (const std::string option = isolating_option(link); !option.empty())
-      return "python " + option + " does not load the guard";
-  if (variable(program, "SHAREFS_GUARD") == "0")
-    return "SHAREFS_GUARD is 0";
-  if (runs_no_python(program))
-    return base_name(program.name) + " is no Python program";
-  return can_carry(*this, program) ? "" : "variables do not reach it";
+bool Launch::is_guarded(const Program& program) const {
+  const bool isolated =
+      std::ranges::any_of(walk.links(program), [](const ChainLink& link) { return !isolating_option(link).empty(); });
+  return rules.guard && !isolated && variable(program, "SHAREFS_GUARD") != "0" && !runs_no_python(program) &&
+         can_carry(*this, program);
 }
 
 Decision keep(std::string flag, std::optional<std::size_t> index, std::string value, CacheClass cache_class,

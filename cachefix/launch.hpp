@@ -15,8 +15,8 @@ struct Launch {
 
   /// The value of a variable as the program will see it; nullopt: not set or empty.
   [[nodiscard]] std::optional<std::string> variable(const Program& program, std::string_view name) const;
-  /// The first of a list of names, `*` at their end, that it will see set; empty: none.
-  [[nodiscard]] std::string first_variable(const Program& program, std::string_view names) const;
+  /// The environment that the program will see, but for what is taken away.
+  [[nodiscard]] Environment all_variables(const Program& program) const;
   [[nodiscard]] std::string home(const Program& program) const;
   /// A value as the program would resolve it: `~`, relative to its working directory; nullopt if it is no path (empty,
   /// a URL). `..` stays: it is resolved through links.
@@ -36,8 +36,8 @@ struct Launch {
   [[nodiscard]] bool runs_no_python(const Program& program) const;
   /// Will it read the variables that say where caches are? Python does, and what starts Python.
   [[nodiscard]] bool reads_caches(const Program& program) const;
-  /// Why the guard does not get hold of the program; empty: it does.
-  [[nodiscard]] std::string unguarded(const Program& program) const;
+  /// Does the guard get hold of the program?
+  [[nodiscard]] bool is_guarded(const Program& program) const;
 };
 
 /// Does a file begin as a program of Python's?
@@ -54,11 +54,11 @@ Decisions decide_elsewhere(const Launch& launch, std::string& left);
 Decisions decide_variables(const Launch& launch, const Program& program, const Row* framework);
 /// The guard's own variables, for all that may start Python.
 Decisions decide_guard(const Launch& launch, const Program& program);
-/// What loses the guard, in words behind programs without a row, in the text of a shell or of a script that is named,
+/// What loses the guard: launchers that nothing is carried through, the text of a shell or of a script that is named,
 /// in one warning.
-Decisions report_losses(const Launch& launch, const Program& program);
-/// What it takes so that the variables that were set reach the programs: words for env, srun, mpirun and micromamba, a
-/// file for deepspeed.
+Decisions report_losses(const Launch& launch, const Program& program, const Decisions& decided);
+/// The words that it takes so that the variables that were set reach the programs, behind env, srun, mpirun and
+/// micromamba.
 Decisions carry(const Launch& launch, const Decisions& decided);
 /// The option by which Python does not read PYTHONPATH; empty: there is none.
 std::string isolating_option(const ChainLink& link);

@@ -76,7 +76,7 @@ Decisions decide_program(const Launch& launch, const Program& program) {
   append(decided, decide_variables(launch, program, framework));
   decided = on_the_node(launch, program, std::move(decided));
   append(decided, decide_guard(launch, program));
-  append(decided, report_losses(launch, program));
+  append(decided, report_losses(launch, program, decided));
   return decided;
 }
 
@@ -98,7 +98,9 @@ void report_walk(const Launch& launch, Decisions& out) {
 bool is_in_container(const Launch& launch, Decisions& out) {
   for (const Program& program : launch.walk.programs)
     for (const ChainLink& link : launch.walk.links(program))
-      if (const std::string name = launch.first_variable(program, link.launcher->container_variables); !name.empty()) {
+      for (const auto& [name, value] : launch.all_variables(program)) {
+        if (!is_listed(name, link.launcher->get("containers")) || !launch.variable(program, name))
+          continue;
         out.push_back(warning("SF404", link.name, "with `" + name + "` " + std::string(k_in_container),
                               std::string(k_into_container)));
         return true;
@@ -134,8 +136,8 @@ void assemble(Decisions decisions, Facts& facts, RunPlan& out) {
       out.directories[one.directory] = one.stands_for;
       roots.insert(parent_path(one.directory));
     }
-    for (ModelLink& link : one.links)
-      add_once(out.links, std::move(link));
+    for (const std::string& name : one.models)
+      out.links[one.directory + "/" + name] = one.stands_for + "/" + name;
     add_once(out.decisions, std::move(one));
   }
   if (explicit_error) // it says the same of what nobody named
@@ -149,52 +151,38 @@ void assemble(Decisions decisions, Facts& facts, RunPlan& out) {
 
 } // namespace
 
-Decisions report_losses(const Launch& launch, const Program& program) {
-  if (!launch.rules.guard)
+Decisions report_losses(const Launch& launch, const Program& program, const Decisions& decided) {
+  if (!launch.rules.guard && std::ranges::none_of(decided, &Decision::variable))
     return {};
-  std::vector<std::pair<std::string, Mention>> losses; // with the name of the text
-  std::vector<NamedScript> scripts;
-  const auto read = [&](const std::string& name, const std::string& text, const NamedScript& how) {
-    const ScriptReport report = read_script(text, launch.facts, how.arguments, how.submitted);
-    for (const Mention& loss : report.losses)
-      losses.emplace_back(name, loss);
-    for (const NamedScript& script : report.scripts)
-      add_once(scripts, script);
-  };
+  ScriptReport all = launch.rules.guard ? read_program(launch, program) : ScriptReport();
   const bool certain = std::ranges::all_of(launch.walk.chain, &ChainLink::certain);
+  const bool on_a_node = std::ranges::find(decided, "node", &Decision::rule) != decided.end();
+  const bool lost = !certain || (!on_a_node && !can_carry(launch, program));
   if (const Mention loss = loss_of(launch);
-      loss.subject == "RAY_ADDRESS" || (!certain && loss.code == "SF407" && loss.subject != "PYTHONPATH="))
-    losses.emplace_back("", loss); // a PYTHONPATH in a word has got the guard
-  const Argv& argv = launch.argv;
-  const auto words_from = [&](std::size_t at) {
-    return Argv(argv.begin() + static_cast<std::ptrdiff_t>(std::min(at, argv.size())), argv.end());
-  };
-  const auto links = launch.walk.links(program);
-  const Tail tail = links.empty() ? Tail::command : links.back().get().launcher->tail;
-  const bool reads_input = !links.empty() && program.kind == ProgramKind::program &&
-                           program.index == links.back().get().index && (tail == Tail::shell || tail == Tail::batch);
-  if (program.kind == ProgramKind::shell)
-    read("", program.name, {.name = "", .arguments = words_from(program.index + 1)}); // $0 stands first
-  else if (reads_input)
-    scripts.push_back({launch.start.input, {}, is_submitted(argv)});
-  else if (!program.python && (program.kind == ProgramKind::file || launch.file_of(program).starts_with("#!")))
-    scripts.push_back({program.name, words_from(program.index), is_submitted(argv)});
-  if (const std::string file = commands_file(argv); !file.empty())
-    scripts.push_back({file});
-  for (std::size_t i = 0; i < scripts.size() && i < k_most_scripts; ++i)
-    if (const auto path = launch.absolute(program, scripts[i].name)) {
-      const NamedScript script = scripts[i];
-      const std::string& text = launch.facts.look(*path, Look::text).content;
-      if (!is_python_start(text) && text.find('\0') == std::string::npos)
-        read(script.name, script.arguments.empty() ? text.substr(0, k_most_input) : text, script);
+      loss.subject == "RAY_ADDRESS" || (lost && loss.code == "SF407" && loss.subject != "PYTHONPATH="))
+    all.losses.insert(all.losses.begin(), loss); // a PYTHONPATH in a word has got the guard
+  for (std::size_t i = 0; i < all.scripts.size() && i < k_most_scripts; ++i) {
+    const NamedScript script = all.scripts[i];
+    const auto path = launch.absolute(program, script.name);
+    const std::string start = path ? launch.facts.look(*path, Look::start).content : std::string();
+    if (start.empty() || is_python_start(start) || start.find('\0') != std::string::npos)
+      continue;
+    const std::string& text = launch.facts.look(*path, Look::text).content;
+    const ScriptReport report = read_script(script.arguments.empty() ? text.substr(0, k_most_input) : text,
+                                            launch.facts, script.arguments, script.submitted);
+    for (Mention loss : report.losses) {
+      loss.subject = script.name + ":" + std::to_string(loss.line) + ": " + loss.subject;
+      all.losses.push_back(std::move(loss));
     }
-  if (losses.empty())
+    for (const NamedScript& named : report.scripts)
+      add_once(all.scripts, named);
+  }
+  if (all.losses.empty())
     return {};
-  const auto& [name, first] = losses.front();
-  const std::string place =
-      name.empty() ? first.subject : name + ":" + std::to_string(first.line) + ": " + first.subject;
-  const std::string more = losses.size() == 1 ? "" : " (and " + count_of(losses.size() - 1, "place") + " like it)";
-  return {warning(first.code, place, first.says + more, "let it run `sharefs run -- CMD...`")};
+  const Mention& first = all.losses.front();
+  const std::string more =
+      all.losses.size() == 1 ? "" : " (and " + count_of(all.losses.size() - 1, "place") + " like it)";
+  return {warning(first.code, first.subject, first.says + more, "let it run `sharefs run -- CMD...`")};
 }
 
 Decisions RunPlan::of(std::initializer_list<Action> actions) const {
@@ -207,8 +195,8 @@ Decisions RunPlan::of(std::initializer_list<Action> actions) const {
 Result<void> prepare(sys::System& system, const RunPlan& decided) {
   if (auto made = make_caches(system, decided.directories); !made)
     return made;
-  for (const ModelLink& link : decided.links) {
-    const auto made = plan::apply_action(plan::make_link(link.path, link.target), system);
+  for (const auto& [path, target] : decided.links) {
+    const auto made = plan::apply_action(plan::make_link(path, target), system);
     if (!made && made.error().code != ErrorCode::conflict) // a model that was downloaded here before
       return fail(made.error());
   }
@@ -224,13 +212,14 @@ RunPlan plan_run(const Argv& argv, const Start& start, Facts& facts, const Rules
     const Row* const framework = framework_of(program, argv);
     if (const bool from_stdin = program.name == "-" && argv[program.index] != "-";
         walked.understood && program.kind != ProgramKind::shell && !from_stdin)
-      out.scripts.push_back({program.index, program.name, framework == nullptr ? "" : framework->name});
+      out.scripts.push_back(
+          {program.index, program.name, framework == nullptr ? std::nullopt : std::optional(framework->name)});
   }
   for (const ChainLink& link : walked.chain)
     if (link.certain)
-      add_once(out.chain, std::pair(link.name, link.index));
+      add_once(out.chain, LauncherFound{link.name, link.index});
   // What a nested `sharefs run` starts it decides about by itself.
-  const bool nested = std::ranges::any_of(out.chain, [](const auto& link) { return link.first == "sharefs"; });
+  const bool nested = std::ranges::find(out.chain, "sharefs", &LauncherFound::launcher) != out.chain.end();
   if (is_switched_off(environment) || nested || !facts.any_shared()) {
     out.argv = argv;
     return out;

@@ -13,11 +13,23 @@
 
 namespace sharefs::cachefix {
 
+struct LauncherFound {
+  std::string launcher;
+  std::size_t index = 0;
+  friend bool operator==(const LauncherFound&, const LauncherFound&) = default;
+};
+template <FieldsOf<LauncherFound> L> auto fields(L& l) {
+  return named("launcher", l.launcher, "index", l.index);
+}
+
 struct ScriptFound {
   std::size_t index = 0;
   std::string name;
-  std::string framework; ///< empty: none that the table knows
+  std::optional<std::string> framework; ///< nullopt: none that the table knows
 };
+template <FieldsOf<ScriptFound> S> auto fields(S& s) {
+  return named("index", s.index, "name", s.name, "framework", s.framework);
+}
 
 /// Which caches are moved.
 enum class When {
@@ -34,13 +46,13 @@ struct Rules {
 };
 
 struct RunPlan {
-  Argv argv;                                              ///< what to execute
-  std::vector<std::pair<std::string, std::size_t>> chain; ///< launcher, index
-  std::vector<ScriptFound> scripts;                       ///< empty: cannot be told for certain
-  Decisions decisions;                                    ///< without warnings
-  std::map<std::string, std::string> set;                 ///< environment
+  Argv argv; ///< what to execute
+  std::vector<LauncherFound> chain;
+  std::vector<ScriptFound> scripts;               ///< empty: cannot be told for certain
+  Decisions decisions;                            ///< without warnings
+  std::map<std::string, std::string> set;         ///< environment
   std::map<std::string, std::string> directories; ///< node-local, to be made -> the shared path that it stands for
-  std::vector<ModelLink> links;
+  std::map<std::string, std::string> links;       ///< to models on the share: path -> target
   Diagnoses diagnoses;
 
   [[nodiscard]] Decisions of(std::initializer_list<Action> actions) const;

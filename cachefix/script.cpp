@@ -6,6 +6,7 @@
 #include "cachefix/shell_text.hpp"
 
 #include <cctype>
+#include <ranges>
 #include <set>
 
 namespace sharefs::cachefix {
@@ -13,13 +14,11 @@ namespace {
 
 constexpr std::string_view k_keywords = "then do else elif if while until ! { } time exec command builtin nohup coproc";
 constexpr std::string_view k_exports = "export declare typeset readonly local";
+constexpr std::string_view k_run_text = "eval trap source ."; // with the variables in front of them
 constexpr std::string_view k_sets_all = "unset unsetenv read mapfile readarray";
 constexpr std::string_view k_sets_one = "for select set setenv printf getopts";
-constexpr std::string_view k_shells = "bash sh dash zsh ksh fish csh tcsh";
-constexpr std::string_view k_run_input =
-    "source . done read mapfile readarray xargs parallel sbatch bsub qsub at batch";
-constexpr std::string_view k_hand_on = "cat tee sed grep envsubst head tail sort shuf";
-constexpr int k_deepest_text = 3;         // bash -c in bash -c
+constexpr std::string_view k_run_input = "done read mapfile readarray xargs parallel bsub qsub at batch";
+constexpr int k_deepest_text = 4;         // bash -c in bash -c
 constexpr std::size_t k_most_words = 256; // of a command whose variables are words
 
 bool is_script_name(const std::string& word) {
@@ -46,12 +45,35 @@ std::string variable_at(std::string_view text, std::size_t dollar) {
   return std::string(text.substr(begin, end == begin ? 1 : end - begin));
 }
 
-/// What echo and printf write.
-std::string written_by(const Argv& words) {
-  std::string text = join({words.begin() + 1, words.end()}, " ");
-  for (auto at = text.find("\\n"); at != std::string::npos; at = text.find("\\n", at))
-    text.replace(at, 2, "\n");
-  return text;
+/// Do the directives of a script count that these words start? Options go before them.
+bool is_submitted(const Argv& argv) {
+  const auto command =
+      std::ranges::find_if(argv, [](const auto& word) { return is_listed(base_name(word), "sbatch bsub qsub"); });
+  return command != argv.end() &&
+         std::none_of(command, argv.end(), [](const auto& word) { return is_listed(word, "--export* -env -V"); });
+}
+
+/// The file of commands that make, xargs or parallel reads; empty: there is none.
+std::string commands_file(const Argv& argv) {
+  const auto command = std::ranges::find_if(
+      argv, [](const auto& word) { return is_listed(base_name(word), "make gmake xargs parallel"); });
+  if (command == argv.end())
+    return {};
+  const bool make = base_name(*command).ends_with("make");
+  std::string file = make ? "Makefile" : "", directory;
+  for (auto word = command + 1; word != argv.end() && word + 1 != argv.end(); ++word) {
+    file = is_listed(*word, make ? "-f" : "-a --arg-file ::::") ? *(word + 1) : file;
+    directory = make && *word == "-C" ? *(word + 1) : directory;
+  }
+  return directory.empty() ? file : join_path(directory, file);
+}
+
+/// Is it a shell or a batch system that reads its commands from its input?
+bool reads_input(const Launch& launch, const Program& program) {
+  const auto links = launch.walk.links(program);
+  const Tail tail = links.empty() ? Tail::command : links.back().get().launcher->tail;
+  return program.kind == ProgramKind::program && (tail == Tail::shell || tail == Tail::batch) &&
+         program.index == links.back().get().index;
 }
 
 class ScriptReader {
@@ -74,22 +96,54 @@ class ScriptReader {
         const Walk walked = walk(directive.words, "/");
         lose(first_line - 1 + directive.line, loss_of(launch_of(directive.words, walked)), true);
       }
-    Command above; ///< in a pipe
+    std::map<std::string, Argv> calls; ///< by a function's name the words of all its calls
+    for (const Command& command : commands)
+      if (!command.words.empty() && calls[command.words[0]].size() < k_most_words)
+        std::ranges::copy(command.words | std::views::drop(1) | std::views::take(k_most_words),
+                          std::back_inserter(calls[command.words[0]]));
+    std::map<std::string, Argv> outside; ///< of the function that is open
     for (Command& command : commands) {
       command.line += first_line - 1;
-      if (above.behind == '|' && !above.words.empty() && command.input.empty()) {
-        const std::string& last = above.words.back();
-        if (is_listed(above.words.front(), "echo printf"))
-          command.input = written_by(above.words);
-        else if (is_listed(above.words.front(), k_hand_on) && (!above.input.empty() || !above.from.empty()))
-          std::tie(command.input, command.from) = std::tie(above.input, above.from);
-        else if (is_listed(above.words.front(), k_hand_on) && above.words.size() > 1 && last[0] != '-')
-          command.from = last;
-        command.line = above.line;
+      const bool by_word = command.words.size() > 1 && command.words[0] == "function";
+      if (by_word || (command.behind == '(' && command.words.size() == 1))
+        for (const char* name : {"@", "*", "1", "2", "3"})
+          outside.try_emplace(name, std::exchange(m_values[name], calls[command.words[by_word ? 1 : 0]]));
+      else if (!command.words.empty() && command.words[0] == "}")
+        for (auto& [name, value] : std::exchange(outside, {}))
+          m_values[name] = value;
+      const char behind = command.is_array ? ';' : command.behind;
+      if (!command.words.empty())
+        read_command(std::move(command), depth);
+      if (behind == '(')
+        m_subshells.push_back(out.losses.size());
+      else if (behind == ')' && !m_subshells.empty()) { // what has started nothing in there has no effect outside
+        out.losses.resize(std::min(out.losses.size(), std::max({m_subshells.back(), m_settled, m_started})));
+        m_subshells.pop_back();
       }
-      above = command;
-      read_command(std::move(command), depth);
     }
+  }
+
+  /// What a command starts, but for what its own words lose.
+  void started(const Launch& launch, const Program& program, const Command& command, int depth) {
+    const Argv& words = launch.argv;
+    start_file(commands_file(words), {}, false, depth);
+    const Argv arguments(words.begin() + static_cast<std::ptrdiff_t>(program.index), words.end());
+    if (program.kind == ProgramKind::shell) {
+      if (arguments.size() > 2) // $0 stands first
+        m_values["@"] = m_values["*"] = {arguments.begin() + 2, arguments.end()};
+      return read(program.name, command.line, depth + 1);
+    }
+    if (reads_input(launch, program)) {
+      read(command.input, command.line, depth + 1, is_submitted(words));
+      return start_file(command.from, {}, is_submitted(words), depth);
+    }
+    if (is_plain_tool(program) || program.name.starts_with('-')) // or an option that is not known
+      return;
+    const bool is_file = program.kind == ProgramKind::file || program.name.find('/') != std::string::npos ||
+                         is_script_name(program.name) || launch.file_of(program).starts_with("#!");
+    if (!program.python && is_file)
+      start_file(program.name, arguments, is_submitted(words), depth);
+    report(launch, program, command.line);
   }
 
   ScriptReport finish() {
@@ -127,6 +181,8 @@ class ScriptReader {
     if (m_when_empty == 2 && !is_test(words))
       m_when_empty = 0;
     words = expanded(words);
+    if (const Argv file = expanded(Argv{command.to}); file.size() == 1)
+      command.to = file[0];
     if (words.empty())
       return;
     const std::string& first = words.front();
@@ -137,24 +193,22 @@ class ScriptReader {
       m_written[file_name(words.back())] = {.line = command.line, .input = command.input};
     if (is_listed(first, "eval trap"))
       return read(join({words.begin() + 1, words.end()}, " "), command.line, depth + 1);
-    if (runs_input(words)) {
+    if (is_listed(first, k_run_input) || (is_listed(first, "source .") && has_word(words, "/dev/stdin"))) {
       read(command.input, command.line, depth + 1, is_submitted(words));
       start_file(command.from, {}, is_submitted(words), depth);
-      if (is_listed(base_name(first), k_shells))
-        return;
     }
     if (is_plain_tool(first) && find_launcher(words, 0, words.size()) == nullptr)
       return read_by_tool(words, depth);
     if (!command.input.empty() && find_opaque(first) != nullptr)
       words.push_back(command.input);
-    start_file(commands_file(words), {}, false, depth);
     start(command, depth);
   }
 
   void start(const Command& command, int depth) {
     const Argv& words = command.words;
     const Walk walked = walk(words, "/");
-    const Mention loss = loss_of(launch_of(words, walked));
+    const Launch launch = launch_of(words, walked);
+    const Mention loss = loss_of(launch);
     const bool kept = std::ranges::any_of(words, [&](const std::string& word) {
       const auto at = word.find("PYTHONPATH=");
       return at != std::string::npos && mentions(word.substr(at + 11));
@@ -163,28 +217,9 @@ class ScriptReader {
     m_starts_ray = m_starts_ray || (has_word(words, "ray") && has_word(words, "start"));
     if (!by_variable && !(m_starts_ray && loss.subject == "RAY_ADDRESS"))
       lose(command.line, loss, true);
-    std::string chain;
-    for (const ChainLink& link : walked.chain)
-      chain += (chain.empty() ? "" : " ") + link.name;
+    m_started = out.losses.size();
     for (const Program& program : walked.programs)
-      if (program.kind == ProgramKind::program && is_listed(base_name(program.name), k_shells)) {
-        read(command.input, command.line, depth + 1); // srun bash <<EOF
-        start_file(command.from, {}, false, depth);
-      } else {
-        found(program, words, chain, command.line, depth);
-      }
-  }
-
-  /// Are commands read from its input?
-  [[nodiscard]] static bool runs_input(const Argv& words) {
-    const std::string& first = words.front();
-    const bool names_file =
-        std::any_of(words.begin() + 1, words.end(), [](const auto& word) { return word[0] != '-'; });
-    if (is_listed(base_name(first), k_shells))
-      return !names_file || has_word(words, "-s");
-    if (is_listed(first, "source ."))
-      return has_word(words, "/dev/stdin");
-    return is_listed(first, k_run_input);
+      started(launch, program, command, depth);
   }
 
   [[nodiscard]] static bool has_word(const Argv& words, std::string_view word) {
@@ -272,12 +307,18 @@ class ScriptReader {
   /// Assignments in front of a command, and commands that give variables another value, or take them away.
   void set_names(Command& command) {
     Argv& words = command.words;
+    const auto behind = std::ranges::find_if_not(words, [](const auto& word) { return assigns_variable(word); });
+    const bool of_tool =
+        behind != words.end() && is_plain_tool(*behind) && !is_listed(*behind, k_exports) &&
+        !is_listed(*behind, k_run_text) &&
+        find_launcher(words, static_cast<std::size_t>(behind - words.begin()), words.size()) == nullptr;
     while (!words.empty()) {
       const auto equals = words.front().find('=');
       const std::string name = words.front().substr(0, equals); // or `name+`
       if (equals == std::string::npos || !assigns_variable(name.substr(0, name.find('+')) + "="))
         break;
-      assignment(name, words.front().substr(equals + 1), command.line);
+      if (!of_tool) // PYTHONPATH= git ...
+        assignment(name, words.front().substr(equals + 1), command.line);
       words.erase(words.begin());
     }
     const std::string first = words.empty() ? "" : words.front();
@@ -347,11 +388,14 @@ class ScriptReader {
       const bool whole = word.starts_with('$') &&
                          (word.find('}') == word.size() - 1 || word.find_first_of("{}/.:-=") == std::string::npos);
       const auto known = whole ? m_values.find(variable_at(word, 0)) : m_values.end();
-      const auto dash = word.find_first_of("}-=");
-      if (known != m_values.end() && !known->second.empty() && all.size() < k_most_words)
+      const auto sign = word.find_first_of("}-=+");
+      const bool other = whole && word.starts_with("${") && sign != std::string::npos && word[sign] != '}';
+      if (other && word[sign] == '+') // ${IMAGE:+--container-image=$IMAGE}
+        std::ranges::move(split_words(word.substr(sign + 1, word.size() - sign - 2)), std::back_inserter(all));
+      else if (known != m_values.end() && !known->second.empty() && all.size() < k_most_words)
         all.insert(all.end(), known->second.begin(), known->second.end());
-      else if (whole && all.empty() && word.starts_with("${") && dash != std::string::npos && word[dash] != '}')
-        all = split_words(word.substr(dash + 1, word.size() - dash - 2));
+      else if (other && all.empty())
+        all = split_words(word.substr(sign + 1, word.size() - sign - 2));
       else
         all.push_back(word);
     }
@@ -366,21 +410,17 @@ class ScriptReader {
                  depth);
   }
 
-  void found(const Program& program, const Argv& words, const std::string& chain, int line, int depth) {
-    if (program.kind == ProgramKind::shell)
-      return read(program.name, line, depth + 1);
-    if (is_plain_tool(program) || program.name.starts_with('-')) // or an option that is not known
-      return;
-    const Argv arguments(words.begin() + static_cast<std::ptrdiff_t>(program.index), words.end());
-    const bool is_file = program.kind == ProgramKind::file || program.name.find('/') != std::string::npos;
-    if (!program.python && (is_file || is_script_name(program.name)))
-      start_file(program.name, arguments, is_submitted(words), depth);
+  /// A program and the caches that its options name.
+  void report(const Launch& launch, const Program& program, int line) {
+    std::string chain;
+    for (const ChainLink& link : launch.walk.chain)
+      chain += (chain.empty() ? "" : " ") + link.name;
     if (program.python || is_script_name(program.name) || !chain.empty()) {
       m_settled = out.losses.size();
       out.programs.push_back({line, "", program.name, chain});
     }
-    const Row* const framework = framework_of(program, words);
-    for (const Assignment& one : program_options(words, program))
+    const Row* const framework = framework_of(program, launch.argv);
+    for (const Assignment& one : program_options(launch.argv, program))
       if (const auto rule = rule_for_flag(program, framework, one.name, {}); rule && is_moved(rule->cache_class))
         out.caches.push_back({line, "", one.name, one.value});
   }
@@ -394,7 +434,9 @@ class ScriptReader {
   std::set<std::pair<std::string, std::string>> m_mentions; ///< the variables with one of these names in their value
   std::map<std::string, Argv> m_values;                     ///< the same as words, if they are not empty
   std::map<std::string, Command> m_written; ///< files that the text has made, with their text as `input`
-  std::size_t m_settled = 0;                ///< the losses that programs stand behind
+  std::size_t m_settled = 0;                ///< the losses that programs of Python's stand behind
+  std::size_t m_started = 0;                ///< the losses that any programs stand behind
+  std::vector<std::size_t> m_subshells;     ///< the losses in front of each that is open
   int m_when_empty = 0; ///< 1: PYTHONPATH is empty where this runs, 2: where this command runs, -1: not before `else`
   bool m_starts_ray = false;
   Rules m_rules{{}, When::shared, Guard()}; // guarded, as what it is called by
@@ -403,30 +445,18 @@ class ScriptReader {
 
 } // namespace
 
-bool is_submitted(const Argv& argv) {
-  const auto command =
-      std::ranges::find_if(argv, [](const auto& word) { return is_listed(base_name(word), "sbatch bsub qsub"); });
-  return command != argv.end() &&
-         std::none_of(command, argv.end(), [](const auto& word) { return is_listed(word, "--export* -env -V"); });
-}
-
-std::string commands_file(const Argv& argv) {
-  const auto command = std::ranges::find_if(
-      argv, [](const auto& word) { return is_listed(base_name(word), "make gmake xargs parallel"); });
-  if (command == argv.end())
-    return {};
-  const bool make = base_name(*command).ends_with("make");
-  std::string file = make ? "Makefile" : "", directory;
-  for (auto word = command + 1; word != argv.end() && word + 1 != argv.end(); ++word) {
-    file = is_listed(*word, make ? "-f" : "-a --arg-file ::::") ? *(word + 1) : file;
-    directory = make && *word == "-C" ? *(word + 1) : directory;
-  }
-  return directory.empty() ? file : join_path(directory, file);
-}
-
 ScriptReport read_script(const std::string& text, Facts& facts, const Argv& arguments, bool submitted) {
   ScriptReader reader(facts, arguments);
   reader.read(text, 1, 0, submitted);
+  return reader.finish();
+}
+
+ScriptReport read_program(const Launch& launch, const Program& program) {
+  const bool text = program.kind == ProgramKind::shell; // whose $0 stands behind it
+  ScriptReader reader(
+      launch.facts,
+      text ? Argv(launch.argv.begin() + static_cast<std::ptrdiff_t>(program.index) + 1, launch.argv.end()) : Argv());
+  reader.started(launch, program, {.words = {}, .from = launch.start.input}, 0);
   return reader.finish();
 }
 

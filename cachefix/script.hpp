@@ -3,7 +3,7 @@
 // the guard away from them. Nothing of it is run or changed, and variables are followed only as far as the text itself
 // gives them values: the guard decides in the programs.
 #include "cachefix/decision.hpp"
-#include "cachefix/facts.hpp"
+#include "cachefix/launch.hpp"
 
 namespace sharefs::cachefix {
 
@@ -23,9 +23,7 @@ struct ScriptReport {
 /// `facts` are asked about hostfiles of launchers. `arguments` begin with $0; of a text that is `submitted` the
 /// directives count.
 ScriptReport read_script(const std::string& text, Facts& facts, const Argv& arguments = {}, bool submitted = false);
-/// Do the directives of a script count that these words start? Options go before them.
-bool is_submitted(const Argv& argv);
-/// The file of commands that make, xargs or parallel reads; empty: there is none.
-std::string commands_file(const Argv& argv);
+/// The same of one program of a command line, which is a text of one command whose own words lose nothing.
+ScriptReport read_program(const Launch& launch, const Program& program);
 
 } // namespace sharefs::cachefix

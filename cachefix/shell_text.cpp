@@ -1,9 +1,11 @@
 #include "cachefix/shell_text.hpp"
 
 #include "base/text.hpp"
+#include "cachefix/table.hpp"
 
 #include <cctype>
 #include <optional>
+#include <tuple>
 
 namespace sharefs::cachefix {
 namespace {
@@ -51,16 +53,19 @@ class Splitter {
       m_now.is_array = true;
     } else if (c == '`' || rest.starts_with("$(")) {
       substitution();
-    } else if ((c == '\n' && !m_now.is_array) || std::string_view(";&|()").find(c) != std::string_view::npos) {
+    } else if ((c == '\n' && !m_now.is_array) ||
+               (m_braces == 0 && std::string_view(";&|()").find(c) != std::string_view::npos)) {
       m_open += c == '(' ? 1 : c == ')' ? -1 : 0;
+      m_braces = 0;
       m_now.behind = rest.starts_with("||") ? 'o' : rest.starts_with("&&") ? 'a' : c;
       end_command();
     } else if ((c == '<' || c == '>') && rest.find_first_of("(&") != 1) {
       end_word();
       m_next = c == '<' ? &Command::from : &Command::to;
-    } else if (std::isspace(static_cast<unsigned char>(c)) != 0) {
+    } else if (std::isspace(static_cast<unsigned char>(c)) != 0 && m_braces == 0) {
       end_word();
     } else {
+      m_braces = rest.starts_with("${") ? m_braces + 1 : m_braces - (c == '}' && m_braces > 0 ? 1 : 0);
       add(c);
     }
     if (m_at == m_body) // the lines of a here-document follow
@@ -90,7 +95,7 @@ class Splitter {
     ++m_substitutions;
     Command around = std::exchange(m_now, {});
     std::optional<std::string> word = std::exchange(m_word, std::nullopt);
-    const int open = std::exchange(m_open, 0);
+    const int open = std::exchange(m_open, 0), braces = std::exchange(m_braces, 0);
     const auto next = std::exchange(m_next, nullptr);
     const std::string_view whole = m_text;
     const bool backquotes = whole[begin] == '`';
@@ -103,6 +108,7 @@ class Splitter {
     end_command();
     --m_substitutions;
     m_open = open;
+    m_braces = braces;
     m_next = next;
     m_now = std::move(around);
     m_word = std::move(word);
@@ -164,7 +170,7 @@ class Splitter {
   }
   void end_command() {
     end_word();
-    if (!m_now.words.empty())
+    if (!m_now.words.empty() || m_now.behind == '(' || m_now.behind == ')')
       m_commands.push_back(std::move(m_now));
     m_now = {};
   }
@@ -174,6 +180,7 @@ class Splitter {
   std::size_t m_body = std::string::npos, m_behind_body = 0; ///< where the lines of a here-document begin and end
   std::size_t m_counted = 0;
   int m_line = 1, m_shifts = 0;        ///< the line of m_counted
+  int m_braces = 0;                    ///< of `${A:-b c}`
   int m_open = 0, m_substitutions = 0; ///< parentheses in the innermost substitution, and how deep that is
   std::optional<std::string> m_word;
   std::string Command::* m_next = nullptr; ///< what the next word is, if it is none of the command's own
@@ -181,12 +188,39 @@ class Splitter {
   Commands m_commands;
 };
 
+/// What a command reads by a pipe.
+void read_from(const Command& above, Command& command) {
+  constexpr std::string_view k_hand_on = "cat tee sed grep envsubst head tail sort shuf";
+  const std::string& last = above.words.back();
+  if (is_listed(above.words.front(), "echo printf"))
+    command.input = written_by(above.words);
+  else if (is_listed(above.words.front(), k_hand_on) && (!above.input.empty() || !above.from.empty()))
+    std::tie(command.input, command.from) = std::tie(above.input, above.from);
+  else if (is_listed(above.words.front(), k_hand_on) && above.words.size() > 1 && last[0] != '-')
+    command.from = last;
+  command.line = above.line;
+}
+
 } // namespace
+
+std::string written_by(const Argv& words) {
+  std::string text = join({words.begin() + 1, words.end()}, " ");
+  for (auto at = text.find("\\n"); at != std::string::npos; at = text.find("\\n", at))
+    text.replace(at, 2, "\n");
+  return text;
+}
 
 Commands commands_of(std::string_view text, Commands& directives) {
   Splitter splitter(text);
   Commands commands = splitter.split();
   directives = std::move(splitter.directives);
+  const Command* above = nullptr;
+  for (Command& command : commands)
+    if (!command.words.empty()) {
+      if (above != nullptr && above->behind == '|' && command.input.empty())
+        read_from(*above, command);
+      above = &command;
+    }
   return commands;
 }
 

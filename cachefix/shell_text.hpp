@@ -8,16 +8,19 @@ namespace sharefs::cachefix {
 struct Command {
   Argv words = {};
   int line = 1;
-  std::string input = {};         ///< of a here-document or a here-string
+  std::string input = {};         ///< of a here-document or a here-string, or by a pipe
   std::string from = {}, to = {}; ///< the files of `<` and `>`
-  char behind = ';';              ///< `|`: the next command reads what it writes; `a` is &&, `o` is ||
+  char behind = ';';              ///< `|`: the next command reads what it writes; `a` is &&, `o` is ||, or ( )
   bool is_array = false;          ///< NAME= and the words of an array
 };
 
 using Commands = std::vector<Command>;
 
-/// In their order; those of a substitution stand before the command around it. `directives`: what the comments of a
+/// In their order; those of a substitution stand before the command around it, and a parenthesis may have no words in
+/// front of it. `directives`: what the comments of a
 /// batch system say, as one command of it: `#SBATCH --export=NONE` as `sbatch --export=NONE`.
 Commands commands_of(std::string_view text, Commands& directives);
+/// What echo and printf write.
+std::string written_by(const Argv& words);
 
 } // namespace sharefs::cachefix

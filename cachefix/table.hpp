@@ -3,6 +3,7 @@
 // lines explain how they are written.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,17 @@ template <class F> void each_word(std::string_view list, char separator, F f) {
 template <class F> bool any_word(std::string_view list, char separator, F f) {
   bool found = false;
   each_word(list, separator, [&](std::string_view word) { found = found || f(word); });
+  return found;
+}
+/// The enumerator by the place of its name in a list of words; nullopt: none has it.
+template <class Enum> std::optional<Enum> enumerator(std::string_view names, std::string_view name) {
+  int number = 0;
+  std::optional<Enum> found;
+  each_word(names, ' ', [&](std::string_view one) {
+    if (one == name)
+      found = static_cast<Enum>(number);
+    ++number;
+  });
   return found;
 }
 /// Is `name` one of the words of `list`? `*` at the beginning or the end of a word stands for anything.

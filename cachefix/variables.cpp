@@ -65,7 +65,7 @@ void decide(const Launch& launch, const Program& program, const Found& one, Deci
     stays = rule.reason;
   else if (mixed && locks_are_enough(launch, one.path))
     stays = "file locks exclude other hosts there, and caches.when is racy";
-  else if (mixed && launch.unguarded(program).empty()) {
+  else if (mixed && launch.is_guarded(program)) {
     if (!one.given && rule.name != "HF_DATASETS_CACHE")
       return;
     out.push_back(guarded(launch, rule.name, index, one.value, one.path));
@@ -98,9 +98,7 @@ Decisions decide_variables(const Launch& launch, const Program& program, const R
     }
   }
   // A cache that no row knows. And TMPDIR, below which everything else may cache.
-  Environment all = launch.environment;
-  for (const Assignment& one : program.assigned)
-    all[one.name] = one.value;
+  const Environment all = launch.all_variables(program);
   for (const auto& [name, value] : all)
     if ((names_cache(name) || name == "TMPDIR") && value.starts_with('/') && launch.variable(program, name) == value &&
         std::ranges::find(rules, name, &CacheRule::name) == rules.end() &&

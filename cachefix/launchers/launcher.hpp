@@ -57,16 +57,15 @@ struct KnownOption {
   friend bool operator==(const KnownOption&, const KnownOption&) = default;
 };
 
+/// `hostfile`: read where the hostfile option is not given and this file exists. `export`: a variable that stands for
+/// the assign_list option. `containers`: variables, `*` at the end of a name, with one of which it means
+/// Means::container.
 struct Launcher {
-  std::string name, programs, modules, verbs;
-  std::string options; ///< see options_of()
-  std::size_t operands = 0;
-  bool assignments = false; ///< NAME=value words between the options and the tail (env)
+  Row row;
+  std::string name, programs, verbs;
   Tail tail = Tail::command;
   Carries carries = Carries::yes;
-  std::string default_hostfile;    ///< read where the hostfile option is not given and this file exists
-  std::string export_variable;     ///< stands for the assign_list option where that is not given
-  std::string container_variables; ///< with one of these, `*` as above, it means Means::container
+  [[nodiscard]] std::string get(std::string_view field) const { return row.get(field); }
 };
 
 const std::vector<Launcher>& launchers();

@@ -22,12 +22,7 @@ void add_options(const std::string& word, std::vector<KnownOption>& all) {
   const auto mark = std::min(word.find('@'), word.size());
   std::string_view names = std::string_view(word).substr(0, mark);
   KnownOption& option = all.emplace_back();
-  int number = 0;
-  each_word(k_means, ' ', [&](std::string_view name) {
-    if (name == std::string_view(word).substr(std::min(mark + 1, word.size())))
-      option.means = static_cast<Means>(number);
-    ++number;
-  });
+  option.means = enumerator<Means>(k_means, std::string_view(word).substr(std::min(mark + 1, word.size())));
   const auto* const takes = std::ranges::find_if(k_takes, [&](const auto& one) { return names.ends_with(one.first); });
   option.takes = takes->second;
   names.remove_suffix(takes->first.size());
@@ -46,7 +41,7 @@ class Reader {
  public:
   Reader(const Launcher& launcher, const Argv& argv, std::size_t begin, std::size_t limit)
       : m_launcher(launcher), m_argv(argv), m_limit(std::min(limit, argv.size())),
-        m_known(options_of(launcher.options)) {
+        m_known(options_of(launcher.get("options"))) {
     m_out.end = begin;
     const auto spelled_out = [](const std::string& name) { return name.size() > 2 && name[1] != '-'; };
     m_clusters = std::ranges::none_of(

@@ -23,13 +23,6 @@ template <class Is> const Launcher* first_row(const Is& is) {
   return found == launchers().end() ? nullptr : &*found;
 }
 
-/// The enumerator by its place in a list of names; the first where there is none.
-template <class Enum> Enum enumerator_of(const std::string& name, std::string_view names) {
-  int number = 0, found = 0;
-  each_word(names, ' ', [&](std::string_view one) { found = one == name ? number : found, ++number; });
-  return static_cast<Enum>(found);
-}
-
 constexpr bool is_python(Tail tail) {
   return tail == Tail::script || tail == Tail::python || tail == Tail::shell;
 }
@@ -48,18 +41,11 @@ const std::vector<Launcher>& launchers() {
     for (const Row& row : rows_of("launcher")) {
       const auto space = std::min(row.name.find(' '), row.name.size());
       const auto or_else = [](std::string text, std::string other) { return text.empty() ? other : text; };
-      all.push_back({.name = row.name,
-                     .programs = or_else(row.get("programs"), row.name.substr(0, space)),
-                     .modules = row.get("modules"),
-                     .verbs = or_else(row.get("verbs"), row.name.substr(std::min(space + 1, row.name.size()))),
-                     .options = row.get("options"),
-                     .operands = row.get("operands").empty() ? 0U : 1U,
-                     .assignments = !row.get("assignments").empty(),
-                     .tail = enumerator_of<Tail>(row.get("tail"), "command script python shell batch contexts"),
-                     .carries = enumerator_of<Carries>(row.get("carries"), "yes python mpi"),
-                     .default_hostfile = row.get("hostfile"),
-                     .export_variable = row.get("export"),
-                     .container_variables = row.get("containers")});
+      all.push_back(
+          {row, row.name, or_else(row.get("programs"), row.name.substr(0, space)),
+           or_else(row.get("verbs"), row.name.substr(std::min(space + 1, row.name.size()))),
+           enumerator<Tail>("command script python shell batch contexts", row.get("tail")).value_or(Tail::command),
+           enumerator<Carries>("yes python mpi", row.get("carries")).value_or(Carries::yes)});
     }
     return all;
   }();
@@ -70,6 +56,8 @@ bool names_some_program(std::span<const std::string> words, bool python) {
   constexpr std::string_view k_scripts = "*.py *.sh *.pbs *.sbatch *.slurm *.sub";
   for (const std::string& word : words) {
     const Argv parts = split_words(word);
+    if (parts.size() > 1 && is_plain_tool(parts[0]) && word.find_first_of(";&|\n`$(") == std::string::npos)
+      continue; // ssh node1 "pkill -f train.py"
     for (std::size_t i = 0; i < parts.size(); ++i)
       if (const Launcher* launcher = find_launcher(parts, i, parts.size());
           is_listed(parts[i], k_scripts) || (launcher != nullptr && (!python || is_python(launcher->tail))))
@@ -124,7 +112,7 @@ std::optional<std::size_t> verb_length(const Launcher& launcher, const Argv& arg
 
 const Launcher* find_module_launcher(std::string_view module) {
   return first_row([&](const Launcher& row) {
-    return any_word(row.modules, ' ',
+    return any_word(row.get("modules"), ' ',
                     [&](std::string_view word) { return word == module || is_file_of_module(module, word); });
   });
 }

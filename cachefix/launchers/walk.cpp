@@ -121,7 +121,7 @@ class Walker {
     if (m_argv[at].starts_with('-') || assigns_variable(m_argv[at]))
       return false;
     if (word.ends_with(".py") || word.ends_with(".sh"))
-      return true;
+      return word.find('*') == std::string::npos; // of find's -name
     if (find_launcher(m_argv, at, end) != nullptr)
       return !is_listed(word, k_common) ||
              (at + 1 < end && (m_argv[at + 1].starts_with('-') || assigns_variable(m_argv[at + 1])));
@@ -311,11 +311,11 @@ class Walker {
                                 shell_join({m_argv.begin() + static_cast<std::ptrdiff_t>(at),
                                             m_argv.begin() + static_cast<std::ptrdiff_t>(end)});
       return add_program(ProgramKind::shell, text->value_index, end, end, std::move(scope), false,
-                         launcher.assignments ? "env " + words : text->value);
+                         launcher.row.has("assignments") ? "env " + words : text->value);
     }
-    if (launcher.assignments)
+    if (launcher.row.has("assignments"))
       at = assignments(number, at, end, scope);
-    at = std::min(at + launcher.operands, end);
+    at = std::min(at + (launcher.row.has("operands") ? 1 : 0), end);
     if (at < end)
       m_out.chain[number].command = at;
     const ChainLink& link = m_out.chain[number];
@@ -373,7 +373,7 @@ class Walker {
       return launched(*launcher, base_name(m_argv[at]), at, behind_verb(*launcher, at, end), end, std::move(scope));
     if (launcher == nullptr)
       launcher = find_module_launcher(m_argv[at]);
-    if (launcher != nullptr && !launcher->modules.empty() && launcher->verbs.empty())
+    if (launcher != nullptr && launcher->row.has("modules") && launcher->verbs.empty())
       return launched(*launcher, std::string(launcher->name), at, at + 1, end, std::move(scope));
     add_program(ProgramKind::file, at, at + 1, end, std::move(scope), true);
   }

@@ -10,11 +10,8 @@ namespace sharefs::cachefix {
 namespace {
 
 constexpr std::size_t k_shortest_prefix = 9; // "--cache_d": shorter ones are those of --cache_latents and the like
-constexpr std::array k_classes{"node-local", "mixed", "read-mostly", "shared", "never"};
-
 CacheClass class_of(const Row& row) {
-  const auto name = row.get("class");
-  return static_cast<CacheClass>(std::ranges::find(k_classes, name) - k_classes.begin());
+  return enumerator<CacheClass>("node-local mixed read-mostly shared never", row.get("class")).value();
 }
 
 /// `--cache-dir` as `--cache_dir`.
@@ -55,7 +52,7 @@ std::optional<CacheRule> table_rule(const Row* framework, std::string_view flag)
 } // namespace
 
 const char* to_string(CacheClass value) {
-  return name_in(k_classes, value);
+  return name_in(std::array{"node-local", "mixed", "read-mostly", "shared", "never"}, value);
 }
 
 std::vector<CacheRule> variable_rules(const std::vector<UserRule>& user) {

@@ -17,6 +17,7 @@ constexpr const char* k_another = "set caches.local in sharefs.yaml to a directo
 struct Candidate {
   std::string above, path;
   std::string exists = {};  ///< `path`, or the nearest directory above that is there
+  bool given = false;       ///< caches.local names it
   bool is_own = false;      ///< `path` is there, and this user's alone
   bool memory = false;      ///< a tmpfs that caches.local does not name
   std::string why_not = {}; ///< empty: it can be used
@@ -92,17 +93,15 @@ void check_own(Candidate& candidate, const sys::Entry& own, const sys::Identity&
 std::vector<Candidate> candidates_of(sys::System& system, const LocalChoice& choice, const sys::Identity& identity) {
   const std::string name = directory_name_of(identity.user, identity.uid);
   std::vector<Candidate> candidates;
-  std::vector<bool> given;
   for (const std::string& directory : choice.directories) {
     const LocalDirectory above = expand_directory(directory, choice.environment);
     candidates.push_back({.above = above.path,
                           .path = above.path.empty() ? "/" : join_path(above.path, name),
+                          .given = above.given,
                           .why_not = above.why_not,
                           .cure = k_another});
-    given.push_back(above.given);
   }
   candidates.push_back({.above = "/var/tmp", .path = "/var/tmp/sharefs-" + name});
-  given.push_back(false);
   const auto look = [&](std::string Candidate::* path, bool guarded) {
     std::vector<sys::EntryQuery> queries;
     for (const Candidate& one : candidates)
@@ -120,7 +119,7 @@ std::vector<Candidate> candidates_of(sys::System& system, const LocalChoice& cho
       check_above(one, above[i], identity);
     if (one.why_not.empty())
       check_own(one, own[i], identity);
-    one.memory = !given[i] && is_listed(above[i].fs_type, "tmpfs ramfs rootfs");
+    one.memory = !one.given && is_listed(above[i].fs_type, "tmpfs ramfs rootfs");
   }
   return candidates;
 }

@@ -235,12 +235,11 @@ def test_killed_at_each_step(cluster: Cluster, interpreter: Path, build: str) ->
                 os.utime(inner, (1e9, 1e9))
         assert runner.run("show(len(load()))").results == ["RESULT 300"]
         assert is_one_copy(on_share(cluster)), step
-        # The empty file of a lock stays, where there was nothing more to build.
-        left = [path for path in cluster.share.rglob(".*sharefs-*") if not path.name.endswith(".sharefs-nodea.lock")]
+        left = list(cluster.share.rglob(".*sharefs-*"))
         assert not left, (step, left)
         cluster.sweep()
     runner.close()
-    assert kills >= 20
+    assert kills >= (20 if build == "publish" else 15)  # so many steps it has
 
 
 def test_with_sharefs_itself(cluster: Cluster, interpreter: Path) -> None:

@@ -27,7 +27,7 @@ CACHES = Path(storage.__file__).parent / "caches.txt"
 
 
 def mounts(*lines: str) -> dict[str, list[storage.Mount]]:
-    """Of `id parent target type source options`."""
+    """Of `id parent target type options`."""
     children = defaultdict(list)
     for line in lines:
         mount = storage.Mount(*line.split())
@@ -35,11 +35,12 @@ def mounts(*lines: str) -> dict[str, list[storage.Mount]]:
     return children
 
 
-def test_the_tables_of_shared_file_systems_are_those_of_sharefs() -> None:
+def test_no_shared_file_system_counts_as_local() -> None:
     source = re.sub(r"//.*", "", CXX.read_text())
-    for name, ours in (("k_shared", storage.SHARED), ("k_shared_fuse", storage.SHARED_FUSE)):
+    for name, prefix in (("k_shared", ""), ("k_shared_fuse", "fuse.")):
         table = re.search(name + r"\[\] = \{(.*?)\};", source, re.DOTALL)
-        assert table and set(re.findall(r'"([^"]+)"', table.group(1))) == ours
+        assert table and storage.LOCAL.isdisjoint(prefix + one for one in re.findall(r'"([^"]+)"', table.group(1)))
+    assert "fuse" not in storage.LOCAL
 
 
 def test_the_variables_of_programs_that_compile_are_set() -> None:
@@ -53,36 +54,13 @@ def test_the_variables_of_programs_that_compile_are_set() -> None:
     assert ours["CUDA_CACHE_PATH"] == ("", True)
 
 
-@pytest.mark.parametrize(
-    ("kind", "source", "shared"),
-    [
-        ("nfs4", "s:/x", True),
-        ("ext4", "/dev/sda", False),
-        ("autofs", "x", True),
-        ("fuse.sshfs", "s:/x", True),
-        ("fuse.lxcfs", "lxcfs", False),
-        ("fuse.anything", "https://x/y", True),
-        ("fuseblk", "/dev/sdb", False),
-        ("fuse", "my-bucket", True),
-        ("fuse", "s3fs#x", True),
-        ("fuse", "remote:path", True),
-        ("fuse", "none", False),
-        ("fuse", "Passthrough", False),
-        ("fusectl", "x", False),
-        ("tmpfs", "tmpfs", False),
-    ],
-)
-def test_shared(kind: str, source: str, shared: bool) -> None:
-    assert storage.is_shared(storage.Mount("2", "1", "/x", kind, source, "rw")) == shared
-
-
 def test_the_mount_of_a_path() -> None:
     table = mounts(
-        "1 0 / ext4 /dev/a rw",
-        "2 1 /share nfs s:/x rw",
-        "3 2 /share/scratch xfs /dev/b rw",
-        "4 1 /home nfs s:/h rw",
-        "5 4 /home xfs /dev/c rw",  # mounted over the other
+        "1 0 / ext4 rw",
+        "2 1 /share nfs rw",
+        "3 2 /share/scratch xfs rw",
+        "4 1 /home nfs rw",
+        "5 4 /home xfs rw",  # mounted over the other
     )
     found = {path: storage.mount_of(path, table).id for path in ("/", "/share", "/share/a/b", "/sharex", "/share/scratch/c", "/home/a")}
     assert found == {"/": "1", "/share": "2", "/share/a/b": "2", "/sharex": "1", "/share/scratch/c": "3", "/home/a": "5"}

@@ -124,7 +124,8 @@ def test_killed_at_each_step(race: Race, build: str) -> None:
     def on_server(what: str) -> list[str]:
         return race.cluster.server.run(f"cd {SERVER_CACHES} && find killed-{build}-* {what}", check=True).out.split()
 
-    assert load(first, dies=True).count("killed") >= KILLS - 2
+    steps = KILLS - 2 if build == "publish" else 15  # so many it has at least
+    assert load(first, dies=True).count("killed") >= steps
     complete = [name for name in on_server("-name dataset_info.json -o -name '*.arrow'") if "/." not in name]
     assert len(complete) % 2 == 0, complete  # both files, or none
     on_server("-path '*/.*sharefs-*' -exec touch -h -d '2 hours ago' {} +")

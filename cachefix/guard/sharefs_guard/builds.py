@@ -19,7 +19,7 @@ def hold_datasets(module):
     builder = getattr(sys.modules.get("datasets.builder"), "DatasetBuilder", None)
     if builder is None or not hasattr(module, "load_dataset"):
         return  # a package of the project's own that has this name
-    holds.hold_cache_dir(builder, _root_of_builder, _root_when_refused)
+    holds.hold_cache_dir(builder, _root_of_builder, functools.partial(_root_of_builder, is_refused=True))
     holds.hold_after(builder, "__init__", _take_local_copy)
     holds.hold(builder, "download_and_prepare", _hold_build)
     holds.hold_after(module.Dataset, "_get_cache_file_path", _own_cache_file)
@@ -51,22 +51,14 @@ def _point(builder, root, directory):
     builder._output_dir = directory
 
 
-def _root_of_builder(builder, arguments):
+def _root_of_builder(builder, arguments, is_refused=False):
     """This node's root, where the share's is not there yet or cannot be written: the builder would make it, and a file
-    for a lock in it."""
-    place = _place_of_builder(builder, arguments)
-    return place.directory if place is not None and not os.access(place.share, os.W_OK | os.X_OK) else None
-
-
-def _root_when_refused(builder, arguments):
-    """This node's root, where the file for the lock on the share is another user's."""
-    place = _place_of_builder(builder, arguments)
-    return place.directory if place is not None else None
-
-
-def _place_of_builder(builder, arguments):
+    for a lock in it. Also where that file is another user's, which `is_refused`."""
     root = os.path.expanduser(str(arguments.get("cache_dir") or sys.modules["datasets"].config.HF_DATASETS_CACHE))
-    return None if _is_distributed(builder) else holds.local_place(root)
+    place = None if _is_distributed(builder) else holds.local_place(root)
+    if place is None or (os.access(place.share, os.W_OK | os.X_OK) and not is_refused):
+        return None
+    return place.directory
 
 
 def _may_lock(share):
@@ -186,11 +178,12 @@ class _UniqueBuild:
         self.builder, self.place, self.share, self.rebuilds = builder, place, share, rebuilds
         self._own = publishing.own_name(share)
         downloads = _own_downloads(builder._cache_downloaded_dir)
-        self._lock = publishing.HostLock(share)
+        self._lock = publishing.lock_of_host(share)
         if not rebuilds and publishing.is_complete(share):  # another process of this host has built it meanwhile
             _point(builder, place.share, share)
             return
-        holds.attempt(publishing.remove_leftovers, os.path.dirname(share), self._lock.now())
+        os.makedirs(os.path.dirname(share), exist_ok=True)
+        holds.attempt(publishing.remove_leftovers, os.path.dirname(share))
         storage.announce(place)
         builder._cache_downloaded_dir = downloads
         _point(builder, place.share, self._own)
@@ -200,7 +193,8 @@ class _UniqueBuild:
             if self.builder._cache_dir == self._own:
                 self._finish(is_done)
         finally:
-            self._lock.release()
+            if self._lock is not None:
+                os.close(self._lock)
 
     def _finish(self, is_done):
         if is_done:

@@ -7,6 +7,7 @@ import errno
 import os
 import re
 import shutil
+import time
 import uuid
 
 from sharefs_guard import storage
@@ -42,7 +43,7 @@ def directory_for_files(directory, size):
     if directory not in _own_directories:
         own = own_name(os.path.join(directory, _FOR_FILES))
         os.mkdir(own)
-        remove_leftovers(directory, os.lstat(own).st_mtime)
+        remove_leftovers(directory)
         at_exit(remove_own, own)
         _own_directories[directory] = own
     return _own_directories[directory], directory, place._replace(kind="unique")
@@ -112,13 +113,13 @@ def _own_names(directory):
     return [(os.path.join(directory, name), match) for name, match in matches if match]
 
 
-def remove_leftovers(directory, now):
-    """What processes of this host and user left that are dead. `now` is the server's time."""
+def remove_leftovers(directory):
+    """What processes of this host and user left that are dead."""
     for path, match in _own_names(directory):
         if match.group("host") != _HOST or os.path.exists("/proc/" + match.group("pid")):
             continue
         try:
-            if os.lstat(path).st_uid == os.geteuid() and now - _last_write(path) > LEFT_BEHIND:
+            if os.lstat(path).st_uid == os.geteuid() and time.time() - _last_write(path) > LEFT_BEHIND:
                 _remove(path)
         except OSError:
             pass
@@ -225,7 +226,7 @@ def _publish(local, names, own, share, place, put_in_place):
     """Copies these files of `local` to `own`, which is there and empty, and puts that in its place on the share."""
     directory = os.path.dirname(share)
     try:
-        remove_leftovers(directory, os.lstat(own).st_mtime)
+        remove_leftovers(directory)
         if _another_publishes(own, share):
             return
         pairs = [(os.path.join(local, name), os.path.join(own, name)) if name else (local, own) for name in names]
@@ -329,34 +330,18 @@ def show_shared_files(share, local, wanted):
                 pass
 
 
-class HostLock:
-    """Excludes other processes of this host that build the same: a lock of a file that only this host names, on the
-    share because the node may have no disk. Its file is gone when the last one is."""
+def lock_of_host(final):
+    """Excludes other processes of this host and user that build the same, until the descriptor is closed: a lock of a
+    file in memory, because the node may have no disk. None where there is none: then a rank may build what another has
+    built."""
+    import fcntl
+    import hashlib
 
-    def __init__(self, final):
-        import fcntl
-
-        directory, name = os.path.split(final)
-        os.makedirs(directory, exist_ok=True)
-        self._path = os.path.join(directory, ".%s.sharefs-%s.lock" % (name, _HOST))
-        while True:
-            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            try:
-                fcntl.flock(self._descriptor, fcntl.LOCK_EX)
-            except OSError:
-                return  # no locks here: then a rank may build what another has built
-            try:
-                if os.path.samestat(os.stat(self._path), os.fstat(self._descriptor)):
-                    return
-            except OSError:
-                pass
-            os.close(self._descriptor)  # its holder has removed it: the next one locks a new file
-
-    def now(self):
-        """The server's time."""
-        os.utime(self._path)
-        return os.stat(self._path).st_mtime
-
-    def release(self):
-        _remove(self._path)
-        os.close(self._descriptor)
+    name = "%s:%d:%s" % (_HOST, os.geteuid(), final)
+    path = "/dev/shm/sharefs-" + hashlib.sha256(os.fsencode(name)).hexdigest()[:32]
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        return descriptor
+    except OSError:
+        return None

@@ -1,6 +1,7 @@
 """Which paths lie on shared storage, and where their caches are built instead.
 
-Whether a path is shared is decided by the mount table, without touching the path.
+A path on one of this host's own file systems is found by the mount table; of any other sharefs says whether it is
+shared. A path on the share is never touched for that.
 """
 
 import collections
@@ -10,18 +11,12 @@ import re
 import shutil
 import sys
 
-# The rows of src/sys/mounts/shared_storage.cpp. A test compares them.
-SHARED = frozenset(
-    "nfs nfs4 lustre gpfs ceph beegfs beegfs_nodev fhgfs cifs smb3 smbfs 9p afs ocfs2 gfs2 acfs pvfs2 panfs coda "
-    "virtiofs autofs wekafs".split()
+# File systems with their files on this host. About any other sharefs is asked, which knows the shared ones.
+LOCAL = frozenset(
+    "ext2 ext3 ext4 xfs btrfs bcachefs zfs f2fs jfs reiserfs nilfs2 vfat exfat ntfs ntfs3 fuseblk tmpfs ramfs rootfs "
+    "devtmpfs overlay aufs squashfs erofs iso9660 udf fuse.squashfuse fuse.squashfuse_ll fuse.fuse-overlayfs "
+    "fuse.lxcfs fuse.bindfs".split()
 )
-SHARED_FUSE = frozenset(
-    "mountpoint-s3 mount-s3 blobfuse blobfuse2 gcsfuse geesefs tigrisfs goofys juicefs daos dfuse davfs davfs2 rclone "
-    "s3fs ossfs ossfs2 obsfs cosfs alluxio alluxio-fuse sshfs smbnetfs curlftpfs glusterfs ceph-fuse mfs moosefs "
-    "saunafs lizardfs seaweedfs curvefs cubefs chubaofs quobyte fuse_dfs cvmfs2 xtreemfs orangefs hf3fs objectivefs "
-    "oneclient".split()
-)
-_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]\Z")  # S3's rules for names
 
 PLACES = "SHAREFS_GUARD_PLACES"  # what sharefs answered, for the children of this process
 MOST_PLACES = 50  # an environment variable has a limit
@@ -61,7 +56,7 @@ def speaks():
 
 # The mount table
 
-Mount = collections.namedtuple("Mount", "id parent target type source options")
+Mount = collections.namedtuple("Mount", "id parent target type options")
 
 
 def _unescape(text):
@@ -75,8 +70,8 @@ def read_mounts():
         for line in table:
             left, _, right = line.rstrip("\n").partition(" - ")
             number, parent, _, _, target = left.split(" ")[:5]
-            kind, source, options = (right.split(" ") + ["", ""])[:3]
-            children[parent].append(Mount(number, parent, _unescape(target), kind, _unescape(source), options))
+            kind, _, options = (right.split(" ") + ["", ""])[:3]
+            children[parent].append(Mount(number, parent, _unescape(target), kind, options))
     return children
 
 
@@ -97,24 +92,9 @@ def mount_of(path, mounts):
         next_ones = mounts.get(found.id, [])
 
 
-def is_shared(mount):
-    """Do other hosts see the files of this mount? As sharefs decides it."""
-    kind, _, subtype = mount.type.partition(".")
-    if kind not in ("fuse", "fuseblk"):
-        return mount.type in SHARED
-    if subtype:
-        return subtype in SHARED_FUSE or subtype == "ceph" or "://" in mount.source
-    if mount.source.startswith("/"):
-        return False
-    if "#" in mount.source:
-        return mount.source.partition("#")[0] in SHARED_FUSE
-    is_bucket = _BUCKET.match(mount.source) and mount.source not in ("none", "fuse")
-    return mount.source in SHARED_FUSE or ":" in mount.source or bool(is_bucket)
-
-
 def _resolve(path):
     """The mount of a path, and the path itself with the symbolic links of local file systems followed. Stops at the
-    first network or FUSE file system: what lies there is never touched."""
+    first file system that may be another host's: what lies there is never touched."""
     mounts = read_mounts()
     rest = [part for part in os.path.abspath(path).split("/") if part]
     done, links = "/", 0
@@ -122,7 +102,7 @@ def _resolve(path):
     while rest:
         step = os.path.join(done, rest.pop(0))
         mount = mount_of(step, mounts)
-        if mount is None or is_shared(mount) or mount.type.startswith("fuse"):
+        if mount is None or mount.type not in LOCAL:
             return mount, os.path.join(step, *rest)
         try:
             target = os.readlink(step)
@@ -226,7 +206,7 @@ def _ask_sharefs(path):
 def _find_place(path):
     """The Place of a directory of caches on shared storage; None where it does not lie on such storage."""
     mount, resolved = _resolve(path)
-    if mount is None or not is_shared(mount):
+    if mount is None or mount.type in LOCAL:
         return None
     known = _places.get(path)
     if known and (known.kind != "local" or os.access(known.directory, os.W_OK | os.X_OK)):

@@ -100,7 +100,7 @@ bool starts_elsewhere(const cachefix::RunPlan& decision, const std::vector<std::
     return cachefix::is_listed(name, cachefix::words_of("remote")) && !(in_job && name == "srun");
   };
   return is_remote(base_name(decision.argv.front())) ||
-         std::ranges::any_of(decision.chain, [&](const auto& link) { return is_remote(base_name(link.first)); });
+         std::ranges::any_of(decision.chain, [&](const auto& link) { return is_remote(base_name(link.launcher)); });
 }
 
 /// What should be mounted, where the command's own paths lie (after its caches were moved): see mounts::guard_launch.

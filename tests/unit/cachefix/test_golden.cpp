@@ -36,7 +36,7 @@ std::vector<std::string> outcome_of(const World& world, const Argv& argv) {
     lines.push_back("chain" + chain);
   for (const ScriptFound& script : result.scripts)
     lines.push_back("script " + replaced(script.name, "\n", "\\n") + "@" + std::to_string(script.index) +
-                    (script.framework.empty() ? "" : " " + script.framework));
+                    (script.framework ? " " + *script.framework : ""));
   if (result.argv == argv)
     lines.emplace_back("same");
   else
@@ -50,8 +50,8 @@ std::vector<std::string> outcome_of(const World& world, const Argv& argv) {
   for (const auto& [name, value] : result.set)
     if (!guard || (name != "PYTHONPATH" && !name.starts_with("SHAREFS_")))
       lines.push_back("set " + name + "=" + readable(result, value));
-  for (const ModelLink& link : result.links)
-    lines.push_back("link " + link.target);
+  for (const auto& [path, target] : result.links)
+    lines.push_back("link " + target);
   for (const Diagnosis& diagnosis : result.diagnoses)
     lines.push_back("says " + diagnosis.code);
   return lines;

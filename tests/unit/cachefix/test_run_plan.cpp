@@ -98,7 +98,7 @@ TEST_CASE("build: local, and --local, rewrite a literal --cache_dir; models are 
       CHECK(result.argv == wanted);
       CHECK(result.guarded().empty());
       REQUIRE(result.links.size() == 1);
-      CHECK(result.links[0] == ModelLink{local_of("/share/c") + "/models--gpt2", "/share/c/models--gpt2"});
+      CHECK(result.links.at(local_of("/share/c") + "/models--gpt2") == "/share/c/models--gpt2");
       CHECK(result.directories.at(local_of("/share/c")) == "/share/c");
     }
   const Argv remote = words("deepspeed -H hosts t.py --cache_dir /share/c"); // no links there: the guard does it
@@ -143,8 +143,7 @@ TEST_CASE("where the guard does not get hold of the program the words are change
   CHECK(world.run(compiled, installed()).diagnoses.empty());
   world.directories["/share/c"] = {"json"};
   for (const std::string line : {"python -I t.py --cache_dir /share/c", "python -E t.py --cache_dir /share/c",
-                                 "python -S t.py --cache_dir /share/c", "./tool --cache_dir /share/c",
-                                 "srun --export=NIL python t.py --cache_dir /share/c"}) {
+                                 "python -S t.py --cache_dir /share/c", "./tool --cache_dir /share/c"}) {
     CAPTURE(line);
     world.environment = test::on_the_only_node();
     const RunPlan result = world.run(words(line), installed());
@@ -168,23 +167,20 @@ TEST_CASE("where the guard does not get hold of the program the words are change
   CHECK(world.run(argv, installed()).guarded().size() == 2);
 }
 
-TEST_CASE("a container that sees the node's own disk: its flag is rewritten to the path that it has there") {
+TEST_CASE("a container that sees the node's own disk under its own name: its flag is rewritten") {
   World world;
   world.directories["/share/c"] = {"json", "models--gpt2"};
   const std::string here = local_of("/share/c");
-  const std::string key = cache_key("/share/c");
   struct Row {
     std::string before, value, there; ///< empty: left, and named
   };
-  const std::string binds = "-v /share:/share -v /var/cache/sharefs:/local ";
+  const std::string binds = "-v /share:/share -v /var/cache/sharefs:/var/cache/sharefs ";
   const std::vector<Row> rows = {
-      {"docker run --rm " + binds + "img torchrun t.py", "/share/c", "/local/alice/" + key},
+      {"docker run --rm " + binds + "img torchrun t.py", "/share/c", here},
       {"docker run --volume=/share:/share --volume=/var/cache:/var/cache img", "/share/c", here},
-      {"docker run --mount type=bind,source=/share,target=/data --mount type=bind,src=/var,dst=/var img", "/data/c",
-       here},
-      {"podman run -v /share/c:/cache:rw,z -v /var:/host img", "/cache", "/host/cache/sharefs/alice/" + key},
-      {"nohup apptainer exec --nv -B /var/cache/sharefs:/scratch x.sif python t.py", "/share/c",
-       "/scratch/alice/" + key},
+      {"podman run -v /share:/share:rw -v /var:/var img", "/share/c", here},
+      {"docker run -v /share:/share -v /var:/host img", "/share/c", ""}, // by another name
+      {"nohup apptainer exec --nv -B /var/cache/sharefs x.sif python t.py", "/share/c", here},
       {"apptainer run --bind=/share,/var x.sif", "/share/c", here},
       {"docker run -v /share:/share img python t.py", "/share/c", ""}, // it does not see the disk
       {"docker run -v /share:/share -v /var:/var:ro img", "/share/c", ""},
@@ -209,7 +205,7 @@ TEST_CASE("a container that sees the node's own disk: its flag is rewritten to t
       CHECK(result.directories.contains(here) == !row.there.empty());
       CHECK(result.links.size() == (row.there.empty() ? 0 : 1));
       if (!result.links.empty())
-        CHECK(result.links[0] == ModelLink{here + "/models--gpt2", row.value + "/models--gpt2"});
+        CHECK(result.links.at(here + "/models--gpt2") == row.value + "/models--gpt2");
     }
   }
   world.environment.emplace_back("HF_HUB_OFFLINE=1");

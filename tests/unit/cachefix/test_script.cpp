@@ -44,6 +44,7 @@ TEST_CASE("what takes the guard away, in the place of a command only") {
       {"srun --export=ALL,A=1 python t.py", ""},
       {"srun --export=A,B ./train", "1 SF407 --export=A,B"},
       {"#!/bin/bash\n#SBATCH --export=NONE\npython t.py", "2 SF407 --export=NONE"},
+      {"#SBATCH --uenv=x/y:v1\n#SBATCH --environment=ngc\npython t.py", "1 SF404 --environment=ngc"},
       {"#SBATCH -N 2  # two\npython t.py", ""},
       {"#SBATCH --container-image=x\npython t.py", "1 SF404 --container-image=x"},
       {"x=1\nsudo -E python t.py", "2 SF402 sudo"},
@@ -82,6 +83,9 @@ TEST_CASE("what takes the guard away, in the place of a command only") {
       {"echo 'a; sudo python t.py'", ""},
       {"env PYTHONPATH=src python t.py", "1 SF407 PYTHONPATH="},
       {"env -u PYTHONPATH python t.py", "1 SF407 PYTHONPATH"},
+      {"env -u PYTHONPATH cmake --build b; PYTHONPATH= git pull; python t.py", ""},
+      {"PYTHONPATH= conda run python t.py", "1 SF407 PYTHONPATH="},
+      {"PYTHONPATH=/x eval 'python t.py'; PYTHONPATH=/y . ./run.sh", "1 SF407 PYTHONPATH=; 1 SF407 PYTHONPATH="},
       {"srun --export=ALL,PYTHONPATH=src python t.py", "1 SF407 PYTHONPATH="},
       {"export SLURM_EXPORT_ENV=NONE\nsrun python t.py", "2 SF407 srun"},
       {"mpirun -np 2 -H a,b python t.py", "1 SF407 mpirun"},
@@ -114,6 +118,15 @@ TEST_CASE("what takes the guard away, in the place of a command only") {
       {"${DOCKER:-docker} run img python t.py", "1 SF404 docker"},
       {"PY=\"${PY:-python -I}\"\n$PY t.py", "2 SF407 python -I"},
       {"${PRE:-} python t.py; ${A:-b} c", ""},
+      {"launch() { local py=${PYTHON:-python -I}; $py \"$@\"; }", "1 SF407 python -I"},
+      {"find . -name '*.sh' -exec ssh n1 bash {} +", "1 SF402 ssh"},
+      {"W=./w.sh; cat > $W <<EOT\nunset PYTHONPATH\nexec \"$@\"\nEOT\nsrun $W python t.py", "2 SF407 unset PYTHONPATH"},
+      {"function on {\nssh \"$1\" \"${@:2}\"\n}\non n1 python t.py", "2 SF402 ssh"},
+      {"x=${A:-$(env -i python t.py)}; y=${A%%|*}; z=${A:-ssh n; python a.py}", "1 SF407 env"},
+      {"srun ${IMG:+--container-image=$IMG} python t.py", "1 SF404 --container-image=$IMG"},
+      {"on() { local h=$1; shift; ssh \"$h\" \"$@\"; }\non n1 'cd a && python t.py'", "1 SF402 ssh"},
+      {"on() { ssh \"$1\" \"$2\"; }; on n1 'mkdir a'; on n2 nvidia-smi; exec \"$@\"", ""},
+      {"for t in docker ssh sudo; do command -v $t; done; select x in ssh; do echo; done", ""},
       {"ssh n1 <<EOT\npython t.py\nEOT\n", "1 SF402 ssh"},
       {"cat > note <<EOT\nit's sudo python t.py\nEOT\nsudo python t.py", "4 SF402 sudo"},
       {"cat > step.sh <<EOT\n\nsudo python t.py\nEOT\n", "3 SF402 sudo"},
@@ -159,6 +172,11 @@ TEST_CASE("PYTHONPATH by another name, in a loop, and where it is empty or has i
       {"if [ -z $PYTHONPATH ]; then\necho none\nexport PYTHONPATH=src\nelse\nunset PYTHONPATH\nfi",
        "5 SF407 unset PYTHONPATH"},
       {"if [ -n $PYTHONPATH ]; then\nexport PYTHONPATH=src\nelse\nexport PYTHONPATH=src\nfi", "2 SF407 PYTHONPATH="},
+      {"( unset PYTHONPATH; cmake -S . ); python t.py", ""},
+      {"(A=(1 2); unset PYTHONPATH; git pull)\n(export PYTHONPATH=/x; ./train)", "2 SF407 PYTHONPATH="},
+      {"(cd a; export PYTHONPATH=/x\npython t.py); python t.py", "1 SF407 PYTHONPATH="},
+      {"f() { unset PYTHONPATH; }; case x in a) unset PYTHONPATH;; esac",
+       "1 SF407 unset PYTHONPATH; 1 SF407 unset PYTHONPATH"},
       {"export SHAREFS_GUARD=0; python t.py", "1 SF407 SHAREFS_GUARD=0"},
       {"env SHAREFS_GUARD=0 python t.py", "1 SF407 SHAREFS_GUARD=0"},
       {"export RAY_ADDRESS=auto\npython t.py", "2 SF407 RAY_ADDRESS"},
@@ -238,7 +256,8 @@ TEST_CASE("texts of any kind are read to their end") {
   while (nested.size() < 1U << 18U)
     nested += "\"$(`";
   CHECK(report_of(nested).losses.empty());
-  for (const std::string line : {"A=\"$A $A\"\n", "A+=$A\n", "export $A ", "\"$@\" $A\n"}) {
+  for (const std::string line :
+       {"f( $A b\n", "( f() { f $@ $A; }\n", "A=\"$A $A\"\n", "A+=$A\n", "export $A ", "\"$@\" $A\n"}) {
     std::string many;
     while (many.size() < 1U << 11U)
       many += line;

@@ -195,7 +195,7 @@ TEST_CASE("the table: each name stands in a row once, and each word of a row is 
   for (const Launcher& launcher : launchers()) {
     INFO(launcher.name);
     std::set<std::string> all;
-    for (const std::string& word : split_words(launcher.options))
+    for (const std::string& word : split_words(launcher.get("options")))
       for (const KnownOption& option : options_of(word)) {
         INFO(word);
         CHECK(option.means.has_value() == (word.find('@') != std::string::npos));
