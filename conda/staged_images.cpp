@@ -25,18 +25,20 @@ std::vector<StagedImage> find_staged_images(sys::System& system, const std::set<
   std::vector<StagedImage> found;
   for (const auto& copy : find_copies(system, stages, {0})) {
     StagedImage one{.name = base_name(parent_path(copy.tree.path)), .copy = copy.tree.path, .mount = {}};
-    if (!hash_in_mark(copy.mark.content).empty() && (copy.image.kind == sys::EntryKind::file || copy.is_on_share())) {
-      one.mount = mount_of_image(one.copy, copy.mark.content, 0);
+    const auto what = copy.what();
+    if (what.source.empty())
+      continue;
+    if (!what.sha256.empty() && (copy.image.kind == sys::EntryKind::file || copy.is_on_share())) {
+      one.mount = mount_of_image(one.copy, what, 0);
       one.has_mount_point = copy.tree.kind == sys::EntryKind::directory;
       one.is_mounted = copy.is_mounted();
       one.needs_share = copy.is_on_share();
       found.push_back(one);
     }
-    const auto path = copy.mark.content.substr(0, copy.mark.content.find('\n'));
-    const bool is_bound = table && table->is_bind(path, one.copy); // it may have been named by sharefs.yaml before
-    if (!is_bound && !contains(binds, path))
+    const bool is_bound = table && table->is_bind(what.source, one.copy); // sharefs.yaml may have named it before
+    if (!is_bound && !contains(binds, what.source))
       continue;
-    one.mount = bind_of(one.copy, copy.mark.content);
+    one.mount = bind_of(one.copy, what);
     one.has_mount_point = one.needs_share = true;
     one.is_mounted = is_bound;
     if (table && !is_bound)

@@ -19,29 +19,27 @@ namespace sharefs::conda {
 
 namespace {
 
-constexpr std::size_t k_longest_path_mark = 8192;
 constexpr std::uint64_t k_large_on_average = 64U << 20U;
 /// A smaller file comes from the share: ssh to another node takes longer.
 constexpr std::uint64_t k_handed_on = 4U << 20U;
 constexpr std::size_t k_largest_list = 16U << 20U;
 constexpr std::uint32_t k_others_write = 0022;
+const std::string k_unfinished = "new-"; // begins the name of an image that is being made
 
-std::string mark_text(const PathStagingRequest& request, const PackedPath& packed, const PathStaging& staging) {
-  const auto& hash = staging.why_files.empty() ? staging.image.note->sha256 : "";
-  auto text = fmt::format("{}\n{}\n{}{}", request.path, text_of(packed.survey), hash, hash.empty() ? "" : "\n");
+CopyMark mark_of(const PathStagingRequest& request, const PackedPath& packed, const PathStaging& staging) {
+  CopyMark mark{.source = request.path, .state = text_of(packed.survey)};
+  if (staging.why_files.empty())
+    mark.sha256 = staging.image.note->sha256;
   if (request.how.as)
-    text += fmt::format("{}{}\n", sys::k_reached_as, request.how.as->uid);
-  return text;
+    mark.reader = request.how.as->uid;
+  return mark;
 }
 
-std::string_view without_reader(std::string_view mark) {
-  const auto at = mark.find(fmt::format("\n{}", sys::k_reached_as));
-  return at == std::string_view::npos ? mark : mark.substr(0, at + 1);
-}
-
-/// STORE/NAME-, by which all images of a directory are known.
+/// STORE/NAME-, by which all images of a directory are known. More is added to it, and a file system takes NAME_MAX
+/// bytes.
 std::string image_prefix(const std::string& path) {
-  return base_name(path) + "-" + sys::sha256(path).substr(0, 8) + "-";
+  constexpr std::size_t k_most_of_name = 200;
+  return base_name(path).substr(0, k_most_of_name) + "-" + sys::sha256(path).substr(0, 8) + "-";
 }
 
 std::string list_path(const std::string& packed) {
@@ -84,17 +82,42 @@ std::string packed_image(const PathStagingRequest& request, const tree::Survey& 
   return join_path(request.store, image_prefix(request.path) + survey.fingerprint.substr(0, k_hash_digits));
 }
 
-Result<PackedPath> survey_path(sys::System& system, const PathStagingRequest& request, const plan::Say& say) {
+namespace {
+
+Result<tree::Survey> survey_directory(sys::System& system, const PathStagingRequest& request, const plan::Say& say) {
   tree::Options options;
   options.as = request.how.as;
-  auto survey = request.bound ? Result<tree::Survey>(*request.bound)
-                              : tree::survey({.path = request.path, .root = system.files().root()}, options,
-                                             say.progress("looking at " + request.path));
+  auto survey = tree::survey({.path = request.path, .root = system.files().root()}, options,
+                             say.progress("looking at " + request.path));
+  if (!survey && survey.error().code == ErrorCode::permission)
+    survey.error().hint = "run the command as a user who may read all that it holds, or stage a directory beside that";
+  return survey;
+}
+
+/// What was read of the directory is what it held when it was looked at: by that it is known again.
+Result<void> check_unchanged(sys::System& system, const PathStagingRequest& request, const tree::Survey& before,
+                             const plan::Say& say) {
+  const auto now = request.bound ? Result<tree::Survey>(before) : survey_directory(system, request, say);
+  if (!now)
+    return fail(now.error());
+  return *now == before ? Result<void>{}
+                        : fail(ErrorCode::conflict, request.path + " has changed while it was read",
+                               "run the command again when nobody writes there");
+}
+
+} // namespace
+
+Result<PackedPath> survey_path(sys::System& system, const PathStagingRequest& request, const plan::Say& say) {
+  const auto store = probe_store(system, request);
+  if (is_under(store.resolved, request.path))
+    return fail(ErrorCode::usage,
+                fmt::format("{} holds {}, where images of directories lie", request.path, request.store),
+                "stage what lies in it, or set `stage.store` in sharefs.yaml to another directory of the share");
+  auto survey = request.bound ? Result<tree::Survey>(*request.bound) : survey_directory(system, request, say);
   if (!survey)
     return fail(survey.error());
   PackedPath packed{.survey = std::move(*survey), .image = {}};
   packed.image = packed_image(request, packed.survey);
-  const auto store = probe_store(system, request);
   const auto image = probe_image(system, packed.image, 0, request.how.as);
   // What others could have written is made anew by whoever can make one that is trusted.
   const auto uid = static_cast<std::uint32_t>(system.identity().uid);
@@ -112,18 +135,33 @@ std::optional<tree::Survey> survey_in(std::string_view text) {
   const auto parts = split(text, ':');
   const auto files = parts.size() == 3 ? parse_number<std::uint64_t>(parts[1]) : std::nullopt;
   const auto bytes = files ? parse_number<std::uint64_t>(parts[2]) : std::nullopt;
-  if (!bytes || parts[0].size() != 64 || parts[0].find_first_not_of("0123456789abcdef") != std::string::npos)
+  if (!bytes || !is_hash(parts[0]))
     return std::nullopt;
   return tree::Survey{.files = *files, .bytes = *bytes, .fingerprint = parts[0]};
 }
 
 std::optional<tree::Survey> StagedPath::survey() const {
-  const auto lines = split_lines(mark.content);
-  return lines.size() < 2 ? std::nullopt : survey_in(lines[1]);
+  return survey_in(copy.what().state);
 }
 
 bool StagedPath::is_whole() const {
-  return is_mounted || (image.kind == sys::EntryKind::missing && tree.kind == sys::EntryKind::directory);
+  const auto what = copy.what();
+  return !what.source.empty() &&
+         (what.sha256.empty() ? copy.tree.kind == sys::EntryKind::directory : copy.is_mounted());
+}
+
+std::string StagedPath::state() const {
+  const auto what = copy.what();
+  const std::string state = what.source.empty()   ? "cut off"
+                            : what.sha256.empty() ? "files"
+                            : copy.is_mounted()   ? "mounted"
+                                                  : "not mounted";
+  return is_bound ? state + ", in place of the share" : state;
+}
+
+bool StagedPath::is_of(const std::string& directory) const {
+  const auto copies = staged_directory("", 0, parent_path(directory), base_name(directory)).substr(2); // behind "/0"
+  return path == directory || parent_path(copy.tree.path).ends_with(copies);
 }
 
 bool is_few_large(const tree::Survey& survey) {
@@ -132,12 +170,25 @@ bool is_few_large(const tree::Survey& survey) {
 
 namespace {
 
-/// Images and lists of what the directory held before.
+/// Images and lists of what the directory held before, and images that were being made when their command was killed:
+/// one that is being made is written all the time, by the server's clock.
 void remove_older(sys::System& system, const PathStagingRequest& request, const PackedPath& packed) {
+  constexpr std::int64_t k_abandoned = 3600; // seconds
   const auto prefix = image_prefix(request.path);
-  for (const auto& name : system.entry({.path = request.store, .follow = true, .list = true}).names)
-    if (name.starts_with(prefix) && !join_path(request.store, name).starts_with(packed.image))
-      std::ignore = system.files().remove(join_path(request.store, name));
+  sys::EntryRequest unfinished{.queries = {{.path = image_path(packed.image), .links = sys::Links::trusted},
+                                           {.path = list_path(packed.image), .links = sys::Links::trusted}}};
+  for (const auto& name : system.entry({.path = request.store, .follow = true, .list = true}).names) {
+    const auto path = join_path(request.store, name);
+    if (name.starts_with(prefix) && !path.starts_with(packed.image))
+      std::ignore = system.files().remove(path);
+    if (name.starts_with(k_unfinished) && name.ends_with(image_path("")))
+      unfinished.queries.push_back({.path = path, .links = sys::Links::none});
+  }
+  const auto entries = system.entries(unfinished);
+  const auto made = std::max(entries[0].mtime, entries[1].mtime); // just now
+  for (auto one = entries.begin() + 2; one != entries.end(); ++one)
+    if (one->kind == sys::EntryKind::file && one->mtime < made - k_abandoned)
+      std::ignore = system.files().remove(one->path);
 }
 
 Result<void> write_list(sys::System& system, const PathStagingRequest& request, const PackedPath& packed,
@@ -148,6 +199,8 @@ Result<void> write_list(sys::System& system, const PathStagingRequest& request, 
                                            say.progress("reading " + request.path));
   if (!listing)
     return fail(listing.error());
+  if (auto unchanged = check_unchanged(system, request, packed.survey, say); !unchanged)
+    return unchanged;
   const auto path = list_path(packed.image);
   if (auto cleared = clear_place(system, path); !cleared)
     return cleared;
@@ -192,12 +245,17 @@ Result<void> pack_path(sys::System& system, const PathStagingRequest& request, c
   image.record.bytes = packed.survey.bytes;
   image.most = access->mode & 0444U;
   image.gid = access->gid;
-  image.file = image_path(join_path(request.store, "new-" + random_letters(12)));
+  image.file = image_path(join_path(request.store, k_unfinished + random_letters(12)));
   auto note = make_image(system, image, say);
   if (!note)
     return fail(note.error());
-  if (auto published = publish_image(system, image.file, *note, packed.image); !published)
+  auto published = check_unchanged(system, request, packed.survey, say);
+  if (published)
+    published = publish_image(system, image.file, *note, packed.image);
+  if (!published) {
+    std::ignore = system.files().remove(image.file);
     return published;
+  }
   remove_older(system, request, packed);
   return {};
 }
@@ -205,6 +263,7 @@ Result<void> pack_path(sys::System& system, const PathStagingRequest& request, c
 Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequest& request,
                                       const PackedPath& packed) {
   PathStaging staging;
+  staging.survey = packed.survey;
   const auto uid = static_cast<unsigned>(system.identity().uid);
   const auto place = staged_directory(request.at, uid, parent_path(request.path), base_name(request.path));
   staging.directory = system.entry({.path = place, .list = true, .links = sys::Links::trusted, .guarded = true});
@@ -231,21 +290,21 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
   const bool by_image = staging.why_files.empty();
   const auto& hash = by_image ? staging.image.note->sha256 : packed.survey.fingerprint;
   staging.copy = join_path(staging.directory.resolved, hash.substr(0, k_hash_digits));
-  const auto entries = system.entries(
-      {.queries = {
-           {.path = staging.copy, .links = sys::Links::trusted, .guarded = true},
-           {.path = complete_mark(staging.copy), .read_bytes = k_longest_path_mark, .links = sys::Links::trusted},
-           {.path = image_path(staging.copy), .links = sys::Links::trusted}}});
-  const StagedCopy there{.tree = entries[0], .mark = entries[1]};
-  auto mark = mark_text(request, packed, staging);
-  const bool marked = without_reader(there.mark.content) == without_reader(mark);
-  if (marked && !request.how.as) // what this host remembers has answered root, whom the server may refuse later on
-    mark = there.mark.content;
-  const bool has_image = entries[2].kind == sys::EntryKind::file;
-  staging.copies = !marked || (by_image && !has_image);
+  StagedCopy there;
+  for (auto& copy : probe_copies(system, {staging.directory}))
+    if (copy.tree.path == staging.copy)
+      there = std::move(copy);
+  auto mark = mark_of(request, packed, staging);
+  if (!mark.reader) // what this host remembers has answered root, whom the server may refuse later on
+    mark.reader = there.what().reader;
+  const auto text = format_mark(mark);
+  auto before = there.what();
+  before.reader = mark.reader;
+  staging.copies = before != mark || (by_image && there.image.kind != sys::EntryKind::file);
   const auto group = base_name(request.path);
   if (staging.copies) {
-    const auto wanted = by_image ? tree::Measured{.bytes = staging.image.file.size}
+    const auto begun = std::min(there.part.allocated, staging.image.file.size); // by a command that was cut off
+    const auto wanted = by_image ? tree::Measured{.bytes = staging.image.file.size - begun}
                                  : tree::Measured{.files = packed.survey.files, .bytes = packed.survey.bytes};
     if (auto room = check_room(system, staging.directory, wanted,
                                "free some (`sharefs stage --list`, `--drop`), or set `stage.at` to a larger disk");
@@ -261,16 +320,18 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
                                                      format_bytes(packed.survey.bytes), request.path,
                                                      packed.survey.files == 1 ? "is" : "are", staging.copy));
   }
+  if (there.is_dead())
+    staging.plan.add(group, "its squashfuse has ended", unmount_copy(there));
   if (by_image && !there.is_mounted()) {
-    if (!there.tree.exists())
+    if (!there.tree.exists() && !there.is_dead())
       staging.plan.add_bookkeeping(group, "it is mounted there", plan::make_directory(staging.copy, 0755, {}, true));
-    staging.plan.add(group, "its image, read-only", mount_of_image(staging.copy, "", uid));
+    staging.plan.add(group, "its image, read-only", mount_of_image(staging.copy, mark, uid));
   }
-  if (there.mark.content != mark)
+  if (there.mark.content != text)
     staging.plan.add_bookkeeping(
         group, "it is whole",
         plan::File{complete_mark(staging.copy),
-                   there.mark.kind == sys::EntryKind::file ? std::optional(there.mark.content) : std::nullopt, mark});
+                   there.mark.kind == sys::EntryKind::file ? std::optional(there.mark.content) : std::nullopt, text});
   const auto mounts = system.mounts();
   if (request.binds && mounts && !mounts->is_bind(request.path, staging.copy)) {
     const auto bind = bind_of(staging.copy, mark);
@@ -377,26 +438,13 @@ Result<void> fetch_files(sys::System& system, const PathStagingRequest& request,
   return {};
 }
 
-} // namespace
-
-Result<void> copy_path(sys::System& system, const PathStagingRequest& request, const PathStaging& staging,
-                       const plan::Say& say) {
-  if (!staging.copies)
-    return {};
-  const auto alone = request.how.lock();
-  if (!alone)
-    return fail(alone.error());
-  if (auto made = make_copies_directory(system, staging.directory.path, staging.access); !made)
-    return made;
-  const auto& root = system.files().root();
-  if (staging.why_files.empty())
-    return copy_image(system, request.how, staging.image, staging.copy, say);
-  if (staging.files)
-    return fetch_files(system, request, staging, say);
+Result<void> copy_files(sys::System& system, const PathStagingRequest& request, const PathStaging& staging,
+                        const plan::Say& say) {
   tree::Options options;
   options.bytes_per_second = request.how.bytes_per_second;
   options.remove_others = true;
   options.reader = request.how.as;
+  const auto& root = system.files().root();
   const auto copied =
       tree::copy({.path = request.path, .root = root}, {.path = staging.copy, .root = root, .guarded = true}, options,
                  say.progress("copying " + request.path));
@@ -404,7 +452,46 @@ Result<void> copy_path(sys::System& system, const PathStagingRequest& request, c
     return fail(copied.error());
   say.message(fmt::format("{}: {} copied ({}), {} there already", staging.copy, count_of(copied->files, "file"),
                           format_bytes(copied->bytes), copied->kept));
+  return check_unchanged(system, request, staging.survey, say);
+}
+
+/// A copy of a directory without a mark: its command was killed, or `undo` has left it, or it is being made.
+bool is_cut_off(const StagedCopy& copy) {
+  const auto name = base_name(copy.tree.path);
+  return copy.mark.kind == sys::EntryKind::missing && is_hash(name, k_hash_digits);
+}
+
+/// Copies of what the directory holds no more, which nobody will go on with.
+Result<void> remove_cut_off(sys::System& system, const PathStaging& staging) {
+  std::vector<StagedPath> left;
+  const auto directory =
+      system.entry({.path = staging.directory.path, .list = true, .links = sys::Links::trusted, .guarded = true});
+  for (auto& copy : probe_copies(system, {directory}))
+    if (is_cut_off(copy) && base_name(copy.tree.path) != base_name(staging.copy))
+      left.push_back({.path = {}, .copy = std::move(copy)});
+  for (const auto& step : plan_drop(left).steps)
+    if (auto done = plan::apply_action(step.action, system); !done)
+      return fail(done.error());
   return {};
+}
+
+} // namespace
+
+Result<std::optional<plan::HostLock>> copy_path(sys::System& system, const PathStagingRequest& request,
+                                                const PathStaging& staging, const plan::Say& say) {
+  if (!staging.copies)
+    return std::nullopt;
+  auto alone = request.how.lock();
+  if (!alone)
+    return fail(alone.error());
+  auto done = make_copies_directory(system, staging.directory.path, staging.access);
+  if (done)
+    done = remove_cut_off(system, staging);
+  if (done)
+    done = staging.why_files.empty() ? copy_image(system, request.how, staging.image, staging.copy, say)
+           : staging.files           ? fetch_files(system, request, staging, say)
+                                     : copy_files(system, request, staging, say);
+  return done ? Result<std::optional<plan::HostLock>>(std::move(*alone)) : fail(done.error());
 }
 
 std::vector<StagedPath> list_staged_paths(sys::System& system, const std::set<std::string>& directories) {
@@ -412,18 +499,20 @@ std::vector<StagedPath> list_staged_paths(sys::System& system, const std::set<st
   std::vector<StagedPath> found;
   const auto mounts = system.mounts();
   for (auto& copy : find_copies(system, directories, uid == 0 ? std::set<unsigned>{0} : std::set<unsigned>{0, uid})) {
-    StagedPath one{.path = copy.mark.content.substr(0, copy.mark.content.find('\n')), .copy = copy.tree.path};
-    if (!one.path.starts_with('/'))
-      continue;
-    one.is_mounted = copy.is_mounted();
-    one.is_bound = mounts && mounts->is_bind(one.path, one.copy);
-    if (mounts && !one.is_bound)
-      one.older = older_bind(system, bind_of(one.copy, copy.mark.content), *mounts);
-    if (one.older && !one.older->source.starts_with(image_path(one.copy)))
-      one.older.reset(); // that of another copy
-    one.tree = std::move(copy.tree);
-    one.image = std::move(copy.image);
-    one.mark = std::move(copy.mark);
+    const auto what = copy.what();
+    StagedPath one{.path = what.source, .copy = std::move(copy)};
+    const auto& path = one.copy.tree.path;
+    if (what.source.empty()) {
+      if (!is_cut_off(one.copy))
+        continue;
+      one.path = staged_source(parent_path(path));
+    } else if (mounts) {
+      one.is_bound = mounts->is_bind(one.path, path);
+      if (!one.is_bound)
+        one.older = older_bind(system, bind_of(path, what), *mounts);
+      if (one.older && !one.older->source.starts_with(image_path(path)))
+        one.older.reset(); // that of another copy
+    }
     found.push_back(std::move(one));
   }
   return found;
@@ -432,19 +521,24 @@ std::vector<StagedPath> list_staged_paths(sys::System& system, const std::set<st
 plan::Plan plan_drop(const std::vector<StagedPath>& staged) {
   plan::Plan plan;
   for (const auto& one : staged) {
-    const auto& group = one.copy;
+    const auto& copy = one.copy;
+    const auto& group = copy.tree.path;
+    const auto what = copy.what();
     if (one.is_bound || one.older)
       plan.add(group, "the path on the share is the share's again",
-               one.older.value_or(unmount_of(bind_of(one.copy, one.mark.content))));
-    if (one.is_mounted)
-      plan.add(group, "its image", unmount_of(mount_of_image(one.copy, one.mark.content, one.mark.uid)));
-    plan.add_bookkeeping(group, "it is not whole from here on", plan::remove_file(one.mark.path, one.mark.content));
-    if (one.is_mounted)
-      plan.add_bookkeeping(group, "", plan::remove_directory(one.copy));
-    else if (one.tree.kind == sys::EntryKind::directory)
-      plan.add(group, "", removal_of(one.tree));
-    if (one.image.kind == sys::EntryKind::file)
-      plan.add(group, "", removal_of(one.image));
+               one.older.value_or(unmount_of(bind_of(group, what))));
+    const bool has_mount = copy.is_mounted() || copy.is_dead();
+    if (has_mount)
+      plan.add(group, "its image", unmount_copy(copy));
+    if (copy.mark.kind == sys::EntryKind::file)
+      plan.add_bookkeeping(group, "it is not whole from here on", plan::remove_file(copy.mark.path, copy.mark.content));
+    if (has_mount)
+      plan.add_bookkeeping(group, "", plan::remove_directory(group));
+    else if (copy.tree.kind == sys::EntryKind::directory)
+      plan.add(group, "", removal_of(copy.tree));
+    for (const auto* file : {&copy.image, &copy.part})
+      if (file->kind == sys::EntryKind::file)
+        plan.add(group, "", removal_of(*file));
   }
   return plan;
 }

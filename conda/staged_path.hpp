@@ -4,6 +4,7 @@
 //   STORE/NAME-FINGERPRINT.sqfs{,.json}   the image and its note; what the directory holds now has another fingerprint
 //   STORE/NAME-FINGERPRINT.files          or, of few large files, what they are (tree::Listing): they are copied as
 //                                         they lie, and handed on from node to node
+//   STORE/new-XXXXXXXXXXXX.sqfs           an image that is being made
 //   AT/UID/PARENT/NAME/HASH/              the copy, laid out as that of an environment (staged.hpp), named by the hash
 //                                         of its image, or by the fingerprint of its files
 #include "conda/make_image.hpp"
@@ -41,7 +42,8 @@ std::string packed_image(const PathStagingRequest& request, const tree::Survey& 
 /// Looks at all that lies in the directory, by its names and attributes.
 Result<PackedPath> survey_path(sys::System& system, const PathStagingRequest& request, const plan::Say& say);
 /// Makes the image, or the list of few large files, for nobody else than the directory is; those of what the directory
-/// held before go. As whoever may write in the store. Errors: those of make_image() and tree::list_contents().
+/// held before go, and what packings that were killed have left. As whoever may write in the store. Errors: those of
+/// make_image() and tree::list_contents(); `conflict`: the directory has changed meanwhile.
 Result<void> pack_path(sys::System& system, const PathStagingRequest& request, const PackedPath& packed,
                        const plan::Say& say);
 
@@ -52,6 +54,7 @@ struct PathStaging {
   std::optional<tree::Listing> files; ///< what is copied, where a list of it can be trusted
   sys::Entry directory;               ///< of the copies
   std::string copy;
+  tree::Survey survey; ///< of what is copied
   StageAccess access;
   bool copies = false;
   plan::Plan plan;
@@ -59,22 +62,24 @@ struct PathStaging {
 };
 /// Errors: `config`: `at` lies on shared storage; `failed`: no room.
 Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequest& request, const PackedPath& packed);
-/// Before the steps: copies, where that is planned.
-Result<void> copy_path(sys::System& system, const PathStagingRequest& request, const PathStaging& staging,
-                       const plan::Say& say);
+/// Before the steps: copies, where that is planned, and removes what was cut off of others. No other staging of this
+/// host may work until the steps are done: it would take this copy, which has no mark yet, for cut off.
+Result<std::optional<plan::HostLock>> copy_path(sys::System& system, const PathStagingRequest& request,
+                                                const PathStaging& staging, const plan::Say& say);
 
-/// What is staged below these directories, by root and by this process's user.
+/// What is staged below these directories, by root and by this process's user, and what was cut off.
 struct StagedPath {
   std::string path; ///< that it is a copy of
-  std::string copy;
-  sys::Entry tree = {}, image = {}, mark = {};
-  bool is_mounted = false, is_bound = false;
+  StagedCopy copy;
+  bool is_bound = false;
   std::optional<plan::Unmount> older = {};                  ///< it is bound by a mount of its image that has gone
   [[nodiscard]] std::optional<tree::Survey> survey() const; ///< of what was copied
   [[nodiscard]] bool is_whole() const;                      ///< and it can be read now
+  [[nodiscard]] std::string state() const;                  ///< "mounted, in place of the share"
+  [[nodiscard]] bool is_of(const std::string& directory) const;
 };
 std::vector<StagedPath> list_staged_paths(sys::System& system, const std::set<std::string>& directories);
-/// Takes these away.
+/// Takes these away. No staging may work meanwhile.
 plan::Plan plan_drop(const std::vector<StagedPath>& staged);
 
 } // namespace sharefs::conda

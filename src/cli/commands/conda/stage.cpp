@@ -17,11 +17,6 @@ namespace sharefs::cli {
 
 namespace {
 
-Result<plan::HostLock> lock_staging(Context& context) {
-  const auto state = state_directory(context);
-  return state ? take_lock(context, *state, context.flags.wait, "stage") : fail(state.error());
-}
-
 /// Who reads the store for root, whom its server refuses. nullopt: root itself.
 Result<std::optional<sys::User>> find_reader(Context& context, const conda::StagingRequest& request) {
   if (context.flags.root != "/" || context.system.identity().uid != 0)
@@ -59,6 +54,11 @@ Result<conda::StagingRequest> staging_request(Context& context, const Arguments&
 }
 
 } // namespace
+
+Result<plan::HostLock> lock_staging(Context& context) {
+  const auto state = state_directory(context);
+  return state ? take_lock(context, *state, context.flags.wait, "stage") : fail(state.error());
+}
 
 Result<conda::Copying> copying_by(Context& context, const Arguments& arguments) {
   const auto limit = limit_of(arguments);

@@ -73,6 +73,14 @@ Result<std::string> place_of_copies(Context& context) {
   return copies_below(root.directory);
 }
 
+/// By root, or a user of `conda.homes` where its server refuses root.
+conda::Seen see_on_share(Context& context, sys::EntryQuery query) {
+  const auto config = context.config();
+  const bool has_users = config && (*config)->conda;
+  return conda::see(context.system, {.queries = {std::move(query)}},
+                    has_users ? (*config)->conda->users() : std::vector<std::string>{});
+}
+
 Result<conda::PathStagingRequest> path_request(Context& context, const Arguments& arguments, const std::string& word) {
   const auto config = context.config();
   if (!config)
@@ -81,13 +89,12 @@ Result<conda::PathStagingRequest> path_request(Context& context, const Arguments
   const auto asked = normalize_path(word, context.host.working_directory);
   if (auto mounted = check_share(context, asked); !mounted)
     return fail(mounted.error());
-  const auto users = (*config)->conda ? (*config)->conda->users() : std::vector<std::string>{};
-  const auto seen = conda::see(context.system, {.queries = {{.path = asked, .follow = true, .list = true}}}, users);
+  const auto seen = see_on_share(context, {.path = asked, .follow = true, .list = true});
   const auto& entry = seen.entries.front();
   if (entry.kind == sys::EntryKind::unknown)
     return fail(entry.error());
   // What this host remembers may answer root for the directory, and not for those above it.
-  const auto above = conda::see(context.system, {.queries = {{.path = parent_path(asked), .list = true}}}, users);
+  const auto above = see_on_share(context, {.path = parent_path(asked), .list = true});
   if (entry.exists() && entry.kind != sys::EntryKind::directory)
     return fail(ErrorCode::usage, asked + " is no directory",
                 fmt::format("stage the one that it lies in: {}", shell_quote(parent_path(asked))));
@@ -116,10 +123,15 @@ Result<conda::PathStagingRequest> path_request(Context& context, const Arguments
   if (!store)
     return fail(store.error());
   request.store = std::move(*store);
-  const bool is_named = (*config)->stage && contains((*config)->stage->paths, asked);
-  request.binds = is_named && context.system.identity().uid == 0;
-  if (is_named && !request.binds)
+  const auto is_named = [&](const std::string& path) {
+    return (*config)->stage && contains((*config)->stage->paths, path);
+  };
+  request.binds = is_named(request.path) && context.system.identity().uid == 0;
+  if (is_named(request.path) && !request.binds)
     context.console.message(fmt::format("`stage.paths`: only root can mount a copy over {}", asked));
+  if (is_named(asked) && !is_named(request.path))
+    context.console.warning(fmt::format("`stage.paths`: {} is a link, and no copy is mounted over it", asked),
+                            fmt::format("name the directory itself there: {}", request.path));
   auto how = copying_by(context, arguments);
   if (!how)
     return fail(how.error());
@@ -129,29 +141,30 @@ Result<conda::PathStagingRequest> path_request(Context& context, const Arguments
   return request;
 }
 
-/// Makes the image, as whoever may write in the store: root, or a worker of the store's owner.
-Result<void> pack_as_whoever_may(Context& context, const conda::PathStagingRequest& request,
-                                 const conda::PackedPath& packed) {
-  const auto seen =
-      conda::see(context.system, {.queries = {{.path = request.store, .follow = true}}},
-                 (*context.config())->conda ? (*context.config())->conda->users() : std::vector<std::string>{});
+/// Makes the image, as whoever may write in the store: root, or a worker of the store's owner. The exit code; that is
+/// all that is to be done (`only`): the worker's answer is the command's.
+Result<int> pack_as_whoever_may(Context& context, const conda::PathStagingRequest& request,
+                                const conda::PackedPath& packed, bool only) {
+  const auto seen = see_on_share(context, {.path = request.store, .follow = true});
   const auto& store = seen.entries.front();
   auto place = store;
   if (!store.exists())
     place = context.system.entries({.queries = {{.path = store.ancestor, .follow = true}}, .as = seen.by}).front();
   const auto self = context.system.identity().uid;
   if (self != 0 || (place.uid == 0 && (store.exists() || !seen.by)))
-    return pack_path(context.system, request, packed, say_to(context));
+    return pack_path(context.system, request, packed, say_to(context)).map([] { return k_exit_ok; });
   auto owner = place.uid == 0 ? Result<sys::User>(*seen.by) : context.system.user(std::to_string(place.uid));
   if (!owner)
     return fail(ErrorCode::permission,
                 fmt::format("{} belongs to user {}, whom this host does not know", place.path, place.uid));
   const Argv argv{"sharefs", "stage", request.path, "--pack", "--yes"};
   Context own(context.host, context.system, context.console, context.flags, argv);
-  const auto code = work_as(own, {.user = std::move(*owner), .why = "to whom " + place.path + " belongs"});
-  if (!code)
-    return fail(code.error());
-  return *code == k_exit_ok ? Result<void>{} : fail(ErrorCode::failed, "its owner could not make the image");
+  const auto code =
+      work_as(only ? context : own, {.user = std::move(*owner), .why = "to whom " + place.path + " belongs"});
+  if (!code || only || *code == k_exit_ok)
+    return code;
+  return *code == k_exit_interrupted ? fail(ErrorCode::interrupted, "nothing was staged")
+                                     : fail(ErrorCode::failed, "its owner could not make the image");
 }
 
 /// What one machine has found out for all.
@@ -195,7 +208,7 @@ Result<conda::PackedPath> packed_path(Context& context, const conda::PathStaging
     return fail(agreed.error());
   if (!*agreed)
     return packed;
-  if (auto made = pack_as_whoever_may(context, request, *packed); !made) {
+  if (auto made = pack_as_whoever_may(context, request, *packed, false); !made) {
     if (made.error().code == ErrorCode::interrupted)
       return fail(made.error());
     context.console.warning("it gets no image: " + made.error().message);
@@ -208,8 +221,8 @@ std::string copy_of_root(Context& context, const conda::PathStagingRequest& requ
   if (context.system.identity().uid == 0)
     return {};
   for (const auto& copy : conda::list_staged_paths(context.system, {staged_for_all(**context.config())}))
-    if (copy.mark.uid == 0 && copy.path == request.path && copy.survey() == survey && copy.is_whole())
-      return copy.copy;
+    if (copy.copy.mark.uid == 0 && copy.path == request.path && copy.survey() == survey && copy.is_whole())
+      return copy.copy.tree.path;
   return {};
 }
 
@@ -226,7 +239,7 @@ Result<int> stage_path(Context& context, const Arguments& arguments, const std::
     if (!wants_packing(*packed))
       return k_exit_ok;
     return context.flags.only_looks() ? Result<int>(k_exit_pending)
-                                      : pack_as_whoever_may(context, *request, *packed).map([] { return k_exit_ok; });
+                                      : pack_as_whoever_may(context, *request, *packed, true);
   }
   auto packed = Result<conda::PackedPath>(conda::PackedPath{});
   if (const auto told = arguments.value("packed")) {
@@ -241,6 +254,7 @@ Result<int> stage_path(Context& context, const Arguments& arguments, const std::
   if (!packed)
     return fail(packed.error());
   conda::PathStaging staging;
+  std::optional<plan::HostLock> alone; // until the steps are done
   const auto propose = [&]() -> Result<Proposal> {
     if (auto there = copy_of_root(context, *request, packed->survey); !there.empty())
       return Proposal{{}, there + " is there"};
@@ -252,20 +266,20 @@ Result<int> stage_path(Context& context, const Arguments& arguments, const std::
     if (staging.why_files.empty() && context.system.identity().uid == 0)
       plan_staged_unit(context, true, proposal.plan);
     proposal.takes_long = staging.copies;
-    proposal.before_groups = [&] {
-      auto made =
-          request->is_own ? cachefix::make_own_directory(context.system, parent_path(request->at)) : Result<void>{};
-      return made ? conda::copy_path(context.system, *request, staging, say) : made;
+    proposal.before_groups = [&]() -> Result<void> {
+      if (request->is_own)
+        if (auto made = cachefix::make_own_directory(context.system, parent_path(request->at)); !made)
+          return made;
+      auto copied = conda::copy_path(context.system, *request, staging, say);
+      if (!copied)
+        return fail(copied.error());
+      if (*copied)
+        alone.emplace(std::move(**copied));
+      return {};
     };
     return proposal;
   };
   return execute(context, propose).map(&Executed::exit_code);
-}
-
-std::string state_of(const conda::StagedPath& one) {
-  const bool by_image = one.image.kind == sys::EntryKind::file;
-  std::string state = !by_image ? "files" : one.is_mounted ? "mounted" : "not mounted";
-  return one.is_bound ? state + ", in place of the share" : state;
 }
 
 Result<std::vector<conda::StagedPath>> staged_here(Context& context) {
@@ -282,12 +296,13 @@ Result<int> list_staged(Context& context) {
   ui::Table table({{"PATH"}, {"HASH"}, {"SIZE", true}, {"STATE"}});
   auto json = nlohmann::ordered_json::array();
   for (const auto& one : *staged) {
-    const bool by_image = one.image.kind == sys::EntryKind::file;
-    table.add({{one.path}, {base_name(one.copy)}, {by_image ? format_bytes(one.image.size) : "-"}, {state_of(one)}});
+    const auto& [tree, image] = std::tie(one.copy.tree, one.copy.image);
+    const bool by_image = image.kind == sys::EntryKind::file;
+    table.add({{one.path}, {base_name(tree.path)}, {by_image ? format_bytes(image.size) : "-"}, {one.state()}});
     json.push_back({{"path", to_utf8(one.path)},
-                    {"copy", to_utf8(one.copy)},
-                    {"bytes", by_image ? nlohmann::ordered_json(one.image.size) : nlohmann::ordered_json()},
-                    {"state", state_of(one)}});
+                    {"copy", to_utf8(tree.path)},
+                    {"bytes", by_image ? nlohmann::ordered_json(image.size) : nlohmann::ordered_json()},
+                    {"state", one.state()}});
   }
   context.envelope.fields["staged"] = std::move(json);
   if (staged->empty())
@@ -299,11 +314,21 @@ Result<int> list_staged(Context& context) {
 
 Result<int> drop_staged(Context& context, const std::string& word) {
   const auto path = normalize_path(word, context.host.working_directory);
+  const auto led_to = see_on_share(context, {.path = path, .follow = true}).entries.front().resolved;
+  std::optional<plan::HostLock> alone; // what has no mark yet may be coming
+  if (!context.flags.only_looks()) {
+    auto lock = lock_staging(context);
+    if (!lock)
+      return fail(lock.error());
+    alone.emplace(std::move(*lock));
+  }
   const auto propose = [&]() -> Result<Proposal> {
     auto staged = staged_here(context);
     if (!staged)
       return fail(staged.error());
-    std::erase_if(*staged, [&](const auto& one) { return one.path != path && base_name(one.copy) != word; });
+    std::erase_if(*staged, [&](const conda::StagedPath& one) {
+      return !one.is_of(path) && !one.is_of(led_to) && base_name(one.copy.tree.path) != word;
+    });
     return Proposal{conda::plan_drop(*staged), "nothing of it is staged here"};
   };
   return execute(context, propose).map(&Executed::exit_code);
@@ -320,8 +345,7 @@ Result<int> run_stage_command(Context& context, const Arguments& arguments) {
   if (list)
     return list_staged(context);
   const auto& word = arguments.positional.front();
-  const bool is_hash = arguments.flag("drop") && word.size() == conda::k_hash_digits &&
-                       word.find_first_not_of("0123456789abcdef") == std::string::npos;
+  const bool is_hash = arguments.flag("drop") && conda::is_hash(word, conda::k_hash_digits);
   if (!is_path(word) && !is_hash) {
     auto one = arguments;
     if (arguments.flag("drop"))
@@ -334,18 +358,28 @@ Result<int> run_stage_command(Context& context, const Arguments& arguments) {
   return arguments.flag("drop") ? drop_staged(context, word) : stage_path(context, arguments, word);
 }
 
-/// Asks the first of the nodes what the directory holds, or to make the image of that.
-Result<fleet::Outcome> ask_first(Context& context, const fleet::Request& job, const std::string& path, bool packs) {
-  const auto first = std::ranges::find_if(job.nodes, [](const auto& node) { return !node.in(fleet::k_servers); });
-  const auto& node = first == job.nodes.end() ? job.nodes.front() : *first; // a server need not mount its own share
-  const auto outcomes = ask_nodes(context, {node}, {"stage", path, "--pack", packs ? "--yes" : "--check"}, true,
-                                  std::chrono::hours(packs ? 24 : 1));
-  if (!outcomes)
-    return fail(outcomes.error());
-  auto outcome = outcomes->front();
-  if (!is_good(outcome.state) && outcome.state != fleet::State::pending)
-    return fail(ErrorCode::failed, fmt::format("{}: {}", outcome.node, outcome.why), outcome.hint);
-  return outcome;
+/// Asks the nodes, one after the other until one can say it, what the directory holds, or to make the image of that.
+Result<fleet::Outcome> ask_one_of(Context& context, const fleet::Request& job, const std::string& path, bool packs) {
+  constexpr int k_most_failures = 3; // what so many cannot do is no fault of one node
+  auto nodes = job.nodes;
+  std::ranges::stable_partition(nodes,
+                                [](const auto& node) { return !node.in(fleet::k_servers); }); // need not mount it
+  std::optional<fleet::Outcome> worst;
+  for (int failures = 0; const auto& node : nodes) {
+    const auto outcomes = ask_nodes(context, {node}, {"stage", path, "--pack", packs ? "--yes" : "--check"}, true,
+                                    std::chrono::hours(packs ? 24 : 1));
+    if (!outcomes)
+      return fail(outcomes.error());
+    const auto& outcome = outcomes->front();
+    if (is_good(outcome.state) || outcome.state == fleet::State::pending)
+      return outcome;
+    const bool was_reached = outcome.state == fleet::State::failed || outcome.state == fleet::State::timed_out;
+    if (!worst || (was_reached && failures == 0))
+      worst = outcome;
+    if (was_reached && ++failures == k_most_failures)
+      break;
+  }
+  return fail(ErrorCode::failed, fmt::format("{}: {}", worst->node, worst->why), worst->hint);
 }
 
 /// One node packs, and all others are told what it has found.
@@ -355,7 +389,7 @@ Result<void> before_nodes(Context& context, const Arguments& arguments, fleet::R
   const auto& word = arguments.positional.front();
   if (is_path(word)) {
     const auto path = normalize_path(word, context.host.working_directory);
-    const auto looked = ask_first(context, job, path, false);
+    const auto looked = ask_one_of(context, job, path, false);
     if (!looked)
       return fail(looked.error());
     const auto packed = looked->document.value("packed", "");
@@ -366,9 +400,11 @@ Result<void> before_nodes(Context& context, const Arguments& arguments, fleet::R
       const auto agreed = agree_to_pack(context, path, *survey);
       if (!agreed)
         return fail(agreed.error());
-      if (*agreed)
-        if (auto made = ask_first(context, job, path, true); !made)
-          return fail(made.error());
+      const auto made = *agreed ? ask_one_of(context, job, path, true) : looked;
+      if (!made && made.error().code == ErrorCode::interrupted)
+        return fail(made.error());
+      if (!made)
+        context.console.warning("it gets no image: " + made.error().message, made.error().hint);
     }
     job.asking.words.insert(job.asking.words.end(), {"--packed", packed});
   }
