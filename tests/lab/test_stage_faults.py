@@ -118,6 +118,16 @@ def test_what_killed_packings_have_left_goes_once_nobody_writes_it(node: Host) -
     assert old not in names and new in names, names
 
 
+def test_ctrl_c_leaves_no_image_that_was_being_made(node: Host) -> None:
+    node.run(f"head -c 60000000 /dev/urandom >{DATA}/1", user="alice", check=True)
+    job = node.start(["sharefs", "stage", DATA, "--yes"])
+    wait_until(lambda: images(node), timeout=60, what="an image is being made")
+    job.kill(signal.SIGINT)
+    assert job.wait(timeout=60).returncode == 130
+    assert images(node) == []
+    done(node, "stage", DATA, "--yes", timeout=300)
+
+
 def test_a_directory_that_holds_the_images_is_refused(node: Host) -> None:
     done(node, "stage", DATA, "--yes")
     for path in (SHARE, f"{SHARE}/conda", IMAGES):

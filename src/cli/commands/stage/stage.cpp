@@ -15,6 +15,7 @@
 #include "cli/say.hpp"
 #include "conda/homes.hpp"
 #include "conda/staged_path.hpp"
+#include "sys/process/interrupt.hpp"
 #include "ui/table.hpp"
 
 #include <algorithm>
@@ -231,6 +232,7 @@ Result<int> stage_path(Context& context, const Arguments& arguments, const std::
   if (!request)
     return fail(request.error());
   const auto say = say_to(context);
+  sys::install_interrupt_handlers(); // what is being made is removed
   if (arguments.flag("pack")) {
     const auto packed = conda::survey_path(context.system, *request, say);
     if (!packed)
