@@ -77,6 +77,10 @@ def image(node: Host) -> str:
     return node.run(f"ls {STAGED}/*.sqfs", check=True).out.strip()
 
 
+def left(node: Host) -> list[str]:
+    return node.run(f"ls -A {STAGED}", check=True).out.split()
+
+
 def told(completed: Completed) -> str:
     """What became of each node, and what else was said."""
     nodes = [f"{node['name']} {node['state']}: {node['why']} {node['hint']}" for node in document(completed)["nodes"]]
@@ -149,6 +153,22 @@ def test_a_node_that_is_lost_loses_only_its_own(cluster: Cluster) -> None:
     assert handed_on(staged)["node4"] == "node1", staged  # the one above node2
     resumed = sharefs(cluster.server, "nodes", "resume", document(staged)["run"], "--yes", "--json", timeout=300)
     assert resumed.returncode == 0 and states(resumed)["node2"] == "changed", resumed
+
+
+def test_a_node_that_is_killed_in_the_middle_loses_only_its_own(cluster: Cluster) -> None:
+    """Those behind it go on with the node before it, or with the share."""
+    first = cluster["node1"]
+    done(first, "stage", DATASET, "--yes", timeout=300)  # packed
+    done(first, "stage", "--drop", DATASET, "--yes")
+    job = cluster.server.start(["sharefs", "--on", "clients", "stage", DATASET, "--yes", "--json", "--limit", "1M"])
+    for node in cluster.nodes:
+        wait_until(lambda node=node: node.run(f"test -s {STAGED}/.*.part").ok, timeout=120, what=f"{node.name} has some of it")
+    first.run(f"pkill -KILL -f 'sharefs.*{DATASET}|nodes serve'", check=True)
+    ended = job.wait(timeout=200)
+    said = states(ended)
+    assert ended.returncode == 4 and said.pop("node1") != "changed" and set(said.values()) == {"changed"}, told(ended)
+    again = stage(cluster)
+    assert again.returncode == 0 and states(again)["node1"] == "changed" and len(left(first)) == 3, told(again)
 
 
 def test_the_first_node_may_be_lost_before_it_packs(cluster: Cluster) -> None:
