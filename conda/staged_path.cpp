@@ -437,21 +437,12 @@ Result<void> fetch_files(sys::System& system, const PathStagingRequest& request,
   return {};
 }
 
+/// As files of the directory alone, which may change meanwhile.
 Result<void> copy_files(sys::System& system, const PathStagingRequest& request, const PathStaging& staging,
                         const plan::Say& say) {
-  tree::Options options;
-  options.bytes_per_second = request.how.bytes_per_second;
-  options.remove_others = true;
-  options.reader = request.how.as;
-  const auto& root = system.files().root();
-  const auto copied =
-      tree::copy({.path = request.path, .root = root}, {.path = staging.copy, .root = root, .guarded = true}, options,
-                 say.progress("copying " + request.path));
-  if (!copied)
-    return fail(copied.error());
-  say.message(fmt::format("{}: {} copied ({}), {} there already", staging.copy, count_of(copied->files, "file"),
-                          format_bytes(copied->bytes), copied->kept));
-  return check_unchanged(system, request, staging.survey, say);
+  auto copied = copy_tree(system, request.how, request.path, staging.copy,
+                          {.files = staging.survey.files, .bytes = staging.survey.bytes}, say);
+  return copied ? check_unchanged(system, request, staging.survey, say) : copied;
 }
 
 /// A copy of a directory without a mark: its command was killed, or `undo` has left it, or it is being made.

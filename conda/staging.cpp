@@ -164,26 +164,16 @@ Result<void> check_disk(sys::System& system, const Staging& staging) {
 Result<void> copy_generation(sys::System& system, const StagingRequest& request, const Staging& staging,
                              const plan::Say& say) {
   const auto record = record_of(staging);
-  const auto to = place(system, staging.path());
-  tree::Options options;
-  const auto progress = say.progress("copying " + staging.source);
   if (const auto* older = older_copy(system, staging)) { // what it has is the same file
+    tree::Options options;
     options.link_files = true;
-    if (auto linked = tree::copy(place(system, older->tree.path), to, options, progress); !linked)
+    if (auto linked = tree::copy(place(system, older->tree.path), place(system, staging.path()), options,
+                                 say.progress("linking " + older->tree.path));
+        !linked)
       return fail(linked.error());
-    options.link_files = false;
   }
-  options.remove_others = true;
-  options.reader = request.how.as;
-  options.bytes_per_second = request.how.bytes_per_second;
-  options.total_files = record.files;
-  options.total_bytes = record.bytes;
-  const auto copied = tree::copy({.path = staging.source, .root = system.files().root()}, to, options, progress);
-  if (!copied)
-    return fail(copied.error());
-  say.message(fmt::format("{}: {} copied ({}), {} there already", staging.path(), count_of(copied->files, "file"),
-                          format_bytes(copied->bytes), copied->kept));
-  return {};
+  return copy_tree(system, request.how, staging.source, staging.path(), {.files = record.files, .bytes = record.bytes},
+                   say);
 }
 
 sys::Entry as_reader(sys::System& system, const StagingRequest& request, sys::EntryQuery query) {
@@ -224,6 +214,21 @@ tree::Options Copying::options() const {
 
 std::vector<tree::Upstream> Copying::upstreams_for(const std::string& to, std::uint64_t bytes) const {
   return upstreams ? upstreams(to, bytes) : std::vector<tree::Upstream>{};
+}
+
+Result<void> copy_tree(sys::System& system, const Copying& how, const std::string& from, const std::string& to,
+                       const tree::Measured& whole, const plan::Say& say) {
+  auto options = how.options();
+  options.remove_others = true;
+  options.total_files = whole.files;
+  options.total_bytes = whole.bytes;
+  const auto copied = tree::copy({.path = from, .root = system.files().root()}, place(system, to), options,
+                                 say.progress("copying " + from));
+  if (!copied)
+    return fail(copied.error());
+  say.message(fmt::format("{}: {} copied ({}), {} there already", to, count_of(copied->files, "file"),
+                          format_bytes(copied->bytes), copied->kept));
+  return {};
 }
 
 Result<void> copy_image(sys::System& system, const Copying& how, const Image& image, const std::string& copy,

@@ -43,6 +43,10 @@ struct StagingRequest {
 std::string why_no_images(sys::System& system);
 /// The same of this image, which it may not be allowed to mount.
 std::string why_no_mount(sys::System& system, const Image& image, std::uint32_t store_owner);
+/// Copies what `from` holds to `to`, file by file, and says what came. `whole`: its files and bytes, where they are
+/// known.
+Result<void> copy_tree(sys::System& system, const Copying& how, const std::string& from, const std::string& to,
+                       const tree::Measured& whole, const plan::Say& say);
 /// Brings an image to this host, as that of the copy.
 Result<void> copy_image(sys::System& system, const Copying& how, const Image& image, const std::string& copy,
                         const plan::Say& say);

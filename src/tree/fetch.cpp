@@ -303,18 +303,15 @@ class Fetcher {
   }
 
   Result<sys::Fd> open_original() {
-    const auto source = walk_to(m_from);
-    if (!source)
-      return fail(source.error());
-    sys::Fd file(source->exists() ? ::openat(source->directory.get(), source->name.c_str(),
-                                             O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
-                                  : -1);
+    auto file = open_file(m_from);
     struct stat status{};
-    if (!file || ::fstat(file.get(), &status) != 0)
-      return fail(errno_error(source->exists() ? errno : ENOENT, m_from.path));
+    if (file && ::fstat(file->get(), &status) != 0)
+      file = fail(errno_error(errno, m_from.path));
+    if (!file)
+      return file;
     if (!S_ISREG(status.st_mode) || static_cast<std::uint64_t>(status.st_size) != m_content.bytes)
       return fail(other_content());
-    ::fcntl(file.get(), F_SETFL, O_DIRECT); // where it can do that
+    ::fcntl(file->get(), F_SETFL, O_DIRECT); // where it can do that
     return file;
   }
 
@@ -328,19 +325,14 @@ class Fetcher {
   /// Adds the first `size` bytes of a file of this host to a new checksum. False: it could not be read.
   bool add_local(int file, std::uint64_t size) {
     m_hash.emplace();
-    const auto bytes = buffer();
-    for (std::uint64_t at = 0; at < size;) {
-      const ssize_t count =
-          ::pread(file, bytes.data(), std::min<std::uint64_t>(size - at, bytes.size()), static_cast<off_t>(at));
-      if (count < 0 && errno == EINTR)
-        continue;
-      if (count <= 0)
-        return false;
-      m_hash->add({bytes.data(), static_cast<std::size_t>(count)});
+    std::uint64_t read = 0;
+    const int error = read_file(file, size, [&](std::string_view piece) {
+      m_hash->add(piece);
       m_job.counters.add(k_steps);
-      at += static_cast<std::uint64_t>(count);
-    }
-    return true;
+      read += piece.size();
+      return true;
+    });
+    return error == 0 && read == size;
   }
 
   /// What has the rest of the file, from an offset on.
