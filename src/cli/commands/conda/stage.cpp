@@ -120,27 +120,11 @@ Result<std::vector<std::string>> all_names(Context& context) {
 }
 
 Result<int> stage_all(Context& context, const Arguments& arguments) {
-  if (context.flags.json)
-    return fail(ErrorCode::usage, "--json: one document is of one environment", "name it");
   const auto names = all_names(context);
-  if (!names)
-    return fail(names.error());
-  if (names->empty())
-    context.console.message("there is no shared environment");
-  std::vector<int> codes;
-  for (const auto& name : *names) {
-    context.console.message(name + ":");
-    const auto staged = stage_one_of_all(context, arguments, name);
-    if (!staged)
-      context.console.error(staged.error());
-    codes.push_back(staged ? *staged : exit_code_of(staged.error()));
-    if (codes.back() == k_exit_interrupted)
-      return k_exit_interrupted;
-  }
-  if (std::ranges::count(codes, k_exit_pending) > 0)
-    return k_exit_pending;
-  const auto good = static_cast<std::size_t>(std::ranges::count(codes, k_exit_ok));
-  return exit_code_for(good, codes.size() - good);
+  return names
+             ? for_each_environment(context, *names,
+                                    [&](const std::string& name) { return stage_one_of_all(context, arguments, name); })
+             : fail(names.error());
 }
 
 Result<int> mount_again(Context& context) {
