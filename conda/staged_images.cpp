@@ -40,6 +40,7 @@ std::vector<StagedImage> find_staged_images(sys::System& system, const std::set<
       continue;
     one.mount = bind_of(one.copy, what);
     one.has_mount_point = one.needs_share = true;
+    one.reader = what.reader;
     one.is_mounted = is_bound;
     if (table && !is_bound)
       one.older = older_bind(system, one.mount, *table);
@@ -51,6 +52,24 @@ std::vector<StagedImage> find_staged_images(sys::System& system, const std::set<
 bool is_missing(const StagedImage& image, const sys::MountTable& table) {
   const bool over_share = image.mount.fs_type == sys::k_bind && share_under(image.mount, table) != nullptr;
   return !image.is_mounted && (!image.needs_share || over_share);
+}
+
+Diagnoses take_out_gone(sys::System& system, std::vector<StagedImage>& images) {
+  Diagnoses found;
+  std::erase_if(images, [&](const StagedImage& one) {
+    const auto& directory = one.mount.target;
+    sys::EntryRequest request{.queries = {{.path = directory, .links = sys::Links::none}}};
+    if (one.reader)
+      if (auto user = system.user(std::to_string(*one.reader)))
+        request.as = std::move(*user);
+    if (system.entries(request).front().kind != sys::EntryKind::missing)
+      return false;
+    found.push_back({Severity::warning, "SF535", one.name,
+                     directory + " is not there any more: its staged copy is not mounted over it",
+                     fmt::format("`sharefs stage --drop {}` takes the copy away", shell_quote(directory)), ""});
+    return true;
+  });
+  return found;
 }
 
 plan::Plan mount_staged(const std::vector<StagedImage>& images, bool needs_share) {

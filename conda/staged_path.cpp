@@ -88,13 +88,10 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
   const auto uid = static_cast<unsigned>(system.identity().uid);
   const auto place = staged_directory(request.at, uid, parent_path(request.path), base_name(request.path));
   staging.directory = system.entry({.path = place, .list = true, .links = sys::Links::trusted, .guarded = true});
-  if (auto usable =
-          check_stage(system, staging.directory, request.at, !request.is_own, "stage " + shell_quote(request.path));
+  if (auto usable = check_stage(system, staging.directory, request.at, !request.is_own,
+                                "stage " + shell_quote(request.path), "stage.at");
       !usable)
     return fail(usable.error());
-  if (staging.directory.shared)
-    return fail(ErrorCode::config, request.at + " lies on shared storage: a copy there is no nearer",
-                "set `stage.at` in sharefs.yaml to a directory on this host's own disk");
   const auto access = stage_access(system, request.path, request.how.as);
   if (!access)
     return fail(access.error());

@@ -284,7 +284,7 @@ Result<void> make_copies_directory(sys::System& system, const std::string& path,
 }
 
 Result<void> check_stage(sys::System& system, const sys::Entry& entry, const std::string& stage, bool makes,
-                         const std::string& command) {
+                         const std::string& command, const std::string& key) {
   const auto quoted = shell_quote(stage);
   if (entry.kind == sys::EntryKind::unknown) {
     auto error = entry.error();
@@ -292,6 +292,9 @@ Result<void> check_stage(sys::System& system, const sys::Entry& entry, const std
       error.hint = fmt::format("only root may have made it: see what lies there, then `sudo mv {0} {0}.old`", quoted);
     return fail(std::move(error));
   }
+  if (entry.shared)
+    return fail(ErrorCode::config, stage + " lies on shared storage: a copy there is no nearer",
+                fmt::format("set `{}` in sharefs.yaml to a directory on this host's own disk", key));
   const auto uid = system.identity().uid;
   if (uid == 0 || !makes || entry.exists())
     return {};
@@ -318,12 +321,10 @@ Result<Staging> plan_staging(sys::System& system, const StagingRequest& request,
   const auto uid = static_cast<unsigned>(system.identity().uid);
   staging.copies = probe_staged(system, request.stage, uid, *store, request.name);
   const auto& directory = staging.copies.directory;
-  if (auto usable = check_stage(system, directory, request.stage, !request.removes, "conda stage " + request.name);
+  if (auto usable =
+          check_stage(system, directory, request.stage, !request.removes, "conda stage " + request.name, "conda.stage");
       !usable)
     return fail(usable.error());
-  if (directory.shared)
-    return fail(ErrorCode::config, request.stage + " lies on shared storage: a copy there is no nearer",
-                "set `conda.stage` in sharefs.yaml to a directory on this host's own disk");
   if (!request.removes) {
     const auto access = stage_access(system, staging.source, request.how.as);
     if (!access)

@@ -52,9 +52,10 @@ Result<void> copy_image(sys::System& system, const Copying& how, const Image& im
                         const plan::Say& say);
 /// The directory of copies as `entry` has it, below `stage`, can be read, and made where it is missing and the command
 /// `makes` it. A user makes no `stage` where others make names, too: root and they would have to do without. `command`:
-/// what root runs for all. Errors: `permission`, or why it cannot be read.
+/// what root runs for all; `key`: of sharefs.yaml, that says where it is. Errors: `config`: it lies on shared storage;
+/// `permission`, or why it cannot be read.
 Result<void> check_stage(sys::System& system, const sys::Entry& entry, const std::string& stage, bool makes,
-                         const std::string& command);
+                         const std::string& command, const std::string& key);
 /// The disk of the directory of copies has room for this, and 256 MiB and 1,000 files more for others. `failed`: it has
 /// not; `hint`: what makes room.
 Result<void> check_room(sys::System& system, const sys::Entry& directory, const tree::Measured& wanted,

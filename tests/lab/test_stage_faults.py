@@ -144,6 +144,18 @@ def test_a_link_leads_to_its_directory_also_when_it_is_dropped(node: Host) -> No
     assert left(node) == [] and staged(node) == []
 
 
+def test_a_directory_that_is_gone_holds_up_no_mount(cluster: Cluster, node: Host) -> None:
+    bound = f"{SHARE}/bound"
+    node.run(_FILL.format(bound), user="alice", check=True)
+    done(node, "stage", bound, "--yes")
+    done(node, "umount", "--all", "--yes")
+    cluster.server.run("rm -rf /srv/share/bound", check=True)
+    mounted = done(node, "mount", "--all", "--yes")
+    assert f"{bound} is not there any more" in said(mounted) and f"`sharefs stage --drop {bound}`" in said(mounted), mounted
+    done(node, "stage", "--drop", bound, "--yes")
+    assert staged(node) == []
+
+
 def test_a_copy_that_was_cut_off_needs_room_for_what_is_missing(node: Host) -> None:
     node.run(f"head -c 100000000 /dev/urandom >{DATA}/1", user="alice", check=True)
     done(node, "stage", DATA, "--pack", "--yes", timeout=300)
