@@ -1,6 +1,7 @@
 // Every file of an environment against its record.
 #include "conda/compiled.hpp"
 #include "conda/environment_reader.hpp"
+#include "conda/naming_file.hpp"
 
 #include "base/path.hpp"
 #include "base/text.hpp"
@@ -25,22 +26,6 @@ constexpr std::size_t k_most_edits = 2'000'000;
 constexpr std::uint64_t k_largest_compiled = 64ULL << 20U;
 constexpr std::uint64_t k_compiled_header = 16; // PEP 552
 constexpr std::uint32_t k_nobody = 65534, k_nobody_32 = 4294967294U;
-
-/// What one file is and holds.
-struct FileFacts {
-  std::string checksum;
-  std::vector<bool> holds; ///< which needles
-};
-
-/// How often the content may name the prefix, in any encoding; not counted beyond `most`.
-std::size_t count_prefix(std::string_view content, const PrefixNeedle& needle, std::size_t most) {
-  std::size_t count = 0;
-  for (const auto& encoding : needle.encodings())
-    for (auto at = content.find(encoding.bytes); at != std::string_view::npos && count <= most;
-         at = content.find(encoding.bytes, at + encoding.bytes.size()))
-      ++count;
-  return count;
-}
 
 class EnvironmentCheck {
  public:
@@ -279,15 +264,15 @@ class EnvironmentCheck {
   }
 
   void check_content(const tree::Entry& entry, const RecordedFile* recorded) {
-    const auto facts = facts_of(entry);
+    auto facts = facts_of(entry);
     if (!facts)
       return facts.error() == ESTALE ? note(Kind::changing, entry.path)
                                      : note(Kind::unreadable, entry.path, errno_text(facts.error()));
+    NamingFile file{.facts = std::move(*facts), .recorded = recorded, .starts = names_prefix(entry)};
     const bool has_checksum =
         recorded != nullptr && !recorded->installed().empty() && recorded->type != PathType::softlink;
-    bool sound = has_checksum && facts->checksum == recorded->installed();
-    const bool named = std::ranges::find(facts->holds, true) != facts->holds.end();
-    std::string content;
+    file.sound = has_checksum && file.facts.checksum == recorded->installed();
+    const bool named = std::ranges::find(file.facts.holds, true) != file.facts.holds.end();
     std::unique_lock memory(m_memory, std::defer_lock);
     const bool packaged = recorded != nullptr && recorded->mode && !recorded->placeholder.empty();
     if ((named || packaged) && entry.size > k_large)
@@ -295,109 +280,56 @@ class EnvironmentCheck {
     if (named && entry.size > k_largest_patched)
       note(Kind::no_room, entry.path, "it is larger than " + format_bytes(k_largest_patched));
     if ((named || packaged) && entry.size <= k_largest_patched &&
-        m_reader.tree().read(entry.path, k_largest_patched, content) != 0)
+        m_reader.tree().read(entry.path, k_largest_patched, file.bytes) != 0)
       return note(Kind::changing, entry.path);
-    std::optional<std::size_t> restored; // from which prefix the package's content comes back
-    bool by_env = false;
     if (packaged && !recorded->sha256.empty())
-      for (std::size_t i = 0; i < 1 + m_decision.replace.size() && !restored; ++i)
-        for (const bool env : {false, true}) {
-          if ((env && !content.starts_with("#!/usr/bin/env ")) || (!env && !facts->holds[i]))
-            continue;
-          if (restores_package(content, change_for(recorded, m_needles[i].prefix(), recorded->placeholder, env),
-                               recorded->sha256)) {
-            restored = i;
-            by_env = env;
-            break;
-          }
-        }
-    if (has_checksum && !sound && !restored)
+      find_restored(m_needles, m_decision.replace.size(), file);
+    if (has_checksum && !file.sound && !file.restored)
       note(Kind::altered, entry.path);
-    const bool follows = has_checksum && (sound || restored); // its record is to follow
-    count_uses(*facts);
+    file.follows = has_checksum && (file.sound || file.restored);
+    count_uses(file.facts);
     for (std::size_t i = 1 + m_decision.replace.size(); i < m_needles.size(); ++i)
-      if (facts->holds[i])
+      if (file.facts.holds[i])
         note(Kind::other_prefix, entry.path, m_needles[i].prefix());
-    auto result = content;
-    Edits edits;
-    std::size_t rounds = 0;
-    std::vector<std::string> old;
-    for (std::size_t i = 1; i < 1 + m_decision.replace.size(); ++i)
-      if (facts->holds[i])
-        old.push_back(m_needles[i].prefix());
-    if (packaged && PrefixNeedle(recorded->placeholder).in(content)) // the installation was cut off
-      old.push_back(recorded->placeholder);
-    if (sound && recorded->type != PathType::entry_point && !recorded->patched()) {
-      // The package's own words, whatever the checksum agrees with; but not what is to start the file.
-      const auto heads = named_prefixes(std::string_view(content).substr(0, k_head_bytes));
-      std::erase_if(old, [&](const std::string& prefix) {
-        return !names_prefix(entry) || std::ranges::find(heads, prefix) == heads.end();
-      });
-    }
-    const bool packages_env = by_env && restored; // written for a prefix too long for a kernel, be it the right one
-    if (packages_env && std::ranges::find(old, m_needles[*restored].prefix()) == old.end())
-      old.insert(old.begin(), m_needles[*restored].prefix());
+    replace_prefixes(entry, file);
+  }
+
+  void replace_prefixes(const tree::Entry& entry, const NamingFile& file) {
+    const auto* recorded = file.recorded;
+    const auto old = prefixes_to_replace(m_needles, m_decision.replace.size(), file);
     std::size_t count = 0;
     for (const auto& from : old)
-      count += count_prefix(content, PrefixNeedle(from), k_most_edits);
+      count += count_prefix(file.bytes, PrefixNeedle(from), k_most_edits);
     if (m_edits.fetch_add(count) + count > k_most_edits) {
       m_edits -= count;
       return note(Kind::no_room, entry.path, fmt::format("with it there are more than {} prefixes", k_most_edits));
     }
-    for (const auto& from : old) {
-      const bool env = packages_env && from == m_needles[*restored].prefix();
-      auto change = change_for(recorded, from, m_decision.right, env);
-      change.guessed = recorded == nullptr || !recorded->mode;
-      if (change.guessed)
-        change.mode = guessed_mode(content);
-      auto made = prefix_edits(result, change);
-      if (!made)
-        return note(Kind::no_room, entry.path, made.error().message);
+    auto replaced = replace_in(file, old, m_decision.right);
+    for (const auto& from : replaced.named)
       if (from != m_decision.right)
         note(Kind::old_prefix, entry.path,
-             from == recorded_placeholder(recorded) ? "the placeholder of its build" : from);
-      if (made->empty())
-        continue;
-      result = edited(result, *made).value_or(result);
-      edits = std::move(*made);
-      ++rounds;
-    }
-    if (result == content) {
-      if (follows && !sound)
+             recorded != nullptr && from == recorded->placeholder ? "the placeholder of its build" : from);
+    if (!replaced.no_room.empty())
+      return note(Kind::no_room, entry.path, replaced.no_room);
+    if (replaced.after == file.bytes) {
+      if (file.follows && !file.sound)
         note(Kind::old_checksum, entry.path);
-      if (follows && recorded->patched() && facts->checksum != recorded->installed())
-        note_checksum(entry.path, *recorded, facts->checksum);
+      if (file.follows && recorded->patched() && file.facts.checksum != recorded->installed())
+        note_checksum(entry.path, *recorded, file.facts.checksum);
       return;
     }
     if (!is_ours(entry))
       return note(Kind::no_room, entry.path, "it belongs to uid " + std::to_string(entry.uid));
     auto change = change_of(entry);
-    change.before = facts->checksum;
-    change.after = sys::sha256(result);
-    change.edits = rounds == 1 ? std::move(edits) : difference(content, result);
-    if (follows)
+    change.before = file.facts.checksum;
+    change.after = sys::sha256(replaced.after);
+    change.edits = std::move(replaced.edits);
+    if (file.follows)
       note_checksum(entry.path, *recorded, change.after);
     const std::scoped_lock lock(m_mutex);
     m_state.contents.push_back(std::move(change));
     if (entry.path.ends_with(".py"))
       m_changed_sources.push_back(entry.path);
-  }
-
-  static std::string recorded_placeholder(const RecordedFile* recorded) {
-    return recorded == nullptr ? std::string() : recorded->placeholder;
-  }
-
-  static PrefixChange change_for(const RecordedFile* recorded, const std::string& from, const std::string& to,
-                                 bool env) {
-    PrefixChange change;
-    change.from = from;
-    change.to = to;
-    change.env_is_prefix = env;
-    if (recorded != nullptr && recorded->mode) {
-      change.mode = *recorded->mode;
-      change.slot = recorded->placeholder.size();
-    }
-    return change;
   }
 
   void count_uses(const FileFacts& facts) {

@@ -13,13 +13,11 @@ namespace {
 constexpr std::uint32_t k_group_or_others_write = 0022;
 constexpr std::string_view k_image_magic = "hsqs"; // fs/squashfs/squashfs_fs.h of the kernel
 
-bool is_hash(std::string_view text) {
-  return text.size() == 64 && std::ranges::all_of(text, [](char digit) {
-           return (digit >= '0' && digit <= '9') || (digit >= 'a' && digit <= 'f');
-         });
-}
-
 } // namespace
+
+bool is_hash(std::string_view text, std::size_t digits) {
+  return text.size() == digits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
 
 std::string image_path(const std::string& generation) {
   return generation + ".sqfs";

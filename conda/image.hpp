@@ -19,6 +19,9 @@ template <FieldsOf<ImageNote> N> auto fields(N& n) {
   return named("sha256", n.sha256, "bytes", n.bytes, "created", n.created, "files", n.files);
 }
 
+/// It is a checksum of so many digits, or the beginning of one.
+bool is_hash(std::string_view text, std::size_t digits = 64);
+
 /// Of the path of a generation.
 std::string image_path(const std::string& generation);
 std::string image_note_path(const std::string& generation);

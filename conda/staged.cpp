@@ -1,12 +1,15 @@
 #include "conda/staged.hpp"
 
+#include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "plan/look.hpp"
 #include "sys/find_processes.hpp"
+#include "sys/fs/sha256.hpp"
 #include "sys/mounting/image_types.hpp"
 
 #include <algorithm>
+#include <climits>
 #include <fmt/format.h>
 #include <set>
 
@@ -18,31 +21,22 @@ using sys::EntryKind;
 
 constexpr std::size_t k_longest_mark = 8192;
 constexpr std::string_view k_mark_suffix = ".complete";
-constexpr std::string_view k_owner = sys::k_image_owner;
 
+/// As one name, of which a file system takes NAME_MAX bytes: the end of a longer one, behind a checksum of all.
 std::string encoded(std::string_view store) {
+  constexpr std::size_t k_kept = 200;
   std::string text;
   for (const char byte : store)
     if (byte == '/' || byte == '%')
       text += byte == '/' ? "%" : "%%";
     else
       text += byte;
-  return text;
+  return text.size() <= NAME_MAX ? text : sys::sha256(store).substr(0, 16) + text.substr(text.size() - k_kept);
 }
 
-std::string text_of_mark(const std::string& source, std::int64_t created) {
-  return fmt::format("{}\n{}\n", source, created);
-}
-
-std::string text_of_mark(const std::string& source, std::int64_t created, const ImageNote& image,
-                         const std::optional<unsigned>& share_owner) {
-  const auto text = fmt::format("{}{}\n", text_of_mark(source, created), image.sha256);
-  return share_owner ? fmt::format("{}{}{}\n", text, k_owner, *share_owner) : text;
-}
-
-bool is_image_of(const sys::Entry& mark, const std::string& source, std::int64_t created) {
-  return mark.kind == EntryKind::file && !hash_in_mark(mark.content).empty() &&
-         mark.content.starts_with(text_of_mark(source, created));
+/// Of a generation.
+bool is_of(const CopyMark& mark, const std::string& source, std::int64_t created) {
+  return mark.source == source && mark.state == std::to_string(created);
 }
 
 /// What fetch() has not finished.
@@ -57,14 +51,14 @@ void add_queries(const std::string& copy, sys::EntryRequest& request) {
       {.path = complete_mark(copy), .read_bytes = k_longest_mark, .links = sys::Links::trusted, .guarded = true});
 }
 
-/// The number in the name of a copy, of its mark, or of its image.
-std::optional<unsigned> copy_number(std::string_view name) {
+/// The name of the copy that a file is of: its mark, its image, a part of that, or itself.
+std::string copy_name(std::string_view name) {
   if (name.starts_with('.') && name.ends_with(".part"))
     name = name.substr(1, name.size() - 6);
   for (const auto suffix : {k_mark_suffix, std::string_view(".sqfs")})
     if (name.ends_with(suffix))
       name.remove_suffix(suffix.size());
-  return generation_number(name);
+  return std::string(name);
 }
 
 /// squashfs(5) of the kernel, or of squashfuse.
@@ -83,6 +77,19 @@ std::string staged_directory(const std::string& stage, unsigned uid, const std::
   return fmt::format("{}/{}/{}/{}", stage, uid, encoded(store), name);
 }
 
+std::string staged_source(const std::string& directory) {
+  std::string text;
+  const auto store = base_name(parent_path(directory));
+  for (std::size_t at = 0; at < store.size(); ++at)
+    if (store[at] != '%')
+      text += store[at];
+    else if (at + 1 < store.size() && store[at + 1] == '%')
+      text += store[at++];
+    else
+      text += '/';
+  return join_path(text, base_name(directory));
+}
+
 std::string staged_uses(const std::string& directory) {
   return join_path(directory, "uses");
 }
@@ -99,42 +106,68 @@ bool StagedCopy::is_dead() const {
   return tree.kind == EntryKind::unknown && tree.fs_type.starts_with(sys::k_user_image) && tree.mount == tree.path;
 }
 
+std::string format_mark(const CopyMark& mark) {
+  auto text = fmt::format("{}\n{}\n", mark.source, mark.state);
+  if (!mark.sha256.empty())
+    text += mark.sha256 + "\n";
+  if (mark.share_owner)
+    text += fmt::format("{}{}\n", sys::k_image_owner, *mark.share_owner);
+  if (mark.reader)
+    text += fmt::format("{}{}\n", sys::k_reached_as, *mark.reader);
+  return text;
+}
+
+CopyMark parse_mark(std::string_view text) {
+  const auto lines = split_lines(text);
+  if (lines.size() < 2 || !lines[0].starts_with('/'))
+    return {};
+  CopyMark mark{.source = lines[0], .state = lines[1]};
+  const auto number_behind = [](const std::string& line, std::string_view word) {
+    return line.starts_with(word) ? parse_number<unsigned>(line.substr(word.size())) : std::nullopt;
+  };
+  for (std::size_t at = 2; at < lines.size(); ++at)
+    if (const auto owner = number_behind(lines[at], sys::k_image_owner))
+      mark.share_owner = owner;
+    else if (const auto reader = number_behind(lines[at], sys::k_reached_as))
+      mark.reader = reader;
+    else if (at == 2)
+      mark.sha256 = lines[at];
+  return mark;
+}
+
+CopyMark StagedCopy::what() const {
+  return mark.kind == EntryKind::file ? parse_mark(mark.content) : CopyMark{};
+}
+
 bool StagedCopy::is_whole(const std::string& source, std::int64_t created) const {
-  if (is_image_of(mark, source, created))
-    return is_mounted();
+  const auto said = what();
   const bool mounted_over = tree.mount == tree.resolved;
-  return tree.kind == EntryKind::directory && !mounted_over && mark.kind == EntryKind::file &&
-         mark.content == text_of_mark(source, created);
+  return is_of(said, source, created) &&
+         (said.sha256.empty() ? tree.kind == EntryKind::directory && !mounted_over : is_mounted());
 }
 
 bool StagedCopy::has_image(const std::string& source, std::int64_t created) const {
-  return is_image_of(mark, source, created) && image.kind == EntryKind::file && !is_on_share();
+  const auto said = what();
+  return is_of(said, source, created) && !said.sha256.empty() && image.kind == EntryKind::file && !is_on_share();
 }
 
 bool StagedCopy::is_on_share() const {
-  return mark.content.find("\n" + std::string(k_owner)) != std::string::npos;
+  return what().share_owner.has_value();
 }
 
-std::string hash_in_mark(std::string_view mark) {
-  const auto lines = split_lines(mark); // that of a directory has two
-  return lines.size() > 2 && !lines[2].starts_with(sys::k_reached_as) ? lines[2] : std::string();
-}
-
-plan::Mount mount_of_image(const std::string& copy, std::string_view mark, unsigned uid) {
+plan::Mount mount_of_image(const std::string& copy, const CopyMark& mark, unsigned uid) {
   plan::Mount mount{image_path(copy), copy, uid == 0 ? sys::k_image : sys::k_user_image, "ro,nosuid,nodev"};
-  const auto lines = split_lines(mark);
-  if (lines.size() > 3 && lines[3].starts_with(k_owner)) {
-    mount.source = image_path(lines.front());
-    mount.options += "," + lines[3];
+  if (mark.share_owner) {
+    mount.source = image_path(mark.source);
+    mount.options += fmt::format(",{}{}", sys::k_image_owner, *mark.share_owner);
   }
   return mount;
 }
 
-plan::Mount bind_of(const std::string& copy, std::string_view mark) {
-  const auto lines = split_lines(mark);
-  plan::Mount mount{copy, lines.empty() ? "" : lines.front(), sys::k_bind, "ro,nosuid,nodev"};
-  if (!lines.empty() && lines.back().starts_with(sys::k_reached_as))
-    mount.options += "," + lines.back();
+plan::Mount bind_of(const std::string& copy, const CopyMark& mark) {
+  plan::Mount mount{copy, mark.source, sys::k_bind, "ro,nosuid,nodev"};
+  if (mark.reader)
+    mount.options += fmt::format(",{}{}", sys::k_reached_as, *mark.reader);
   return mount;
 }
 
@@ -155,36 +188,45 @@ const StagedCopy* StagedCopies::find(unsigned number) const {
   return found == copies.end() ? nullptr : &*found;
 }
 
+std::vector<StagedCopy> probe_copies(sys::System& system, const std::vector<sys::Entry>& directories) {
+  constexpr std::size_t k_most = 10'000; // whoever is root has made them, but a loop over them has an end
+  sys::EntryRequest request;
+  std::vector<StagedCopy> found;
+  for (const auto& directory : directories) {
+    std::set<std::string> names;
+    for (const auto& name : directory.names)
+      names.insert(copy_name(name));
+    for (const auto& name : names) {
+      const auto copy = join_path(directory.resolved, name);
+      if (found.size() == k_most)
+        break;
+      found.push_back({.number = generation_number(name).value_or(0)});
+      add_queries(copy, request);
+      for (const auto& path : {image_path(copy), part_of(image_path(copy))})
+        request.queries.push_back({.path = path, .links = sys::Links::trusted, .guarded = true});
+    }
+  }
+  auto entries = found.empty() ? std::vector<sys::Entry>{} : system.entries(request);
+  auto next = entries.begin();
+  for (auto& copy : found)
+    for (auto* entry : {&copy.tree, &copy.mark, &copy.image, &copy.part})
+      *entry = std::move(*next++);
+  return found;
+}
+
 StagedCopies probe_staged(sys::System& system, const std::string& stage, unsigned uid, const std::string& store,
                           const std::string& name) {
   StagedCopies found;
   const auto directory = staged_directory(stage, uid, store, name);
   found.directory = system.entry({.path = directory, .list = true, .links = sys::Links::trusted, .guarded = true});
-  std::set<unsigned> numbers;
-  for (const auto& one : found.directory.names)
-    if (const auto number = copy_number(one))
-      numbers.insert(*number);
-  sys::EntryRequest request;
-  for (const auto number : numbers) {
-    const auto copy = join_path(directory, generation_name(number));
-    add_queries(copy, request);
-    for (const auto& path : {image_path(copy), part_of(image_path(copy))})
-      request.queries.push_back({.path = path, .links = sys::Links::trusted, .guarded = true});
-  }
-  auto entries = system.entries(request);
-  auto next = entries.begin();
-  for (const auto number : numbers) {
-    auto& copy = found.copies.emplace_back();
-    copy.number = number;
-    for (auto* entry : {&copy.tree, &copy.mark, &copy.image, &copy.part})
-      *entry = std::move(*next++);
-  }
+  found.copies = probe_copies(system, {found.directory});
+  std::erase_if(found.copies, [](const StagedCopy& copy) { return copy.number == 0; });
   return found;
 }
 
 std::vector<StagedCopy> find_copies(sys::System& system, const std::set<std::string>& stages,
                                     const std::set<unsigned>& makers) {
-  constexpr std::size_t k_most = 10'000; // whoever is root has made them, but a loop over them has an end
+  constexpr std::size_t k_most = 10'000;
   const auto listed = [&](const std::vector<std::string>& paths) {
     sys::EntryRequest request;
     for (const auto& path : paths)
@@ -206,21 +248,10 @@ std::vector<StagedCopy> find_copies(sys::System& system, const std::set<std::str
           paths.push_back(join_path(directory.resolved, name));
     directories = listed(paths);
   }
-  sys::EntryRequest request;
-  for (const auto& directory : directories)
-    for (const auto& name : directory.names) {
-      const auto copy = join_path(directory.resolved, name.substr(0, name.find('.')));
-      if (join_path(directory.resolved, name) == complete_mark(copy) && request.queries.size() < 3 * k_most)
-        for (const auto& path : {copy, complete_mark(copy), image_path(copy)})
-          request.queries.push_back(
-              {.path = path, .read_bytes = k_longest_mark, .links = sys::Links::none, .guarded = true});
-    }
-  auto entries = request.queries.empty() ? std::vector<sys::Entry>{} : system.entries(request);
-  std::vector<StagedCopy> found;
-  for (std::size_t i = 0; i < entries.size(); i += 3)
-    if (entries[i + 1].kind == EntryKind::file && makers.contains(entries[i + 1].uid))
-      found.push_back(
-          {.tree = std::move(entries[i]), .mark = std::move(entries[i + 1]), .image = std::move(entries[i + 2])});
+  auto found = probe_copies(system, directories);
+  std::erase_if(found, [&](const StagedCopy& copy) {
+    return copy.mark.kind == EntryKind::unknown || (copy.mark.exists() && !makers.contains(copy.mark.uid));
+  });
   return found;
 }
 
@@ -238,15 +269,15 @@ std::optional<StagedCopy> find_staged(sys::System& system, const std::string& st
   const auto entries = system.entries(request);
   std::optional<std::int64_t> created; // the share is asked only where there is a copy
   for (std::size_t index = 0; index < entries.size(); index += 2) {
-    if (!is_ours(entries[index + 1], uid) || !entries[index + 1].content.starts_with(source + "\n"))
+    StagedCopy copy{.number = generation.number, .tree = entries[index], .mark = entries[index + 1]};
+    if (!is_ours(copy.mark, uid) || copy.what().source != source)
       continue;
     if (!created) {
       const auto record = parse_generation(
           system.entry({.path = source + ".json", .read_bytes = k_largest_record, .automount = true}).content);
       created = record ? record->created : 0;
     }
-    if (StagedCopy copy{.number = generation.number, .tree = entries[index], .mark = entries[index + 1]};
-        copy.is_whole(source, *created))
+    if (copy.is_whole(source, *created))
       return copy;
   }
   return std::nullopt;
@@ -320,16 +351,16 @@ std::vector<unsigned> busy_copies(sys::System& system, const SharedEnvironment& 
   return busy;
 }
 
+plan::Unmount unmount_copy(const StagedCopy& copy) {
+  const unsigned uid = copy.tree.fs_type == sys::k_image ? 0 : 1; // a user mounts by squashfuse
+  return unmount_of(mount_of_image(copy.is_dead() ? copy.tree.path : copy.tree.resolved, copy.what(), uid));
+}
+
 plan::RemoveTree removal_of(const sys::Entry& entry) {
   return {.path = entry.path, .device = entry.device, .inode = entry.inode};
 }
 
 namespace {
-
-/// By its mark, where that is known: a mount whose mark is gone is of an image that lies beside it.
-plan::Unmount unmount_copy(const StagedCopy& copy, unsigned uid) {
-  return unmount_of(mount_of_image(copy.is_dead() ? copy.tree.path : copy.tree.resolved, copy.mark.content, uid));
-}
 
 /// What deletes a copy whose mark has gone. Undo leaves it deleted.
 std::vector<plan::Step> deletion_of(const StagedCopy& copy, const StageRequest& request) {
@@ -337,7 +368,7 @@ std::vector<plan::Step> deletion_of(const StagedCopy& copy, const StageRequest& 
   const auto& group = request.name;
   const bool has_mount = copy.is_mounted() || copy.is_dead();
   if (has_mount) {
-    plan.add(group, "a later generation is staged", unmount_copy(copy, request.uid));
+    plan.add(group, "a later generation is staged", unmount_copy(copy));
     plan.add_bookkeeping(group, "", plan::remove_directory(copy.tree.path));
   } else if (copy.tree.kind == EntryKind::directory) {
     plan.add(group, "", removal_of(copy.tree));
@@ -352,10 +383,9 @@ std::vector<plan::Step> deletion_of(const StagedCopy& copy, const StageRequest& 
 
 /// What lies in the way of a copy of the wanted number that is to be made anew: it is of another kind, or of an earlier
 /// generation of this number.
-void clear_the_way(const StagedCopy& there, bool by_image, unsigned uid, plan::Plan& plan) {
+void clear_the_way(const StagedCopy& there, bool by_image, plan::Plan& plan) {
   if (there.is_mounted())
-    plan.add("", there.is_on_share() ? "a copy takes its place" : "it is not of this generation",
-             unmount_copy(there, uid));
+    plan.add("", there.is_on_share() ? "a copy takes its place" : "it is not of this generation", unmount_copy(there));
   else if (by_image && there.tree.kind == EntryKind::directory)
     plan.add("", "its image takes its place", removal_of(there.tree));
   for (const auto* file : {&there.image, &there.part})
@@ -403,22 +433,25 @@ StagePlan plan_stage(const StagedCopies& staged, const StageRequest& request) {
   made.by_image = is_wanted && request.image && (there == nullptr || there->is_mounted() || !is_busy(request.number));
   if (is_wanted && there != nullptr) {
     unmark(*there);
-    clear_the_way(*there, made.by_image, request.uid, plan);
+    clear_the_way(*there, made.by_image, plan);
   }
-  const auto mark = made.by_image ? text_of_mark(request.source, request.created, *request.image, request.share_owner)
-                                  : text_of_mark(request.source, request.created);
+  CopyMark mark{.source = request.source, .state = std::to_string(request.created)};
+  if (made.by_image) {
+    mark.sha256 = request.image->sha256;
+    mark.share_owner = request.share_owner;
+  }
   if (there != nullptr && there->is_dead())
-    plan.add("", "its squashfuse has ended", unmount_copy(*there, request.uid));
+    plan.add("", "its squashfuse has ended", unmount_copy(*there));
   if (made.by_image || (has_image && !there->is_mounted())) {
     if (made.by_image || !there->tree.exists())
       plan.add_bookkeeping(request.name, "it is mounted there", plan::make_directory(copy, 0755, {}, true));
     plan.add(request.name, request.share_owner ? "its image on the share, read-only" : "its image, read-only",
-             mount_of_image(copy, made.by_image ? mark : there->mark.content, request.uid));
+             mount_of_image(copy, made.by_image ? mark : there->what(), request.uid));
   }
   if (is_wanted)
     plan.add_bookkeeping(request.name, "it is whole: `conda run` uses it from here on",
                          plan::File{complete_mark(join_path(staged.directory.path, generation_name(request.number))),
-                                    std::nullopt, mark});
+                                    std::nullopt, format_mark(mark)});
   std::ranges::move(deletions, std::back_inserter(plan.steps));
   return made;
 }

@@ -21,13 +21,31 @@ namespace sharefs::conda {
 
 /// Of the directory that holds the copies of one environment.
 std::string staged_directory(const std::string& stage, unsigned uid, const std::string& store, const std::string& name);
+/// STORE/NAME of such a directory, for people: not every name can be read back.
+std::string staged_source(const std::string& directory);
 std::string complete_mark(const std::string& copy);    ///< of the path of a copy
 std::string staged_uses(const std::string& directory); ///< of staged_directory()
 
+/// What a mark says. Those of directories of shares (staged_path.hpp) are written and read by the same functions.
+struct CopyMark {
+  std::string source;                       ///< path of the generation, or of the directory
+  std::string state;                        ///< when the generation was made, or what the directory held
+  std::string sha256 = {};                  ///< of the image; empty: files are copied
+  std::optional<unsigned> share_owner = {}; ///< the image is mounted where it lies on the share, and is this user's
+  std::optional<unsigned> reader = {};      ///< who reads the share for root
+  friend bool operator==(const CopyMark&, const CopyMark&) = default;
+};
+std::string format_mark(const CopyMark& mark);
+/// Of any other text a mark without a source.
+CopyMark parse_mark(std::string_view text);
+
 struct StagedCopy {
-  unsigned number = 0;
+  unsigned number = 0; ///< of the generation; 0: its name is none
   sys::Entry tree = {}, mark = {};
-  sys::Entry image = {}, part = {}; ///< of probe_staged() only; `part`: what fetch() has left
+  sys::Entry image = {}, part = {}; ///< not of find_staged(); `part`: what fetch() has left
+
+  /// What its mark says; empty: it has none.
+  [[nodiscard]] CopyMark what() const;
 
   /// It may be run: it has all of the generation at the path `source`, made at `created` by its record.
   [[nodiscard]] bool is_whole(const std::string& source, std::int64_t created) const;
@@ -40,18 +58,19 @@ struct StagedCopy {
   /// What is mounted there is of a squashfuse that has ended: a batch system ends it with the job that started it.
   [[nodiscard]] bool is_dead() const;
 };
-/// The checksum of the image that a mark is of; empty: it is of no image.
-std::string hash_in_mark(std::string_view mark);
 /// The mount of the image with this mark at `copy`, the resolved path, as `uid` makes it: root by a loop device, a user
 /// by squashfuse.
-plan::Mount mount_of_image(const std::string& copy, std::string_view mark, unsigned uid);
+plan::Mount mount_of_image(const std::string& copy, const CopyMark& mark, unsigned uid);
 /// The mount of the copy with this mark over the directory of the share that it is of.
-plan::Mount bind_of(const std::string& copy, std::string_view mark);
+plan::Mount bind_of(const std::string& copy, const CopyMark& mark);
 /// The mount of another copy's image, or of this one's by another loop device, where `bind` is to lie: it goes first.
 std::optional<plan::Unmount> older_bind(sys::System& system, const plan::Mount& bind, const sys::MountTable& table);
 inline constexpr const char* k_why_older = "it is of what was there before";
 /// What ends such a mount.
 plan::Unmount unmount_of(const plan::Mount& mount);
+/// What ends the mount on a copy that is_mounted() or is_dead(): a mount whose mark is gone is of an image that lies
+/// beside it.
+plan::Unmount unmount_copy(const StagedCopy& copy);
 /// What deletes this very entry.
 plan::RemoveTree removal_of(const sys::Entry& entry);
 
@@ -64,8 +83,10 @@ struct StagedCopies {
 StagedCopies probe_staged(sys::System& system, const std::string& stage, unsigned uid, const std::string& store,
                           const std::string& name);
 
-/// All copies that have a mark and lie below these directories, as one of `makers` made them; of another than a local
-/// disk none.
+/// All that is called as a copy in a directory of copies (`directory` has its names), with or without a mark.
+std::vector<StagedCopy> probe_copies(sys::System& system, const std::vector<sys::Entry>& directories);
+/// All copies below these directories, as one of `makers` made them; of another than a local disk none. Those that were
+/// cut off have no mark.
 std::vector<StagedCopy> find_copies(sys::System& system, const std::set<std::string>& stages,
                                     const std::set<unsigned>& makers);
 /// A whole copy of this generation, of root or of this process's user; nullopt: there is none.

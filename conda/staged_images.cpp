@@ -25,19 +25,22 @@ std::vector<StagedImage> find_staged_images(sys::System& system, const std::set<
   std::vector<StagedImage> found;
   for (const auto& copy : find_copies(system, stages, {0})) {
     StagedImage one{.name = base_name(parent_path(copy.tree.path)), .copy = copy.tree.path, .mount = {}};
-    if (!hash_in_mark(copy.mark.content).empty() && (copy.image.kind == sys::EntryKind::file || copy.is_on_share())) {
-      one.mount = mount_of_image(one.copy, copy.mark.content, 0);
+    const auto what = copy.what();
+    if (what.source.empty())
+      continue;
+    if (!what.sha256.empty() && (copy.image.kind == sys::EntryKind::file || copy.is_on_share())) {
+      one.mount = mount_of_image(one.copy, what, 0);
       one.has_mount_point = copy.tree.kind == sys::EntryKind::directory;
       one.is_mounted = copy.is_mounted();
       one.needs_share = copy.is_on_share();
       found.push_back(one);
     }
-    const auto path = copy.mark.content.substr(0, copy.mark.content.find('\n'));
-    const bool is_bound = table && table->is_bind(path, one.copy); // it may have been named by sharefs.yaml before
-    if (!is_bound && !contains(binds, path))
+    const bool is_bound = table && table->is_bind(what.source, one.copy); // sharefs.yaml may have named it before
+    if (!is_bound && !contains(binds, what.source))
       continue;
-    one.mount = bind_of(one.copy, copy.mark.content);
+    one.mount = bind_of(one.copy, what);
     one.has_mount_point = one.needs_share = true;
+    one.reader = what.reader;
     one.is_mounted = is_bound;
     if (table && !is_bound)
       one.older = older_bind(system, one.mount, *table);
@@ -49,6 +52,24 @@ std::vector<StagedImage> find_staged_images(sys::System& system, const std::set<
 bool is_missing(const StagedImage& image, const sys::MountTable& table) {
   const bool over_share = image.mount.fs_type == sys::k_bind && share_under(image.mount, table) != nullptr;
   return !image.is_mounted && (!image.needs_share || over_share);
+}
+
+Diagnoses take_out_gone(sys::System& system, std::vector<StagedImage>& images) {
+  Diagnoses found;
+  std::erase_if(images, [&](const StagedImage& one) {
+    const auto& directory = one.mount.target;
+    sys::EntryRequest request{.queries = {{.path = directory, .links = sys::Links::none}}};
+    if (one.reader)
+      if (auto user = system.user(std::to_string(*one.reader)))
+        request.as = std::move(*user);
+    if (system.entries(request).front().kind != sys::EntryKind::missing)
+      return false;
+    found.push_back({Severity::warning, "SF535", one.name,
+                     directory + " is not there any more: its staged copy is not mounted over it",
+                     fmt::format("`sharefs stage --drop {}` takes the copy away", shell_quote(directory)), ""});
+    return true;
+  });
+  return found;
 }
 
 plan::Plan mount_staged(const std::vector<StagedImage>& images, bool needs_share) {

@@ -16,6 +16,7 @@ struct StagedImage {
   bool has_mount_point = false, is_mounted = false;
   bool needs_share = false;                ///< the image on a share, or a directory of it that is mounted over
   std::optional<plan::Unmount> older = {}; ///< see older_bind()
+  std::optional<unsigned> reader = {};     ///< who reaches the share for root
   friend bool operator==(const StagedImage&, const StagedImage&) = default;
 };
 /// Those that are whole below these directories (`conda.stage`); of another than a local disk none. `binds`:
@@ -25,6 +26,10 @@ std::vector<StagedImage> find_staged_images(sys::System& system, const std::set<
 
 /// It is on this host's own disk, is not mounted, and could be: over a directory of a share if that is mounted.
 bool is_missing(const StagedImage& image, const sys::MountTable& table);
+
+/// Takes out those that are to lie over directories which their shares have no more, and names them (SF535). The shares
+/// are asked.
+Diagnoses take_out_gone(sys::System& system, std::vector<StagedImage>& images);
 
 /// What mounts those that are not mounted; `needs_share`: those that wait for a share, or else those that do not.
 plan::Plan mount_staged(const std::vector<StagedImage>& images, bool needs_share = false);

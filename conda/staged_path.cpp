@@ -1,15 +1,11 @@
 #include "conda/staged_path.hpp"
 
 #include "base/argv.hpp"
-#include "base/number.hpp"
 #include "base/path.hpp"
-#include "base/random.hpp"
 #include "base/text.hpp"
+#include "conda/homes.hpp"
 #include "plan/apply.hpp"
-#include "sys/fs/sha256.hpp"
 #include "sys/mounting/image_types.hpp"
-#include "sys/process/child.hpp"
-#include "sys/process/wire.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -19,202 +15,83 @@ namespace sharefs::conda {
 
 namespace {
 
-constexpr std::size_t k_longest_path_mark = 8192;
-constexpr std::uint64_t k_large_on_average = 64U << 20U;
 /// A smaller file comes from the share: ssh to another node takes longer.
 constexpr std::uint64_t k_handed_on = 4U << 20U;
-constexpr std::size_t k_largest_list = 16U << 20U;
-constexpr std::uint32_t k_others_write = 0022;
 
-std::string mark_text(const PathStagingRequest& request, const PackedPath& packed, const PathStaging& staging) {
-  const auto& hash = staging.why_files.empty() ? staging.image.note->sha256 : "";
-  auto text = fmt::format("{}\n{}\n{}{}", request.path, text_of(packed.survey), hash, hash.empty() ? "" : "\n");
+CopyMark mark_of(const PathStagingRequest& request, const PackedPath& packed, const PathStaging& staging) {
+  CopyMark mark{.source = request.path, .state = text_of(packed.survey)};
+  if (staging.why_files.empty())
+    mark.sha256 = staging.image.note->sha256;
   if (request.how.as)
-    text += fmt::format("{}{}\n", sys::k_reached_as, request.how.as->uid);
-  return text;
-}
-
-std::string_view without_reader(std::string_view mark) {
-  const auto at = mark.find(fmt::format("\n{}", sys::k_reached_as));
-  return at == std::string_view::npos ? mark : mark.substr(0, at + 1);
-}
-
-/// STORE/NAME-, by which all images of a directory are known.
-std::string image_prefix(const std::string& path) {
-  return base_name(path) + "-" + sys::sha256(path).substr(0, 8) + "-";
-}
-
-std::string list_path(const std::string& packed) {
-  return packed + ".files";
-}
-
-/// The directory of images. It is listed, and the one above: another node may just have made what a client of NFS
-/// believes for a while not to be there.
-sys::Entry probe_store(sys::System& system, const PathStagingRequest& request) {
-  return system
-      .entries({.queries = {{.path = parent_path(request.store), .follow = true, .list = true},
-                            {.path = request.store, .follow = true, .list = true}},
-                .as = request.how.as})
-      .back();
-}
-
-/// What lies in the directory, if root or the owner of the store has noted it, and nobody else could have.
-std::optional<tree::Listing> read_list(sys::System& system, const PathStagingRequest& request,
-                                       const std::string& packed, std::uint32_t store_owner) {
-  const auto entry =
-      system
-          .entries(
-              {.queries = {{.path = list_path(packed), .read_bytes = k_largest_list, .links = sys::Links::trusted}},
-               .as = request.how.as})
-          .front();
-  if (entry.kind != sys::EntryKind::file || (entry.uid != 0 && entry.uid != store_owner) ||
-      (entry.mode & k_others_write) != 0)
-    return std::nullopt;
-  sys::WireReader reader(entry.content);
-  auto listing = reader.get<tree::Listing>();
-  const bool inside = std::ranges::all_of(listing.entries, [](const tree::Listed& one) {
-    return normalize_path("/" + one.path) == "/" + one.path && (!one.path.empty() || S_ISDIR(one.mode));
-  });
-  return reader.ok() && inside ? std::optional(std::move(listing)) : std::nullopt;
+    mark.reader = request.how.as->uid;
+  return mark;
 }
 
 } // namespace
 
-std::string packed_image(const PathStagingRequest& request, const tree::Survey& survey) {
-  return join_path(request.store, image_prefix(request.path) + survey.fingerprint.substr(0, k_hash_digits));
-}
-
-Result<PackedPath> survey_path(sys::System& system, const PathStagingRequest& request, const plan::Say& say) {
-  tree::Options options;
-  options.as = request.how.as;
-  auto survey = request.bound ? Result<tree::Survey>(*request.bound)
-                              : tree::survey({.path = request.path, .root = system.files().root()}, options,
-                                             say.progress("looking at " + request.path));
-  if (!survey)
-    return fail(survey.error());
-  PackedPath packed{.survey = std::move(*survey), .image = {}};
-  packed.image = packed_image(request, packed.survey);
-  const auto store = probe_store(system, request);
-  const auto image = probe_image(system, packed.image, 0, request.how.as);
-  // What others could have written is made anew by whoever can make one that is trusted.
-  const auto uid = static_cast<std::uint32_t>(system.identity().uid);
-  const bool makes_trusted = uid == 0 || uid == store.uid;
-  packed.exists = (image.exists() && (image.is_trusted(store.uid) || !makes_trusted)) ||
-                  read_list(system, request, packed.image, store.uid);
-  return packed;
-}
-
-std::string text_of(const tree::Survey& survey) {
-  return fmt::format("{}:{}:{}", survey.fingerprint, survey.files, survey.bytes);
-}
-
-std::optional<tree::Survey> survey_in(std::string_view text) {
-  const auto parts = split(text, ':');
-  const auto files = parts.size() == 3 ? parse_number<std::uint64_t>(parts[1]) : std::nullopt;
-  const auto bytes = files ? parse_number<std::uint64_t>(parts[2]) : std::nullopt;
-  if (!bytes || parts[0].size() != 64 || parts[0].find_first_not_of("0123456789abcdef") != std::string::npos)
-    return std::nullopt;
-  return tree::Survey{.files = *files, .bytes = *bytes, .fingerprint = parts[0]};
+Result<SharedDirectory> find_directory(sys::System& system, const std::string& asked,
+                                       const std::vector<std::string>& readers, const std::set<std::string>& copies) {
+  const auto seen = see(system, {.queries = {{.path = asked, .follow = true, .list = true}}}, readers);
+  const auto& entry = seen.entries.front();
+  if (entry.kind == sys::EntryKind::unknown)
+    return fail(entry.error());
+  if (entry.exists() && entry.kind != sys::EntryKind::directory)
+    return fail(ErrorCode::usage, asked + " is no directory",
+                fmt::format("stage the one that it lies in: {}", shell_quote(parent_path(asked))));
+  if (entry.kind != sys::EntryKind::directory)
+    return fail(ErrorCode::not_found, fmt::format("there is no directory {}", asked),
+                "name a directory of the share, or an environment of the store");
+  if (entry.resolved.find('\n') != std::string::npos) // marks of copies are lines
+    return fail(ErrorCode::unsupported, entry.resolved + " has a line break in its name",
+                "stage a directory that has none");
+  SharedDirectory found{.path = entry.resolved, .is_shared = entry.shared, .by = seen.by};
+  if (!found.by) // what this host remembers may answer root for the directory, and not for those above it
+    found.by = see(system, {.queries = {{.path = parent_path(asked), .list = true}}}, readers).by;
+  if (!found.is_shared)
+    for (const auto& copy : list_staged_paths(system, copies))
+      if (copy.is_bound && copy.path == asked)
+        found.bound = copy.survey();
+  found.is_shared = found.is_shared || found.bound;
+  return found;
 }
 
 std::optional<tree::Survey> StagedPath::survey() const {
-  const auto lines = split_lines(mark.content);
-  return lines.size() < 2 ? std::nullopt : survey_in(lines[1]);
+  return survey_in(copy.what().state);
 }
 
 bool StagedPath::is_whole() const {
-  return is_mounted || (image.kind == sys::EntryKind::missing && tree.kind == sys::EntryKind::directory);
+  const auto what = copy.what();
+  return !what.source.empty() &&
+         (what.sha256.empty() ? copy.tree.kind == sys::EntryKind::directory : copy.is_mounted());
 }
 
-bool is_few_large(const tree::Survey& survey) {
-  return survey.files > 0 && survey.bytes / survey.files >= k_large_on_average;
+std::string StagedPath::state() const {
+  const auto what = copy.what();
+  const std::string state = what.source.empty()   ? "cut off"
+                            : what.sha256.empty() ? "files"
+                            : copy.is_mounted()   ? "mounted"
+                                                  : "not mounted";
+  return is_bound ? state + ", in place of the share" : state;
 }
 
-namespace {
-
-/// Images and lists of what the directory held before.
-void remove_older(sys::System& system, const PathStagingRequest& request, const PackedPath& packed) {
-  const auto prefix = image_prefix(request.path);
-  for (const auto& name : system.entry({.path = request.store, .follow = true, .list = true}).names)
-    if (name.starts_with(prefix) && !join_path(request.store, name).starts_with(packed.image))
-      std::ignore = system.files().remove(join_path(request.store, name));
+bool StagedPath::is_of(const std::string& directory) const {
+  const auto copies = staged_directory("", 0, parent_path(directory), base_name(directory)).substr(2); // behind "/0"
+  return path == directory || parent_path(copy.tree.path).ends_with(copies);
 }
 
-Result<void> write_list(sys::System& system, const PathStagingRequest& request, const PackedPath& packed,
-                        const StageAccess& access, const plan::Say& say) {
-  tree::Options options;
-  options.total_bytes = packed.survey.bytes;
-  const auto listing = tree::list_contents({.path = request.path, .root = system.files().root()}, options,
-                                           say.progress("reading " + request.path));
-  if (!listing)
-    return fail(listing.error());
-  const auto path = list_path(packed.image);
-  if (auto cleared = clear_place(system, path); !cleared)
-    return cleared;
-  if (auto written = system.files().write_if(path, std::nullopt, sys::WireWriter().put(*listing).bytes(), 0400);
-      !written)
-    return written;
-  const auto admitted = admit(system.entry({.path = path}), {access.mode & 0444U, access.gid});
-  return admitted ? plan::apply_action(*admitted, system).map([](plan::Outcome) {}) : Result<void>{};
-}
-
-/// `path` may lie in a store of environments that nobody has made yet: it gets the mode of the directory above it.
-Result<void> make_store(sys::System& system, const std::string& path) {
-  constexpr std::uint32_t k_but_set_id = 01777; // the group is inherited
-  const auto store = system.entry({.path = parent_path(path), .follow = true});
-  if (store.kind == sys::EntryKind::missing) {
-    const auto above = system.entry({.path = store.ancestor, .follow = true});
-    if (auto made = system.files().make_directories(store.path, above.mode & k_but_set_id); !made)
-      return made;
-  }
-  return system.files().make_directories(path, 0755);
-}
-
-} // namespace
-
-Result<void> pack_path(sys::System& system, const PathStagingRequest& request, const PackedPath& packed,
-                       const plan::Say& say) {
-  // For nobody else than the directory: the directories above it may keep out others than those above the store.
-  const auto access = stage_access(system, request.path, request.how.as);
-  if (!access)
-    return fail(access.error());
-  if (auto made = make_store(system, request.store); !made)
-    return made;
-  if (is_few_large(packed.survey)) {
-    if (auto noted = write_list(system, request, packed, *access, say); !noted)
-      return noted;
-    remove_older(system, request, packed);
-    return {};
-  }
-  ImageRequest image;
-  image.tree = {.path = request.path, .root = system.files().root()};
-  image.record.files = packed.survey.files;
-  image.record.bytes = packed.survey.bytes;
-  image.most = access->mode & 0444U;
-  image.gid = access->gid;
-  image.file = image_path(join_path(request.store, "new-" + random_letters(12)));
-  auto note = make_image(system, image, say);
-  if (!note)
-    return fail(note.error());
-  if (auto published = publish_image(system, image.file, *note, packed.image); !published)
-    return published;
-  remove_older(system, request, packed);
-  return {};
-}
+namespace {} // namespace
 
 Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequest& request,
                                       const PackedPath& packed) {
   PathStaging staging;
+  staging.survey = packed.survey;
   const auto uid = static_cast<unsigned>(system.identity().uid);
   const auto place = staged_directory(request.at, uid, parent_path(request.path), base_name(request.path));
   staging.directory = system.entry({.path = place, .list = true, .links = sys::Links::trusted, .guarded = true});
-  if (auto usable =
-          check_stage(system, staging.directory, request.at, !request.is_own, "stage " + shell_quote(request.path));
+  if (auto usable = check_stage(system, staging.directory, request.at, !request.is_own,
+                                "stage " + shell_quote(request.path), "stage.at");
       !usable)
     return fail(usable.error());
-  if (staging.directory.shared)
-    return fail(ErrorCode::config, request.at + " lies on shared storage: a copy there is no nearer",
-                "set `stage.at` in sharefs.yaml to a directory on this host's own disk");
   const auto access = stage_access(system, request.path, request.how.as);
   if (!access)
     return fail(access.error());
@@ -231,21 +108,21 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
   const bool by_image = staging.why_files.empty();
   const auto& hash = by_image ? staging.image.note->sha256 : packed.survey.fingerprint;
   staging.copy = join_path(staging.directory.resolved, hash.substr(0, k_hash_digits));
-  const auto entries = system.entries(
-      {.queries = {
-           {.path = staging.copy, .links = sys::Links::trusted, .guarded = true},
-           {.path = complete_mark(staging.copy), .read_bytes = k_longest_path_mark, .links = sys::Links::trusted},
-           {.path = image_path(staging.copy), .links = sys::Links::trusted}}});
-  const StagedCopy there{.tree = entries[0], .mark = entries[1]};
-  auto mark = mark_text(request, packed, staging);
-  const bool marked = without_reader(there.mark.content) == without_reader(mark);
-  if (marked && !request.how.as) // what this host remembers has answered root, whom the server may refuse later on
-    mark = there.mark.content;
-  const bool has_image = entries[2].kind == sys::EntryKind::file;
-  staging.copies = !marked || (by_image && !has_image);
+  StagedCopy there;
+  for (auto& copy : probe_copies(system, {staging.directory}))
+    if (copy.tree.path == staging.copy)
+      there = std::move(copy);
+  auto mark = mark_of(request, packed, staging);
+  if (!mark.reader) // what this host remembers has answered root, whom the server may refuse later on
+    mark.reader = there.what().reader;
+  const auto text = format_mark(mark);
+  auto before = there.what();
+  before.reader = mark.reader;
+  staging.copies = before != mark || (by_image && there.image.kind != sys::EntryKind::file);
   const auto group = base_name(request.path);
   if (staging.copies) {
-    const auto wanted = by_image ? tree::Measured{.bytes = staging.image.file.size}
+    const auto begun = std::min(there.part.allocated, staging.image.file.size); // by a command that was cut off
+    const auto wanted = by_image ? tree::Measured{.bytes = staging.image.file.size - begun}
                                  : tree::Measured{.files = packed.survey.files, .bytes = packed.survey.bytes};
     if (auto room = check_room(system, staging.directory, wanted,
                                "free some (`sharefs stage --list`, `--drop`), or set `stage.at` to a larger disk");
@@ -261,16 +138,18 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
                                                      format_bytes(packed.survey.bytes), request.path,
                                                      packed.survey.files == 1 ? "is" : "are", staging.copy));
   }
+  if (there.is_dead())
+    staging.plan.add(group, "its squashfuse has ended", unmount_copy(there));
   if (by_image && !there.is_mounted()) {
-    if (!there.tree.exists())
+    if (!there.tree.exists() && !there.is_dead())
       staging.plan.add_bookkeeping(group, "it is mounted there", plan::make_directory(staging.copy, 0755, {}, true));
-    staging.plan.add(group, "its image, read-only", mount_of_image(staging.copy, "", uid));
+    staging.plan.add(group, "its image, read-only", mount_of_image(staging.copy, mark, uid));
   }
-  if (there.mark.content != mark)
+  if (there.mark.content != text)
     staging.plan.add_bookkeeping(
         group, "it is whole",
         plan::File{complete_mark(staging.copy),
-                   there.mark.kind == sys::EntryKind::file ? std::optional(there.mark.content) : std::nullopt, mark});
+                   there.mark.kind == sys::EntryKind::file ? std::optional(there.mark.content) : std::nullopt, text});
   const auto mounts = system.mounts();
   if (request.binds && mounts && !mounts->is_bind(request.path, staging.copy)) {
     const auto bind = bind_of(staging.copy, mark);
@@ -377,34 +256,51 @@ Result<void> fetch_files(sys::System& system, const PathStagingRequest& request,
   return {};
 }
 
+/// As files of the directory alone, which may change meanwhile.
+Result<void> copy_files(sys::System& system, const PathStagingRequest& request, const PathStaging& staging,
+                        const plan::Say& say) {
+  auto copied = copy_tree(system, request.how, request.path, staging.copy,
+                          {.files = staging.survey.files, .bytes = staging.survey.bytes}, say);
+  return copied ? check_unchanged(system, request, staging.survey, say) : copied;
+}
+
+/// A copy of a directory without a mark: its command was killed, or `undo` has left it, or it is being made.
+bool is_cut_off(const StagedCopy& copy) {
+  const auto name = base_name(copy.tree.path);
+  return copy.mark.kind == sys::EntryKind::missing && is_hash(name, k_hash_digits);
+}
+
+/// Copies of what the directory holds no more, which nobody will go on with.
+Result<void> remove_cut_off(sys::System& system, const PathStaging& staging) {
+  std::vector<StagedPath> left;
+  const auto directory =
+      system.entry({.path = staging.directory.path, .list = true, .links = sys::Links::trusted, .guarded = true});
+  for (auto& copy : probe_copies(system, {directory}))
+    if (is_cut_off(copy) && base_name(copy.tree.path) != base_name(staging.copy))
+      left.push_back({.path = {}, .copy = std::move(copy)});
+  for (const auto& step : plan_drop(left).steps)
+    if (auto done = plan::apply_action(step.action, system); !done)
+      return fail(done.error());
+  return {};
+}
+
 } // namespace
 
-Result<void> copy_path(sys::System& system, const PathStagingRequest& request, const PathStaging& staging,
-                       const plan::Say& say) {
+Result<std::optional<plan::HostLock>> copy_path(sys::System& system, const PathStagingRequest& request,
+                                                const PathStaging& staging, const plan::Say& say) {
   if (!staging.copies)
-    return {};
-  const auto alone = request.how.lock();
+    return std::nullopt;
+  auto alone = request.how.lock();
   if (!alone)
     return fail(alone.error());
-  if (auto made = make_copies_directory(system, staging.directory.path, staging.access); !made)
-    return made;
-  const auto& root = system.files().root();
-  if (staging.why_files.empty())
-    return copy_image(system, request.how, staging.image, staging.copy, say);
-  if (staging.files)
-    return fetch_files(system, request, staging, say);
-  tree::Options options;
-  options.bytes_per_second = request.how.bytes_per_second;
-  options.remove_others = true;
-  options.reader = request.how.as;
-  const auto copied =
-      tree::copy({.path = request.path, .root = root}, {.path = staging.copy, .root = root, .guarded = true}, options,
-                 say.progress("copying " + request.path));
-  if (!copied)
-    return fail(copied.error());
-  say.message(fmt::format("{}: {} copied ({}), {} there already", staging.copy, count_of(copied->files, "file"),
-                          format_bytes(copied->bytes), copied->kept));
-  return {};
+  auto done = make_copies_directory(system, staging.directory.path, staging.access);
+  if (done)
+    done = remove_cut_off(system, staging);
+  if (done)
+    done = staging.why_files.empty() ? copy_image(system, request.how, staging.image, staging.copy, say)
+           : staging.files           ? fetch_files(system, request, staging, say)
+                                     : copy_files(system, request, staging, say);
+  return done ? Result<std::optional<plan::HostLock>>(std::move(*alone)) : fail(done.error());
 }
 
 std::vector<StagedPath> list_staged_paths(sys::System& system, const std::set<std::string>& directories) {
@@ -412,39 +308,56 @@ std::vector<StagedPath> list_staged_paths(sys::System& system, const std::set<st
   std::vector<StagedPath> found;
   const auto mounts = system.mounts();
   for (auto& copy : find_copies(system, directories, uid == 0 ? std::set<unsigned>{0} : std::set<unsigned>{0, uid})) {
-    StagedPath one{.path = copy.mark.content.substr(0, copy.mark.content.find('\n')), .copy = copy.tree.path};
-    if (!one.path.starts_with('/'))
-      continue;
-    one.is_mounted = copy.is_mounted();
-    one.is_bound = mounts && mounts->is_bind(one.path, one.copy);
-    if (mounts && !one.is_bound)
-      one.older = older_bind(system, bind_of(one.copy, copy.mark.content), *mounts);
-    if (one.older && !one.older->source.starts_with(image_path(one.copy)))
-      one.older.reset(); // that of another copy
-    one.tree = std::move(copy.tree);
-    one.image = std::move(copy.image);
-    one.mark = std::move(copy.mark);
+    const auto what = copy.what();
+    StagedPath one{.path = what.source, .copy = std::move(copy)};
+    const auto& path = one.copy.tree.path;
+    if (what.source.empty()) {
+      if (!is_cut_off(one.copy))
+        continue;
+      one.path = staged_source(parent_path(path));
+    } else if (mounts) {
+      one.is_bound = mounts->is_bind(one.path, path);
+      if (!one.is_bound)
+        one.older = older_bind(system, bind_of(path, what), *mounts);
+      if (one.older && !one.older->source.starts_with(image_path(path)))
+        one.older.reset(); // that of another copy
+    }
     found.push_back(std::move(one));
   }
   return found;
 }
 
+std::string copy_of_root(sys::System& system, const std::string& copies, const std::string& path,
+                         const tree::Survey& survey) {
+  if (system.identity().uid == 0)
+    return {};
+  for (const auto& one : list_staged_paths(system, {copies}))
+    if (one.copy.mark.uid == 0 && one.path == path && one.survey() == survey && one.is_whole())
+      return one.copy.tree.path;
+  return {};
+}
+
 plan::Plan plan_drop(const std::vector<StagedPath>& staged) {
   plan::Plan plan;
   for (const auto& one : staged) {
-    const auto& group = one.copy;
+    const auto& copy = one.copy;
+    const auto& group = copy.tree.path;
+    const auto what = copy.what();
     if (one.is_bound || one.older)
       plan.add(group, "the path on the share is the share's again",
-               one.older.value_or(unmount_of(bind_of(one.copy, one.mark.content))));
-    if (one.is_mounted)
-      plan.add(group, "its image", unmount_of(mount_of_image(one.copy, one.mark.content, one.mark.uid)));
-    plan.add_bookkeeping(group, "it is not whole from here on", plan::remove_file(one.mark.path, one.mark.content));
-    if (one.is_mounted)
-      plan.add_bookkeeping(group, "", plan::remove_directory(one.copy));
-    else if (one.tree.kind == sys::EntryKind::directory)
-      plan.add(group, "", removal_of(one.tree));
-    if (one.image.kind == sys::EntryKind::file)
-      plan.add(group, "", removal_of(one.image));
+               one.older.value_or(unmount_of(bind_of(group, what))));
+    const bool has_mount = copy.is_mounted() || copy.is_dead();
+    if (has_mount)
+      plan.add(group, "its image", unmount_copy(copy));
+    if (copy.mark.kind == sys::EntryKind::file)
+      plan.add_bookkeeping(group, "it is not whole from here on", plan::remove_file(copy.mark.path, copy.mark.content));
+    if (has_mount)
+      plan.add_bookkeeping(group, "", plan::remove_directory(group));
+    else if (copy.tree.kind == sys::EntryKind::directory)
+      plan.add(group, "", removal_of(copy.tree));
+    for (const auto* file : {&copy.image, &copy.part})
+      if (file->kind == sys::EntryKind::file)
+        plan.add(group, "", removal_of(*file));
   }
   return plan;
 }

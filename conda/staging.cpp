@@ -164,26 +164,16 @@ Result<void> check_disk(sys::System& system, const Staging& staging) {
 Result<void> copy_generation(sys::System& system, const StagingRequest& request, const Staging& staging,
                              const plan::Say& say) {
   const auto record = record_of(staging);
-  const auto to = place(system, staging.path());
-  tree::Options options;
-  const auto progress = say.progress("copying " + staging.source);
   if (const auto* older = older_copy(system, staging)) { // what it has is the same file
+    tree::Options options;
     options.link_files = true;
-    if (auto linked = tree::copy(place(system, older->tree.path), to, options, progress); !linked)
+    if (auto linked = tree::copy(place(system, older->tree.path), place(system, staging.path()), options,
+                                 say.progress("linking " + older->tree.path));
+        !linked)
       return fail(linked.error());
-    options.link_files = false;
   }
-  options.remove_others = true;
-  options.reader = request.how.as;
-  options.bytes_per_second = request.how.bytes_per_second;
-  options.total_files = record.files;
-  options.total_bytes = record.bytes;
-  const auto copied = tree::copy({.path = staging.source, .root = system.files().root()}, to, options, progress);
-  if (!copied)
-    return fail(copied.error());
-  say.message(fmt::format("{}: {} copied ({}), {} there already", staging.path(), count_of(copied->files, "file"),
-                          format_bytes(copied->bytes), copied->kept));
-  return {};
+  return copy_tree(system, request.how, staging.source, staging.path(), {.files = record.files, .bytes = record.bytes},
+                   say);
 }
 
 sys::Entry as_reader(sys::System& system, const StagingRequest& request, sys::EntryQuery query) {
@@ -224,6 +214,21 @@ tree::Options Copying::options() const {
 
 std::vector<tree::Upstream> Copying::upstreams_for(const std::string& to, std::uint64_t bytes) const {
   return upstreams ? upstreams(to, bytes) : std::vector<tree::Upstream>{};
+}
+
+Result<void> copy_tree(sys::System& system, const Copying& how, const std::string& from, const std::string& to,
+                       const tree::Measured& whole, const plan::Say& say) {
+  auto options = how.options();
+  options.remove_others = true;
+  options.total_files = whole.files;
+  options.total_bytes = whole.bytes;
+  const auto copied = tree::copy({.path = from, .root = system.files().root()}, place(system, to), options,
+                                 say.progress("copying " + from));
+  if (!copied)
+    return fail(copied.error());
+  say.message(fmt::format("{}: {} copied ({}), {} there already", to, count_of(copied->files, "file"),
+                          format_bytes(copied->bytes), copied->kept));
+  return {};
 }
 
 Result<void> copy_image(sys::System& system, const Copying& how, const Image& image, const std::string& copy,
@@ -279,7 +284,7 @@ Result<void> make_copies_directory(sys::System& system, const std::string& path,
 }
 
 Result<void> check_stage(sys::System& system, const sys::Entry& entry, const std::string& stage, bool makes,
-                         const std::string& command) {
+                         const std::string& command, const std::string& key) {
   const auto quoted = shell_quote(stage);
   if (entry.kind == sys::EntryKind::unknown) {
     auto error = entry.error();
@@ -287,6 +292,9 @@ Result<void> check_stage(sys::System& system, const sys::Entry& entry, const std
       error.hint = fmt::format("only root may have made it: see what lies there, then `sudo mv {0} {0}.old`", quoted);
     return fail(std::move(error));
   }
+  if (entry.shared)
+    return fail(ErrorCode::config, stage + " lies on shared storage: a copy there is no nearer",
+                fmt::format("set `{}` in sharefs.yaml to a directory on this host's own disk", key));
   const auto uid = system.identity().uid;
   if (uid == 0 || !makes || entry.exists())
     return {};
@@ -313,12 +321,10 @@ Result<Staging> plan_staging(sys::System& system, const StagingRequest& request,
   const auto uid = static_cast<unsigned>(system.identity().uid);
   staging.copies = probe_staged(system, request.stage, uid, *store, request.name);
   const auto& directory = staging.copies.directory;
-  if (auto usable = check_stage(system, directory, request.stage, !request.removes, "conda stage " + request.name);
+  if (auto usable =
+          check_stage(system, directory, request.stage, !request.removes, "conda stage " + request.name, "conda.stage");
       !usable)
     return fail(usable.error());
-  if (directory.shared)
-    return fail(ErrorCode::config, request.stage + " lies on shared storage: a copy there is no nearer",
-                "set `conda.stage` in sharefs.yaml to a directory on this host's own disk");
   if (!request.removes) {
     const auto access = stage_access(system, staging.source, request.how.as);
     if (!access)

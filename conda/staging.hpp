@@ -43,14 +43,19 @@ struct StagingRequest {
 std::string why_no_images(sys::System& system);
 /// The same of this image, which it may not be allowed to mount.
 std::string why_no_mount(sys::System& system, const Image& image, std::uint32_t store_owner);
+/// Copies what `from` holds to `to`, file by file, and says what came. `whole`: its files and bytes, where they are
+/// known.
+Result<void> copy_tree(sys::System& system, const Copying& how, const std::string& from, const std::string& to,
+                       const tree::Measured& whole, const plan::Say& say);
 /// Brings an image to this host, as that of the copy.
 Result<void> copy_image(sys::System& system, const Copying& how, const Image& image, const std::string& copy,
                         const plan::Say& say);
 /// The directory of copies as `entry` has it, below `stage`, can be read, and made where it is missing and the command
 /// `makes` it. A user makes no `stage` where others make names, too: root and they would have to do without. `command`:
-/// what root runs for all. Errors: `permission`, or why it cannot be read.
+/// what root runs for all; `key`: of sharefs.yaml, that says where it is. Errors: `config`: it lies on shared storage;
+/// `permission`, or why it cannot be read.
 Result<void> check_stage(sys::System& system, const sys::Entry& entry, const std::string& stage, bool makes,
-                         const std::string& command);
+                         const std::string& command, const std::string& key);
 /// The disk of the directory of copies has room for this, and 256 MiB and 1,000 files more for others. `failed`: it has
 /// not; `hint`: what makes room.
 Result<void> check_room(sys::System& system, const sys::Entry& directory, const tree::Measured& wanted,

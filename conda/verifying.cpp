@@ -38,7 +38,7 @@ CheckedImages check_images(sys::System& system, const SharedEnvironment& environ
     if (const auto staged = find_staged(system, stage, 0, *source))
       if (const auto copied = system.entry({.path = image_path(staged->tree.path)});
           copied.kind == sys::EntryKind::file) // the one on the share may have been made anew since
-        images.push_back({copied.path, {.sha256 = hash_in_mark(staged->mark.content), .bytes = copied.size}});
+        images.push_back({copied.path, {.sha256 = staged->what().sha256, .bytes = copied.size}});
   for (const auto& [one, note] : images) {
     const auto good = is_as_noted(system, one, note, say);
     const bool shared = one == image.path;

@@ -1,5 +1,5 @@
-// fetch(): several threads read pieces of the original, each its own ones, and this thread takes them in their order:
-// it adds them to the checksum, and writes them.
+// fetch(): one thread takes pieces (pieces.hpp) in their order, adds them to the checksum, and writes them. And
+// serve().
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "sys/fs/files.hpp"
@@ -7,17 +7,13 @@
 #include "sys/programs/process.hpp"
 #include "tree/fault_injection.hpp"
 #include "tree/job.hpp"
+#include "tree/pieces.hpp"
 #include "tree/survey.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <condition_variable>
-#include <cstdlib>
-#include <cstring>
-#include <deque>
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/file.h>
 #include <thread>
 
@@ -25,164 +21,10 @@ namespace sharefs::tree {
 
 namespace {
 
-/// Of the original, under way at a time: a wire of 10 Gbit/s and a round trip of 10 ms hold 12 MB. NFS asks for a large
-/// piece by many requests at once, which costs less than as many threads do.
-constexpr std::uint64_t k_piece = 4U << 20U;
-constexpr std::size_t k_pieces = 4;
 /// Written, counted and waited for at a time, see Options::bytes_per_second.
 constexpr std::size_t k_step = 1U << 20U;
 /// After this many bytes the file is sent to the disk, so that the fsync at the end does not wait for all of it.
 constexpr std::uint64_t k_sent_at_once = 16U << 20U;
-/// What O_DIRECT wants of addresses, offsets and lengths.
-constexpr std::size_t k_alignment = 4096;
-
-/// What comes, in order, from an offset on.
-class Pieces {
- public:
-  using Take = std::function<int(std::string_view piece)>;
-  Pieces() = default;
-  Pieces(const Pieces&) = delete;
-  Pieces& operator=(const Pieces&) = delete;
-  virtual ~Pieces() = default;
-  /// The next piece is given to `take`, which says 0 or errno, and so does this. There is no more: ENODATA.
-  virtual int next(const Take& take) = 0;
-};
-
-/// What a program prints.
-class StreamReader : public Pieces {
- public:
-  StreamReader(sys::StreamedProcess process, std::uint64_t size) : m_process(std::move(process)), m_left(size) {}
-
-  int next(const Take& take) override {
-    pollfd ready{m_process.out(), POLLIN, 0};
-    while (m_size < k_alignment && m_size < m_left) { // whole blocks, but for the last: the part goes on at a block
-      const int count = ::poll(&ready, 1, static_cast<int>(std::chrono::milliseconds(k_upstream_patience).count()));
-      if (count < 0 && errno == EINTR)
-        continue;
-      const auto length = count <= 0 ? 0 : ::read(ready.fd, m_bytes.data() + m_size, m_bytes.size() - m_size);
-      if (length < 0 && errno == EINTR)
-        continue;
-      if (length <= 0)
-        return ENODATA;
-      m_size += static_cast<std::size_t>(length);
-    }
-    if (m_size > m_left)
-      return EFBIG;
-    const auto whole = m_size == m_left ? m_size : m_size - m_size % k_alignment;
-    const int error = take(std::string_view(m_bytes.data(), whole));
-    ::memmove(m_bytes.data(), m_bytes.data() + whole, m_size - whole);
-    m_size -= whole;
-    m_left -= whole;
-    return error;
-  }
-  [[nodiscard]] std::string error_text() { return m_process.error_text(); }
-
- private:
-  sys::StreamedProcess m_process;
-  std::vector<char> m_bytes = std::vector<char>(k_piece);
-  std::size_t m_size = 0;
-  std::uint64_t m_left;
-};
-
-/// The original. Read past the cache, where the file system can do that: nothing of it is
-/// read twice, and the copy is what is cached.
-class PieceReader : public Pieces {
- public:
-  PieceReader(int file, std::uint64_t begin, std::uint64_t end) : m_file(file), m_end(end) {
-    const auto count = std::min<std::uint64_t>(k_pieces, (end - begin + k_piece - 1) / k_piece);
-    for (std::uint64_t i = 0; i < count; ++i)
-      m_slots.emplace_back().offset = begin + i * k_piece;
-    for (auto& slot : m_slots)
-      slot.thread = std::thread([this, &slot] { read_all_of(slot); });
-  }
-  ~PieceReader() override {
-    {
-      const std::lock_guard lock(m_mutex);
-      m_stopped = true;
-    }
-    m_changed.notify_all();
-    for (auto& slot : m_slots)
-      slot.thread.join();
-  }
-
-  int next(const Take& take) override {
-    auto& slot = m_slots[m_next++ % m_slots.size()];
-    std::unique_lock lock(m_mutex);
-    m_changed.wait(lock, [&] { return slot.full; });
-    if (slot.error_number != 0)
-      return slot.error_number;
-    lock.unlock();
-    const int error = take(std::string_view(slot.bytes.get(), slot.size));
-    lock.lock();
-    slot.full = false;
-    lock.unlock();
-    m_changed.notify_all();
-    return error;
-  }
-
- private:
-  struct Free {
-    void operator()(char* bytes) const { std::free(bytes); } // NOLINT: of aligned_alloc
-  };
-  struct Slot {
-    std::uint64_t offset = 0; ///< of the piece that it reads next
-    std::size_t size = 0;
-    std::unique_ptr<char, Free> bytes{static_cast<char*>(std::aligned_alloc(k_alignment, k_piece))};
-    int error_number = 0;
-    bool full = false;
-    std::thread thread;
-  };
-
-  void read_all_of(Slot& slot) {
-    for (; slot.offset < m_end; slot.offset += stride()) {
-      slot.size = static_cast<std::size_t>(std::min<std::uint64_t>(k_piece, m_end - slot.offset));
-      const int error = read(slot);
-      std::unique_lock lock(m_mutex);
-      slot.error_number = error;
-      slot.full = true;
-      m_changed.notify_all();
-      m_changed.wait(lock, [&] { return m_stopped || !slot.full; });
-      if (m_stopped || error != 0)
-        return;
-    }
-  }
-
-  [[nodiscard]] std::uint64_t stride() const { return m_slots.size() * k_piece; }
-
-  /// 0 or errno.
-  int read(Slot& slot) {
-    if (!slot.bytes)
-      return ENOMEM;
-    for (std::size_t done = 0; done < slot.size;) {
-      // All of a piece is asked for, also at the end of the file: O_DIRECT wants whole blocks.
-      const ssize_t count =
-          ::pread(m_file, slot.bytes.get() + done, k_piece - done, static_cast<off_t>(slot.offset + done));
-      if (count < 0 && errno == EINTR)
-        continue;
-      if (count < 0 && errno == EINVAL && drop_direct())
-        continue;
-      if (count <= 0)
-        return count == 0 ? ENODATA : errno;
-      done += static_cast<std::size_t>(count);
-    }
-    return 0;
-  }
-
-  /// False: it was not O_DIRECT. (What was read so far may end within a block.)
-  bool drop_direct() {
-    const int flags = ::fcntl(m_file, F_GETFL);
-    return (flags & O_DIRECT) != 0 && ::fcntl(m_file, F_SETFL, flags & ~O_DIRECT) == 0;
-  }
-
-  int m_file;
-  std::uint64_t m_end;
-  std::mutex m_mutex;
-  std::condition_variable m_changed;
-  std::deque<Slot> m_slots; ///< they do not move
-  std::size_t m_next = 0;
-  bool m_stopped = false;
-};
-
 /// Owner, mode and time that a file gets; without, it is this user's alone.
 struct Given {
   std::uint32_t uid = 0, gid = 0, mode = 0600;
@@ -235,7 +77,7 @@ class Fetcher {
         auto process = sys::StreamedProcess::start(command);
         if (!process)
           return fail(process.error());
-        return std::make_unique<StreamReader>(std::move(*process), m_content.bytes - offset);
+        return read_program(std::move(*process), m_content.bytes - offset);
       };
       auto fetched = go_on(make, &said);
       if (&upstream == &m_upstreams.front())
@@ -256,7 +98,7 @@ class Fetcher {
     if (!original)
       return fail(original.error());
     const auto make = [&](std::uint64_t offset) -> Result<std::unique_ptr<Pieces>> {
-      return std::make_unique<PieceReader>(original->get(), offset, m_content.bytes);
+      return read_original(original->get(), offset, m_content.bytes);
     };
     // What a power cut has left may have a hole in it: then once more, from the beginning.
     auto fetched = go_on(make);
@@ -303,18 +145,15 @@ class Fetcher {
   }
 
   Result<sys::Fd> open_original() {
-    const auto source = walk_to(m_from);
-    if (!source)
-      return fail(source.error());
-    sys::Fd file(source->exists() ? ::openat(source->directory.get(), source->name.c_str(),
-                                             O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
-                                  : -1);
+    auto file = open_file(m_from);
     struct stat status{};
-    if (!file || ::fstat(file.get(), &status) != 0)
-      return fail(errno_error(source->exists() ? errno : ENOENT, m_from.path));
+    if (file && ::fstat(file->get(), &status) != 0)
+      file = fail(errno_error(errno, m_from.path));
+    if (!file)
+      return file;
     if (!S_ISREG(status.st_mode) || static_cast<std::uint64_t>(status.st_size) != m_content.bytes)
       return fail(other_content());
-    ::fcntl(file.get(), F_SETFL, O_DIRECT); // where it can do that
+    ::fcntl(file->get(), F_SETFL, O_DIRECT); // where it can do that
     return file;
   }
 
@@ -328,19 +167,14 @@ class Fetcher {
   /// Adds the first `size` bytes of a file of this host to a new checksum. False: it could not be read.
   bool add_local(int file, std::uint64_t size) {
     m_hash.emplace();
-    const auto bytes = buffer();
-    for (std::uint64_t at = 0; at < size;) {
-      const ssize_t count =
-          ::pread(file, bytes.data(), std::min<std::uint64_t>(size - at, bytes.size()), static_cast<off_t>(at));
-      if (count < 0 && errno == EINTR)
-        continue;
-      if (count <= 0)
-        return false;
-      m_hash->add({bytes.data(), static_cast<std::size_t>(count)});
+    std::uint64_t read = 0;
+    const int error = read_file(file, size, [&](std::string_view piece) {
+      m_hash->add(piece);
       m_job.counters.add(k_steps);
-      at += static_cast<std::uint64_t>(count);
-    }
-    return true;
+      read += piece.size();
+      return true;
+    });
+    return error == 0 && read == size;
   }
 
   /// What has the rest of the file, from an offset on.
@@ -372,7 +206,7 @@ class Fetcher {
         return take(piece);
       });
       if (error == ENODATA && said != nullptr) {
-        *said = dynamic_cast<StreamReader&>(**reader).error_text();
+        *said = (*reader)->error_text();
         return fail(ErrorCode::failed, fmt::format("has ended after {}", format_bytes(m_at - m_begin)));
       }
       if (error == ENODATA)

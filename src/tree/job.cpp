@@ -177,6 +177,32 @@ Result<sys::Walked> walk_to(const Place& place) {
   return std::move(*walked);
 }
 
+Result<sys::Fd> open_file(const Place& place) {
+  const auto walked = walk_to(place);
+  if (!walked)
+    return fail(walked.error());
+  sys::Fd file(walked->exists() ? ::openat(walked->directory.get(), walked->name.c_str(),
+                                           O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+                                : -1);
+  return file ? Result<sys::Fd>(std::move(file)) : fail(errno_error(walked->exists() ? errno : ENOENT, place.path));
+}
+
+int read_file(int file, std::uint64_t most, const std::function<bool(std::string_view piece)>& take) {
+  const auto bytes = buffer();
+  for (std::uint64_t at = 0; at < most;) {
+    const auto count =
+        ::pread(file, bytes.data(), std::min<std::uint64_t>(most - at, bytes.size()), static_cast<off_t>(at));
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count < 0)
+      return errno;
+    if (count == 0 || !take({bytes.data(), static_cast<std::size_t>(count)}))
+      break;
+    at += static_cast<std::uint64_t>(count);
+  }
+  return 0;
+}
+
 Result<Found> find(const Place& place, bool or_file) {
   auto walked = walk_to(place);
   if (!walked)

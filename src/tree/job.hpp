@@ -86,6 +86,10 @@ struct Found {
 Result<Found> find(const Place& place, bool or_file = false);
 /// The way to `place`, whatever is there.
 Result<sys::Walked> walk_to(const Place& place);
+/// Opens the file at `place` for reading, which is not followed if it is a link.
+Result<sys::Fd> open_file(const Place& place);
+/// Reads an open file from its beginning on, at most so much. 0 or errno; `take` says false: it has enough.
+int read_file(int file, std::uint64_t most, const std::function<bool(std::string_view piece)>& take);
 /// As find(); nothing there is an error.
 Result<Found> find_tree(const Place& place);
 

@@ -15,6 +15,7 @@
 #include <csignal>
 #include <fmt/format.h>
 #include <future>
+#include <limits>
 
 namespace sharefs::tree {
 
@@ -232,23 +233,16 @@ class Packer {
     Packed packed;
     packed.files = m_files;
     sys::Sha256 hash;
-    const auto bytes = buffer();
-    for (std::uint64_t at = 0;;) {
-      const auto count = ::pread(image.get(), bytes.data(), bytes.size(), static_cast<off_t>(at));
-      if (count < 0 && errno == EINTR)
-        continue;
-      if (count < 0)
-        return fail(errno_error(errno, m_packing.file));
-      if (count == 0)
-        break;
-      const std::string_view piece(bytes.data(), static_cast<std::size_t>(count));
-      if (at == 0 && !piece.starts_with(magic()))
-        break;
+    const int error = read_file(image.get(), std::numeric_limits<std::uint64_t>::max(), [&](std::string_view piece) {
+      if (packed.bytes == 0 && !piece.starts_with(magic()))
+        return false;
       hash.add(piece);
-      at += piece.size();
-      packed.bytes = at;
+      packed.bytes += piece.size();
       m_counters.add(k_steps);
-    }
+      return true;
+    });
+    if (error != 0)
+      return fail(errno_error(error, m_packing.file));
     if (packed.bytes == 0)
       return fail(ErrorCode::conflict, m_packing.file + " is not what mksquashfs has made: somebody else works there");
     const auto most = readable_for() & m_packing.most;

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <limits>
 
 namespace sharefs::tree {
 
@@ -67,28 +68,19 @@ Result<Listing> list_contents(const Place& place, const Options& options, const 
 
 Result<FileContent> read_content(const Place& file, const Options& options, const OnProgress& progress) {
   return watched(file.path, options, progress, [&](const sys::ProgressCounters& counters) -> Result<FileContent> {
-    const auto walked = walk_to(file);
-    if (!walked)
-      return fail(walked.error());
-    const sys::Fd open(walked->exists() ? ::openat(walked->directory.get(), walked->name.c_str(),
-                                                   O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
-                                        : -1);
+    const auto open = open_file(file);
     if (!open)
-      return fail(errno_error(walked->exists() ? errno : ENOENT, file.path));
+      return fail(open.error());
     FileContent content;
     sys::Sha256 hash;
-    for (const auto bytes = buffer();;) {
-      const auto count = ::pread(open.get(), bytes.data(), bytes.size(), static_cast<off_t>(content.bytes));
-      if (count < 0 && errno == EINTR)
-        continue;
-      if (count < 0)
-        return fail(errno_error(errno, file.path));
-      if (count == 0)
-        break;
-      hash.add({bytes.data(), static_cast<std::size_t>(count)});
-      counters.add(k_bytes, static_cast<std::uint64_t>(count));
-      content.bytes += static_cast<std::uint64_t>(count);
-    }
+    const int error = read_file(open->get(), std::numeric_limits<std::uint64_t>::max(), [&](std::string_view piece) {
+      hash.add(piece);
+      counters.add(k_bytes, piece.size());
+      content.bytes += piece.size();
+      return true;
+    });
+    if (error != 0)
+      return fail(errno_error(error, file.path));
     content.sha256 = hash.hex();
     return content;
   });

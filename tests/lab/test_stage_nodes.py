@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from sharefslab import Cluster, Host, wait_until
-from sharefslab.fleet import NODES, PROGRAM, fleet_config, fleet_with_exports, on, states
+from sharefslab.fleet import NODES, PROGRAM, Stub, fleet_config, fleet_with_exports, on, states
 from sharefslab.host import Completed
 from sharefslab.paths import program_under_test
 from sharefslab.product import CONFIG_PATH, SHARE, document, done, mount_lines, sharefs
@@ -75,6 +75,10 @@ def stage(cluster: Cluster, *words: str) -> Completed:
 
 def image(node: Host) -> str:
     return node.run(f"ls {STAGED}/*.sqfs", check=True).out.strip()
+
+
+def left(node: Host) -> list[str]:
+    return node.run(f"ls -A {STAGED}", check=True).out.split()
 
 
 def told(completed: Completed) -> str:
@@ -149,6 +153,42 @@ def test_a_node_that_is_lost_loses_only_its_own(cluster: Cluster) -> None:
     assert handed_on(staged)["node4"] == "node1", staged  # the one above node2
     resumed = sharefs(cluster.server, "nodes", "resume", document(staged)["run"], "--yes", "--json", timeout=300)
     assert resumed.returncode == 0 and states(resumed)["node2"] == "changed", resumed
+
+
+def test_a_node_that_is_killed_in_the_middle_loses_only_its_own(cluster: Cluster) -> None:
+    """Those behind it go on with the node before it, or with the share."""
+    first = cluster["node1"]
+    done(first, "stage", DATASET, "--yes", timeout=300)  # packed
+    done(first, "stage", "--drop", DATASET, "--yes")
+    job = cluster.server.start(["sharefs", "--on", "clients", "stage", DATASET, "--yes", "--json", "--limit", "1M"])
+    for node in cluster.nodes:
+        wait_until(lambda node=node: node.run(f"test -s {STAGED}/.*.part").ok, timeout=120, what=f"{node.name} has some of it")
+    first.run(f"pkill -KILL -f 'sharefs.*{DATASET}|nodes serve'", check=True)
+    ended = job.wait(timeout=200)
+    said = states(ended)
+    assert ended.returncode == 4 and said.pop("node1") != "changed" and set(said.values()) == {"changed"}, told(ended)
+    again = stage(cluster)
+    assert again.returncode == 0 and states(again)["node1"] == "changed" and len(left(first)) == 3, told(again)
+
+
+def test_the_first_node_may_be_lost_before_it_packs(cluster: Cluster) -> None:
+    with Stub(cluster["node1"], "#!/bin/sh\nexit 7\n"):
+        staged = stage(cluster)
+    said = states(staged)
+    assert staged.returncode == 4 and said.pop("node1") != "changed" and set(said.values()) == {"changed"}, told(staged)
+    assert image(cluster["node2"]) == image(cluster["node4"])
+
+
+def test_what_gets_no_image_comes_as_files(cluster: Cluster) -> None:
+    """An image has one owner, and this directory has files of two, which not all may read."""
+    node, mixed = cluster["node1"], f"{SHARE}/mixed"
+    node.run(f"mkdir {mixed} && echo 1 >{mixed}/one", user="alice", check=True)
+    node.run(f"echo 2 >{mixed}/two && chmod 650 {mixed}/two", user="bob", check=True)
+    staged = on(cluster, "clients", "stage", mixed, "--yes", timeout=400)
+    assert staged.returncode == 0 and states(staged) == dict.fromkeys(NODES, "changed"), told(staged)
+    assert "it gets no image: " in messages(staged) and f"{mixed}/two belongs to" in messages(staged), told(staged)
+    assert on(cluster, "clients", "stage", "--drop", mixed, "--yes").returncode == 0
+    node.run(f"rm -rf {mixed}", user="alice", check=True)
 
 
 def test_without_trust_between_nodes_it_comes_from_the_share(cluster: Cluster) -> None:

@@ -81,6 +81,7 @@ struct Entry {
   std::uint32_t mode = 0; ///< 07777
   std::uint32_t uid = 0, gid = 0;
   std::uint64_t size = 0, device = 0, inode = 0, links = 0;
+  std::uint64_t allocated = 0;    ///< bytes that it takes on the disk
   std::int64_t mtime = 0;         ///< seconds
   bool writable = false;          ///< access(2) for writing and searching, as the user who asks
   std::vector<std::string> names; ///< of a directory, sorted

@@ -34,6 +34,7 @@ void fill(Entry& entry, const struct stat& status) {
   entry.device = status.st_dev;
   entry.inode = status.st_ino;
   entry.links = status.st_nlink;
+  entry.allocated = static_cast<std::uint64_t>(status.st_blocks) * S_BLKSIZE;
   entry.mtime = status.st_mtim.tv_sec;
 }
 

@@ -1,4 +1,5 @@
 // end_mount: in a child, from the directory that was checked, judged by the mount table.
+#include "base/argv.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "sys/fs/walk.hpp"
@@ -13,6 +14,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <fmt/format.h>
 #include <sys/mount.h>
 
 namespace sharefs::sys {
@@ -29,7 +31,11 @@ bool is_in(const MountTable& table, const MountEntry& mount) {
 
 Error unmount_error(const UnmountCall& call, int error_number) {
   if (error_number == EBUSY)
-    return {ErrorCode::busy, call.target + ": is in use", "`--lazy` detaches it at once", {}};
+    return {
+        ErrorCode::busy,
+        call.target + ": is in use",
+        fmt::format("`fuser -vm {0}` says by whom; `umount --lazy {0}` detaches it at once", shell_quote(call.target)),
+        {}};
   if (error_number == EINVAL)
     return {ErrorCode::not_found, call.target + ": is not a mount point", {}, {}};
   return errno_error(error_number, call.target, error_number == EPERM ? "run sharefs as root" : "");

@@ -164,7 +164,7 @@ TEST_CASE("plan_stage: an image on the share is mounted where it lies, and a cop
   const auto mount = "mount " + k_source + ".sqfs on @/0003";
   CHECK(machine.plan(lying) == Words{"make directory @/0003", mount, "write @/0003.complete", "copies nothing"});
   const auto mark = k_mark + note.sha256 + "\nowner=2001\n";
-  CHECK(mount_of_image("/s/0003", mark, 0) ==
+  CHECK(mount_of_image("/s/0003", parse_mark(mark), 0) ==
         plan::Mount{k_source + ".sqfs", "/s/0003", "squashfs", "ro,nosuid,nodev,owner=2001"});
   machine.environment(machine.copy);
   machine.file(complete_mark(machine.copy), mark);
@@ -186,7 +186,7 @@ TEST_CASE("plan_stage: a user's image is mounted by squashfuse, whose end is see
   StageMachine machine;
   const ImageNote note{.sha256 = std::string(64, 'a'), .bytes = 4, .created = 0, .files = 1};
   const auto mark = k_mark + note.sha256 + "\n";
-  CHECK(mount_of_image("/s/0003", mark, 2001) ==
+  CHECK(mount_of_image("/s/0003", parse_mark(mark), 2001) ==
         plan::Mount{"/s/0003.sqfs", "/s/0003", "fuse.squashfuse", "ro,nosuid,nodev"});
   machine.environment(machine.copy);
   machine.file(machine.copy + ".sqfs");

@@ -120,6 +120,19 @@ TEST_CASE("what needs a share waits for it, and goes before it", "[conda]") {
     REQUIRE(found.size() == 2);
     CHECK(ImageMachine::words(mount_staged(found, true)) == Words{"bind " + machine.copy + " to /data/share/c4"});
   }
+  SECTION("a copy over a directory that the share has no more") {
+    mark.content = "/data/share/c4\n0\n" + std::string(64, 'a') + "\n";
+    auto found = machine.find({"/data/share/c4"});
+    std::erase_if(found, [](const StagedImage& one) { return one.mount.fs_type != "bind"; });
+    REQUIRE(found.size() == 1);
+    const auto named = take_out_gone(machine, found);
+    REQUIRE(named.size() == 1);
+    CHECK(named.front().hint == "`sharefs stage --drop /data/share/c4` takes the copy away");
+    CHECK(found.empty());
+    machine.directory("/data/share/c4");
+    found = machine.find({"/data/share/c4"});
+    CHECK(take_out_gone(machine, found).empty());
+  }
   SECTION("a copy over a directory, before its image and the share") {
     mark.content = "/data/share/c4\n0\n" + std::string(64, 'a') + "\n";
     auto found = machine.find({"/data/share/c4"});

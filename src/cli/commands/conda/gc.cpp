@@ -2,8 +2,8 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "cli/commands/conda/generations.hpp"
+#include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/worker.hpp"
-#include "cli/exit_code.hpp"
 #include "cli/say.hpp"
 #include "conda/collect.hpp"
 #include "exports/host.hpp"
@@ -99,24 +99,8 @@ Result<int> run_gc(Context& context, const Arguments& arguments) {
                 .names;
   if (names.size() == 1)
     return collect(context, arguments, names.front(), programs);
-  if (context.flags.json)
-    return fail(ErrorCode::usage, "--json: one document is of one environment", "name it");
-  if (names.empty())
-    context.console.message("there is no shared environment");
-  std::vector<int> codes;
-  for (const auto& name : names) {
-    context.console.message(name + ":");
-    const auto collected = collect(context, arguments, name, programs);
-    if (!collected)
-      context.console.error(collected.error());
-    codes.push_back(collected ? *collected : exit_code_of(collected.error()));
-    if (codes.back() == k_exit_interrupted)
-      return k_exit_interrupted;
-  }
-  if (std::ranges::count(codes, k_exit_pending) > 0)
-    return k_exit_pending;
-  const auto good = static_cast<std::size_t>(std::ranges::count(codes, k_exit_ok));
-  return exit_code_for(good, codes.size() - good);
+  return for_each_environment(context, names,
+                              [&](const std::string& name) { return collect(context, arguments, name, programs); });
 }
 
 } // namespace

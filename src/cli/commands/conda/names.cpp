@@ -3,6 +3,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "cli/commands/export/support.hpp"
+#include "cli/exit_code.hpp"
 #include "conda/running.hpp"
 #include "config/values.hpp"
 
@@ -158,6 +159,28 @@ Result<unsigned> generation_argument(const std::string& word) {
   return number > 0 ? Result<unsigned>(static_cast<unsigned>(number))
                     : fail(ErrorCode::usage, fmt::format("`{}` is no number of a generation", word),
                            "`sharefs conda generations ENV` lists them");
+}
+
+Result<int> for_each_environment(Context& context, const std::vector<std::string>& names,
+                                 const std::function<Result<int>(const std::string& name)>& work) {
+  if (context.flags.json)
+    return fail(ErrorCode::usage, "--json: one document is of one environment", "name it");
+  if (names.empty())
+    context.console.message("there is no shared environment");
+  std::vector<int> codes;
+  for (const auto& name : names) {
+    context.console.message(name + ":");
+    const auto done = work(name);
+    if (!done)
+      context.console.error(done.error());
+    codes.push_back(done ? *done : exit_code_of(done.error()));
+    if (codes.back() == k_exit_interrupted)
+      return k_exit_interrupted;
+  }
+  if (std::ranges::count(codes, k_exit_pending) > 0)
+    return k_exit_pending;
+  const auto good = static_cast<std::size_t>(std::ranges::count(codes, k_exit_ok));
+  return exit_code_for(good, codes.size() - good);
 }
 
 std::string format_time(std::int64_t seconds) {

@@ -5,6 +5,8 @@
 #include "conda/link.hpp"
 #include "conda/make_image.hpp"
 
+#include <functional>
+
 namespace sharefs::cli {
 
 /// The section `conda:` of sharefs.yaml. `config`: there is none, with `hint`.
@@ -48,6 +50,11 @@ struct CopyRequest {
   std::uint64_t bytes_per_second = 0; ///< --limit; 0: none
 };
 Result<CopyRequest> copy_request(Context& context, const Arguments& arguments);
+
+/// A command for one environment after the other, each under its name. The exit code of all: 3 where something is
+/// pending, 4 where some could not; Ctrl-C ends it. `usage` for --json, whose document is of one environment.
+Result<int> for_each_environment(Context& context, const std::vector<std::string>& names,
+                                 const std::function<Result<int>(const std::string& name)>& work);
 
 /// "2026-11-22 10:15", UTC.
 std::string format_time(std::int64_t seconds);

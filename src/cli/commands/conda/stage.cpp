@@ -17,11 +17,6 @@ namespace sharefs::cli {
 
 namespace {
 
-Result<plan::HostLock> lock_staging(Context& context) {
-  const auto state = state_directory(context);
-  return state ? take_lock(context, *state, context.flags.wait, "stage") : fail(state.error());
-}
-
 /// Who reads the store for root, whom its server refuses. nullopt: root itself.
 Result<std::optional<sys::User>> find_reader(Context& context, const conda::StagingRequest& request) {
   if (context.flags.root != "/" || context.system.identity().uid != 0)
@@ -59,6 +54,11 @@ Result<conda::StagingRequest> staging_request(Context& context, const Arguments&
 }
 
 } // namespace
+
+Result<plan::HostLock> lock_staging(Context& context) {
+  const auto state = state_directory(context);
+  return state ? take_lock(context, *state, context.flags.wait, "stage") : fail(state.error());
+}
 
 Result<conda::Copying> copying_by(Context& context, const Arguments& arguments) {
   const auto limit = limit_of(arguments);
@@ -120,27 +120,11 @@ Result<std::vector<std::string>> all_names(Context& context) {
 }
 
 Result<int> stage_all(Context& context, const Arguments& arguments) {
-  if (context.flags.json)
-    return fail(ErrorCode::usage, "--json: one document is of one environment", "name it");
   const auto names = all_names(context);
-  if (!names)
-    return fail(names.error());
-  if (names->empty())
-    context.console.message("there is no shared environment");
-  std::vector<int> codes;
-  for (const auto& name : *names) {
-    context.console.message(name + ":");
-    const auto staged = stage_one_of_all(context, arguments, name);
-    if (!staged)
-      context.console.error(staged.error());
-    codes.push_back(staged ? *staged : exit_code_of(staged.error()));
-    if (codes.back() == k_exit_interrupted)
-      return k_exit_interrupted;
-  }
-  if (std::ranges::count(codes, k_exit_pending) > 0)
-    return k_exit_pending;
-  const auto good = static_cast<std::size_t>(std::ranges::count(codes, k_exit_ok));
-  return exit_code_for(good, codes.size() - good);
+  return names
+             ? for_each_environment(context, *names,
+                                    [&](const std::string& name) { return stage_one_of_all(context, arguments, name); })
+             : fail(names.error());
 }
 
 Result<int> mount_again(Context& context) {

@@ -27,6 +27,7 @@ plan::Plan plan_copies_over_shares(Context& context, const config::Config& confi
   std::erase_if(staged, [&](const conda::StagedImage& one) {
     return one.mount.fs_type != sys::k_bind || !table || !conda::is_missing(one, *table);
   });
+  context.report(conda::take_out_gone(context.system, staged));
   return conda::mount_staged(staged, true);
 }
 

@@ -1,4 +1,5 @@
 // sharefs conda verify, sharefs conda relocate: an environment against conda's records, and mended.
+#include "base/json_fields.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "cli/commands/conda/names.hpp"
@@ -6,6 +7,7 @@
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/say.hpp"
+#include "conda/environment_reader.hpp"
 #include "conda/relocate.hpp"
 #include "conda/repair.hpp"
 #include "conda/verifying.hpp"
@@ -46,14 +48,10 @@ nlohmann::ordered_json environment_json(const conda::EnvironmentState& state) {
                         {"leads", name_in(k_leads, use.leads)},
                         {"right", use.prefix == state.decision.right}});
   }
-  auto found = nlohmann::ordered_json::array();
-  for (const auto& one : state.found)
-    found.push_back(
-        {{"kind", conda::to_string(one.kind)}, {"path", to_utf8(one.path)}, {"detail", to_utf8(one.detail)}});
   return {{"path", to_utf8(state.path)},     {"prefix", to_utf8(state.decision.right)},
           {"packages", state.packages},      {"files", state.files},
           {"managed", state.managed},        {"bytes", state.bytes},
-          {"prefixes", std::move(prefixes)}, {"found", std::move(found)}};
+          {"prefixes", std::move(prefixes)}, {"found", json_of(state.found)}};
 }
 
 std::string environment_summary(const conda::EnvironmentState& state) {

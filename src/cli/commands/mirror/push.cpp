@@ -127,14 +127,6 @@ Result<int> run_compare(Context& context, const Arguments& arguments, const std:
   return fleet::exit_code_of(*outcomes);
 }
 
-Result<int> run_mirror_verify(Context& context, const Arguments& arguments) {
-  return run_compare(context, arguments, "verify");
-}
-
-Result<int> run_mirror_status(Context& context, const Arguments& arguments) {
-  return run_compare(context, arguments, "status");
-}
-
 } // namespace
 
 extern const CommandSpec k_mirror_push_command{
@@ -176,7 +168,7 @@ extern const CommandSpec k_mirror_verify_command{
     .effect = Effect::reads,
     .positional = {.name = "NAME", .help = "mirrors of sharefs.yaml; without them all"},
     .options = {k_to, k_engine, k_fanout, k_deadline},
-    .run = run_mirror_verify,
+    .run = [](Context& context, const Arguments& arguments) { return run_compare(context, arguments, "verify"); },
 };
 
 extern const CommandSpec k_mirror_status_command{
@@ -191,7 +183,7 @@ extern const CommandSpec k_mirror_status_command{
     .effect = Effect::reads,
     .positional = {.name = "NAME", .help = "mirrors of sharefs.yaml; without them all"},
     .options = {k_to, k_engine, k_fanout, k_deadline},
-    .run = run_mirror_status,
+    .run = [](Context& context, const Arguments& arguments) { return run_compare(context, arguments, "status"); },
 };
 
 } // namespace sharefs::cli

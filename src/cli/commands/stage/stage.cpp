@@ -13,9 +13,8 @@
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/say.hpp"
-#include "conda/homes.hpp"
 #include "conda/staged_path.hpp"
-#include "ui/table.hpp"
+#include "sys/process/interrupt.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -23,10 +22,6 @@
 namespace sharefs::cli {
 
 namespace {
-
-bool is_path(const std::string& word) {
-  return word.find('/') != std::string::npos || word.starts_with('.');
-}
 
 /// Below `conda.store`, which has one owner: root mounts no other user's images.
 Result<std::string> image_store(const config::Config& config) {
@@ -81,106 +76,63 @@ Result<conda::PathStagingRequest> path_request(Context& context, const Arguments
   const auto asked = normalize_path(word, context.host.working_directory);
   if (auto mounted = check_share(context, asked); !mounted)
     return fail(mounted.error());
-  const auto users = (*config)->conda ? (*config)->conda->users() : std::vector<std::string>{};
-  const auto seen = conda::see(context.system, {.queries = {{.path = asked, .follow = true, .list = true}}}, users);
-  const auto& entry = seen.entries.front();
-  if (entry.kind == sys::EntryKind::unknown)
-    return fail(entry.error());
-  // What this host remembers may answer root for the directory, and not for those above it.
-  const auto above = conda::see(context.system, {.queries = {{.path = parent_path(asked), .list = true}}}, users);
-  if (entry.exists() && entry.kind != sys::EntryKind::directory)
-    return fail(ErrorCode::usage, asked + " is no directory",
-                fmt::format("stage the one that it lies in: {}", shell_quote(parent_path(asked))));
-  if (entry.kind != sys::EntryKind::directory)
-    return fail(ErrorCode::not_found, fmt::format("there is no directory {}", asked),
-                "name a directory of the share, or an environment of the store");
+  auto directory = conda::find_directory(context.system, asked, readers(context), staged_paths_directories(context));
+  if (!directory)
+    return fail(directory.error());
+  if (!directory->is_shared && !arguments.flag("pack")) // a server need not mount its own share
+    return fail(ErrorCode::usage, asked + " lies on this host's own disk already",
+                "`sharefs mirror push` brings it to other nodes");
+  request.path = std::move(directory->path);
+  request.bound = std::move(directory->bound);
   auto at = place_of_copies(context);
   if (!at)
     return fail(at.error());
   request.at = std::move(*at);
   request.is_own = has_own_place(context);
-  if (!entry.shared)
-    for (const auto& copy : conda::list_staged_paths(context.system, staged_paths_directories(context)))
-      if (copy.is_bound && copy.path == asked)
-        request.bound = copy.survey();
-  const bool is_of_share = entry.shared || request.bound;
-  if (!is_of_share && !context.flags.on.empty())
-    return fail(ErrorCode::usage, asked + " lies on this host's own disk", "`sharefs mirror push` brings it to nodes");
-  if (!is_of_share && !arguments.flag("pack"))
-    return fail(ErrorCode::usage, asked + " lies on this host's own disk already");
-  if (entry.resolved.find('\n') != std::string::npos) // marks of copies are lines
-    return fail(ErrorCode::unsupported, entry.resolved + " has a line break in its name",
-                "stage a directory that has none");
-  request.path = entry.resolved;
   auto store = image_store(**config);
   if (!store)
     return fail(store.error());
   request.store = std::move(*store);
-  const bool is_named = (*config)->stage && contains((*config)->stage->paths, asked);
-  request.binds = is_named && context.system.identity().uid == 0;
-  if (is_named && !request.binds)
+  const auto is_named = [&](const std::string& path) {
+    return (*config)->stage && contains((*config)->stage->paths, path);
+  };
+  request.binds = is_named(request.path) && context.system.identity().uid == 0;
+  if (is_named(request.path) && !request.binds)
     context.console.message(fmt::format("`stage.paths`: only root can mount a copy over {}", asked));
+  if (is_named(asked) && !is_named(request.path))
+    context.console.warning(fmt::format("`stage.paths`: {} is a link, and no copy is mounted over it", asked),
+                            fmt::format("name the directory itself there: {}", request.path));
   auto how = copying_by(context, arguments);
   if (!how)
     return fail(how.error());
   request.how = std::move(*how);
-  request.how.as = seen.by ? seen.by : above.by;
+  request.how.as = std::move(directory->by);
   request.how.anew = "delete it there, then run the command again, which makes it anew";
   return request;
 }
 
-/// Makes the image, as whoever may write in the store: root, or a worker of the store's owner.
-Result<void> pack_as_whoever_may(Context& context, const conda::PathStagingRequest& request,
-                                 const conda::PackedPath& packed) {
-  const auto seen =
-      conda::see(context.system, {.queries = {{.path = request.store, .follow = true}}},
-                 (*context.config())->conda ? (*context.config())->conda->users() : std::vector<std::string>{});
-  const auto& store = seen.entries.front();
-  auto place = store;
-  if (!store.exists())
-    place = context.system.entries({.queries = {{.path = store.ancestor, .follow = true}}, .as = seen.by}).front();
-  const auto self = context.system.identity().uid;
-  if (self != 0 || (place.uid == 0 && (store.exists() || !seen.by)))
-    return pack_path(context.system, request, packed, say_to(context));
-  auto owner = place.uid == 0 ? Result<sys::User>(*seen.by) : context.system.user(std::to_string(place.uid));
-  if (!owner)
-    return fail(ErrorCode::permission,
-                fmt::format("{} belongs to user {}, whom this host does not know", place.path, place.uid));
+/// Makes the image, as whoever may write in the store: root, or a worker of the store's owner. The exit code; that is
+/// all that is to be done (`only`): the worker's answer is the command's.
+Result<int> pack_as_whoever_may(Context& context, const conda::PathStagingRequest& request,
+                                const conda::PackedPath& packed, bool only) {
+  auto packer = conda::find_packer(context.system, request.store, readers(context));
+  if (!packer)
+    return fail(packer.error());
+  if (!packer->user)
+    return pack_path(context.system, request, packed, say_to(context)).map([] { return k_exit_ok; });
   const Argv argv{"sharefs", "stage", request.path, "--pack", "--yes"};
   Context own(context.host, context.system, context.console, context.flags, argv);
-  const auto code = work_as(own, {.user = std::move(*owner), .why = "to whom " + place.path + " belongs"});
-  if (!code)
-    return fail(code.error());
-  return *code == k_exit_ok ? Result<void>{} : fail(ErrorCode::failed, "its owner could not make the image");
-}
-
-/// What one machine has found out for all.
-Result<tree::Survey> survey_for_all(const std::string& text) {
-  auto survey = conda::survey_in(text);
-  if (!survey)
-    return fail(ErrorCode::usage, fmt::format("--packed: `{}` is not what `--on NODES` says", text));
-  return std::move(*survey);
+  const auto code =
+      work_as(only ? context : own, {.user = std::move(*packer->user), .why = "to whom " + packer->place + " belongs"});
+  if (!code || only || *code == k_exit_ok)
+    return code;
+  return *code == k_exit_interrupted ? fail(ErrorCode::interrupted, "nothing was staged")
+                                     : fail(ErrorCode::failed, "its owner could not make the image");
 }
 
 /// Something is to be made on the share first: there is neither an image of what it holds now, nor a list.
 bool wants_packing(const conda::PackedPath& packed) {
   return !packed.exists && packed.survey.files > 0;
-}
-
-/// Says what is done first, and asks. False: it is only looked at. Error `interrupted`: no.
-Result<bool> agree_to_pack(Context& context, const std::string& path, const tree::Survey& survey) {
-  const bool looks = context.flags.only_looks();
-  const auto* be = looks ? "would be" : survey.files == 1 ? "is" : "are";
-  const auto* what =
-      conda::is_few_large(survey) ? "read once first, for checksums" : "packed into one file on the share first";
-  context.console.message(
-      fmt::format("{}: {} ({}) {} {}", path, count_of(survey.files, "file"), format_bytes(survey.bytes), be, what));
-  if (looks)
-    return false;
-  const auto agreed = ask_consent(context);
-  if (!agreed || *agreed)
-    return agreed;
-  return fail(ErrorCode::interrupted, "nothing was changed");
 }
 
 /// Looks at the directory, and makes its image on the share where this host could mount it. For one node alone a list
@@ -195,7 +147,7 @@ Result<conda::PackedPath> packed_path(Context& context, const conda::PathStaging
     return fail(agreed.error());
   if (!*agreed)
     return packed;
-  if (auto made = pack_as_whoever_may(context, request, *packed); !made) {
+  if (auto made = pack_as_whoever_may(context, request, *packed, false); !made) {
     if (made.error().code == ErrorCode::interrupted)
       return fail(made.error());
     context.console.warning("it gets no image: " + made.error().message);
@@ -203,21 +155,12 @@ Result<conda::PackedPath> packed_path(Context& context, const conda::PathStaging
   return packed;
 }
 
-/// For a user: root's copy of what the directory holds now, which is for all who may read that. Empty: none.
-std::string copy_of_root(Context& context, const conda::PathStagingRequest& request, const tree::Survey& survey) {
-  if (context.system.identity().uid == 0)
-    return {};
-  for (const auto& copy : conda::list_staged_paths(context.system, {staged_for_all(**context.config())}))
-    if (copy.mark.uid == 0 && copy.path == request.path && copy.survey() == survey && copy.is_whole())
-      return copy.copy;
-  return {};
-}
-
 Result<int> stage_path(Context& context, const Arguments& arguments, const std::string& word) {
   const auto request = path_request(context, arguments, word);
   if (!request)
     return fail(request.error());
   const auto say = say_to(context);
+  sys::install_interrupt_handlers(); // what is being made is removed
   if (arguments.flag("pack")) {
     const auto packed = conda::survey_path(context.system, *request, say);
     if (!packed)
@@ -226,7 +169,7 @@ Result<int> stage_path(Context& context, const Arguments& arguments, const std::
     if (!wants_packing(*packed))
       return k_exit_ok;
     return context.flags.only_looks() ? Result<int>(k_exit_pending)
-                                      : pack_as_whoever_may(context, *request, *packed).map([] { return k_exit_ok; });
+                                      : pack_as_whoever_may(context, *request, *packed, true);
   }
   auto packed = Result<conda::PackedPath>(conda::PackedPath{});
   if (const auto told = arguments.value("packed")) {
@@ -241,8 +184,11 @@ Result<int> stage_path(Context& context, const Arguments& arguments, const std::
   if (!packed)
     return fail(packed.error());
   conda::PathStaging staging;
+  std::optional<plan::HostLock> alone; // until the steps are done
   const auto propose = [&]() -> Result<Proposal> {
-    if (auto there = copy_of_root(context, *request, packed->survey); !there.empty())
+    if (auto there =
+            conda::copy_of_root(context.system, staged_for_all(**context.config()), request->path, packed->survey);
+        !there.empty())
       return Proposal{{}, there + " is there"};
     auto planned = conda::plan_path_staging(context.system, *request, *packed);
     if (!planned)
@@ -252,59 +198,18 @@ Result<int> stage_path(Context& context, const Arguments& arguments, const std::
     if (staging.why_files.empty() && context.system.identity().uid == 0)
       plan_staged_unit(context, true, proposal.plan);
     proposal.takes_long = staging.copies;
-    proposal.before_groups = [&] {
-      auto made =
-          request->is_own ? cachefix::make_own_directory(context.system, parent_path(request->at)) : Result<void>{};
-      return made ? conda::copy_path(context.system, *request, staging, say) : made;
+    proposal.before_groups = [&]() -> Result<void> {
+      if (request->is_own)
+        if (auto made = cachefix::make_own_directory(context.system, parent_path(request->at)); !made)
+          return made;
+      auto copied = conda::copy_path(context.system, *request, staging, say);
+      if (!copied)
+        return fail(copied.error());
+      if (*copied)
+        alone.emplace(std::move(**copied));
+      return {};
     };
     return proposal;
-  };
-  return execute(context, propose).map(&Executed::exit_code);
-}
-
-std::string state_of(const conda::StagedPath& one) {
-  const bool by_image = one.image.kind == sys::EntryKind::file;
-  std::string state = !by_image ? "files" : one.is_mounted ? "mounted" : "not mounted";
-  return one.is_bound ? state + ", in place of the share" : state;
-}
-
-Result<std::vector<conda::StagedPath>> staged_here(Context& context) {
-  const auto config = context.config();
-  if (!config)
-    return fail(config.error());
-  return conda::list_staged_paths(context.system, staged_paths_directories(context));
-}
-
-Result<int> list_staged(Context& context) {
-  const auto staged = staged_here(context);
-  if (!staged)
-    return fail(staged.error());
-  ui::Table table({{"PATH"}, {"HASH"}, {"SIZE", true}, {"STATE"}});
-  auto json = nlohmann::ordered_json::array();
-  for (const auto& one : *staged) {
-    const bool by_image = one.image.kind == sys::EntryKind::file;
-    table.add({{one.path}, {base_name(one.copy)}, {by_image ? format_bytes(one.image.size) : "-"}, {state_of(one)}});
-    json.push_back({{"path", to_utf8(one.path)},
-                    {"copy", to_utf8(one.copy)},
-                    {"bytes", by_image ? nlohmann::ordered_json(one.image.size) : nlohmann::ordered_json()},
-                    {"state", state_of(one)}});
-  }
-  context.envelope.fields["staged"] = std::move(json);
-  if (staged->empty())
-    context.console.message("no directory is staged here; `sharefs conda list` and `status` know of environments");
-  else
-    context.console.show(table);
-  return k_exit_ok;
-}
-
-Result<int> drop_staged(Context& context, const std::string& word) {
-  const auto path = normalize_path(word, context.host.working_directory);
-  const auto propose = [&]() -> Result<Proposal> {
-    auto staged = staged_here(context);
-    if (!staged)
-      return fail(staged.error());
-    std::erase_if(*staged, [&](const auto& one) { return one.path != path && base_name(one.copy) != word; });
-    return Proposal{conda::plan_drop(*staged), "nothing of it is staged here"};
   };
   return execute(context, propose).map(&Executed::exit_code);
 }
@@ -320,8 +225,7 @@ Result<int> run_stage_command(Context& context, const Arguments& arguments) {
   if (list)
     return list_staged(context);
   const auto& word = arguments.positional.front();
-  const bool is_hash = arguments.flag("drop") && word.size() == conda::k_hash_digits &&
-                       word.find_first_not_of("0123456789abcdef") == std::string::npos;
+  const bool is_hash = arguments.flag("drop") && conda::is_hash(word, conda::k_hash_digits);
   if (!is_path(word) && !is_hash) {
     auto one = arguments;
     if (arguments.flag("drop"))
@@ -334,49 +238,12 @@ Result<int> run_stage_command(Context& context, const Arguments& arguments) {
   return arguments.flag("drop") ? drop_staged(context, word) : stage_path(context, arguments, word);
 }
 
-/// Asks the first of the nodes what the directory holds, or to make the image of that.
-Result<fleet::Outcome> ask_first(Context& context, const fleet::Request& job, const std::string& path, bool packs) {
-  const auto first = std::ranges::find_if(job.nodes, [](const auto& node) { return !node.in(fleet::k_servers); });
-  const auto& node = first == job.nodes.end() ? job.nodes.front() : *first; // a server need not mount its own share
-  const auto outcomes = ask_nodes(context, {node}, {"stage", path, "--pack", packs ? "--yes" : "--check"}, true,
-                                  std::chrono::hours(packs ? 24 : 1));
-  if (!outcomes)
-    return fail(outcomes.error());
-  auto outcome = outcomes->front();
-  if (!is_good(outcome.state) && outcome.state != fleet::State::pending)
-    return fail(ErrorCode::failed, fmt::format("{}: {}", outcome.node, outcome.why), outcome.hint);
-  return outcome;
-}
-
-/// One node packs, and all others are told what it has found.
-Result<void> before_nodes(Context& context, const Arguments& arguments, fleet::Request& job) {
-  if (arguments.flag("list") || arguments.flag("drop") || arguments.positional.size() != 1 || job.nodes.empty())
-    return {};
-  const auto& word = arguments.positional.front();
-  if (is_path(word)) {
-    const auto path = normalize_path(word, context.host.working_directory);
-    const auto looked = ask_first(context, job, path, false);
-    if (!looked)
-      return fail(looked.error());
-    const auto packed = looked->document.value("packed", "");
-    const auto survey = survey_for_all(packed);
-    if (!survey)
-      return fail(survey.error());
-    if (looked->state == fleet::State::pending) {
-      const auto agreed = agree_to_pack(context, path, *survey);
-      if (!agreed)
-        return fail(agreed.error());
-      if (*agreed)
-        if (auto made = ask_first(context, job, path, true); !made)
-          return fail(made.error());
-    }
-    job.asking.words.insert(job.asking.words.end(), {"--packed", packed});
-  }
-  tell_places(job);
-  return {};
-}
-
 } // namespace
+
+std::vector<std::string> readers(Context& context) {
+  const auto config = context.config();
+  return config && (*config)->conda ? (*config)->conda->users() : std::vector<std::string>{};
+}
 
 std::set<std::string> staged_paths_directories(Context& context) {
   std::set<std::string> directories{staged_for_all(**context.config())};
@@ -427,7 +294,7 @@ extern const CommandSpec k_stage_command{
                 k_among_option,
                 k_place_option},
     .on_nodes = true,
-    .before_nodes = before_nodes,
+    .before_nodes = tell_nodes_what_is_staged,
     .run = run_stage_command,
 };
 

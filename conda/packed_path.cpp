@@ -1,0 +1,233 @@
+#include "conda/packed_path.hpp"
+
+#include "base/argv.hpp"
+#include "base/number.hpp"
+#include "base/path.hpp"
+#include "base/random.hpp"
+#include "base/text.hpp"
+#include "conda/homes.hpp"
+#include "conda/scratch.hpp"
+#include "plan/apply.hpp"
+#include "sys/fs/sha256.hpp"
+#include "sys/process/wire.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace sharefs::conda {
+
+namespace {
+
+constexpr std::uint64_t k_large_on_average = 64U << 20U;
+constexpr std::size_t k_largest_list = 16U << 20U;
+constexpr std::uint32_t k_others_write = 0022;
+const std::string k_unfinished = "new-"; // begins the name of an image that is being made
+
+/// STORE/NAME-, by which all images of a directory are known. More is added to it, and a file system takes NAME_MAX
+/// bytes.
+std::string image_prefix(const std::string& path) {
+  constexpr std::size_t k_most_of_name = 200;
+  return base_name(path).substr(0, k_most_of_name) + "-" + sys::sha256(path).substr(0, 8) + "-";
+}
+
+std::string list_path(const std::string& packed) {
+  return packed + ".files";
+}
+
+Result<tree::Survey> survey_directory(sys::System& system, const PathStagingRequest& request, const plan::Say& say) {
+  tree::Options options;
+  options.as = request.how.as;
+  auto survey = tree::survey({.path = request.path, .root = system.files().root()}, options,
+                             say.progress("looking at " + request.path));
+  if (!survey && survey.error().code == ErrorCode::permission)
+    survey.error().hint = "run the command as a user who may read all that it holds, or stage a directory beside that";
+  return survey;
+}
+
+} // namespace
+
+sys::Entry probe_store(sys::System& system, const PathStagingRequest& request) {
+  return system
+      .entries({.queries = {{.path = parent_path(request.store), .follow = true, .list = true},
+                            {.path = request.store, .follow = true, .list = true}},
+                .as = request.how.as})
+      .back();
+}
+
+std::optional<tree::Listing> read_list(sys::System& system, const PathStagingRequest& request,
+                                       const std::string& packed, std::uint32_t store_owner) {
+  const auto entry =
+      system
+          .entries(
+              {.queries = {{.path = list_path(packed), .read_bytes = k_largest_list, .links = sys::Links::trusted}},
+               .as = request.how.as})
+          .front();
+  if (entry.kind != sys::EntryKind::file || (entry.uid != 0 && entry.uid != store_owner) ||
+      (entry.mode & k_others_write) != 0)
+    return std::nullopt;
+  sys::WireReader reader(entry.content);
+  auto listing = reader.get<tree::Listing>();
+  const bool inside = std::ranges::all_of(listing.entries, [](const tree::Listed& one) {
+    return normalize_path("/" + one.path) == "/" + one.path && (!one.path.empty() || S_ISDIR(one.mode));
+  });
+  return reader.ok() && inside ? std::optional(std::move(listing)) : std::nullopt;
+}
+
+Result<Packer> find_packer(sys::System& system, const std::string& store, const std::vector<std::string>& readers) {
+  auto seen = see(system, {.queries = {{.path = store, .follow = true}}}, readers);
+  auto place = seen.entries.front();
+  const bool exists = place.exists();
+  if (!exists)
+    place = system.entries({.queries = {{.path = place.ancestor, .follow = true}}, .as = seen.by}).front();
+  if (system.identity().uid != 0 || (place.uid == 0 && (exists || !seen.by)))
+    return Packer{};
+  auto owner = place.uid == 0 ? Result<sys::User>(std::move(*seen.by)) : system.user(std::to_string(place.uid));
+  if (!owner)
+    return fail(ErrorCode::permission,
+                fmt::format("{} belongs to user {}, whom this host does not know", place.path, place.uid));
+  return Packer{std::move(*owner), place.path};
+}
+
+std::string packed_image(const PathStagingRequest& request, const tree::Survey& survey) {
+  return join_path(request.store, image_prefix(request.path) + survey.fingerprint.substr(0, k_hash_digits));
+}
+
+Result<void> check_unchanged(sys::System& system, const PathStagingRequest& request, const tree::Survey& before,
+                             const plan::Say& say) {
+  const auto now = request.bound ? Result<tree::Survey>(before) : survey_directory(system, request, say);
+  if (!now)
+    return fail(now.error());
+  return *now == before ? Result<void>{}
+                        : fail(ErrorCode::conflict, request.path + " has changed while it was read",
+                               "run the command again when nobody writes there");
+}
+
+Result<PackedPath> survey_path(sys::System& system, const PathStagingRequest& request, const plan::Say& say) {
+  const auto store = probe_store(system, request);
+  if (is_under(store.resolved, request.path))
+    return fail(ErrorCode::usage,
+                fmt::format("{} holds {}, where images of directories lie", request.path, request.store),
+                "stage what lies in it, or set `stage.store` in sharefs.yaml to another directory of the share");
+  auto survey = request.bound ? Result<tree::Survey>(*request.bound) : survey_directory(system, request, say);
+  if (!survey)
+    return fail(survey.error());
+  PackedPath packed{.survey = std::move(*survey), .image = {}};
+  packed.image = packed_image(request, packed.survey);
+  const auto image = probe_image(system, packed.image, 0, request.how.as);
+  // What others could have written is made anew by whoever can make one that is trusted.
+  const auto uid = static_cast<std::uint32_t>(system.identity().uid);
+  const bool makes_trusted = uid == 0 || uid == store.uid;
+  packed.exists = (image.exists() && (image.is_trusted(store.uid) || !makes_trusted)) ||
+                  read_list(system, request, packed.image, store.uid);
+  return packed;
+}
+
+std::string text_of(const tree::Survey& survey) {
+  return fmt::format("{}:{}:{}", survey.fingerprint, survey.files, survey.bytes);
+}
+
+std::optional<tree::Survey> survey_in(std::string_view text) {
+  const auto parts = split(text, ':');
+  const auto files = parts.size() == 3 ? parse_number<std::uint64_t>(parts[1]) : std::nullopt;
+  const auto bytes = files ? parse_number<std::uint64_t>(parts[2]) : std::nullopt;
+  if (!bytes || !is_hash(parts[0]))
+    return std::nullopt;
+  return tree::Survey{.files = *files, .bytes = *bytes, .fingerprint = parts[0]};
+}
+
+bool is_few_large(const tree::Survey& survey) {
+  return survey.files > 0 && survey.bytes / survey.files >= k_large_on_average;
+}
+
+namespace {
+
+/// Images and lists of what the directory held before, and images that were being made when their command was killed:
+/// one that is being made is written all the time, by the server's clock.
+void remove_older(sys::System& system, const PathStagingRequest& request, const PackedPath& packed) {
+  constexpr std::int64_t k_abandoned = 3600; // seconds
+  const auto prefix = image_prefix(request.path);
+  sys::EntryRequest unfinished{.queries = {{.path = image_path(packed.image), .links = sys::Links::trusted},
+                                           {.path = list_path(packed.image), .links = sys::Links::trusted}}};
+  for (const auto& name : system.entry({.path = request.store, .follow = true, .list = true}).names) {
+    const auto path = join_path(request.store, name);
+    if (name.starts_with(prefix) && !path.starts_with(packed.image))
+      std::ignore = system.files().remove(path);
+    if (name.starts_with(k_unfinished) && name.ends_with(image_path("")))
+      unfinished.queries.push_back({.path = path, .links = sys::Links::none});
+  }
+  const auto entries = system.entries(unfinished);
+  const auto made = std::max(entries[0].mtime, entries[1].mtime); // just now
+  for (auto one = entries.begin() + 2; one != entries.end(); ++one)
+    if (one->kind == sys::EntryKind::file && one->mtime < made - k_abandoned)
+      std::ignore = system.files().remove(one->path);
+}
+
+Result<void> write_list(sys::System& system, const PathStagingRequest& request, const PackedPath& packed,
+                        const StageAccess& access, const plan::Say& say) {
+  tree::Options options;
+  options.total_bytes = packed.survey.bytes;
+  const auto listing = tree::list_contents({.path = request.path, .root = system.files().root()}, options,
+                                           say.progress("reading " + request.path));
+  if (!listing)
+    return fail(listing.error());
+  if (auto unchanged = check_unchanged(system, request, packed.survey, say); !unchanged)
+    return unchanged;
+  const auto path = list_path(packed.image);
+  if (auto cleared = clear_place(system, path); !cleared)
+    return cleared;
+  if (auto written = system.files().write_if(path, std::nullopt, sys::WireWriter().put(*listing).bytes(), 0400);
+      !written)
+    return written;
+  const auto admitted = admit(system.entry({.path = path}), {access.mode & 0444U, access.gid});
+  return admitted ? plan::apply_action(*admitted, system).map([](plan::Outcome) {}) : Result<void>{};
+}
+
+/// `path` may lie in a store of environments that nobody has made yet: it gets the mode of the directory above it.
+Result<void> make_store(sys::System& system, const std::string& path) {
+  constexpr std::uint32_t k_but_set_id = 01777; // the group is inherited
+  const auto store = system.entry({.path = parent_path(path), .follow = true});
+  if (store.kind == sys::EntryKind::missing) {
+    const auto above = system.entry({.path = store.ancestor, .follow = true});
+    if (auto made = system.files().make_directories(store.path, above.mode & k_but_set_id); !made)
+      return made;
+  }
+  return system.files().make_directories(path, 0755);
+}
+
+} // namespace
+
+Result<void> pack_path(sys::System& system, const PathStagingRequest& request, const PackedPath& packed,
+                       const plan::Say& say) {
+  // For nobody else than the directory: the directories above it may keep out others than those above the store.
+  const auto access = stage_access(system, request.path, request.how.as);
+  if (!access)
+    return fail(access.error());
+  if (auto made = make_store(system, request.store); !made)
+    return made;
+  if (is_few_large(packed.survey)) {
+    if (auto noted = write_list(system, request, packed, *access, say); !noted)
+      return noted;
+    remove_older(system, request, packed);
+    return {};
+  }
+  ImageRequest image;
+  image.tree = {.path = request.path, .root = system.files().root()};
+  image.record.files = packed.survey.files;
+  image.record.bytes = packed.survey.bytes;
+  image.most = access->mode & 0444U;
+  image.gid = access->gid;
+  const auto store = system.entry({.path = request.store, .follow = true}).resolved;
+  image.file = image_path(join_path(store, k_unfinished + random_letters(12)));
+  const ScratchTree guard(system, image.file, say); // until it has its name
+  auto note = make_image(system, image, say);
+  if (!note)
+    return fail(note.error());
+  if (auto unchanged = check_unchanged(system, request, packed.survey, say); !unchanged)
+    return unchanged;
+  if (auto published = publish_image(system, image.file, *note, packed.image); !published)
+    return published;
+  remove_older(system, request, packed);
+  return {};
+}
+
+} // namespace sharefs::conda

@@ -1,0 +1,170 @@
+#include "tree/pieces.hpp"
+
+#include "tree/tree.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <fcntl.h>
+#include <mutex>
+#include <poll.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+namespace sharefs::tree {
+
+namespace {
+
+/// Of the original, under way at a time: a wire of 10 Gbit/s and a round trip of 10 ms hold 12 MB. NFS asks for a large
+/// piece by many requests at once, which costs less than as many threads do.
+constexpr std::uint64_t k_piece = 4U << 20U;
+constexpr std::size_t k_pieces = 4;
+
+/// What a program prints.
+class StreamReader : public Pieces {
+ public:
+  StreamReader(sys::StreamedProcess process, std::uint64_t size) : m_process(std::move(process)), m_left(size) {}
+
+  int next(const Take& take) override {
+    pollfd ready{m_process.out(), POLLIN, 0};
+    while (m_size < k_alignment && m_size < m_left) { // whole blocks, but for the last: the part goes on at a block
+      const int count = ::poll(&ready, 1, static_cast<int>(std::chrono::milliseconds(k_upstream_patience).count()));
+      if (count < 0 && errno == EINTR)
+        continue;
+      const auto length = count <= 0 ? 0 : ::read(ready.fd, m_bytes.data() + m_size, m_bytes.size() - m_size);
+      if (length < 0 && errno == EINTR)
+        continue;
+      if (length <= 0)
+        return ENODATA;
+      m_size += static_cast<std::size_t>(length);
+    }
+    if (m_size > m_left)
+      return EFBIG;
+    const auto whole = m_size == m_left ? m_size : m_size - m_size % k_alignment;
+    const int error = take(std::string_view(m_bytes.data(), whole));
+    ::memmove(m_bytes.data(), m_bytes.data() + whole, m_size - whole);
+    m_size -= whole;
+    m_left -= whole;
+    return error;
+  }
+  [[nodiscard]] std::string error_text() override { return m_process.error_text(); }
+
+ private:
+  sys::StreamedProcess m_process;
+  std::vector<char> m_bytes = std::vector<char>(k_piece);
+  std::size_t m_size = 0;
+  std::uint64_t m_left;
+};
+
+class PieceReader : public Pieces {
+ public:
+  PieceReader(int file, std::uint64_t begin, std::uint64_t end) : m_file(file), m_end(end) {
+    const auto count = std::min<std::uint64_t>(k_pieces, (end - begin + k_piece - 1) / k_piece);
+    for (std::uint64_t i = 0; i < count; ++i)
+      m_slots.emplace_back().offset = begin + i * k_piece;
+    for (auto& slot : m_slots)
+      slot.thread = std::thread([this, &slot] { read_all_of(slot); });
+  }
+  ~PieceReader() override {
+    {
+      const std::lock_guard lock(m_mutex);
+      m_stopped = true;
+    }
+    m_changed.notify_all();
+    for (auto& slot : m_slots)
+      slot.thread.join();
+  }
+
+  int next(const Take& take) override {
+    auto& slot = m_slots[m_next++ % m_slots.size()];
+    std::unique_lock lock(m_mutex);
+    m_changed.wait(lock, [&] { return slot.full; });
+    if (slot.error_number != 0)
+      return slot.error_number;
+    lock.unlock();
+    const int error = take(std::string_view(slot.bytes.get(), slot.size));
+    lock.lock();
+    slot.full = false;
+    lock.unlock();
+    m_changed.notify_all();
+    return error;
+  }
+
+ private:
+  struct Free {
+    void operator()(char* bytes) const { std::free(bytes); } // NOLINT: of aligned_alloc
+  };
+  struct Slot {
+    std::uint64_t offset = 0; ///< of the piece that it reads next
+    std::size_t size = 0;
+    std::unique_ptr<char, Free> bytes{static_cast<char*>(std::aligned_alloc(k_alignment, k_piece))};
+    int error_number = 0;
+    bool full = false;
+    std::thread thread;
+  };
+
+  void read_all_of(Slot& slot) {
+    for (; slot.offset < m_end; slot.offset += stride()) {
+      slot.size = static_cast<std::size_t>(std::min<std::uint64_t>(k_piece, m_end - slot.offset));
+      const int error = read(slot);
+      std::unique_lock lock(m_mutex);
+      slot.error_number = error;
+      slot.full = true;
+      m_changed.notify_all();
+      m_changed.wait(lock, [&] { return m_stopped || !slot.full; });
+      if (m_stopped || error != 0)
+        return;
+    }
+  }
+
+  [[nodiscard]] std::uint64_t stride() const { return m_slots.size() * k_piece; }
+
+  /// 0 or errno.
+  int read(Slot& slot) {
+    if (!slot.bytes)
+      return ENOMEM;
+    for (std::size_t done = 0; done < slot.size;) {
+      // All of a piece is asked for, also at the end of the file: O_DIRECT wants whole blocks.
+      const ssize_t count =
+          ::pread(m_file, slot.bytes.get() + done, k_piece - done, static_cast<off_t>(slot.offset + done));
+      if (count < 0 && errno == EINTR)
+        continue;
+      if (count < 0 && errno == EINVAL && drop_direct())
+        continue;
+      if (count <= 0)
+        return count == 0 ? ENODATA : errno;
+      done += static_cast<std::size_t>(count);
+    }
+    return 0;
+  }
+
+  /// False: it was not O_DIRECT. (What was read so far may end within a block.)
+  bool drop_direct() {
+    const int flags = ::fcntl(m_file, F_GETFL);
+    return (flags & O_DIRECT) != 0 && ::fcntl(m_file, F_SETFL, flags & ~O_DIRECT) == 0;
+  }
+
+  int m_file;
+  std::uint64_t m_end;
+  std::mutex m_mutex;
+  std::condition_variable m_changed;
+  std::deque<Slot> m_slots; ///< they do not move
+  std::size_t m_next = 0;
+  bool m_stopped = false;
+};
+
+} // namespace
+
+std::unique_ptr<Pieces> read_program(sys::StreamedProcess process, std::uint64_t size) {
+  return std::make_unique<StreamReader>(std::move(process), size);
+}
+
+std::unique_ptr<Pieces> read_original(int file, std::uint64_t begin, std::uint64_t end) {
+  return std::make_unique<PieceReader>(file, begin, end);
+}
+
+} // namespace sharefs::tree

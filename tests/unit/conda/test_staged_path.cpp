@@ -1,0 +1,76 @@
+#include "conda/staged_path.hpp"
+
+#include "link_machine.hpp"
+#include "support/catch.hpp"
+
+#include <fstream>
+
+using namespace sharefs;
+using namespace sharefs::conda;
+using test::FakeHomes;
+
+namespace {
+
+/// A directory of the share, which whoever works here may read, and the place of its image.
+struct DirectoryMachine : FakeHomes {
+  PathStagingRequest request{.path = "/share/c4", .store = "/share/images", .at = "/stage"};
+
+  DirectoryMachine() {
+    file("/share/c4/one", "1");
+    file("/share/c4/two", "2");
+    directory("/share/images");
+  }
+  [[nodiscard]] std::vector<std::string> images() {
+    auto names = static_cast<sys::System&>(*this).entry({.path = request.store, .list = true}).names;
+    return names;
+  }
+};
+
+} // namespace
+
+TEST_CASE("an image is of what the directory held when it was looked at", "[conda]") {
+  DirectoryMachine machine;
+  const auto packed = survey_path(machine, machine.request, {});
+  REQUIRE(packed);
+  SECTION("nothing changes") {
+    REQUIRE(pack_path(machine, machine.request, *packed, {}));
+    CHECK(machine.images().size() == 2);
+  }
+  SECTION("a file has come since") {
+    machine.file("/share/c4/three", "3");
+    const auto made = pack_path(machine, machine.request, *packed, {});
+    REQUIRE_FALSE(made);
+    CHECK(made.error().code == ErrorCode::conflict);
+    CHECK(made.error().message == "/share/c4 has changed while it was read");
+    CHECK(machine.images().empty());
+  }
+}
+
+TEST_CASE("the directory of images is not packed into itself", "[conda]") {
+  DirectoryMachine machine;
+  machine.request.path = "/share";
+  const auto packed = survey_path(machine, machine.request, {});
+  REQUIRE_FALSE(packed);
+  CHECK(packed.error().code == ErrorCode::usage);
+}
+
+TEST_CASE("marks say what a copy is of", "[conda]") {
+  const std::string hash(64, 'a');
+  for (const auto& mark :
+       {CopyMark{.source = "/s", .state = "1"}, CopyMark{.source = "/s", .state = "1", .sha256 = hash},
+        CopyMark{.source = "/s", .state = "1", .sha256 = hash, .share_owner = 7},
+        CopyMark{.source = "/s", .state = "1", .reader = 8}})
+    CHECK(parse_mark(format_mark(mark)) == mark);
+  CHECK(format_mark({.source = "/s", .state = "1", .sha256 = hash, .share_owner = 7, .reader = 8}) ==
+        "/s\n1\n" + hash + "\nowner=7\nas=8\n");
+  for (const auto* text : {"", "\n", "of another\n", "/s"})
+    CHECK(parse_mark(text) == CopyMark{});
+}
+
+TEST_CASE("a path that is longer than a name may be has a directory of copies, too", "[conda]") {
+  const std::string deep = "/" + std::string(200, 'a') + "/" + std::string(200, 'b');
+  const auto directory = staged_directory("/stage", 0, deep, "c4");
+  CHECK(base_name(parent_path(directory)).size() <= 255);
+  CHECK(directory != staged_directory("/stage", 0, "/x" + deep, "c4"));
+  CHECK(staged_source(staged_directory("/stage", 0, "/data/50% off", "c4")) == "/data/50% off/c4");
+}
