@@ -183,7 +183,6 @@ class _UniqueBuild:
             _point(builder, place.share, share)
             return
         os.makedirs(os.path.dirname(share), exist_ok=True)
-        holds.attempt(publishing.remove_leftovers, os.path.dirname(share))
         storage.announce(place)
         builder._cache_downloaded_dir = downloads
         _point(builder, place.share, self._own)
@@ -199,6 +198,7 @@ class _UniqueBuild:
     def _finish(self, is_done):
         if is_done:
             publishing.remove_beside(self._own)  # first, so that whoever is killed here leaves nothing
+            holds.attempt(publishing.remove_leftovers, self._own)
             publishing.rename_to_nothing(self._own, self.share)
         is_ours = is_done and os.path.isdir(self._own)
         if is_ours and (self.rebuilds or not publishing.is_complete(self.share)):

@@ -7,7 +7,6 @@ import errno
 import os
 import re
 import shutil
-import time
 import uuid
 
 from sharefs_guard import storage
@@ -43,7 +42,7 @@ def directory_for_files(directory, size):
     if directory not in _own_directories:
         own = own_name(os.path.join(directory, _FOR_FILES))
         os.mkdir(own)
-        remove_leftovers(directory)
+        remove_leftovers(own)
         at_exit(remove_own, own)
         _own_directories[directory] = own
     return _own_directories[directory], directory, place._replace(kind="unique")
@@ -113,13 +112,15 @@ def _own_names(directory):
     return [(os.path.join(directory, name), match) for name, match in matches if match]
 
 
-def remove_leftovers(directory):
-    """What processes of this host and user left that are dead."""
-    for path, match in _own_names(directory):
+def remove_leftovers(own):
+    """What processes of this host and user that are dead left beside `own`, which was just written: its time is the
+    server's."""
+    now = os.lstat(own).st_mtime
+    for path, match in _own_names(os.path.dirname(own)):
         if match.group("host") != _HOST or os.path.exists("/proc/" + match.group("pid")):
             continue
         try:
-            if os.lstat(path).st_uid == os.geteuid() and time.time() - _last_write(path) > LEFT_BEHIND:
+            if os.lstat(path).st_uid == os.geteuid() and now - _last_write(path) > LEFT_BEHIND:
                 _remove(path)
         except OSError:
             pass
@@ -226,7 +227,7 @@ def _publish(local, names, own, share, place, put_in_place):
     """Copies these files of `local` to `own`, which is there and empty, and puts that in its place on the share."""
     directory = os.path.dirname(share)
     try:
-        remove_leftovers(directory)
+        remove_leftovers(own)
         if _another_publishes(own, share):
             return
         pairs = [(os.path.join(local, name), os.path.join(own, name)) if name else (local, own) for name in names]
@@ -332,8 +333,8 @@ def show_shared_files(share, local, wanted):
 
 def lock_of_host(final):
     """Excludes other processes of this host and user that build the same, until the descriptor is closed: a lock of a
-    file in memory, because the node may have no disk. None where there is none: then a rank may build what another has
-    built."""
+    file in memory, because the node may have no disk. None where there is none, or another user has put one there, who
+    could keep it locked: then a rank may build what another has built."""
     import fcntl
     import hashlib
 
@@ -341,7 +342,10 @@ def lock_of_host(final):
     path = "/dev/shm/sharefs-" + hashlib.sha256(os.fsencode(name)).hexdigest()[:32]
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        return descriptor
+        if os.fstat(descriptor).st_uid == os.geteuid():
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            return descriptor
+        os.close(descriptor)
     except OSError:
-        return None
+        pass
+    return None
