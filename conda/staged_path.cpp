@@ -79,8 +79,6 @@ bool StagedPath::is_of(const std::string& directory) const {
   return path == directory || parent_path(copy.tree.path).ends_with(copies);
 }
 
-namespace {} // namespace
-
 Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequest& request,
                                       const PackedPath& packed) {
   PathStaging staging;
