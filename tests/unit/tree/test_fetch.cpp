@@ -8,6 +8,7 @@
 #include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/mount.h>
+#include <sys/wait.h>
 #include <thread>
 
 using namespace sharefs;
@@ -124,15 +125,16 @@ TEST_CASE("another one that is at work is waited for a moment", "[waits]") {
   CHECK(given.fetch().error().code == ErrorCode::busy);
   const sys::Fd opened(::inotify_init1(IN_CLOEXEC));
   REQUIRE(::inotify_add_watch(opened.get(), given.part.c_str(), IN_OPEN) >= 0);
-  ssize_t seen = 0;
-  std::thread other([&] { // it ends once the file is opened again
+  const auto other = ::fork(); // which has the lock alone, and ends once the file is opened again
+  if (other == 0) {
     std::array<char, 512> event{};
-    seen = ::read(opened.get(), event.data(), event.size());
-    ::close(held);
-  });
+    ::_exit(::read(opened.get(), event.data(), event.size()) > 0 ? 0 : 1);
+  }
+  ::close(held);
   CHECK(given.fetch());
-  other.join();
-  CHECK(seen > 0);
+  int status = -1;
+  CHECK(::waitpid(other, &status, 0) == other);
+  CHECK(status == 0);
 }
 
 TEST_CASE("who reads the original for root need not be root") {
