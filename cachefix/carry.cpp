@@ -196,8 +196,8 @@ Decisions carry(const Launch& launch, const Decisions& decided) {
   std::set<const ChainLink*> done;
   for (const Program& program : launch.walk.programs)
     for (const ChainLink& link : launch.walk.links(program)) {
-      std::map<std::string, std::string>
-          variables; // of all programs on the command line; not those that get theirs behind this launcher
+      // Of all programs on the command line; not of those that get theirs behind this launcher.
+      std::map<std::string, std::string> variables;
       for (const Decision& one : decided)
         if (one.variable && one.index.value_or(0) <= link.index)
           variables.emplace(one.flag, one.to.value_or(""));

@@ -97,14 +97,16 @@ void report_walk(const Launch& launch, Decisions& out) {
 /// Variables by which Slurm starts steps in a container.
 bool is_in_container(const Launch& launch, Decisions& out) {
   for (const Program& program : launch.walk.programs)
-    for (const ChainLink& link : launch.walk.links(program))
-      for (const auto& [name, value] : launch.all_variables(program)) {
-        if (!is_listed(name, link.launcher->get("containers")) || !launch.variable(program, name))
+    for (const ChainLink& link : launch.walk.links(program)) {
+      const std::string names = link.launcher->get("containers");
+      for (const auto& [name, value] : names.empty() ? Environment() : launch.all_variables(program)) {
+        if (!is_listed(name, names) || !launch.variable(program, name))
           continue;
         out.push_back(warning("SF404", link.name, "with `" + name + "` " + std::string(k_in_container),
                               std::string(k_into_container)));
         return true;
       }
+    }
   return false;
 }
 

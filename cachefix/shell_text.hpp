@@ -17,8 +17,8 @@ struct Command {
 using Commands = std::vector<Command>;
 
 /// In their order; those of a substitution stand before the command around it, and a parenthesis may have no words in
-/// front of it. `directives`: what the comments of a
-/// batch system say, as one command of it: `#SBATCH --export=NONE` as `sbatch --export=NONE`.
+/// front of it. `directives`: what the comments of a batch system say, as one command of it: `#SBATCH --export=NONE` as
+/// `sbatch --export=NONE`.
 Commands commands_of(std::string_view text, Commands& directives);
 /// What echo and printf write.
 std::string written_by(const Argv& words);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
+#include <set>
 
 namespace sharefs::conda {
 
@@ -55,14 +56,22 @@ bool is_missing(const StagedImage& image, const sys::MountTable& table) {
 }
 
 Diagnoses take_out_gone(sys::System& system, std::vector<StagedImage>& images) {
+  std::map<std::optional<unsigned>, sys::EntryRequest> by_reader; // all in one look, which a dead share delays once
+  for (const auto& one : images)
+    by_reader[one.reader].queries.push_back({.path = one.mount.target, .links = sys::Links::none});
+  std::set<std::string> gone;
+  for (auto& [reader, request] : by_reader) {
+    if (reader)
+      if (auto user = system.user(std::to_string(*reader)))
+        request.as = std::move(*user);
+    for (const auto& entry : system.entries(request))
+      if (entry.kind == sys::EntryKind::missing)
+        gone.insert(entry.path);
+  }
   Diagnoses found;
   std::erase_if(images, [&](const StagedImage& one) {
     const auto& directory = one.mount.target;
-    sys::EntryRequest request{.queries = {{.path = directory, .links = sys::Links::none}}};
-    if (one.reader)
-      if (auto user = system.user(std::to_string(*one.reader)))
-        request.as = std::move(*user);
-    if (system.entries(request).front().kind != sys::EntryKind::missing)
+    if (!gone.contains(directory))
       return false;
     found.push_back({Severity::warning, "SF535", one.name,
                      directory + " is not there any more: its staged copy is not mounted over it",

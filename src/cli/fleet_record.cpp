@@ -9,11 +9,11 @@
 #include "ui/table.hpp"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <chrono>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <ranges>
-#include <utility>
 
 namespace sharefs::cli {
 
@@ -71,11 +71,11 @@ std::string new_run_id() {
   using namespace std::chrono;
   const auto now = system_clock::now();
   const auto second = floor<seconds>(now);
-  std::string within(4, '0'); // the microsecond, in base 36: of two runs in one second the later one is the newer
-  auto rest = duration_cast<microseconds>(now - second).count();
-  for (auto& letter : within | std::views::reverse)
-    letter = "0123456789abcdefghijklmnopqrstuvwxyz"[std::exchange(rest, rest / 36) % 36];
-  return fmt::format("{:%Y%m%d-%H%M%S}-{}", fmt::gmtime(system_clock::to_time_t(second)), within);
+  std::array<char, 4> within{}; // the microsecond, in base 36: of two runs in one second the later one is the newer
+  const auto* end =
+      std::to_chars(within.begin(), within.end(), duration_cast<microseconds>(now - second).count(), 36).ptr;
+  return fmt::format("{:%Y%m%d-%H%M%S}-{:0>4}", fmt::gmtime(system_clock::to_time_t(second)),
+                     std::string_view(within.begin(), end));
 }
 
 Result<void> begin_record(Context& context, const std::string& directory, const std::string& id,

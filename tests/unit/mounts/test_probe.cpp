@@ -13,10 +13,11 @@ using test::share;
 
 namespace {
 
-ProbeRequest wants(std::vector<MountPoint> requests) {
+ProbeRequest wants(std::vector<MountPoint> requests, bool others = false) {
   ProbeRequest request;
   request.wanted = std::move(requests);
   request.targets = true;
+  request.others = others;
   return request;
 }
 
@@ -61,9 +62,7 @@ TEST_CASE("a target on a hung mount") {
 TEST_CASE("an automounter is never woken") {
   ScriptedSystem system;
   system.machine.mounts = test::table_of("50 1 0:3 / /data rw - autofs systemd-1 rw\n");
-  auto request = wants({share("share", "/data"), share("inner", "/data/inner")});
-  request.others = true;
-  const auto seen = probe(system, request);
+  const auto seen = probe(system, wants({share("share", "/data"), share("inner", "/data/inner")}, true));
   REQUIRE(seen.has_value());
   CHECK(seen->states[0].health == Health::autofs_idle);
   for (const auto& path : system.asked())
@@ -76,8 +75,7 @@ TEST_CASE("other NFS mounts are found, hidden ones are not") {
       test::table_of(nfs_line(50, 1, "/z", "a:/z") + nfs_line(51, 1, "/b", "b:/b") + nfs_line(52, 51, "/b", "c:/c"));
   for (const auto* path : {"/z", "/b"})
     system.machine.entries[path] = answered(0);
-  auto request = wants({});
-  request.others = true;
+  auto request = wants({}, true);
   request.servers = false;
   const auto seen = probe(system, request);
   REQUIRE(seen.has_value());
@@ -97,9 +95,7 @@ TEST_CASE("what the kernel has mounted in a share that root may not enter is not
   system.machine.entries["/share"] = answered(0);
   system.machine.entries["/share/in"] = answered(EACCES);
   system.machine.entries["/other"] = answered(EACCES);
-  auto request = wants({share("share", "/share")});
-  request.others = true;
-  const auto seen = probe(system, request);
+  const auto seen = probe(system, wants({share("share", "/share")}, true));
   REQUIRE(seen.has_value());
   REQUIRE(seen->states.size() == 2);
   CHECK(seen->states[0].point.target == "/share");
@@ -113,9 +109,7 @@ TEST_CASE("the server of a mount that nobody asked for is asked only where its m
                                          nfs_line(51, 1, "/well", "a:/a") + nfs_line(52, 1, "/stale", "b:/b"));
   system.machine.entries["/data/share"] = system.machine.entries["/well"] = answered(0);
   system.machine.entries["/stale"] = answered(ESTALE);
-  auto request = wants({share()});
-  request.others = true;
-  const auto seen = probe(system, request);
+  const auto seen = probe(system, wants({share()}, true));
   REQUIRE(seen.has_value());
   CHECK(seen->server("storage1") != nullptr);
   CHECK(seen->server("a") == nullptr);
