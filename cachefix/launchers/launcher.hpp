@@ -82,8 +82,8 @@ bool is_plain_tool(std::string_view program);
 
 /// The row for argv[at], with its verb behind it and before `end`; nullptr if there is none.
 const Launcher* find_launcher(const Argv& argv, std::size_t at, std::size_t end);
-/// How many words the launcher's verb has behind argv[at]; nullopt if none of its verbs stands there.
-std::optional<std::size_t> verb_length(const Launcher& launcher, const Argv& argv, std::size_t at, std::size_t end);
+/// Does one of the launcher's verbs stand behind argv[at], if it has any?
+bool has_verb(const Launcher& launcher, const Argv& argv, std::size_t at, std::size_t end);
 /// The row for `python -m MODULE`, or for a file `.../torch/distributed/run.py`; nullptr if there is none.
 const Launcher* find_module_launcher(std::string_view module);
 

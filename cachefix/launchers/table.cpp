@@ -99,15 +99,11 @@ bool is_plain_tool(std::string_view program) {
 
 const Launcher* find_launcher(const Argv& argv, std::size_t at, std::size_t end) {
   const std::string name = base_name(argv[at]);
-  return first_row(
-      [&](const Launcher& row) { return is_listed(name, row.programs) && verb_length(row, argv, at, end); });
+  return first_row([&](const Launcher& row) { return is_listed(name, row.programs) && has_verb(row, argv, at, end); });
 }
 
-std::optional<std::size_t> verb_length(const Launcher& launcher, const Argv& argv, std::size_t at, std::size_t end) {
-  if (launcher.verbs.empty())
-    return 0;
-  const bool found = at + 1 < end && is_listed(argv[at + 1], launcher.verbs);
-  return found ? std::optional<std::size_t>(1) : std::nullopt;
+bool has_verb(const Launcher& launcher, const Argv& argv, std::size_t at, std::size_t end) {
+  return launcher.verbs.empty() || (at + 1 < end && is_listed(argv[at + 1], launcher.verbs));
 }
 
 const Launcher* find_module_launcher(std::string_view module) {

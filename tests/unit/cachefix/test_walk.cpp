@@ -34,7 +34,7 @@ std::string script_text(const Walk& walk) {
 TEST_CASE("requirement 2: every launch form of the recipes resolves to the right script") {
   const std::vector<Form> rows = {
       {"python train.py --x 1", "python@0", "train.py@1"},
-      {"python3.11 -u -W ignore -X dev train.py", "python@0", "train.py@6"},
+      {"python3.11 -u -W ignore -X dev train.py", "python3.11@0", "train.py@6"},
       {"python -um pkg.train --x", "python@0", "pkg.train@2"},
       {"python -mpkg.train --x", "python@0", "pkg.train@1"},
       {"python -c pass --cache_dir /x", "python@0", "pass@2"},
