@@ -84,40 +84,21 @@ std::string summary(const RunPlan& decided) {
     parts.push_back(fmt::format("caches of {}{} on this node ({})", *from.begin(), others(from.size()),
                                 join(std::vector<std::string>(to.begin(), to.end()), ", ")));
   const auto changes = decided.changes();
-  const auto number = std::ranges::count_if(changes, [](const Decision& one) { return one.rule == "node"; });
-  if (parts.empty() && number > 0)
+  if (parts.empty() && std::ranges::find(changes, "node", &Decision::rule) != changes.end())
     parts.push_back("caches are decided about on the nodes");
   return join(parts, "; ");
 }
 
 std::vector<std::string> describe_changes(const RunPlan& decided) {
-  constexpr std::size_t k_named = 3;
+  const auto is_guard = [](const Decision& one) { return one.rule == "guard"; };
+  const Decisions guarded = decided.guarded(), changes = decided.changes();
   std::vector<std::string> lines;
-  std::vector<std::string> implied;
-  std::set<std::string> places;
-  for (const Decision& one : decided.guarded())
-    lines.push_back(describe(one));
-  bool guard = false;
-  for (const Decision& one : decided.changes()) {
-    guard = guard || one.rule == "guard";
-    if (one.rule == "guard" || (one.implied && one.rule.starts_with("propagate.")))
-      continue;
-    if (one.implied && one.is_environment()) {
-      implied.push_back(one.flag);
-      places.insert(one.stands_for);
-    } else {
+  if (std::ranges::any_of(changes, is_guard))
+    lines.emplace_back("Python programs are guarded: PYTHONPATH begins with the guard's directory");
+  std::ranges::transform(guarded, std::back_inserter(lines), describe);
+  for (const Decision& one : changes)
+    if (!is_guard(one) && !(one.implied && one.rule.starts_with("propagate.")))
       lines.push_back(describe(one));
-    }
-  }
-  if (guard)
-    lines.insert(lines.begin(), "Python programs are guarded: PYTHONPATH begins with the guard's directory");
-  if (implied.empty())
-    return lines;
-  const std::size_t more = implied.size() - std::min(implied.size(), k_named);
-  implied.resize(implied.size() - more);
-  lines.push_back(join(implied, ", ") + (more > 0 ? fmt::format(" and {} more", more) : "") +
-                  " set to the node's own disk: their defaults lie on shared storage (" + to_utf8(*places.begin()) +
-                  (places.size() > 1 ? ", ..." : "") + ")");
   return lines;
 }
 
