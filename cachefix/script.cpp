@@ -48,9 +48,9 @@ std::string variable_at(std::string_view text, std::size_t dollar) {
 /// Do the directives of a script count that these words start? Options go before them.
 bool is_submitted(const Argv& argv) {
   const auto command =
-      std::ranges::find_if(argv, [](const auto& word) { return is_listed(base_name(word), "sbatch bsub qsub"); });
+      std::ranges::find_if(argv, [](const auto& word) { return is_listed(base_name(word), "sbatch bsub"); });
   return command != argv.end() &&
-         std::none_of(command, argv.end(), [](const auto& word) { return is_listed(word, "--export* -env -V"); });
+         std::none_of(command, argv.end(), [](const auto& word) { return is_listed(word, "--export* -env"); });
 }
 
 /// The file of commands that make, xargs or parallel reads; empty: there is none.
@@ -88,14 +88,7 @@ class ScriptReader {
   void read(const std::string& text, int first_line, int depth, bool submitted = false) {
     if (depth > k_deepest_text || text.empty())
       return;
-    Commands directives;
-    Commands commands = commands_of(text, directives);
-    for (Command& directive : directives)
-      if (submitted) { // otherwise they are comments
-        directive.words.emplace_back("job.sh");
-        const Walk walked = walk(directive.words, "/");
-        lose(first_line - 1 + directive.line, loss_of(launch_of(directive.words, walked)), true);
-      }
+    Commands commands = commands_of(text);
     std::map<std::string, Argv> calls; ///< by a function's name the words of all its calls
     for (const Command& command : commands)
       if (!command.words.empty() && calls[command.words[0]].size() < k_most_words)
@@ -104,6 +97,11 @@ class ScriptReader {
     std::map<std::string, Argv> outside; ///< of the function that is open
     for (Command& command : commands) {
       command.line += first_line - 1;
+      if (command.is_directive) {
+        if (submitted) // otherwise it is a comment
+          lose(command.line, loss_of(launch_of(command.words, walk(command.words, "/"))));
+        continue;
+      }
       const bool by_word = command.words.size() > 1 && command.words[0] == "function";
       if (by_word || (command.behind == '(' && command.words.size() == 1))
         for (const char* name : {"@", "*", "1", "2", "3"})
@@ -115,9 +113,9 @@ class ScriptReader {
       if (!command.words.empty())
         read_command(std::move(command), depth);
       if (behind == '(')
-        m_subshells.push_back(out.losses.size());
-      else if (behind == ')' && !m_subshells.empty()) { // what has started nothing in there has no effect outside
-        out.losses.resize(std::min(out.losses.size(), std::max({m_subshells.back(), m_settled, m_started})));
+        m_subshells.push_back(m_lost);
+      else if (behind == ')' && !m_subshells.empty()) { // what is set in there has no effect outside
+        m_lost = std::move(m_subshells.back());
         m_subshells.pop_back();
       }
     }
@@ -126,7 +124,7 @@ class ScriptReader {
   /// What a command starts, but for what its own words lose.
   void started(const Launch& launch, const Program& program, const Command& command, int depth) {
     const Argv& words = launch.argv;
-    start_file(commands_file(words), {}, false, depth);
+    start_file(commands_file(words), command.line, depth);
     const Argv arguments(words.begin() + static_cast<std::ptrdiff_t>(program.index), words.end());
     if (program.kind == ProgramKind::shell) {
       if (arguments.size() > 2) // $0 stands first
@@ -135,14 +133,15 @@ class ScriptReader {
     }
     if (reads_input(launch, program)) {
       read(command.input, command.line, depth + 1, is_submitted(words));
-      return start_file(command.from, {}, is_submitted(words), depth);
+      return start_file(command.from, command.line, depth, {}, is_submitted(words));
     }
     if (is_plain_tool(program) || program.name.starts_with('-')) // or an option that is not known
       return;
+    settle();
     const bool is_file = program.kind == ProgramKind::file || program.name.find('/') != std::string::npos ||
                          is_script_name(program.name) || launch.file_of(program).starts_with("#!");
     if (!program.python && is_file)
-      start_file(program.name, arguments, is_submitted(words), depth);
+      start_file(program.name, command.line, depth, arguments, is_submitted(words));
     report(launch, program, command.line);
   }
 
@@ -150,6 +149,8 @@ class ScriptReader {
     for (const auto& [name, written] : std::exchange(m_written, {})) // started in a way that is not seen
       if (is_script_name(name))
         read(written.input, written.line, 1);
+    settle();
+    std::ranges::stable_sort(out.losses, {}, &Mention::line);
     return std::move(out);
   }
 
@@ -163,12 +164,8 @@ class ScriptReader {
     if (command.is_array)
       return array(words);
     note_test(command);
-    const auto drop = [&](std::string_view list) {
-      words.erase(words.begin(),
-                  std::ranges::find_if_not(words, [&](const auto& word) { return is_listed(word, list); }));
-    };
     const bool executes = !words.empty() && words.front() == "exec";
-    drop(k_keywords);
+    words = behind_keywords(words);
     if (executes && !words.empty() && words.front() == "-c")
       words.insert(words.erase(words.begin()), {"env", "-i"});
     if (!words.empty() && is_listed(words.front(), "-v -V")) // command -v
@@ -191,14 +188,16 @@ class ScriptReader {
                                           .input = command.input.empty() ? written_by(words) : command.input};
     else if (first == "tee" && words.size() > 1)
       m_written[file_name(words.back())] = {.line = command.line, .input = command.input};
+    if (first == "eval" && words.size() == 2 && words[1].starts_with("$("))
+      return start_file(words[1], command.line, depth);
     if (is_listed(first, "eval trap"))
       return read(join({words.begin() + 1, words.end()}, " "), command.line, depth + 1);
     if (is_listed(first, k_run_input) || (is_listed(first, "source .") && has_word(words, "/dev/stdin"))) {
       read(command.input, command.line, depth + 1, is_submitted(words));
-      start_file(command.from, {}, is_submitted(words), depth);
+      start_file(command.from, command.line, depth, {}, is_submitted(words));
     }
     if (is_plain_tool(first) && find_launcher(words, 0, words.size()) == nullptr)
-      return read_by_tool(words, depth);
+      return read_by_tool(command, depth);
     if (!command.input.empty() && find_opaque(first) != nullptr)
       words.push_back(command.input);
     start(command, depth);
@@ -216,8 +215,7 @@ class ScriptReader {
     const bool by_variable = kept && loss.subject == "PYTHONPATH=";
     m_starts_ray = m_starts_ray || (has_word(words, "ray") && has_word(words, "start"));
     if (!by_variable && !(m_starts_ray && loss.subject == "RAY_ADDRESS"))
-      lose(command.line, loss, true);
-    m_started = out.losses.size();
+      lose(command.line, loss);
     for (const Program& program : walked.programs)
       started(launch, program, command, depth);
   }
@@ -229,8 +227,15 @@ class ScriptReader {
     return path.starts_with("./") ? path.substr(2) : path;
   }
 
-  /// A file with commands: what this text has written there, or one that is there.
-  void start_file(const std::string& name, const Argv& arguments, bool submitted, int depth) {
+  /// A file with commands: what this text has written there, or one that is there. Or what `<(...)` and `$(...)` write.
+  void start_file(const std::string& name, int line, int depth, const Argv& arguments = {}, bool submitted = false) {
+    if (name.starts_with("<(") || name.starts_with("$(")) {
+      const Commands written = commands_of(name.substr(2, name.size() - 3) + " | bash");
+      if (written.empty() || depth > k_deepest_text)
+        return;
+      read(written.back().input, line, depth + 1, submitted);
+      return start_file(written.back().from, line, depth + 1, {}, submitted);
+    }
     if (const auto written = m_written.find(file_name(name)); written != m_written.end()) {
       const Command text = written->second;
       m_written.erase(written);
@@ -240,35 +245,40 @@ class ScriptReader {
       out.scripts.push_back({name, arguments, submitted});
   }
 
-  /// `settled`: what it takes the guard from is started already.
-  void lose(int line, Mention loss, bool settled) {
-    if (loss.code.empty())
-      return;
+  void lose(int line, Mention loss) {
     loss.line = line;
-    out.losses.push_back(std::move(loss));
-    m_settled = settled ? out.losses.size() : m_settled;
+    if (!loss.code.empty())
+      out.losses.push_back(std::move(loss));
   }
   void overwrites(int line, const std::string& subject) {
     if (m_when_empty < 1)
-      lose(line, {1, "SF407", subject, subject == "PYTHONPATH=" ? k_overwrites : k_changes}, false);
+      m_lost = Mention{line, "SF407", subject, subject == "PYTHONPATH=" ? k_overwrites : k_changes};
+  }
+  /// A program is started, so that what has happened to PYTHONPATH counts.
+  void settle() {
+    if (!m_lost)
+      return;
+    std::ranges::replace(m_subshells, m_lost, std::optional<Mention>());
+    out.losses.push_back(*std::exchange(m_lost, std::nullopt));
   }
 
   // What a text does to PYTHONPATH
 
+  [[nodiscard]] static Argv behind_keywords(const Argv& words) {
+    return {std::ranges::find_if_not(words, [](const auto& word) { return is_listed(word, k_keywords); }), words.end()};
+  }
   [[nodiscard]] static bool is_test(const Argv& words) {
     return !words.empty() && is_listed(words.front(), "[ [[ test");
   }
 
   /// `[ -z "$PYTHONPATH" ]`: what only runs where it is empty does not run in front of the guard.
   void note_test(const Command& command) {
-    Argv words = command.words;
-    const std::string keyword = words.empty() ? "" : words.front();
+    const std::string keyword = command.words.empty() ? "" : command.words.front();
     if (is_listed(keyword, "fi elif"))
       m_when_empty = 0;
     if (keyword == "else")
       m_when_empty = -m_when_empty;
-    words.erase(words.begin(),
-                std::ranges::find_if_not(words, [](const auto& word) { return is_listed(word, k_keywords); }));
+    const Argv words = behind_keywords(command.words);
     if (!is_test(words) || std::ranges::none_of(words, [](const auto& word) { return has_name(word, "PYTHONPATH"); }))
       return;
     const bool equals = has_word(words, "=") || has_word(words, "==") || has_word(words, "-eq");
@@ -290,13 +300,20 @@ class ScriptReader {
     return found;
   }
 
-  void remember(const std::string& variable, const std::string& value, bool adds = false) {
+  /// `words` are those of the value as a command's, if they are known.
+  void remember(const std::string& variable, const std::string& value, const Argv& words, bool adds = false) {
     for (const char* name : {"PYTHONPATH", "PYTHON"})
       if (mentions(value, name))
         m_mentions.insert({variable, name});
       else if (!adds)
         m_mentions.erase({variable, name});
     m_environment[variable] = (adds ? m_environment[variable] : "") + value;
+    if (words.empty())
+      return;
+    Argv& all = m_values[variable];
+    all.resize(adds ? all.size() : 0);
+    all.insert(all.end(), words.begin(), words.end());
+    all.resize(std::min(all.size(), k_most_words));
   }
 
   /// PYTHONPATH, `$v` that holds the name, `${!PYTHON*}`.
@@ -340,7 +357,7 @@ class ScriptReader {
         overwrites(command.line, of_make ? "PYTHONPATH=" : (exports ? "-n" : first) + " PYTHONPATH");
     }
     if (is_listed(first, "for select") && words.size() > 2)
-      remember(words[1], join({words.begin() + 3, words.end()}, " "));
+      remember(words[1], join({words.begin() + 3, words.end()}, " "), {});
     if (first == "set" && has_word(words, "--"))
       m_values["@"] = m_values["*"] = expanded({std::ranges::find(words, "--") + 1, words.end()});
     if (exports)
@@ -353,31 +370,22 @@ class ScriptReader {
     if (is_path(name) && !adds && !mentions(value))
       overwrites(line, "PYTHONPATH=");
     else if (is_path(name) && !has_name(value, "PYTHONPATH") && !adds) // it was kept, and has its value again
-      out.losses.resize(m_settled);
+      m_lost.reset();
     if (name == "SHAREFS_GUARD" && value == "0")
-      lose(line, {1, "SF407", "SHAREFS_GUARD=0", "switches the guard off"}, true);
+      lose(line, {1, "SF407", "SHAREFS_GUARD=0", "switches the guard off"});
     static const auto k_rules = variable_rules();
     if (std::ranges::find(k_rules, name, &CacheRule::name) != k_rules.end() || names_cache(name))
       out.caches.push_back({line, "", name, value});
-    remember(name, value, adds);
     const bool whole = value.starts_with("${") && value.find('}') == value.size() - 1;
-    const Argv words = expanded(whole ? Argv{value} : split_words(value));
-    if (Argv& all = m_values[name]; !words.empty()) {
-      all.resize(adds ? all.size() : 0);
-      all.insert(all.end(), words.begin(), words.end());
-      all.resize(std::min(all.size(), k_most_words));
-    }
+    remember(name, value, expanded(whole ? Argv{value} : split_words(value)), adds);
   }
 
   void array(const Argv& words) {
     const auto name = std::ranges::find_if(words, [](const std::string& word) { return word.ends_with('='); });
     if (name == words.end()) // it is the word of a here-string
       return;
-    Argv& value = m_values[name->substr(0, name->find_first_of("+="))];
-    if (!name->ends_with("+="))
-      value.clear();
-    value.insert(value.end(), name + 1, words.end());
-    remember(name->substr(0, name->find_first_of("+=")), join({name + 1, words.end()}, " "), name->ends_with("+="));
+    const Argv value(name + 1, words.end());
+    remember(name->substr(0, name->find_first_of("+=")), join(value, " "), value, name->ends_with("+="));
   }
 
   /// `$RUN`, `${RUN}`, `${RUN[@]}`, `$@` as the words that it was last given; of `${RUN:-words}` in the place of the
@@ -403,11 +411,11 @@ class ScriptReader {
   }
 
   /// `source FILE`, and `export $(cat FILE)`, whose lines assign variables.
-  void read_by_tool(const Argv& words, int depth) {
-    if (words.size() > 1 &&
-        (is_listed(words[0], "source .") || (is_listed(words[0], "cat grep sed") && is_listed(words.back(), "*.env"))))
-      start_file(is_listed(words[0], "source .") ? words[1] : words.back(), {words.begin() + 1, words.end()}, false,
-                 depth);
+  void read_by_tool(const Command& command, int depth) {
+    const Argv& words = command.words;
+    const bool sources = is_listed(words[0], "source .") && words.size() > 1;
+    if (sources || (is_listed(words[0], "cat grep sed") && is_listed(words.back(), "*.env")))
+      start_file(sources ? words[1] : words.back(), command.line, depth, {words.begin() + 1, words.end()});
   }
 
   /// A program and the caches that its options name.
@@ -415,10 +423,8 @@ class ScriptReader {
     std::string chain;
     for (const ChainLink& link : launch.walk.chain)
       chain += (chain.empty() ? "" : " ") + link.name;
-    if (program.python || is_script_name(program.name) || !chain.empty()) {
-      m_settled = out.losses.size();
+    if (program.python || is_script_name(program.name) || !chain.empty())
       out.programs.push_back({line, "", program.name, chain});
-    }
     const Row* const framework = framework_of(program, launch.argv);
     for (const Assignment& one : program_options(launch.argv, program))
       if (const auto rule = rule_for_flag(program, framework, one.name, {}); rule && is_moved(rule->cache_class))
@@ -433,10 +439,9 @@ class ScriptReader {
   Environment m_environment;                                ///< what the text has assigned so far
   std::set<std::pair<std::string, std::string>> m_mentions; ///< the variables with one of these names in their value
   std::map<std::string, Argv> m_values;                     ///< the same as words, if they are not empty
-  std::map<std::string, Command> m_written; ///< files that the text has made, with their text as `input`
-  std::size_t m_settled = 0;                ///< the losses that programs of Python's stand behind
-  std::size_t m_started = 0;                ///< the losses that any programs stand behind
-  std::vector<std::size_t> m_subshells;     ///< the losses in front of each that is open
+  std::map<std::string, Command> m_written;        ///< files that the text has made, with their text as `input`
+  std::optional<Mention> m_lost;                   ///< what PYTHONPATH is lost by, until a program is started
+  std::vector<std::optional<Mention>> m_subshells; ///< the same in front of each that is open
   int m_when_empty = 0; ///< 1: PYTHONPATH is empty where this runs, 2: where this command runs, -1: not before `else`
   bool m_starts_ray = false;
   Rules m_rules{{}, When::shared, Guard()}; // guarded, as what it is called by
