@@ -128,11 +128,6 @@ bool takes_words(const Launch& launch, const Program& program, const ChainLink& 
       paths, [&](const std::string& path) { return !launch.facts.look(path, Look::start).content.empty(); });
 }
 
-bool runs_elsewhere(const Launch& launch, const Program& program) {
-  return std::ranges::any_of(launch.walk.links(program),
-                             [&](const ChainLink& link) { return names_hosts(launch, link); });
-}
-
 std::string isolating_option(const ChainLink& link) {
   if (link.launcher->name == "python")
     for (const GivenOption& option : link.options.given)

@@ -62,12 +62,10 @@ class FlagDecider {
   }
 
  private:
-  void stays(const Assignment& one, const CacheRule& rule, std::string why) {
+  void stays(const Assignment& one, const CacheRule& rule, std::string why, std::optional<Decision> said = {}) {
     m_out.push_back(keep(one.name, one.index, one.value, rule.cache_class, std::move(why)));
-  }
-  void stays(const Assignment& one, const CacheRule& rule, std::string why, Decision said) {
-    stays(one, rule, std::move(why));
-    m_out.push_back(std::move(said));
+    if (said)
+      m_out.push_back(*std::move(said));
   }
 
   /// The path of a value on this host, where it lies on shared storage.
@@ -135,9 +133,7 @@ class FlagDecider {
              std::optional<Decision> said = {}) {
     if (m_guarded)
       return m_out.push_back(guarded(m_launch, one.name, one.index, one.value, path));
-    stays(one, rule, std::move(why));
-    if (said)
-      m_out.push_back(*std::move(said));
+    stays(one, rule, std::move(why), std::move(said));
   }
 
   void unreadable(const Assignment& one, const CacheRule& rule, const std::string& path, bool refused) {
@@ -174,7 +170,9 @@ class FlagDecider {
       for (const std::string& name : names) // the link is followed where the program runs
         if (name.starts_with("models--") && name.find('/') == std::string::npos)
           decision.models.push_back(name);
-    if (decision.models.empty() || !runs_elsewhere(m_launch, m_program))
+    const auto links = m_launch.walk.links(m_program);
+    if (decision.models.empty() ||
+        std::ranges::none_of(links, [&](const ChainLink& link) { return names_hosts(m_launch, link); }))
       return m_out.push_back(std::move(decision));
     leave(one, rule, path, "its models would be lost", // links are made on this host only
           warning("SF408", one.value,
@@ -249,16 +247,17 @@ Decisions decide_flags(const Launch& launch, const Program& program, const Row* 
   return decided;
 }
 
-Decisions decide_elsewhere(const Launch& launch, std::string& left) {
-  Program inside;
-  inside.begin = launch.walk.container ? *launch.walk.container + 1 : 0;
-  inside.end = launch.argv.size();
-  inside.directory = launch.start.directory;
-  inside.python = true;
+Decisions decide_in_container(const Launch& launch) {
   const bool here = launch.walk.container && std::ranges::none_of(launch.walk.chain, [&](const ChainLink& link) {
                       return on_unknown_nodes(launch, link) || names_hosts(launch, link);
                     });
-  Decisions decided;
+  if (!here)
+    return {};
+  Program inside;
+  inside.begin = *launch.walk.container + 1;
+  inside.end = launch.argv.size();
+  inside.directory = launch.start.directory;
+  inside.python = true;
   const std::vector<Assignment> options = program_options(launch.argv, inside);
   const Row* framework = nullptr;
   for (std::size_t i = inside.begin; i < inside.end && framework == nullptr; ++i) {
@@ -268,18 +267,9 @@ Decisions decide_elsewhere(const Launch& launch, std::string& left) {
     if (!value || !named.name.starts_with('/')) // a directory may have any name
       framework = framework_of(named, launch.argv);
   }
-  if (here) {
-    const Names seen = seen_by(launch, *launch.walk.container, inside);
-    decided = FlagDecider(launch, inside, framework, &seen).decide();
-    std::erase_if(decided, [](const Decision& one) { return one.action != Action::rewrite; });
-  }
-  std::vector<std::string> names;
-  for (const Assignment& one : options)
-    if (const auto rule = rule_for_flag(inside, framework, one.name, launch.rules.user);
-        rule && is_moved(rule->cache_class) && launch.shared_path(inside, one.value) &&
-        std::ranges::find(decided, one.index, &Decision::index) == decided.end())
-      names.push_back("`" + to_utf8(one.name + " " + one.value) + "`");
-  left = join(names, ", ");
+  const Names seen = seen_by(launch, *launch.walk.container, inside);
+  Decisions decided = FlagDecider(launch, inside, framework, &seen).decide();
+  std::erase_if(decided, [](const Decision& one) { return one.action != Action::rewrite; });
   return decided;
 }
 
