@@ -54,8 +54,12 @@ const std::vector<Launcher>& launchers() {
 
 bool names_some_program(std::span<const std::string> words, bool python) {
   constexpr std::string_view k_scripts = "*.py *.sh *.pbs *.sbatch *.slurm *.sub";
+  bool of_tool = false;
   for (const std::string& word : words) {
     const Argv parts = split_words(word);
+    of_tool = parts.size() == 1 && (is_listed(word, words_of("looks")) || (of_tool && !is_listed(word, "; && || |")));
+    if (of_tool) // ssh node1 pkill -f train.py
+      continue;
     if (parts.size() > 1 && is_plain_tool(parts[0]) && word.find_first_of(";&|\n`$(") == std::string::npos)
       continue; // ssh node1 "pkill -f train.py"
     for (std::size_t i = 0; i < parts.size(); ++i)
