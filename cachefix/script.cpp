@@ -164,6 +164,13 @@ class ScriptReader {
     if (command.is_array)
       return array(words);
     note_test(command);
+    const std::string keyword = words.empty() ? "" : words.front();
+    if (keyword == "{")
+      m_group.clear();
+    else if (keyword == "}" && !command.to.empty()) // { echo a; echo b; } > job.sh
+      write(join(expanded({command.to}), " "), command.line, std::exchange(m_group, {}));
+    if (is_listed(keyword, "else elif fi esac") || (command.behind == ')' && words.size() == 1))
+      m_other_branch = !is_listed(keyword, "fi esac");
     const bool executes = !words.empty() && words.front() == "exec";
     words = behind_keywords(words);
     if (executes && !words.empty() && words.front() == "-c")
@@ -183,11 +190,13 @@ class ScriptReader {
     if (words.empty())
       return;
     const std::string& first = words.front();
-    if (is_listed(first, "echo printf cat tee") && !command.to.empty())
-      m_written[file_name(command.to)] = {.line = command.line,
-                                          .input = command.input.empty() ? written_by(words) : command.input};
-    else if (first == "tee" && words.size() > 1)
-      m_written[file_name(words.back())] = {.line = command.line, .input = command.input};
+    if (is_listed(first, "echo printf cat tee")) {
+      const std::string text = command.input.empty() ? written_by(words) : command.input;
+      if (command.to.empty())
+        m_group += text + "\n";
+      if (!command.to.empty() || (first == "tee" && words.size() > 1))
+        write(command.to.empty() ? words.back() : command.to, command.line, text);
+    }
     if (first == "eval" && words.size() == 2 && words[1].starts_with("$("))
       return start_file(words[1], command.line, depth);
     if (is_listed(first, "eval trap"))
@@ -225,6 +234,12 @@ class ScriptReader {
   }
   [[nodiscard]] static std::string file_name(const std::string& path) {
     return path.starts_with("./") ? path.substr(2) : path;
+  }
+
+  void write(const std::string& file, int line, const std::string& text) {
+    Command& written = m_written[file_name(file)]; // it may be written line by line
+    written.line = written.input.empty() ? line : written.line;
+    written.input += text + "\n";
   }
 
   /// A file with commands: what this text has written there, or one that is there. Or what `<(...)` and `$(...)` write.
@@ -292,12 +307,22 @@ class ScriptReader {
       m_when_empty = command.behind == (empty ? 'a' : 'o') ? 2 : 0;
   }
 
+  /// Is there a variable in the text whose value has the name in it?
+  [[nodiscard]] bool holds_it(const std::string& text, const char* name = "PYTHONPATH") const {
+    bool found = false;
+    for (auto at = text.find('$'); at != std::string::npos && !found; at = text.find('$', at + 1))
+      found = variable_at(text, at) != name && m_mentions.contains({variable_at(text, at), name});
+    return found;
+  }
   /// Does the text have the name in it, by itself or by a variable? As a value it keeps what PYTHONPATH was.
   [[nodiscard]] bool mentions(const std::string& text, const char* name = "PYTHONPATH") const {
-    bool found = has_name(text, name);
-    for (auto at = text.find('$'); at != std::string::npos && !found; at = text.find('$', at + 1))
-      found = m_mentions.contains({variable_at(text, at), name});
-    return found;
+    return has_name(text, name) || holds_it(text, name);
+  }
+
+  /// Would they lose the guard in front of a command?
+  [[nodiscard]] bool loses(Argv words) const {
+    words.insert(words.end(), {"python", "t.py"});
+    return !loss_of(launch_of(words, walk(words, "/"))).code.empty();
   }
 
   /// `words` are those of the value as a command's, if they are known.
@@ -308,9 +333,9 @@ class ScriptReader {
       else if (!adds)
         m_mentions.erase({variable, name});
     m_environment[variable] = (adds ? m_environment[variable] : "") + value;
-    if (words.empty())
-      return;
     Argv& all = m_values[variable];
+    if (words.empty() || (m_other_branch && !adds && loses(all))) // of the branches of an `if` that one counts
+      return;
     all.resize(adds ? all.size() : 0);
     all.insert(all.end(), words.begin(), words.end());
     all.resize(std::min(all.size(), k_most_words));
@@ -369,7 +394,7 @@ class ScriptReader {
     name.resize(name.size() - (adds ? 1 : 0));
     if (is_path(name) && !adds && !mentions(value))
       overwrites(line, "PYTHONPATH=");
-    else if (is_path(name) && !has_name(value, "PYTHONPATH") && !adds) // it was kept, and has its value again
+    else if (is_path(name) && holds_it(value)) // it was kept, and has its value again
       m_lost.reset();
     if (name == "SHAREFS_GUARD" && value == "0")
       lose(line, {1, "SF407", "SHAREFS_GUARD=0", "switches the guard off"});
@@ -444,6 +469,8 @@ class ScriptReader {
   std::vector<std::optional<Mention>> m_subshells; ///< the same in front of each that is open
   int m_when_empty = 0; ///< 1: PYTHONPATH is empty where this runs, 2: where this command runs, -1: not before `else`
   bool m_starts_ray = false;
+  bool m_other_branch = false;              ///< behind `else`, or in a `case`
+  std::string m_group;                      ///< what was written between braces
   Rules m_rules{{}, When::shared, Guard()}; // guarded, as what it is called by
   ScriptReport out;
 };
