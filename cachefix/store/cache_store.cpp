@@ -98,7 +98,9 @@ Result<std::vector<CacheEntry>> list_caches(sys::System& system, const std::stri
     const sys::Entry& cache = found[i];
     if (cache.kind != sys::EntryKind::directory)
       continue;
-    const auto measured = tree::measure({.path = cache.path, .device = cache.device, .inode = cache.inode}, options);
+    const tree::Place place{
+        .path = cache.path, .root = system.files().root(), .device = cache.device, .inode = cache.inode};
+    const auto measured = tree::measure(place, options);
     if (!measured && measured.error().code != ErrorCode::not_found && measured.error().code != ErrorCode::conflict)
       return fail(measured.error());
     if (!measured) // it has gone meanwhile
