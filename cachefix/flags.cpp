@@ -10,12 +10,6 @@
 namespace sharefs::cachefix {
 namespace {
 
-/// argparse never takes such a word as a value: it starts with a dash, is no negative number, and has no space.
-bool looks_like_option(const std::string& word) {
-  return word.size() > 1 && word[0] == '-' && word.find(' ') == std::string::npos &&
-         word.find_first_not_of("0123456789.", 1) != std::string::npos;
-}
-
 /// Made by the datasets and hub libraries.
 constexpr std::string_view k_library_names =
     "models--* datasets--* spaces--* .* downloads extracted hub modules datasets xet metrics evaluate assets token "
@@ -46,11 +40,9 @@ class FlagDecider {
       const auto rule = rule_for_flag(m_program, m_framework, one.name, m_launch.rules.user);
       const auto path = shared_path(one.value);
       if (!rule && path)
-        unknown(one, *path);
+        stays(one, {.name = one.name}, "no rule is about this flag");
       else if (!rule)
         continue;
-      else if (keeps_caches(m_framework) && !rule->by_user)
-        stays(one, *rule, m_framework->name + " keeps what it loads there");
       else if (!is_moved(rule->cache_class))
         stays(one, *rule, rule->reason);
       else if (!path)
@@ -73,15 +65,6 @@ class FlagDecider {
     const bool here = m_container == nullptr || find_opaque(m_launch.argv[*m_launch.walk.container])->has("same") ||
                       is_in(*m_container, normalize_path(value));
     return here ? m_launch.shared_path(m_program, value) : std::nullopt;
-  }
-
-  /// A flag that no rule is about. Where the guard gets hold of the program, what is built there is known then.
-  void unknown(const Assignment& one, const std::string& path) {
-    m_out.push_back(keep(one.name, one.index, one.value, CacheClass::never, "no rule is about this flag"));
-    if (names_cache(one.name) && !m_launch.runs_no_python(m_program) && !m_guarded && !locks_are_enough(m_launch, path))
-      m_out.push_back(warning("SF406", one.name,
-                              "may be a cache of datasets, which lies on shared storage; it was left",
-                              "say `--local " + one.name + "` or `--keep " + one.name + "`"));
   }
 
   /// Is it the place of models, as another option of the same command shows?
@@ -155,7 +138,7 @@ class FlagDecider {
                       .from = one.value,
                       .cache_class = rule.cache_class,
                       .rule = rule.id,
-                      .reason = with_locks(m_launch, rule.reason, path),
+                      .reason = rule.reason,
                       .directory = m_launch.local_for(path),
                       .stands_for = normalize_path(path)};
     if (decision.directory.empty()) {
@@ -225,7 +208,7 @@ std::vector<Assignment> program_options(const Argv& argv, const Program& program
     Assignment one{.name = word.substr(0, equals)};
     if (equals != std::string::npos)
       one.value_begin = equals + 1;
-    else if (i + 1 < program.end && !looks_like_option(argv[i + 1]))
+    else if (i + 1 < program.end && !argv[i + 1].starts_with('-'))
       ++i;
     else
       continue; // no value: argparse would refuse it

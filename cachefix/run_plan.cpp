@@ -12,8 +12,7 @@
 namespace sharefs::cachefix {
 namespace {
 
-constexpr std::size_t k_most_scripts = 8;       // that name each other
-constexpr std::size_t k_most_input = 1U << 16U; // of a file that is input: it may be data
+constexpr std::size_t k_most_scripts = 8; // that name each other
 
 Environment environment_of(const Start& start) {
   Environment environment;
@@ -105,11 +104,9 @@ Decisions decide(const Launch& launch) {
 }
 
 void assemble(Decisions decisions, Facts& facts, RunPlan& out) {
-  bool explicit_error = false;
   std::set<std::string> roots;
   for (Decision& one : decisions) {
     if (one.diagnosis) {
-      explicit_error = explicit_error || one.diagnosis->severity == Severity::error;
       add_once(out.diagnoses, *std::move(one.diagnosis));
       continue;
     }
@@ -123,9 +120,6 @@ void assemble(Decisions decisions, Facts& facts, RunPlan& out) {
       out.links[one.directory + "/" + name] = one.stands_for + "/" + name;
     add_once(out.decisions, std::move(one));
   }
-  if (explicit_error) // it says the same of what nobody named
-    std::erase_if(out.diagnoses,
-                  [](const Diagnosis& one) { return one.code == "SF405" && one.severity == Severity::warning; });
   // Where the directory that is used is not the usual one. Of that for data and that for code, where they differ.
   for (const Holds holds : {Holds::data, Holds::code})
     if (const auto& local = facts.local_if_asked(holds); local && roots.erase(local->directory) > 0)
@@ -151,8 +145,7 @@ Decisions report_losses(const Launch& launch, const Program& program, const Deci
     if (start.empty() || is_python_start(start) || start.find('\0') != std::string::npos)
       continue;
     const std::string& text = launch.facts.look(*path, Look::text).content;
-    const ScriptReport report = read_script(script.arguments.empty() ? text.substr(0, k_most_input) : text,
-                                            launch.facts, script.arguments, script.submitted);
+    const ScriptReport report = read_script(text, launch.facts, script.arguments, script.submitted);
     for (Mention loss : report.losses) {
       loss.subject = script.name + ":" + std::to_string(loss.line) + ": " + loss.subject;
       all.losses.push_back(std::move(loss));

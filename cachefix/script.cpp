@@ -15,9 +15,9 @@ namespace {
 constexpr std::string_view k_keywords = "then do else elif if while until ! { } time exec command builtin nohup coproc";
 constexpr std::string_view k_exports = "export declare typeset readonly local";
 constexpr std::string_view k_run_text = "eval trap source ."; // with the variables in front of them
-constexpr std::string_view k_sets_all = "unset unsetenv read mapfile readarray";
-constexpr std::string_view k_sets_one = "for select set setenv printf getopts";
+constexpr std::string_view k_changes = "unset unsetenv setenv";
 constexpr std::string_view k_run_input = "done read mapfile readarray xargs parallel bsub qsub at batch";
+constexpr std::string_view k_path = "PYTHONPATH";
 constexpr int k_deepest_text = 4;         // bash -c in bash -c
 constexpr std::size_t k_most_words = 256; // of a command whose variables are words
 
@@ -127,8 +127,6 @@ class ScriptReader {
     start_file(commands_file(words), command.line, depth);
     const Argv arguments(words.begin() + static_cast<std::ptrdiff_t>(program.index), words.end());
     if (program.kind == ProgramKind::shell) {
-      if (arguments.size() > 2) // $0 stands first
-        m_values["@"] = m_values["*"] = {arguments.begin() + 2, arguments.end()};
       return read(program.name, command.line, depth + 1);
     }
     if (reads_input(launch, program)) {
@@ -171,14 +169,7 @@ class ScriptReader {
       write(join(expanded({command.to}), " "), command.line, std::exchange(m_group, {}));
     if (is_listed(keyword, "else elif fi esac") || (command.behind == ')' && words.size() == 1))
       m_other_branch = !is_listed(keyword, "fi esac");
-    const bool executes = !words.empty() && words.front() == "exec";
     words = behind_keywords(words);
-    if (executes && !words.empty() && words.front() == "-c")
-      words.insert(words.erase(words.begin()), {"env", "-i"});
-    if (!words.empty() && is_listed(words.front(), "-v -V")) // command -v
-      return;
-    if (!words.empty() && words.front().starts_with('-')) // time -p, exec -a
-      words.erase(words.begin());
     if (!words.empty() && words.front().starts_with('@') && words.front().size() > 1) // of make
       words.front().erase(0, 1);
     set_names(command);
@@ -267,7 +258,7 @@ class ScriptReader {
   }
   void overwrites(int line, const std::string& subject) {
     if (m_when_empty < 1)
-      m_lost = Mention{line, "SF407", subject, subject == "PYTHONPATH=" ? k_overwrites : k_changes};
+      m_lost = Mention{line, "SF407", subject, subject == "PYTHONPATH=" ? k_overwrites : k_changes_it};
   }
   /// A program is started, so that what has happened to PYTHONPATH counts.
   void settle() {
@@ -294,7 +285,7 @@ class ScriptReader {
     if (keyword == "else")
       m_when_empty = -m_when_empty;
     const Argv words = behind_keywords(command.words);
-    if (!is_test(words) || std::ranges::none_of(words, [](const auto& word) { return has_name(word, "PYTHONPATH"); }))
+    if (!is_test(words) || std::ranges::none_of(words, [](const auto& word) { return has_name(word, k_path); }))
       return;
     const bool equals = has_word(words, "=") || has_word(words, "==") || has_word(words, "-eq");
     const bool with_nothing =
@@ -308,16 +299,14 @@ class ScriptReader {
   }
 
   /// Is there a variable in the text whose value has the name in it?
-  [[nodiscard]] bool holds_it(const std::string& text, const char* name = "PYTHONPATH") const {
+  [[nodiscard]] bool holds_it(const std::string& text) const {
     bool found = false;
     for (auto at = text.find('$'); at != std::string::npos && !found; at = text.find('$', at + 1))
-      found = variable_at(text, at) != name && m_mentions.contains({variable_at(text, at), name});
+      found = variable_at(text, at) != k_path && m_mentions.contains(variable_at(text, at));
     return found;
   }
   /// Does the text have the name in it, by itself or by a variable? As a value it keeps what PYTHONPATH was.
-  [[nodiscard]] bool mentions(const std::string& text, const char* name = "PYTHONPATH") const {
-    return has_name(text, name) || holds_it(text, name);
-  }
+  [[nodiscard]] bool mentions(const std::string& text) const { return has_name(text, k_path) || holds_it(text); }
 
   /// Would they lose the guard in front of a command?
   [[nodiscard]] bool loses(Argv words) const {
@@ -327,11 +316,10 @@ class ScriptReader {
 
   /// `words` are those of the value as a command's, if they are known.
   void remember(const std::string& variable, const std::string& value, const Argv& words, bool adds = false) {
-    for (const char* name : {"PYTHONPATH", "PYTHON"})
-      if (mentions(value, name))
-        m_mentions.insert({variable, name});
-      else if (!adds)
-        m_mentions.erase({variable, name});
+    if (mentions(value))
+      m_mentions.insert(variable);
+    else if (!adds)
+      m_mentions.erase(variable);
     m_environment[variable] = (adds ? m_environment[variable] : "") + value;
     Argv& all = m_values[variable];
     if (words.empty() || (m_other_branch && !adds && loses(all))) // of the branches of an `if` that one counts
@@ -341,9 +329,9 @@ class ScriptReader {
     all.resize(std::min(all.size(), k_most_words));
   }
 
-  /// PYTHONPATH, `$v` that holds the name, `${!PYTHON*}`.
+  /// PYTHONPATH, and `$v` that holds the name.
   [[nodiscard]] bool is_path(const std::string& word) const {
-    return word == "PYTHONPATH" || (word.starts_with('$') && (mentions(word) || mentions(word, "PYTHON")));
+    return word == k_path || (word.starts_with('$') && mentions(word));
   }
 
   /// Assignments in front of a command, and commands that give variables another value, or take them away.
@@ -364,21 +352,14 @@ class ScriptReader {
       words.erase(words.begin());
     }
     const std::string first = words.empty() ? "" : words.front();
-    const bool exports = is_listed(first, k_exports), one = is_listed(first, k_sets_one);
-    const bool takes =
-        one || is_listed(first, k_sets_all) || (exports && (has_word(words, "-n") || has_word(words, "+x")));
-    bool named = first == "printf" && !has_word(words, "-v");
-    for (auto word = words.begin(); word != words.end() && (exports || takes) && !named; ++word) {
+    const bool exports = is_listed(first, k_exports);
+    const bool takes = is_listed(first, k_changes) || (exports && has_word(words, "-n"));
+    for (auto word = words.begin(); word != words.end() && (exports || takes); ++word) {
       const auto equals = word->find('=');
       const bool of_make = exports && word + 1 != words.end() && is_listed(*(word + 1), "= :=");
-      if (word == words.begin() || word->starts_with('-') || (first == "printf" && *(word - 1) != "-v"))
-        continue;
-      named = one;
-      const std::string target = takes && equals != std::string::npos ? word->substr(equals + 1) : *word; // declare -n
-      if (exports && !takes && equals != std::string::npos)
+      if (!takes && equals != std::string::npos && equals > 0)
         assignment(word->substr(0, equals), word->substr(equals + 1), command.line);
-      else if (is_path(target) && (takes || of_make) && !mentions(join({word + 1, words.end()}, " ")) &&
-               !mentions(command.input))
+      else if (is_path(*word) && (takes || of_make) && !mentions(join({word + 1, words.end()}, " ")))
         overwrites(command.line, of_make ? "PYTHONPATH=" : (exports ? "-n" : first) + " PYTHONPATH");
     }
     if (is_listed(first, "for select") && words.size() > 2)
@@ -457,13 +438,13 @@ class ScriptReader {
   }
 
   static constexpr const char* k_overwrites = "overwrites PYTHONPATH, so what it starts is not guarded";
-  static constexpr const char* k_changes = "changes PYTHONPATH, so what it starts is not guarded";
+  static constexpr const char* k_changes_it = "changes PYTHONPATH, so what it starts is not guarded";
 
   Facts& m_facts;
   Start m_start{{}, "/", {}};
-  Environment m_environment;                                ///< what the text has assigned so far
-  std::set<std::pair<std::string, std::string>> m_mentions; ///< the variables with one of these names in their value
-  std::map<std::string, Argv> m_values;                     ///< the same as words, if they are not empty
+  Environment m_environment;                       ///< what the text has assigned so far
+  std::set<std::string> m_mentions;                ///< the variables with the name PYTHONPATH in their value
+  std::map<std::string, Argv> m_values;            ///< the same as words, if they are not empty
   std::map<std::string, Command> m_written;        ///< files that the text has made, with their text as `input`
   std::optional<Mention> m_lost;                   ///< what PYTHONPATH is lost by, until a program is started
   std::vector<std::optional<Mention>> m_subshells; ///< the same in front of each that is open

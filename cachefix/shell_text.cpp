@@ -33,9 +33,6 @@ class Splitter {
         add(m_text[m_at]);
     } else if (c == '\'' || c == '"') {
       quoted(c);
-    } else if (rest.starts_with("$'")) {
-      ++m_at;
-      quoted('$');
     } else if (c == '#' && !m_word) {
       comment(rest.substr(0, rest.find('\n')));
     } else if (rest.starts_with("<<<")) {
@@ -69,18 +66,15 @@ class Splitter {
       m_at = m_behind_body;
   }
 
-  /// `'...'`, `"..."`, and with `$` `$'...'`.
   void quoted(char quote) {
     add(std::string_view());
-    const char end = quote == '$' ? '\'' : quote;
-    for (++m_at; m_at < m_text.size() && m_text[m_at] != end; ++m_at) {
+    for (++m_at; m_at < m_text.size() && m_text[m_at] != quote; ++m_at) {
       if (quote == '"' && (m_text[m_at] == '`' || m_text.compare(m_at, 2, "$(") == 0)) {
         substitution();
         continue;
       }
-      const bool escaped = quote != '\'' && m_text[m_at] == '\\' && m_at + 1 < m_text.size();
-      m_at += escaped ? 1 : 0;
-      *m_word += escaped && quote == '$' && m_text[m_at] == 'n' ? '\n' : m_text[m_at];
+      m_at += quote == '"' && m_text[m_at] == '\\' && m_at + 1 < m_text.size() ? 1 : 0;
+      *m_word += m_text[m_at];
     }
   }
 

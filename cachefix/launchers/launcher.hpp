@@ -72,8 +72,8 @@ const std::vector<Launcher>& launchers();
 std::vector<KnownOption> options_of(const std::string& options);
 /// The row `elsewhere` for a word that names a program; nullptr if there is none.
 const Row* find_opaque(const std::string& word);
-/// `ssh node1 "cd /job && python train.py"`: some word, or a part of one. `python`: only what may run Python.
-bool names_some_program(std::span<const std::string> words, bool python = false);
+/// `ssh node1 "cd /job && python train.py"`: some word, or a part of one.
+bool names_some_program(std::span<const std::string> words);
 /// Do words of a command, or of a shell text, start a container, or make a launcher do so? It may stand in one word
 /// with others.
 bool starts_container(std::span<const std::string> words);

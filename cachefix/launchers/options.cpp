@@ -56,8 +56,7 @@ class Reader {
         ++m_out.end;
         break;
       }
-      const bool plus = shell && word.size() > 1 && word[0] == '+'; // bash +x
-      if ((word.size() < 2 || word[0] != '-') && !plus)
+      if (word.size() < 2 || word[0] != '-')
         break;
       if (!take_whole(word))
         take_letters(word);

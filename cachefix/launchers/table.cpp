@@ -23,10 +23,6 @@ template <class Is> const Launcher* first_row(const Is& is) {
   return found == launchers().end() ? nullptr : &*found;
 }
 
-constexpr bool is_python(Tail tail) {
-  return tail == Tail::script || tail == Tail::python || tail == Tail::shell;
-}
-
 } // namespace
 
 const Row* find_opaque(const std::string& word) {
@@ -52,7 +48,7 @@ const std::vector<Launcher>& launchers() {
   return k_rows;
 }
 
-bool names_some_program(std::span<const std::string> words, bool python) {
+bool names_some_program(std::span<const std::string> words) {
   constexpr std::string_view k_scripts = "*.py *.sh *.pbs *.sbatch *.slurm *.sub";
   bool of_tool = false;
   for (const std::string& word : words) {
@@ -63,8 +59,7 @@ bool names_some_program(std::span<const std::string> words, bool python) {
     if (parts.size() > 1 && is_plain_tool(parts[0]) && word.find_first_of(";&|\n`$(") == std::string::npos)
       continue; // ssh node1 "pkill -f train.py"
     for (std::size_t i = 0; i < parts.size(); ++i)
-      if (const Launcher* launcher = find_launcher(parts, i, parts.size());
-          is_listed(parts[i], k_scripts) || (launcher != nullptr && (!python || is_python(launcher->tail))))
+      if (is_listed(parts[i], k_scripts) || find_launcher(parts, i, parts.size()) != nullptr)
         return true;
   }
   return false;
@@ -77,7 +72,7 @@ bool starts_container(std::span<const std::string> words) {
   for (std::string word : words) {
     const Argv parts = split_words(word);
     const auto is_given = [](const std::string& part) { return part.starts_with('-') || part.find('/') != part.npos; };
-    if (parts.size() > 1 && !names_some_program(parts, true) && std::ranges::none_of(parts, is_given))
+    if (parts.size() > 1 && !names_some_program(parts) && std::ranges::none_of(parts, is_given))
       continue; // "docker run failed"
     std::ranges::replace_if(word, [](char c) { return k_marks.find(c) != std::string_view::npos; }, ' ');
     std::ranges::move(split_words(word), std::back_inserter(pieces));

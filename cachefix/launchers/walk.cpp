@@ -364,10 +364,7 @@ class Walker {
   }
 
   void python_file(std::size_t at, std::size_t end, Program scope) {
-    // The console script of a launcher, given to python by its path: `python /opt/env/bin/torchrun ...`.
-    const Launcher* launcher = find_launcher(m_argv, at, end);
-    if (launcher != nullptr && launcher->tail == Tail::script)
-      return launched(*launcher, base_name(m_argv[at]), at, behind_verb(*launcher, at), end, std::move(scope));
+    const Launcher* launcher = find_launcher(m_argv, at, end); // python /opt/env/bin/torchrun
     if (launcher == nullptr)
       launcher = find_module_launcher(m_argv[at]);
     if (launcher != nullptr && launcher->row.has("modules") && launcher->verbs.empty())
