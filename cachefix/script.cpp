@@ -192,12 +192,16 @@ class ScriptReader {
       return start_file(words[1], command.line, depth);
     if (is_listed(first, "eval trap"))
       return read(join({words.begin() + 1, words.end()}, " "), command.line, depth + 1);
-    if (is_listed(first, k_run_input) || (is_listed(first, "source .") && has_word(words, "/dev/stdin"))) {
+    if (is_listed(first, k_run_input) || (is_listed(first, "source .") && contains(words, "/dev/stdin"))) {
       read(command.input, command.line, depth + 1, is_submitted(words));
       start_file(command.from, command.line, depth, {}, is_submitted(words));
     }
-    if (is_plain_tool(first) && find_launcher(words, 0, words.size()) == nullptr)
-      return read_by_tool(command, depth);
+    if (is_plain_tool(first) && find_launcher(words, 0, words.size()) == nullptr) {
+      const bool sources = is_listed(first, "source .") && words.size() > 1;
+      if (sources || (is_listed(first, "cat grep sed") && is_listed(words.back(), "*.env"))) // export $(cat x.env)
+        start_file(sources ? words[1] : words.back(), command.line, depth, {words.begin() + 1, words.end()});
+      return;
+    }
     if (!command.input.empty() && find_opaque(first) != nullptr)
       words.push_back(command.input);
     start(command, depth);
@@ -213,16 +217,13 @@ class ScriptReader {
       return at != std::string::npos && mentions(word.substr(at + 11));
     });
     const bool by_variable = kept && loss.subject == "PYTHONPATH=";
-    m_starts_ray = m_starts_ray || (has_word(words, "ray") && has_word(words, "start"));
+    m_starts_ray = m_starts_ray || (contains(words, "ray") && contains(words, "start"));
     if (!by_variable && !(m_starts_ray && loss.subject == "RAY_ADDRESS"))
       lose(command.line, loss);
     for (const Program& program : walked.programs)
       started(launch, program, command, depth);
   }
 
-  [[nodiscard]] static bool has_word(const Argv& words, std::string_view word) {
-    return std::ranges::find(words, word) != words.end();
-  }
   [[nodiscard]] static std::string file_name(const std::string& path) {
     return path.starts_with("./") ? path.substr(2) : path;
   }
@@ -258,7 +259,7 @@ class ScriptReader {
   }
   void overwrites(int line, const std::string& subject) {
     if (m_when_empty < 1)
-      m_lost = Mention{line, "SF407", subject, subject == "PYTHONPATH=" ? k_overwrites : k_changes_it};
+      m_lost = Mention{line, "SF407", subject, "changes PYTHONPATH, so what it starts is not guarded"};
   }
   /// A program is started, so that what has happened to PYTHONPATH counts.
   void settle() {
@@ -287,11 +288,11 @@ class ScriptReader {
     const Argv words = behind_keywords(command.words);
     if (!is_test(words) || std::ranges::none_of(words, [](const auto& word) { return has_name(word, k_path); }))
       return;
-    const bool equals = has_word(words, "=") || has_word(words, "==") || has_word(words, "-eq");
+    const bool equals = contains(words, "=") || contains(words, "==") || contains(words, "-eq");
     const bool with_nothing =
         std::ranges::any_of(words, [](const auto& word) { return word.empty() || is_listed(word, "x X 0"); });
     const bool negated = std::ranges::count(command.words, "!") % 2 != 0;
-    const bool empty = (has_word(words, "-z") || (equals && with_nothing)) != negated;
+    const bool empty = (contains(words, "-z") || (equals && with_nothing)) != negated;
     if (is_listed(keyword, "if elif"))
       m_when_empty = empty ? 1 : -1;
     else
@@ -353,7 +354,7 @@ class ScriptReader {
     }
     const std::string first = words.empty() ? "" : words.front();
     const bool exports = is_listed(first, k_exports);
-    const bool takes = is_listed(first, k_changes) || (exports && has_word(words, "-n"));
+    const bool takes = is_listed(first, k_changes) || (exports && contains(words, "-n"));
     for (auto word = words.begin(); word != words.end() && (exports || takes); ++word) {
       const auto equals = word->find('=');
       const bool of_make = exports && word + 1 != words.end() && is_listed(*(word + 1), "= :=");
@@ -364,7 +365,7 @@ class ScriptReader {
     }
     if (is_listed(first, "for select") && words.size() > 2)
       remember(words[1], join({words.begin() + 3, words.end()}, " "), {});
-    if (first == "set" && has_word(words, "--"))
+    if (first == "set" && contains(words, "--"))
       m_values["@"] = m_values["*"] = expanded({std::ranges::find(words, "--") + 1, words.end()});
     if (exports)
       words.clear();
@@ -416,14 +417,6 @@ class ScriptReader {
     return all;
   }
 
-  /// `source FILE`, and `export $(cat FILE)`, whose lines assign variables.
-  void read_by_tool(const Command& command, int depth) {
-    const Argv& words = command.words;
-    const bool sources = is_listed(words[0], "source .") && words.size() > 1;
-    if (sources || (is_listed(words[0], "cat grep sed") && is_listed(words.back(), "*.env")))
-      start_file(sources ? words[1] : words.back(), command.line, depth, {words.begin() + 1, words.end()});
-  }
-
   /// A program and the caches that its options name.
   void report(const Launch& launch, const Program& program, int line) {
     std::string chain;
@@ -436,9 +429,6 @@ class ScriptReader {
       if (const auto rule = rule_for_flag(program, framework, one.name, {}); rule && is_moved(rule->cache_class))
         out.caches.push_back({line, "", one.name, one.value});
   }
-
-  static constexpr const char* k_overwrites = "overwrites PYTHONPATH, so what it starts is not guarded";
-  static constexpr const char* k_changes_it = "changes PYTHONPATH, so what it starts is not guarded";
 
   Facts& m_facts;
   Start m_start{{}, "/", {}};
