@@ -65,15 +65,6 @@ Decisions decide_program(const Launch& launch, const Program& program) {
   return decided;
 }
 
-/// What the walk found. Where the environment reaches the program, words that are not known matter little.
-void report_walk(const Launch& launch, Decisions& out) {
-  for (const Diagnosis& problem : launch.walk.problems) {
-    const bool guarded = launch.rules.guard && problem.code == "SF401";
-    out.push_back(warning(problem.code, problem.subject, problem.message, problem.hint,
-                          guarded ? Severity::info : problem.severity));
-  }
-}
-
 /// Variables by which Slurm starts steps in a container.
 bool is_in_container(const Launch& launch, Decisions& out) {
   for (const Program& program : launch.walk.programs)
@@ -92,7 +83,10 @@ bool is_in_container(const Launch& launch, Decisions& out) {
 
 Decisions decide(const Launch& launch) {
   Decisions out = decide_in_container(launch);
-  report_walk(launch, out);
+  for (const Diagnosis& one :
+       launch.walk.problems) // where the environment gets through, an unknown word matters little
+    out.push_back(warning(one.code, one.subject, one.message, one.hint,
+                          launch.rules.guard && one.code == "SF401" ? Severity::info : one.severity));
   if (is_in_container(launch, out))
     return out;
   Decisions decided;

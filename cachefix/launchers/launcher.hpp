@@ -84,7 +84,7 @@ bool is_plain_tool(std::string_view program);
 const Launcher* find_launcher(const Argv& argv, std::size_t at, std::size_t end);
 /// Does one of the launcher's verbs stand behind argv[at], if it has any?
 bool has_verb(const Launcher& launcher, const Argv& argv, std::size_t at, std::size_t end);
-/// The row for `python -m MODULE`, or for a file `.../torch/distributed/run.py`; nullptr if there is none.
+/// The row for `python -m MODULE`; nullptr if there is none.
 const Launcher* find_module_launcher(std::string_view module);
 
 struct GivenOption {

@@ -9,15 +9,6 @@
 namespace sharefs::cachefix {
 namespace {
 
-/// "torch.distributed.run" as the end of a path: ".../torch/distributed/run.py".
-bool is_file_of_module(std::string_view path, std::string_view module) {
-  if (module.find('.') == std::string_view::npos)
-    return false; // debugpy.py is whose?
-  std::string tail = "/" + std::string(module) + ".py";
-  std::replace(tail.begin() + 1, tail.end() - 3, '.', '/');
-  return path.ends_with(tail);
-}
-
 template <class Is> const Launcher* first_row(const Is& is) {
   const auto found = std::ranges::find_if(launchers(), is);
   return found == launchers().end() ? nullptr : &*found;
@@ -106,10 +97,7 @@ bool has_verb(const Launcher& launcher, const Argv& argv, std::size_t at, std::s
 }
 
 const Launcher* find_module_launcher(std::string_view module) {
-  return first_row([&](const Launcher& row) {
-    return any_word(row.get("modules"), ' ',
-                    [&](std::string_view word) { return word == module || is_file_of_module(module, word); });
-  });
+  return first_row([&](const Launcher& row) { return is_listed(module, row.get("modules")); });
 }
 
 } // namespace sharefs::cachefix

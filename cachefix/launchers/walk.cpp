@@ -365,8 +365,6 @@ class Walker {
 
   void python_file(std::size_t at, std::size_t end, Program scope) {
     const Launcher* launcher = find_launcher(m_argv, at, end); // python /opt/env/bin/torchrun
-    if (launcher == nullptr)
-      launcher = find_module_launcher(m_argv[at]);
     if (launcher != nullptr && launcher->row.has("modules") && launcher->verbs.empty())
       return launched(*launcher, std::string(launcher->name), at, at + 1, end, std::move(scope));
     add_program(ProgramKind::file, at, at + 1, end, std::move(scope), true);
