@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <set>
 
 namespace sharefs::cachefix {
 namespace {
@@ -75,14 +74,12 @@ std::string summary(const RunPlan& decided) {
                                 others(guarded.size()),
                                 first.to ? "on this node (" + *first.to + ")" : std::string("there by one process")));
   }
-  std::set<std::string> from, to;
-  for (const auto& [directory, shared] : decided.directories) {
-    from.insert(to_utf8(shared));
-    to.insert(decided.directories.size() == 1 ? directory : parent_path(directory));
+  const auto number = decided.directories.size();
+  if (number > 0) {
+    const auto& [directory, shared] = *decided.directories.begin();
+    parts.push_back(fmt::format("caches of {}{} on this node ({})", to_utf8(shared), others(number),
+                                number == 1 ? directory : parent_path(directory)));
   }
-  if (!from.empty())
-    parts.push_back(fmt::format("caches of {}{} on this node ({})", *from.begin(), others(from.size()),
-                                join(std::vector<std::string>(to.begin(), to.end()), ", ")));
   const auto changes = decided.changes();
   if (parts.empty() && std::ranges::find(changes, "node", &Decision::rule) != changes.end())
     parts.push_back("caches are decided about on the nodes");
