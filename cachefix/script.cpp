@@ -212,13 +212,8 @@ class ScriptReader {
     const Walk walked = walk(words, "/");
     const Launch launch = launch_of(words, walked);
     const Mention loss = loss_of(launch);
-    const bool kept = std::ranges::any_of(words, [&](const std::string& word) {
-      const auto at = word.find("PYTHONPATH=");
-      return at != std::string::npos && mentions(word.substr(at + 11));
-    });
-    const bool by_variable = kept && loss.subject == "PYTHONPATH=";
     m_starts_ray = m_starts_ray || (contains(words, "ray") && contains(words, "start"));
-    if (!by_variable && !(m_starts_ray && loss.subject == "RAY_ADDRESS"))
+    if (!m_starts_ray || loss.subject != "RAY_ADDRESS")
       lose(command.line, loss);
     for (const Program& program : walked.programs)
       started(launch, program, command, depth);
@@ -411,8 +406,8 @@ class ScriptReader {
         all.insert(all.end(), known->second.begin(), known->second.end());
       else if (other && all.empty())
         all = split_words(word.substr(sign + 1, word.size() - sign - 2));
-      else
-        all.push_back(word);
+      else // env PYTHONPATH=$NEW
+        all.push_back(holds_it(word) && has_name(word, k_path) ? word + ":$PYTHONPATH" : word);
     }
     return all;
   }

@@ -56,7 +56,8 @@ class Reader {
         ++m_out.end;
         break;
       }
-      if (word.size() < 2 || word[0] != '-')
+      const bool plus = shell && word.size() > 1 && word[0] == '+'; // bash +x
+      if ((word.size() < 2 || word[0] != '-') && !plus)
         break;
       if (!take_whole(word))
         take_letters(word);
