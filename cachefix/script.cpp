@@ -173,8 +173,8 @@ class ScriptReader {
     if (!words.empty() && words.front().starts_with('@') && words.front().size() > 1) // of make
       words.front().erase(0, 1);
     set_names(command);
-    if (m_when_empty == 2 && !is_test(words))
-      m_when_empty = 0;
+    if (m_looked == 2 && !is_test(words))
+      m_looked = 0;
     words = expanded(words);
     if (const Argv file = expanded(Argv{command.to}); file.size() == 1)
       command.to = file[0];
@@ -253,7 +253,7 @@ class ScriptReader {
       out.losses.push_back(std::move(loss));
   }
   void overwrites(int line, const std::string& subject) {
-    if (m_when_empty < 1)
+    if (m_looked == 0 || subject != "PYTHONPATH=")
       m_lost = Mention{line, "SF407", subject, "changes PYTHONPATH, so what it starts is not guarded"};
   }
   /// A program is started, so that what has happened to PYTHONPATH counts.
@@ -273,25 +273,16 @@ class ScriptReader {
     return !words.empty() && is_listed(words.front(), "[ [[ test");
   }
 
-  /// `[ -z "$PYTHONPATH" ]`: what only runs where it is empty does not run in front of the guard.
+  /// `[ -z "$PYTHONPATH" ] && export PYTHONPATH=src`: who has looked at it gives it a value only where it has none.
   void note_test(const Command& command) {
     const std::string keyword = command.words.empty() ? "" : command.words.front();
-    if (is_listed(keyword, "fi elif"))
-      m_when_empty = 0;
-    if (keyword == "else")
-      m_when_empty = -m_when_empty;
     const Argv words = behind_keywords(command.words);
-    if (!is_test(words) || std::ranges::none_of(words, [](const auto& word) { return has_name(word, k_path); }))
-      return;
-    const bool equals = contains(words, "=") || contains(words, "==") || contains(words, "-eq");
-    const bool with_nothing =
-        std::ranges::any_of(words, [](const auto& word) { return word.empty() || is_listed(word, "x X 0"); });
-    const bool negated = std::ranges::count(command.words, "!") % 2 != 0;
-    const bool empty = (contains(words, "-z") || (equals && with_nothing)) != negated;
-    if (is_listed(keyword, "if elif"))
-      m_when_empty = empty ? 1 : -1;
-    else
-      m_when_empty = command.behind == (empty ? 'a' : 'o') ? 2 : 0;
+    const bool looks = is_test(words) && !contains(words, "!=") &&
+                       std::ranges::any_of(words, [](const auto& word) { return has_name(word, k_path); });
+    if (looks)
+      m_looked = is_listed(keyword, "if elif") ? 1 : command.behind == 'a' || command.behind == 'o' ? 2 : 0;
+    else if (keyword == "fi")
+      m_looked = 0;
   }
 
   /// Is there a variable in the text whose value has the name in it?
@@ -433,7 +424,7 @@ class ScriptReader {
   std::map<std::string, Command> m_written;        ///< files that the text has made, with their text as `input`
   std::optional<Mention> m_lost;                   ///< what PYTHONPATH is lost by, until a program is started
   std::vector<std::optional<Mention>> m_subshells; ///< the same in front of each that is open
-  int m_when_empty = 0; ///< 1: PYTHONPATH is empty where this runs, 2: where this command runs, -1: not before `else`
+  int m_looked = 0;                                ///< at PYTHONPATH, 1: up to `fi`, 2: for this command
   bool m_starts_ray = false;
   bool m_other_branch = false;              ///< behind `else`, or in a `case`
   std::string m_group;                      ///< what was written between braces
