@@ -139,7 +139,7 @@ Decisions report_losses(const Launch& launch, const Program& program, const Deci
     if (start.empty() || is_python_start(start) || start.find('\0') != std::string::npos)
       continue;
     const std::string& text = launch.facts.look(*path, Look::text).content;
-    const ScriptReport report = read_script(text, launch.facts, script.arguments, script.submitted);
+    const ScriptReport report = read_script(text, launch.facts, script.arguments, script.how);
     for (Mention loss : report.losses) {
       loss.subject = script.name + ":" + std::to_string(loss.line) + ": " + loss.subject;
       all.losses.push_back(std::move(loss));

@@ -46,11 +46,13 @@ std::string variable_at(std::string_view text, std::size_t dollar) {
 }
 
 /// Do the directives of a script count that these words start? Options go before them.
-bool is_submitted(const Argv& argv) {
+Started started_by(const Argv& argv) {
   const auto command =
       std::ranges::find_if(argv, [](const auto& word) { return is_listed(base_name(word), "sbatch bsub"); });
-  return command != argv.end() &&
-         std::none_of(command, argv.end(), [](const auto& word) { return is_listed(word, "--export* -env"); });
+  const bool counts = command != argv.end() && std::none_of(command, argv.end(), [](const auto& word) {
+                        return is_listed(word, "--export* -env");
+                      });
+  return counts ? Started::submitted : Started::run;
 }
 
 /// The file of commands that make, xargs or parallel reads; empty: there is none.
@@ -85,7 +87,7 @@ class ScriptReader {
       m_values["@"] = m_values["*"] = {arguments.begin() + 1, arguments.end()};
   }
 
-  void read(const std::string& text, int first_line, int depth, bool submitted = false) {
+  void read(const std::string& text, int first_line, int depth, Started how = Started::run) {
     if (depth > k_deepest_text || text.empty())
       return;
     Commands commands = commands_of(text);
@@ -98,7 +100,7 @@ class ScriptReader {
     for (Command& command : commands) {
       command.line += first_line - 1;
       if (command.is_directive) {
-        if (submitted) // otherwise it is a comment
+        if (how == Started::submitted) // otherwise it is a comment
           lose(command.line, loss_of(launch_of(command.words, walk(command.words, "/"))));
         continue;
       }
@@ -130,8 +132,8 @@ class ScriptReader {
       return read(program.name, command.line, depth + 1);
     }
     if (reads_input(launch, program)) {
-      read(command.input, command.line, depth + 1, is_submitted(words));
-      return start_file(command.from, command.line, depth, {}, is_submitted(words));
+      read(command.input, command.line, depth + 1, started_by(words));
+      return start_file(command.from, command.line, depth, {}, started_by(words));
     }
     if (is_plain_tool(program) || program.name.starts_with('-')) // or an option that is not known
       return;
@@ -139,15 +141,16 @@ class ScriptReader {
     const bool is_file = program.kind == ProgramKind::file || program.name.find('/') != std::string::npos ||
                          is_script_name(program.name) || launch.file_of(program).starts_with("#!");
     if (!program.python && is_file)
-      start_file(program.name, command.line, depth, arguments, is_submitted(words));
+      start_file(program.name, command.line, depth, arguments, started_by(words));
     report(launch, program, command.line);
   }
 
-  ScriptReport finish() {
+  ScriptReport finish(Started how) {
     for (const auto& [name, written] : std::exchange(m_written, {})) // started in a way that is not seen
       if (is_script_name(name))
         read(written.input, written.line, 1);
-    settle();
+    if (how == Started::sourced || m_sourced == m_lost || out.programs.empty()) // else nothing is started behind it
+      settle();
     std::ranges::stable_sort(out.losses, {}, &Mention::line);
     return std::move(out);
   }
@@ -193,13 +196,14 @@ class ScriptReader {
     if (is_listed(first, "eval trap"))
       return read(join({words.begin() + 1, words.end()}, " "), command.line, depth + 1);
     if (is_listed(first, k_run_input) || (is_listed(first, "source .") && contains(words, "/dev/stdin"))) {
-      read(command.input, command.line, depth + 1, is_submitted(words));
-      start_file(command.from, command.line, depth, {}, is_submitted(words));
+      read(command.input, command.line, depth + 1, started_by(words));
+      start_file(command.from, command.line, depth, {}, started_by(words));
     }
     if (is_plain_tool(first) && find_launcher(words, 0, words.size()) == nullptr) {
       const bool sources = is_listed(first, "source .") && words.size() > 1;
       if (sources || (is_listed(first, "cat grep sed") && is_listed(words.back(), "*.env"))) // export $(cat x.env)
-        start_file(sources ? words[1] : words.back(), command.line, depth, {words.begin() + 1, words.end()});
+        start_file(sources ? words[1] : words.back(), command.line, depth, {words.begin() + 1, words.end()},
+                   Started::sourced);
       return;
     }
     if (!command.input.empty() && find_opaque(first) != nullptr)
@@ -230,21 +234,23 @@ class ScriptReader {
   }
 
   /// A file with commands: what this text has written there, or one that is there. Or what `<(...)` and `$(...)` write.
-  void start_file(const std::string& name, int line, int depth, const Argv& arguments = {}, bool submitted = false) {
+  void start_file(const std::string& name, int line, int depth, const Argv& arguments = {},
+                  Started how = Started::run) {
     if (name.starts_with("<(") || name.starts_with("$(")) {
       const Commands written = commands_of(name.substr(2, name.size() - 3) + " | bash");
       if (written.empty() || depth > k_deepest_text)
         return;
-      read(written.back().input, line, depth + 1, submitted);
-      return start_file(written.back().from, line, depth + 1, {}, submitted);
+      read(written.back().input, line, depth + 1, how);
+      return start_file(written.back().from, line, depth + 1, {}, how);
     }
     if (const auto written = m_written.find(file_name(name)); written != m_written.end()) {
       const Command text = written->second;
       m_written.erase(written);
-      return read(text.input, text.line, depth + 1, submitted);
+      return read(text.input, text.line, depth + 1, how);
     }
     if (!name.empty() && name.find('$') == std::string::npos)
-      out.scripts.push_back({name, arguments, submitted});
+      out.scripts.push_back({name, arguments, how});
+    m_sourced = how == Started::sourced ? m_lost : m_sourced;
   }
 
   void lose(int line, Mention loss) {
@@ -423,6 +429,7 @@ class ScriptReader {
   std::map<std::string, Argv> m_values;            ///< the same as words, if they are not empty
   std::map<std::string, Command> m_written;        ///< files that the text has made, with their text as `input`
   std::optional<Mention> m_lost;                   ///< what PYTHONPATH is lost by, until a program is started
+  std::optional<Mention> m_sourced;                ///< the same in front of the last file that was sourced
   std::vector<std::optional<Mention>> m_subshells; ///< the same in front of each that is open
   int m_looked = 0;                                ///< at PYTHONPATH, 1: up to `fi`, 2: for this command
   bool m_starts_ray = false;
@@ -434,10 +441,10 @@ class ScriptReader {
 
 } // namespace
 
-ScriptReport read_script(const std::string& text, Facts& facts, const Argv& arguments, bool submitted) {
+ScriptReport read_script(const std::string& text, Facts& facts, const Argv& arguments, Started how) {
   ScriptReader reader(facts, arguments);
-  reader.read(text, 1, 0, submitted);
-  return reader.finish();
+  reader.read(text, 1, 0, how);
+  return reader.finish(how);
 }
 
 ScriptReport read_program(const Launch& launch, const Program& program) {
@@ -446,7 +453,7 @@ ScriptReport read_program(const Launch& launch, const Program& program) {
       launch.facts,
       text ? Argv(launch.argv.begin() + static_cast<std::ptrdiff_t>(program.index) + 1, launch.argv.end()) : Argv());
   reader.started(launch, program, {.words = {}, .from = launch.start.input}, 0);
-  return reader.finish();
+  return reader.finish(Started::run);
 }
 
 } // namespace sharefs::cachefix

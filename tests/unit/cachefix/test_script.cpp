@@ -9,16 +9,16 @@ using namespace sharefs::cachefix;
 
 namespace {
 
-ScriptReport report_of(const std::string& text, bool submitted = true) {
+ScriptReport report_of(const std::string& text, Started how = Started::sourced) {
   test::ScriptedSystem system;
   Facts facts(system, {});
-  return read_script(text, facts, {}, submitted);
+  return read_script(text, facts, {}, how);
 }
 
 /// "2 SF402 ssh; ..."
-std::string losses(const std::string& text, bool submitted = true) {
+std::string losses(const std::string& text, Started how = Started::sourced) {
   std::vector<std::string> all;
-  for (const Mention& one : report_of(text, submitted).losses)
+  for (const Mention& one : report_of(text, how).losses)
     all.push_back(std::to_string(one.line) + " " + one.code + " " + one.subject);
   return join(all, "; ");
 }
@@ -135,7 +135,7 @@ TEST_CASE("what takes the guard away, in the place of a command only") {
   };
   for (const Row& row : rows) {
     CAPTURE(row.text);
-    CHECK(losses(row.text) == row.losses);
+    CHECK(losses(row.text, row.text.starts_with("#") ? Started::submitted : Started::sourced) == row.losses);
   }
 }
 
@@ -223,7 +223,7 @@ TEST_CASE("commands that come from stdin, from files, and from variables") {
   }
   CHECK(report_of("while read c; do $c; done < jobs.txt; sbatch j.sbatch; ./run.sh python t.py; make -C a").scripts ==
         std::vector<NamedScript>{{"jobs.txt"},
-                                 {"j.sbatch", {"j.sbatch"}, true},
+                                 {"j.sbatch", {"j.sbatch"}, Started::submitted},
                                  {"./run.sh", {"./run.sh", "python", "t.py"}},
                                  {"a/Makefile"}});
 }
@@ -231,12 +231,25 @@ TEST_CASE("commands that come from stdin, from files, and from variables") {
 TEST_CASE("directives of a batch system count where the script is submitted") {
   for (const std::string line : {"#SBATCH --export=NONE", "#BSUB -env none"}) {
     CAPTURE(line);
-    CHECK(losses(line + "\npython t.py", false).empty());
-    CHECK_FALSE(losses(line + "\npython t.py").empty());
+    CHECK(losses(line + "\npython t.py", Started::run).empty());
+    CHECK_FALSE(losses(line + "\npython t.py", Started::submitted).empty());
   }
-  CHECK(report_of("sbatch --export=ALL a.sh; sbatch b.sh; bash c; ./d x").scripts ==
-        std::vector<NamedScript>{{"a.sh", {"a.sh"}}, {"b.sh", {"b.sh"}, true}, {"c", {"c"}}, {"./d", {"./d", "x"}}});
-  CHECK(losses("#SBATCH -N 2\n#SBATCH --export=ALL,A=1\n#BSUB -env \"all, A=1\"\n#PBS -N x\npython t.py").empty());
+  CHECK(report_of("sbatch --export=ALL a.sh; sbatch b.sh; bash c; ./d x; . e").scripts ==
+        std::vector<NamedScript>{{"a.sh", {"a.sh"}},
+                                 {"b.sh", {"b.sh"}, Started::submitted},
+                                 {"c", {"c"}},
+                                 {"./d", {"./d", "x"}},
+                                 {"e", {"e"}, Started::sourced}});
+  CHECK(losses("#SBATCH -N 2\n#SBATCH --export=ALL,A=1\n#BSUB -env \"all, A=1\"\n#PBS -N x\npython t.py",
+               Started::submitted)
+            .empty());
+}
+
+TEST_CASE("what a script leaves of PYTHONPATH at its end counts where it is sourced, or sources another one") {
+  for (const Started how : {Started::run, Started::submitted, Started::sourced})
+    CHECK(losses("python t.py\nunset PYTHONPATH", how) == (how == Started::sourced ? "2 SF407 unset PYTHONPATH" : ""));
+  CHECK(losses("export PYTHONPATH=/x; . ./e.sh", Started::run) == "1 SF407 PYTHONPATH=");
+  CHECK(losses(". ./e.sh; python t.py; export PYTHONPATH=/x", Started::run).empty());
 }
 
 TEST_CASE("a report of a script: its programs, its caches, and the scripts that it names") {
@@ -249,7 +262,7 @@ TEST_CASE("a report of a script: its programs, its caches, and the scripts that 
   CHECK(names(report.programs) == "4 train.py (conda torchrun); 5 eval.sh (bash); 6 pkg (python)");
   CHECK(names(report.caches) ==
         "3 HF_HOME (/share/hf); 3 TRITON_CACHE_DIR ($X/t); 4 --cache_dir (/share/c); 6 --dataset_cache_dir (/share/d)");
-  CHECK(report.scripts == std::vector<NamedScript>{{"env.sh", {"env.sh"}}, {"eval.sh", {"eval.sh"}}});
+  CHECK(report.scripts == std::vector<NamedScript>{{"env.sh", {"env.sh"}, Started::sourced}, {"eval.sh", {"eval.sh"}}});
   CHECK(report.losses.empty());
 }
 
