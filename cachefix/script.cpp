@@ -55,16 +55,16 @@ Started started_by(const Argv& argv) {
   return counts ? Started::submitted : Started::run;
 }
 
-/// The file of commands that make, xargs or parallel reads; empty: there is none.
+/// The file of commands that make, xargs, parallel or srun reads; empty: there is none.
 std::string commands_file(const Argv& argv) {
   const auto command = std::ranges::find_if(
-      argv, [](const auto& word) { return is_listed(base_name(word), "make gmake xargs parallel"); });
+      argv, [](const auto& word) { return is_listed(base_name(word), "make gmake xargs parallel srun"); });
   if (command == argv.end())
     return {};
   const bool make = base_name(*command).ends_with("make");
   std::string file = make ? "Makefile" : "", directory;
   for (auto word = command + 1; word != argv.end() && word + 1 != argv.end(); ++word) {
-    file = is_listed(*word, make ? "-f" : "-a --arg-file ::::") ? *(word + 1) : file;
+    file = is_listed(*word, make ? "-f" : "-a --arg-file :::: --multi-prog") ? *(word + 1) : file;
     directory = make && *word == "-C" ? *(word + 1) : directory;
   }
   return directory.empty() ? file : join_path(directory, file);

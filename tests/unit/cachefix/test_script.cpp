@@ -201,6 +201,7 @@ TEST_CASE("commands that come from stdin, from files, and from variables") {
       {"echo python -I t.py > j.sh\necho python t.py >> j.sh\nbash j.sh", "1 SF407 python -I"},
       {"{ echo a\nprintf 'unset PYTHONPATH\\n'; echo python t.py; } > $f; sbatch $f", "3 SF407 unset PYTHONPATH"},
       {"{ echo sudo python t.py; }; { echo x; } > j; bash j", ""},
+      {"cat > c <<EOT\n0 python t.py\n1-3 python -I t.py\nEOT\nsrun -n4 --multi-prog c", "3 SF407 python -I"},
       {"cat > Makefile <<EOT\nt:\n\t@PYTHONPATH=src python t.py\nEOT\nmake t", "3 SF407 PYTHONPATH="},
       {"mail -s 'sudo python t.py' me; notify-send 'docker run done'; mytool 'docker run done'", ""},
       {"flock l -c 'docker run img python t.py'", "1 SF404 flock"},
