@@ -20,6 +20,7 @@ constexpr std::string_view k_run_input = "done read mapfile readarray xargs para
 constexpr std::string_view k_path = "PYTHONPATH";
 constexpr int k_deepest_text = 4;         // bash -c in bash -c
 constexpr std::size_t k_most_words = 256; // of a command whose variables are words
+constexpr std::size_t k_most_text = 1U << 20U;
 
 bool is_script_name(const std::string& word) {
   return is_listed(word, "*.sh *.bash *.sbatch *.slurm") && word.find('$') == std::string::npos;
@@ -187,7 +188,7 @@ class ScriptReader {
     if (is_listed(first, "echo printf cat tee")) {
       const std::string text = command.input.empty() ? written_by(words) : command.input;
       if (command.to.empty())
-        m_group += text + "\n";
+        add_text(m_group, text);
       if (!command.to.empty() || (first == "tee" && words.size() > 1))
         write(command.to.empty() ? words.back() : command.to, command.line, text);
     }
@@ -230,7 +231,11 @@ class ScriptReader {
   void write(const std::string& file, int line, const std::string& text) {
     Command& written = m_written[file_name(file)]; // it may be written line by line
     written.line = written.input.empty() ? line : written.line;
-    written.input += text + "\n";
+    add_text(written.input, text);
+  }
+  static void add_text(std::string& all, const std::string& text) {
+    if (all.size() < k_most_text)
+      all += text + "\n";
   }
 
   /// A file with commands: what this text has written there, or one that is there. Or what `<(...)` and `$(...)` write.

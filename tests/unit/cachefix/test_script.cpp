@@ -276,8 +276,8 @@ TEST_CASE("texts of any kind are read to their end") {
   while (nested.size() < 1U << 18U)
     nested += "\"$(`";
   CHECK(report_of(nested).losses.empty());
-  for (const std::string line :
-       {"f( $A b\n", "( f() { f $@ $A; }\n", "A=\"$A $A\"\n", "A+=$A\n", "export $A ", "\"$@\" $A\n"}) {
+  for (const std::string line : {"f( $A b\n", "( f() { f $@ $A; }\n", "A=\"$A $A\"\n", "A+=$A\n", "export $A ",
+                                 "\"$@\" $A\n", "A=\"$A $A\"; echo $A >> j\n"}) {
     std::string many;
     while (many.size() < 1U << 11U)
       many += line;
