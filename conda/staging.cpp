@@ -264,10 +264,10 @@ Result<void> check_room(sys::System& system, const sys::Entry& directory, const 
   const auto& space = *entry.space;
   std::string lacks;
   if (space.free_bytes < wanted.bytes + k_spare_bytes)
-    lacks = fmt::format("{}; {} are to be copied, and {} stay free for others", format_bytes(space.free_bytes),
+    lacks = fmt::format("{}; {} are to be written, and {} stay free for others", format_bytes(space.free_bytes),
                         format_bytes(wanted.bytes), format_bytes(k_spare_bytes));
   else if (space.files != 0 && space.free_files < wanted.files + k_spare_files)
-    lacks = fmt::format("{} (inodes); {} are to be copied, and {} inodes stay free for others",
+    lacks = fmt::format("{} (inodes); {} are to be written, and {} inodes stay free for others",
                         count_of(space.free_files, "file"), count_of(wanted.files, "file"), k_spare_files);
   return lacks.empty() ? Result<void>{}
                        : fail(ErrorCode::failed, fmt::format("{} has room for {}", entry.mount, lacks), hint);
