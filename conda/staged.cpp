@@ -360,26 +360,23 @@ plan::RemoveTree removal_of(const sys::Entry& entry) {
   return {.path = entry.path, .device = entry.device, .inode = entry.inode};
 }
 
-namespace {
-
-/// What deletes a copy whose mark has gone. Undo leaves it deleted.
-std::vector<plan::Step> deletion_of(const StagedCopy& copy, const StageRequest& request) {
-  plan::Plan plan;
-  const auto& group = request.name;
+void add_removal(const StagedCopy& copy, const std::string& group, const std::string& why, bool unmark,
+                 plan::Plan& plan) {
   const bool has_mount = copy.is_mounted() || copy.is_dead();
-  if (has_mount) {
-    plan.add(group, "a later generation is staged", unmount_copy(copy));
+  if (has_mount)
+    plan.add(group, why, unmount_copy(copy));
+  if (unmark && copy.mark.kind == EntryKind::file)
+    plan.add_bookkeeping(group, "it is not whole from here on", plan::remove_file(copy.mark.path, copy.mark.content));
+  if (has_mount)
     plan.add_bookkeeping(group, "", plan::remove_directory(copy.tree.path));
-  } else if (copy.tree.kind == EntryKind::directory) {
+  else if (copy.tree.kind == EntryKind::directory)
     plan.add(group, "", removal_of(copy.tree));
-  }
   for (const auto* file : {&copy.image, &copy.part})
     if (file->kind == EntryKind::file)
       plan.add(group, "", removal_of(*file));
-  for (auto& step : plan.steps)
-    step.stays = has_mount;
-  return std::move(plan.steps);
 }
+
+namespace {
 
 /// What lies in the way of a copy of the wanted number that is to be made anew: it is of another kind, or of an earlier
 /// generation of this number.
@@ -408,7 +405,7 @@ StagePlan plan_stage(const StagedCopies& staged, const StageRequest& request) {
     if (auto step = admit(staged.directory, request.access))
       plan.add("", "as the directories above the environment on the share", *std::move(step));
   // The new copy may share the files of an old one, so the old ones are deleted when it is complete.
-  std::vector<plan::Step> deletions;
+  plan::Plan deletions;
   for (const auto& copy : staged.copies) {
     if (copy.number == request.number)
       continue;
@@ -418,7 +415,11 @@ StagePlan plan_stage(const StagedCopies& staged, const StageRequest& request) {
     }
     unmark(copy);
     made.removed.push_back(copy.number);
-    std::ranges::move(deletion_of(copy, request), std::back_inserter(deletions));
+    const auto first = deletions.steps.size();
+    add_removal(copy, request.name, "a later generation is staged", false, deletions);
+    for (auto step = deletions.steps.begin() + static_cast<std::ptrdiff_t>(first); step != deletions.steps.end();
+         ++step)
+      step->stays = copy.is_mounted() || copy.is_dead(); // undo leaves it deleted
   }
   const auto* there = request.number == 0 ? nullptr : staged.find(request.number);
   const auto copy = join_path(staged.directory.resolved, generation_name(request.number));
@@ -452,7 +453,7 @@ StagePlan plan_stage(const StagedCopies& staged, const StageRequest& request) {
     plan.add_bookkeeping(request.name, "it is whole: `conda run` uses it from here on",
                          plan::File{complete_mark(join_path(staged.directory.path, generation_name(request.number))),
                                     std::nullopt, format_mark(mark)});
-  std::ranges::move(deletions, std::back_inserter(plan.steps));
+  plan.add(deletions);
   return made;
 }
 

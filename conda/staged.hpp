@@ -71,6 +71,10 @@ plan::Unmount unmount_of(const plan::Mount& mount);
 /// What ends the mount on a copy that is_mounted() or is_dead(): a mount whose mark is gone is of an image that lies
 /// beside it.
 plan::Unmount unmount_copy(const StagedCopy& copy);
+/// Adds the steps that take a copy away, with `unmark` its mark, too: not before its image is unmounted, because a
+/// mount that is busy stays, and the copy with it. `why`: of the unmounting.
+void add_removal(const StagedCopy& copy, const std::string& group, const std::string& why, bool unmark,
+                 plan::Plan& plan);
 /// What deletes this very entry.
 plan::RemoveTree removal_of(const sys::Entry& entry);
 

@@ -340,22 +340,10 @@ plan::Plan plan_drop(const std::vector<StagedPath>& staged) {
   for (const auto& one : staged) {
     const auto& copy = one.copy;
     const auto& group = copy.tree.path;
-    const auto what = copy.what();
     if (one.is_bound || one.older)
       plan.add(group, "the path on the share is the share's again",
-               one.older.value_or(unmount_of(bind_of(group, what))));
-    const bool has_mount = copy.is_mounted() || copy.is_dead();
-    if (has_mount)
-      plan.add(group, "its image", unmount_copy(copy));
-    if (copy.mark.kind == sys::EntryKind::file)
-      plan.add_bookkeeping(group, "it is not whole from here on", plan::remove_file(copy.mark.path, copy.mark.content));
-    if (has_mount)
-      plan.add_bookkeeping(group, "", plan::remove_directory(group));
-    else if (copy.tree.kind == sys::EntryKind::directory)
-      plan.add(group, "", removal_of(copy.tree));
-    for (const auto* file : {&copy.image, &copy.part})
-      if (file->kind == sys::EntryKind::file)
-        plan.add(group, "", removal_of(*file));
+               one.older.value_or(unmount_of(bind_of(group, copy.what()))));
+    add_removal(copy, group, "its image", true, plan);
   }
   return plan;
 }
