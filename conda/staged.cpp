@@ -146,9 +146,15 @@ bool StagedCopy::is_whole(const std::string& source, std::int64_t created) const
          (said.sha256.empty() ? tree.kind == EntryKind::directory && !mounted_over : is_mounted());
 }
 
+bool StagedCopy::is_doubtful() const {
+  return image.kind == EntryKind::file && mark.kind == EntryKind::file &&
+         std::pair(image.mtime, image.mtime_ns) > std::pair(mark.mtime, mark.mtime_ns);
+}
+
 bool StagedCopy::has_image(const std::string& source, std::int64_t created) const {
   const auto said = what();
-  return is_of(said, source, created) && !said.sha256.empty() && image.kind == EntryKind::file && !is_on_share();
+  return is_of(said, source, created) && !said.sha256.empty() && image.kind == EntryKind::file && !is_on_share() &&
+         (is_mounted() || !is_doubtful());
 }
 
 bool StagedCopy::is_on_share() const {
@@ -423,7 +429,8 @@ StagePlan plan_stage(const StagedCopies& staged, const StageRequest& request) {
   }
   const auto* there = request.number == 0 ? nullptr : staged.find(request.number);
   const auto copy = join_path(staged.directory.resolved, generation_name(request.number));
-  const bool has_image = there != nullptr && there->has_image(request.source, request.created);
+  const bool has_image = there != nullptr && there->has_image(request.source, request.created) &&
+                         (there->is_mounted() || request.mounts_images);
   const bool is_whole = there != nullptr && there->is_whole(request.source, request.created);
   // What a command works with stays, also where it is not the copy that is wanted: the image on the share.
   const bool is_enough =

@@ -49,6 +49,8 @@ struct StagedCopy {
 
   /// It may be run: it has all of the generation at the path `source`, made at `created` by its record.
   [[nodiscard]] bool is_whole(const std::string& source, std::int64_t created) const;
+  /// Its image was written to after it was found right: whether it is so still is not known.
+  [[nodiscard]] bool is_doubtful() const;
   /// Its image has all of that generation, lies here, and is mounted or may be.
   [[nodiscard]] bool has_image(const std::string& source, std::int64_t created) const;
   /// It is the image on the share, which may be mounted.
@@ -124,6 +126,7 @@ struct StageRequest {
   StageAccess access = {};
   std::vector<unsigned> busy = {}; ///< they stay
   unsigned uid = 0;                ///< who stages it
+  bool mounts_images = true;       ///< it can; an image that is here and not mounted is of no use otherwise
   /// Of the image that is to be staged; nullopt: a directory of files is.
   std::optional<ImageNote> image = {};
   /// Whose the image on the share is, which is mounted where it lies, where nothing is staged yet; nullopt: it is

@@ -92,9 +92,12 @@ namespace {
 std::string why_files(sys::System& system, const Staging& staging, bool by_image, std::uint32_t store_owner) {
   if (!by_image)
     return "`conda.image` is off in sharefs.yaml";
-  return staging.image.exists() ? why_no_mount(system, staging.image, store_owner)
-                                : fmt::format("there is no image of it (`sharefs conda image {}` makes one)",
-                                              shell_quote(staging.environment.name));
+  const auto& image = staging.image;
+  if (image.exists())
+    return why_no_mount(system, image, store_owner);
+  return fmt::format("there is no image of it{} (`sharefs conda image {}` makes one)",
+                     image.is_damaged() ? ": what has its name is damaged, or of another generation" : "",
+                     shell_quote(staging.environment.name));
 }
 
 /// The copy whose files the new one shares. Only root may add names to directories without write bits. nullptr: none.
@@ -105,6 +108,13 @@ const StagedCopy* older_copy(sys::System& system, const Staging& staging) {
   });
   const bool shares = older != copies.rend() && older->number != staging.number();
   return shares && system.identity().uid == 0 ? &*older : nullptr;
+}
+
+/// The image that lies here, if it is not mounted: this kernel may have been another one when it was copied.
+bool can_mount_again(sys::System& system, const Staging& staging) {
+  const auto* there = staging.copies.find(staging.number());
+  return there == nullptr || there->image.kind != sys::EntryKind::file || there->is_mounted() ||
+         why_no_images(system).empty();
 }
 
 /// What is to be written: by the records what an older copy has not, or what an earlier run has not copied.
@@ -339,7 +349,8 @@ Result<Staging> plan_staging(sys::System& system, const StagingRequest& request,
                       .name = request.name,
                       .access = staging.access,
                       .busy = busy_copies(system, staging.environment, staging.copies),
-                      .uid = uid};
+                      .uid = uid,
+                      .mounts_images = can_mount_again(system, staging)};
   if (!request.removes) {
     staging.image = probe_image(system, staging.source, record.created, request.how.as);
     staging.why_files = why_files(system, staging, request.by_image, owner);

@@ -156,6 +156,31 @@ def test_a_directory_that_is_gone_holds_up_no_mount(cluster: Cluster, node: Host
     assert staged(node) == []
 
 
+@pytest.mark.parametrize("what", ["a damaged image", "no loop device"])
+def test_a_copy_that_cannot_be_mounted_lies_over_no_directory(node: Host, what: str) -> None:
+    """An empty one would: programs would find a dataset without files."""
+    bound = f"{SHARE}/bound"
+    node.run(_FILL.format(bound), user="alice", check=True)
+    names = node.run(f"ls {bound}", user="alice", check=True).out
+    done(node, "stage", bound, "--yes")
+    done(node, "umount", "--all", "--yes")
+    image = node.run("ls /local/cache/staged/0/%data%share/bound/*.sqfs", check=True).out.strip()
+    if what == "no loop device":
+        node.run("mount --bind /dev/null /dev/loop-control", check=True)
+    else:
+        node.run(f"printf x | dd of={image} bs=1 seek=2000 conv=notrunc", check=True)
+    try:
+        mounted = sharefs(node, "mount", "--all", "--yes")
+        assert image in said(mounted) and not mounts(node), mounted
+        assert node.run(f"ls {bound}", user="alice").out == names, mounted
+    finally:
+        node.run("umount /dev/loop-control 2>/dev/null; true", check=True)
+    done(node, "stage", bound, "--yes")
+    assert [one["state"] for one in staged(node)] == ["mounted, in place of the share"]
+    done(node, "stage", "--drop", bound, "--yes")
+    node.run(f"rm -r {bound}", user="alice", check=True)
+
+
 def test_a_copy_that_was_cut_off_needs_room_for_what_is_missing(node: Host) -> None:
     node.run(f"head -c 100000000 /dev/urandom >{DATA}/1", user="alice", check=True)
     done(node, "stage", DATA, "--pack", "--yes", timeout=300)
