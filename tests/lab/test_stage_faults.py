@@ -196,6 +196,23 @@ def test_a_copy_that_was_cut_off_needs_room_for_what_is_missing(node: Host) -> N
         node.run("umount --lazy --recursive /local/cache", check=True)
 
 
+def test_few_large_files_that_all_have_come_are_gone_on_with(node: Host) -> None:
+    """Their directories are their owner's by then."""
+    model = f"{SHARE}/model"
+    node.run(f"mkdir -m 2750 {model} {model}/more && truncate -s 70M {model}/more/weights", user="alice", check=True)
+    done(node, "stage", model, "--pack", "--yes")
+    assert not node.run(["env", "SHAREFS_TEST_KILL_AT=0", "sharefs", "stage", model, "--yes"], timeout=120).ok
+    assert [one["state"] for one in staged(node)] == ["cut off"]
+    assert " 0 B copied" in said(done(node, "stage", model, "--yes"))
+    assert [one["state"] for one in staged(node)] == ["files"]
+    copy = staged(node)[0]["copy"]
+    node.run(f"printf x | dd of={copy}/more/weights bs=1 seek=5000 conv=notrunc", check=True)
+    assert " 70 MiB copied" in said(done(node, "stage", model, "--yes"))
+    node.run(f"cmp {copy}/more/weights {model}/more/weights", user="alice", check=True)
+    done(node, "stage", "--drop", model, "--yes")
+    node.run(f"rm -r {model}", user="alice", check=True)
+
+
 def test_a_path_may_be_long(node: Host) -> None:
     deep = f"{DATA}/" + "/".join([letter * 100 for letter in "abcde"])
     for path in (deep, f"{DATA}/{'n' * 250}"):
