@@ -14,6 +14,7 @@
 #include <csignal>
 #include <fmt/format.h>
 #include <future>
+#include <unordered_map>
 
 namespace sharefs::tree {
 
@@ -23,6 +24,7 @@ namespace {
 constexpr std::uint64_t k_small = 1U << 20U, k_ahead_bytes = 32U << 20U;
 constexpr std::size_t k_ahead_files = 1024;
 constexpr std::size_t k_head = 16;
+constexpr std::uint64_t k_most_pairs = 100'000'000; ///< to compare them takes seconds
 
 constexpr std::string_view k_magic = "hsqs"; // fs/squashfs/squashfs_fs.h of the kernel
 
@@ -47,12 +49,14 @@ struct Batch {
 /// have put a link to another file of this user in the place of its name.
 class SquashfsMaker {
  public:
-  SquashfsMaker(int file, const struct stat& tree, std::int64_t made) {
+  SquashfsMaker(int file, const struct stat& tree, std::int64_t made, bool finds_equal_files) {
     m_command.output_file = file;
     m_command.argv = split_words(
         fmt::format("mksquashfs - {} -tar -noappend -no-progress -quiet -comp zstd -Xcompression-level 3 -mem 256M "
                     "-mkfs-time {} -root-mode {:o} -force-uid {} -force-gid {} -root-time {}",
                     sys::k_output_file, made, tree.st_mode & 07777U, tree.st_uid, tree.st_gid, tree.st_mtime));
+    if (!finds_equal_files)
+      m_command.argv.emplace_back("-no-duplicates");
     m_command.deadline = std::chrono::hours(24); // it ends with the pipe
   }
 
@@ -172,8 +176,18 @@ class Packer {
     }
   }
 
+  /// mksquashfs compares each file with all of its size, to store equal ones once.
+  [[nodiscard]] std::uint64_t pairs_of_one_size() const {
+    std::unordered_map<std::uint64_t, std::uint64_t> counts;
+    std::uint64_t pairs = 0;
+    for (const auto& entry : m_entries)
+      if (S_ISREG(entry.mode))
+        pairs += counts[entry.size]++;
+    return pairs;
+  }
+
   Result<Packed> make(const sys::Fd& image) {
-    SquashfsMaker maker(image.get(), m_tree->status(), m_packing.made);
+    SquashfsMaker maker(image.get(), m_tree->status(), m_packing.made, pairs_of_one_size() <= k_most_pairs);
     if (auto started = maker.start(); !started)
       return fail(started.error());
     const auto written = write_tar(maker.input());
