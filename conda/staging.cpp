@@ -427,14 +427,15 @@ Result<void> copy_staged(sys::System& system, const StagingRequest& request, con
     if (made && staging.made.copies)
       made = staging.made.by_image ? copy_image(system, request.how, staging.image, staging.path(), say)
                                    : copy_generation(system, request, staging, say);
-    if (!made) {
-      const auto source = as_reader(system, request, {.path = staging.source, .fresh = true});
-      const bool is_gone = source.kind == sys::EntryKind::missing || source.error_number == ESTALE;
-      if (is_gone && made.error().code != ErrorCode::interrupted) // by `gc`, which sees no copying
-        return fail(ErrorCode::conflict, fmt::format("{} was deleted while it was copied", staging.source),
-                    "run the command again: it copies the present generation");
+    if (!made && made.error().code == ErrorCode::interrupted)
       return made;
-    }
+    const auto source = as_reader(system, request, {.path = staging.source, .fresh = true});
+    const bool is_gone = source.kind == sys::EntryKind::missing || source.error_number == ESTALE;
+    if (is_gone && (!made || !staging.made.by_image)) // by `gc`, which sees no copying: files of it are missing
+      return fail(ErrorCode::conflict, fmt::format("{} was deleted while it was copied", staging.source),
+                  "run the command again: it copies the present generation");
+    if (!made)
+      return made;
   }
   // Whoever began while the plan was shown is seen now, and nobody begins any more: the marks are gone.
   const auto now = probe_environment(system, request.store, request.name, request.how.as);
