@@ -3,7 +3,6 @@
 #include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "plan/look.hpp"
 #include "sys/find_processes.hpp"
 #include "sys/fs/sha256.hpp"
 #include "sys/mounting/image_types.hpp"
@@ -175,14 +174,6 @@ plan::Mount bind_of(const std::string& copy, const CopyMark& mark) {
   if (mark.reader)
     mount.options += fmt::format(",{}{}", sys::k_reached_as, *mark.reader);
   return mount;
-}
-
-std::optional<plan::Unmount> older_bind(sys::System& system, const plan::Mount& bind, const sys::MountTable& table) {
-  const auto* at = table.at(bind.target);
-  const auto image = at == nullptr ? "" : plan::image_behind(system, *at);
-  if (image.empty() || !is_under(image, parent_path(bind.source)))
-    return {};
-  return plan::Unmount{.target = bind.target, .source = image, .fs_type = sys::k_image, .options = bind.options};
 }
 
 plan::Unmount unmount_of(const plan::Mount& mount) {
@@ -421,11 +412,11 @@ StagePlan plan_stage(const StagedCopies& staged, const StageRequest& request) {
     }
     unmark(copy);
     made.removed.push_back(copy.number);
-    const auto first = deletions.steps.size();
-    add_removal(copy, request.name, "a later generation is staged", false, deletions);
-    for (auto step = deletions.steps.begin() + static_cast<std::ptrdiff_t>(first); step != deletions.steps.end();
-         ++step)
-      step->stays = copy.is_mounted() || copy.is_dead(); // undo leaves it deleted
+    plan::Plan removal;
+    add_removal(copy, request.name, "a later generation is staged", false, removal);
+    for (auto& step : removal.steps)
+      step.stays = copy.is_mounted() || copy.is_dead(); // undo leaves it deleted
+    deletions.add(removal);
   }
   const auto* there = request.number == 0 ? nullptr : staged.find(request.number);
   const auto copy = join_path(staged.directory.resolved, generation_name(request.number));

@@ -65,10 +65,7 @@ struct StagedCopy {
 plan::Mount mount_of_image(const std::string& copy, const CopyMark& mark, unsigned uid);
 /// The mount of the copy with this mark over the directory of the share that it is of.
 plan::Mount bind_of(const std::string& copy, const CopyMark& mark);
-/// The mount of another copy's image, or of this one's by another loop device, where `bind` is to lie: it goes first.
-std::optional<plan::Unmount> older_bind(sys::System& system, const plan::Mount& bind, const sys::MountTable& table);
-inline constexpr const char* k_why_older = "it is of what was there before";
-/// What ends such a mount.
+/// What ends a mount.
 plan::Unmount unmount_of(const plan::Mount& mount);
 /// What ends the mount on a copy that is_mounted() or is_dead(): a mount whose mark is gone is of an image that lies
 /// beside it.

@@ -3,6 +3,8 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "conda/make_image.hpp"
+#include "plan/look.hpp"
+#include "sys/mounting/image_types.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -24,8 +26,13 @@ const sys::MountEntry* share_under(const plan::Mount& mount, const sys::MountTab
 std::vector<StagedImage> find_staged_images(sys::System& system, const std::set<std::string>& stages,
                                             const std::vector<std::string>& binds) {
   const auto table = system.mounts();
+  const auto copies = find_copies(system, stages, {0});
+  const auto marked = [](const StagedCopy& copy) { return std::pair(copy.mark.mtime, copy.mark.mtime_ns); };
+  std::map<std::string, std::pair<std::int64_t, std::int64_t>> newest; // of a directory; an older one may be used still
+  for (const auto& copy : copies)
+    newest[copy.what().source] = std::max(newest[copy.what().source], marked(copy));
   std::vector<StagedImage> found;
-  for (const auto& copy : find_copies(system, stages, {0})) {
+  for (const auto& copy : copies) {
     StagedImage one{.name = base_name(parent_path(copy.tree.path)), .copy = copy.tree.path, .mount = {}};
     const auto what = copy.what();
     if (what.source.empty())
@@ -41,7 +48,7 @@ std::vector<StagedImage> find_staged_images(sys::System& system, const std::set<
       one.doubtful = {};
     }
     const bool is_bound = table && table->is_bind(what.source, one.copy); // sharefs.yaml may have named it before
-    if (!is_bound && !contains(binds, what.source))
+    if (!is_bound && (!contains(binds, what.source) || marked(copy) != newest[what.source]))
       continue;
     one.mount = bind_of(one.copy, what);
     one.has_mount_point = one.needs_share = true;
@@ -53,6 +60,22 @@ std::vector<StagedImage> find_staged_images(sys::System& system, const std::set<
     found.push_back(one);
   }
   return found;
+}
+
+std::optional<plan::Unmount> older_bind(sys::System& system, const plan::Mount& bind, const sys::MountTable& table) {
+  const auto* at = table.at(bind.target);
+  if (at == nullptr)
+    return {};
+  const auto copies = parent_path(bind.source);
+  auto older = unmount_of(bind);
+  older.source = plan::image_behind(system, *at);
+  older.fs_type = sys::k_image;
+  if (!older.source.empty())
+    return is_under(older.source, copies) ? std::optional(older) : std::nullopt;
+  older.source = join_path(copies, base_name(at->root)); // of files
+  older.fs_type = sys::k_bind;
+  const bool is_other = older.source != bind.source && table.is_bind(bind.target, older.source);
+  return is_other ? std::optional(older) : std::nullopt;
 }
 
 bool is_missing(const StagedImage& image, const sys::MountTable& table) {

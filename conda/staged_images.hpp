@@ -27,6 +27,10 @@ struct StagedImage {
 std::vector<StagedImage> find_staged_images(sys::System& system, const std::set<std::string>& stages,
                                             const std::vector<std::string>& binds);
 
+/// The mount of another copy, or of this one's image by another loop device, where `bind` is to lie: it goes first.
+std::optional<plan::Unmount> older_bind(sys::System& system, const plan::Mount& bind, const sys::MountTable& table);
+inline constexpr const char* k_why_older = "it is of what was there before";
+
 /// It is on this host's own disk, is not mounted, and could be: over a directory of a share if that is mounted, and the
 /// copy is not empty, whose image could not be mounted.
 bool is_missing(const StagedImage& image, const sys::MountTable& table);

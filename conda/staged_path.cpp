@@ -4,6 +4,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "conda/homes.hpp"
+#include "conda/staged_images.hpp"
 #include "plan/apply.hpp"
 #include "sys/mounting/image_types.hpp"
 

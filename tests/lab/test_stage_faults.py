@@ -196,6 +196,28 @@ def test_a_copy_that_was_cut_off_needs_room_for_what_is_missing(node: Host) -> N
         node.run("umount --lazy --recursive /local/cache", check=True)
 
 
+def test_an_image_takes_the_place_of_files_that_lie_over_their_directory(node: Host) -> None:
+    """As when a kernel has squashfs again. The newest of both is mounted after a boot."""
+    bound = f"{SHARE}/bound"
+    node.run(_FILL.format(bound), user="alice", check=True)
+    program = node.run("readlink -f $(command -v modprobe)", check=True).out.strip()
+    node.run(f"grep -v squashfs /proc/filesystems >/local/list; mount --bind /local/list /proc/filesystems; mount --bind /bin/false {program}", check=True)
+    try:
+        done(node, "stage", bound, "--yes")
+    finally:
+        node.run(f"umount /proc/filesystems {program}", check=True)
+    assert [one["state"] for one in staged(node)] == ["files, in place of the share"]
+    done(node, "stage", bound, "--yes")
+    both = ["files", "mounted, in place of the share"]
+    assert sorted(one["state"] for one in staged(node)) == both
+    done(node, "umount", "--all", "--yes")
+    done(node, "mount", "--all", "--yes")
+    assert sorted(one["state"] for one in staged(node)) == both
+    assert sharefs(node, "mount", "--all", "--check").returncode == 0
+    done(node, "stage", "--drop", bound, "--yes")
+    node.run(f"rm -r {bound}", user="alice", check=True)
+
+
 def test_few_large_files_that_all_have_come_are_gone_on_with(node: Host) -> None:
     """Their directories are their owner's by then."""
     model = f"{SHARE}/model"

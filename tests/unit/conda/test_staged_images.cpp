@@ -170,6 +170,46 @@ TEST_CASE("an empty copy lies over no directory of a share", "[conda]") {
   CHECK_FALSE(over_share());
 }
 
+TEST_CASE("of several copies of a directory the newest lies over it", "[conda]") {
+  ImageMachine machine;
+  const auto copies = staged_directory("/stage", 0, "/data/share", "c4");
+  std::int64_t when = 10;
+  for (const auto& name : {std::string(16, 'a'), std::string(16, 'c'), std::string(16, 'b')}) { // c is the newest
+    const auto mark = complete_mark(copies + "/" + name);
+    machine.directory(copies + "/" + name);
+    machine.file(mark);
+    auto& entry = machine.entry(mark);
+    entry.content = "/data/share/c4\n0\n";
+    entry.mtime = name.front() == 'c' ? 20 : ++when;
+  }
+  auto found = machine.find({"/data/share/c4"});
+  std::erase_if(found, [](const StagedImage& one) { return one.mount.fs_type != "bind"; });
+  REQUIRE(found.size() == 1);
+  CHECK(found.front().copy == copies + "/" + std::string(16, 'c'));
+}
+
+TEST_CASE("an older copy of files is unmounted before another one is mounted over the directory", "[conda]") {
+  ImageMachine machine;
+  const std::string copies = "/stage/0/%data%share/c4";
+  sys::MountEntry disk, share, bound;
+  disk.id = disk.parent = share.parent = 1;
+  disk.target = disk.root = "/";
+  disk.major = bound.major = 8;
+  share.id = bound.parent = 2;
+  share.target = "/data/share";
+  share.fs_type = "nfs4";
+  bound.id = 3;
+  bound.target = "/data/share/c4";
+  bound.root = copies + "/old";
+  const sys::MountTable table({disk, share, bound});
+  const CopyMark mark{.source = bound.target, .state = {}};
+  const auto older = older_bind(machine, bind_of(copies + "/new", mark), table);
+  REQUIRE(older);
+  CHECK(*older == unmount_of(bind_of(copies + "/old", mark)));
+  CHECK_FALSE(older_bind(machine, bind_of(copies + "/old", mark), table));
+  CHECK_FALSE(older_bind(machine, bind_of("/stage/0/%data%share/other/new", mark), table)); // of somebody else
+}
+
 TEST_CASE("an image that was written to since is mounted only if it is what it was", "[conda]") {
   ImageMachine machine;
   auto& mark = machine.machine().entries.at(complete_mark(machine.copy));
