@@ -44,6 +44,8 @@ struct Image {
   std::optional<ImageNote> note; ///< nullopt: there is none, or it is of another generation or size
   /// There is an image of this generation, of the size that its note says.
   [[nodiscard]] bool exists() const { return file.kind == sys::EntryKind::file && note.has_value(); }
+  /// What has the name of one is not that: it was cut off, or is of another generation.
+  [[nodiscard]] bool is_damaged() const { return file.kind == sys::EntryKind::file && !note; }
   /// Root of this host may mount it: image and note are of root or of the store's owner, and nobody else can write
   /// them. The kernel's squashfs is not made for images that an enemy has written.
   [[nodiscard]] bool is_trusted(std::uint32_t store_owner) const;

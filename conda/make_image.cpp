@@ -6,7 +6,7 @@
 #include "conda/change.hpp"
 #include "conda/compiled.hpp"
 #include "conda/make_generation.hpp"
-#include "conda/staged.hpp"
+#include "conda/staging.hpp"
 #include "plan/apply.hpp"
 #include "tree/pack.hpp"
 #include "tree/survey.hpp"
@@ -18,17 +18,7 @@ namespace sharefs::conda {
 
 namespace {
 
-/// A third of the tree is usual; what is left is for others.
-constexpr std::uint64_t k_part_of_tree = 2, k_left_free = 256U << 20U;
-
-Result<void> check_image_room(sys::System& system, const ImageRequest& request) {
-  const auto entry = system.entry({.path = parent_path(request.file), .follow = true, .space = true});
-  const auto wanted = request.record.bytes / k_part_of_tree + k_left_free;
-  if (!entry.space || entry.space->free_bytes >= wanted)
-    return {};
-  return fail(ErrorCode::failed, fmt::format("{} has room for {}, and it may take {}", entry.mount,
-                                             format_bytes(entry.space->free_bytes), format_bytes(wanted)));
-}
+constexpr std::uint64_t k_part_of_tree = 2; ///< that an image may take; a third is usual
 
 /// What Python would compile again at each start: it could not keep it, where all is read-only.
 bool is_stale_in(const tree::Entry& file, std::string_view head, const tree::Packing::Find& find) {
@@ -53,7 +43,9 @@ Result<std::string> why_anew(sys::System& system, const SharedEnvironment& now, 
 } // namespace
 
 Result<ImageNote> make_image(sys::System& system, const ImageRequest& request, const plan::Say& say) {
-  if (auto room = check_image_room(system, request); !room)
+  const auto directory = system.entry({.path = request.file}); // where it is to lie
+  if (auto room = check_room(system, directory, {.files = 1, .bytes = request.record.bytes / k_part_of_tree}, "");
+      !room)
     return fail(room.error());
   tree::Packing packing;
   packing.tree = request.tree;

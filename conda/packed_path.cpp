@@ -216,14 +216,17 @@ Result<void> pack_path(sys::System& system, const PathStagingRequest& request, c
   image.record.bytes = packed.survey.bytes;
   image.most = access->mode & 0444U;
   image.gid = access->gid;
-  const auto store = system.entry({.path = request.store, .follow = true}).resolved;
-  image.file = image_path(join_path(store, k_unfinished + random_letters(12)));
+  const auto store = system.entry({.path = request.store, .follow = true});
+  image.file = image_path(join_path(store.resolved, k_unfinished + random_letters(12)));
   const ScratchTree guard(system, image.file, say); // until it has its name
   auto note = make_image(system, image, say);
   if (!note)
     return fail(note.error());
   if (auto unchanged = check_unchanged(system, request, packed.survey, say); !unchanged)
     return unchanged;
+  const auto there = probe_image(system, packed.image, 0);
+  if (there.exists() && there.is_trusted(store.uid))
+    return {}; // another node has made it meanwhile, and others copy it already
   if (auto published = publish_image(system, image.file, *note, packed.image); !published)
     return published;
   remove_older(system, request, packed);

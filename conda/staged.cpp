@@ -3,7 +3,6 @@
 #include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "plan/look.hpp"
 #include "sys/find_processes.hpp"
 #include "sys/fs/sha256.hpp"
 #include "sys/mounting/image_types.hpp"
@@ -146,9 +145,15 @@ bool StagedCopy::is_whole(const std::string& source, std::int64_t created) const
          (said.sha256.empty() ? tree.kind == EntryKind::directory && !mounted_over : is_mounted());
 }
 
+bool StagedCopy::is_doubtful() const {
+  return image.kind == EntryKind::file && mark.kind == EntryKind::file &&
+         std::pair(image.mtime, image.mtime_ns) > std::pair(mark.mtime, mark.mtime_ns);
+}
+
 bool StagedCopy::has_image(const std::string& source, std::int64_t created) const {
   const auto said = what();
-  return is_of(said, source, created) && !said.sha256.empty() && image.kind == EntryKind::file && !is_on_share();
+  return is_of(said, source, created) && !said.sha256.empty() && image.kind == EntryKind::file && !is_on_share() &&
+         (is_mounted() || !is_doubtful());
 }
 
 bool StagedCopy::is_on_share() const {
@@ -169,14 +174,6 @@ plan::Mount bind_of(const std::string& copy, const CopyMark& mark) {
   if (mark.reader)
     mount.options += fmt::format(",{}{}", sys::k_reached_as, *mark.reader);
   return mount;
-}
-
-std::optional<plan::Unmount> older_bind(sys::System& system, const plan::Mount& bind, const sys::MountTable& table) {
-  const auto* at = table.at(bind.target);
-  const auto image = at == nullptr ? "" : plan::image_behind(system, *at);
-  if (image.empty() || !is_under(image, parent_path(bind.source)))
-    return {};
-  return plan::Unmount{.target = bind.target, .source = image, .fs_type = sys::k_image, .options = bind.options};
 }
 
 plan::Unmount unmount_of(const plan::Mount& mount) {
@@ -360,26 +357,23 @@ plan::RemoveTree removal_of(const sys::Entry& entry) {
   return {.path = entry.path, .device = entry.device, .inode = entry.inode};
 }
 
-namespace {
-
-/// What deletes a copy whose mark has gone. Undo leaves it deleted.
-std::vector<plan::Step> deletion_of(const StagedCopy& copy, const StageRequest& request) {
-  plan::Plan plan;
-  const auto& group = request.name;
+void add_removal(const StagedCopy& copy, const std::string& group, const std::string& why, bool unmark,
+                 plan::Plan& plan) {
   const bool has_mount = copy.is_mounted() || copy.is_dead();
-  if (has_mount) {
-    plan.add(group, "a later generation is staged", unmount_copy(copy));
+  if (has_mount)
+    plan.add(group, why, unmount_copy(copy));
+  if (unmark && copy.mark.kind == EntryKind::file)
+    plan.add_bookkeeping(group, "it is not whole from here on", plan::remove_file(copy.mark.path, copy.mark.content));
+  if (has_mount)
     plan.add_bookkeeping(group, "", plan::remove_directory(copy.tree.path));
-  } else if (copy.tree.kind == EntryKind::directory) {
+  else if (copy.tree.kind == EntryKind::directory)
     plan.add(group, "", removal_of(copy.tree));
-  }
   for (const auto* file : {&copy.image, &copy.part})
     if (file->kind == EntryKind::file)
       plan.add(group, "", removal_of(*file));
-  for (auto& step : plan.steps)
-    step.stays = has_mount;
-  return std::move(plan.steps);
 }
+
+namespace {
 
 /// What lies in the way of a copy of the wanted number that is to be made anew: it is of another kind, or of an earlier
 /// generation of this number.
@@ -408,7 +402,7 @@ StagePlan plan_stage(const StagedCopies& staged, const StageRequest& request) {
     if (auto step = admit(staged.directory, request.access))
       plan.add("", "as the directories above the environment on the share", *std::move(step));
   // The new copy may share the files of an old one, so the old ones are deleted when it is complete.
-  std::vector<plan::Step> deletions;
+  plan::Plan deletions;
   for (const auto& copy : staged.copies) {
     if (copy.number == request.number)
       continue;
@@ -418,11 +412,16 @@ StagePlan plan_stage(const StagedCopies& staged, const StageRequest& request) {
     }
     unmark(copy);
     made.removed.push_back(copy.number);
-    std::ranges::move(deletion_of(copy, request), std::back_inserter(deletions));
+    plan::Plan removal;
+    add_removal(copy, request.name, "a later generation is staged", false, removal);
+    for (auto& step : removal.steps)
+      step.stays = copy.is_mounted() || copy.is_dead(); // undo leaves it deleted
+    deletions.add(removal);
   }
   const auto* there = request.number == 0 ? nullptr : staged.find(request.number);
   const auto copy = join_path(staged.directory.resolved, generation_name(request.number));
-  const bool has_image = there != nullptr && there->has_image(request.source, request.created);
+  const bool has_image = there != nullptr && there->has_image(request.source, request.created) &&
+                         (there->is_mounted() || request.mounts_images);
   const bool is_whole = there != nullptr && there->is_whole(request.source, request.created);
   // What a command works with stays, also where it is not the copy that is wanted: the image on the share.
   const bool is_enough =
@@ -452,7 +451,7 @@ StagePlan plan_stage(const StagedCopies& staged, const StageRequest& request) {
     plan.add_bookkeeping(request.name, "it is whole: `conda run` uses it from here on",
                          plan::File{complete_mark(join_path(staged.directory.path, generation_name(request.number))),
                                     std::nullopt, format_mark(mark)});
-  std::ranges::move(deletions, std::back_inserter(plan.steps));
+  plan.add(deletions);
   return made;
 }
 

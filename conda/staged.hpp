@@ -49,6 +49,8 @@ struct StagedCopy {
 
   /// It may be run: it has all of the generation at the path `source`, made at `created` by its record.
   [[nodiscard]] bool is_whole(const std::string& source, std::int64_t created) const;
+  /// Its image was written to after it was found right: whether it is so still is not known.
+  [[nodiscard]] bool is_doubtful() const;
   /// Its image has all of that generation, lies here, and is mounted or may be.
   [[nodiscard]] bool has_image(const std::string& source, std::int64_t created) const;
   /// It is the image on the share, which may be mounted.
@@ -63,14 +65,15 @@ struct StagedCopy {
 plan::Mount mount_of_image(const std::string& copy, const CopyMark& mark, unsigned uid);
 /// The mount of the copy with this mark over the directory of the share that it is of.
 plan::Mount bind_of(const std::string& copy, const CopyMark& mark);
-/// The mount of another copy's image, or of this one's by another loop device, where `bind` is to lie: it goes first.
-std::optional<plan::Unmount> older_bind(sys::System& system, const plan::Mount& bind, const sys::MountTable& table);
-inline constexpr const char* k_why_older = "it is of what was there before";
-/// What ends such a mount.
+/// What ends a mount.
 plan::Unmount unmount_of(const plan::Mount& mount);
 /// What ends the mount on a copy that is_mounted() or is_dead(): a mount whose mark is gone is of an image that lies
 /// beside it.
 plan::Unmount unmount_copy(const StagedCopy& copy);
+/// Adds the steps that take a copy away, with `unmark` its mark, too: not before its image is unmounted, because a
+/// mount that is busy stays, and the copy with it. `why`: of the unmounting.
+void add_removal(const StagedCopy& copy, const std::string& group, const std::string& why, bool unmark,
+                 plan::Plan& plan);
 /// What deletes this very entry.
 plan::RemoveTree removal_of(const sys::Entry& entry);
 
@@ -120,6 +123,7 @@ struct StageRequest {
   StageAccess access = {};
   std::vector<unsigned> busy = {}; ///< they stay
   unsigned uid = 0;                ///< who stages it
+  bool mounts_images = true;       ///< it can; an image that is here and not mounted is of no use otherwise
   /// Of the image that is to be staged; nullopt: a directory of files is.
   std::optional<ImageNote> image = {};
   /// Whose the image on the share is, which is mounted where it lies, where nothing is staged yet; nullopt: it is

@@ -2,6 +2,9 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "conda/make_image.hpp"
+#include "plan/look.hpp"
+#include "sys/mounting/image_types.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -23,8 +26,13 @@ const sys::MountEntry* share_under(const plan::Mount& mount, const sys::MountTab
 std::vector<StagedImage> find_staged_images(sys::System& system, const std::set<std::string>& stages,
                                             const std::vector<std::string>& binds) {
   const auto table = system.mounts();
+  const auto copies = find_copies(system, stages, {0});
+  const auto marked = [](const StagedCopy& copy) { return std::pair(copy.mark.mtime, copy.mark.mtime_ns); };
+  std::map<std::string, std::pair<std::int64_t, std::int64_t>> newest; // of a directory; an older one may be used still
+  for (const auto& copy : copies)
+    newest[copy.what().source] = std::max(newest[copy.what().source], marked(copy));
   std::vector<StagedImage> found;
-  for (const auto& copy : find_copies(system, stages, {0})) {
+  for (const auto& copy : copies) {
     StagedImage one{.name = base_name(parent_path(copy.tree.path)), .copy = copy.tree.path, .mount = {}};
     const auto what = copy.what();
     if (what.source.empty())
@@ -34,13 +42,17 @@ std::vector<StagedImage> find_staged_images(sys::System& system, const std::set<
       one.has_mount_point = copy.tree.kind == sys::EntryKind::directory;
       one.is_mounted = copy.is_mounted();
       one.needs_share = copy.is_on_share();
+      if (copy.is_doubtful())
+        one.doubtful = {.sha256 = what.sha256, .bytes = copy.image.size};
       found.push_back(one);
+      one.doubtful = {};
     }
     const bool is_bound = table && table->is_bind(what.source, one.copy); // sharefs.yaml may have named it before
-    if (!is_bound && !contains(binds, what.source))
+    if (!is_bound && (!contains(binds, what.source) || marked(copy) != newest[what.source]))
       continue;
     one.mount = bind_of(one.copy, what);
     one.has_mount_point = one.needs_share = true;
+    one.is_empty = what.sha256.empty() ? copy.tree.kind != sys::EntryKind::directory : !copy.is_mounted();
     one.reader = what.reader;
     one.is_mounted = is_bound;
     if (table && !is_bound)
@@ -50,9 +62,25 @@ std::vector<StagedImage> find_staged_images(sys::System& system, const std::set<
   return found;
 }
 
+std::optional<plan::Unmount> older_bind(sys::System& system, const plan::Mount& bind, const sys::MountTable& table) {
+  const auto* at = table.at(bind.target);
+  if (at == nullptr)
+    return {};
+  const auto copies = parent_path(bind.source);
+  auto older = unmount_of(bind);
+  older.source = plan::image_behind(system, *at);
+  older.fs_type = sys::k_image;
+  if (!older.source.empty())
+    return is_under(older.source, copies) ? std::optional(older) : std::nullopt;
+  older.source = join_path(copies, base_name(at->root)); // of files
+  older.fs_type = sys::k_bind;
+  const bool is_other = older.source != bind.source && table.is_bind(bind.target, older.source);
+  return is_other ? std::optional(older) : std::nullopt;
+}
+
 bool is_missing(const StagedImage& image, const sys::MountTable& table) {
   const bool over_share = image.mount.fs_type == sys::k_bind && share_under(image.mount, table) != nullptr;
-  return !image.is_mounted && (!image.needs_share || over_share);
+  return !image.is_mounted && !image.is_empty && (!image.needs_share || over_share);
 }
 
 Diagnoses take_out_gone(sys::System& system, std::vector<StagedImage>& images) {
@@ -76,6 +104,27 @@ Diagnoses take_out_gone(sys::System& system, std::vector<StagedImage>& images) {
     found.push_back({Severity::warning, "SF535", one.name,
                      directory + " is not there any more: its staged copy is not mounted over it",
                      fmt::format("`sharefs stage --drop {}` takes the copy away", shell_quote(directory)), ""});
+    return true;
+  });
+  return found;
+}
+
+Diagnoses take_out_damaged(sys::System& system, std::vector<StagedImage>& images, const plan::Say& say) {
+  Diagnoses found;
+  std::erase_if(images, [&](const StagedImage& one) {
+    if (one.is_mounted || one.doubtful.sha256.empty())
+      return false;
+    const auto good = is_as_noted(system, one.mount.source, one.doubtful, say);
+    if (good && *good)
+      return false;
+    const auto number = generation_number(base_name(one.copy));
+    found.push_back({Severity::error, "SF536", one.mount.source,
+                     good ? std::string("somebody has written into it since it was copied: it is not mounted")
+                          : good.error().message,
+                     fmt::format("`sharefs {}` brings it again",
+                                 number ? "conda stage " + shell_quote(one.name)
+                                        : "stage " + shell_quote(staged_source(parent_path(one.copy)))),
+                     ""});
     return true;
   });
   return found;

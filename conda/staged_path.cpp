@@ -4,6 +4,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "conda/homes.hpp"
+#include "conda/staged_images.hpp"
 #include "plan/apply.hpp"
 #include "sys/mounting/image_types.hpp"
 
@@ -25,6 +26,39 @@ CopyMark mark_of(const PathStagingRequest& request, const PackedPath& packed, co
   if (request.how.as)
     mark.reader = request.how.as->uid;
   return mark;
+}
+
+/// Each file of the list is in the copy, with its size and time, which whoever writes into it changes.
+bool is_as_listed(sys::System& system, const PathStaging& staging) {
+  const auto& listed = staging.files->entries;
+  sys::EntryRequest request;
+  for (const auto& one : listed)
+    request.queries.push_back({.path = join_path(staging.copy, one.path), .links = sys::Links::none});
+  const auto entries = system.entries(request);
+  return std::ranges::equal(listed, entries, [](const tree::Listed& one, const sys::Entry& entry) {
+    return !S_ISREG(one.mode) || (entry.size == one.bytes && entry.mtime == one.mtime);
+  });
+}
+
+/// Says what is copied, and asks for the room that it takes.
+Result<void> plan_copying(sys::System& system, const PathStagingRequest& request, const StagedCopy& there,
+                          PathStaging& staging) {
+  const auto& [files, bytes, fingerprint] = staging.survey;
+  const auto& image = staging.image.file;
+  auto& notes = staging.plan.notes;
+  tree::Measured wanted{.files = files, .bytes = bytes};
+  if (staging.why_files.empty()) {
+    wanted = {.bytes =
+                  image.size - std::min(there.part.allocated, image.size)}; // the part is of a run that was cut off
+    notes.push_back(fmt::format("first {} ({}) is copied to {}", staging.image.path, format_bytes(image.size),
+                                image_path(staging.copy)));
+  } else {
+    notes.push_back(fmt::format("first {} ({}) of {} {} copied to {}", count_of(files, "file"), format_bytes(bytes),
+                                request.path, files == 1 ? "is" : "are", staging.copy));
+    notes.push_back("file by file: " + staging.why_files);
+  }
+  return check_room(system, staging.directory, wanted,
+                    "free some (`sharefs stage --list`, `--drop`), or set `stage.at` to a larger disk");
 }
 
 } // namespace
@@ -116,25 +150,17 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
   const auto text = format_mark(mark);
   auto before = there.what();
   before.reader = mark.reader;
-  staging.copies = before != mark || (by_image && there.image.kind != sys::EntryKind::file);
+  const bool is_doubtful = by_image ? !there.is_mounted() && there.is_doubtful()
+                                    : before == mark && staging.files && !is_as_listed(system, staging);
+  staging.copies = before != mark || is_doubtful || (by_image && there.image.kind != sys::EntryKind::file);
   const auto group = base_name(request.path);
-  if (staging.copies) {
-    const auto begun = std::min(there.part.allocated, staging.image.file.size); // by a command that was cut off
-    const auto wanted = by_image ? tree::Measured{.bytes = staging.image.file.size - begun}
-                                 : tree::Measured{.files = packed.survey.files, .bytes = packed.survey.bytes};
-    if (auto room = check_room(system, staging.directory, wanted,
-                               "free some (`sharefs stage --list`, `--drop`), or set `stage.at` to a larger disk");
-        !room)
+  if (staging.copies)
+    if (auto room = plan_copying(system, request, there, staging); !room)
       return fail(room.error());
-    if (!by_image)
-      staging.plan.notes.push_back("file by file: " + staging.why_files);
-    staging.plan.notes.insert(staging.plan.notes.begin(),
-                              by_image ? fmt::format("first {} ({}) is copied to {}", staging.image.path,
-                                                     format_bytes(staging.image.file.size), image_path(staging.copy))
-                                       : fmt::format("first {} ({}) of {} {} copied to {}",
-                                                     count_of(packed.survey.files, "file"),
-                                                     format_bytes(packed.survey.bytes), request.path,
-                                                     packed.survey.files == 1 ? "is" : "are", staging.copy));
+  if (is_doubtful) { // whole again from the new mark on
+    staging.plan.add_bookkeeping("", "it is compared, and copied anew",
+                                 plan::remove_file(there.mark.path, there.mark.content));
+    there.mark = {};
   }
   if (there.is_dead())
     staging.plan.add(group, "its squashfuse has ended", unmount_copy(there));
@@ -169,7 +195,19 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
 
 namespace {
 
-/// Directories are root's until all in them has come: nobody else can replace anything.
+/// Gives a directory of a copy to its owner, or takes it back.
+Result<void> give_directory(sys::System& system, const sys::Entry& entry, std::uint32_t uid, std::uint32_t gid,
+                            std::uint32_t mode) {
+  if (entry.kind != sys::EntryKind::directory)
+    return fail(entry.exists() ? Error{ErrorCode::conflict, entry.path + ": is no directory", "", ""} : entry.error());
+  const plan::SetAccess step{.path = entry.path,
+                             .before = plan::Access{entry.uid, entry.gid, entry.mode, ""},
+                             .after = {uid, gid, mode, ""},
+                             .identity = {entry.device, entry.inode}};
+  return plan::apply_action(step, system).map([](plan::Outcome) {});
+}
+
+/// Directories are this user's until all in them has come: nobody else can replace anything.
 Result<void> open_directories(sys::System& system, const PathStaging& staging) {
   std::vector<const tree::Listed*> listed;
   sys::EntryRequest request;
@@ -181,14 +219,11 @@ Result<void> open_directories(sys::System& system, const PathStaging& staging) {
   const auto entries = listed.empty() ? std::vector<sys::Entry>{} : system.entries(request);
   for (auto at = entries.size(); at-- > 0;) { // those in others first
     const auto& entry = entries[at];
-    const plan::Access before{entry.uid, entry.gid, entry.mode, ""};
     const bool gives = system.identity().uid == 0;
-    const plan::Access after{gives ? staging.files->uid : entry.uid, gives ? staging.files->gid : entry.gid,
-                             listed[at]->mode & 03777U, ""};
-    const plan::SetAccess step{
-        .path = entry.path, .before = before, .after = after, .identity = {entry.device, entry.inode}};
-    if (auto done = plan::apply_action(step, system); !done)
-      return fail(done.error());
+    if (auto done = give_directory(system, entry, gives ? staging.files->uid : entry.uid,
+                                   gives ? staging.files->gid : entry.gid, listed[at]->mode & 03777U);
+        !done)
+      return done;
   }
   return {};
 }
@@ -203,6 +238,7 @@ Result<void> fetch_files(sys::System& system, const PathStagingRequest& request,
   std::set<std::string> passed_over; // upstreams that are not asked again
   const auto begin = sys::Clock::now();
   const auto& root = system.files().root();
+  const auto self = system.identity();
   for (const auto& one : listing.entries)
     done.total_bytes += one.bytes;
   for (const auto& one : listing.entries) {
@@ -210,6 +246,9 @@ Result<void> fetch_files(sys::System& system, const PathStagingRequest& request,
     if (S_ISDIR(one.mode)) {
       if (auto made = system.files().make_directories(to, 0700); !made)
         return made;
+      const auto there = system.entry({.path = to, .links = sys::Links::none}); // of a run that was cut off, perhaps
+      if (auto ours = give_directory(system, there, self.uid, there.gid, 0700); !ours)
+        return ours;
       continue;
     }
     if (S_ISLNK(one.mode)) {
@@ -340,22 +379,10 @@ plan::Plan plan_drop(const std::vector<StagedPath>& staged) {
   for (const auto& one : staged) {
     const auto& copy = one.copy;
     const auto& group = copy.tree.path;
-    const auto what = copy.what();
     if (one.is_bound || one.older)
       plan.add(group, "the path on the share is the share's again",
-               one.older.value_or(unmount_of(bind_of(group, what))));
-    const bool has_mount = copy.is_mounted() || copy.is_dead();
-    if (has_mount)
-      plan.add(group, "its image", unmount_copy(copy));
-    if (copy.mark.kind == sys::EntryKind::file)
-      plan.add_bookkeeping(group, "it is not whole from here on", plan::remove_file(copy.mark.path, copy.mark.content));
-    if (has_mount)
-      plan.add_bookkeeping(group, "", plan::remove_directory(group));
-    else if (copy.tree.kind == sys::EntryKind::directory)
-      plan.add(group, "", removal_of(copy.tree));
-    for (const auto* file : {&copy.image, &copy.part})
-      if (file->kind == sys::EntryKind::file)
-        plan.add(group, "", removal_of(*file));
+               one.older.value_or(unmount_of(bind_of(group, copy.what()))));
+    add_removal(copy, group, "its image", true, plan);
   }
   return plan;
 }

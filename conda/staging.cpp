@@ -6,6 +6,7 @@
 #include "plan/apply.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <fmt/format.h>
 
 namespace sharefs::conda {
@@ -92,9 +93,12 @@ namespace {
 std::string why_files(sys::System& system, const Staging& staging, bool by_image, std::uint32_t store_owner) {
   if (!by_image)
     return "`conda.image` is off in sharefs.yaml";
-  return staging.image.exists() ? why_no_mount(system, staging.image, store_owner)
-                                : fmt::format("there is no image of it (`sharefs conda image {}` makes one)",
-                                              shell_quote(staging.environment.name));
+  const auto& image = staging.image;
+  if (image.exists())
+    return why_no_mount(system, image, store_owner);
+  return fmt::format("there is no image of it{} (`sharefs conda image {}` makes one)",
+                     image.is_damaged() ? ": what has its name is damaged, or of another generation" : "",
+                     shell_quote(staging.environment.name));
 }
 
 /// The copy whose files the new one shares. Only root may add names to directories without write bits. nullptr: none.
@@ -105,6 +109,13 @@ const StagedCopy* older_copy(sys::System& system, const Staging& staging) {
   });
   const bool shares = older != copies.rend() && older->number != staging.number();
   return shares && system.identity().uid == 0 ? &*older : nullptr;
+}
+
+/// The image that lies here, if it is not mounted: this kernel may have been another one when it was copied.
+bool can_mount_again(sys::System& system, const Staging& staging) {
+  const auto* there = staging.copies.find(staging.number());
+  return there == nullptr || there->image.kind != sys::EntryKind::file || there->is_mounted() ||
+         why_no_images(system).empty();
 }
 
 /// What is to be written: by the records what an older copy has not, or what an earlier run has not copied.
@@ -264,10 +275,10 @@ Result<void> check_room(sys::System& system, const sys::Entry& directory, const 
   const auto& space = *entry.space;
   std::string lacks;
   if (space.free_bytes < wanted.bytes + k_spare_bytes)
-    lacks = fmt::format("{}; {} are to be copied, and {} stay free for others", format_bytes(space.free_bytes),
+    lacks = fmt::format("{}; {} are to be written, and {} stay free for others", format_bytes(space.free_bytes),
                         format_bytes(wanted.bytes), format_bytes(k_spare_bytes));
   else if (space.files != 0 && space.free_files < wanted.files + k_spare_files)
-    lacks = fmt::format("{} (inodes); {} are to be copied, and {} inodes stay free for others",
+    lacks = fmt::format("{} (inodes); {} are to be written, and {} inodes stay free for others",
                         count_of(space.free_files, "file"), count_of(wanted.files, "file"), k_spare_files);
   return lacks.empty() ? Result<void>{}
                        : fail(ErrorCode::failed, fmt::format("{} has room for {}", entry.mount, lacks), hint);
@@ -339,7 +350,8 @@ Result<Staging> plan_staging(sys::System& system, const StagingRequest& request,
                       .name = request.name,
                       .access = staging.access,
                       .busy = busy_copies(system, staging.environment, staging.copies),
-                      .uid = uid};
+                      .uid = uid,
+                      .mounts_images = can_mount_again(system, staging)};
   if (!request.removes) {
     staging.image = probe_image(system, staging.source, record.created, request.how.as);
     staging.why_files = why_files(system, staging, request.by_image, owner);
@@ -415,6 +427,13 @@ Result<void> copy_staged(sys::System& system, const StagingRequest& request, con
     if (made && staging.made.copies)
       made = staging.made.by_image ? copy_image(system, request.how, staging.image, staging.path(), say)
                                    : copy_generation(system, request, staging, say);
+    if (!made && made.error().code == ErrorCode::interrupted)
+      return made;
+    const auto source = as_reader(system, request, {.path = staging.source, .fresh = true});
+    const bool is_gone = source.kind == sys::EntryKind::missing || source.error_number == ESTALE;
+    if (is_gone && (!made || !staging.made.by_image)) // by `gc`, which sees no copying: files of it are missing
+      return fail(ErrorCode::conflict, fmt::format("{} was deleted while it was copied", staging.source),
+                  "run the command again: it copies the present generation");
     if (!made)
       return made;
   }

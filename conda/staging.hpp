@@ -56,8 +56,8 @@ Result<void> copy_image(sys::System& system, const Copying& how, const Image& im
 /// `permission`, or why it cannot be read.
 Result<void> check_stage(sys::System& system, const sys::Entry& entry, const std::string& stage, bool makes,
                          const std::string& command, const std::string& key);
-/// The disk of the directory of copies has room for this, and 256 MiB and 1,000 files more for others. `failed`: it has
-/// not; `hint`: what makes room.
+/// Where the directory of copies is, or an image is made, there is room for this, and 256 MiB and 1,000 files more for
+/// others. `failed`: it has not; `hint`: what makes room.
 Result<void> check_room(sys::System& system, const sys::Entry& directory, const tree::Measured& wanted,
                         const std::string& hint);
 /// The directory of copies, where nobody else could replace them, for those who are to get in. It stays: later copies

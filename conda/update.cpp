@@ -69,11 +69,17 @@ class UpdateFill {
             m_request.working_directory, m_request.output_to_stderr};
   }
 
-  [[nodiscard]] Result<void> check_exit_code(int code) const {
-    if (code == 0)
-      return {};
-    return fail(sys::interrupted() ? ErrorCode::interrupted : ErrorCode::failed,
-                fmt::format("`{}` ended with exit code {}: nothing was changed", shell_join(m_request.command), code));
+  /// Runs the request's command, which has to succeed, and makes ready what it leaves (see make_ready()).
+  Result<void> work(const std::string& left, bool whole, const Runs& runs) {
+    const auto code = runs(m_request.command);
+    m_no_view = !code && code.error().code == ErrorCode::unsupported;
+    if (!code)
+      return fail(code.error());
+    if (*code != 0)
+      return fail(
+          sys::interrupted() ? ErrorCode::interrupted : ErrorCode::failed,
+          fmt::format("`{}` ended with exit code {}: nothing was changed", shell_join(m_request.command), *code));
+    return make_ready(left, whole, runs);
   }
 
   Result<Filled> by_view(const std::string& scratch) {
@@ -94,14 +100,8 @@ class UpdateFill {
     const Runs runs = [&](const Argv& command) {
       return sys::run_layered(command_in(m_environment.path(), command), layers);
     };
-    const auto code = runs(m_request.command);
-    m_no_view = !code && code.error().code == ErrorCode::unsupported;
-    if (!code)
-      return fail(code.error());
-    if (auto good = check_exit_code(*code); !good)
-      return fail(good.error());
-    if (auto ready = make_ready(layers.upper, false, runs); !ready)
-      return fail(ready.error());
+    if (auto worked = work(layers.upper, false, runs); !worked)
+      return fail(worked.error());
     if (auto closed = close(layers.upper); !closed) // whatever the umask of the command was
       return fail(closed.error());
     return add_layer(layers.upper);
@@ -127,13 +127,8 @@ class UpdateFill {
           !removed && removed.error().code != ErrorCode::not_found)
         return fail(removed.error());
     const Runs runs = [&](const Argv& command) { return sys::run_in_terminal(command_in(copy.path, command)); };
-    const auto code = runs(m_request.command);
-    if (!code)
-      return fail(code.error());
-    if (auto good = check_exit_code(*code); !good)
-      return fail(good.error());
-    if (auto ready = make_ready(copy.path, true, runs); !ready)
-      return fail(ready.error());
+    if (auto worked = work(copy.path, true, runs); !worked)
+      return fail(worked.error());
     if (auto mended = mend_copy(m_system, {copy, m_environment.path(), {copy.path}, true}, m_say); !mended)
       return fail(mended.error());
     if (auto closed = close(copy.path); !closed)

@@ -30,6 +30,11 @@ CheckedImages check_images(sys::System& system, const SharedEnvironment& environ
   CheckedImages checked;
   const auto path = environment.path(record.number);
   const auto image = probe_image(system, path, record.created);
+  const auto anew = fmt::format("`sharefs conda image {}` makes it anew", shell_quote(environment.name));
+  if (image.is_damaged())
+    checked.found.push_back({Severity::error, "SF536", image.path,
+                             "it is not of the size that was noted when it was made, or there is no note of it", anew,
+                             ""});
   if (!image.exists())
     return checked;
   std::vector<std::pair<std::string, ImageNote>> images{{image.path, *image.note}};
@@ -48,7 +53,7 @@ CheckedImages check_images(sys::System& system, const SharedEnvironment& environ
       checked.found.push_back(
           {Severity::error, "SF536", one,
            good ? std::string("its content is not the one that was noted when it was made") : good.error().message,
-           shared ? fmt::format("`sharefs conda image {}` makes it anew", shell_quote(environment.name))
+           shared ? anew
                   : fmt::format("`sharefs conda stage {0} --remove && sharefs conda stage {0}` brings it again",
                                 shell_quote(environment.name)),
            ""});

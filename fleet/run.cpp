@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <future>
@@ -26,6 +27,9 @@ using plan::PrivateDirectory;
 constexpr const char* k_results = "results.jsonl";
 constexpr std::chrono::milliseconds k_look{100}; ///< at least, between two looks for what has come
 constexpr std::chrono::milliseconds k_listening{1000};
+/// Without a word from a node that has said each second how far it is, also while it waits for others: its sharefs is
+/// stopped, and would never end.
+constexpr std::chrono::seconds k_most_silent{60};
 
 std::string lines_of(const std::vector<Outcome>& outcomes) {
   std::string lines;
@@ -149,8 +153,10 @@ class Runner {
       if (m_seen.contains(node.name))
         continue;
       if (listens && there.contains(node.name + ".err"))
-        if (const auto line = last_line_of(node.name + ".err"); !line.empty())
+        if (const auto line = last_line_of(node.name + ".err"); !line.empty()) {
           m_listener.said(node.name, line);
+          give_up_silent(node.name, line);
+        }
       if (!there.contains(node.name + ".end"))
         continue;
       const auto end = m_directory.read(node.name + ".end");
@@ -167,8 +173,23 @@ class Runner {
       FrameReader reader;
       reader.add(out);
       fresh.push_back(outcome_of(node, reader.answer(node.name), ended));
+      if (m_heard[node.name].is_given_up && !is_good(fresh.back().state)) {
+        fresh.back().state = State::timed_out;
+        fresh.back().why = fmt::format("it has said nothing for {} s: it may be stopped", k_most_silent.count());
+      }
     }
     return keep(std::move(fresh));
+  }
+
+  /// Ends what asks the node (see node_script()): its script goes on, and notes the end.
+  void give_up_silent(const std::string& node, const std::string& line) {
+    auto& heard = m_heard[node];
+    if (heard.line != line) {
+      heard = {line, sys::deadline_in(k_most_silent)};
+    } else if (!heard.is_given_up && line.starts_with("{\"progress\"") && sys::Clock::now() >= heard.until) {
+      const auto pid = parse_number<pid_t>(trim(m_directory.read(node + ".pid").value_or("")));
+      heard.is_given_up = pid && *pid > 0 && ::kill(*pid, SIGTERM) == 0;
+    }
   }
 
   /// The last whole line of a file, if it is not too long.
@@ -250,6 +271,12 @@ class Runner {
   std::vector<Batch> m_batches;
   sys::Deadline m_next_listening{};
   std::map<std::string, Outcome> m_seen;
+  struct Heard { ///< of a node that is still at work
+    std::string line;
+    sys::Deadline until{}; ///< when it has to have said another one
+    bool is_given_up = false;
+  };
+  std::map<std::string, Heard> m_heard;
   std::string m_engine_said;                             ///< where it has failed itself
   std::size_t m_most = 0, m_allowed = 0, m_failures = 0; ///< of all batches; in this batch
   Run m_run;

@@ -2,11 +2,13 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "sys/fs/sha256.hpp"
 #include "sys/process/become.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <fmt/format.h>
+#include <limits>
 #include <linux/capability.h>
 #include <sys/resource.h>
 #include <sys/vfs.h>
@@ -201,6 +203,22 @@ int read_file(int file, std::uint64_t most, const std::function<bool(std::string
     at += static_cast<std::uint64_t>(count);
   }
   return 0;
+}
+
+Result<FileContent> content_of(int file, const std::string& path, const sys::ProgressCounters& counters,
+                               Counted counted, std::string_view magic) {
+  FileContent content;
+  sys::Sha256 hash;
+  const int error = read_file(file, std::numeric_limits<std::uint64_t>::max(), [&](std::string_view piece) {
+    if (content.bytes == 0 && !piece.starts_with(magic))
+      return false;
+    hash.add(piece);
+    content.bytes += piece.size();
+    counters.add(counted, piece.size());
+    return true;
+  });
+  content.sha256 = hash.hex();
+  return error == 0 ? Result<FileContent>(std::move(content)) : fail(errno_error(error, path));
 }
 
 Result<Found> find(const Place& place, bool or_file) {

@@ -90,6 +90,10 @@ Result<sys::Walked> walk_to(const Place& place);
 Result<sys::Fd> open_file(const Place& place);
 /// Reads an open file from its beginning on, at most so much. 0 or errno; `take` says false: it has enough.
 int read_file(int file, std::uint64_t most, const std::function<bool(std::string_view piece)>& take);
+/// What is in an open file; `counted`: what the bytes that were read count as. `magic`: how it has to begin; a file
+/// that does not is not read, and has 0 bytes.
+Result<FileContent> content_of(int file, const std::string& path, const sys::ProgressCounters& counters,
+                               Counted counted, std::string_view magic = {});
 /// As find(); nothing there is an error.
 Result<Found> find_tree(const Place& place);
 

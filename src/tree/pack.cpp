@@ -3,7 +3,6 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "sys/fs/files.hpp"
-#include "sys/fs/sha256.hpp"
 #include "sys/process/child.hpp"
 #include "sys/programs/process.hpp"
 #include "tree/job.hpp"
@@ -15,7 +14,7 @@
 #include <csignal>
 #include <fmt/format.h>
 #include <future>
-#include <limits>
+#include <unordered_map>
 
 namespace sharefs::tree {
 
@@ -25,10 +24,9 @@ namespace {
 constexpr std::uint64_t k_small = 1U << 20U, k_ahead_bytes = 32U << 20U;
 constexpr std::size_t k_ahead_files = 1024;
 constexpr std::size_t k_head = 16;
+constexpr std::uint64_t k_most_pairs = 100'000'000; ///< to compare them takes seconds
 
-std::string_view magic() {
-  return "hsqs"; // fs/squashfs/squashfs_fs.h of the kernel
-}
+constexpr std::string_view k_magic = "hsqs"; // fs/squashfs/squashfs_fs.h of the kernel
 
 /// What is read ahead: some entries in their order, with the contents of the small files among them. It is used again:
 /// fresh memory costs more than what is copied into it.
@@ -51,31 +49,14 @@ struct Batch {
 /// have put a link to another file of this user in the place of its name.
 class SquashfsMaker {
  public:
-  SquashfsMaker(int file, const struct stat& tree, std::int64_t made) {
+  SquashfsMaker(int file, const struct stat& tree, std::int64_t made, bool finds_equal_files) {
     m_command.output_file = file;
-    m_command.argv = {"mksquashfs",
-                      "-",
-                      sys::k_output_file,
-                      "-tar",
-                      "-noappend",
-                      "-comp",
-                      "zstd",
-                      "-Xcompression-level",
-                      "3",
-                      "-mem",
-                      "256M",
-                      "-no-progress",
-                      "-mkfs-time",
-                      std::to_string(made),
-                      "-quiet",
-                      "-root-mode",
-                      fmt::format("{:o}", tree.st_mode & 07777U),
-                      "-force-uid",
-                      std::to_string(tree.st_uid),
-                      "-force-gid",
-                      std::to_string(tree.st_gid),
-                      "-root-time",
-                      std::to_string(tree.st_mtime)};
+    m_command.argv = split_words(
+        fmt::format("mksquashfs - {} -tar -noappend -no-progress -quiet -comp zstd -Xcompression-level 3 -mem 256M "
+                    "-mkfs-time {} -root-mode {:o} -force-uid {} -force-gid {} -root-time {}",
+                    sys::k_output_file, made, tree.st_mode & 07777U, tree.st_uid, tree.st_gid, tree.st_mtime));
+    if (!finds_equal_files)
+      m_command.argv.emplace_back("-no-duplicates");
     m_command.deadline = std::chrono::hours(24); // it ends with the pipe
   }
 
@@ -195,8 +176,18 @@ class Packer {
     }
   }
 
+  /// mksquashfs compares each file with all of its size, to store equal ones once.
+  [[nodiscard]] std::uint64_t pairs_of_one_size() const {
+    std::unordered_map<std::uint64_t, std::uint64_t> counts;
+    std::uint64_t pairs = 0;
+    for (const auto& entry : m_entries)
+      if (S_ISREG(entry.mode))
+        pairs += counts[entry.size]++;
+    return pairs;
+  }
+
   Result<Packed> make(const sys::Fd& image) {
-    SquashfsMaker maker(image.get(), m_tree->status(), m_packing.made);
+    SquashfsMaker maker(image.get(), m_tree->status(), m_packing.made, pairs_of_one_size() <= k_most_pairs);
     if (auto started = maker.start(); !started)
       return fail(started.error());
     const auto written = write_tar(maker.input());
@@ -230,20 +221,10 @@ class Packer {
 
   /// The image as it is in the file that was made here, whatever has its name.
   Result<Packed> look_at(const sys::Fd& image) {
-    Packed packed;
-    packed.files = m_files;
-    sys::Sha256 hash;
-    const int error = read_file(image.get(), std::numeric_limits<std::uint64_t>::max(), [&](std::string_view piece) {
-      if (packed.bytes == 0 && !piece.starts_with(magic()))
-        return false;
-      hash.add(piece);
-      packed.bytes += piece.size();
-      m_counters.add(k_steps);
-      return true;
-    });
-    if (error != 0)
-      return fail(errno_error(error, m_packing.file));
-    if (packed.bytes == 0)
+    auto content = content_of(image.get(), m_packing.file, m_counters, k_steps, k_magic);
+    if (!content)
+      return fail(content.error());
+    if (content->bytes == 0)
       return fail(ErrorCode::conflict, m_packing.file + " is not what mksquashfs has made: somebody else works there");
     const auto most = readable_for() & m_packing.most;
     const mode_t others = most & S_IROTH;
@@ -251,8 +232,7 @@ class Packer {
     const mode_t group = grouped ? most & S_IRGRP : others << 3U;
     if (::fchmod(image.get(), S_IRUSR | group | others) != 0 || ::fsync(image.get()) != 0)
       return fail(errno_error(errno, m_packing.file));
-    packed.sha256 = hash.hex();
-    return packed;
+    return Packed{std::move(content->sha256), content->bytes, m_files};
   }
 
   Result<void> write_tar(int pipe) {

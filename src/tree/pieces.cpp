@@ -9,6 +9,7 @@
 #include <cstring>
 #include <deque>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <mutex>
 #include <poll.h>
 #include <thread>
@@ -35,6 +36,7 @@ class StreamReader : public Pieces {
       const int count = ::poll(&ready, 1, static_cast<int>(std::chrono::milliseconds(k_upstream_patience).count()));
       if (count < 0 && errno == EINTR)
         continue;
+      m_is_silent = count == 0;
       const auto length = count <= 0 ? 0 : ::read(ready.fd, m_bytes.data() + m_size, m_bytes.size() - m_size);
       if (length < 0 && errno == EINTR)
         continue;
@@ -51,13 +53,17 @@ class StreamReader : public Pieces {
     m_left -= whole;
     return error;
   }
-  [[nodiscard]] std::string error_text() override { return m_process.error_text(); }
+  [[nodiscard]] std::string error_text() override {
+    auto said = m_process.error_text();
+    return said.empty() && m_is_silent ? fmt::format("has sent nothing for {} s", k_upstream_patience.count()) : said;
+  }
 
  private:
   sys::StreamedProcess m_process;
   std::vector<char> m_bytes = std::vector<char>(k_piece);
   std::size_t m_size = 0;
   std::uint64_t m_left;
+  bool m_is_silent = false;
 };
 
 class PieceReader : public Pieces {

@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <limits>
 
 namespace sharefs::tree {
 
@@ -69,20 +68,7 @@ Result<Listing> list_contents(const Place& place, const Options& options, const 
 Result<FileContent> read_content(const Place& file, const Options& options, const OnProgress& progress) {
   return watched(file.path, options, progress, [&](const sys::ProgressCounters& counters) -> Result<FileContent> {
     const auto open = open_file(file);
-    if (!open)
-      return fail(open.error());
-    FileContent content;
-    sys::Sha256 hash;
-    const int error = read_file(open->get(), std::numeric_limits<std::uint64_t>::max(), [&](std::string_view piece) {
-      hash.add(piece);
-      counters.add(k_bytes, piece.size());
-      content.bytes += piece.size();
-      return true;
-    });
-    if (error != 0)
-      return fail(errno_error(error, file.path));
-    content.sha256 = hash.hex();
-    return content;
+    return open ? content_of(open->get(), file.path, counters, k_bytes) : fail(open.error());
   });
 }
 

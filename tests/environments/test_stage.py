@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -160,3 +161,15 @@ def test_requirement_1_killed_at_each_step_of_the_plan(staged: Shared) -> None:
         assert done.returncode == -9, done
         killed += 1
     assert killed >= 6  # mark, copy, mark of the new one: before and after each
+
+
+def test_a_generation_that_is_deleted_while_it_is_copied_is_named(staged: Shared) -> None:
+    """`gc` knows of no copy that is being made: the present generation is another one by then."""
+    command = [os.environ["SHAREFS_BIN"], "--config", staged.config, "conda", "stage", "env", "--yes", "--limit", "1M"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as job:
+        while job.poll() is None and not list(staged.stage.glob("*/*/env/0001/*")):
+            time.sleep(0.05)
+        shutil.rmtree(staged.generation)
+        said = job.communicate(timeout=120)[1]
+    assert job.returncode == 1 and f"{staged.generation} was deleted while it was copied" in said, said
+    assert copies(staged) == ["0001"]

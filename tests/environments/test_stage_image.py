@@ -105,7 +105,9 @@ def test_an_image_with_another_content_is_not_mounted(imaged: Shared, what: str)
         assert f"{image}: its content is not the one that is noted of it" in said
     elif what == "shorter":
         image.write_bytes(content[:-4096])
-        assert "there is no image of it" in stage(imaged)  # its note is of another one
+        assert "there is no image of it: what has its name is damaged" in stage(imaged)  # its note is of another one
+        verified = imaged.run("conda", "verify", "env", expect=1).stderr
+        assert "SF536" in verified and str(image) in verified, verified
         assert prefix(imaged).startswith(f"{imaged.stage}/0/") and copies(imaged) == ONE[:2]
         return
     else:
@@ -302,3 +304,42 @@ def test_a_damaged_image_on_this_disk_is_no_environment(imaged: Shared) -> None:
     stage(imaged, "--remove")
     stage(imaged)
     assert staged_mounts(imaged) == ["0001"]
+
+
+@pytest.mark.parametrize("what", ["a byte", "the end"])
+def test_an_image_that_was_written_into_is_named_before_it_is_mounted_and_comes_again(imaged: Shared, what: str) -> None:
+    """squashfs mounts most of what has another byte, and programs would read it."""
+    stage(imaged)
+    unmount_all(imaged)
+    image = copy_of(imaged)
+    good = image.read_bytes()
+    with image.open("r+b") as file:
+        if what == "the end":
+            file.truncate(len(good) - 4096)
+        else:
+            file.seek(len(good) // 2)
+            file.write(bytes([good[len(good) // 2] ^ 1]))
+    for command, code in ((["conda", "stage", "--mount", "--yes"], 1), (["mount", "--all", "--yes"], 0)):
+        said = imaged.run(*command, expect=code).stderr
+        assert "SF536" in said and str(image) in said and "`sharefs conda stage env` brings it again" in said, said
+        assert staged_mounts(imaged) == [] and prefix(imaged) == str(imaged.generation)
+    stage(imaged)
+    assert image.read_bytes() == good and staged_mounts(imaged) == ["0001"] and copies(imaged) == ONE
+
+
+def test_an_image_that_was_only_touched_is_mounted(imaged: Shared) -> None:
+    stage(imaged)
+    unmount_all(imaged)
+    os.utime(copy_of(imaged))
+    imaged.run("conda", "stage", "--mount", "--yes")
+    assert staged_mounts(imaged) == ["0001"]
+
+
+def test_a_kernel_that_can_no_more_gets_files_in_place_of_a_staged_image(imaged: Shared, tmp_path: Path) -> None:
+    stage(imaged)
+    unmount_all(imaged)
+    (tmp_path / "list").write_text("".join(line for line in Path("/proc/filesystems").read_text().splitlines(True) if "squashfs" not in line))
+    kernel = f'mount --bind {tmp_path}/list /proc/filesystems; mount --bind /bin/false "$(readlink -f "$(command -v modprobe)")"'
+    said = in_own_mounts(imaged, kernel, "stage", "env", "--yes")
+    assert said.returncode == 0 and "this kernel has no squashfs" in said.stderr, said
+    assert copies(imaged) == ONE[:2] and prefix(imaged).startswith(f"{imaged.stage}/0/")

@@ -156,6 +156,31 @@ def test_a_directory_that_is_gone_holds_up_no_mount(cluster: Cluster, node: Host
     assert staged(node) == []
 
 
+@pytest.mark.parametrize("what", ["a damaged image", "no loop device"])
+def test_a_copy_that_cannot_be_mounted_lies_over_no_directory(node: Host, what: str) -> None:
+    """An empty one would: programs would find a dataset without files."""
+    bound = f"{SHARE}/bound"
+    node.run(_FILL.format(bound), user="alice", check=True)
+    names = node.run(f"ls {bound}", user="alice", check=True).out
+    done(node, "stage", bound, "--yes")
+    done(node, "umount", "--all", "--yes")
+    image = node.run("ls /local/cache/staged/0/%data%share/bound/*.sqfs", check=True).out.strip()
+    if what == "no loop device":
+        node.run("mount --bind /dev/null /dev/loop-control", check=True)
+    else:
+        node.run(f"printf x | dd of={image} bs=1 seek=2000 conv=notrunc", check=True)
+    try:
+        mounted = sharefs(node, "mount", "--all", "--yes")
+        assert image in said(mounted) and not mounts(node), mounted
+        assert node.run(f"ls {bound}", user="alice").out == names, mounted
+    finally:
+        node.run("umount /dev/loop-control 2>/dev/null; true", check=True)
+    done(node, "stage", bound, "--yes")
+    assert [one["state"] for one in staged(node)] == ["mounted, in place of the share"]
+    done(node, "stage", "--drop", bound, "--yes")
+    node.run(f"rm -r {bound}", user="alice", check=True)
+
+
 def test_a_copy_that_was_cut_off_needs_room_for_what_is_missing(node: Host) -> None:
     node.run(f"head -c 100000000 /dev/urandom >{DATA}/1", user="alice", check=True)
     done(node, "stage", DATA, "--pack", "--yes", timeout=300)
@@ -169,6 +194,45 @@ def test_a_copy_that_was_cut_off_needs_room_for_what_is_missing(node: Host) -> N
         done(node, "stage", "--drop", DATA, "--yes")
     finally:
         node.run("umount --lazy --recursive /local/cache", check=True)
+
+
+def test_an_image_takes_the_place_of_files_that_lie_over_their_directory(node: Host) -> None:
+    """As when a kernel has squashfs again. The newest of both is mounted after a boot."""
+    bound = f"{SHARE}/bound"
+    node.run(_FILL.format(bound), user="alice", check=True)
+    program = node.run("readlink -f $(command -v modprobe)", check=True).out.strip()
+    node.run(f"grep -v squashfs /proc/filesystems >/local/list; mount --bind /local/list /proc/filesystems; mount --bind /bin/false {program}", check=True)
+    try:
+        done(node, "stage", bound, "--yes")
+    finally:
+        node.run(f"umount /proc/filesystems {program}", check=True)
+    assert [one["state"] for one in staged(node)] == ["files, in place of the share"]
+    done(node, "stage", bound, "--yes")
+    both = ["files", "mounted, in place of the share"]
+    assert sorted(one["state"] for one in staged(node)) == both
+    done(node, "umount", "--all", "--yes")
+    done(node, "mount", "--all", "--yes")
+    assert sorted(one["state"] for one in staged(node)) == both
+    assert sharefs(node, "mount", "--all", "--check").returncode == 0
+    done(node, "stage", "--drop", bound, "--yes")
+    node.run(f"rm -r {bound}", user="alice", check=True)
+
+
+def test_few_large_files_that_all_have_come_are_gone_on_with(node: Host) -> None:
+    """Their directories are their owner's by then."""
+    model = f"{SHARE}/model"
+    node.run(f"mkdir -m 2750 {model} {model}/more && truncate -s 70M {model}/more/weights", user="alice", check=True)
+    done(node, "stage", model, "--pack", "--yes")
+    assert not node.run(["env", "SHAREFS_TEST_KILL_AT=0", "sharefs", "stage", model, "--yes"], timeout=120).ok
+    assert [one["state"] for one in staged(node)] == ["cut off"]
+    assert " 0 B copied" in said(done(node, "stage", model, "--yes"))
+    assert [one["state"] for one in staged(node)] == ["files"]
+    copy = staged(node)[0]["copy"]
+    node.run(f"printf x | dd of={copy}/more/weights bs=1 seek=5000 conv=notrunc", check=True)
+    assert " 70 MiB copied" in said(done(node, "stage", model, "--yes"))
+    node.run(f"cmp {copy}/more/weights {model}/more/weights", user="alice", check=True)
+    done(node, "stage", "--drop", model, "--yes")
+    node.run(f"rm -r {model}", user="alice", check=True)
 
 
 def test_a_path_may_be_long(node: Host) -> None:

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from sharefslab import Cluster, Host, wait_until
-from sharefslab.fleet import NODES, PROGRAM, Stub, fleet_config, fleet_with_exports, on, states
-from sharefslab.host import Completed
+from sharefslab.fleet import NODES, PROGRAM, Stub, fleet_config, fleet_with_exports, on, second_administrator, states
+from sharefslab.host import Completed, Job
 from sharefslab.paths import program_under_test
 from sharefslab.product import CONFIG_PATH, SHARE, document, done, mount_lines, sharefs
 
@@ -83,7 +83,7 @@ def left(node: Host) -> list[str]:
 
 def told(completed: Completed) -> str:
     """What became of each node, and what else was said."""
-    nodes = [f"{node['name']} {node['state']}: {node['why']} {node['hint']}" for node in document(completed)["nodes"]]
+    nodes = [f"{node['name']} {node['state']}: {node['why']} {node['hint']}" for node in document(completed).get("nodes", [])]
     return "\n".join([*nodes, completed.err])
 
 
@@ -171,6 +171,85 @@ def test_a_node_that_is_killed_in_the_middle_loses_only_its_own(cluster: Cluster
     assert again.returncode == 0 and states(again)["node1"] == "changed" and len(left(first)) == 3, told(again)
 
 
+def begun(cluster: Cluster, *words: str, limit: str = "1M") -> Job:
+    """All nodes have some of the image, which is made before."""
+    first = cluster["node1"]
+    done(first, "stage", DATASET, "--yes", timeout=300)
+    done(first, "stage", "--drop", DATASET, "--yes")
+    job = cluster.server.start(["sharefs", "--on", "clients", "stage", DATASET, "--yes", "--json", "--limit", limit, *words])
+    for node in cluster.nodes:
+        wait_until(lambda node=node: node.run(f"test -s {STAGED}/.*.part").ok, timeout=120, what=f"{node.name} has some of it")
+    return job
+
+
+def test_a_node_that_is_stopped_in_the_middle_holds_up_nobody(cluster: Cluster) -> None:
+    """Those behind it get it from another node, and the run ends."""
+    stopped = cluster["node2"]
+    job = begun(cluster)
+    stopped.run("pkill -STOP -x sharefs", check=True)
+    try:
+        for node in cluster.nodes:
+            if node is not stopped:
+                wait_until(lambda node=node: node.run(f"test -s {STAGED}/*.sqfs").ok, timeout=200, what=f"{node.name} has all of it")
+        ended = job.wait(timeout=200)
+    finally:
+        stopped.run("pkill -KILL -x sharefs", check=True)
+    said = states(ended)
+    assert ended.returncode == 4 and said.pop("node2") == "timed out" and set(said.values()) == {"changed"}, told(ended)
+    again = stage(cluster)
+    assert again.returncode == 0 and states(again)["node2"] == "changed", told(again)
+
+
+def test_a_node_whose_packets_are_lost_in_the_middle_holds_up_nobody(cluster: Cluster) -> None:
+    job = begun(cluster)
+    cluster.drop_traffic("node2")
+    try:
+        ended = job.wait(timeout=300)
+    finally:
+        cluster.restore_traffic("node2")
+    said = states(ended)
+    assert ended.returncode == 4 and said.pop("node2") == "unreachable" and set(said.values()) == {"changed"}, told(ended)
+    again = stage(cluster, "--wait", "120s")
+    assert again.returncode == 0 and states(again)["node2"] in ("ok", "changed"), told(again)
+
+
+def test_a_disk_that_is_filled_in_the_middle_is_one_node_s_fault(cluster: Cluster) -> None:
+    """On ext2, which cannot keep room for what is coming."""
+    full = cluster["node2"]
+    full.run("truncate -s 300M /local/disk && mkfs.ext2 -q -m 0 /local/disk && mount -o loop /local/disk /local/cache && chmod 1777 /local/cache", check=True)
+    try:
+        job = begun(cluster)
+        full.run("head -c 400M /dev/zero >/local/cache/others", timeout=300)
+        ended = job.wait(timeout=300)
+        said = states(ended)
+        assert ended.returncode == 4 and said.pop("node2") == "failed" and set(said.values()) == {"changed"}, told(ended)
+        assert "No space left on device" in told(ended) and "make room there" in told(ended), told(ended)
+        assert not full.run(f"test -s {STAGED}/.*.part").ok and document(done(full, "stage", "--list", "--json"))["staged"] == []
+        full.run("rm /local/cache/others", check=True)
+        again = stage(cluster)
+        assert again.returncode == 0 and states(again)["node2"] == "changed", told(again)
+    finally:
+        sharefs(full, "stage", "--drop", DATASET, "--yes")
+        full.run("umount --lazy /local/cache; rm -f /local/disk", check=True)
+
+
+def test_two_heads_at_once(cluster: Cluster) -> None:
+    """Each makes an image, and the nodes have one of them."""
+    other = cluster["node4"]
+    second_administrator(cluster, other)
+    words = ["sharefs", "--on", "clients", "stage", DATASET, "--yes", "--json", "--wait", "120s"]
+    both = [host.start(words) for host in (cluster.server, other)]
+    ended = [job.wait(timeout=400) for job in both]
+    assert any(one.returncode == 0 for one in ended), [told(one) for one in ended]
+    for one in ended:
+        assert one.returncode == 0 or "has been changing the cluster" in messages(one), messages(one)
+    names = cluster["node1"].run(f"ls -A {SHARE}/images", user="alice", check=True).out.split()
+    assert [name.endswith(".sqfs") for name in names] == [True, False], names
+    assert len({node.run(f"sha256sum <{image(node)}", check=True).out for node in cluster.nodes}) == 1
+    for node in cluster.nodes:
+        assert bound(node) and len(left(node)) == 3, left(node)
+
+
 def test_the_first_node_may_be_lost_before_it_packs(cluster: Cluster) -> None:
     with Stub(cluster["node1"], "#!/bin/sh\nexit 7\n"):
         staged = stage(cluster)
@@ -254,6 +333,10 @@ def test_few_large_files_are_handed_on_as_they_lie(cluster: Cluster) -> None:
         assert node.run(f"stat -c '%U %G %a' {copy}/more {copy}/more/weights").out == node.run(f"stat -c '%U %G %a' {model}/more {model}/more/weights", user="alice").out
     again = on(cluster, "clients", "stage", model, "--yes", timeout=400)
     assert states(again) == dict.fromkeys(NODES, "ok"), told(again)
+    damaged = cluster["node4"]
+    damaged.run(f"printf x | dd of={copy}/more/weights bs=1 seek=5000 conv=notrunc", check=True)
+    again = on(cluster, "clients", "stage", model, "--yes", timeout=400)
+    assert again.returncode == 0 and sums(damaged, copy) == sums(damaged, model), told(again)
     assert on(cluster, "clients", "stage", "--drop", model, "--yes").returncode == 0
     one.run(f"rm -rf {model}", user="alice", check=True)
 

@@ -83,6 +83,7 @@ struct Entry {
   std::uint64_t size = 0, device = 0, inode = 0, links = 0;
   std::uint64_t allocated = 0;    ///< bytes that it takes on the disk
   std::int64_t mtime = 0;         ///< seconds
+  std::int64_t mtime_ns = 0;      ///< and nanoseconds
   bool writable = false;          ///< access(2) for writing and searching, as the user who asks
   std::vector<std::string> names; ///< of a directory, sorted
   std::string content;

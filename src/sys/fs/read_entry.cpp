@@ -36,6 +36,7 @@ void fill(Entry& entry, const struct stat& status) {
   entry.links = status.st_nlink;
   entry.allocated = static_cast<std::uint64_t>(status.st_blocks) * S_BLKSIZE;
   entry.mtime = status.st_mtim.tv_sec;
+  entry.mtime_ns = status.st_mtim.tv_nsec;
 }
 
 /// Opens what was found for reading; ESTALE if another thing has taken its name since.

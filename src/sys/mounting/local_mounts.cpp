@@ -101,6 +101,9 @@ Result<Fd> open_loop_device(const Fd& image, const std::string& name, std::strin
       return failed();
     path = "/dev/loop" + std::to_string(number);
     Fd device(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!device && (errno == ENOENT || errno == ENXIO)) // the kernel's next one, which is no device here
+      return fail(ErrorCode::unsupported, fmt::format("no loop device is free for {}, and {} is not there", name, path),
+                  "`losetup` shows what has them; in a container it needs more of them");
     if (!device)
       return failed();
     if (::ioctl(device.get(), LOOP_CONFIGURE, &config) == 0)

@@ -133,6 +133,17 @@ TEST_CASE("plan_stage: an image is mounted by its number, and goes when a later 
   CHECK_FALSE(machine.find()); // not mounted, as after a reboot
   CHECK(machine.plan(wanted) == Words{"mount @/0003.sqfs on @/0003", "copies nothing"});
   CHECK(machine.plan({.number = 3}) == Words{"mount @/0003.sqfs on @/0003", "copies nothing"});
+  SECTION("that this kernel cannot mount any more is of no use") {
+    CHECK(machine.plan({.number = 3, .mounts_images = false}) == Words{"first: remove @/0003.complete",
+                                                                       "first: delete @/0003.sqfs with all in it",
+                                                                       "write @/0003.complete", "copies"});
+  }
+  SECTION("that somebody has written into is compared first") {
+    machine.entry(machine.copy + ".sqfs").mtime += 1;
+    const auto words = machine.plan(wanted);
+    CHECK(words.front() == "first: remove @/0003.complete");
+    CHECK(words.back() == "copies");
+  }
   auto& tree = machine.entry(machine.copy);
   tree.mount = machine.copy;
   tree.fs_type = "nfs";

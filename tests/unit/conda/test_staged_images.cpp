@@ -2,6 +2,7 @@
 
 #include "link_machine.hpp"
 #include "support/catch.hpp"
+#include "sys/fs/sha256.hpp"
 
 using namespace sharefs;
 using namespace sharefs::conda;
@@ -30,16 +31,19 @@ struct ImageMachine : FakeHomes {
     unmount_staged(images, lazy, {}, plan);
     return words(plan);
   }
-  static plan::Plan unmounting_with_share(const std::vector<StagedImage>& images) {
+  static sys::MountTable with_share() {
     sys::MountEntry root, share;
     root.id = share.parent = 1;
     root.target = "/";
     share.id = 2;
     share.target = "/data/share";
     share.fs_type = "nfs4";
+    return sys::MountTable({root, share});
+  }
+  static plan::Plan unmounting_with_share(const std::vector<StagedImage>& images) {
     plan::Plan plan;
     plan.add("/data/share", "", plan::Unmount{.target = "/data/share", .source = {}, .fs_type = {}, .options = {}});
-    unmount_staged(images, false, sys::MountTable({root, share}), plan);
+    unmount_staged(images, false, with_share(), plan);
     return plan;
   }
   static std::vector<std::string> words(const plan::Plan& plan) {
@@ -142,6 +146,101 @@ TEST_CASE("what needs a share waits for it, and goes before it", "[conda]") {
     CHECK(ImageMachine::words(plan) ==
           Words{"unmount /data/share/c4", "unmount " + machine.copy, "unmount /data/share"});
     CHECK(std::ranges::all_of(plan.steps, [](const plan::Step& step) { return step.group == "/data/share"; }));
+  }
+}
+
+TEST_CASE("an empty copy lies over no directory of a share", "[conda]") {
+  ImageMachine machine;
+  auto& mark = machine.machine().entries.at(complete_mark(machine.copy));
+  mark.content = "/data/share/c4\n0\n" + std::string(64, 'a') + "\n";
+  const auto over_share = [&] {
+    auto found = machine.find({"/data/share/c4"});
+    std::erase_if(found, [](const StagedImage& one) { return one.mount.fs_type != "bind"; });
+    return found.size() == 1 && is_missing(found.front(), ImageMachine::with_share());
+  };
+  CHECK_FALSE(over_share()); // its image could not be mounted
+  auto& tree = machine.entry(machine.copy);
+  tree.mount = machine.copy;
+  tree.fs_type = "squashfs";
+  CHECK(over_share());
+  mark.content = "/data/share/c4\n0\n"; // files
+  tree.mount = "/";
+  CHECK(over_share());
+  tree.kind = sys::EntryKind::missing;
+  CHECK_FALSE(over_share());
+}
+
+TEST_CASE("of several copies of a directory the newest lies over it", "[conda]") {
+  ImageMachine machine;
+  const auto copies = staged_directory("/stage", 0, "/data/share", "c4");
+  std::int64_t when = 10;
+  for (const auto& name : {std::string(16, 'a'), std::string(16, 'c'), std::string(16, 'b')}) { // c is the newest
+    const auto mark = complete_mark(copies + "/" + name);
+    machine.directory(copies + "/" + name);
+    machine.file(mark);
+    auto& entry = machine.entry(mark);
+    entry.content = "/data/share/c4\n0\n";
+    entry.mtime = name.front() == 'c' ? 20 : ++when;
+  }
+  auto found = machine.find({"/data/share/c4"});
+  std::erase_if(found, [](const StagedImage& one) { return one.mount.fs_type != "bind"; });
+  REQUIRE(found.size() == 1);
+  CHECK(found.front().copy == copies + "/" + std::string(16, 'c'));
+}
+
+TEST_CASE("an older copy of files is unmounted before another one is mounted over the directory", "[conda]") {
+  ImageMachine machine;
+  const std::string copies = "/stage/0/%data%share/c4";
+  sys::MountEntry disk, share, bound;
+  disk.id = disk.parent = share.parent = 1;
+  disk.target = disk.root = "/";
+  disk.major = bound.major = 8;
+  share.id = bound.parent = 2;
+  share.target = "/data/share";
+  share.fs_type = "nfs4";
+  bound.id = 3;
+  bound.target = "/data/share/c4";
+  bound.root = copies + "/old";
+  const sys::MountTable table({disk, share, bound});
+  const CopyMark mark{.source = bound.target, .state = {}};
+  const auto older = older_bind(machine, bind_of(copies + "/new", mark), table);
+  REQUIRE(older);
+  CHECK(*older == unmount_of(bind_of(copies + "/old", mark)));
+  CHECK_FALSE(older_bind(machine, bind_of(copies + "/old", mark), table));
+  CHECK_FALSE(older_bind(machine, bind_of("/stage/0/%data%share/other/new", mark), table)); // of somebody else
+}
+
+TEST_CASE("an image that was written to since is mounted only if it is what it was", "[conda]") {
+  ImageMachine machine;
+  auto& mark = machine.machine().entries.at(complete_mark(machine.copy));
+  machine.entry(machine.copy + ".sqfs").mtime += 1;
+  SECTION("it is another one") {
+    auto found = machine.find();
+    REQUIRE(found.size() == 1);
+    const auto named = take_out_damaged(machine, found, {});
+    CHECK(found.empty());
+    REQUIRE(named.size() == 1);
+    CHECK(named.front().code == "SF536");
+    CHECK(named.front().subject == machine.copy + ".sqfs");
+    CHECK(named.front().hint == "`sharefs conda stage llm` brings it again");
+  }
+  SECTION("of a directory") {
+    const auto copy = staged_directory("/stage", 0, "/data/share", "c4") + "/" + std::string(16, 'b');
+    machine.directory(copy);
+    machine.file(copy + ".sqfs");
+    machine.file(complete_mark(copy));
+    machine.entry(complete_mark(copy)).content = "/data/share/c4\n0\n" + std::string(64, 'a') + "\n";
+    machine.entry(copy + ".sqfs").mtime += 1;
+    auto found = machine.find();
+    const auto named = take_out_damaged(machine, found, {});
+    REQUIRE(named.size() == 2);
+    CHECK(named.front().hint == "`sharefs stage /data/share/c4` brings it again");
+  }
+  SECTION("it is as it was") {
+    mark.content = "/data/share/conda/.generations/llm/0003\n7\n" + sys::sha256("text") + "\n";
+    auto found = machine.find();
+    CHECK(take_out_damaged(machine, found, {}).empty());
+    CHECK(found.size() == 1);
   }
 }
 

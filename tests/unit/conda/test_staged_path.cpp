@@ -36,6 +36,14 @@ TEST_CASE("an image is of what the directory held when it was looked at", "[cond
     REQUIRE(pack_path(machine, machine.request, *packed, {}));
     CHECK(machine.images().size() == 2);
   }
+  SECTION("two nodes make it, and one is kept: others may copy it already") {
+    REQUIRE(pack_path(machine, machine.request, *packed, {}));
+    const auto first = static_cast<sys::System&>(machine).entry({.path = packed->image + ".sqfs"});
+    REQUIRE(pack_path(machine, machine.request, *packed, {}));
+    const auto second = static_cast<sys::System&>(machine).entry({.path = packed->image + ".sqfs"});
+    CHECK(second.inode == first.inode);
+    CHECK(machine.images().size() == 2);
+  }
   SECTION("a file has come since") {
     machine.file("/share/c4/three", "3");
     const auto made = pack_path(machine, machine.request, *packed, {});

@@ -7,9 +7,11 @@
 #include "tree/acl.hpp"
 #include "tree/survey.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
+#include <random>
 
 using namespace sharefs;
 using namespace sharefs::test;
@@ -131,6 +133,22 @@ TEST_CASE("what is not to be in an image is left out, by its first bytes") {
   const auto packed = pack(packing);
   CHECK(packed.files == 2);
   CHECK(!fs::exists(unpacked(given, packing.file) + "/a.pyc"));
+}
+
+TEST_CASE("files of one size are compared with one another only where that does not take hours") {
+  constexpr std::size_t k_large = 1'000'000;
+  const GivenTree given;
+  std::mt19937 random; // what cannot be compressed
+  std::string large(k_large, '\0');
+  std::ranges::generate(large, [&] { return static_cast<char>(random()); });
+  given.write("one", large);
+  given.write("other", large);
+  CHECK(pack({.tree = {.path = given.from}, .file = given.from + ".few"}).bytes < 2 * k_large);
+  for (int i = 0; i < 15'000; ++i)
+    given.write(fmt::format("{}/{}", i / 1000, i), fmt::format("{:05}", i));
+  const auto packed = pack({.tree = {.path = given.from}, .file = given.from + ".many"});
+  CHECK(packed.files == 15'002);
+  CHECK(packed.bytes > 2 * k_large);
 }
 
 TEST_CASE("an image that cannot be made is not left behind") {

@@ -20,11 +20,6 @@ namespace {
 using conda::SharedEnvironment;
 using conda::StoredGeneration;
 
-const std::vector<conda::Package>& packages_of(const StoredGeneration& one) {
-  static const std::vector<conda::Package> k_none;
-  return one.record ? one.record->packages : k_none;
-}
-
 std::string state_of(const SharedEnvironment& environment, const StoredGeneration& one,
                      const std::vector<conda::Use>& live) {
   std::vector<std::string> words;
@@ -63,8 +58,8 @@ Result<int> run_generations(Context& context, const Arguments& arguments) {
     const auto record = one.record.value_or(conda::Generation{});
     if (const auto* parent = environment->find(record.parent))
       before = parent;
-    const auto changes = before != nullptr ? conda::package_changes(packages_of(*before), packages_of(one))
-                                           : std::vector<conda::PackageChange>{};
+    const auto earlier = before != nullptr ? before->record.value_or(conda::Generation{}) : record;
+    const auto changes = conda::package_changes(earlier.packages, record.packages);
     const auto state = state_of(*environment, one, live);
     auto packages = count_of(record.packages.size(), "package");
     if (const auto summary = conda::summary_of(changes); !summary.empty())

@@ -132,18 +132,6 @@ Result<StoreName> store_name(Context& context, const std::string& word) {
   return StoreName{store, std::move(name)};
 }
 
-Result<CopyRequest> copy_request(Context& context, const Arguments& arguments) {
-  auto where = store_name(context, arguments.positional.front());
-  if (!where)
-    return fail(where.error());
-  CopyRequest request{*where, (*context.config())->conda->settings_of(where->name)};
-  const auto limit = limit_of(arguments);
-  if (!limit)
-    return fail(limit.error());
-  request.bytes_per_second = *limit;
-  return request;
-}
-
 Result<std::uint64_t> limit_of(const Arguments& arguments) {
   const auto word = arguments.value("limit");
   const auto limit = word ? parse_size(*word).value_or(0) : 0;

@@ -43,13 +43,6 @@ inline constexpr OptionSpec k_limit_option{
     .names = "--limit", .value = "SIZE", .help = "copy no more than this in a second: 200M"};
 /// Its value; 0: none was given. `usage`: it is no size.
 Result<std::uint64_t> limit_of(const Arguments& arguments);
-/// What a command line asks for that copies an environment.
-struct CopyRequest {
-  StoreName where;
-  config::Conda::Settings settings;   ///< of this environment
-  std::uint64_t bytes_per_second = 0; ///< --limit; 0: none
-};
-Result<CopyRequest> copy_request(Context& context, const Arguments& arguments);
 
 /// A command for one environment after the other, each under its name. The exit code of all: 3 where something is
 /// pending, 4 where some could not; Ctrl-C ends it. `usage` for --json, whose document is of one environment.

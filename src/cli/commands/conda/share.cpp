@@ -128,17 +128,17 @@ Result<int> execute_sharing(Context& context, conda::Sharing& sharing) {
 Result<int> run_share(Context& context, const Arguments& arguments) {
   if (context.flags.root != "/")
     return fail(ErrorCode::unsupported, "environments are shared on a running system: --root is not possible here");
-  const auto asked = copy_request(context, arguments);
-  if (!asked)
-    return fail(asked.error());
-  const auto& where = asked->where;
-  if (auto sound = conda::check_prefix(join_path(where.store, where.name)); !sound)
+  const auto where = store_name(context, arguments.positional.front());
+  const auto limit = limit_of(arguments);
+  if (!where || !limit)
+    return fail(where ? limit.error() : where.error());
+  if (auto sound = conda::check_prefix(join_path(where->store, where->name)); !sound)
     return fail(sound.error());
-  const auto store = find_store(context, where.store);
+  const auto store = find_store(context, where->store);
   if (!store)
     return fail(store.error());
   sys::install_interrupt_handlers();
-  const auto source = find_source(context, arguments, where);
+  const auto source = find_source(context, arguments, *where);
   if (!source)
     return fail(source.error());
   if (source->entry.kind != sys::EntryKind::symlink)
@@ -146,9 +146,9 @@ Result<int> run_share(Context& context, const Arguments& arguments) {
       return done.map([](const auto& code) { return *code; });
   if (store->by) // it is shared already, and root may not see what there is left to do
     return work_as(context, {.user = source->actor.user,
-                             .why = fmt::format("root of this host may not read {} (root_squash)", where.store),
+                             .why = fmt::format("root of this host may not read {} (root_squash)", where->store),
                              .more_words = arguments.value("from") ? Argv{} : Argv{"--from", source->path}});
-  auto sharing = conda::prepare_sharing(context.system, store->place, where.name, *source,
+  auto sharing = conda::prepare_sharing(context.system, store->place, where->name, *source,
                                         context.environment("CONDA_PREFIX").value_or(""), say_to(context));
   if (!sharing)
     return fail(sharing.error());
@@ -161,13 +161,13 @@ Result<int> run_share(Context& context, const Arguments& arguments) {
     context.console.message("nothing was changed");
     return k_exit_failed;
   }
-  sharing->bytes_per_second = asked->bytes_per_second;
-  sharing->protect = asked->settings.protect;
+  sharing->bytes_per_second = *limit;
+  sharing->protect = (*context.config())->conda->settings_of(where->name).protect;
   sharing->no_guard = arguments.flag("no-guard");
   if (!sharing->no_guard)
     sharing->guard = guard_files(context);
   sharing->lease = lease_wish(context);
-  sharing->image = image_wish(context, where.name);
+  sharing->image = image_wish(context, where->name);
   return execute_sharing(context, *sharing);
 }
 

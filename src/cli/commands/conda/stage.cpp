@@ -133,15 +133,23 @@ Result<int> mount_again(Context& context) {
     return fail(config.error());
   if (auto root = require_root(context, "only root can mount staged images"); !root)
     return fail(root.error());
+  Diagnoses damaged;
   const auto propose = [&]() -> Result<Proposal> {
-    const auto images = staged_images(context, *config);
-    return Proposal{conda::mount_staged(images),
-                    images.empty() ? "no image is staged here" : "all staged images are mounted"};
+    auto images = staged_images(context, *config);
+    const bool none = images.empty();
+    damaged = conda::take_out_damaged(context.system, images, say_to(context));
+    return Proposal{conda::mount_staged(images), none              ? "no image is staged here"
+                                                 : damaged.empty() ? "all staged images are mounted"
+                                                                   : "no other image is to be mounted"};
   };
   const auto executed = execute(context, propose);
+  context.report(damaged);
   if (!executed || executed->exit_code != k_exit_ok || executed->stopped())
     return executed.map(&Executed::exit_code);
-  return mount_copies_over_shares(context, **config);
+  const auto copies = mount_copies_over_shares(context, **config);
+  if (!copies || *copies != k_exit_ok || damaged.empty())
+    return copies;
+  return executed->applied() ? k_exit_partly : k_exit_failed;
 }
 
 /// Their plans are one, and what comes before their steps is done one by one.

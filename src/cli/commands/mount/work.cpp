@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "cachefix/store/local_root.hpp"
 #include "cli/commands/conda/staged.hpp"
+#include "cli/say.hpp"
 #include "exports/system_directory.hpp"
 #include "plan/look.hpp"
 
@@ -53,7 +54,8 @@ Result<MountWork> plan_mount_work(Context& context, const config::Config& config
     mounts::append(work.plan.diagnoses, mounts::diagnose_left_at_boot(at_boot, wanted));
     work.plan.plan.add(
         cachefix::plan_local_directories(context.system, config.caches.local, exports::system_directory_reason));
-    const auto images = staged_images(context, &config);
+    auto images = staged_images(context, &config);
+    mounts::append(work.plan.diagnoses, conda::take_out_damaged(context.system, images, say_to(context)));
     work.plan.plan.add(conda::mount_staged(images));
     if (scope.boot && !images.empty())
       plan_staged_unit(context, true, work.plan.plan);

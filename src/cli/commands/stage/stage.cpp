@@ -97,7 +97,7 @@ Result<conda::PathStagingRequest> path_request(Context& context, const Arguments
     return (*config)->stage && contains((*config)->stage->paths, path);
   };
   request.binds = is_named(request.path) && context.system.identity().uid == 0;
-  if (is_named(request.path) && !request.binds)
+  if (is_named(request.path) && !request.binds && !arguments.flag("pack"))
     context.console.message(fmt::format("`stage.paths`: only root can mount a copy over {}", asked));
   if (is_named(asked) && !is_named(request.path))
     context.console.warning(fmt::format("`stage.paths`: {} is a link, and no copy is mounted over it", asked),
