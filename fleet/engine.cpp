@@ -184,18 +184,16 @@ std::string node_script(const std::string& directory, const Asking& asking) {
                   "[ ! -e stop ] || exit 0\n"
                   "trap '' XFSZ\n" // xargs ends for all nodes when the script of one is killed
                   "n=$1 w= i={}\n"
+                  "echo $$ >\"$n.pid\"\n" // for whoever ends what it starts
                   "[ ! -e \"$n.in\" ] || i=$n.in\n"
                   "[ ! -r \"$n.words\" ] || read -r w <\"$n.words\"\n"
                   "case $n in\n",
                   single_quote(directory), single_quote(asking.input.empty() ? "/dev/null" : asking.input));
-  // Whoever ends what asks the node knows its number.
-  constexpr std::string_view k_noted = "sh -c 'echo $$ >\"$0\"; exec \"$@\"' \"$n.pid\"";
   if (asking.from_here) {
     text += fmt::format("*) {} ;;\n", started_from_here(asking, limit));
   } else {
     if (!asking.here.empty())
-      text +=
-          fmt::format("{}) {} {} $w ;;\n", join(asking.here, "|"), k_noted, started(asking, asking.program, "\"$n\""));
+      text += fmt::format("{}) {} $w ;;\n", join(asking.here, "|"), started(asking, asking.program, "\"$n\""));
     // In the foreground: what ends the engine's process group ends ssh, too.
     Argv ssh{"timeout", "--foreground", "-k", "2", std::to_string(limit.count())};
     const auto words = ssh_words(asking);
@@ -205,8 +203,7 @@ std::string node_script(const std::string& directory, const Asking& asking) {
     auto remote = single_quote(started(asking, "sharefs", std::string(k_name)));
     remote.replace(remote.find(k_name), k_name.size(), "'\"$n\"'");
     // What works on this machine may write files of any size. ulimit counts blocks of 512 bytes.
-    text += fmt::format("*) ulimit -f {}; {} {} -- \"$n\" {}\" $w\" ;;\n", k_most_said / 512, k_noted, shell_join(ssh),
-                        remote);
+    text += fmt::format("*) ulimit -f {}; {} -- \"$n\" {}\" $w\" ;;\n", k_most_said / 512, shell_join(ssh), remote);
   }
   text += "esac >\"$n.out\" 2>\"$n.err\" <\"$i\"\n"
           "echo $? >\"$n.end\"\n";

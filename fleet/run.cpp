@@ -181,14 +181,17 @@ class Runner {
     return keep(std::move(fresh));
   }
 
-  /// Ends what asks the node (see node_script()): its script goes on, and notes the end.
+  /// Ends what the node's script has started (see node_script()), which goes on, and notes the end.
   void give_up_silent(const std::string& node, const std::string& line) {
     auto& heard = m_heard[node];
     if (heard.line != line) {
       heard = {line, sys::deadline_in(k_most_silent)};
     } else if (!heard.is_given_up && line.starts_with("{\"progress\"") && sys::Clock::now() >= heard.until) {
-      const auto pid = parse_number<pid_t>(trim(m_directory.read(node + ".pid").value_or("")));
-      heard.is_given_up = pid && *pid > 0 && ::kill(*pid, SIGTERM) == 0;
+      const auto script = std::string(trim(m_directory.read(node + ".pid").value_or("")));
+      const auto children = m_system.files().read(fmt::format("/proc/{0}/task/{0}/children", script)); // proc(5)
+      for (const auto& word : split_words(children.value_or("")))
+        if (const auto pid = parse_number<pid_t>(word); pid && ::kill(*pid, SIGTERM) == 0)
+          heard.is_given_up = true;
     }
   }
 
