@@ -2,6 +2,7 @@
 
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "sys/process/wakeups.hpp"
 
 #include <algorithm>
@@ -53,26 +54,22 @@ class Watcher {
   }
 
   Result<bool> once() {
-    if (const auto read = read_settings(); !read)
-      return fail(read.error());
+    TRY(read_settings());
     if (recover(round()))
       round();
     return m_rounds.all_well();
   }
 
   Result<void> run() {
-    auto wakeups = sys::Wakeups::make({SIGTERM, SIGINT, SIGHUP});
-    if (!wakeups)
-      return fail(wakeups.error());
-    if (const auto read = read_settings(); !read)
-      return fail(read.error());
+    TRY_ASSIGN(auto wakeups, sys::Wakeups::make({SIGTERM, SIGINT, SIGHUP}));
+    TRY(read_settings());
     m_manager.say("READY=1");
     m_log({.event = "started",
            .message = fmt::format("sharefs {}: looking after the mounts every {}, recover: {}", SHAREFS_VERSION,
                                   m_settings.interval, m_settings.recover)});
     while (!m_stopped) {
       const bool has_changed = recover(round());
-      wait_for_next(*wakeups, has_changed);
+      wait_for_next(wakeups, has_changed);
     }
     m_manager.say("STOPPING=1");
     m_log({.event = "stopped", .message = "stopped"});
@@ -81,10 +78,7 @@ class Watcher {
 
  private:
   Result<void> read_settings() {
-    auto settings = m_read_settings();
-    if (!settings)
-      return fail(settings.error());
-    m_settings = std::move(*settings);
+    TRY_ASSIGN(m_settings, m_read_settings());
     m_interval = std::chrono::milliseconds(parse_duration(m_settings.interval).value_or(0));
     m_rounds.watch_these(m_settings.points, policy_of(m_settings.recover));
     return {};

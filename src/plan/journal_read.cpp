@@ -2,6 +2,7 @@
 // process cannot have left is damage, and an entry with damage is never passed over in silence.
 #include "base/number.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "plan/journal.hpp"
 #include "plan/journal_format.hpp"
 #include "sys/process/stat_field.hpp"
@@ -202,13 +203,9 @@ Result<std::optional<PrivateDirectory>> Journal::directory() const {
 }
 
 Result<Journal::Contents> Journal::contents() const {
-  auto journal = directory();
-  if (!journal)
-    return fail(journal.error());
-  auto names = *journal ? (*journal)->names() : Result<std::vector<std::string>>();
-  if (!names)
-    return fail(names.error());
-  return Contents{std::move(*journal), std::move(*names)};
+  TRY_ASSIGN(auto journal, directory());
+  TRY_ASSIGN(auto names, journal ? journal->names() : Result<std::vector<std::string>>());
+  return Contents{std::move(journal), std::move(names)};
 }
 
 std::vector<std::string> Journal::Contents::ids() const {
@@ -216,23 +213,19 @@ std::vector<std::string> Journal::Contents::ids() const {
 }
 
 Result<void> Journal::each(const std::function<void(JournalEntry)>& see) const {
-  const auto contents = this->contents();
-  if (!contents)
-    return fail(contents.error());
-  const auto ids = contents->ids();
+  TRY_ASSIGN(const auto contents, this->contents());
+  const auto ids = contents.ids();
   for (auto id = ids.rbegin(); id != ids.rend(); ++id)
-    see(read_entry(*contents->directory, *id));
+    see(read_entry(*contents.directory, *id));
   return {};
 }
 
 Result<std::vector<JournalEntry>> Journal::undos_of(const std::string& id) const {
   std::vector<JournalEntry> undos;
-  const auto seen = each([&](JournalEntry entry) {
+  TRY(each([&](JournalEntry entry) {
     if (entry.plan.undoes == id)
       undos.push_back(std::move(entry));
-  });
-  if (!seen)
-    return fail(seen.error());
+  }));
   return undos;
 }
 
@@ -244,24 +237,20 @@ Result<std::string> Journal::newest_id() const {
 }
 
 Result<JournalEntry> Journal::load(const std::string& id) const {
-  const auto journal = directory();
-  if (!journal)
-    return fail(journal.error());
+  TRY_ASSIGN(const auto journal, directory());
   const bool is_name = !id.empty() && !id.starts_with('.') && id.find('/') == std::string::npos;
-  if (const auto found = *journal && is_name ? (*journal)->below(id) : std::nullopt; !found || *found)
-    return read_entry(**journal, id);
+  if (const auto found = journal && is_name ? journal->below(id) : std::nullopt; !found || *found)
+    return read_entry(*journal, id);
   const auto guess = did_you_mean_hint(id, contents().value_or(Contents{}).ids());
   return fail(ErrorCode::not_found, "the journal has no entry `" + to_utf8(id) + "`",
               guess.empty() ? "`sharefs undo --list` shows all" : guess);
 }
 
 Result<std::optional<JournalEntry>> Journal::latest(std::vector<JournalEntry>* passed) const {
-  const auto contents = this->contents();
-  if (!contents)
-    return fail(contents.error());
-  const auto ids = contents->ids();
+  TRY_ASSIGN(const auto contents, this->contents());
+  const auto ids = contents.ids();
   for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
-    auto entry = read_entry(*contents->directory, *id);
+    auto entry = read_entry(*contents.directory, *id);
     if (entry.state == JournalState::unreadable)
       return fail(
           ErrorCode::failed,

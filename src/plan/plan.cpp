@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "plan/json_values.hpp"
 
 #include <algorithm>
@@ -123,11 +124,9 @@ Result<Plan> plan_from_json(const Json& json) {
     const auto why = bytes_from_json(entry["why"]);
     if (!group || !why)
       return malformed();
-    auto action = action_from_json(entry["action"]);
-    if (!action)
-      return fail(action.error());
+    TRY_ASSIGN(auto action, action_from_json(entry["action"]));
     const auto is_set = [&entry](const char* key) { return entry.contains(key) && entry[key] == true; };
-    plan.steps.push_back({*group, *why, std::move(*action), is_set("stays"), is_set("bookkeeping")});
+    plan.steps.push_back({*group, *why, std::move(action), is_set("stays"), is_set("bookkeeping")});
   }
   if (json.contains("notes") && json["notes"].is_array())
     for (const auto& note : json["notes"])
