@@ -312,12 +312,11 @@ Result<std::map<std::string, Outcome>> read_outcomes(sys::System& system, const 
     const auto json = read_json<nlohmann::ordered_json>(line, {.bytes = 32U << 20U});
     if (!json || !json->is_object()) // cut off when the machine went down
       continue;
-    Outcome outcome{.node = json->value("name", ""),
-                    .state = state_from(json->value("state", "")),
-                    .why = json->value("why", ""),
-                    .hint = json->value("hint", "")};
-    if (json->contains("document"))
-      outcome.document = (*json)["document"];
+    Outcome outcome{.node = text_in(*json, "name"),
+                    .state = state_from(text_in(*json, "state")),
+                    .why = text_in(*json, "why"),
+                    .hint = text_in(*json, "hint"),
+                    .document = member(*json, "document")};
     outcomes.insert_or_assign(outcome.node, std::move(outcome));
   }
   return outcomes;

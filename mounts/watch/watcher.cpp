@@ -27,17 +27,14 @@ RunEnd end_of(const sys::Completed& done, std::size_t most_bytes) {
   const auto document = read_json(done.out, {.bytes = most_bytes}).value_or(nlohmann::json());
   if (!document.is_object())
     return {false, done.timed_out ? "it did not end in time" : fmt::format("exit code {}", done.exit_code)};
-  const auto text = [](const nlohmann::json& object, const char* path) {
-    const nlohmann::json::json_pointer pointer(path);
-    return object.contains(pointer) && object[pointer].is_string() ? object[pointer].get<std::string>() : "";
-  };
-  RunEnd end{text(document, "/error/code") == to_string(ErrorCode::busy), text(document, "/error/message")};
-  for (const auto& result : document.value("results", nlohmann::json::array()))
+  const auto& error = member(document, "error");
+  RunEnd end{text_in(error, "code") == to_string(ErrorCode::busy), text_in(error, "message")};
+  for (const auto& result : member(document, "results"))
     if (end.message.empty())
-      end.message = text(result, "/error/message");
-  for (const auto& diagnosis : document.value("diagnoses", nlohmann::json::array()))
-    if (end.message.empty() && text(diagnosis, "/severity") == to_string(Severity::error))
-      end.message = text(diagnosis, "/code") + " " + text(diagnosis, "/message");
+      end.message = text_in(member(result, "error"), "message");
+  for (const auto& diagnosis : member(document, "diagnoses"))
+    if (end.message.empty() && text_in(diagnosis, "severity") == to_string(Severity::error))
+      end.message = text_in(diagnosis, "code") + " " + text_in(diagnosis, "message");
   return end;
 }
 

@@ -1,4 +1,5 @@
 // sharefs nodes check: are all machines of sharefs.yaml there, and alike? And what each of them says of itself for it.
+#include "base/json.hpp"
 #include "base/json_fields.hpp"
 #include "base/path.hpp"
 #include "base/random.hpp"
@@ -94,12 +95,11 @@ Result<std::map<std::string, std::vector<std::string>>> find_sharing(Context& co
   const auto points = mount_points(context.system, config);
   std::map<std::string, std::vector<std::string>> sharing;
   for (const auto& outcome : outcomes)
-    if (outcome.document.is_object())
-      for (const auto& mount : outcome.document.value("mounts", nlohmann::ordered_json::array()))
-        if (const auto target = mount.value("target", "");
-            mount.value("state", "") == mounts::to_string(mounts::Health::healthy) &&
-            std::ranges::find(points, target, &mounts::MountPoint::target) != points.end())
-          sharing[target].push_back(outcome.node);
+    for (const auto& mount : member(outcome.document, "mounts"))
+      if (const auto target = text_in(mount, "target");
+          text_in(mount, "state") == mounts::to_string(mounts::Health::healthy) &&
+          std::ranges::find(points, target, &mounts::MountPoint::target) != points.end())
+        sharing[target].push_back(outcome.node);
   return sharing;
 }
 
@@ -116,10 +116,7 @@ Result<void> try_locks(Context& context, const std::vector<fleet::Node>& nodes, 
     two[1].words = "--after 2s";
     TRY_ASSIGN(const auto outcomes,
                ask_nodes(context, two, words_of(context, {"nodes", "lock", target, random_letters(10)}), true));
-    const auto answer = [&](std::size_t which) {
-      const auto& document = outcomes[which].document;
-      return document.is_object() ? document.value("lock", "") : "";
-    };
+    const auto answer = [&](std::size_t which) { return text_in(outcomes[which].document, "lock"); };
     const auto where = fmt::format("{},{}: {}", first, second, target);
     if (answer(0) == "held" && answer(1) == "taken")
       found.push_back({Severity::error, "SF239", where,
@@ -145,7 +142,7 @@ Result<int> run_check(Context& context, const Arguments& arguments) {
   for (auto& outcome : outcomes) {
     if (outcome.state != fleet::State::ok)
       continue;
-    const auto facts = outcome.document.contains("self") ? fleet::facts_from(outcome.document["self"]) : std::nullopt;
+    const auto facts = fleet::facts_from(member(outcome.document, "self"));
     if (facts) {
       answers.push_back({outcome.node, *facts, outcome.at_ms});
       asked.push_back(*std::ranges::find(nodes, outcome.node, &fleet::Node::name));

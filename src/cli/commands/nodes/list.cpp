@@ -1,4 +1,5 @@
 // sharefs nodes list: the machines of sharefs.yaml, for people and for other launchers.
+#include "base/json_fields.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
@@ -35,13 +36,11 @@ Result<fleet::ListFormat> format_of(const std::string& name) {
 
 void put(Context& context, const std::vector<fleet::Node>& nodes) {
   auto list = nlohmann::ordered_json::array();
-  for (const auto& node : nodes)
-    list.push_back({{"name", node.name},
-                    {"address", node.address},
-                    {"user", node.user},
-                    {"slots", node.slots ? nlohmann::ordered_json(*node.slots) : nullptr},
-                    {"groups", node.groups},
-                    {"origin", node.origin.text()}});
+  for (const auto& node : nodes) {
+    auto& row = list.emplace_back(json_of(node));
+    row.erase("words");
+    row["origin"] = to_utf8(node.origin.text());
+  }
   context.envelope.fields["nodes"] = std::move(list);
 }
 
