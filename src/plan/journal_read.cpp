@@ -17,11 +17,6 @@ namespace {
 
 constexpr std::array<const char*, 6> k_states{"running", "complete", "failed", "unfinished", "undone", "unreadable"};
 
-std::string text_in(const Json& json, const char* name) {
-  const auto found = json.find(name);
-  return found == json.end() ? std::string() : bytes_from_json(*found).value_or("");
-}
-
 /// Reads in this process, because `stat` in /proc never hangs.
 std::string read_proc(const std::string& path) {
   return sys::Files().read(path).value_or("");
@@ -46,9 +41,8 @@ class Reading {
     m_is_alive = is_alive(head);
     if (head.version > k_journal_version)
       return damaged("it was written by a later version of sharefs");
-    auto plan = head.version == k_journal_version && json->contains("plan")
-                    ? plan_from_json((*json)["plan"])
-                    : fail(ErrorCode::failed, "another version, or no plan");
+    auto plan = head.version == k_journal_version ? plan_from_json(member(*json, "plan"))
+                                                  : fail(ErrorCode::failed, "another version");
     m_entry.command = std::move(head.command);
     m_entry.user = std::move(head.user);
     m_entry.started = std::move(head.started);
@@ -90,7 +84,7 @@ class Reading {
  private:
   /// False: not understood.
   bool event(const Json& json) {
-    const auto name = json.is_object() ? text_in(json, "event") : "";
+    const auto name = text_in(json, "event");
     if (name == k_begin_event)
       return begin(json);
     if (name == k_end_event)
@@ -104,14 +98,14 @@ class Reading {
     return true;
   }
   JournalStep* step_of(const Json& json) {
-    const auto found = json.find("step");
-    if (found == json.end() || !found->is_number_unsigned() || found->get<std::size_t>() >= m_entry.steps.size())
+    const auto& step = member(json, "step");
+    if (!step.is_number_unsigned() || step.get<std::size_t>() >= m_entry.steps.size())
       return nullptr;
-    return &m_entry.steps[found->get<std::size_t>()];
+    return &m_entry.steps[step.get<std::size_t>()];
   }
   bool begin(const Json& json) {
     auto* step = step_of(json);
-    auto intent = json.contains("action") ? action_from_json(json["action"]) : fail(ErrorCode::failed, "");
+    auto intent = action_from_json(member(json, "action"));
     if (step == nullptr || !intent)
       return false;
     step->begun = true;
@@ -125,19 +119,19 @@ class Reading {
       return false;
     step->ended = true;
     step->outcome = *outcome;
-    if (const auto error = json.find("error"); error != json.end() && error->is_object())
-      step->error = error_code_from(text_in(*error, "code"));
+    if (const auto& error = member(json, "error"); error.is_object())
+      step->error = error_code_from(text_in(error, "code"));
     return true;
   }
   /// Steps that found nothing to do may have no line of their own.
   bool finish(const Json& json) {
     m_is_finished = true;
-    const auto outcomes = json.find("outcomes");
-    if (outcomes == json.end() || !outcomes->is_array() || outcomes->size() != m_entry.steps.size())
+    const auto& outcomes = member(json, "outcomes");
+    if (!outcomes.is_array() || outcomes.size() != m_entry.steps.size())
       return false;
     for (auto& step : m_entry.steps)
       if (!step.begun) {
-        step.outcome = outcome_from(bytes_from_json((*outcomes)[step.step]).value_or("")).value_or(Outcome::skipped);
+        step.outcome = outcome_from(bytes_from_json(outcomes[step.step]).value_or("")).value_or(Outcome::skipped);
         step.ended = step.outcome != Outcome::skipped;
       }
     return true;
