@@ -1,5 +1,6 @@
 #include "exports/export_flow.hpp"
 
+#include "base/argv.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
@@ -83,7 +84,7 @@ Diagnoses diagnose_desired(const Actual& actual, const Request& request, const C
     if (!file.complete && file.name != k_own_file)
       found.push_back({Severity::warning, "SF111", file.name,
                        "exportfs cannot read the whole of this file; it is left alone",
-                       fmt::format("run `sharefs export check {}`", file.name), ""});
+                       fmt::format("run `sharefs export check {}`", shell_quote(file.name)), ""});
   return found;
 }
 

@@ -1,5 +1,6 @@
 #include "cli/execute.hpp"
 
+#include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "cli/exit_code.hpp"
@@ -140,17 +141,17 @@ Result<Diagnoses> diagnose_journal(Context& context) {
   const auto there = context.system.entry({.path = state, .space = true, .access = true});
   if (there.exists() && !there.writable)
     return says("nothing can be changed, since the journal cannot be written there: it is read-only",
-                fmt::format("make it writable: `findmnt -T {}` shows its file system", state));
+                fmt::format("make it writable: `findmnt -T {}` shows its file system", shell_quote(state)));
   if (there.space && ((there.space->size_bytes > 0 && there.space->free_bytes == 0) ||
                       (there.space->files > 0 && there.space->free_files == 0)))
     return says("nothing can be changed, since the journal cannot be written there: its disk is full",
-                fmt::format("make room: `df -h {0}`, `df -i {0}`", state));
+                fmt::format("make room: `df -h {0}`, `df -i {0}`", shell_quote(state)));
   const auto entry = newest->empty() ? fail(ErrorCode::not_found, "") : journal.load(*newest);
   if (entry && entry->state == plan::JournalState::unreadable)
     return says(fmt::format("the newest change ({}) cannot be taken back: {}", *newest, entry->damage),
                 fmt::format("look at it, then move it away, so that `sharefs undo` works for older ones: "
-                            "`mv {}/journal/{} /root/`",
-                            state, *newest));
+                            "`mv {} /root/`",
+                            shell_quote(join_path(state, "journal/" + *newest))));
   auto left = unfinished(context, journal, "");
   if (!left)
     return {};

@@ -148,6 +148,20 @@ TEST_CASE("what exportfs says of a line that is right by the text") {
   CHECK(found[0].hint == "`xprtsec` came with nfs-utils 2.6.4");
 }
 
+TEST_CASE("what exportfs says of a file whose name has a line end, or a colon and a line end") {
+  for (const auto* name : {"/etc/exports.d/a\nb.exports", "/etc/exports.d/a: 1\n\nexportfs: b.exports"}) {
+    CAPTURE(name);
+    Machine machine(answer("", std::string("exportfs: ") + name + ":1: unknown keyword \"xprtsec=tls\"\n", 1));
+    const std::vector<ExportsFile> files{parse("/a h(rw,xprtsec=tls)\n/b h(rw)\n", name)};
+    const auto expected = machine.ask(files);
+    REQUIRE(expected.complaints.size() == 1);
+    CHECK(expected.complaints[0].text == "unknown keyword \"xprtsec=tls\"");
+    const auto found = diagnose(files, expected, {});
+    REQUIRE(found.size() == 2);
+    CHECK((found[0].code == "SF121" && found[1].code == "SF111"));
+  }
+}
+
 TEST_CASE("where exportfs cannot be asked, that is said") {
   const auto asked = [](const sys::Completed& completed) {
     Machine machine(completed);

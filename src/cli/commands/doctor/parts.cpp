@@ -86,12 +86,13 @@ Diagnosis pending(const PartInput& input, Severity severity, const std::string& 
   const auto directory = read_only_directory(input.context, plan);
   if (directory.empty())
     return {severity, "SF603", what, std::move(message), "", fix};
-  return {severity,
-          "SF603",
-          what,
-          fmt::format("{}; and {} is read-only, so this cannot be mended", message, directory),
-          fmt::format("make it writable (`findmnt -T {}` shows its file system), then `{}`", directory, fix),
-          ""};
+  return {
+      severity,
+      "SF603",
+      what,
+      fmt::format("{}; and {} is read-only, so this cannot be mended", message, directory),
+      fmt::format("make it writable (`findmnt -T {}` shows its file system), then `{}`", shell_quote(directory), fix),
+      ""};
 }
 
 /// SF601, about the file, or the place in it that the message begins with.
