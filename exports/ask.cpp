@@ -294,7 +294,9 @@ ExpectedEtab ask_exportfs(sys::System& system, const std::vector<ExportsFile>& f
   if (!facts.waits_for.empty()) {
     auto expected =
         not_asked(fmt::format("`exportfs` would wait for `{}`, which does not answer", to_utf8(facts.waits_for)));
-    expected.fails = true;
+    expected.cure =
+        "`exportfs -r` would wait, too: `sharefs status` shows what hangs; bring that back, or take it out of "
+        "the exports";
     return expected;
   }
 
@@ -327,7 +329,9 @@ ExpectedEtab ask_exportfs(sys::System& system, const std::vector<ExportsFile>& f
   const auto completed = system.run(command);
   if (auto why = reason(completed); !why.empty()) {
     auto expected = not_asked(std::move(why));
-    expected.fails = completed && !completed->timed_out && completed->exit_code > 128;
+    if (completed && !completed->timed_out && completed->exit_code > 128)
+      expected.cure =
+          "`exportfs -r` would crash, too; the cause is mostly `squash_uids=`, which has no effect any more";
     return expected;
   }
   auto expected = read_answer(completed->out, files, facts);
