@@ -132,12 +132,10 @@ class BringUp {
   Result<void> after_exports(const Executed& executed) {
     if (!m_exports)
       return {};
-    if (!m_verified && m_look.plan.empty() && !m_context.flags.dry_run)
-      if (auto checked = check_exports(); !checked && !m_verified)
-        return checked;
-    if (!m_verified)
-      return {};
-    return conclude_exports(m_context, executed, m_look, *m_verified);
+    if (!m_verified && m_look.plan.empty() && !m_context.flags.dry_run) {
+      TRY_ASSIGN(m_verified, exports::verify(m_context.system, *m_exports, m_look, m_say));
+    }
+    return m_verified ? conclude_exports(m_context, executed, m_look, *m_verified) : Result<void>();
   }
 
   void note_mounted(const Executed& executed) {
@@ -177,9 +175,9 @@ class BringUp {
     auto flags = m_context.flags;
     flags.yes = true; // the consent to make them covers this
     Context back(m_context.host, m_context.system, m_context.console, flags, m_context.argv);
-    const auto undone = execute(back, without_shares(m_on), "");
-    m_context.envelope.fields["rolled_back"] = undone && undone->exit_code == k_exit_ok;
-    return undone ? Result<void>() : fail(undone.error());
+    TRY_ASSIGN(const auto undone, execute(back, without_shares(m_on), ""));
+    m_context.envelope.fields["rolled_back"] = undone.exit_code == k_exit_ok;
+    return {};
   }
 
   void count(const Executed& executed) {
