@@ -128,11 +128,6 @@ bool takes_words(const Launch& launch, const Program& program, const ChainLink& 
       paths, [&](const std::string& path) { return !launch.facts.look(path, Look::start).content.empty(); });
 }
 
-bool runs_elsewhere(const Launch& launch, const Program& program) {
-  return std::ranges::any_of(launch.walk.links(program),
-                             [&](const ChainLink& link) { return names_hosts(launch, link); });
-}
-
 std::string isolating_option(const ChainLink& link) {
   if (link.launcher->name == "python")
     for (const GivenOption& option : link.options.given)
@@ -180,14 +175,6 @@ Mention loss_of(const Launch& launch) {
       return {1, "SF407", "RAY_ADDRESS",
               "names a Ray cluster, whose workers are guarded if `sharefs run` has started that, too"};
   }
-  // What a program without a row gives to another: `strace -E PYTHONPATH=src python ...`.
-  const auto& chain = launch.walk.chain;
-  const auto unknown = std::ranges::find(chain, false, &ChainLink::certain);
-  const std::size_t begin = unknown == chain.begin() ? 0 : std::prev(unknown)->command;
-  for (std::size_t i = begin; unknown != chain.end() && i < unknown->index; ++i)
-    if (const auto at = launch.argv[i].find("PYTHONPATH="); at != std::string::npos)
-      if (launch.argv[i].find("PYTHONPATH", at + 1) == std::string::npos)
-        return {1, "SF407", launch.argv[i], "overwrites PYTHONPATH, so what it starts is not guarded"};
   return {};
 }
 

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <set>
 
 namespace sharefs::cachefix {
 namespace {
@@ -75,49 +74,28 @@ std::string summary(const RunPlan& decided) {
                                 others(guarded.size()),
                                 first.to ? "on this node (" + *first.to + ")" : std::string("there by one process")));
   }
-  std::set<std::string> from, to;
-  for (const auto& [directory, shared] : decided.directories) {
-    from.insert(to_utf8(shared));
-    to.insert(decided.directories.size() == 1 ? directory : parent_path(directory));
+  const auto number = decided.directories.size();
+  if (number > 0) {
+    const auto& [directory, shared] = *decided.directories.begin();
+    parts.push_back(fmt::format("caches of {}{} on this node ({})", to_utf8(shared), others(number),
+                                number == 1 ? directory : parent_path(directory)));
   }
-  if (!from.empty())
-    parts.push_back(fmt::format("caches of {}{} on this node ({})", *from.begin(), others(from.size()),
-                                join(std::vector<std::string>(to.begin(), to.end()), ", ")));
   const auto changes = decided.changes();
-  const auto number = std::ranges::count_if(changes, [](const Decision& one) { return one.rule == "node"; });
-  if (parts.empty() && number > 0)
+  if (parts.empty() && std::ranges::find(changes, "node", &Decision::rule) != changes.end())
     parts.push_back("caches are decided about on the nodes");
   return join(parts, "; ");
 }
 
 std::vector<std::string> describe_changes(const RunPlan& decided) {
-  constexpr std::size_t k_named = 3;
+  const auto is_guard = [](const Decision& one) { return one.rule == "guard"; };
+  const Decisions guarded = decided.guarded(), changes = decided.changes();
   std::vector<std::string> lines;
-  std::vector<std::string> implied;
-  std::set<std::string> places;
-  for (const Decision& one : decided.guarded())
-    lines.push_back(describe(one));
-  bool guard = false;
-  for (const Decision& one : decided.changes()) {
-    guard = guard || one.rule == "guard";
-    if (one.rule == "guard" || (one.implied && one.rule.starts_with("propagate.")))
-      continue;
-    if (one.implied && one.is_environment()) {
-      implied.push_back(one.flag);
-      places.insert(one.stands_for);
-    } else {
+  if (std::ranges::any_of(changes, is_guard))
+    lines.emplace_back("Python programs are guarded: PYTHONPATH begins with the guard's directory");
+  std::ranges::transform(guarded, std::back_inserter(lines), describe);
+  for (const Decision& one : changes)
+    if (!is_guard(one) && !(one.implied && one.rule.starts_with("propagate.")))
       lines.push_back(describe(one));
-    }
-  }
-  if (guard)
-    lines.insert(lines.begin(), "Python programs are guarded: PYTHONPATH begins with the guard's directory");
-  if (implied.empty())
-    return lines;
-  const std::size_t more = implied.size() - std::min(implied.size(), k_named);
-  implied.resize(implied.size() - more);
-  lines.push_back(join(implied, ", ") + (more > 0 ? fmt::format(" and {} more", more) : "") +
-                  " set to the node's own disk: their defaults lie on shared storage (" + to_utf8(*places.begin()) +
-                  (places.size() > 1 ? ", ..." : "") + ")");
   return lines;
 }
 

@@ -10,12 +10,6 @@
 namespace sharefs::cachefix {
 namespace {
 
-/// argparse never takes such a word as a value: it starts with a dash, is no negative number, and has no space.
-bool looks_like_option(const std::string& word) {
-  return word.size() > 1 && word[0] == '-' && word.find(' ') == std::string::npos &&
-         word.find_first_not_of("0123456789.", 1) != std::string::npos;
-}
-
 /// Made by the datasets and hub libraries.
 constexpr std::string_view k_library_names =
     "models--* datasets--* spaces--* .* downloads extracted hub modules datasets xet metrics evaluate assets token "
@@ -46,11 +40,9 @@ class FlagDecider {
       const auto rule = rule_for_flag(m_program, m_framework, one.name, m_launch.rules.user);
       const auto path = shared_path(one.value);
       if (!rule && path)
-        unknown(one, *path);
+        stays(one, {.name = one.name}, "no rule is about this flag");
       else if (!rule)
         continue;
-      else if (keeps_caches(m_framework) && !rule->by_user)
-        stays(one, *rule, m_framework->name + " keeps what it loads there");
       else if (!is_moved(rule->cache_class))
         stays(one, *rule, rule->reason);
       else if (!path)
@@ -62,12 +54,10 @@ class FlagDecider {
   }
 
  private:
-  void stays(const Assignment& one, const CacheRule& rule, std::string why) {
+  void stays(const Assignment& one, const CacheRule& rule, std::string why, std::optional<Decision> said = {}) {
     m_out.push_back(keep(one.name, one.index, one.value, rule.cache_class, std::move(why)));
-  }
-  void stays(const Assignment& one, const CacheRule& rule, std::string why, Decision said) {
-    stays(one, rule, std::move(why));
-    m_out.push_back(std::move(said));
+    if (said)
+      m_out.push_back(*std::move(said));
   }
 
   /// The path of a value on this host, where it lies on shared storage.
@@ -75,15 +65,6 @@ class FlagDecider {
     const bool here = m_container == nullptr || find_opaque(m_launch.argv[*m_launch.walk.container])->has("same") ||
                       is_in(*m_container, normalize_path(value));
     return here ? m_launch.shared_path(m_program, value) : std::nullopt;
-  }
-
-  /// A flag that no rule is about. Where the guard gets hold of the program, what is built there is known then.
-  void unknown(const Assignment& one, const std::string& path) {
-    m_out.push_back(keep(one.name, one.index, one.value, CacheClass::never, "no rule is about this flag"));
-    if (names_cache(one.name) && !m_launch.runs_no_python(m_program) && !m_guarded && !locks_are_enough(m_launch, path))
-      m_out.push_back(warning("SF406", one.name,
-                              "may be a cache of datasets, which lies on shared storage; it was left",
-                              "say `--local " + one.name + "` or `--keep " + one.name + "`"));
   }
 
   /// Is it the place of models, as another option of the same command shows?
@@ -135,9 +116,7 @@ class FlagDecider {
              std::optional<Decision> said = {}) {
     if (m_guarded)
       return m_out.push_back(guarded(m_launch, one.name, one.index, one.value, path));
-    stays(one, rule, std::move(why));
-    if (said)
-      m_out.push_back(*std::move(said));
+    stays(one, rule, std::move(why), std::move(said));
   }
 
   void unreadable(const Assignment& one, const CacheRule& rule, const std::string& path, bool refused) {
@@ -159,7 +138,7 @@ class FlagDecider {
                       .from = one.value,
                       .cache_class = rule.cache_class,
                       .rule = rule.id,
-                      .reason = with_locks(m_launch, rule.reason, path),
+                      .reason = rule.reason,
                       .directory = m_launch.local_for(path),
                       .stands_for = normalize_path(path)};
     if (decision.directory.empty()) {
@@ -174,7 +153,9 @@ class FlagDecider {
       for (const std::string& name : names) // the link is followed where the program runs
         if (name.starts_with("models--") && name.find('/') == std::string::npos)
           decision.models.push_back(name);
-    if (decision.models.empty() || !runs_elsewhere(m_launch, m_program))
+    const auto links = m_launch.walk.links(m_program);
+    if (decision.models.empty() ||
+        std::ranges::none_of(links, [&](const ChainLink& link) { return names_hosts(m_launch, link); }))
       return m_out.push_back(std::move(decision));
     leave(one, rule, path, "its models would be lost", // links are made on this host only
           warning("SF408", one.value,
@@ -227,7 +208,7 @@ std::vector<Assignment> program_options(const Argv& argv, const Program& program
     Assignment one{.name = word.substr(0, equals)};
     if (equals != std::string::npos)
       one.value_begin = equals + 1;
-    else if (i + 1 < program.end && !looks_like_option(argv[i + 1]))
+    else if (i + 1 < program.end && !argv[i + 1].starts_with('-'))
       ++i;
     else
       continue; // no value: argparse would refuse it
@@ -249,16 +230,17 @@ Decisions decide_flags(const Launch& launch, const Program& program, const Row* 
   return decided;
 }
 
-Decisions decide_elsewhere(const Launch& launch, std::string& left) {
-  Program inside;
-  inside.begin = launch.walk.container ? *launch.walk.container + 1 : 0;
-  inside.end = launch.argv.size();
-  inside.directory = launch.start.directory;
-  inside.python = true;
+Decisions decide_in_container(const Launch& launch) {
   const bool here = launch.walk.container && std::ranges::none_of(launch.walk.chain, [&](const ChainLink& link) {
                       return on_unknown_nodes(launch, link) || names_hosts(launch, link);
                     });
-  Decisions decided;
+  if (!here)
+    return {};
+  Program inside;
+  inside.begin = *launch.walk.container + 1;
+  inside.end = launch.argv.size();
+  inside.directory = launch.start.directory;
+  inside.python = true;
   const std::vector<Assignment> options = program_options(launch.argv, inside);
   const Row* framework = nullptr;
   for (std::size_t i = inside.begin; i < inside.end && framework == nullptr; ++i) {
@@ -268,18 +250,9 @@ Decisions decide_elsewhere(const Launch& launch, std::string& left) {
     if (!value || !named.name.starts_with('/')) // a directory may have any name
       framework = framework_of(named, launch.argv);
   }
-  if (here) {
-    const Names seen = seen_by(launch, *launch.walk.container, inside);
-    decided = FlagDecider(launch, inside, framework, &seen).decide();
-    std::erase_if(decided, [](const Decision& one) { return one.action != Action::rewrite; });
-  }
-  std::vector<std::string> names;
-  for (const Assignment& one : options)
-    if (const auto rule = rule_for_flag(inside, framework, one.name, launch.rules.user);
-        rule && is_moved(rule->cache_class) && launch.shared_path(inside, one.value) &&
-        std::ranges::find(decided, one.index, &Decision::index) == decided.end())
-      names.push_back("`" + to_utf8(one.name + " " + one.value) + "`");
-  left = join(names, ", ");
+  const Names seen = seen_by(launch, *launch.walk.container, inside);
+  Decisions decided = FlagDecider(launch, inside, framework, &seen).decide();
+  std::erase_if(decided, [](const Decision& one) { return one.action != Action::rewrite; });
   return decided;
 }
 

@@ -15,7 +15,6 @@ struct Guard {
   std::string build = "publish"; ///< publish, unique, local: where it builds
   std::string keep = {};         ///< variables that it does not move, with `:` between them
   std::string config = {};       ///< the configuration that was named for this launch; empty: each host's own
-  friend bool operator==(const Guard&, const Guard&) = default;
 };
 
 /// Where the guard may lie for the program at a path: PREFIX/share/sharefs/guard for PREFIX/bin/sharefs, and

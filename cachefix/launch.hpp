@@ -48,9 +48,8 @@ std::vector<Assignment> program_options(const Argv& argv, const Program& program
 
 // The parts of a decision about a program.
 Decisions decide_flags(const Launch& launch, const Program& program, const Row* framework);
-/// Flags of a program in a container: rewritten where it sees the node-local directory, else named in `left`:
-/// "`--cache_dir /data/share/c`".
-Decisions decide_elsewhere(const Launch& launch, std::string& left);
+/// Flags of a program in a container of this host: rewritten where it sees the node-local directory.
+Decisions decide_in_container(const Launch& launch);
 Decisions decide_variables(const Launch& launch, const Program& program, const Row* framework);
 /// The guard's own variables, for all that may start Python.
 Decisions decide_guard(const Launch& launch, const Program& program);
@@ -67,8 +66,6 @@ bool can_carry(const Launch& launch, const Program& program);
 /// What takes the guard away from the programs of this command line as it stands; empty `code`: nothing does.
 Mention loss_of(const Launch& launch);
 
-/// A reason, with what doctor says about hosts of one name, whose locks do not exclude each other.
-std::string with_locks(const Launch& launch, const std::string& reason, const std::string& path);
 /// Where the guard builds what the program caches at a shared path, as a decision that changes no word.
 Decision guarded(const Launch& launch, const std::string& name, std::optional<std::size_t> index,
                  const std::string& value, const std::string& path);
@@ -91,7 +88,5 @@ bool on_unknown_nodes(const Launch& launch, const ChainLink& link);
 /// Can words stand in front of its command? Not where it copies the command's file, or finds it in the working
 /// directory, as Open MPI and srun do.
 bool takes_words(const Launch& launch, const Program& program, const ChainLink& link);
-/// Does it (also) run on hosts where sharefs is not?
-bool runs_elsewhere(const Launch& launch, const Program& program);
 
 } // namespace sharefs::cachefix

@@ -12,8 +12,7 @@
 namespace sharefs::cachefix {
 namespace {
 
-constexpr std::size_t k_most_scripts = 8;       // that name each other
-constexpr std::size_t k_most_input = 1U << 16U; // of a file that is input: it may be data
+constexpr std::size_t k_most_scripts = 8; // that name each other
 
 Environment environment_of(const Start& start) {
   Environment environment;
@@ -23,49 +22,35 @@ Environment environment_of(const Start& start) {
   return environment;
 }
 
-bool is_switched_off(const Environment& environment) {
-  const auto found = environment.find("SHAREFS_CACHEFIX");
-  return found != environment.end() && found->second == "0";
-}
-
-/// The launcher of a program that starts it on nodes that are not known now; nullptr: there is none.
-const ChainLink* unknown_starter(const Launch& launch, const Program& program) {
-  for (const ChainLink& link : launch.walk.links(program))
-    if (link.certain && on_unknown_nodes(launch, link))
-      return &link;
-  return nullptr;
-}
-
 /// In place of what was decided here, for a program that starts on nodes that are not known now: sharefs decides there,
 /// by what it finds there. A batch script only gets the guard.
 Decisions on_the_node(const Launch& launch, const Program& program, Decisions decided) {
-  const ChainLink* const starter = unknown_starter(launch, program);
+  const auto links = launch.walk.links(program);
+  const auto found = std::ranges::find_if(
+      links, [&](const ChainLink& link) { return link.certain && on_unknown_nodes(launch, link); });
   const auto change = std::ranges::find_if(decided, &Decision::is_change);
   const bool lost = launch.rules.guard && !is_plain_tool(program) && !can_carry(launch, program);
-  if (starter == nullptr || (change == decided.end() && !lost))
+  if (found == links.end() || (change == decided.end() && !lost))
     return decided;
+  const ChainLink& starter = *found;
   const std::string flag = change == decided.end() ? program.name : change->flag;
   std::erase_if(decided, [](const Decision& one) { return one.is_change() || one.action == Action::warn; });
-  if (starter->launcher->tail == Tail::batch || !launch.walk.understood)
-    return decided;
-  if (!takes_words(launch, program, *starter))
+  if (!launch.walk.understood || !takes_words(launch, program, starter))
     return decided;
   if (launch.rules.node.empty()) {
-    decided.push_back(warning("SF421", starter->name,
+    decided.push_back(warning("SF421", starter.name,
                               "starts it on nodes that are not known now, where sharefs may not be installed, so `" +
                                   flag + "` was left on shared storage",
                               "install sharefs in /usr or on the share, or put `sharefs run --` behind it"));
     return decided;
   }
-  std::size_t at = program.index; // right behind the starter
-  const auto links = launch.walk.links(program);
-  for (auto link = links.rbegin(); link != links.rend() && &link->get() != starter; ++link)
-    at = link->get().index;
+  const auto behind = std::next(found);
+  const std::size_t at = behind == links.end() ? program.index : behind->get().index;
   decided.push_back({.action = Action::set,
-                     .flag = starter->name,
+                     .flag = starter.name,
                      .to = "sharefs run --node",
                      .rule = "node",
-                     .reason = starter->name + " starts it on nodes that are not known now: sharefs decides there",
+                     .reason = starter.name + " starts it on nodes that are not known now: sharefs decides there",
                      .edits = {{at, 0, 0, "", launch.rules.node}}});
   return decided;
 }
@@ -78,20 +63,6 @@ Decisions decide_program(const Launch& launch, const Program& program) {
   append(decided, decide_guard(launch, program));
   append(decided, report_losses(launch, program, decided));
   return decided;
-}
-
-/// What the walk found. Where the environment reaches the program, words that are not known matter little. What starts
-/// elsewhere keeps its caches, which are named, if it does not see the node's own disk.
-void report_walk(const Launch& launch, Decisions& out) {
-  std::string left;
-  if (launch.walk.elsewhere)
-    append(out, decide_elsewhere(launch, left));
-  for (const Diagnosis& problem : launch.walk.problems) {
-    const bool guarded = launch.rules.guard && problem.code == "SF401";
-    out.push_back(warning(problem.code, problem.subject,
-                          problem.message + (left.empty() ? "" : "; " + left + " stays on shared storage"),
-                          problem.hint, guarded ? Severity::info : problem.severity));
-  }
 }
 
 /// Variables by which Slurm starts steps in a container.
@@ -111,8 +82,11 @@ bool is_in_container(const Launch& launch, Decisions& out) {
 }
 
 Decisions decide(const Launch& launch) {
-  Decisions out;
-  report_walk(launch, out);
+  Decisions out = decide_in_container(launch);
+  for (const Diagnosis& one :
+       launch.walk.problems) // where the environment gets through, an unknown word matters little
+    out.push_back(warning(one.code, one.subject, one.message, one.hint,
+                          launch.rules.guard && one.code == "SF401" ? Severity::info : one.severity));
   if (is_in_container(launch, out))
     return out;
   Decisions decided;
@@ -124,11 +98,9 @@ Decisions decide(const Launch& launch) {
 }
 
 void assemble(Decisions decisions, Facts& facts, RunPlan& out) {
-  bool explicit_error = false;
   std::set<std::string> roots;
   for (Decision& one : decisions) {
     if (one.diagnosis) {
-      explicit_error = explicit_error || one.diagnosis->severity == Severity::error;
       add_once(out.diagnoses, *std::move(one.diagnosis));
       continue;
     }
@@ -142,9 +114,6 @@ void assemble(Decisions decisions, Facts& facts, RunPlan& out) {
       out.links[one.directory + "/" + name] = one.stands_for + "/" + name;
     add_once(out.decisions, std::move(one));
   }
-  if (explicit_error) // it says the same of what nobody named
-    std::erase_if(out.diagnoses,
-                  [](const Diagnosis& one) { return one.code == "SF405" && one.severity == Severity::warning; });
   // Where the directory that is used is not the usual one. Of that for data and that for code, where they differ.
   for (const Holds holds : {Holds::data, Holds::code})
     if (const auto& local = facts.local_if_asked(holds); local && roots.erase(local->directory) > 0)
@@ -170,8 +139,7 @@ Decisions report_losses(const Launch& launch, const Program& program, const Deci
     if (start.empty() || is_python_start(start) || start.find('\0') != std::string::npos)
       continue;
     const std::string& text = launch.facts.look(*path, Look::text).content;
-    const ScriptReport report = read_script(script.arguments.empty() ? text.substr(0, k_most_input) : text,
-                                            launch.facts, script.arguments, script.submitted);
+    const ScriptReport report = read_script(text, launch.facts, script.arguments, script.how);
     for (Mention loss : report.losses) {
       loss.subject = script.name + ":" + std::to_string(loss.line) + ": " + loss.subject;
       all.losses.push_back(std::move(loss));
@@ -222,7 +190,8 @@ RunPlan plan_run(const Argv& argv, const Start& start, Facts& facts, const Rules
       add_once(out.chain, LauncherFound{link.name, link.index});
   // What a nested `sharefs run` starts it decides about by itself.
   const bool nested = std::ranges::find(out.chain, "sharefs", &LauncherFound::launcher) != out.chain.end();
-  if (is_switched_off(environment) || nested || !facts.any_shared()) {
+  const auto off = environment.find("SHAREFS_CACHEFIX");
+  if ((off != environment.end() && off->second == "0") || nested || !facts.any_shared()) {
     out.argv = argv;
     return out;
   }

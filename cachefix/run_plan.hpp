@@ -83,7 +83,7 @@ nlohmann::ordered_json document(const Argv& argv, const RunPlan& decided);
 
 /// What is said about a decision: `--cache_dir /share/c -> /var/cache/...: REASON`, or why something was left.
 std::string describe(const Decision& decision);
-/// One line for each change, and one for all that nobody named: defaults that lie on shared storage.
+/// One line for each change.
 std::vector<std::string> describe_changes(const RunPlan& decided);
 /// What is said at every launch; empty: nothing is at stake.
 std::string summary(const RunPlan& decided);

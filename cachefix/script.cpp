@@ -15,11 +15,12 @@ namespace {
 constexpr std::string_view k_keywords = "then do else elif if while until ! { } time exec command builtin nohup coproc";
 constexpr std::string_view k_exports = "export declare typeset readonly local";
 constexpr std::string_view k_run_text = "eval trap source ."; // with the variables in front of them
-constexpr std::string_view k_sets_all = "unset unsetenv read mapfile readarray";
-constexpr std::string_view k_sets_one = "for select set setenv printf getopts";
+constexpr std::string_view k_changes = "unset unsetenv setenv";
 constexpr std::string_view k_run_input = "done read mapfile readarray xargs parallel bsub qsub at batch";
+constexpr std::string_view k_path = "PYTHONPATH";
 constexpr int k_deepest_text = 4;         // bash -c in bash -c
 constexpr std::size_t k_most_words = 256; // of a command whose variables are words
+constexpr std::size_t k_most_text = 1U << 20U;
 
 bool is_script_name(const std::string& word) {
   return is_listed(word, "*.sh *.bash *.sbatch *.slurm") && word.find('$') == std::string::npos;
@@ -46,23 +47,25 @@ std::string variable_at(std::string_view text, std::size_t dollar) {
 }
 
 /// Do the directives of a script count that these words start? Options go before them.
-bool is_submitted(const Argv& argv) {
+Started started_by(const Argv& argv) {
   const auto command =
-      std::ranges::find_if(argv, [](const auto& word) { return is_listed(base_name(word), "sbatch bsub qsub"); });
-  return command != argv.end() &&
-         std::none_of(command, argv.end(), [](const auto& word) { return is_listed(word, "--export* -env -V"); });
+      std::ranges::find_if(argv, [](const auto& word) { return is_listed(base_name(word), "sbatch bsub"); });
+  const bool counts = command != argv.end() && std::none_of(command, argv.end(), [](const auto& word) {
+                        return is_listed(word, "--export* -env");
+                      });
+  return counts ? Started::submitted : Started::run;
 }
 
-/// The file of commands that make, xargs or parallel reads; empty: there is none.
+/// The file of commands that make, xargs, parallel or srun reads; empty: there is none.
 std::string commands_file(const Argv& argv) {
   const auto command = std::ranges::find_if(
-      argv, [](const auto& word) { return is_listed(base_name(word), "make gmake xargs parallel"); });
+      argv, [](const auto& word) { return is_listed(base_name(word), "make gmake xargs parallel srun"); });
   if (command == argv.end())
     return {};
   const bool make = base_name(*command).ends_with("make");
   std::string file = make ? "Makefile" : "", directory;
   for (auto word = command + 1; word != argv.end() && word + 1 != argv.end(); ++word) {
-    file = is_listed(*word, make ? "-f" : "-a --arg-file ::::") ? *(word + 1) : file;
+    file = is_listed(*word, make ? "-f" : "-a --arg-file :::: --multi-prog") ? *(word + 1) : file;
     directory = make && *word == "-C" ? *(word + 1) : directory;
   }
   return directory.empty() ? file : join_path(directory, file);
@@ -85,17 +88,10 @@ class ScriptReader {
       m_values["@"] = m_values["*"] = {arguments.begin() + 1, arguments.end()};
   }
 
-  void read(const std::string& text, int first_line, int depth, bool submitted = false) {
+  void read(const std::string& text, int first_line, int depth, Started how = Started::run) {
     if (depth > k_deepest_text || text.empty())
       return;
-    Commands directives;
-    Commands commands = commands_of(text, directives);
-    for (Command& directive : directives)
-      if (submitted) { // otherwise they are comments
-        directive.words.emplace_back("job.sh");
-        const Walk walked = walk(directive.words, "/");
-        lose(first_line - 1 + directive.line, loss_of(launch_of(directive.words, walked)), true);
-      }
+    Commands commands = commands_of(text);
     std::map<std::string, Argv> calls; ///< by a function's name the words of all its calls
     for (const Command& command : commands)
       if (!command.words.empty() && calls[command.words[0]].size() < k_most_words)
@@ -104,6 +100,11 @@ class ScriptReader {
     std::map<std::string, Argv> outside; ///< of the function that is open
     for (Command& command : commands) {
       command.line += first_line - 1;
+      if (command.is_directive) {
+        if (how == Started::submitted) // otherwise it is a comment
+          lose(command.line, loss_of(launch_of(command.words, walk(command.words, "/"))));
+        continue;
+      }
       const bool by_word = command.words.size() > 1 && command.words[0] == "function";
       if (by_word || (command.behind == '(' && command.words.size() == 1))
         for (const char* name : {"@", "*", "1", "2", "3"})
@@ -115,9 +116,9 @@ class ScriptReader {
       if (!command.words.empty())
         read_command(std::move(command), depth);
       if (behind == '(')
-        m_subshells.push_back(out.losses.size());
-      else if (behind == ')' && !m_subshells.empty()) { // what has started nothing in there has no effect outside
-        out.losses.resize(std::min(out.losses.size(), std::max({m_subshells.back(), m_settled, m_started})));
+        m_subshells.push_back(m_lost);
+      else if (behind == ')' && !m_subshells.empty()) { // what is set in there has no effect outside
+        m_lost = std::move(m_subshells.back());
         m_subshells.pop_back();
       }
     }
@@ -126,30 +127,32 @@ class ScriptReader {
   /// What a command starts, but for what its own words lose.
   void started(const Launch& launch, const Program& program, const Command& command, int depth) {
     const Argv& words = launch.argv;
-    start_file(commands_file(words), {}, false, depth);
+    start_file(commands_file(words), command.line, depth);
     const Argv arguments(words.begin() + static_cast<std::ptrdiff_t>(program.index), words.end());
     if (program.kind == ProgramKind::shell) {
-      if (arguments.size() > 2) // $0 stands first
-        m_values["@"] = m_values["*"] = {arguments.begin() + 2, arguments.end()};
       return read(program.name, command.line, depth + 1);
     }
     if (reads_input(launch, program)) {
-      read(command.input, command.line, depth + 1, is_submitted(words));
-      return start_file(command.from, {}, is_submitted(words), depth);
+      read(command.input, command.line, depth + 1, started_by(words));
+      return start_file(command.from, command.line, depth, {}, started_by(words));
     }
     if (is_plain_tool(program) || program.name.starts_with('-')) // or an option that is not known
       return;
+    settle();
     const bool is_file = program.kind == ProgramKind::file || program.name.find('/') != std::string::npos ||
                          is_script_name(program.name) || launch.file_of(program).starts_with("#!");
     if (!program.python && is_file)
-      start_file(program.name, arguments, is_submitted(words), depth);
+      start_file(program.name, command.line, depth, arguments, started_by(words));
     report(launch, program, command.line);
   }
 
-  ScriptReport finish() {
+  ScriptReport finish(Started how) {
     for (const auto& [name, written] : std::exchange(m_written, {})) // started in a way that is not seen
       if (is_script_name(name))
         read(written.input, written.line, 1);
+    if (how == Started::sourced || m_sourced == m_lost || out.programs.empty()) // else nothing is started behind it
+      settle();
+    std::ranges::stable_sort(out.losses, {}, &Mention::line);
     return std::move(out);
   }
 
@@ -163,42 +166,47 @@ class ScriptReader {
     if (command.is_array)
       return array(words);
     note_test(command);
-    const auto drop = [&](std::string_view list) {
-      words.erase(words.begin(),
-                  std::ranges::find_if_not(words, [&](const auto& word) { return is_listed(word, list); }));
-    };
-    const bool executes = !words.empty() && words.front() == "exec";
-    drop(k_keywords);
-    if (executes && !words.empty() && words.front() == "-c")
-      words.insert(words.erase(words.begin()), {"env", "-i"});
-    if (!words.empty() && is_listed(words.front(), "-v -V")) // command -v
-      return;
-    if (!words.empty() && words.front().starts_with('-')) // time -p, exec -a
-      words.erase(words.begin());
+    const std::string keyword = words.empty() ? "" : words.front();
+    if (keyword == "{")
+      m_group.clear();
+    else if (keyword == "}" && !command.to.empty()) // { echo a; echo b; } > job.sh
+      write(join(expanded({command.to}), " "), command.line, std::exchange(m_group, {}));
+    if (is_listed(keyword, "else elif fi esac") || (command.behind == ')' && words.size() == 1))
+      m_other_branch = !is_listed(keyword, "fi esac");
+    words = behind_keywords(words);
     if (!words.empty() && words.front().starts_with('@') && words.front().size() > 1) // of make
       words.front().erase(0, 1);
     set_names(command);
-    if (m_when_empty == 2 && !is_test(words))
-      m_when_empty = 0;
+    if (m_looked == 2 && !is_test(words))
+      m_looked = 0;
     words = expanded(words);
     if (const Argv file = expanded(Argv{command.to}); file.size() == 1)
       command.to = file[0];
     if (words.empty())
       return;
     const std::string& first = words.front();
-    if (is_listed(first, "echo printf cat tee") && !command.to.empty())
-      m_written[file_name(command.to)] = {.line = command.line,
-                                          .input = command.input.empty() ? written_by(words) : command.input};
-    else if (first == "tee" && words.size() > 1)
-      m_written[file_name(words.back())] = {.line = command.line, .input = command.input};
+    if (is_listed(first, "echo printf cat tee")) {
+      const std::string text = command.input.empty() ? written_by(words) : command.input;
+      if (command.to.empty())
+        add_text(m_group, text);
+      if (!command.to.empty() || (first == "tee" && words.size() > 1))
+        write(command.to.empty() ? words.back() : command.to, command.line, text);
+    }
+    if (first == "eval" && words.size() == 2 && words[1].starts_with("$("))
+      return start_file(words[1], command.line, depth);
     if (is_listed(first, "eval trap"))
       return read(join({words.begin() + 1, words.end()}, " "), command.line, depth + 1);
-    if (is_listed(first, k_run_input) || (is_listed(first, "source .") && has_word(words, "/dev/stdin"))) {
-      read(command.input, command.line, depth + 1, is_submitted(words));
-      start_file(command.from, {}, is_submitted(words), depth);
+    if (is_listed(first, k_run_input) || (is_listed(first, "source .") && contains(words, "/dev/stdin"))) {
+      read(command.input, command.line, depth + 1, started_by(words));
+      start_file(command.from, command.line, depth, {}, started_by(words));
     }
-    if (is_plain_tool(first) && find_launcher(words, 0, words.size()) == nullptr)
-      return read_by_tool(words, depth);
+    if (is_plain_tool(first) && find_launcher(words, 0, words.size()) == nullptr) {
+      const bool sources = is_listed(first, "source .") && words.size() > 1;
+      if (sources || (is_listed(first, "cat grep sed") && is_listed(words.back(), "*.env"))) // export $(cat x.env)
+        start_file(sources ? words[1] : words.back(), command.line, depth, {words.begin() + 1, words.end()},
+                   Started::sourced);
+      return;
+    }
     if (!command.input.empty() && find_opaque(first) != nullptr)
       words.push_back(command.input);
     start(command, depth);
@@ -209,99 +217,119 @@ class ScriptReader {
     const Walk walked = walk(words, "/");
     const Launch launch = launch_of(words, walked);
     const Mention loss = loss_of(launch);
-    const bool kept = std::ranges::any_of(words, [&](const std::string& word) {
-      const auto at = word.find("PYTHONPATH=");
-      return at != std::string::npos && mentions(word.substr(at + 11));
-    });
-    const bool by_variable = kept && loss.subject == "PYTHONPATH=";
-    m_starts_ray = m_starts_ray || (has_word(words, "ray") && has_word(words, "start"));
-    if (!by_variable && !(m_starts_ray && loss.subject == "RAY_ADDRESS"))
-      lose(command.line, loss, true);
-    m_started = out.losses.size();
+    m_starts_ray = m_starts_ray || (contains(words, "ray") && contains(words, "start"));
+    if (!m_starts_ray || loss.subject != "RAY_ADDRESS")
+      lose(command.line, loss);
     for (const Program& program : walked.programs)
       started(launch, program, command, depth);
   }
 
-  [[nodiscard]] static bool has_word(const Argv& words, std::string_view word) {
-    return std::ranges::find(words, word) != words.end();
-  }
   [[nodiscard]] static std::string file_name(const std::string& path) {
     return path.starts_with("./") ? path.substr(2) : path;
   }
 
-  /// A file with commands: what this text has written there, or one that is there.
-  void start_file(const std::string& name, const Argv& arguments, bool submitted, int depth) {
+  void write(const std::string& file, int line, const std::string& text) {
+    Command& written = m_written[file_name(file)]; // it may be written line by line
+    written.line = written.input.empty() ? line : written.line;
+    add_text(written.input, text);
+  }
+  static void add_text(std::string& all, const std::string& text) {
+    if (all.size() < k_most_text)
+      all += text + "\n";
+  }
+
+  /// A file with commands: what this text has written there, or one that is there. Or what `<(...)` and `$(...)` write.
+  void start_file(const std::string& name, int line, int depth, const Argv& arguments = {},
+                  Started how = Started::run) {
+    if (name.starts_with("<(") || name.starts_with("$(")) {
+      const Commands written = commands_of(name.substr(2, name.size() - 3) + " | bash");
+      if (written.empty() || depth > k_deepest_text)
+        return;
+      read(written.back().input, line, depth + 1, how);
+      return start_file(written.back().from, line, depth + 1, {}, how);
+    }
     if (const auto written = m_written.find(file_name(name)); written != m_written.end()) {
       const Command text = written->second;
       m_written.erase(written);
-      return read(text.input, text.line, depth + 1, submitted);
+      return read(text.input, text.line, depth + 1, how);
     }
     if (!name.empty() && name.find('$') == std::string::npos)
-      out.scripts.push_back({name, arguments, submitted});
+      out.scripts.push_back({name, arguments, how});
+    m_sourced = how == Started::sourced ? m_lost : m_sourced;
   }
 
-  /// `settled`: what it takes the guard from is started already.
-  void lose(int line, Mention loss, bool settled) {
-    if (loss.code.empty())
-      return;
+  void lose(int line, Mention loss) {
     loss.line = line;
-    out.losses.push_back(std::move(loss));
-    m_settled = settled ? out.losses.size() : m_settled;
+    if (!loss.code.empty())
+      out.losses.push_back(std::move(loss));
   }
   void overwrites(int line, const std::string& subject) {
-    if (m_when_empty < 1)
-      lose(line, {1, "SF407", subject, subject == "PYTHONPATH=" ? k_overwrites : k_changes}, false);
+    if (m_looked == 0 || subject != "PYTHONPATH=")
+      m_lost = Mention{line, "SF407", subject, "changes PYTHONPATH, so what it starts is not guarded"};
+  }
+  /// A program is started, so that what has happened to PYTHONPATH counts.
+  void settle() {
+    if (!m_lost)
+      return;
+    std::ranges::replace(m_subshells, m_lost, std::optional<Mention>());
+    out.losses.push_back(*std::exchange(m_lost, std::nullopt));
   }
 
   // What a text does to PYTHONPATH
 
+  [[nodiscard]] static Argv behind_keywords(const Argv& words) {
+    return {std::ranges::find_if_not(words, [](const auto& word) { return is_listed(word, k_keywords); }), words.end()};
+  }
   [[nodiscard]] static bool is_test(const Argv& words) {
     return !words.empty() && is_listed(words.front(), "[ [[ test");
   }
 
-  /// `[ -z "$PYTHONPATH" ]`: what only runs where it is empty does not run in front of the guard.
+  /// `[ -z "$PYTHONPATH" ] && export PYTHONPATH=src`: who has looked at it gives it a value only where it has none.
   void note_test(const Command& command) {
-    Argv words = command.words;
-    const std::string keyword = words.empty() ? "" : words.front();
-    if (is_listed(keyword, "fi elif"))
-      m_when_empty = 0;
-    if (keyword == "else")
-      m_when_empty = -m_when_empty;
-    words.erase(words.begin(),
-                std::ranges::find_if_not(words, [](const auto& word) { return is_listed(word, k_keywords); }));
-    if (!is_test(words) || std::ranges::none_of(words, [](const auto& word) { return has_name(word, "PYTHONPATH"); }))
-      return;
-    const bool equals = has_word(words, "=") || has_word(words, "==") || has_word(words, "-eq");
-    const bool with_nothing =
-        std::ranges::any_of(words, [](const auto& word) { return word.empty() || is_listed(word, "x X 0"); });
-    const bool negated = std::ranges::count(command.words, "!") % 2 != 0;
-    const bool empty = (has_word(words, "-z") || (equals && with_nothing)) != negated;
-    if (is_listed(keyword, "if elif"))
-      m_when_empty = empty ? 1 : -1;
-    else
-      m_when_empty = command.behind == (empty ? 'a' : 'o') ? 2 : 0;
+    const std::string keyword = command.words.empty() ? "" : command.words.front();
+    const Argv words = behind_keywords(command.words);
+    const bool looks = is_test(words) && !contains(words, "!=") &&
+                       std::ranges::any_of(words, [](const auto& word) { return has_name(word, k_path); });
+    if (looks)
+      m_looked = is_listed(keyword, "if elif") ? 1 : command.behind == 'a' || command.behind == 'o' ? 2 : 0;
+    else if (keyword == "fi")
+      m_looked = 0;
   }
 
-  /// Does the text have the name in it, by itself or by a variable? As a value it keeps what PYTHONPATH was.
-  [[nodiscard]] bool mentions(const std::string& text, const char* name = "PYTHONPATH") const {
-    bool found = has_name(text, name);
+  /// Is there a variable in the text whose value has the name in it?
+  [[nodiscard]] bool holds_it(const std::string& text) const {
+    bool found = false;
     for (auto at = text.find('$'); at != std::string::npos && !found; at = text.find('$', at + 1))
-      found = m_mentions.contains({variable_at(text, at), name});
+      found = variable_at(text, at) != k_path && m_mentions.contains(variable_at(text, at));
     return found;
   }
+  /// Does the text have the name in it, by itself or by a variable? As a value it keeps what PYTHONPATH was.
+  [[nodiscard]] bool mentions(const std::string& text) const { return has_name(text, k_path) || holds_it(text); }
 
-  void remember(const std::string& variable, const std::string& value, bool adds = false) {
-    for (const char* name : {"PYTHONPATH", "PYTHON"})
-      if (mentions(value, name))
-        m_mentions.insert({variable, name});
-      else if (!adds)
-        m_mentions.erase({variable, name});
-    m_environment[variable] = (adds ? m_environment[variable] : "") + value;
+  /// Would they lose the guard in front of a command?
+  [[nodiscard]] bool loses(Argv words) const {
+    words.insert(words.end(), {"python", "t.py"});
+    return !loss_of(launch_of(words, walk(words, "/"))).code.empty();
   }
 
-  /// PYTHONPATH, `$v` that holds the name, `${!PYTHON*}`.
+  /// `words` are those of the value as a command's, if they are known.
+  void remember(const std::string& variable, const std::string& value, const Argv& words, bool adds = false) {
+    if (mentions(value))
+      m_mentions.insert(variable);
+    else if (!adds)
+      m_mentions.erase(variable);
+    m_environment[variable] = (adds ? m_environment[variable] : "") + value;
+    Argv& all = m_values[variable];
+    if (words.empty() || (m_other_branch && !adds && loses(all))) // of the branches of an `if` that one counts
+      return;
+    all.resize(adds ? all.size() : 0);
+    all.insert(all.end(), words.begin(), words.end());
+    all.resize(std::min(all.size(), k_most_words));
+  }
+
+  /// PYTHONPATH, and `$v` that holds the name.
   [[nodiscard]] bool is_path(const std::string& word) const {
-    return word == "PYTHONPATH" || (word.starts_with('$') && (mentions(word) || mentions(word, "PYTHON")));
+    return word == k_path || (word.starts_with('$') && mentions(word));
   }
 
   /// Assignments in front of a command, and commands that give variables another value, or take them away.
@@ -322,26 +350,19 @@ class ScriptReader {
       words.erase(words.begin());
     }
     const std::string first = words.empty() ? "" : words.front();
-    const bool exports = is_listed(first, k_exports), one = is_listed(first, k_sets_one);
-    const bool takes =
-        one || is_listed(first, k_sets_all) || (exports && (has_word(words, "-n") || has_word(words, "+x")));
-    bool named = first == "printf" && !has_word(words, "-v");
-    for (auto word = words.begin(); word != words.end() && (exports || takes) && !named; ++word) {
+    const bool exports = is_listed(first, k_exports);
+    const bool takes = is_listed(first, k_changes) || (exports && contains(words, "-n"));
+    for (auto word = words.begin(); word != words.end() && (exports || takes); ++word) {
       const auto equals = word->find('=');
       const bool of_make = exports && word + 1 != words.end() && is_listed(*(word + 1), "= :=");
-      if (word == words.begin() || word->starts_with('-') || (first == "printf" && *(word - 1) != "-v"))
-        continue;
-      named = one;
-      const std::string target = takes && equals != std::string::npos ? word->substr(equals + 1) : *word; // declare -n
-      if (exports && !takes && equals != std::string::npos)
+      if (!takes && equals != std::string::npos && equals > 0)
         assignment(word->substr(0, equals), word->substr(equals + 1), command.line);
-      else if (is_path(target) && (takes || of_make) && !mentions(join({word + 1, words.end()}, " ")) &&
-               !mentions(command.input))
+      else if (is_path(*word) && (takes || of_make) && !mentions(join({word + 1, words.end()}, " ")))
         overwrites(command.line, of_make ? "PYTHONPATH=" : (exports ? "-n" : first) + " PYTHONPATH");
     }
     if (is_listed(first, "for select") && words.size() > 2)
-      remember(words[1], join({words.begin() + 3, words.end()}, " "));
-    if (first == "set" && has_word(words, "--"))
+      remember(words[1], join({words.begin() + 3, words.end()}, " "), {});
+    if (first == "set" && contains(words, "--"))
       m_values["@"] = m_values["*"] = expanded({std::ranges::find(words, "--") + 1, words.end()});
     if (exports)
       words.clear();
@@ -352,32 +373,23 @@ class ScriptReader {
     name.resize(name.size() - (adds ? 1 : 0));
     if (is_path(name) && !adds && !mentions(value))
       overwrites(line, "PYTHONPATH=");
-    else if (is_path(name) && !has_name(value, "PYTHONPATH") && !adds) // it was kept, and has its value again
-      out.losses.resize(m_settled);
+    else if (is_path(name) && holds_it(value)) // it was kept, and has its value again
+      m_lost.reset();
     if (name == "SHAREFS_GUARD" && value == "0")
-      lose(line, {1, "SF407", "SHAREFS_GUARD=0", "switches the guard off"}, true);
+      lose(line, {1, "SF407", "SHAREFS_GUARD=0", "switches the guard off"});
     static const auto k_rules = variable_rules();
     if (std::ranges::find(k_rules, name, &CacheRule::name) != k_rules.end() || names_cache(name))
       out.caches.push_back({line, "", name, value});
-    remember(name, value, adds);
     const bool whole = value.starts_with("${") && value.find('}') == value.size() - 1;
-    const Argv words = expanded(whole ? Argv{value} : split_words(value));
-    if (Argv& all = m_values[name]; !words.empty()) {
-      all.resize(adds ? all.size() : 0);
-      all.insert(all.end(), words.begin(), words.end());
-      all.resize(std::min(all.size(), k_most_words));
-    }
+    remember(name, value, expanded(whole ? Argv{value} : split_words(value)), adds);
   }
 
   void array(const Argv& words) {
     const auto name = std::ranges::find_if(words, [](const std::string& word) { return word.ends_with('='); });
     if (name == words.end()) // it is the word of a here-string
       return;
-    Argv& value = m_values[name->substr(0, name->find_first_of("+="))];
-    if (!name->ends_with("+="))
-      value.clear();
-    value.insert(value.end(), name + 1, words.end());
-    remember(name->substr(0, name->find_first_of("+=")), join({name + 1, words.end()}, " "), name->ends_with("+="));
+    const Argv value(name + 1, words.end());
+    remember(name->substr(0, name->find_first_of("+=")), join(value, " "), value, name->ends_with("+="));
   }
 
   /// `$RUN`, `${RUN}`, `${RUN[@]}`, `$@` as the words that it was last given; of `${RUN:-words}` in the place of the
@@ -396,18 +408,10 @@ class ScriptReader {
         all.insert(all.end(), known->second.begin(), known->second.end());
       else if (other && all.empty())
         all = split_words(word.substr(sign + 1, word.size() - sign - 2));
-      else
-        all.push_back(word);
+      else // env PYTHONPATH=$NEW
+        all.push_back(holds_it(word) && has_name(word, k_path) ? word + ":$PYTHONPATH" : word);
     }
     return all;
-  }
-
-  /// `source FILE`, and `export $(cat FILE)`, whose lines assign variables.
-  void read_by_tool(const Argv& words, int depth) {
-    if (words.size() > 1 &&
-        (is_listed(words[0], "source .") || (is_listed(words[0], "cat grep sed") && is_listed(words.back(), "*.env"))))
-      start_file(is_listed(words[0], "source .") ? words[1] : words.back(), {words.begin() + 1, words.end()}, false,
-                 depth);
   }
 
   /// A program and the caches that its options name.
@@ -415,40 +419,37 @@ class ScriptReader {
     std::string chain;
     for (const ChainLink& link : launch.walk.chain)
       chain += (chain.empty() ? "" : " ") + link.name;
-    if (program.python || is_script_name(program.name) || !chain.empty()) {
-      m_settled = out.losses.size();
+    if (program.python || is_script_name(program.name) || !chain.empty())
       out.programs.push_back({line, "", program.name, chain});
-    }
     const Row* const framework = framework_of(program, launch.argv);
     for (const Assignment& one : program_options(launch.argv, program))
       if (const auto rule = rule_for_flag(program, framework, one.name, {}); rule && is_moved(rule->cache_class))
         out.caches.push_back({line, "", one.name, one.value});
   }
 
-  static constexpr const char* k_overwrites = "overwrites PYTHONPATH, so what it starts is not guarded";
-  static constexpr const char* k_changes = "changes PYTHONPATH, so what it starts is not guarded";
-
   Facts& m_facts;
   Start m_start{{}, "/", {}};
-  Environment m_environment;                                ///< what the text has assigned so far
-  std::set<std::pair<std::string, std::string>> m_mentions; ///< the variables with one of these names in their value
-  std::map<std::string, Argv> m_values;                     ///< the same as words, if they are not empty
-  std::map<std::string, Command> m_written; ///< files that the text has made, with their text as `input`
-  std::size_t m_settled = 0;                ///< the losses that programs of Python's stand behind
-  std::size_t m_started = 0;                ///< the losses that any programs stand behind
-  std::vector<std::size_t> m_subshells;     ///< the losses in front of each that is open
-  int m_when_empty = 0; ///< 1: PYTHONPATH is empty where this runs, 2: where this command runs, -1: not before `else`
+  Environment m_environment;                       ///< what the text has assigned so far
+  std::set<std::string> m_mentions;                ///< the variables with the name PYTHONPATH in their value
+  std::map<std::string, Argv> m_values;            ///< the same as words, if they are not empty
+  std::map<std::string, Command> m_written;        ///< files that the text has made, with their text as `input`
+  std::optional<Mention> m_lost;                   ///< what PYTHONPATH is lost by, until a program is started
+  std::optional<Mention> m_sourced;                ///< the same in front of the last file that was sourced
+  std::vector<std::optional<Mention>> m_subshells; ///< the same in front of each that is open
+  int m_looked = 0;                                ///< at PYTHONPATH, 1: up to `fi`, 2: for this command
   bool m_starts_ray = false;
+  bool m_other_branch = false;              ///< behind `else`, or in a `case`
+  std::string m_group;                      ///< what was written between braces
   Rules m_rules{{}, When::shared, Guard()}; // guarded, as what it is called by
   ScriptReport out;
 };
 
 } // namespace
 
-ScriptReport read_script(const std::string& text, Facts& facts, const Argv& arguments, bool submitted) {
+ScriptReport read_script(const std::string& text, Facts& facts, const Argv& arguments, Started how) {
   ScriptReader reader(facts, arguments);
-  reader.read(text, 1, 0, submitted);
-  return reader.finish();
+  reader.read(text, 1, 0, how);
+  return reader.finish(how);
 }
 
 ScriptReport read_program(const Launch& launch, const Program& program) {
@@ -457,7 +458,7 @@ ScriptReport read_program(const Launch& launch, const Program& program) {
       launch.facts,
       text ? Argv(launch.argv.begin() + static_cast<std::ptrdiff_t>(program.index) + 1, launch.argv.end()) : Argv());
   reader.started(launch, program, {.words = {}, .from = launch.start.input}, 0);
-  return reader.finish();
+  return reader.finish(Started::run);
 }
 
 } // namespace sharefs::cachefix

@@ -12,8 +12,7 @@ namespace {
 
 constexpr int k_most_substitutions = 16; // one within the other
 constexpr int k_most_shifts = 16;        // `<<` that begins no here-document
-constexpr std::string_view k_directives[][2] = {
-    {"#SBATCH ", "sbatch"}, {"#BSUB ", "bsub"}, {"#PBS ", "qsub"}, {"#$ ", "qsub"}};
+constexpr std::string_view k_directives[][2] = {{"#SBATCH ", "sbatch"}, {"#BSUB ", "bsub"}};
 
 class Splitter {
  public:
@@ -26,8 +25,6 @@ class Splitter {
     return std::move(m_commands);
   }
 
-  Commands directives;
-
  private:
   void take(char c) {
     const std::string_view rest = m_text.substr(m_at);
@@ -36,9 +33,6 @@ class Splitter {
         add(m_text[m_at]);
     } else if (c == '\'' || c == '"') {
       quoted(c);
-    } else if (rest.starts_with("$'")) {
-      ++m_at;
-      quoted('$');
     } else if (c == '#' && !m_word) {
       comment(rest.substr(0, rest.find('\n')));
     } else if (rest.starts_with("<<<")) {
@@ -51,7 +45,7 @@ class Splitter {
       ++m_open;
       end_word();
       m_now.is_array = true;
-    } else if (c == '`' || rest.starts_with("$(")) {
+    } else if (c == '`' || rest.starts_with("$(") || rest.starts_with("<(") || rest.starts_with(">(")) {
       substitution();
     } else if ((c == '\n' && !m_now.is_array) ||
                (m_braces == 0 && std::string_view(";&|()").find(c) != std::string_view::npos)) {
@@ -59,7 +53,7 @@ class Splitter {
       m_braces = 0;
       m_now.behind = rest.starts_with("||") ? 'o' : rest.starts_with("&&") ? 'a' : c;
       end_command();
-    } else if ((c == '<' || c == '>') && rest.find_first_of("(&") != 1) {
+    } else if ((c == '<' || c == '>') && !rest.substr(1).starts_with('&')) {
       end_word();
       m_next = c == '<' ? &Command::from : &Command::to;
     } else if (std::isspace(static_cast<unsigned char>(c)) != 0 && m_braces == 0) {
@@ -72,22 +66,20 @@ class Splitter {
       m_at = m_behind_body;
   }
 
-  /// `'...'`, `"..."`, and with `$` `$'...'`.
   void quoted(char quote) {
     add(std::string_view());
-    const char end = quote == '$' ? '\'' : quote;
-    for (++m_at; m_at < m_text.size() && m_text[m_at] != end; ++m_at) {
+    for (++m_at; m_at < m_text.size() && m_text[m_at] != quote; ++m_at) {
       if (quote == '"' && (m_text[m_at] == '`' || m_text.compare(m_at, 2, "$(") == 0)) {
         substitution();
         continue;
       }
-      const bool escaped = quote != '\'' && m_text[m_at] == '\\' && m_at + 1 < m_text.size();
-      m_at += escaped ? 1 : 0;
-      *m_word += escaped && quote == '$' && m_text[m_at] == 'n' ? '\n' : m_text[m_at];
+      m_at += quote == '"' && m_text[m_at] == '\\' && m_at + 1 < m_text.size() ? 1 : 0;
+      *m_word += m_text[m_at];
     }
   }
 
-  /// `$(...)` and backquotes: commands of their own. They stay as they are written in the word around them.
+  /// `$(...)`, `<(...)`, `>(...)` and backquotes: commands of their own. They stay as they are written in the word
+  /// around them.
   void substitution() {
     const std::size_t begin = m_at;
     if (m_substitutions == k_most_substitutions)
@@ -138,12 +130,13 @@ class Splitter {
 
   void comment(std::string_view line) {
     for (const auto& [prefix, program] : k_directives)
-      if (line.starts_with(prefix)) {
-        if (directives.empty() || directives.back().words.front() != program)
-          directives.push_back({{std::string(program)}, line_of(m_at)});
-        for (Command& words : Splitter(line.substr(prefix.size())).split())
-          std::ranges::move(words.words, std::back_inserter(directives.back().words));
-      }
+      if (line.starts_with(prefix))
+        for (const Command& options : Splitter(line.substr(prefix.size())).split()) {
+          Command& directive = m_commands.emplace_back(Command{.line = line_of(m_at), .is_directive = true});
+          directive.words = options.words;
+          directive.words.insert(directive.words.begin(), std::string(program));
+          directive.words.emplace_back("job.sh");
+        }
     m_at += line.size() - 1;
   }
 
@@ -210,10 +203,8 @@ std::string written_by(const Argv& words) {
   return text;
 }
 
-Commands commands_of(std::string_view text, Commands& directives) {
-  Splitter splitter(text);
-  Commands commands = splitter.split();
-  directives = std::move(splitter.directives);
+Commands commands_of(std::string_view text) {
+  Commands commands = Splitter(text).split();
   const Command* above = nullptr;
   for (Command& command : commands)
     if (!command.words.empty()) {

@@ -12,14 +12,14 @@ struct Command {
   std::string from = {}, to = {}; ///< the files of `<` and `>`
   char behind = ';';              ///< `|`: the next command reads what it writes; `a` is &&, `o` is ||, or ( )
   bool is_array = false;          ///< NAME= and the words of an array
+  bool is_directive = false;      ///< a comment of a batch system: `#SBATCH --export=NONE` as `sbatch --export=NONE`
 };
 
 using Commands = std::vector<Command>;
 
 /// In their order; those of a substitution stand before the command around it, and a parenthesis may have no words in
-/// front of it. `directives`: what the comments of a batch system say, as one command of it: `#SBATCH --export=NONE` as
-/// `sbatch --export=NONE`.
-Commands commands_of(std::string_view text, Commands& directives);
+/// front of it.
+Commands commands_of(std::string_view text);
 /// What echo and printf write.
 std::string written_by(const Argv& words);
 

@@ -24,7 +24,7 @@ struct OwnUse {
 
 /// Names of notes of this host whose processes have ended. Whoever starts a command waits for this.
 std::vector<std::string> ended_of(sys::System& system, const std::string& host, const std::string& directory) {
-  constexpr std::size_t k_at_once = 16, k_most_looks = 1000;
+  constexpr std::size_t k_at_once = 32, k_most_looks = 1000;
   std::vector<std::string> ended;
   std::size_t looks = 0;
   for (const auto& name : system.entry({.path = directory, .follow = true, .list = true}).names)
@@ -35,11 +35,11 @@ std::vector<std::string> ended_of(sys::System& system, const std::string& host, 
 }
 
 /// Leaves the note where the look has found no place for it, and takes away notes of this host whose processes have
-/// ended: no other host knows that. On a share one process in eight does it, because 64 of one job start at once, and
+/// ended: no other host knows that. On a share one process in sixteen does it, because 64 of one job start at once, and
 /// each would list what the others have just changed. A command does not depend on the list of the users of its
 /// generation, so errors do not matter.
 void keep_notes(sys::System& system, const OwnUse& own, const RunningPlace& place) {
-  constexpr int k_one_in = 8;
+  constexpr int k_one_in = 16;
   const auto& generation = *place.generation;
   const auto& files = system.files();
   const auto directory = join_path(generations_path(generation.store, generation.name), own.note.directory);

@@ -168,19 +168,23 @@ class NamesInEtab {
 void place(std::vector<Export> etab, const std::vector<ExportsFile>& files, const HostFacts& facts,
            ExpectedEtab& expected) {
   const auto key = [](const std::string& directory, const std::string& client) {
-    return directory + '\0' + one_spelling(client); // no name of a file system holds it
+    return directory + '\0' + client; // no name of a file system holds it
   };
+  // Names of two hosts may differ in case alone: the other spelling counts where no line has the name itself.
   std::unordered_map<std::string, std::size_t> lines;
   for (std::size_t i = 0; i < etab.size(); ++i)
     lines.emplace(key(etab[i].directory, etab[i].client), i);
+  for (std::size_t i = 0; i < etab.size(); ++i)
+    lines.emplace(key(etab[i].directory, one_spelling(etab[i].client)), i);
   NamesInEtab names(facts.names);
   const auto find = [&](const Export& written) -> std::optional<std::size_t> {
     const auto client = names.of(written.client, false);
     for (const auto& directory : {etab_path(written.directory, facts), written.directory})
-      if (const auto line = lines.find(key(directory, client)); line != lines.end()) {
-        names.of(written.client, true);
-        return line->second;
-      }
+      for (const auto& name : {client, one_spelling(client)})
+        if (const auto line = lines.find(key(directory, name)); line != lines.end()) {
+          names.of(written.client, true);
+          return line->second;
+        }
     return std::nullopt;
   };
   std::vector<std::optional<std::size_t>> taken(etab.size()); // by line: the position of its entry

@@ -9,7 +9,7 @@ readonly program_packages=(
 )
 # The unit and golden tests, the fuzzers, and what reads the code.
 readonly test_packages=(
-    "${program_packages[@]}" ccache mold git clang libclang-rt-14-dev clang-format-19 clang-tidy-19
+    "${program_packages[@]}" ccache mold git clang-16 libclang-rt-16-dev clang-format-19 clang-tidy-19
     catch2 python3-pytest clustershell pdsh openssh-client rsync squashfs-tools
 )
 # What boots a cluster of the lab.

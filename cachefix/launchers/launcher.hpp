@@ -72,8 +72,8 @@ const std::vector<Launcher>& launchers();
 std::vector<KnownOption> options_of(const std::string& options);
 /// The row `elsewhere` for a word that names a program; nullptr if there is none.
 const Row* find_opaque(const std::string& word);
-/// `ssh node1 "cd /job && python train.py"`: some word, or a part of one. `python`: only what may run Python.
-bool names_some_program(std::span<const std::string> words, bool python = false);
+/// `ssh node1 "cd /job && python train.py"`: some word, or a part of one.
+bool names_some_program(std::span<const std::string> words);
 /// Do words of a command, or of a shell text, start a container, or make a launcher do so? It may stand in one word
 /// with others.
 bool starts_container(std::span<const std::string> words);
@@ -82,9 +82,9 @@ bool is_plain_tool(std::string_view program);
 
 /// The row for argv[at], with its verb behind it and before `end`; nullptr if there is none.
 const Launcher* find_launcher(const Argv& argv, std::size_t at, std::size_t end);
-/// How many words the launcher's verb has behind argv[at]; nullopt if none of its verbs stands there.
-std::optional<std::size_t> verb_length(const Launcher& launcher, const Argv& argv, std::size_t at, std::size_t end);
-/// The row for `python -m MODULE`, or for a file `.../torch/distributed/run.py`; nullptr if there is none.
+/// Does one of the launcher's verbs stand behind argv[at], if it has any?
+bool has_verb(const Launcher& launcher, const Argv& argv, std::size_t at, std::size_t end);
+/// The row for `python -m MODULE`; nullptr if there is none.
 const Launcher* find_module_launcher(std::string_view module);
 
 struct GivenOption {

@@ -118,8 +118,12 @@ class Reader {
     GivenOption given{.name = option.names.back(), .means = option.means, .index = m_out.end, .value_index = m_out.end};
     if (is_listed(given.name, k_run_nothing))
       given.means = Means::information;
-    const std::size_t wanted = option.takes == Takes::two ? 2 : option.takes == Takes::value && !value ? 1 : 0;
+    std::size_t wanted = option.takes == Takes::two ? 2 : option.takes == Takes::value && !value ? 1 : 0;
     std::size_t next = m_out.end + 1;
+    if (given.means == Means::assign_pair && next < m_limit && m_argv[next].find('=') != std::string::npos) {
+      given.means = Means::assign; // `-env NAME=value`, as PALS has it, and Hydra too
+      wanted = 1;
+    }
     if (next + wanted > m_limit) {
       m_out.problem = "the value of `" + given.name + "` is missing";
       return;

@@ -9,22 +9,9 @@
 namespace sharefs::cachefix {
 namespace {
 
-/// "torch.distributed.run" as the end of a path: ".../torch/distributed/run.py".
-bool is_file_of_module(std::string_view path, std::string_view module) {
-  if (module.find('.') == std::string_view::npos)
-    return false; // debugpy.py is whose?
-  std::string tail = "/" + std::string(module) + ".py";
-  std::replace(tail.begin() + 1, tail.end() - 3, '.', '/');
-  return path.ends_with(tail);
-}
-
 template <class Is> const Launcher* first_row(const Is& is) {
   const auto found = std::ranges::find_if(launchers(), is);
   return found == launchers().end() ? nullptr : &*found;
-}
-
-constexpr bool is_python(Tail tail) {
-  return tail == Tail::script || tail == Tail::python || tail == Tail::shell;
 }
 
 } // namespace
@@ -52,15 +39,18 @@ const std::vector<Launcher>& launchers() {
   return k_rows;
 }
 
-bool names_some_program(std::span<const std::string> words, bool python) {
+bool names_some_program(std::span<const std::string> words) {
   constexpr std::string_view k_scripts = "*.py *.sh *.pbs *.sbatch *.slurm *.sub";
+  bool of_tool = false;
   for (const std::string& word : words) {
     const Argv parts = split_words(word);
+    of_tool = parts.size() == 1 && (is_listed(word, words_of("looks")) || (of_tool && !is_listed(word, "; && || |")));
+    if (of_tool) // ssh node1 pkill -f train.py
+      continue;
     if (parts.size() > 1 && is_plain_tool(parts[0]) && word.find_first_of(";&|\n`$(") == std::string::npos)
       continue; // ssh node1 "pkill -f train.py"
     for (std::size_t i = 0; i < parts.size(); ++i)
-      if (const Launcher* launcher = find_launcher(parts, i, parts.size());
-          is_listed(parts[i], k_scripts) || (launcher != nullptr && (!python || is_python(launcher->tail))))
+      if (is_listed(parts[i], k_scripts) || find_launcher(parts, i, parts.size()) != nullptr)
         return true;
   }
   return false;
@@ -73,7 +63,7 @@ bool starts_container(std::span<const std::string> words) {
   for (std::string word : words) {
     const Argv parts = split_words(word);
     const auto is_given = [](const std::string& part) { return part.starts_with('-') || part.find('/') != part.npos; };
-    if (parts.size() > 1 && !names_some_program(parts, true) && std::ranges::none_of(parts, is_given))
+    if (parts.size() > 1 && !names_some_program(parts) && std::ranges::none_of(parts, is_given))
       continue; // "docker run failed"
     std::ranges::replace_if(word, [](char c) { return k_marks.find(c) != std::string_view::npos; }, ' ');
     std::ranges::move(split_words(word), std::back_inserter(pieces));
@@ -99,22 +89,15 @@ bool is_plain_tool(std::string_view program) {
 
 const Launcher* find_launcher(const Argv& argv, std::size_t at, std::size_t end) {
   const std::string name = base_name(argv[at]);
-  return first_row(
-      [&](const Launcher& row) { return is_listed(name, row.programs) && verb_length(row, argv, at, end); });
+  return first_row([&](const Launcher& row) { return is_listed(name, row.programs) && has_verb(row, argv, at, end); });
 }
 
-std::optional<std::size_t> verb_length(const Launcher& launcher, const Argv& argv, std::size_t at, std::size_t end) {
-  if (launcher.verbs.empty())
-    return 0;
-  const bool found = at + 1 < end && is_listed(argv[at + 1], launcher.verbs);
-  return found ? std::optional<std::size_t>(1) : std::nullopt;
+bool has_verb(const Launcher& launcher, const Argv& argv, std::size_t at, std::size_t end) {
+  return launcher.verbs.empty() || (at + 1 < end && is_listed(argv[at + 1], launcher.verbs));
 }
 
 const Launcher* find_module_launcher(std::string_view module) {
-  return first_row([&](const Launcher& row) {
-    return any_word(row.get("modules"), ' ',
-                    [&](std::string_view word) { return word == module || is_file_of_module(module, word); });
-  });
+  return first_row([&](const Launcher& row) { return is_listed(module, row.get("modules")); });
 }
 
 } // namespace sharefs::cachefix

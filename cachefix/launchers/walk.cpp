@@ -83,8 +83,8 @@ class Walker {
   }
 
   /// The index of the first word behind argv[at] and the launcher's verb.
-  [[nodiscard]] std::size_t behind_verb(const Launcher& launcher, std::size_t at, std::size_t end) const {
-    return at + 1 + verb_length(launcher, m_argv, at, end).value_or(0);
+  [[nodiscard]] static std::size_t behind_verb(const Launcher& launcher, std::size_t at) {
+    return at + (launcher.verbs.empty() ? 1 : 2);
   }
 
   /// argv[begin, end) is a program and its arguments.
@@ -94,10 +94,7 @@ class Walker {
     const Launcher* launcher = find_launcher(m_argv, begin, end);
     if (launcher == nullptr)
       return program(begin, end, std::move(scope));
-    const std::string name = base_name(m_argv[begin]);
-    const bool exact = any_word(launcher->programs, ' ', [&](std::string_view known) { return known == name; });
-    launched(*launcher, exact ? name : launcher->name, begin, behind_verb(*launcher, begin, end), end,
-             std::move(scope));
+    launched(*launcher, base_name(m_argv[begin]), begin, behind_verb(*launcher, begin), end, std::move(scope));
   }
 
   /// Not `tmux ls` or `sudo nvidia-smi`.
@@ -367,12 +364,7 @@ class Walker {
   }
 
   void python_file(std::size_t at, std::size_t end, Program scope) {
-    // The console script of a launcher, given to python by its path: `python /opt/env/bin/torchrun ...`.
-    const Launcher* launcher = find_launcher(m_argv, at, end);
-    if (launcher != nullptr && launcher->tail == Tail::script)
-      return launched(*launcher, base_name(m_argv[at]), at, behind_verb(*launcher, at, end), end, std::move(scope));
-    if (launcher == nullptr)
-      launcher = find_module_launcher(m_argv[at]);
+    const Launcher* launcher = find_launcher(m_argv, at, end); // python /opt/env/bin/torchrun
     if (launcher != nullptr && launcher->row.has("modules") && launcher->verbs.empty())
       return launched(*launcher, std::string(launcher->name), at, at + 1, end, std::move(scope));
     add_program(ProgramKind::file, at, at + 1, end, std::move(scope), true);
@@ -384,9 +376,9 @@ class Walker {
     if (name.empty())
       name = m_argv[index];
     if (const Launcher* launcher = find_module_launcher(name))
-      if (const auto verb = verb_length(*launcher, m_argv, begin - 1, end))
-        return launched(*launcher, name.starts_with("torch.distributed.") ? name : std::string(launcher->name), index,
-                        begin + *verb, end, std::move(scope));
+      if (has_verb(*launcher, m_argv, begin - 1, end))
+        return launched(*launcher, name.starts_with("torch.distributed.") ? name : launcher->name, index,
+                        behind_verb(*launcher, begin - 1), end, std::move(scope));
     add_program(ProgramKind::module, index, begin, end, std::move(scope), true, std::move(name));
   }
 

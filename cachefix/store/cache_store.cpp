@@ -12,7 +12,6 @@
 #include <cctype>
 #include <fcntl.h>
 #include <filesystem>
-#include <map>
 #include <set>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -52,11 +51,16 @@ std::string text_of(const std::string& path, std::size_t limit) {
 
 /// Keys of caches that some live process uses: by open files, mapped files (datasets maps its tables), directories, and
 /// by its arguments and environment, which name what it will open. Nobody else but root can use what is this user's.
-std::vector<std::string> keys_in_use(const std::string& root) {
-  std::set<std::string> keys;
+std::vector<std::string> keys_in_use(const std::vector<CacheEntry>& entries) {
+  std::set<std::string> keys, roots;
   std::error_code error;
-  const std::string real = fs::canonical(root, error); // as /proc names it, where its own path goes through links
-  const std::set<std::string> roots{root + "/", (error ? root : real) + "/"};
+  for (const CacheEntry& entry : entries) {
+    const std::string root = parent_path(entry.path);
+    if (!roots.insert(root + "/").second)
+      continue;
+    const fs::path real = fs::canonical(root, error); // as /proc names it, where its own path goes through links
+    roots.insert((error ? root : real.native()) + "/");
+  }
   const auto note = [&](std::string_view text) {
     for (const std::string& start : roots)
       for (std::size_t at = text.find(start); at != std::string_view::npos; at = text.find(start, at + 1))
@@ -79,54 +83,48 @@ std::vector<std::string> keys_in_use(const std::string& root) {
 
 } // namespace
 
-Result<std::vector<CacheEntry>> list_caches(const std::string& root, std::chrono::milliseconds deadline) {
-  using Entries = Result<std::vector<CacheEntry>>;
-  Entries entries = sys::call(std::nullopt, deadline, [&]() -> Entries {
-    std::vector<CacheEntry> found;
-    for (const std::string& name : names_in(root)) {
-      CacheEntry entry;
-      entry.path = root + "/" + name;
-      struct stat status{};
-      if (!is_key(name) || ::lstat(entry.path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
-        continue;
-      entry.device = status.st_dev;
-      entry.inode = status.st_ino;
-      const std::string note = text_of(root + "/.origin-" + name, k_longest_origin);
-      entry.stands_for = note.substr(0, note.find('\n'));
-      found.push_back(std::move(entry));
-    }
-    return found;
-  });
-  if (!entries)
-    return entries;
+Result<std::vector<CacheEntry>> list_caches(sys::System& system, const std::string& root,
+                                            std::chrono::milliseconds deadline) {
+  sys::EntryRequest request{{}, deadline};
+  for (const std::string& name : system.entry({.path = root, .follow = true, .list = true}, deadline).names)
+    if (is_key(name))
+      for (const std::string prefix : {"/", "/.origin-"})
+        request.queries.push_back({.path = root + prefix + name, .read_bytes = k_longest_origin});
+  const std::vector<sys::Entry> found = system.entries(request);
   tree::Options options;
   options.deadline = deadline;
-  for (CacheEntry& entry : *entries) {
-    const auto measured = tree::measure({.path = entry.path, .device = entry.device, .inode = entry.inode}, options);
+  std::vector<CacheEntry> caches;
+  for (std::size_t i = 0; i + 1 < found.size(); i += 2) {
+    const sys::Entry& cache = found[i];
+    if (cache.kind != sys::EntryKind::directory)
+      continue;
+    const tree::Place place{
+        .path = cache.path, .root = system.files().root(), .device = cache.device, .inode = cache.inode};
+    const auto measured = tree::measure(place, options);
     if (!measured && measured.error().code != ErrorCode::not_found && measured.error().code != ErrorCode::conflict)
       return fail(measured.error());
-    entry.path = measured ? entry.path : ""; // it has gone meanwhile
-    entry.bytes = measured ? measured->allocated : 0;
-    entry.used = measured ? measured->used : 0;
+    if (!measured) // it has gone meanwhile
+      continue;
+    const std::string note = found[i + 1].size <= k_longest_origin ? found[i + 1].content : "";
+    caches.push_back({.path = cache.path,
+                      .stands_for = note.substr(0, note.find('\n')),
+                      .bytes = measured->allocated,
+                      .used = measured->used,
+                      .device = cache.device,
+                      .inode = cache.inode});
   }
-  std::erase_if(*entries, [](const CacheEntry& entry) { return entry.path.empty(); });
-  note_uses(*entries); // last, because measuring takes its time
-  return entries;
+  note_uses(caches); // last, because measuring takes its time
+  return caches;
 }
 
 void note_uses(std::vector<CacheEntry>& entries) {
-  std::map<std::string, std::vector<CacheEntry*>> by_root;
+  using Keys = Result<std::vector<std::string>>;
+  const Keys used = sys::call(std::nullopt, k_use_deadline, // a process can hang
+                              [&]() -> Keys { return keys_in_use(entries); });
   for (CacheEntry& entry : entries)
-    by_root[parent_path(entry.path)].push_back(&entry);
-  for (const auto& [root, below] : by_root) {
-    using Keys = Result<std::vector<std::string>>;
-    const Keys used = sys::call(std::nullopt, k_use_deadline, // a process can hang
-                                [&directory = root]() -> Keys { return keys_in_use(directory); });
-    for (CacheEntry* entry : below)
-      entry->in_use = !used                                                       ? "a process could not be checked"
-                      : std::ranges::binary_search(*used, base_name(entry->path)) ? "in use"
-                                                                                  : "";
-  }
+    entry.in_use = !used                                                      ? "a process could not be checked"
+                   : std::ranges::binary_search(*used, base_name(entry.path)) ? "in use"
+                                                                              : "";
 }
 
 std::string age_of(const CacheEntry& entry, std::int64_t now) {

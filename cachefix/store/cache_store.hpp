@@ -1,7 +1,7 @@
 #pragma once
 // The node-local caches of this user: what is there, what it stands for, what may be deleted.
 #include "plan/plan.hpp"
-#include "sys/process/wire.hpp"
+#include "sys/system.hpp"
 
 namespace sharefs::cachefix {
 
@@ -10,19 +10,16 @@ struct CacheEntry {
   std::string stands_for;  ///< the shared path; empty: not known
   std::uint64_t bytes = 0; ///< of its files
   std::int64_t used = 0;   ///< newest change of a file in it, seconds since 1970
-  std::string in_use;      ///< why it must stay: a live process has a file of it open or mapped, works in it, or names
+  std::string in_use = {}; ///< why it must stay: a live process has a file of it open or mapped, works in it, or names
                            ///< it, or one could not be checked; empty: no process uses it
   std::uint64_t device = 0, inode = 0;
 };
-template <FieldsOf<CacheEntry> Entry> auto fields(Entry& e) {
-  return named("path", e.path, "stands_for", e.stands_for, "bytes", e.bytes, "used", e.used, "in_use", e.in_use,
-               "device", e.device, "inode", e.inode);
-}
 
 /// Every cache directory below `root`, a directory of this user's own (own_directories()), sorted by path. Measuring
 /// ends with `timeout` when it makes no progress for `deadline`. A process that hangs in the kernel makes no more than
 /// 3 s of it.
-Result<std::vector<CacheEntry>> list_caches(const std::string& root, std::chrono::milliseconds deadline);
+Result<std::vector<CacheEntry>> list_caches(sys::System& system, const std::string& root,
+                                            std::chrono::milliseconds deadline);
 /// CacheEntry::in_use of each, as it is now.
 void note_uses(std::vector<CacheEntry>& entries);
 

@@ -33,41 +33,36 @@ void make(sys::System& system, const sys::Entry& missing, plan::Plan& plan) {
 plan::Plan plan_local_directories(sys::System& system, const std::vector<std::string>& directories,
                                   const std::function<std::string(const std::string&)>& kept) {
   plan::Plan plan;
-  const auto leave = [&](const std::string& path, const std::string& why) {
-    plan.notes.push_back(fmt::format("{} (`caches.local`) is left as it is: {}", path, why));
-  };
   for (const auto& path : directories) {
     if (path.find('$') != std::string::npos) // another one in each job
       continue;
     const auto entry = system.entry({.path = path, .links = sys::Links::trusted, .guarded = true});
-    if (entry.shared) // `doctor` and `run` say so
+    const bool directory = entry.kind == sys::EntryKind::directory;
+    const bool open = directory && (entry.mode & k_sticky) != 0 && (entry.mode & k_others_write) != 0;
+    if (entry.shared || open) // of a shared one `doctor` and `run` say so
       continue;
-    const auto reason = kept(path);
-    if (entry.kind == sys::EntryKind::missing && reason.empty()) {
+    std::string why = kept(path);
+    if (why.empty() && entry.kind == sys::EntryKind::missing) {
       make(system, entry, plan);
       continue;
     }
-    const bool open = (entry.mode & k_sticky) != 0 && (entry.mode & k_others_write) != 0;
-    if (entry.kind == sys::EntryKind::directory && open)
+    if (why.empty())
+      why = entry.kind == sys::EntryKind::unknown ? entry.error().message
+            : !directory                          ? "it is no directory"
+            : entry.uid != 0 ? fmt::format("it belongs to uid {} and has mode {}, so that users cannot use it safely",
+                                           entry.uid, format_mode(entry.mode))
+                             : "";
+    const auto found = why.empty() ? plan::read_access(system, path, true) : fail(ErrorCode::failed, why);
+    if (!found) {
+      plan.notes.push_back(fmt::format("{} (`caches.local`) is left as it is: {}", path, found.error().message));
       continue;
-    if (!reason.empty())
-      leave(path, reason);
-    else if (entry.kind != sys::EntryKind::directory)
-      leave(path, entry.kind == sys::EntryKind::unknown ? entry.error().message : "it is no directory");
-    else if (entry.uid != 0)
-      leave(path, fmt::format("it belongs to uid {} and has mode {}, so that users cannot use it safely", entry.uid,
-                              format_mode(entry.mode)));
-    else if (const auto found = plan::read_access(system, path, true); found) {
-      auto after = found->access;
-      after.mode = k_open_to_users;
-      plan.add(
-          k_caches_group,
-          fmt::format("`caches.local`: each user makes a directory in it, which mode {} does not allow",
-                      format_mode(entry.mode)),
-          plan::SetAccess{.path = path, .before = found->access, .after = after, .identity = sys::identity_of(entry)});
-    } else {
-      leave(path, found.error().message);
     }
+    auto after = found->access;
+    after.mode = k_open_to_users;
+    plan.add(k_caches_group,
+             fmt::format("`caches.local`: each user makes a directory in it, which mode {} does not allow",
+                         format_mode(entry.mode)),
+             plan::SetAccess{.path = path, .before = found->access, .after = after, .identity = identity_of(entry)});
   }
   return plan;
 }

@@ -42,10 +42,6 @@ std::string directory_name_of(const std::string& user, unsigned uid) {
   return plain ? user : "uid-" + std::to_string(uid);
 }
 
-bool has_option(const std::string& options, std::string_view word) {
-  return std::ranges::count(split(options, ','), word) > 0;
-}
-
 std::string as_root(const std::string& command) {
   return "run `" + command + "` as root";
 }
@@ -94,11 +90,11 @@ std::vector<Candidate> candidates_of(sys::System& system, const LocalChoice& cho
   const std::string name = directory_name_of(identity.user, identity.uid);
   std::vector<Candidate> candidates;
   for (const std::string& directory : choice.directories) {
-    const LocalDirectory above = expand_directory(directory, choice.environment);
-    candidates.push_back({.above = above.path,
-                          .path = above.path.empty() ? "/" : join_path(above.path, name),
-                          .given = above.given,
-                          .why_not = above.why_not,
+    const auto above = expand_directory(directory, choice.environment);
+    candidates.push_back({.above = above.value_or(""),
+                          .path = above ? join_path(*above, name) : "/",
+                          .given = above == directory && directory != k_default,
+                          .why_not = above ? "" : above.error().message,
                           .cure = k_another});
   }
   candidates.push_back({.above = "/var/tmp", .path = "/var/tmp/sharefs-" + name});
@@ -132,7 +128,7 @@ void check_room(sys::System& system, Candidate& candidate, const sys::Entry& the
   const auto mounts = system.mounts();
   const auto* mount = mounts ? mounts->owner_of(there.resolved) : nullptr;
   const auto is_mounted = [&](std::string_view option) {
-    return mount != nullptr && (has_option(mount->options, option) || has_option(mount->super_options, option));
+    return mount != nullptr && contains(split(mount->options + "," + mount->super_options, ','), option);
   };
   const std::string& path = candidate.path;
   if (holds == Holds::code && is_mounted("noexec"))
@@ -160,28 +156,23 @@ void check_room(sys::System& system, Candidate& candidate, const sys::Entry& the
 
 } // namespace
 
-LocalDirectory expand_directory(const std::string& directory, const std::vector<std::string>& environment) {
-  LocalDirectory result;
-  const auto path = expand_variables(directory, [&](std::string_view name, std::size_t at) {
-    if (!result.why_not.empty())
-      return std::optional<std::string>("");
+Result<std::string> expand_directory(const std::string& directory, const std::vector<std::string>& environment) {
+  std::string why_not = "a `$` in front of no variable";
+  const auto value_of = [&](std::string_view name, std::size_t at) -> std::optional<std::string> {
     const std::string start = std::string(name) + "=";
     const auto entry = std::ranges::find_if(environment, [&](const auto& one) { return one.starts_with(start); });
     std::string value = entry == environment.end() ? "" : entry->substr(start.size());
-    if (value.empty())
-      result.why_not = directory + ": " + std::string(name) + " is not set";
-    else if (at == 0 ? !value.starts_with('/') : value.find('/') != std::string::npos || value == "..")
-      result.why_not = directory + ": " + std::string(name) + (at == 0 ? " is no absolute path" : " is no name");
-    else if (!std::ranges::all_of(split(value, '/'), is_plain))
-      result.why_not = directory + ": " + std::string(name) + " has characters that launchers would change";
-    return std::optional<std::string>(result.why_not.empty() ? value : "");
-  });
-  if (!path && result.why_not.empty())
-    result.why_not = directory + ": a `$` in front of no variable";
-  if (result.why_not.empty())
-    result.path = normalize_path(*path);
-  result.given = result.path == directory && directory != k_default;
-  return result;
+    const bool fits = at == 0 ? value.starts_with('/') : value.find('/') == std::string::npos && value != "..";
+    if (!value.empty() && fits && std::ranges::all_of(split(value, '/'), is_plain))
+      return value;
+    why_not = std::string(name) + (value.empty() ? " is not set"
+                                   : fits        ? " has characters that launchers would change"
+                                   : at == 0     ? " is no absolute path"
+                                                 : " is no name");
+    return std::nullopt;
+  };
+  const auto path = expand_variables(directory, value_of);
+  return path ? Result<std::string>(normalize_path(*path)) : fail(ErrorCode::config, directory + ": " + why_not);
 }
 
 Diagnoses diagnose(const LocalRoot& root, Severity severity) {

@@ -24,17 +24,10 @@ struct LocalChoice {
 /// What a directory is for. Code is compiled there and mapped, which a mount with noexec refuses.
 enum class Holds { data, code };
 
-/// An entry of caches.local as it is in one environment.
-struct LocalDirectory {
-  std::string path;    ///< normalized; empty: see why_not
-  std::string why_not; ///< a variable is not set, or its value is no path for a cache
-  bool given = false;  ///< the path itself was written down, and it is not the default
-  friend bool operator==(const LocalDirectory&, const LocalDirectory&) = default;
-};
-
-/// `$NAME` and `${NAME}` replaced. One at the beginning must be an absolute path, others a part of a name. Their values
-/// are [A-Za-z0-9_./-] only: launchers split, quote and expand words, and a cache's path is in them. Pure.
-LocalDirectory expand_directory(const std::string& directory, const std::vector<std::string>& environment);
+/// An entry of caches.local, normalized, with `$NAME` and `${NAME}` replaced. One at the beginning must be an absolute
+/// path, others a part of a name. Their values are [A-Za-z0-9_./-] only: launchers split, quote and expand words, and a
+/// cache's path is in them. Pure. Error `config`: one is not set, or has another value.
+Result<std::string> expand_directory(const std::string& directory, const std::vector<std::string>& environment);
 
 /// A directory with fewer free inodes is not used: a dataset cache is few large files, a cache of modules and kernels
 /// is many small ones.
@@ -71,9 +64,8 @@ plan::Plan plan_local_directories(sys::System& system, const std::vector<std::st
 
 // Making the directories of caches.
 
-/// 12 hexadecimal digits of a text: the same everywhere and always.
-std::string key_of(const std::string& text);
-/// The name of the node-local directory that stands for a shared path.
+/// The name of the node-local directory that stands for a shared path: 12 hexadecimal digits, the same everywhere and
+/// always.
 std::string cache_key(const std::string& shared_path);
 
 /// The user's own directory for caches, mode 0700. Error `permission` if it is somebody else's, or others may write to

@@ -5,6 +5,7 @@
 #include "sys/fs/lock_probe.hpp"
 
 #include <cstdint>
+#include <fmt/format.h>
 #include <set>
 
 namespace sharefs::cachefix {
@@ -31,22 +32,15 @@ Result<void> make_missing(const sys::Files& files, const std::string& directory,
 
 } // namespace
 
-std::string key_of(const std::string& text) {
+std::string cache_key(const std::string& shared_path) {
   // FNV-1a, 64 bits: short, and the same on every node and in every version.
   std::uint64_t hash = 14695981039346656037ULL;
-  for (const char c : text) {
+  for (const char c : normalize_path(shared_path)) {
     hash ^= static_cast<unsigned char>(c);
     hash *= 1099511628211ULL;
   }
-  static constexpr char k_digits[] = "0123456789abcdef";
-  std::string out;
-  for (int i = 0; i < 12; ++i, hash >>= 4U)
-    out += k_digits[hash & 15U];
-  return out;
-}
-
-std::string cache_key(const std::string& shared_path) {
-  return key_of(normalize_path(shared_path));
+  const std::string digits = fmt::format("{:016x}", hash);
+  return {digits.rbegin(), digits.rbegin() + 12};
 }
 
 Result<void> make_own_directory(sys::System& system, const std::string& directory) {

@@ -3,22 +3,21 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "sys/process/call.hpp"
+#include "sys/process/fd.hpp"
 #include "tree/tree.hpp"
 
 #include <cerrno>
-#include <charconv>
-#include <csignal>
+#include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
-#include <system_error>
+#include <unistd.h>
 
 namespace sharefs::cachefix {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::string_view k_scratch = ".sharefs-seed-";
 
 /// Locks and what launches that failed have left are not of the cache.
 Result<bool> is_of_cache(const std::string& path, const struct stat& status) {
@@ -28,21 +27,6 @@ Result<bool> is_of_cache(const std::string& path, const struct stat& status) {
   if (status.st_uid != ::geteuid() && status.st_uid != 0)
     return fail(ErrorCode::permission, fmt::format("{}: belongs to uid {}", path, status.st_uid));
   return true;
-}
-
-/// What processes that were killed while they copied have left. A name whose process lives is another's, or its number
-/// was given again: then it is cleaned up another time.
-void remove_abandoned(const std::string& directory) {
-  std::error_code error;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename();
-    pid_t pid = 0;
-    if (name.starts_with(k_scratch))
-      std::from_chars(name.data() + k_scratch.size(), name.data() + name.size(), pid);
-    std::error_code ignored;
-    if (pid > 0 && ::kill(pid, 0) != 0 && errno == ESRCH)
-      fs::remove_all(it->path(), ignored);
-  }
 }
 
 } // namespace
@@ -70,18 +54,22 @@ Result<Seeded> seed_cache(const std::string& shared, const std::string& local, s
     return measured.error().code == ErrorCode::not_found ? Result<Seeded>(Seeded{}) : fail(measured.error());
   if (const fs::space_info space = fs::space(local, error); space.available < measured->allocated + keep_free_bytes)
     return fail(ErrorCode::failed, format_bytes(measured->allocated) + " do not fit on this node");
-  const std::string above = parent_path(local);
-  remove_abandoned(above);
-  const std::string scratch = fmt::format("{}/{}{}", above, k_scratch, ::getpid());
-  options.content_only = true;
+  const std::string scratch = parent_path(local) + "/.sharefs-seed-" + base_name(local);
+  fs::create_directory(scratch, error);
+  options.content_only = options.remove_others = true; // what was cut off is made anew
   options.admit = is_of_cache;
   const auto copied = tree::copy({.path = shared}, {.path = scratch}, options);
+  if (!copied && copied.error().code == ErrorCode::busy) { // by another process of this job, which is waited for
+    const sys::Fd other(::open(scratch.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    (void)::flock(other.get(), LOCK_EX);
+    return Seeded{};
+  }
   if (!copied || ::rename(scratch.c_str(), local.c_str()) != 0) {
     const int number = errno;
     fs::remove_all(scratch, error);
     if (!copied)
       return fail(copied.error());
-    if (number != ENOTEMPTY && number != EEXIST) // another process of this job was first
+    if (number != ENOTEMPTY && number != EEXIST) // the program of another process of this job was first
       return fail(errno_error(number, local));
     return Seeded{};
   }

@@ -313,15 +313,17 @@ fd00:77::9 F
 10.77.0.9 h
 ::1 i
 127.0.0.1 i
+10.77.0.10 j k
+10.77.0.11 J l
 """
 
 
-@pytest.mark.parametrize("first", "abcdeEfFghi")
+@pytest.mark.parametrize("first", "abcdeEfFghijkl")
 def test_hosts_with_several_names(first: str) -> None:
     hosts = (ETC / "hosts").read_text()
     (ETC / "hosts").write_text(SEVERAL_NAMES)
     try:
-        for second in "abcdeEfFghi":
+        for second in "abcdeEfFghijkl":
             assert disagreement({MAIN: f"/mnt/share {first}(rw) {second}(ro)\n/mnt/data {second}(rw)\n".encode()}) == ""
     finally:
         (ETC / "hosts").write_text(hosts)

@@ -187,6 +187,8 @@ def test_a_node_without_a_disk_reads_the_image_on_the_share(shared: Cluster) -> 
     assert said.returncode == 3 and "SIGKILL does not end them" in said.out + said.err and staged(node) == [], said
     done(node, "mount", "--all", "--yes", timeout=120)
     assert staged(node) == ["0001"] and not node.run(f"ls {STAGE}/0001.sqfs").ok
+    device = node.run("awk '/ - squashfs / {print $3}' /proc/self/mountinfo", check=True).out.strip()
+    assert node.read_text(f"/sys/class/bdi/{device}/read_ahead_kb") == "1024\n", "each request is a round trip"
     assert sharefs(node, *RUN, user="bob", timeout=200).out == f'[42, "{STAGE}/0001"]\n'
     assert sharefs(node, "mount", "--all", "--check", timeout=120).returncode == 0
 
@@ -206,11 +208,11 @@ def test_a_node_without_a_disk_reads_the_image_on_the_share(shared: Cluster) -> 
 
 @pytest.mark.parametrize("shared", [", options: [actimeo=3600]"], indirect=True)
 def test_a_process_of_an_image_on_the_share_makes_two_requests(shared: Cluster) -> None:
-    """Where STORE/ENV leads now, and its note. One process in eight, by its number, also looks for notes of ended ones."""
+    """Where STORE/ENV leads now, and its note. One process in sixteen, by its number, also looks for notes of ended ones."""
     node = shared["node1"]
     configure(shared, config_text(extra=", options: [actimeo=3600]").replace("conda:\n", "conda:\n  image_from_share: true\n"))
     done(node, "mount", "--all", "--yes", timeout=120)
-    one = "until sh -c '[ $(($$ % 8)) != 0 ] && exec sharefs conda run llm_train -- true'; do :; done"
+    one = "until sh -c '[ $(($$ % 16)) != 0 ] && exec sharefs conda run llm_train -- true'; do :; done"
     node.run(one, user="bob", check=True)
     before = requests(node)
     node.run(f"for i in 1 2 3 4; do {one}; done", user="bob", check=True, timeout=200)

@@ -35,7 +35,7 @@ Result<std::vector<cachefix::CacheEntry>> caches_of(Context& context) {
   std::vector<cachefix::CacheEntry> all;
   for (const std::string& root : cachefix::own_directories(context.system, {caches->local, 0, context.host.environment},
                                                            context.system.identity())) {
-    auto entries = cachefix::list_caches(root, k_store_deadline);
+    auto entries = cachefix::list_caches(context.system, root, k_store_deadline);
     if (!entries)
       return fail(entries.error());
     std::move(entries->begin(), entries->end(), std::back_inserter(all));

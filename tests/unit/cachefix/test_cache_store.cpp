@@ -47,7 +47,8 @@ struct Store {
     std::ofstream(cache + "/json/data") << std::string(10'000, 'x');
   }
   [[nodiscard]] std::vector<CacheEntry> list() const {
-    auto listed = list_caches(root.path(), std::chrono::seconds(5));
+    sys::RealSystem system;
+    auto listed = list_caches(system, root.path(), std::chrono::seconds(5));
     REQUIRE(listed);
     return *std::move(listed);
   }
@@ -133,7 +134,8 @@ TEST_CASE("a cache is in use while a live process names it, also by a path throu
   const std::string cache = root + "/0123456789ab";
   fs::create_directories(disk + "/0123456789ab");
   fs::create_directory_symlink(disk, root);
-  const auto is_in_use = [&] { return !list_caches(root, std::chrono::seconds(5))->at(0).in_use.empty(); };
+  sys::RealSystem system;
+  const auto is_in_use = [&] { return !list_caches(system, root, std::chrono::seconds(5))->at(0).in_use.empty(); };
   CHECK_FALSE(is_in_use());
 
   // `cat` waits for the end of its input, which is this process's to give.

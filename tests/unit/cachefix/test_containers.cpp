@@ -55,20 +55,6 @@ TEST_CASE("container: every option of pyxis and of Slurm") {
   CHECK(is_left(world.run(wrapped, test::installed()), wrapped));
 }
 
-TEST_CASE("container: the caches that it names are named") {
-  World world;
-  const auto said = [&](const std::string& line) {
-    return world.run(words(line), test::installed()).diagnoses.front().message;
-  };
-  using Catch::Matchers::EndsWith;
-  CHECK_THAT(
-      said("docker run x python t.py --cache-dir=/share/c --data_cache_dir /share/d --cache_dir /local/c"),
-      EndsWith("so it is not guarded; `--cache-dir /share/c`, `--data_cache_dir /share/d` stays on shared storage"));
-  CHECK_THAT(said("docker run x python t.py --output_dir /share/o"), EndsWith("so it is not guarded"));
-  CHECK_THAT(said("ssh node1 python t.py --cache_dir /share/c"),
-             EndsWith("`--cache_dir /share/c` stays on shared storage"));
-}
-
 TEST_CASE("container: by variables") {
   for (const std::string variable : {"SRUN_CONTAINER=/share/b", "SRUN_CONTAINER_ID=x", "SLURM_CONTAINER=/share/b",
                                      "SLURM_CONTAINER_ID=x", "PYXIS_CONTAINER_IMAGE=x", "PYXIS_CONTAINER_NAME=dev",

@@ -9,16 +9,16 @@ using namespace sharefs::cachefix;
 
 namespace {
 
-ScriptReport report_of(const std::string& text, bool submitted = true) {
+ScriptReport report_of(const std::string& text, Started how = Started::sourced) {
   test::ScriptedSystem system;
   Facts facts(system, {});
-  return read_script(text, facts, {}, submitted);
+  return read_script(text, facts, {}, how);
 }
 
 /// "2 SF402 ssh; ..."
-std::string losses(const std::string& text, bool submitted = true) {
+std::string losses(const std::string& text, Started how = Started::sourced) {
   std::vector<std::string> all;
-  for (const Mention& one : report_of(text, submitted).losses)
+  for (const Mention& one : report_of(text, how).losses)
     all.push_back(std::to_string(one.line) + " " + one.code + " " + one.subject);
   return join(all, "; ");
 }
@@ -44,7 +44,7 @@ TEST_CASE("what takes the guard away, in the place of a command only") {
       {"srun --export=ALL,A=1 python t.py", ""},
       {"srun --export=A,B ./train", "1 SF407 --export=A,B"},
       {"#!/bin/bash\n#SBATCH --export=NONE\npython t.py", "2 SF407 --export=NONE"},
-      {"#SBATCH --uenv=x/y:v1\n#SBATCH --environment=ngc\npython t.py", "1 SF404 --environment=ngc"},
+      {"#SBATCH --uenv=x/y:v1\n#SBATCH --environment=ngc\npython t.py", "2 SF404 --environment=ngc"},
       {"#SBATCH -N 2  # two\npython t.py", ""},
       {"#SBATCH --container-image=x\npython t.py", "1 SF404 --container-image=x"},
       {"x=1\nsudo -E python t.py", "2 SF402 sudo"},
@@ -69,9 +69,6 @@ TEST_CASE("what takes the guard away, in the place of a command only") {
       {"export PYTHONPATH=$(pwd)", "1 SF407 PYTHONPATH="},
       {"unset PYTHONPATH", "1 SF407 unset PYTHONPATH"},
       {"export -n PYTHONPATH", "1 SF407 -n PYTHONPATH"},
-      {"IFS= read -r PYTHONPATH < path", "1 SF407 read PYTHONPATH"},
-      {"for PYTHONPATH in a b; do python t.py; done", "1 SF407 for PYTHONPATH"},
-      {"strace -E PYTHONPATH=src python t.py", "1 SF407 PYTHONPATH=src"},
       {"strace -E PYTHONPATH=src:$PYTHONPATH python t.py", ""},
       {"env -S 'PYTHONPATH=src python t.py'", "1 SF407 PYTHONPATH="},
       {"env -S '-i python' t.py", "1 SF407 env"},
@@ -90,8 +87,6 @@ TEST_CASE("what takes the guard away, in the place of a command only") {
       {"export SLURM_EXPORT_ENV=NONE\nsrun python t.py", "2 SF407 srun"},
       {"mpirun -np 2 -H a,b python t.py", "1 SF407 mpirun"},
       {"mpirun -np 2 python t.py", ""},
-      {"exec -c python t.py", "1 SF407 env"},
-      {"printf -v PYTHONPATH x", "1 SF407 printf PYTHONPATH"},
       {"uv run env -i python t.py", "1 SF407 env"},
       {"seq 2 | xargs -I{} ssh node{} python t.py", "1 SF402 ssh"},
       {"xargs sh -c 'python -I t.py'", "1 SF407 python -I"},
@@ -103,6 +98,11 @@ TEST_CASE("what takes the guard away, in the place of a command only") {
       {"cmd=(apptainer exec\n  --nv x.sif)\n\"${cmd[@]}\" python t.py", "3 SF404 apptainer"},
       {"cmd=(env); cmd+=(-i A=1)\n\"${cmd[@]}\" python t.py", "2 SF407 env"},
       {"case $S in a) R='apptainer exec x.sif';; b) R='';; esac\n$R python t.py", "2 SF404 apptainer"},
+      {"if a; then R='apptainer exec x.sif'; else R=srun; fi; $R python t.py; R=x; $R python t.py",
+       "1 SF404 apptainer"},
+      {"case a in a) R='srun --export=A' ;; *) R=srun ;; esac; $R python t.py", "1 SF407 --export=A"},
+      {"R='env -i'; R=env; $R python t.py; if a; then R=ssh; else R+=' x'; fi", ""},
+      {"ssh n1 pkill -f torchrun; trap 'ssh n1 rm -f t.py' EXIT; ssh n1 ls \\; python t.py", "1 SF402 ssh"},
       {"export PDSH_RCMD_TYPE=ssh MODE=docker; MSG='sudo is needed'; hosts=(ssh a)\npython t.py", ""},
       {"command -v sudo; which docker; time -p env -i python t.py", "1 SF407 env"},
       {"A='hello sudo'; B=(1 2 3); C=ssh-key; D=", ""},
@@ -135,7 +135,7 @@ TEST_CASE("what takes the guard away, in the place of a command only") {
   };
   for (const Row& row : rows) {
     CAPTURE(row.text);
-    CHECK(losses(row.text) == row.losses);
+    CHECK(losses(row.text, row.text.starts_with("#") ? Started::submitted : Started::sourced) == row.losses);
   }
 }
 
@@ -144,39 +144,35 @@ TEST_CASE("PYTHONPATH by another name, in a loop, and where it is empty or has i
     std::string text, losses;
   };
   const std::vector<Row> rows = {
-      {"unset ${!PYTHON*}", "1 SF407 unset PYTHONPATH"},
-      {"for v in $(compgen -e PYTHON); do unset \"$v\"; done", "1 SF407 unset PYTHONPATH"},
       {"unset PYTHONHOME PYTHON_FLAGS $PYTHON_NAMES", ""},
       {"for v in PYTHONPATH A; do\nexport $v=/x\ndone", "2 SF407 PYTHONPATH="},
       {"for v in PYTHONPATH A; do echo $v; export \"$v=/x:${!v}\"; done", ""},
-      {"declare -n r=PYTHONPATH; r=/x", "1 SF407 -n PYTHONPATH"},
       {"read -p \"is it $PYTHONPATH?\" answer", ""},
       {"v=PYTHONPATH; eval \"export $v=/x\"", "1 SF407 PYTHONPATH="},
       {"typeset -xr PYTHONPATH=/x", "1 SF407 PYTHONPATH="},
-      {"set -gx PYTHONPATH src", "1 SF407 set PYTHONPATH"},
       {"setenv PYTHONPATH src:$PYTHONPATH; printf '%s' PYTHONPATH", ""},
       {"printf -v PYTHONPATH '%s:%s' src \"$PYTHONPATH\"", ""},
       {"export PYTHONPATH := src", "1 SF407 PYTHONPATH="},
       {"export PYTHONPATH := src:$(PYTHONPATH)", ""},
       {"PYTHONPATH=$MY_PYTHONPATH python t.py", "1 SF407 PYTHONPATH="},
       {"NEW=$PWD:$PYTHONPATH; export PYTHONPATH=$NEW; env PYTHONPATH=a:$NEW python t.py", ""},
-      {"OLD=$PYTHONPATH; unset PYTHONPATH; x; PYTHONPATH=$OLD", ""},
+      {"OLD=$PYTHONPATH; unset PYTHONPATH; source setvars.sh; git pull; PYTHONPATH=$OLD", ""},
+      {"OLD=$PYTHONPATH; unset PYTHONPATH; module load x; export PYTHONPATH=$OLD:$PYTHONPATH; python t.py", ""},
       {"OLD=$PYTHONPATH; unset PYTHONPATH; python t.py; PYTHONPATH=$OLD", "1 SF407 unset PYTHONPATH"},
       {"export PYTHONPATH=/x; export PYTHONPATH=$PYTHONPATH:/y", "1 SF407 PYTHONPATH="},
       {"[ -z \"$PYTHONPATH\" ] && export PYTHONPATH=src", ""},
       {"[ \"x$PYTHONPATH\" = x ] && export PYTHONPATH=src; [ ${#PYTHONPATH} -eq 0 ] && PYTHONPATH=a", ""},
       {"p=(a \"$PYTHONPATH\"); export PYTHONPATH=$(IFS=:; echo \"${p[*]}\")", ""},
       {"[ -z \"$PYTHONPATH\" ] && echo none; export PYTHONPATH=src", "1 SF407 PYTHONPATH="},
-      {"[[ ! $PYTHONPATH ]] || PYTHONPATH=src x", "1 SF407 PYTHONPATH="},
+      {"[[ $PYTHONPATH != */src* ]] && PYTHONPATH=src x", "1 SF407 PYTHONPATH="},
       {"test -n \"${PYTHONPATH:-}\" || export PYTHONPATH=src", ""},
       {"if [ -z $PYTHONPATH ]; then\necho none\nexport PYTHONPATH=src\nelse\nunset PYTHONPATH\nfi",
        "5 SF407 unset PYTHONPATH"},
-      {"if [ -n $PYTHONPATH ]; then\nexport PYTHONPATH=src\nelse\nexport PYTHONPATH=src\nfi", "2 SF407 PYTHONPATH="},
       {"( unset PYTHONPATH; cmake -S . ); python t.py", ""},
       {"(A=(1 2); unset PYTHONPATH; git pull)\n(export PYTHONPATH=/x; ./train)", "2 SF407 PYTHONPATH="},
       {"(cd a; export PYTHONPATH=/x\npython t.py); python t.py", "1 SF407 PYTHONPATH="},
-      {"f() { unset PYTHONPATH; }; case x in a) unset PYTHONPATH;; esac",
-       "1 SF407 unset PYTHONPATH; 1 SF407 unset PYTHONPATH"},
+      {"f() { unset PYTHONPATH; }; case x in a) export PYTHONPATH=/x;; esac", "1 SF407 PYTHONPATH="},
+      {"export PYTHONPATH=/x\n(python t.py)\npython t.py", "1 SF407 PYTHONPATH="},
       {"export SHAREFS_GUARD=0; python t.py", "1 SF407 SHAREFS_GUARD=0"},
       {"env SHAREFS_GUARD=0 python t.py", "1 SF407 SHAREFS_GUARD=0"},
       {"export RAY_ADDRESS=auto\npython t.py", "2 SF407 RAY_ADDRESS"},
@@ -202,13 +198,25 @@ TEST_CASE("commands that come from stdin, from files, and from variables") {
       {"cat > jobs <<EOT\nsudo python t.py\nEOT\ncat jobs", ""},
       {"printf 'a\\npython -I t.py\\n' > jobs; cat jobs | bash", "2 SF407 python -I"},
       {"printf '%s' 'python -I t.py' > j.sh; chmod +x j.sh; $D/j.sh", "1 SF407 python -I"},
+      {"echo python -I t.py > j.sh\necho python t.py >> j.sh\nbash j.sh", "1 SF407 python -I"},
+      {"{ echo a\nprintf 'unset PYTHONPATH\\n'; echo python t.py; } > $f; sbatch $f", "3 SF407 unset PYTHONPATH"},
+      {"{ echo sudo python t.py; }; { echo x; } > j; bash j", ""},
+      {"cat > c <<EOT\n0 python t.py\n1-3 python -I t.py\nEOT\nsrun -n4 --multi-prog c", "3 SF407 python -I"},
       {"cat > Makefile <<EOT\nt:\n\t@PYTHONPATH=src python t.py\nEOT\nmake t", "3 SF407 PYTHONPATH="},
       {"mail -s 'sudo python t.py' me; notify-send 'docker run done'; mytool 'docker run done'", ""},
       {"flock l -c 'docker run img python t.py'", "1 SF404 flock"},
       {"watch 'docker run --rm img'", "1 SF404 watch"},
       {"script -qc 'cd a && PYTHONPATH=src python t.py'", "1 SF407 PYTHONPATH="},
-      {"log 'srun --export=NONE python'; mytool 'srun of docker exec ended'; docker compose ps", ""},
-      {"bash <<< $'x\\nunset PYTHONPATH'", "2 SF407 unset PYTHONPATH"},
+      {"log 'srun --export=NONE python'; mytool 'docker exec ended'; docker compose ps", ""},
+      {"source <(echo unset PYTHONPATH)", "1 SF407 unset PYTHONPATH"},
+      {"\nbash <(printf 'cd a\\npython -I t.py') | tee log", "3 SF407 python -I"},
+      {"\neval \"$(echo export PYTHONPATH=src | tr a b)\"", ""},
+      {"\neval \"$(printf 'export PYTHONPATH=%s' src)\"; python t.py", "2 SF407 PYTHONPATH="},
+      {"cat > a.env <<EOT\nPYTHONPATH=src\nEOT\nsource <(grep -v '^#' a.env | sed 's/^/export /')",
+       "2 SF407 PYTHONPATH="},
+      {"cat > jobs <<EOT\nsudo python t.py\nEOT\nwhile read c; do $c; done < <(cat jobs)", "2 SF402 sudo"},
+      {"eval \"$(conda shell.bash hook)\"; eval $(ssh-agent); python t.py > >(tee log) 2>&1; eval $(; bash <(; <(#",
+       ""},
   };
   for (const Row& row : rows) {
     CAPTURE(row.text);
@@ -216,21 +224,33 @@ TEST_CASE("commands that come from stdin, from files, and from variables") {
   }
   CHECK(report_of("while read c; do $c; done < jobs.txt; sbatch j.sbatch; ./run.sh python t.py; make -C a").scripts ==
         std::vector<NamedScript>{{"jobs.txt"},
-                                 {"j.sbatch", {"j.sbatch"}, true},
+                                 {"j.sbatch", {"j.sbatch"}, Started::submitted},
                                  {"./run.sh", {"./run.sh", "python", "t.py"}},
                                  {"a/Makefile"}});
 }
 
 TEST_CASE("directives of a batch system count where the script is submitted") {
-  for (const std::string line : {"#SBATCH --export=NONE", "#BSUB -env none", "#PBS -v A", "#$ -cwd"}) {
+  for (const std::string line : {"#SBATCH --export=NONE", "#BSUB -env none"}) {
     CAPTURE(line);
-    CHECK(losses(line + "\npython t.py", false).empty());
-    CHECK_FALSE(losses(line + "\npython t.py").empty());
+    CHECK(losses(line + "\npython t.py", Started::run).empty());
+    CHECK_FALSE(losses(line + "\npython t.py", Started::submitted).empty());
   }
-  CHECK(report_of("sbatch --export=ALL a.sh; sbatch b.sh; bash c; ./d x").scripts ==
-        std::vector<NamedScript>{{"a.sh", {"a.sh"}}, {"b.sh", {"b.sh"}, true}, {"c", {"c"}}, {"./d", {"./d", "x"}}});
-  CHECK(losses("#SBATCH -N 2\n#SBATCH --export=ALL,A=1\n#BSUB -env \"all, A=1\"\n#PBS -N x\n#PBS -V\npython t.py")
+  CHECK(report_of("sbatch --export=ALL a.sh; sbatch b.sh; bash c; ./d x; . e").scripts ==
+        std::vector<NamedScript>{{"a.sh", {"a.sh"}},
+                                 {"b.sh", {"b.sh"}, Started::submitted},
+                                 {"c", {"c"}},
+                                 {"./d", {"./d", "x"}},
+                                 {"e", {"e"}, Started::sourced}});
+  CHECK(losses("#SBATCH -N 2\n#SBATCH --export=ALL,A=1\n#BSUB -env \"all, A=1\"\n#PBS -N x\npython t.py",
+               Started::submitted)
             .empty());
+}
+
+TEST_CASE("what a script leaves of PYTHONPATH at its end counts where it is sourced, or sources another one") {
+  for (const Started how : {Started::run, Started::submitted, Started::sourced})
+    CHECK(losses("python t.py\nunset PYTHONPATH", how) == (how == Started::sourced ? "2 SF407 unset PYTHONPATH" : ""));
+  CHECK(losses("export PYTHONPATH=/x; . ./e.sh", Started::run) == "1 SF407 PYTHONPATH=");
+  CHECK(losses(". ./e.sh; python t.py; export PYTHONPATH=/x", Started::run).empty());
 }
 
 TEST_CASE("a report of a script: its programs, its caches, and the scripts that it names") {
@@ -243,7 +263,7 @@ TEST_CASE("a report of a script: its programs, its caches, and the scripts that 
   CHECK(names(report.programs) == "4 train.py (conda torchrun); 5 eval.sh (bash); 6 pkg (python)");
   CHECK(names(report.caches) ==
         "3 HF_HOME (/share/hf); 3 TRITON_CACHE_DIR ($X/t); 4 --cache_dir (/share/c); 6 --dataset_cache_dir (/share/d)");
-  CHECK(report.scripts == std::vector<NamedScript>{{"env.sh", {"env.sh"}}, {"eval.sh", {"eval.sh"}}});
+  CHECK(report.scripts == std::vector<NamedScript>{{"env.sh", {"env.sh"}, Started::sourced}, {"eval.sh", {"eval.sh"}}});
   CHECK(report.losses.empty());
 }
 
@@ -256,8 +276,8 @@ TEST_CASE("texts of any kind are read to their end") {
   while (nested.size() < 1U << 18U)
     nested += "\"$(`";
   CHECK(report_of(nested).losses.empty());
-  for (const std::string line :
-       {"f( $A b\n", "( f() { f $@ $A; }\n", "A=\"$A $A\"\n", "A+=$A\n", "export $A ", "\"$@\" $A\n"}) {
+  for (const std::string line : {"f( $A b\n", "( f() { f $@ $A; }\n", "A=\"$A $A\"\n", "A+=$A\n", "export $A ",
+                                 "\"$@\" $A\n", "A=\"$A $A\"; echo $A >> j\n"}) {
     std::string many;
     while (many.size() < 1U << 11U)
       many += line;

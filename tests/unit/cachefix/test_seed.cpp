@@ -1,10 +1,16 @@
 #include "cachefix/store/cache_store.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
+#include "sys/process/fd.hpp"
 
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <sstream>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
 
 using namespace sharefs;
@@ -19,6 +25,7 @@ struct Caches {
   test::TemporaryDirectory directory;
   fs::path shared = fs::path(directory.path()) / "shared";
   fs::path local = fs::path(directory.path()) / "local";
+  fs::path scratch = fs::path(directory.path()) / ".sharefs-seed-local";
 
   Caches() {
     fs::create_directories(shared);
@@ -43,6 +50,18 @@ struct Caches {
     return static_cast<std::size_t>(std::distance(fs::directory_iterator(local), fs::directory_iterator()));
   }
 };
+
+/// Does somebody wait for a lock of it?
+bool is_waited_for(const fs::path& path) {
+  struct stat status{};
+  REQUIRE(::stat(path.c_str(), &status) == 0);
+  std::ifstream locks("/proc/locks");
+  for (std::string line; std::getline(locks, line);)
+    if (line.find("-> FLOCK") != std::string::npos &&
+        line.find(":" + std::to_string(status.st_ino) + " ") != std::string::npos)
+      return true;
+  return false;
+}
 
 } // namespace
 
@@ -76,10 +95,25 @@ TEST_CASE("a cache that does not fit is not copied, and an empty or missing one 
 
 TEST_CASE("what a killed warm start left is removed by the next") {
   const Caches caches;
-  fs::create_directories(fs::path(caches.directory.path()) / ".sharefs-seed-2147483646/half");
+  fs::create_directories(caches.scratch / "half");
   caches.write("kernel/abc", "x");
   CHECK(caches.seed().files == 1);
-  CHECK_FALSE(fs::exists(fs::path(caches.directory.path()) / ".sharefs-seed-2147483646"));
+  CHECK_FALSE(fs::exists(caches.scratch));
+  CHECK_FALSE(fs::exists(caches.local / "half"));
+}
+
+TEST_CASE("another process that copies the same is waited for, and nothing of its copy is removed") {
+  const Caches caches;
+  caches.write("kernel/abc", "x");
+  fs::create_directories(caches.scratch / "kernel");
+  sys::Fd other(::open(caches.scratch.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  REQUIRE(::flock(other.get(), LOCK_EX) == 0);
+  auto seeded = std::async(std::launch::async, [&] { return caches.seed().files; });
+  while (!is_waited_for(caches.scratch))
+    std::this_thread::yield();
+  other.reset();
+  CHECK(seeded.get() == 0);
+  CHECK(fs::exists(caches.scratch / "kernel"));
 }
 
 TEST_CASE("attack: where some of a cache is somebody else's nothing is copied, and links lead nowhere") {

@@ -46,12 +46,11 @@ class Typed : public std::streambuf {
 TEST_CASE("a cache that a job began to use while the question stood is not deleted", "[cache]") {
   const test::TemporaryDirectory caches; // real: uses are looked up in /proc
   const std::string one = "0123456789ab", other = "ba9876543210";
-  for (const auto& key : {one, other})
+  const test::TemporaryDirectory root; // of the machine
+  for (const auto& key : {one, other}) {
     caches.write("me/" + key + "/data", "x");
-
-  // Below the root of the machine the same directory is empty: nothing can really be deleted.
-  const test::TemporaryDirectory root;
-  fs::create_directories(root.path() + caches.path() + "/me");
+    root.write(caches.path().substr(1) + "/me/" + key + "/data", "x");
+  }
   root.write("etc/sharefs/sharefs.yaml", "version: 1\ncaches: {local: " + caches.path() + "}\n");
   const auto system = std::make_shared<test::ScriptedSystem>(root.path());
   system->machine.identity.user = "me";
