@@ -49,12 +49,8 @@ Diagnoses diagnose(const std::vector<ExportsFile>& files, const ExpectedEtab& ex
   for (auto& [name, found] : by_file)
     take(std::move(found));
   if (!expected.not_asked.empty())
-    all.push_back({expected.fails ? Severity::error : Severity::info, "SF158", "exportfs",
-                   fmt::format("only what is certain from the text was checked: {}", expected.not_asked),
-                   expected.fails
-                       ? "`exportfs -r` would end as badly; what crashes it is mostly `squash_uids=`, which has no "
-                         "effect any more"
-                       : "",
+    all.push_back({expected.cure.empty() ? Severity::info : Severity::error, "SF158", "exportfs",
+                   fmt::format("only what is certain from the text was checked: {}", expected.not_asked), expected.cure,
                    ""});
   return all;
 }

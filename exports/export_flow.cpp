@@ -1,7 +1,9 @@
 #include "exports/export_flow.hpp"
 
+#include "base/argv.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "exports/diagnose.hpp"
 #include "exports/members.hpp"
 #include "exports/verify.hpp"
@@ -24,27 +26,15 @@ constexpr std::chrono::milliseconds k_listing_timeout{3000};
 /// `known`: names that were looked up before, and are not asked again while the host lock is held.
 Result<Actual> gather(sys::System& system, const Request& request, const Names& known) {
   Actual actual;
-  auto files = read_host_files(system.files());
-  if (!files)
-    return fail(files.error());
-  actual.files = std::move(*files);
-  auto etab = read_etab(system.files());
-  if (!etab)
-    return fail(etab.error());
-  actual.etab = std::move(*etab);
+  TRY_ASSIGN(actual.files, read_host_files(system.files()));
+  TRY_ASSIGN(actual.etab, read_etab(system.files()));
   // The desired clients are asked about together with those of the files.
   auto asked = actual.files.files;
   asked.emplace_back().exports = request.exports;
-  auto facts = probe_facts(system, asked, request.remove, known);
-  if (!facts)
-    return fail(facts.error());
-  actual.facts = std::move(*facts);
+  TRY_ASSIGN(actual.facts, probe_facts(system, asked, request.remove, known));
   if (!actual.files.waits_for.empty())
     actual.facts.waits_for = actual.files.waits_for;
-  auto server = probe_server(system);
-  if (!server)
-    return fail(server.error());
-  actual.server = std::move(*server);
+  TRY_ASSIGN(actual.server, probe_server(system));
   return actual;
 }
 
@@ -55,18 +45,14 @@ Result<void> gather_access(sys::System& system, const Request& request, Actual& 
     if (entry == actual.facts.directories.end())
       continue;
     if (entry->second.exists()) {
-      const auto found = plan::read_access(system, entry->second.resolved, true);
-      if (!found)
-        return fail(found.error());
-      actual.access.emplace(directory, found->access);
+      TRY_ASSIGN(const auto found, plan::read_access(system, entry->second.resolved, true));
+      actual.access.emplace(directory, found.access);
     }
     if (!request.recursive)
       continue;
     const auto tree = tree_access(actual, directory, wanted);
-    const auto looked = tree ? plan::look_at(*tree, system) : plan::Looked{true, {}};
-    if (!looked)
-      return fail(looked.error());
-    if (!looked->already)
+    TRY_ASSIGN(const auto looked, tree ? plan::look_at(*tree, system) : plan::Looked{true, {}});
+    if (!looked.already)
       actual.trees.push_back(*tree);
   }
   return {};
@@ -98,7 +84,7 @@ Diagnoses diagnose_desired(const Actual& actual, const Request& request, const C
     if (!file.complete && file.name != k_own_file)
       found.push_back({Severity::warning, "SF111", file.name,
                        "exportfs cannot read the whole of this file; it is left alone",
-                       fmt::format("run `sharefs export check {}`", file.name), ""});
+                       fmt::format("run `sharefs export check {}`", shell_quote(file.name)), ""});
   return found;
 }
 
@@ -114,8 +100,7 @@ Result<void> check_own_file(const HostFiles& files, const Request& request) {
 /// Each directory answers, and the programs of a server are there.
 Result<void> check_host(const Actual& actual, const Request& request) {
   if (!request.exports.empty())
-    if (auto installed = check_installed(actual.server); !installed)
-      return fail(installed.error());
+    TRY(check_installed(actual.server));
   for (const auto& entry : request.exports)
     if (const auto place = actual.facts.directories.find(entry.directory);
         place != actual.facts.directories.end() && place->second.kind == sys::EntryKind::unknown)
@@ -167,12 +152,10 @@ Result<HostFiles> read_named_files(sys::System& system, const CheckRequest& requ
   HostFiles host;
   for (const auto& name : request.names) {
     const bool is_input = name == "-";
-    auto text = is_input ? Result<std::string>(request.standard_input)
-                         : read_named(system, join_path(request.directory, name), name);
-    if (!text)
-      return fail(text.error());
-    host.files.push_back(parse(*text, is_input ? "<stdin>" : name));
-    host.files.back().text = std::move(*text);
+    TRY_ASSIGN(auto text, is_input ? Result<std::string>(request.standard_input)
+                                   : read_named(system, join_path(request.directory, name), name));
+    host.files.push_back(parse(text, is_input ? "<stdin>" : name));
+    host.files.back().text = std::move(text);
   }
   return host;
 }
@@ -181,16 +164,11 @@ Result<HostFiles> read_named_files(sys::System& system, const CheckRequest& requ
 
 Result<void> propose(sys::System& system, const Task& task, Look& look, const plan::Say& say) {
   const auto progress = say.progress("looking at the exports");
-  auto actual = gather(system, task.request, look.actual.facts.names);
-  if (!actual)
-    return fail(actual.error());
-  look.actual = std::move(*actual);
+  TRY_ASSIGN(look.actual, gather(system, task.request, look.actual.facts.names));
   look.plan = {};
   const auto& request = task.request;
-  if (auto whole = check_own_file(look.actual.files, request); !whole)
-    return whole;
-  if (auto ready = check_host(look.actual, request); !ready)
-    return ready;
+  TRY(check_own_file(look.actual.files, request));
+  TRY(check_host(look.actual, request));
   look.composed = compose(look.actual, request, [&system](const auto& files, const auto& facts) {
     return ask_exportfs(system, files, facts, Scope::host);
   });
@@ -204,8 +182,7 @@ Result<void> propose(sys::System& system, const Task& task, Look& look, const pl
   if (has_errors(look.found))
     return fail(ErrorCode::failed, "the exports of sharefs.yaml cannot be put into force; nothing was changed",
                 "correct the errors above");
-  if (auto gathered = gather_access(system, request, look.actual); !gathered)
-    return gathered;
+  TRY(gather_access(system, request, look.actual));
   look.plan = plan_export(look.actual, request, look.composed);
   if (const auto adhoc = diagnose_adhoc(request, look.composed, look.plan); !adhoc.empty()) {
     say.report(adhoc);
@@ -217,11 +194,9 @@ Result<void> propose(sys::System& system, const Task& task, Look& look, const pl
 
 Result<Diagnoses> verify(sys::System& system, const Task& task, const Look& look, const plan::Say& say) {
   const auto progress = say.progress("verifying");
-  const auto etab = read_etab(system.files());
-  if (!etab)
-    return fail(etab.error());
+  TRY_ASSIGN(const auto etab, read_etab(system.files()));
   const auto& facts = look.actual.facts;
-  auto found = verify_etab(look.composed, facts, *etab);
+  auto found = verify_etab(look.composed, facts, etab);
   if (!has_errors(found) && !look.composed.exports.empty())
     std::ranges::move(check_listing(system, look, task.address), std::back_inserter(found));
   return found;
@@ -230,19 +205,15 @@ Result<Diagnoses> verify(sys::System& system, const Task& task, const Look& look
 Result<Checked> check(sys::System& system, const CheckRequest& request, const plan::Say& say) {
   const bool of_host = request.names.empty();
   const bool judged = of_host || request.against_host;
-  auto host = of_host ? read_host_files(system.files()) : read_named_files(system, request);
-  if (!host)
-    return fail(host.error());
+  TRY_ASSIGN(auto host, of_host ? read_host_files(system.files()) : read_named_files(system, request));
   const auto progress = say.progress("asking exportfs");
-  auto facts = judged ? probe_facts(system, host->files) : probe_directories(system, host->files);
-  if (!facts)
-    return fail(facts.error());
-  if (!host->waits_for.empty())
-    facts->waits_for = host->waits_for;
-  Checked checked{std::move(*host), {}, {}};
+  TRY_ASSIGN(auto facts, judged ? probe_facts(system, host.files) : probe_directories(system, host.files));
+  if (!host.waits_for.empty())
+    facts.waits_for = host.waits_for;
+  Checked checked{std::move(host), {}, {}};
   const auto& files = checked.host.files;
-  checked.expected = ask_exportfs(system, files, *facts, of_host ? Scope::host : Scope::given);
-  checked.found = diagnose(files, checked.expected, judged ? *facts : HostFacts());
+  checked.expected = ask_exportfs(system, files, facts, of_host ? Scope::host : Scope::given);
+  checked.found = diagnose(files, checked.expected, judged ? facts : HostFacts());
   std::ranges::copy(checked.host.diagnoses, std::back_inserter(checked.found));
   return checked;
 }

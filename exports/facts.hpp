@@ -83,7 +83,7 @@ struct ExpectedEtab {
   std::vector<Complaint> complaints;
   std::vector<std::size_t> unreadable; ///< positions of entries that mountd cannot read in etab as they stand there
   std::string not_asked;               ///< why exportfs was not asked: this is what the text says; "": it was
-  bool fails = false;                  ///< because it crashes, or waits without end, and `exportfs -r` would, too
+  std::string cure;                    ///< where it crashes, or waits without end, and `exportfs -r` would, too
 };
 
 } // namespace sharefs::exports

@@ -1,4 +1,5 @@
 #include "base/path.hpp"
+#include "base/try.hpp"
 #include "exports/host.hpp"
 
 #include <algorithm>
@@ -98,10 +99,8 @@ std::vector<std::string> own_directories(const HostFiles& host) {
 }
 
 Result<std::vector<Export>> read_etab(const sys::Files& files) {
-  const auto text = files.read_if_exists(k_etab);
-  if (!text)
-    return fail(text.error());
-  return parse_etab(text->value_or(""));
+  TRY_ASSIGN(const auto text, files.read_if_exists(k_etab));
+  return parse_etab(text.value_or(""));
 }
 
 } // namespace sharefs::exports

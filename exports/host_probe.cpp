@@ -1,5 +1,6 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "exports/host.hpp"
 #include "plan/look.hpp"
 
@@ -19,10 +20,7 @@ constexpr auto k_name_deadline = 3s;
 constexpr std::size_t k_hosts_limit = 16U << 20U;
 
 Result<void> add_directories(sys::System& system, const std::set<std::string>& directories, HostFacts& facts) {
-  auto mounts = system.mounts();
-  if (!mounts)
-    return fail(mounts.error());
-  facts.mounts = std::move(*mounts);
+  TRY_ASSIGN(facts.mounts, system.mounts());
   sys::EntryRequest request;
   for (const auto& directory : directories)
     if (directory.starts_with('/'))
@@ -91,14 +89,12 @@ std::optional<NameFact> resolve_name(sys::System& system, const std::string& nam
 }
 
 Result<std::uint32_t> resolve_group(sys::System& system, const std::string& name) {
-  const auto completed = getent(system, "group", name, 5s);
-  if (!completed)
-    return fail(completed.error());
-  if (completed->timed_out)
+  TRY_ASSIGN(const auto completed, getent(system, "group", name, 5s));
+  if (completed.timed_out)
     return fail(ErrorCode::timeout, fmt::format("looking up the group `{}` gave no answer within 5 s", name));
-  const auto fields = split(trim(completed->out), ':'); // name:password:gid:members
+  const auto fields = split(trim(completed.out), ':'); // name:password:gid:members
   std::uint32_t gid = 0;
-  if (completed->exit_code == 0 && fields.size() >= 3 &&
+  if (completed.exit_code == 0 && fields.size() >= 3 &&
       std::from_chars(fields[2].data(), fields[2].data() + fields[2].size(), gid).ec == std::errc())
     return gid;
   return fail(ErrorCode::not_found, fmt::format("there is no group `{}` on this host", name),
@@ -112,18 +108,15 @@ Result<HostFacts> probe_directories(sys::System& system, const std::vector<Expor
     for (const auto& entry : file.exports)
       directories.insert(entry.directory);
   HostFacts facts;
-  if (auto probed = add_directories(system, directories, facts); !probed)
-    return fail(probed.error());
+  TRY(add_directories(system, directories, facts));
   return facts;
 }
 
 Result<HostFacts> probe_facts(sys::System& system, const std::vector<ExportsFile>& files,
                               const std::vector<std::string>& more_directories, const Names& known) {
-  auto facts = probe_directories(system, files, more_directories);
-  if (!facts)
-    return facts;
-  facts->names = known;
-  facts->hosts = system.entry({.path = "/etc/hosts", .follow = true, .read_bytes = k_hosts_limit}).content;
+  TRY_ASSIGN(auto facts, probe_directories(system, files, more_directories));
+  facts.names = known;
+  facts.hosts = system.entry({.path = "/etc/hosts", .follow = true, .read_bytes = k_hosts_limit}).content;
   std::set<std::string> names;
   for (const auto& file : files)
     for (const auto& entry : file.exports)
@@ -131,8 +124,8 @@ Result<HostFacts> probe_facts(sys::System& system, const std::vector<ExportsFile
           (canonical_address(entry.client).empty() || has_scope(entry.client)))
         names.insert(entry.client);
   const auto end = std::chrono::steady_clock::now() + k_names_budget;
-  probe_names(system, names, end, *facts);
-  probe_names(system, canonical_names(facts->names), end, *facts);
+  probe_names(system, names, end, facts);
+  probe_names(system, canonical_names(facts.names), end, facts);
   return facts;
 }
 

@@ -1,5 +1,6 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "exports/client.hpp"
 #include "exports/server.hpp"
 #include "sys/find_processes.hpp"
@@ -38,12 +39,10 @@ void find_programs(sys::System& system, ServerState& state) {
 }
 
 Result<void> read_kernel(sys::System& system, ServerState& state) {
-  const auto mounts = system.mounts();
-  if (!mounts)
-    return fail(mounts.error());
-  const auto* const nfsd = mounts->at("/proc/fs/nfsd");
+  TRY_ASSIGN(const auto mounts, system.mounts());
+  const auto* const nfsd = mounts.at("/proc/fs/nfsd");
   state.nfsd_mounted = nfsd != nullptr && nfsd->fs_type == "nfsd";
-  state.pipefs_mounted = std::any_of(mounts->entries().begin(), mounts->entries().end(),
+  state.pipefs_mounted = std::any_of(mounts.entries().begin(), mounts.entries().end(),
                                      [](const sys::MountEntry& entry) { return entry.fs_type == "rpc_pipefs"; });
   if (state.nfsd_mounted) {
     const auto entries = system.entries({{content_of("/proc/fs/nfsd/threads"), content_of("/proc/fs/nfsd/versions")}});
@@ -61,11 +60,9 @@ Result<void> read_kernel(sys::System& system, ServerState& state) {
 Result<void> ask_systemd(sys::System& system, ServerState& state) {
   Argv words{"systemctl", "show", "--property=Id,LoadState,ActiveState,UnitFileState"};
   words.insert(words.end(), k_units.begin(), k_units.end());
-  const auto completed = system.run({.argv = std::move(words)});
-  if (!completed)
-    return fail(completed.error());
-  if (!completed->ok())
-    return fail(ErrorCode::failed, "`systemctl show` failed: " + std::string(trim(completed->err)));
+  TRY_ASSIGN(const auto completed, system.run({.argv = std::move(words)}));
+  if (!completed.ok())
+    return fail(ErrorCode::failed, "`systemctl show` failed: " + std::string(trim(completed.err)));
   std::size_t index = 0; // one paragraph per unit, in the order of the question; an alias answers with another Id
   Unit unit;
   const auto take = [&] {
@@ -77,7 +74,7 @@ Result<void> ask_systemd(sys::System& system, ServerState& state) {
     ++index;
     unit = Unit{};
   };
-  for (const auto& line : split_lines(completed->out)) {
+  for (const auto& line : split_lines(completed.out)) {
     if (line.empty())
       take();
     else if (line.starts_with("LoadState="))
@@ -111,8 +108,7 @@ Result<ServerState> probe_server(sys::System& system) {
   ServerState state;
   state.systemd = system.identity().systemd;
   find_programs(system, state);
-  if (auto read = read_kernel(system, state); !read)
-    return fail(read.error());
+  TRY(read_kernel(system, state));
   if (!state.systemd)
     state.daemons = running(system, {k_daemons.begin(), k_daemons.end()});
   else if (auto asked = ask_systemd(system, state); !asked)

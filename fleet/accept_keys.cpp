@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -34,10 +35,8 @@ Result<void> scan(sys::System& system, std::vector<Reached>& nodes) {
       command.input += reached->ssh.host + "\n";
     command.deadline = std::chrono::seconds(60) + std::chrono::milliseconds(200) * members.size();
     command.ends_with_us = true;
-    const auto completed = system.run(command);
-    if (!completed)
-      return fail(completed.error());
-    const auto found = parse_keyscan(completed->out);
+    TRY_ASSIGN(const auto completed, system.run(command));
+    const auto found = parse_keyscan(completed.out);
     for (auto* reached : members)
       if (const auto keys = found.find(reached->ssh.with_port(reached->ssh.host)); keys != found.end())
         reached->keys = keys->second;
@@ -45,8 +44,8 @@ Result<void> scan(sys::System& system, std::vector<Reached>& nodes) {
   const auto lines = known_hosts_lines(nodes);
   if (lines.empty())
     return {};
-  const auto printed = output_of(system, {"ssh-keygen", "-l", "-f", "-"}, lines);
-  return printed ? read_fingerprints(*printed, nodes) : fail(printed.error());
+  TRY_ASSIGN(const auto printed, output_of(system, {"ssh-keygen", "-l", "-f", "-"}, lines));
+  return read_fingerprints(printed, nodes);
 }
 
 /// What speaks against the keys of a node, or `pending`; only accepted keys are left in it.
@@ -95,10 +94,8 @@ Result<std::vector<std::string>> known_host_lines(sys::System& system, const Rea
   for (const auto& path : files) {
     if (!system.entry({.path = path, .follow = true}).exists())
       continue;
-    const auto completed = system.run({.argv = {"ssh-keygen", "-F", reached.ssh.known_name(), "-f", path}});
-    if (!completed)
-      return fail(completed.error());
-    for (const auto& line : split_lines(completed->out))
+    TRY_ASSIGN(const auto completed, system.run({.argv = {"ssh-keygen", "-F", reached.ssh.known_name(), "-f", path}}));
+    for (const auto& line : split_lines(completed.out))
       if (!line.empty() && !line.starts_with('#'))
         lines.push_back(line);
   }
@@ -108,25 +105,21 @@ Result<std::vector<std::string>> known_host_lines(sys::System& system, const Rea
 Result<std::vector<Reached>> find_host_keys(Trust& trust) {
   std::vector<Reached> unknown;
   for (auto& reached : trust.in(State::host_key)) {
-    const auto otherwise = is_known_otherwise(trust.system, reached);
-    if (!otherwise)
-      return fail(otherwise.error());
-    if (*otherwise)
+    TRY_ASSIGN(const auto otherwise, is_known_otherwise(trust.system, reached));
+    if (otherwise)
       trust.note({other_host_key(reached.node)});
     else
       unknown.push_back(std::move(reached));
   }
-  const auto scanned = scan(trust.system, unknown);
-  return scanned ? Result<std::vector<Reached>>(std::move(unknown)) : fail(scanned.error());
+  TRY(scan(trust.system, unknown));
+  return unknown;
 }
 
 Result<std::vector<Reached>> accept_keys(Trust& trust, std::vector<Reached> unknown, const Acceptance& acceptance) {
   std::map<std::string, std::set<std::string>> listed;
   if (!acceptance.list.empty() && !unknown.empty()) {
-    const auto text = trust.system.files().read(acceptance.list);
-    if (!text)
-      return fail(text.error());
-    listed = parse_fingerprint_list(*text, unknown);
+    TRY_ASSIGN(const auto text, trust.system.files().read(acceptance.list));
+    listed = parse_fingerprint_list(text, unknown);
   }
   std::vector<Reached> accepted;
   for (auto& reached : unknown) {
@@ -153,20 +146,18 @@ Result<plan::Plan> plan_known_hosts(const Trust& trust, const std::vector<Reache
     by_file[file_of(trust.nodes.front())];
   plan::Plan plan;
   for (const auto& [path, members] : by_file) {
-    const auto before = trust.system.files().read_if_exists(path);
-    if (!before)
-      return fail(before.error());
-    auto after = members.empty() ? before->value_or("") : with_host_keys(before->value_or(""), members);
+    TRY_ASSIGN(const auto before, trust.system.files().read_if_exists(path));
+    auto after = members.empty() ? before.value_or("") : with_host_keys(before.value_or(""), members);
     if (!authority.empty() && path == file_of(trust.nodes.front()))
       after = with_authority(after, trust.nodes, authority);
-    if (after == *before)
+    if (after == before)
       continue;
     const auto directory = parent_path(path);
     if (!trust.system.entry({.path = directory, .follow = true}).exists())
       plan.add("", "of ssh", plan::make_directory(directory, 0700));
     plan.add("",
              members.empty() ? "host certificates of the authority are believed" : "host keys of " + folded(members),
-             plan::File{path, *before, after, for_all_users ? 0644U : 0600U});
+             plan::File{path, before, after, for_all_users ? 0644U : 0600U});
   }
   return plan;
 }

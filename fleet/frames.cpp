@@ -127,9 +127,10 @@ Answer FrameReader::answer(const std::string& node) const {
   if (found == m_nodes.end())
     return answer;
   const auto& pieces = found->second;
-  if (const auto hello = read_json(pieces.hello, {.bytes = k_most_payload}); hello && hello->is_object()) {
-    answer.version = hello->value("sharefs", "");
-    answer.protocol = hello->value("protocol", 0U);
+  if (const auto hello = read_json(pieces.hello, {.bytes = k_most_payload})) {
+    answer.version = text_in(*hello, "sharefs");
+    if (const auto& protocol = member(*hello, "protocol"); protocol.is_number_unsigned())
+      answer.protocol = protocol.get<unsigned>();
   }
   if (pieces.count == 0 || pieces.payloads.size() != pieces.count)
     return answer;
@@ -137,11 +138,11 @@ Answer FrameReader::answer(const std::string& node) const {
   for (const auto& [index, payload] : pieces.payloads)
     text += payload;
   auto whole = read_json<nlohmann::ordered_json>(text, {.bytes = k_most_document + k_most_payload});
-  if (!whole || !whole->is_object() || !whole->contains("exit") || !(*whole)["exit"].is_number_integer())
+  if (!whole || !member(*whole, "exit").is_number_integer())
     return answer;
-  answer.exit_code = (*whole)["exit"].get<int>();
-  if (const auto document = whole->find("document"); document != whole->end() && document->is_object())
-    answer.document = std::move(*document);
+  answer.exit_code = member(*whole, "exit").get<int>();
+  if (member(*whole, "document").is_object())
+    answer.document = std::move((*whole)["document"]);
   return answer;
 }
 

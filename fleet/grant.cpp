@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "fleet/accept_keys.hpp"
 #include "fleet/scratch.hpp"
 
@@ -23,12 +24,10 @@ Result<Argv> ssh_with_password(sys::System& system, const Scratch& scratch, cons
   if (entry.uid != system.identity().uid || (entry.mode & k_others) != 0)
     return fail(ErrorCode::permission, fmt::format("{} can be read by others", file),
                 fmt::format("`chmod 600 {}`", shell_quote(file)));
-  const auto program = scratch.write("askpass", "#!/bin/sh\nexec cat " + single_quote(file) + "\n");
-  const auto made = program ? output_of(system, {"chmod", "0700", *program}) : fail(program.error());
-  if (!made)
-    return fail(made.error());
+  TRY_ASSIGN(const auto program, scratch.write("askpass", "#!/bin/sh\nexec cat " + single_quote(file) + "\n"));
+  TRY(output_of(system, {"chmod", "0700", program}));
   return Argv{"env",
-              "SSH_ASKPASS=" + *program,
+              "SSH_ASKPASS=" + program,
               "SSH_ASKPASS_REQUIRE=force",
               "DISPLAY=:0",
               "ssh",
@@ -63,10 +62,8 @@ std::string comment_of(const std::string& line) {
 Result<std::string> known_lines(sys::System& system, const std::vector<Reached>& nodes) {
   std::string lines;
   for (auto reached : nodes) {
-    const auto known = known_host_lines(system, reached);
-    if (!known)
-      return fail(known.error());
-    for (const auto& line : *known) {
+    TRY_ASSIGN(const auto known, known_host_lines(system, reached));
+    for (const auto& line : known) {
       const auto words = split_words(line);
       if (line.starts_with("@cert-authority"))
         lines += join(words, " ") + "\n";
@@ -84,14 +81,11 @@ Result<std::string> certificates_for(sys::System& system, const Scratch& scratch
   std::string lines;
   for (const auto& key : keys) {
     const auto name = fmt::format("{}-{}", reached.node.name, &key - keys.data());
-    const auto file = scratch.write(name + ".pub", key.public_key + "\n");
-    const auto made = file ? output_of(system, {"ssh-keygen", "-q", "-s", ca, "-I", reached.node.name, "-h", "-n",
-                                                join(names_of(reached), ","), *file})
-                           : fail(file.error());
-    const auto certificate = made ? scratch.read(name + "-cert.pub") : fail(made.error());
-    if (!certificate)
-      return fail(certificate.error());
-    lines += key.path + " " + std::string(trim(*certificate)) + "\n";
+    TRY_ASSIGN(const auto file, scratch.write(name + ".pub", key.public_key + "\n"));
+    TRY(output_of(system, {"ssh-keygen", "-q", "-s", ca, "-I", reached.node.name, "-h", "-n",
+                           join(names_of(reached), ","), file}));
+    TRY_ASSIGN(const auto certificate, scratch.read(name + "-cert.pub"));
+    lines += key.path + " " + std::string(trim(certificate)) + "\n";
   }
   return lines;
 }
@@ -108,8 +102,7 @@ Result<std::map<std::string, std::string>> inputs_of(const Trust& trust, const s
     text = read_public_key(trust.system, granting.ca).map([](const auto& line) { return bare_key(line) + "\n"; });
   else
     text = fingerprint_of(trust.system, granting.ca + ".pub").map([](const auto& print) { return print + "\n"; });
-  if (!text)
-    return fail(text.error());
+  TRY(text);
   std::map<std::string, std::string> inputs;
   for (const auto& reached : nodes)
     inputs[reached.node.name] = *text;
@@ -120,18 +113,13 @@ Result<std::map<std::string, std::string>> inputs_of(const Trust& trust, const s
 Result<std::vector<Outcome>> run_by_any(const Trust& trust, const std::vector<Reached>& nodes, Request request,
                                         const Scratch& scratch, const Granting& granting) {
   request.ssh_config = ssh_config_with_key(nodes, "");
-  auto outcomes = trust.run_there(nodes, request, "working on nodes");
-  const auto denied = outcomes ? those_in(State::denied, nodes, *outcomes) : std::vector<Reached>{};
+  TRY_ASSIGN(auto outcomes, trust.run_there(nodes, request, "working on nodes"));
+  const auto denied = those_in(State::denied, nodes, outcomes);
   if (denied.empty() || granting.password.empty())
     return outcomes;
-  auto ssh = ssh_with_password(trust.system, scratch, granting.password);
-  if (!ssh)
-    return fail(ssh.error());
-  request.asking.ssh = std::move(*ssh);
-  auto again = trust.run_there(denied, request, "working on nodes");
-  if (!again)
-    return again;
-  replace(*outcomes, std::move(*again));
+  TRY_ASSIGN(request.asking.ssh, ssh_with_password(trust.system, scratch, granting.password));
+  TRY_ASSIGN(auto again, trust.run_there(denied, request, "working on nodes"));
+  replace(outcomes, std::move(again));
   return outcomes;
 }
 
@@ -140,14 +128,11 @@ Result<bool> has_certificate(const Trust& trust, const std::string& ca, const st
   const auto file = trust.key + "-cert.pub";
   if (!trust.system.entry({.path = file, .follow = true}).exists())
     return false;
-  const auto authority = fingerprint_of(trust.system, ca + ".pub");
-  if (!authority)
-    return fail(authority.error());
-  const auto said = trust.system.run({.argv = {"ssh-keygen", "-L", "-f", file}, .environment = {{"TZ", "UTC"}}});
-  if (!said)
-    return fail(said.error());
+  TRY_ASSIGN(const auto authority, fingerprint_of(trust.system, ca + ".pub"));
+  TRY_ASSIGN(const auto said,
+             trust.system.run({.argv = {"ssh-keygen", "-L", "-f", file}, .environment = {{"TZ", "UTC"}}}));
   std::vector<std::string> words;
-  for (const auto& line : split_lines(said->out))
+  for (const auto& line : split_lines(said.out))
     for (auto& word : split_words(line))
       words.push_back(std::move(word));
   const auto has = [&](const std::string& word) { return std::ranges::find(words, word) != words.end(); };
@@ -155,7 +140,7 @@ Result<bool> has_certificate(const Trust& trust, const std::string& ca, const st
   const auto until = to == words.end() ? to : std::next(to);
   const auto now =
       fmt::format("{:%Y-%m-%dT%H:%M:%S}", fmt::gmtime(std::chrono::system_clock::to_time_t(trust.system.now())));
-  return has(*authority) && std::ranges::all_of(users, has) && until != words.end() && *until > now;
+  return has(authority) && std::ranges::all_of(users, has) && until != words.end() && *until > now;
 }
 
 } // namespace
@@ -194,34 +179,27 @@ std::string record_of_grant(const Trust& trust, const std::string& mark) {
 
 Result<std::vector<Outcome>> take_record(const Trust& trust, const std::string& mark) {
   const auto directory = record_of_grant(trust, mark);
-  const auto outcomes = read_outcomes(trust.system, directory);
-  if (!outcomes)
-    return fail(outcomes.error());
+  TRY_ASSIGN(const auto outcomes, read_outcomes(trust.system, directory));
   if (const auto above = plan::PrivateDirectory::open(trust.system.files(), trust.directory); above && *above)
     (void)(*above)->remove(base_name(directory));
   std::vector<Outcome> found;
-  for (const auto& [name, outcome] : *outcomes)
+  for (const auto& [name, outcome] : outcomes)
     found.push_back(outcome);
   return found;
 }
 
 Result<std::vector<Outcome>> grant_on_nodes(const Trust& trust, const std::vector<Reached>& nodes,
                                             const Granting& granting, GrantWork work) {
-  const auto scratch = Scratch::make(trust.system.files(), trust.directory, "grant");
-  if (!scratch)
-    return fail(scratch.error());
+  TRY_ASSIGN(const auto scratch, Scratch::make(trust.system.files(), trust.directory, "grant"));
   Request request;
   request.asking.as_root = granting.grant != Grant::key;
   const auto comment = granting.grant == Grant::key ? comment_of(trust.public_key) : std::string();
   if (work != GrantWork::remove) {
-    const auto inputs = inputs_of(trust, nodes, granting);
-    if (!inputs)
-      return fail(inputs.error());
-    request.inputs = *inputs;
+    TRY_ASSIGN(request.inputs, inputs_of(trust, nodes, granting));
   }
   if (work != GrantWork::add || granting.grant != Grant::hosts) {
     request.asking.script = grant_script(granting.grant, work, granting.mark, comment);
-    return run_by_any(trust, nodes, request, *scratch, granting);
+    return run_by_any(trust, nodes, request, scratch, granting);
   }
   // The certificates are made here, of the keys that the nodes say they have.
   std::map<std::string, std::string> certificates;
@@ -229,26 +207,24 @@ Result<std::vector<Outcome>> grant_on_nodes(const Trust& trust, const std::vecto
   std::optional<Error> problem;
   request.read = [&](const Node& node, const std::string& out, const Ended& ended) {
     const auto reached = std::ranges::find(nodes, node.name, [](const Reached& one) { return one.node.name; });
-    const auto lines = certificates_for(trust.system, *scratch, granting.ca, *reached, parse_own_host_keys(out));
+    const auto lines = certificates_for(trust.system, scratch, granting.ca, *reached, parse_own_host_keys(out));
     if (lines)
       certificates[node.name] = *lines;
     else
       problem = lines.error();
     return script_outcome(node, out, ended);
   };
-  auto outcomes = run_by_any(trust, nodes, request, *scratch, granting);
-  if (!outcomes || problem)
-    return problem ? fail(*problem) : outcomes;
-  const auto pending = those_in(State::pending, nodes, *outcomes);
+  TRY_ASSIGN(auto outcomes, run_by_any(trust, nodes, request, scratch, granting));
+  if (problem)
+    return fail(*problem);
+  const auto pending = those_in(State::pending, nodes, outcomes);
   if (pending.empty())
     return outcomes;
   request.read = nullptr;
   request.inputs = std::move(certificates);
   request.asking.script = grant_script(Grant::hosts, GrantWork::add, granting.mark, comment);
-  auto added = run_by_any(trust, pending, request, *scratch, granting);
-  if (!added)
-    return added;
-  replace(*outcomes, std::move(*added));
+  TRY_ASSIGN(auto added, run_by_any(trust, pending, request, scratch, granting));
+  replace(outcomes, std::move(added));
   return outcomes;
 }
 
@@ -258,24 +234,20 @@ Result<plan::Plan> plan_certificate(const Trust& trust, const std::string& ca, c
   for (const auto& reached : trust.nodes)
     if (std::ranges::find(users, reached.ssh.user) == users.end())
       users.push_back(reached.ssh.user);
-  const auto has = has_certificate(trust, ca, users);
-  if (!has || *has)
-    return has ? Result<plan::Plan>(plan) : fail(has.error());
-  const auto scratch = Scratch::make(trust.system.files(), trust.directory, "trust");
-  const auto copy = scratch ? scratch->write("key.pub", trust.public_key + "\n") : fail(scratch.error());
-  if (!copy)
-    return fail(copy.error());
+  TRY_ASSIGN(const bool has, has_certificate(trust, ca, users));
+  if (has)
+    return plan;
+  TRY_ASSIGN(const auto scratch, Scratch::make(trust.system.files(), trust.directory, "trust"));
+  TRY_ASSIGN(const auto copy, scratch.write("key.pub", trust.public_key + "\n"));
   const auto identity = trust.system.identity();
-  const auto made = output_of(trust.system, {"ssh-keygen", "-q", "-s", ca, "-I",
-                                             identity.user + "@" + identity.hostname, "-n", join(users, ","), "-V",
-                                             fmt::format("+{}s", parse_duration(valid).value_or(0) / 1000), *copy});
-  const auto certificate = made ? scratch->read("key-cert.pub") : fail(made.error());
+  TRY(output_of(trust.system,
+                {"ssh-keygen", "-q", "-s", ca, "-I", identity.user + "@" + identity.hostname, "-n", join(users, ","),
+                 "-V", fmt::format("+{}s", parse_duration(valid).value_or(0) / 1000), copy}));
+  TRY_ASSIGN(const auto certificate, scratch.read("key-cert.pub"));
   const auto path = trust.key + "-cert.pub";
-  const auto before = certificate ? trust.system.files().read_if_exists(path) : fail(certificate.error());
-  if (!before)
-    return fail(before.error());
+  TRY_ASSIGN(const auto before, trust.system.files().read_if_exists(path));
   plan.add("", fmt::format("for {}, valid for {}", join(users, ","), valid),
-           plan::File{path, *before, *certificate, 0644});
+           plan::File{path, before, certificate, 0644});
   return plan;
 }
 

@@ -3,6 +3,7 @@
 #include "base/json.hpp"
 #include "base/json_fields.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 
 #include <fmt/format.h>
 
@@ -23,10 +24,8 @@ std::optional<ClusterLease> parsed(const std::string& text) {
 } // namespace
 
 Result<void> take_lease(const sys::Files& files, const std::string& path, const ClusterLease& lease) {
-  const auto before = files.read_if_exists(path, k_limit);
-  if (!before)
-    return fail(before.error());
-  const auto held = *before ? parsed(**before) : std::nullopt;
+  TRY_ASSIGN(const auto before, files.read_if_exists(path, k_limit));
+  const auto held = before ? parsed(*before) : std::nullopt;
   if (held && held->who != lease.who && held->until > lease.since)
     return fail(ErrorCode::busy,
                 fmt::format("{} has been changing the cluster for {} (run {})", to_utf8(held->who),
@@ -35,17 +34,15 @@ Result<void> take_lease(const sys::Files& files, const std::string& path, const 
                             format_duration((held->until - lease.since) * 1'000'000)));
   const auto text = json_of(lease, JsonTexts::exact).dump() + "\n";
   constexpr mode_t k_mode = 0600;
-  auto written = files.write_if(path, *before, text, k_mode);
+  auto written = files.write_if(path, before, text, k_mode);
   if (!written && written.error().code == ErrorCode::conflict)
     return fail(ErrorCode::busy, "somebody else has begun to change the cluster at this moment", "try again");
   return written;
 }
 
 Result<void> give_back_lease(const sys::Files& files, const std::string& path, const std::string& run) {
-  const auto text = files.read_if_exists(path, k_limit);
-  if (!text)
-    return fail(text.error());
-  const auto held = *text ? parsed(**text) : std::nullopt;
+  TRY_ASSIGN(const auto text, files.read_if_exists(path, k_limit));
+  const auto held = text ? parsed(*text) : std::nullopt;
   return held && held->run == run ? files.remove(path) : Result<void>();
 }
 

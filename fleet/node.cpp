@@ -1,6 +1,7 @@
 #include "fleet/node.hpp"
 
 #include "base/text.hpp"
+#include "base/try.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -151,14 +152,12 @@ Result<std::vector<Node>> select(const std::vector<Node>& nodes, const std::stri
       spelled += pattern[end];
     at = end + 1;
   }
-  const auto wanted = expand(spelled, groups_among(nodes));
-  if (!wanted)
-    return fail(wanted.error());
+  TRY_ASSIGN(const auto wanted, expand(spelled, groups_among(nodes)));
   std::unordered_map<std::string, const Node*> by_name;
   for (const auto& node : nodes)
     by_name.emplace(node.name, &node);
   std::vector<Node> chosen;
-  for (const auto& name : *wanted) {
+  for (const auto& name : wanted) {
     const auto found = by_name.find(name);
     if (found == by_name.end()) {
       auto all = known;

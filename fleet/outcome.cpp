@@ -1,5 +1,6 @@
 #include "fleet/outcome.hpp"
 
+#include "base/json.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
@@ -67,31 +68,23 @@ std::string last_words(std::string_view errors) {
 }
 
 std::size_t count_results(const nlohmann::ordered_json& document, std::string_view outcome) {
-  const auto results = document.find("results");
-  if (results == document.end() || !results->is_array())
-    return 0;
   return static_cast<std::size_t>(std::ranges::count_if(
-      *results, [&](const auto& result) { return result.is_object() && result.value("outcome", "") == outcome; }));
+      member(document, "results"), [&](const auto& result) { return text_in(result, "outcome") == outcome; }));
 }
 
 std::size_t count_steps(const nlohmann::ordered_json& document) {
-  const auto plan = document.find("plan");
-  if (plan == document.end() || !plan->is_object() || !plan->contains("steps") || !(*plan)["steps"].is_array())
-    return 0;
-  return static_cast<std::size_t>(std::ranges::count_if(
-      (*plan)["steps"], [](const auto& step) { return step.is_object() && !step.value("bookkeeping", false); }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(member(member(document, "plan"), "steps"),
+                            [](const auto& step) { return step.is_object() && member(step, "bookkeeping") != true; }));
 }
 
 /// The first finding of this severity in words.
 std::string finding(const nlohmann::ordered_json& document, std::string_view severity, std::string& hint) {
-  const auto found = document.find("diagnoses");
-  if (found == document.end() || !found->is_array())
-    return "";
-  for (const auto& one : *found)
-    if (one.is_object() && one.value("severity", "") == severity) {
-      const auto subject = one.value("subject", "");
-      hint = one.value("hint", "");
-      return (subject.empty() ? "" : subject + ": ") + one.value("message", "");
+  for (const auto& one : member(document, "diagnoses"))
+    if (text_in(one, "severity") == severity) {
+      const auto subject = text_in(one, "subject");
+      hint = text_in(one, "hint");
+      return (subject.empty() ? "" : subject + ": ") + text_in(one, "message");
     }
   return "";
 }
@@ -99,10 +92,10 @@ std::string finding(const nlohmann::ordered_json& document, std::string_view sev
 void read_document(Outcome& outcome, int exit_code) {
   const auto& document = outcome.document;
   // A command that runs on this machine for the node says itself that it did not come there.
-  if (const auto reached = document.find("reached"); reached != document.end() && reached->is_object()) {
-    outcome.state = state_from(reached->value("state", ""));
-    outcome.why = reached->value("why", "");
-    outcome.hint = reached->value("hint", "");
+  if (const auto& reached = member(document, "reached"); reached.is_object()) {
+    outcome.state = state_from(text_in(reached, "state"));
+    outcome.why = text_in(reached, "why");
+    outcome.hint = text_in(reached, "hint");
     return;
   }
   const auto done = count_results(document, "done");
@@ -118,16 +111,15 @@ void read_document(Outcome& outcome, int exit_code) {
     return;
   }
   outcome.state = State::failed;
-  const auto error = document.find("error");
-  if (error != document.end() && error->is_object()) {
-    outcome.why = error->value("message", "");
-    outcome.hint = error->value("hint", "");
+  if (const auto& error = member(document, "error"); error.is_object()) {
+    outcome.why = text_in(error, "message");
+    outcome.hint = text_in(error, "hint");
   } else if (failed > 0) {
     outcome.why = fmt::format("{} failed, {} done", count_of(failed, "step"), done);
-    for (const auto& result : document["results"])
-      if (const auto its = result.find("error"); its != result.end() && its->is_object()) {
-        outcome.why = its->value("message", outcome.why);
-        outcome.hint = its->value("hint", "");
+    for (const auto& result : member(document, "results"))
+      if (const auto& its = member(result, "error"); its.is_object()) {
+        outcome.why = text_in(its, "message");
+        outcome.hint = text_in(its, "hint");
         break;
       }
   } else {
@@ -181,8 +173,7 @@ bool is_good(State state) {
 }
 
 std::string Outcome::journal_id() const {
-  const auto found = document.is_object() ? document.find("journal_id") : document.end();
-  return found != document.end() && found->is_string() ? found->get<std::string>() : "";
+  return text_in(document, "journal_id");
 }
 
 Outcome outcome_of(const Node& node, Answer answer, const Ended& ended) {

@@ -1,5 +1,6 @@
 // Names by ranges: nodeset(1)'s "gpu[01-64]" -> names, and names -> ranges.
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "fleet/node.hpp"
 
 #include <algorithm>
@@ -65,15 +66,13 @@ class PatternReader {
     if (at_end())
       return wrong(0, "names no node");
     for (char sign = ',';;) {
-      const auto term = read_term();
-      if (!term)
-        return fail(term.error());
+      TRY_ASSIGN(const auto term, read_term());
       if (sign == ',')
-        names.add(*term);
+        names.add(term);
       else if (sign == '^')
-        names.keep_one_of_both(*term);
+        names.keep_one_of_both(term);
       else
-        names.keep(*term, sign == '&');
+        names.keep(term, sign == '&');
       const auto before = m_at;
       skip_spaces();
       if (at_end())
@@ -113,10 +112,7 @@ class PatternReader {
     while (begins_part() || (!at_end() && m_text[m_at] == '[')) {
       Names parts;
       if (m_text[m_at] == '[') {
-        auto range = read_ranges();
-        if (!range)
-          return range;
-        parts = std::move(*range);
+        TRY_ASSIGN(parts, read_ranges());
       } else {
         const auto from = m_at;
         while (begins_part())
@@ -148,10 +144,8 @@ class PatternReader {
       return wrong(begin, "names a group where there are none");
     Names all;
     for (const auto& group : groups) {
-      const auto names = m_group(group);
-      if (!names)
-        return names;
-      all.insert(all.end(), names->begin(), names->end());
+      TRY_ASSIGN(const auto names, m_group(group));
+      all.insert(all.end(), names.begin(), names.end());
     }
     return all;
   }
@@ -180,10 +174,8 @@ class PatternReader {
       return wrong(begin, "has a `[` without its `]`");
     Names all;
     for (const auto& range : split(m_text.substr(m_at, end - m_at), ',')) {
-      auto numbers = read_range(trim(range), m_at);
-      if (!numbers)
-        return numbers;
-      all.insert(all.end(), numbers->begin(), numbers->end());
+      TRY_ASSIGN(auto numbers, read_range(trim(range), m_at));
+      all.insert(all.end(), numbers.begin(), numbers.end());
       m_at += range.size() + 1;
     }
     m_at = end + 1;

@@ -1,6 +1,7 @@
 #include "fleet/reach.hpp"
 
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "fleet/trust.hpp"
 
 #include <fmt/format.h>
@@ -9,28 +10,26 @@
 namespace sharefs::fleet {
 
 Result<std::string> output_of(sys::System& system, const Argv& argv, const std::string& input) {
-  const auto completed = system.run({.argv = argv, .input = input, .deadline = std::chrono::seconds(60)});
-  if (!completed)
-    return fail(completed.error());
-  if (!completed->ok())
-    return fail(ErrorCode::failed, fmt::format("`{}` failed: {}", shell_join(argv), trim(completed->err)));
-  return completed->out;
+  TRY_ASSIGN(const auto completed, system.run({.argv = argv, .input = input, .deadline = std::chrono::seconds(60)}));
+  if (!completed.ok())
+    return fail(ErrorCode::failed, fmt::format("`{}` failed: {}", shell_join(argv), trim(completed.err)));
+  return completed.out;
 }
 
 Result<std::string> read_public_key(sys::System& system, const std::string& key, const std::string& what) {
-  const auto text = system.files().read_if_exists(key + ".pub");
-  if (text && text->value_or("").empty())
+  TRY_ASSIGN(const auto text, system.files().read_if_exists(key + ".pub"));
+  if (text.value_or("").empty())
     return fail(ErrorCode::not_found, fmt::format("there is no public key {}.pub", key),
                 fmt::format("`ssh-keygen -t ed25519 -f {}` makes {}", shell_quote(key), what));
-  return text ? Result<std::string>(std::string(trim(**text))) : fail(text.error());
+  return std::string(trim(*text));
 }
 
 Result<std::string> fingerprint_of(sys::System& system, const std::string& file) {
-  const auto printed = output_of(system, {"ssh-keygen", "-l", "-f", file});
-  const auto words = printed ? split_words(*printed) : std::vector<std::string>{};
-  if (printed && words.size() < 2)
+  TRY_ASSIGN(const auto printed, output_of(system, {"ssh-keygen", "-l", "-f", file}));
+  const auto words = split_words(printed);
+  if (words.size() < 2)
     return fail(ErrorCode::failed, fmt::format("{}: `ssh-keygen -l` gives no fingerprint", file));
-  return printed ? Result<std::string>(words[1]) : fail(printed.error());
+  return words[1];
 }
 
 Argv ssh_words(const Node& node) {
@@ -49,10 +48,8 @@ Result<std::vector<Reached>> reach(sys::System& system, const std::vector<Node>&
   for (const auto& node : nodes) {
     Argv argv = ssh_words(node);
     argv.insert(argv.begin(), {"ssh", "-G"});
-    const auto said = output_of(system, argv);
-    if (!said)
-      return fail(said.error());
-    reached.push_back({node, parse_ssh_settings(*said, home), {}});
+    TRY_ASSIGN(const auto said, output_of(system, argv));
+    reached.push_back({node, parse_ssh_settings(said, home), {}});
   }
   return reached;
 }
@@ -75,10 +72,7 @@ std::string folded(const std::vector<Reached>& nodes) {
 }
 
 Result<void> Trust::begin(const std::vector<Node>& named, const std::string& given) {
-  auto reached = reach(system, named);
-  if (!reached)
-    return fail(reached.error());
-  nodes = std::move(*reached);
+  TRY_ASSIGN(nodes, reach(system, named));
   auto files = nodes.empty() ? std::vector<std::string>{} : nodes.front().ssh.identity_files;
   if (!given.empty())
     files = {given.ends_with(".pub") ? given.substr(0, given.size() - 4) : given};
@@ -137,15 +131,13 @@ Result<void> Trust::try_login(const std::vector<Reached>& there, const std::stri
   Request request;
   request.asking.script = login_script();
   request.asking.connect = k_first_contact;
-  auto tried = run_there(there, std::move(request), "trying to log in");
-  if (!tried)
-    return fail(tried.error());
-  for (auto& outcome : *tried)
+  TRY_ASSIGN(auto tried, run_there(there, std::move(request), "trying to log in"));
+  for (auto& outcome : tried)
     if (outcome.state == State::ok && !changed.empty()) {
       outcome.state = State::changed;
       outcome.why = changed;
     }
-  note(*tried);
+  note(tried);
   return {};
 }
 
@@ -155,10 +147,8 @@ Result<void> Trust::try_mesh() {
   step.asking.script = next_node_script();
   for (std::size_t i = 0; i < ring.size(); ++i)
     step.inputs[ring[i].node.name] = ring[(i + 1) % ring.size()].node.name + "\n";
-  const auto stepped = run_there(ring, step, "going from node to node");
-  if (!stepped)
-    return fail(stepped.error());
-  for (auto outcome : *stepped)
+  TRY_ASSIGN(const auto stepped, run_there(ring, step, "going from node to node"));
+  for (auto outcome : stepped)
     if (outcome.state != State::ok) {
       outcome.hint = "the user needs a key there, as with a home on the share, or hostbased authentication";
       note({outcome});

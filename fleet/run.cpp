@@ -5,6 +5,7 @@
 #include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "sys/identity/own_host.hpp"
 #include "sys/process/child.hpp"
 #include "sys/process/interrupt.hpp"
@@ -53,8 +54,7 @@ class Runner {
   }
 
   Result<Run> run() {
-    if (auto written = write_files(); !written)
-      return fail(written.error());
+    TRY(write_files());
     std::size_t failures = 0;
     const auto all = m_request.nodes.size();
     m_most = m_request.at_once ? all : m_request.settings.most_failures.of(all);
@@ -62,8 +62,7 @@ class Runner {
       const auto& batch = m_batches[number];
       m_allowed = batch.must_succeed ? 0 : m_most - std::min(m_most, failures);
       if (!m_run.stopped && !m_run.interrupted)
-        if (auto done = run_batch(batch, number); !done)
-          return fail(done.error());
+        TRY(run_batch(batch, number));
       for (const auto& node : batch.nodes) {
         const auto seen = m_seen.find(node.name);
         // A node of which the engine has brought no answer is no success, either.
@@ -79,15 +78,12 @@ class Runner {
  private:
   Result<void> write_files() {
     const auto script = node_script(m_system.files().real_path(m_path), m_request.asking);
-    if (auto created = m_directory.create("node.sh", script); !created)
-      return created;
+    TRY(m_directory.create("node.sh", script));
     for (const auto& node : m_request.nodes)
       if (!node.words.empty())
-        if (auto created = m_directory.create(node.name + ".words", node.words + "\n"); !created)
-          return created;
+        TRY(m_directory.create(node.name + ".words", node.words + "\n"));
     for (const auto& [node, input] : m_request.inputs)
-      if (auto created = m_directory.create(node + ".in", input); !created)
-        return created;
+      TRY(m_directory.create(node + ".in", input));
     return write_outcomes(m_directory, m_request.before);
   }
 
@@ -99,8 +95,7 @@ class Runner {
     for (const auto& node : batch.nodes)
       names += node.name + "\n";
     const auto list = fmt::format("nodes.{}", number);
-    if (auto created = m_directory.create(list, names); !created)
-      return created;
+    TRY(m_directory.create(list, names));
     const Fanout fanout{join_path(m_path, list), join_path(m_path, "node.sh"), task_text(m_request.asking),
                         m_request.settings.at_a_time, batch.nodes.size()};
     const auto& asking = m_request.asking;
@@ -118,8 +113,7 @@ class Runner {
     std::chrono::steady_clock::duration pause = k_look;
     while (engine.wait_for(pause) != std::future_status::ready) {
       const auto begin = std::chrono::steady_clock::now();
-      if (auto looked = m_request.settings.engine->joins_streams ? Result<void>() : look(batch); !looked)
-        return looked;
+      TRY(m_request.settings.engine->joins_streams ? Result<void>() : look(batch));
       pause =
           std::max<std::chrono::steady_clock::duration>(k_look, k_part * (std::chrono::steady_clock::now() - begin));
     }
@@ -127,8 +121,7 @@ class Runner {
     m_run.interrupted = sys::interrupted();
     if (m_request.settings.engine->joins_streams && ended)
       return read_stream(batch, *ended);
-    if (auto looked = look(batch); !looked)
-      return looked;
+    TRY(look(batch));
     if (!ended)
       return m_run.interrupted ? Result<void>() : fail(ended.error());
     if (!ended->ok())
@@ -141,10 +134,8 @@ class Runner {
 
   /// Takes the answers that are whole by now.
   Result<void> look(const Batch& batch) {
-    const auto names = m_directory.names();
-    if (!names)
-      return fail(names.error());
-    const std::set<std::string_view> there(names->begin(), names->end());
+    TRY_ASSIGN(const auto names, m_directory.names());
+    const std::set<std::string_view> there(names.begin(), names.end());
     std::vector<Outcome> fresh;
     const bool listens = m_listener.said && sys::Clock::now() >= m_next_listening;
     if (listens)
@@ -240,8 +231,7 @@ class Runner {
     if (!lines.empty())
       lines.pop_back(); // append() ends the last one
     if (!fresh.empty() && m_request.keeps_record)
-      if (auto kept = m_directory.append(k_results, lines); !kept)
-        return kept;
+      TRY(m_directory.append(k_results, lines));
     for (auto& outcome : fresh) {
       m_listener.came(outcome);
       m_failures += is_good(outcome.state) ? 0 : 1;
@@ -323,9 +313,7 @@ bool is_here(const sys::Identity& identity, const Node& node) {
 
 Result<Run> run_on_nodes(sys::System& system, const std::string& directory, const Request& request,
                          const Listener& listener) {
-  auto made = PrivateDirectory::make(system.files(), directory);
-  if (!made)
-    return fail(made.error());
+  TRY_ASSIGN(auto made, PrivateDirectory::make(system.files(), directory));
   auto whole = request;
   const auto identity = system.identity();
   for (const auto& node : request.nodes)
@@ -334,11 +322,10 @@ Result<Run> run_on_nodes(sys::System& system, const std::string& directory, cons
   whole.asking.command = request.settings.command;
   whole.asking.program = system.entry({.path = "/proc/self/exe"}).link_target;
   if (const auto text = request.ssh_config.empty() ? ssh_config_of(request.nodes) : request.ssh_config; !text.empty()) {
-    if (auto created = made->create("ssh_config", text); !created)
-      return fail(created.error());
+    TRY(made.create("ssh_config", text));
     whole.asking.ssh_config = join_path(directory, "ssh_config");
   }
-  return Runner(system, directory, whole, std::move(*made), listener).run();
+  return Runner(system, directory, whole, std::move(made), listener).run();
 }
 
 Result<void> write_outcomes(const PrivateDirectory& directory, const std::vector<Outcome>& outcomes) {
@@ -349,20 +336,17 @@ Result<std::map<std::string, Outcome>> read_outcomes(sys::System& system, const 
   const auto opened = PrivateDirectory::open(system.files(), directory);
   if (!opened || !*opened)
     return fail(!opened ? opened.error() : Error{ErrorCode::not_found, directory + ": no such run", "", ""});
-  const auto text = (*opened)->read(k_results);
-  if (!text)
-    return fail(text.error());
+  TRY_ASSIGN(const auto text, (*opened)->read(k_results));
   std::map<std::string, Outcome> outcomes;
-  for (const auto& line : split_lines(*text)) {
+  for (const auto& line : split_lines(text)) {
     const auto json = read_json<nlohmann::ordered_json>(line, {.bytes = 32U << 20U});
     if (!json || !json->is_object()) // cut off when the machine went down
       continue;
-    Outcome outcome{.node = json->value("name", ""),
-                    .state = state_from(json->value("state", "")),
-                    .why = json->value("why", ""),
-                    .hint = json->value("hint", "")};
-    if (json->contains("document"))
-      outcome.document = (*json)["document"];
+    Outcome outcome{.node = text_in(*json, "name"),
+                    .state = state_from(text_in(*json, "state")),
+                    .why = text_in(*json, "why"),
+                    .hint = text_in(*json, "hint"),
+                    .document = member(*json, "document")};
     outcomes.insert_or_assign(outcome.node, std::move(outcome));
   }
   return outcomes;

@@ -2,6 +2,7 @@
 // Files that one command needs on this machine while it works on nodes.
 #include "base/path.hpp"
 #include "base/random.hpp"
+#include "base/try.hpp"
 #include "plan/private_directory.hpp"
 
 #include <string>
@@ -14,14 +15,10 @@ class Scratch {
  public:
   /// Made in the directory `above`; `what` begins its name.
   static Result<Scratch> make(const sys::Files& files, const std::string& above, const std::string& what) {
-    auto parent = plan::PrivateDirectory::make(files, above);
-    if (!parent)
-      return fail(parent.error());
+    TRY_ASSIGN(auto parent, plan::PrivateDirectory::make(files, above));
     const auto name = what + "-" + random_letters(8);
-    auto made = parent->make_below(name);
-    if (!made)
-      return fail(made.error());
-    return Scratch(std::move(*parent), std::move(*made), join_path(above, name));
+    TRY_ASSIGN(auto made, parent.make_below(name));
+    return Scratch(std::move(parent), std::move(made), join_path(above, name));
   }
   Scratch(Scratch&& other) noexcept
       : m_parent(std::move(other.m_parent)), m_own(std::move(other.m_own)),

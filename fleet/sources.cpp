@@ -1,6 +1,7 @@
 #include "fleet/sources.hpp"
 
 #include "base/text.hpp"
+#include "base/try.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -65,10 +66,8 @@ Result<void> add_groups(std::vector<Node>& nodes, const std::vector<NamedGroup>&
     by_name.emplace(node.name, &node);
   for (const auto& group : groups)
     for (const auto& pattern : group.patterns) {
-      const auto names = expanded(pattern, group.origin, groups_among(nodes));
-      if (!names)
-        return fail(names.error());
-      for (const auto& name : *names) {
+      TRY_ASSIGN(const auto names, expanded(pattern, group.origin, groups_among(nodes)));
+      for (const auto& name : names) {
         const auto found = by_name.find(name);
         if (found == by_name.end()) {
           std::vector<std::string> known;
@@ -94,21 +93,18 @@ bool Sources::empty() const {
 Result<std::vector<Node>> read_nodes(sys::System& system, const Sources& sources) {
   std::vector<Node> nodes;
   const auto add = [&](Result<std::vector<Node>> found) -> Result<void> {
-    if (!found)
-      return fail(found.error());
+    TRY(found);
     nodes.insert(nodes.end(), found->begin(), found->end());
     return {};
   };
   for (const auto& listed : sources.list) {
-    const auto names = expanded(listed.pattern, listed.origin);
-    if (!names)
-      return fail(names.error());
-    if (names->size() > 1 && !listed.address.empty())
+    TRY_ASSIGN(const auto names, expanded(listed.pattern, listed.origin));
+    if (names.size() > 1 && !listed.address.empty())
       return fail(ErrorCode::config,
                   fmt::format("{}: {} has one address for {}", listed.origin.text(), listed.pattern,
-                              count_of(names->size(), "node")),
+                              count_of(names.size(), "node")),
                   "write an element of its own for each, or let a name service know them");
-    for (const auto& name : *names)
+    for (const auto& name : names)
       nodes.push_back({name, listed.address, listed.user, listed.slots, {}, listed.origin});
   }
   if (!sources.hostfile.empty()) {
@@ -117,28 +113,20 @@ Result<std::vector<Node>> read_nodes(sys::System& system, const Sources& sources
       return fail(text.error().code,
                   fmt::format("{}: `nodes.hostfile`: {}", sources.origin.text(), text.error().message),
                   text.error().hint.empty() ? "write a line `NAME slots=N` for each node into it" : text.error().hint);
-    if (auto added = add(parse_hostfile(*text, sources.hostfile)); !added)
-      return fail(added.error());
+    TRY(add(parse_hostfile(*text, sources.hostfile)));
   }
   if (!sources.slurm.empty())
-    if (auto added = add(asked(system, {"sinfo", "--noheader", "--Node", "--partition=" + sources.slurm, "--format=%N"},
-                               sources.origin, "nodes.slurm"));
-        !added)
-      return fail(added.error());
+    TRY(add(asked(system, {"sinfo", "--noheader", "--Node", "--partition=" + sources.slurm, "--format=%N"},
+                  sources.origin, "nodes.slurm")));
   if (!sources.clustershell.empty())
-    if (auto added = add(asked(system, {"nodeset", "--expand", "--separator=\\n", sources.clustershell}, sources.origin,
-                               "nodes.clustershell"));
-        !added)
-      return fail(added.error());
-  auto merged = merge(std::move(nodes), sources.servers);
-  if (!merged)
-    return merged;
-  for (const auto& node : *merged)
+    TRY(add(asked(system, {"nodeset", "--expand", "--separator=\\n", sources.clustershell}, sources.origin,
+                  "nodes.clustershell")));
+  TRY_ASSIGN(auto merged, merge(std::move(nodes), sources.servers));
+  for (const auto& node : merged)
     if (!is_plain(node.address) || !is_plain(node.user))
       return fail(ErrorCode::config, fmt::format("{}: the address or user of {} has signs that ssh may read otherwise",
                                                  node.origin.text(), node.name));
-  if (auto grouped = add_groups(*merged, sources.groups); !grouped)
-    return fail(grouped.error());
+  TRY(add_groups(merged, sources.groups));
   return merged;
 }
 

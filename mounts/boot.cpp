@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "mounts/boot_text.hpp"
 #include "mounts/pending.hpp"
 
@@ -198,22 +199,17 @@ Result<Wanted> wanted_for(const BootFacts& facts, const BootHost& host, const Mo
     });
   }
   if (way == BootWay::fstab) {
-    auto line = fstab_line(point, !host.systemd);
-    if (!line)
-      return fail(line.error());
-    wanted.fstab = std::move(*line);
+    TRY_ASSIGN(wanted.fstab, fstab_line(point, !host.systemd));
     if (!waits)
       return wanted;
   }
-  const auto units = unit_texts(point, host.program);
-  if (!units)
-    return fail(units.error());
+  TRY_ASSIGN(const auto units, unit_texts(point, host.program));
   if (waits)
-    wanted.units.service = units->service;
+    wanted.units.service = units.service;
   if (way != BootWay::fstab)
-    wanted.units.mount = units->mount;
+    wanted.units.mount = units.mount;
   if (way == BootWay::automount)
-    wanted.units.automount = units->automount;
+    wanted.units.automount = units.automount;
   return wanted;
 }
 

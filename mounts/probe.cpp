@@ -2,6 +2,7 @@
 
 #include "base/parallel.hpp"
 #include "base/path.hpp"
+#include "base/try.hpp"
 #include "mounts/pending.hpp"
 #include "mounts/profiles.hpp"
 #include "sys/fs/mountstats.hpp"
@@ -112,10 +113,7 @@ const sys::NfsProbe* Observation::server(const std::string& host) const {
 
 Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
   Observation seen;
-  auto table = system.mounts();
-  if (!table)
-    return fail(table.error());
-  seen.table = std::move(*table);
+  TRY_ASSIGN(seen.table, system.mounts());
 
   auto all = request.others ? with_others(seen.table, request.wanted) : request.wanted;
   auto requests = server_requests(request, all);
@@ -153,10 +151,7 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
         point.here || sys::is_this_host(identity, point.server) ||
         (server != nullptr && sys::is_this_host(identity, server->address)); // its name may resolve to this host
     if (wanted) {
-      auto decided = decide(std::move(point), server);
-      if (!decided)
-        return fail(decided.error());
-      point = std::move(*decided);
+      TRY_ASSIGN(point, decide(std::move(point), server));
     }
     auto state = classify(std::move(point), wanted, seen.table, std::move(answers[index]), pending, server);
     if (!wanted && is_out_of_sight(state, seen.table))

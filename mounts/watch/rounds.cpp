@@ -1,6 +1,7 @@
 #include "mounts/watch/rounds.hpp"
 
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "mounts/probe.hpp"
 
 #include <algorithm>
@@ -99,21 +100,19 @@ Result<std::vector<std::string>> Rounds::look(Time now) {
   }
   request.path_deadline = k_path_deadline;
   request.server_deadline = k_server_deadline;
-  auto seen = probe(m_system, request);
-  if (!seen)
-    return fail(seen.error());
+  TRY_ASSIGN(auto seen, probe(m_system, request));
 
   const auto rests = [&](std::size_t index) {
-    return request.resting.contains(mounts[index].point.target) && seen->states[index].health == Health::unknown;
+    return request.resting.contains(mounts[index].point.target) && seen.states[index].health == Health::unknown;
   };
   bool again = false;
   for (std::size_t index = 0; index < mounts.size(); ++index) {
     auto& mount = mounts[index];
-    const auto* server = seen->server(mount.point.server);
+    const auto* server = seen.server(mount.point.server);
     const auto was_there = m_seen.servers.find(mount.point.server);
     const bool returned =
         server != nullptr && server->usable() && (was_there == m_seen.servers.end() || !was_there->second);
-    if (!rests(index) || (!returned && is_same_mount(mount.state, seen->table.at(mount.point.target))))
+    if (!rests(index) || (!returned && is_same_mount(mount.state, seen.table.at(mount.point.target))))
       continue;
     mount.rests_until = {};
     again = true;
@@ -122,13 +121,13 @@ Result<std::vector<std::string>> Rounds::look(Time now) {
     return look(now);
 
   m_seen.servers.clear();
-  for (const auto& [host, answer] : seen->servers)
+  for (const auto& [host, answer] : seen.servers)
     m_seen.servers[host] = answer.usable();
   bool missing = false;
   for (std::size_t index = 0; index < mounts.size(); ++index) {
     auto& mount = mounts[index];
     if (!rests(index))
-      take(mount, std::move(seen->states[index]), now);
+      take(mount, std::move(seen.states[index]), now);
     m_pace.saw(mount.point.target, mount.is_well(), now);
     missing = missing || mount.trouble == Trouble::missing;
   }

@@ -2,6 +2,7 @@
 
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "sys/process/wakeups.hpp"
 
 #include <algorithm>
@@ -26,17 +27,14 @@ RunEnd end_of(const sys::Completed& done, std::size_t most_bytes) {
   const auto document = read_json(done.out, {.bytes = most_bytes}).value_or(nlohmann::json());
   if (!document.is_object())
     return {false, done.timed_out ? "it did not end in time" : fmt::format("exit code {}", done.exit_code)};
-  const auto text = [](const nlohmann::json& object, const char* path) {
-    const nlohmann::json::json_pointer pointer(path);
-    return object.contains(pointer) && object[pointer].is_string() ? object[pointer].get<std::string>() : "";
-  };
-  RunEnd end{text(document, "/error/code") == to_string(ErrorCode::busy), text(document, "/error/message")};
-  for (const auto& result : document.value("results", nlohmann::json::array()))
+  const auto& error = member(document, "error");
+  RunEnd end{text_in(error, "code") == to_string(ErrorCode::busy), text_in(error, "message")};
+  for (const auto& result : member(document, "results"))
     if (end.message.empty())
-      end.message = text(result, "/error/message");
-  for (const auto& diagnosis : document.value("diagnoses", nlohmann::json::array()))
-    if (end.message.empty() && text(diagnosis, "/severity") == to_string(Severity::error))
-      end.message = text(diagnosis, "/code") + " " + text(diagnosis, "/message");
+      end.message = text_in(member(result, "error"), "message");
+  for (const auto& diagnosis : member(document, "diagnoses"))
+    if (end.message.empty() && text_in(diagnosis, "severity") == to_string(Severity::error))
+      end.message = text_in(diagnosis, "code") + " " + text_in(diagnosis, "message");
   return end;
 }
 
@@ -53,26 +51,22 @@ class Watcher {
   }
 
   Result<bool> once() {
-    if (const auto read = read_settings(); !read)
-      return fail(read.error());
+    TRY(read_settings());
     if (recover(round()))
       round();
     return m_rounds.all_well();
   }
 
   Result<void> run() {
-    auto wakeups = sys::Wakeups::make({SIGTERM, SIGINT, SIGHUP});
-    if (!wakeups)
-      return fail(wakeups.error());
-    if (const auto read = read_settings(); !read)
-      return fail(read.error());
+    TRY_ASSIGN(auto wakeups, sys::Wakeups::make({SIGTERM, SIGINT, SIGHUP}));
+    TRY(read_settings());
     m_manager.say("READY=1");
     m_log({.event = "started",
            .message = fmt::format("sharefs {}: looking after the mounts every {}, recover: {}", SHAREFS_VERSION,
                                   m_settings.interval, m_settings.recover)});
     while (!m_stopped) {
       const bool has_changed = recover(round());
-      wait_for_next(*wakeups, has_changed);
+      wait_for_next(wakeups, has_changed);
     }
     m_manager.say("STOPPING=1");
     m_log({.event = "stopped", .message = "stopped"});
@@ -81,10 +75,7 @@ class Watcher {
 
  private:
   Result<void> read_settings() {
-    auto settings = m_read_settings();
-    if (!settings)
-      return fail(settings.error());
-    m_settings = std::move(*settings);
+    TRY_ASSIGN(m_settings, m_read_settings());
     m_interval = std::chrono::milliseconds(parse_duration(m_settings.interval).value_or(0));
     m_rounds.watch_these(m_settings.points, policy_of(m_settings.recover));
     return {};

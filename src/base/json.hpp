@@ -32,4 +32,18 @@ template <class Json = nlohmann::json> Result<Json> read_json(std::string_view t
   return json;
 }
 
+/// What an object has under a name; null where it has none, or is no object. nlohmann's own look-ups throw where others
+/// have written something else.
+template <class Json> const Json& member(const Json& object, const char* name) {
+  static const Json k_null;
+  const auto found = object.is_object() ? object.find(name) : object.end();
+  return found == object.end() ? k_null : *found;
+}
+
+/// The same as text; "" for anything else.
+template <class Json> std::string text_in(const Json& object, const char* name) {
+  const auto& found = member(object, name);
+  return found.is_string() ? found.template get<std::string>() : std::string();
+}
+
 } // namespace sharefs

@@ -1,6 +1,8 @@
 #include "cli/execute.hpp"
 
+#include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/exit_code.hpp"
 #include "plan/apply.hpp"
 #include "plan/journal.hpp"
@@ -40,12 +42,9 @@ Result<void> work_without_lock(Context& context, const Proposal& proposal, std::
                                const std::string& state) {
   constexpr std::chrono::milliseconds k_least_wait{120'000}; // long work must not be lost for want of the lock
   lock.reset();
-  if (auto done = proposal.before_groups(); !done)
-    return done;
-  auto taken = take_lock(context, state, std::max(context.flags.wait, k_least_wait));
-  if (!taken)
-    return fail(taken.error());
-  lock.emplace(std::move(*taken));
+  TRY(proposal.before_groups());
+  TRY_ASSIGN(auto taken, take_lock(context, state, std::max(context.flags.wait, k_least_wait)));
+  lock.emplace(std::move(taken));
   return {};
 }
 
@@ -131,76 +130,62 @@ Result<plan::Journal> journal_of(Context& context) {
 }
 
 Result<Diagnoses> diagnose_journal(Context& context) {
-  const auto state = state_directory(context);
-  if (!state)
-    return fail(state.error());
-  const plan::Journal journal(context.system.files(), *state);
+  TRY_ASSIGN(const auto state, state_directory(context));
+  const plan::Journal journal(context.system.files(), state);
   const auto says = [&](std::string what, std::string hint) {
-    return Diagnoses{{Severity::error, "SF607", *state, std::move(what), std::move(hint), ""}};
+    return Diagnoses{{Severity::error, "SF607", state, std::move(what), std::move(hint), ""}};
   };
   const auto newest = journal.newest_id();
   if (!newest)
     return Diagnoses{{Severity::error, "SF607", "journal", newest.error().message, newest.error().hint, ""}};
-  const auto there = context.system.entry({.path = *state, .space = true, .access = true});
+  const auto there = context.system.entry({.path = state, .space = true, .access = true});
   if (there.exists() && !there.writable)
     return says("nothing can be changed, since the journal cannot be written there: it is read-only",
-                fmt::format("make it writable: `findmnt -T {}` shows its file system", *state));
+                fmt::format("make it writable: `findmnt -T {}` shows its file system", shell_quote(state)));
   if (there.space && ((there.space->size_bytes > 0 && there.space->free_bytes == 0) ||
                       (there.space->files > 0 && there.space->free_files == 0)))
     return says("nothing can be changed, since the journal cannot be written there: its disk is full",
-                fmt::format("make room: `df -h {0}`, `df -i {0}`", *state));
+                fmt::format("make room: `df -h {0}`, `df -i {0}`", shell_quote(state)));
   const auto entry = newest->empty() ? fail(ErrorCode::not_found, "") : journal.load(*newest);
   if (entry && entry->state == plan::JournalState::unreadable)
     return says(fmt::format("the newest change ({}) cannot be taken back: {}", *newest, entry->damage),
                 fmt::format("look at it, then move it away, so that `sharefs undo` works for older ones: "
-                            "`mv {}/journal/{} /root/`",
-                            *state, *newest));
+                            "`mv {} /root/`",
+                            shell_quote(join_path(state, "journal/" + *newest))));
   auto left = unfinished(context, journal, "");
   if (!left)
     return {};
-  left->subject = *state;
+  left->subject = state;
   return Diagnoses{*std::move(left)};
 }
 
 Result<Executed> execute(Context& context, const std::function<Result<Proposal>()>& propose) {
   const auto identity = context.system.identity();
-  const auto state = state_of(context, identity);
-  if (!state)
-    return fail(state.error());
-  const plan::Journal journal(context.system.files(), *state);
+  TRY_ASSIGN(const auto state, state_of(context, identity));
+  const plan::Journal journal(context.system.files(), state);
 
   auto newest = journal.newest_id();
-  auto proposal = propose();
-  if (!proposal)
-    return fail(proposal.error());
+  TRY_ASSIGN(auto proposal, propose());
   for (bool first = true;; first = false) {
-    if (auto ended = present(context, *proposal))
+    if (auto ended = present(context, proposal))
       return *ended;
-    if (const auto left = first ? unfinished(context, journal, proposal->plan.undoes) : std::nullopt)
+    if (const auto left = first ? unfinished(context, journal, proposal.plan.undoes) : std::nullopt)
       context.console.warning(left->message, left->hint); // before the next change
-    const auto agreed = ask_consent(context);
-    if (!agreed)
-      return fail(agreed.error());
-    if (!*agreed) {
+    TRY_ASSIGN(const auto agreed, ask_consent(context));
+    if (!agreed) {
       context.console.message("nothing was changed");
       return Executed{k_exit_failed, std::nullopt}; // as dnf and apt
     }
     plan::install_interrupt_handlers(); // before the lock, whose wait Ctrl-C ends
-    auto taken = take_lock(context, *state, context.flags.wait);
-    if (!taken)
-      return fail(taken.error());
-    std::optional<plan::HostLock> lock(std::move(*taken));
-    auto now = journal.newest_id();
-    if (!now)
-      return fail(now.error());
-    if (newest && *now == *newest && !proposal->short_lived)
-      return apply(context, *proposal, journal, identity, lock, *state);
-    auto again = propose();
-    if (!again)
-      return fail(again.error());
-    if (again->plan == proposal->plan)
-      return apply(context, *proposal, journal, identity, lock, *state);
-    context.console.message(newest && *now == *newest
+    TRY_ASSIGN(auto taken, take_lock(context, state, context.flags.wait));
+    std::optional<plan::HostLock> lock(std::move(taken));
+    TRY_ASSIGN(auto now, journal.newest_id());
+    if (newest && now == *newest && !proposal.short_lived)
+      return apply(context, proposal, journal, identity, lock, state);
+    TRY_ASSIGN(auto again, propose());
+    if (again.plan == proposal.plan)
+      return apply(context, proposal, journal, identity, lock, state);
+    context.console.message(newest && now == *newest
                                 ? "this host has changed meanwhile; what is to be done now:"
                                 : "another sharefs has changed this host meanwhile; what is to be done now:");
     newest = std::move(now);
@@ -214,31 +199,27 @@ namespace {
 /// The plan that takes the entry back, as the journal is now.
 Result<Proposal> propose_undo(Context& context, const plan::Journal& journal, const std::string& id,
                               const std::function<Result<void>(plan::Plan&)>& look) {
-  const auto entry = journal.load(id);
-  const auto attempts = journal.undos_of(id);
-  if (!entry || !attempts)
-    return fail(!entry ? entry.error() : attempts.error());
-  const auto& by = entry->undone_by;
-  if (entry->state == plan::JournalState::undone)
+  TRY_ASSIGN(const auto entry, journal.load(id));
+  TRY_ASSIGN(const auto attempts, journal.undos_of(id));
+  const auto& by = entry.undone_by;
+  if (entry.state == plan::JournalState::undone)
     return Proposal{{},
                     id + " is undone already" +
                         (by.empty() ? "" : fmt::format("; `{}` brings it back", undo_command(context, by)))};
-  if (entry->state == plan::JournalState::running)
-    return fail(ErrorCode::busy, fmt::format("`{}` ({}) is still at work", entry->command, id),
+  if (entry.state == plan::JournalState::running)
+    return fail(ErrorCode::busy, fmt::format("`{}` ({}) is still at work", entry.command, id),
                 "wait for its end, then undo it");
-  if (entry->state == plan::JournalState::unreadable)
-    return fail(ErrorCode::failed, fmt::format("change {} cannot be read: {}", id, entry->damage),
+  if (entry.state == plan::JournalState::unreadable)
+    return fail(ErrorCode::failed, fmt::format("change {} cannot be read: {}", id, entry.damage),
                 "`sharefs undo --list` shows the others");
-  auto plan = plan::undo_plan(*entry, *attempts);
+  auto plan = plan::undo_plan(entry, attempts);
   if (plan.empty() && !plan.notes.empty())
-    return fail(ErrorCode::unsupported, fmt::format("nothing of {} (`{}`) can be taken back", id, entry->command),
+    return fail(ErrorCode::unsupported, fmt::format("nothing of {} (`{}`) can be taken back", id, entry.command),
                 "`sharefs undo --list` shows older changes, `sharefs undo ID` takes one back", join(plan.notes, "\n"));
-  if (const auto looked = look && !plan.empty() ? look(plan) : Result<void>(); !looked)
-    return fail(looked.error());
+  TRY(look && !plan.empty() ? look(plan) : Result<void>());
   // An undo that was cut off at its very end has done it all; the entry would be the newest for ever.
   if (plan.empty() && !context.flags.only_looks())
-    if (auto marked = journal.mark_undone(id, ""); !marked)
-      return fail(marked.error());
+    TRY(journal.mark_undone(id, ""));
   return Proposal{std::move(plan), "there is nothing left to take back of " + id};
 }
 
@@ -246,10 +227,8 @@ Result<Proposal> propose_undo(Context& context, const plan::Journal& journal, co
 
 Result<Executed> take_back(Context& context, const std::string& id,
                            const std::function<Result<void>(plan::Plan&)>& look) {
-  const auto journal = journal_of(context);
-  if (!journal)
-    return fail(journal.error());
-  return execute(context, [&] { return propose_undo(context, *journal, id, look); });
+  TRY_ASSIGN(const auto journal, journal_of(context));
+  return execute(context, [&] { return propose_undo(context, journal, id, look); });
 }
 
 Result<void> roll_back(Context& context, const std::string& journal_id, std::string_view why) {
@@ -257,10 +236,8 @@ Result<void> roll_back(Context& context, const std::string& journal_id, std::str
   flags.yes = true;
   Context undo(context.host, context.system, context.console, flags, context.argv);
   context.console.message("not as it should be: taking it back");
-  const auto undone = take_back(undo, journal_id);
-  if (!undone)
-    return fail(undone.error());
-  if (undone->exit_code != k_exit_ok)
+  TRY_ASSIGN(const auto undone, take_back(undo, journal_id));
+  if (undone.exit_code != k_exit_ok)
     return fail(ErrorCode::failed, fmt::format("{}, and not everything could be taken back", why),
                 fmt::format("run `{}`", undo_command(context, journal_id)));
   context.envelope.fields["rolled_back"] = true;

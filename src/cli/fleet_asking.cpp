@@ -3,6 +3,7 @@
 #include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/fleet_progress.hpp"
 #include "plan/private_directory.hpp"
 #include "sys/process/interrupt.hpp"
@@ -29,33 +30,28 @@ Result<Number> number_option(const Arguments& arguments, std::string_view name, 
 
 Result<void> choose_engine(Context& context, const std::string& name, fleet::Settings& settings) {
   settings.path = fleet::path_for_engines(context.system, context.environment("PATH").value_or(""));
-  const auto engine = fleet::choose_engine(context.system, name, settings.path);
-  if (!engine)
-    return fail(engine.error());
-  if ((*engine)->joins_streams && !context.environment("SLURM_JOB_ID"))
+  TRY_ASSIGN(const auto engine, fleet::choose_engine(context.system, name, settings.path));
+  if (engine->joins_streams && !context.environment("SLURM_JOB_ID"))
     return fail(ErrorCode::usage,
                 "srun reaches nodes inside an allocation of Slurm only: elsewhere it would queue a job",
                 "call it by `salloc -N... sharefs --on ...`, or leave --engine out");
-  settings.engine = *engine;
+  settings.engine = engine;
   return {};
 }
 
 Result<fleet::Settings> settings_of(Context& context, const Arguments& arguments) {
   fleet::Settings settings;
-  const auto engine = choose_engine(context, arguments.value("engine").value_or(""), settings);
-  const auto at_a_time = number_option<unsigned>(arguments, "fanout", 1, 1024, settings.at_a_time);
-  const auto canary = number_option<std::size_t>(arguments, "canary", 0, fleet::k_most_nodes, settings.canary);
-  const auto command = arguments.duration("node-deadline");
-  if (!engine || !at_a_time || !canary || !command)
-    return fail(!engine ? engine.error() : !at_a_time ? at_a_time.error() : !canary ? canary.error() : command.error());
-  const auto most = most_failures_of(arguments);
-  if (!most)
-    return fail(most.error());
+  TRY(choose_engine(context, arguments.value("engine").value_or(""), settings));
+  TRY_ASSIGN(const auto at_a_time, number_option<unsigned>(arguments, "fanout", 1, 1024, settings.at_a_time));
+  TRY_ASSIGN(const auto canary,
+             number_option<std::size_t>(arguments, "canary", 0, fleet::k_most_nodes, settings.canary));
+  TRY_ASSIGN(const auto command, arguments.duration("node-deadline"));
+  TRY_ASSIGN(const auto most, most_failures_of(arguments));
   constexpr std::chrono::seconds k_least{1};
-  settings.at_a_time = *at_a_time;
-  settings.canary = *canary;
-  settings.most_failures = *most;
-  settings.command = std::max(std::chrono::duration_cast<std::chrono::seconds>(*command), k_least);
+  settings.at_a_time = at_a_time;
+  settings.canary = canary;
+  settings.most_failures = most;
+  settings.command = std::max(std::chrono::duration_cast<std::chrono::seconds>(command), k_least);
   settings.looking = settings.command;
   return settings;
 }
@@ -97,14 +93,12 @@ Result<fleet::Run> run_with_progress(Context& context, const std::string& direct
 }
 
 Result<fleet::Run> ask_once(Context& context, const fleet::Request& request, const std::string& what) {
-  const auto parent = fleet_directory(context);
-  if (!parent)
-    return fail(parent.error());
+  TRY_ASSIGN(const auto parent, fleet_directory(context));
   const auto id = "asked-" + new_run_id();
   auto asked = request;
   asked.keeps_record = false;
-  auto run = run_with_progress(context, join_path(*parent, id), asked, what);
-  if (const auto opened = plan::PrivateDirectory::open(context.system.files(), *parent); opened && *opened)
+  auto run = run_with_progress(context, join_path(parent, id), asked, what);
+  if (const auto opened = plan::PrivateDirectory::open(context.system.files(), parent); opened && *opened)
     if (const auto removed = (*opened)->remove(id); !removed)
       context.console.warning(removed.error().message);
   return run;

@@ -4,6 +4,7 @@
 #include "base/json_fields.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/exit_code.hpp"
 #include "plan/private_directory.hpp"
 #include "ui/table.hpp"
@@ -54,14 +55,12 @@ bool is_done(const Result<std::map<std::string, fleet::Outcome>>& outcomes, cons
 
 /// The names of the records, oldest first.
 Result<std::vector<std::string>> run_ids(Context& context, const std::string& directory) {
-  const auto opened = PrivateDirectory::open(context.system.files(), directory);
-  if (!opened || !*opened)
-    return opened ? Result<std::vector<std::string>>(std::vector<std::string>{}) : fail(opened.error());
-  auto names = (*opened)->names();
-  if (names) {
-    std::erase_if(*names, [](const std::string& name) { return name.empty() || name.front() != '2'; });
-    std::ranges::sort(*names);
-  }
+  TRY_ASSIGN(const auto opened, PrivateDirectory::open(context.system.files(), directory));
+  if (!opened)
+    return {};
+  TRY_ASSIGN(auto names, opened->names());
+  std::erase_if(names, [](const std::string& name) { return name.empty() || name.front() != '2'; });
+  std::ranges::sort(names);
   return names;
 }
 
@@ -80,36 +79,28 @@ std::string new_run_id() {
 
 Result<void> begin_record(Context& context, const std::string& directory, const std::string& id,
                           const fleet::Request& job) {
-  const auto parent = PrivateDirectory::make(context.system.files(), directory);
-  const auto ids = run_ids(context, directory);
-  if (!parent || !ids)
-    return fail(!parent ? parent.error() : ids.error());
-  for (std::size_t i = 0; i + k_most_runs <= ids->size(); ++i)
-    if (auto removed = parent->remove((*ids)[i]); !removed)
-      return fail(removed.error());
-  const auto made = parent->make_below(id);
+  TRY_ASSIGN(const auto parent, PrivateDirectory::make(context.system.files(), directory));
+  TRY_ASSIGN(const auto ids, run_ids(context, directory));
+  for (std::size_t i = 0; i + k_most_runs <= ids.size(); ++i)
+    TRY(parent.remove(ids[i]));
+  TRY_ASSIGN(const auto made, parent.make_below(id));
   const StoredRun run{job, std::string(job.settings.engine->name)};
-  return made ? made->create(k_request, json_of(run, JsonTexts::exact).dump() + "\n") : fail(made.error());
+  return made.create(k_request, json_of(run, JsonTexts::exact).dump() + "\n");
 }
 
 Result<fleet::Request> load_record(Context& context, std::string& id) {
-  const auto directory = fleet_directory(context);
-  const auto ids = directory ? run_ids(context, *directory) : fail(directory.error());
-  if (!ids)
-    return fail(ids.error());
-  if (ids->empty() || (!id.empty() && std::ranges::find(*ids, id) == ids->end()))
+  TRY_ASSIGN(const auto directory, fleet_directory(context));
+  TRY_ASSIGN(const auto ids, run_ids(context, directory));
+  if (ids.empty() || (!id.empty() && std::ranges::find(ids, id) == ids.end()))
     return fail(ErrorCode::not_found,
                 id.empty() ? "no run of this machine is on record" : fmt::format("there is no run {}", id),
-                id.empty() ? "" : did_you_mean_hint(id, *ids, "`sharefs nodes resume --list` shows them"));
-  id = id.empty() ? ids->back() : id;
-  auto run = read_run(context, *directory, id);
-  if (!run)
-    return fail(run.error());
-  auto& [job, engine] = *run;
-  if (auto found = choose_engine(context, engine, job.settings); !found)
-    return fail(found.error());
+                id.empty() ? "" : did_you_mean_hint(id, ids, "`sharefs nodes resume --list` shows them"));
+  id = id.empty() ? ids.back() : id;
+  TRY_ASSIGN(auto run, read_run(context, directory, id));
+  auto& [job, engine] = run;
+  TRY(choose_engine(context, engine, job.settings));
   job.asking.as_root = true;
-  const auto outcomes = fleet::read_outcomes(context.system, join_path(*directory, id));
+  const auto outcomes = fleet::read_outcomes(context.system, join_path(directory, id));
   // What is done stands there also of the run that this one went on with.
   for (const auto& [name, outcome] : outcomes.value_or(std::map<std::string, fleet::Outcome>{}))
     if (is_good(outcome.state))
@@ -123,9 +114,8 @@ Result<void> look_up_run(Context& context, const Arguments& arguments, fleet::Re
     return fail(ErrorCode::usage, "`--on NODES undo` needs the run that it is to take back",
                 "`sharefs nodes resume --list` shows them; changes of one machine are undone there");
   const auto id = arguments.positional.front();
-  const auto directory = fleet_directory(context);
-  const auto outcomes =
-      directory ? fleet::read_outcomes(context.system, join_path(*directory, id)) : fail(directory.error());
+  TRY_ASSIGN(const auto directory, fleet_directory(context));
+  const auto outcomes = fleet::read_outcomes(context.system, join_path(directory, id));
   if (!outcomes)
     return fail(outcomes.error().code, fmt::format("there is no run {} on this machine", id),
                 "`sharefs nodes resume --list` shows them");
@@ -141,15 +131,13 @@ Result<void> look_up_run(Context& context, const Arguments& arguments, fleet::Re
 }
 
 Result<int> list_runs(Context& context) {
-  const auto directory = fleet_directory(context);
-  const auto ids = directory ? run_ids(context, *directory) : fail(directory.error());
-  if (!ids)
-    return fail(ids.error());
+  TRY_ASSIGN(const auto directory, fleet_directory(context));
+  TRY_ASSIGN(const auto ids, run_ids(context, directory));
   ui::Table table({{"RUN"}, {"GOOD", true}, {"LEFT", true}, {"COMMAND", false, true}});
   auto runs = Json::array();
-  for (auto id = ids->rbegin(); id != ids->rend(); ++id) {
-    const auto run = read_run(context, *directory, *id);
-    const auto outcomes = fleet::read_outcomes(context.system, join_path(*directory, *id));
+  for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
+    const auto run = read_run(context, directory, *id);
+    const auto outcomes = fleet::read_outcomes(context.system, join_path(directory, *id));
     if (!run)
       continue;
     std::size_t good = 0, left = 0;
@@ -161,7 +149,7 @@ Result<int> list_runs(Context& context) {
   }
   context.envelope.fields["runs"] = std::move(runs);
   context.console.show(table);
-  if (ids->empty())
+  if (ids.empty())
     context.console.message("no change of many nodes is on record");
   return k_exit_ok;
 }

@@ -1,5 +1,6 @@
 #include "cli/fleet_view.hpp"
 
+#include "base/json.hpp"
 #include "base/text.hpp"
 #include "fleet/node.hpp"
 #include "ui/table.hpp"
@@ -41,8 +42,8 @@ std::string contents_of(const Json& document) {
       continue;
     std::map<std::string, std::size_t> states;
     for (const auto& element : value)
-      if (element.is_object() && element.contains("state") && element["state"].is_string())
-        ++states[element["state"].get<std::string>()];
+      if (const auto state = text_in(element, "state"); !state.empty())
+        ++states[state];
     std::vector<std::string> counts;
     for (const auto& [state, count] : states)
       counts.push_back(fmt::format("{} {}", count, state));
@@ -65,24 +66,16 @@ ui::Colour colour_of(State state) {
   return state == State::pending || state == State::not_tried ? ui::Colour::yellow : ui::Colour::red;
 }
 
-std::string text_of(const Json& object, const char* key) {
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
 /// The findings of all nodes, each once with its nodes.
 Diagnoses findings_of(const std::vector<Outcome>& outcomes) {
   using Key = std::array<std::string, 5>;
   Grouped<Key> grouped;
-  for (const auto& outcome : outcomes) {
-    const auto found = outcome.document.is_object() ? outcome.document.find("diagnoses") : outcome.document.end();
-    if (found == outcome.document.end() || !found->is_array())
-      continue;
-    for (const auto& one : *found)
-      grouped.add({text_of(one, "severity"), text_of(one, "code"), text_of(one, "subject"), text_of(one, "message"),
-                   text_of(one, "hint")},
-                  outcome.node);
-  }
+  for (const auto& outcome : outcomes)
+    for (const auto& one : member(outcome.document, "diagnoses"))
+      if (one.is_object())
+        grouped.add({text_in(one, "severity"), text_in(one, "code"), text_in(one, "subject"), text_in(one, "message"),
+                     text_in(one, "hint")},
+                    outcome.node);
   Diagnoses all;
   for (const auto& [key, nodes] : grouped.groups()) {
     const auto& [severity, code, subject, message, hint] = key;
@@ -102,12 +95,13 @@ void show_plans(Context& context, const std::vector<Outcome>& outcomes) {
   using Steps = std::vector<std::pair<std::string, std::string>>;
   Grouped<Steps> plans;
   for (const auto& outcome : outcomes) {
-    if (outcome.state != State::pending || !outcome.document.contains("plan") || !outcome.document["plan"].is_object())
+    const auto& plan = member(outcome.document, "plan");
+    if (outcome.state != State::pending || !plan.is_object())
       continue;
     Steps steps;
-    for (const auto& step : outcome.document["plan"].value("steps", Json::array()))
-      if (context.flags.verbose || !step.value("bookkeeping", false))
-        steps.emplace_back(text_of(step, "description"), text_of(step, "why"));
+    for (const auto& step : member(plan, "steps"))
+      if (context.flags.verbose || member(step, "bookkeeping") != true)
+        steps.emplace_back(text_in(step, "description"), text_in(step, "why"));
     plans.add(steps, outcome.node);
   }
   for (const auto& [steps, nodes] : plans.groups()) {

@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/fleet_job.hpp"
@@ -41,30 +42,21 @@ void say_end(Context& context, const std::string& id, const fleet::Run& run, con
 
 /// Applies it in order, under the lock of whoever changes many nodes from this machine, with a record.
 Result<int> apply_on_nodes(Context& context, fleet::Request job) {
-  const auto directory = fleet_directory(context);
-  if (!directory)
-    return fail(directory.error());
+  TRY_ASSIGN(const auto directory, fleet_directory(context));
   // What is copied for hours keeps nobody from changing the nodes otherwise.
-  const auto lock = lock_fleet(context, job.asking.from_here ? "from-here" : "");
-  if (!lock)
-    return fail(lock.error());
+  TRY_ASSIGN(const auto lock, lock_fleet(context, job.asking.from_here ? "from-here" : ""));
   const auto id = new_run_id();
-  const auto lease =
-      job.asking.from_here ? LeaseOnServers::Taken() : LeaseOnServers::take(context, id, job.settings.command);
-  if (!lease)
-    return fail(lease.error());
-  if (auto begun = begin_record(context, *directory, id, job); !begun)
-    return fail(begun.error());
+  TRY_ASSIGN(const auto lease,
+             job.asking.from_here ? LeaseOnServers::Taken() : LeaseOnServers::take(context, id, job.settings.command));
+  TRY(begin_record(context, directory, id, job));
   job.asking.words.insert(job.asking.words.end(), {"--yes", "--json"});
-  auto run = run_with_progress(context, join_path(*directory, id), job, "working on nodes");
-  if (!run)
-    return fail(run.error());
+  TRY_ASSIGN(auto run, run_with_progress(context, join_path(directory, id), job, "working on nodes"));
   context.envelope.fields["run"] = id;
   auto outcomes = std::move(job.before);
-  outcomes.insert(outcomes.end(), run->outcomes.begin(), run->outcomes.end());
+  outcomes.insert(outcomes.end(), run.outcomes.begin(), run.outcomes.end());
   show_outcomes(context, outcomes);
-  say_end(context, id, *run, outcomes);
-  return run->interrupted ? k_exit_interrupted : fleet::exit_code_of(outcomes);
+  say_end(context, id, run, outcomes);
+  return run.interrupted ? k_exit_interrupted : fleet::exit_code_of(outcomes);
 }
 
 /// Clients that answered, and can do nothing before their servers have done what they are about to do, are not
@@ -84,21 +76,17 @@ void expect_servers(const fleet::Request& job, std::vector<Outcome>& looked) {
 
 /// The plan of all nodes is made and shown; the job keeps those that have something to do. An exit code: that was all.
 Result<std::optional<int>> plan_on_nodes(Context& context, fleet::Request& job) {
-  auto looked = ask_once(context, question(job, {"--check", "--json"}), "asking nodes");
-  if (!looked)
-    return fail(looked.error());
-  if (looked->interrupted)
+  TRY_ASSIGN(auto looked, ask_once(context, question(job, {"--check", "--json"}), "asking nodes"));
+  if (looked.interrupted)
     return fail(ErrorCode::interrupted, "interrupted: nothing was changed");
-  expect_servers(job, looked->outcomes);
-  for (const auto& outcome : looked->outcomes)
+  expect_servers(job, looked.outcomes);
+  for (const auto& outcome : looked.outcomes)
     if (outcome.state != State::pending)
       job.before.push_back(outcome);
-  auto agreed = agree_on_plans(context, job.nodes, looked->outcomes, job.settings.most_failures);
-  if (!agreed)
-    return fail(agreed.error());
-  if (const auto* code = std::get_if<int>(&*agreed))
+  TRY_ASSIGN(auto agreed, agree_on_plans(context, job.nodes, looked.outcomes, job.settings.most_failures));
+  if (const auto* code = std::get_if<int>(&agreed))
     return *code;
-  job.nodes = std::get<std::vector<fleet::Node>>(std::move(*agreed));
+  job.nodes = std::get<std::vector<fleet::Node>>(std::move(agreed));
   return std::nullopt;
 }
 
@@ -124,11 +112,9 @@ bool changes_nodes(const CommandSpec& spec, const Arguments& arguments) {
 /// Shows what is to be done, asks, and does it.
 Result<int> change_nodes(Context& context, fleet::Request job) {
   if (!context.flags.yes || context.flags.only_looks()) {
-    const auto ended = plan_on_nodes(context, job);
-    if (!ended)
-      return fail(ended.error());
-    if (*ended)
-      return **ended;
+    TRY_ASSIGN(const auto ended, plan_on_nodes(context, job));
+    if (ended)
+      return *ended;
   }
   return apply_on_nodes(context, std::move(job));
 }
@@ -171,15 +157,15 @@ Result<std::string> fleet_directory(Context& context) {
 }
 
 Result<plan::HostLock> lock_fleet(Context& context, const std::string& apart) {
-  const auto directory =
-      fleet_directory(context).map([&](const auto& path) { return apart.empty() ? path : join_path(path, apart); });
-  return directory ? take_lock(context, *directory, context.flags.wait) : fail(directory.error());
+  TRY_ASSIGN(const auto directory, fleet_directory(context));
+  return take_lock(context, apart.empty() ? directory : join_path(directory, apart), context.flags.wait);
 }
 
 Result<std::vector<Outcome>> all_answers(Result<fleet::Run> run) {
-  if (run && run->interrupted)
+  TRY_ASSIGN(auto ended, std::move(run));
+  if (ended.interrupted)
     return fail(ErrorCode::interrupted, "interrupted");
-  return run ? Result<std::vector<Outcome>>(std::move(run->outcomes)) : fail(run.error());
+  return std::move(ended.outcomes);
 }
 
 Result<fleet::MostFailures> most_failures_of(const Arguments& arguments) {
@@ -192,10 +178,7 @@ Result<fleet::MostFailures> most_failures_of(const Arguments& arguments) {
 
 Result<fleet::Run> run_script(Context& context, const Arguments& arguments, const std::vector<fleet::Node>& nodes,
                               fleet::Request request, bool in_order, const std::string& what) {
-  const auto settings = settings_by_ssh(context, arguments);
-  if (!settings)
-    return fail(settings.error());
-  request.settings = *settings;
+  TRY_ASSIGN(request.settings, settings_by_ssh(context, arguments));
   request.nodes = nodes;
   request.at_once = !in_order;
   return ask_once(context, request, what);
@@ -221,10 +204,8 @@ Result<Pending> agree_on_plans(Context& context, const std::vector<fleet::Node>&
     return fail(ErrorCode::failed, fmt::format("{} cannot do it: nothing was changed", count_of(failures, "node")),
                 "mend them, leave them out (`--on 'all!NODE'`), or allow more by --max-failures");
   }
-  const auto agreed = ask_consent(context);
-  if (!agreed)
-    return fail(agreed.error());
-  if (!*agreed) {
+  TRY_ASSIGN(const auto agreed, ask_consent(context));
+  if (!agreed) {
     context.console.message("nothing was changed");
     return k_exit_failed;
   }
@@ -232,26 +213,23 @@ Result<Pending> agree_on_plans(Context& context, const std::vector<fleet::Node>&
 }
 
 Result<std::vector<fleet::Node>> known_nodes(Context& context) {
-  const auto config = context.config();
-  if (!config)
-    return fail(config.error());
-  auto sources = sources_of(**config);
-  sources.slurm = (*config)->nodes.slurm;
-  sources.clustershell = (*config)->nodes.clustershell;
+  TRY_ASSIGN(const auto config, context.config());
+  auto sources = sources_of(*config);
+  sources.slurm = config->nodes.slurm;
+  sources.clustershell = config->nodes.clustershell;
   return fleet::read_nodes(context.system, sources);
 }
 
 Result<std::vector<fleet::Node>> known_servers(Context& context) {
-  const auto config = context.config();
-  auto nodes = config ? fleet::read_nodes(context.system, sources_of(**config)) : fail(config.error());
-  if (nodes)
-    std::erase_if(*nodes, [](const fleet::Node& node) { return !node.in(fleet::k_servers); });
+  TRY_ASSIGN(const auto config, context.config());
+  TRY_ASSIGN(auto nodes, fleet::read_nodes(context.system, sources_of(*config)));
+  std::erase_if(nodes, [](const fleet::Node& node) { return !node.in(fleet::k_servers); });
   return nodes;
 }
 
 Result<std::vector<fleet::Node>> chosen_nodes(Context& context, const std::string& pattern) {
-  const auto nodes = known_nodes(context);
-  return nodes ? chosen_of(*nodes, pattern) : nodes;
+  TRY_ASSIGN(const auto nodes, known_nodes(context));
+  return chosen_of(nodes, pattern);
 }
 
 Result<std::vector<fleet::Node>> chosen_of(const std::vector<fleet::Node>& known, const std::string& pattern) {
@@ -279,42 +257,35 @@ std::string named_nodes(const Arguments& arguments) {
 }
 
 Result<std::vector<fleet::Node>> other_nodes(Context& context, const std::string& pattern) {
-  auto nodes = chosen_nodes(context, pattern);
+  TRY_ASSIGN(auto nodes, chosen_nodes(context, pattern));
   const auto identity = context.system.identity();
-  if (nodes)
-    std::erase_if(*nodes, [&](const fleet::Node& node) { return fleet::is_here(identity, node); });
+  std::erase_if(nodes, [&](const fleet::Node& node) { return fleet::is_here(identity, node); });
   return nodes;
 }
 
 Result<std::vector<Outcome>> ask_nodes(Context& context, const std::vector<fleet::Node>& nodes, const Argv& words,
                                        bool as_root, std::chrono::seconds deadline) {
   fleet::Request request{.nodes = nodes, .asking = {.words = words, .as_root = as_root}};
-  if (auto chosen = choose_engine(context, "", request.settings); !chosen)
-    return fail(chosen.error());
+  TRY(choose_engine(context, "", request.settings));
   request.settings.looking = deadline;
   return all_answers(ask_once(context, question(std::move(request), {"--json"}), "asking nodes"));
 }
 
 Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Arguments& arguments) {
-  if (const auto directory = fleet_directory(context); !directory)
-    return fail(directory.error());
-  auto settings = settings_of(context, arguments);
-  const auto nodes = settings ? chosen_nodes(context, context.flags.on) : fail(settings.error());
-  if (!nodes)
-    return fail(nodes.error());
+  TRY(fleet_directory(context));
+  TRY_ASSIGN(auto settings, settings_of(context, arguments));
+  TRY_ASSIGN(const auto nodes, chosen_nodes(context, context.flags.on));
   const bool changes = changes_nodes(spec, arguments);
-  fleet::Request job{.nodes = *nodes,
+  fleet::Request job{.nodes = nodes,
                      .servers_last = spec.name == "down",
-                     .settings = *settings,
+                     .settings = settings,
                      .asking = {.words = words_for_nodes(context.argv), .as_root = changes}};
   context.envelope.fields["on"] = context.flags.on;
-  context.envelope.fields["engine"] = settings->engine->name;
+  context.envelope.fields["engine"] = settings.engine->name;
   if (spec.name == "undo")
-    if (auto looked = look_up_run(context, arguments, job); !looked)
-      return fail(looked.error());
+    TRY(look_up_run(context, arguments, job));
   if (spec.before_nodes != nullptr)
-    if (auto ready = spec.before_nodes(context, arguments, job); !ready)
-      return fail(ready.error());
+    TRY(spec.before_nodes(context, arguments, job));
   // What copies ends by itself where nothing comes any more.
   constexpr std::chrono::hours k_copying{24};
   const bool is_default = arguments.value("node-deadline") == k_default_deadline;
@@ -327,11 +298,9 @@ Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Argume
     return k_exit_ok;
   }
   if (!changes) {
-    const auto run = ask_once(context, question(std::move(job), {"--json"}), "asking nodes");
-    if (!run)
-      return fail(run.error());
-    show_outcomes(context, run->outcomes);
-    return run->interrupted ? k_exit_interrupted : fleet::exit_code_of(run->outcomes);
+    TRY_ASSIGN(const auto run, ask_once(context, question(std::move(job), {"--json"}), "asking nodes"));
+    show_outcomes(context, run.outcomes);
+    return run.interrupted ? k_exit_interrupted : fleet::exit_code_of(run.outcomes);
   }
   std::erase_if(job.asking.words,
                 [](const std::string& word) { return word == "--check" || word == "--dry-run" || word == "-n"; });
@@ -340,36 +309,29 @@ Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Argume
 
 Result<int> change_from_here(Context& context, const Arguments& arguments, const std::vector<fleet::Node>& nodes,
                              const Argv& words) {
-  const auto settings = settings_by_ssh(context, arguments);
-  if (!settings)
-    return fail(settings.error());
-  context.envelope.fields["engine"] = settings->engine->name;
+  TRY_ASSIGN(const auto settings, settings_by_ssh(context, arguments));
+  context.envelope.fields["engine"] = settings.engine->name;
   return change_nodes(
-      context, {.nodes = nodes, .settings = *settings, .asking = {.words = words, .as_root = true, .from_here = true}});
+      context, {.nodes = nodes, .settings = settings, .asking = {.words = words, .as_root = true, .from_here = true}});
 }
 
 Result<std::vector<Outcome>> ask_from_here(Context& context, const Arguments& arguments,
                                            const std::vector<fleet::Node>& nodes, const Argv& words) {
-  const auto settings = settings_by_ssh(context, arguments);
-  if (!settings)
-    return fail(settings.error());
-  fleet::Request request{.nodes = nodes, .settings = *settings, .asking = {.words = words, .from_here = true}};
+  TRY_ASSIGN(const auto settings, settings_by_ssh(context, arguments));
+  fleet::Request request{.nodes = nodes, .settings = settings, .asking = {.words = words, .from_here = true}};
   return all_answers(ask_once(context, question(std::move(request), {"--json"}), "asking nodes"));
 }
 
 Result<int> resume_run(Context& context, std::string id) {
-  auto left = load_record(context, id);
-  if (!left)
-    return fail(left.error());
-  const auto command = shell_join(left->asking.words);
-  if (left->nodes.empty()) {
+  TRY_ASSIGN(auto left, load_record(context, id));
+  const auto command = shell_join(left.asking.words);
+  if (left.nodes.empty()) {
     context.console.message(fmt::format("run {} (`sharefs {}`) is done on all its nodes", id, command));
     return k_exit_ok;
   }
-  context.console.message(fmt::format("`sharefs {}` on {} more", command, count_of(left->nodes.size(), "node")));
-  if (const auto agreed = ask_consent(context); !agreed || !*agreed)
-    return !agreed ? fail(agreed.error()) : Result<int>(k_exit_failed);
-  return apply_on_nodes(context, *std::move(left));
+  context.console.message(fmt::format("`sharefs {}` on {} more", command, count_of(left.nodes.size(), "node")));
+  TRY_ASSIGN(const bool agreed, ask_consent(context));
+  return agreed ? apply_on_nodes(context, std::move(left)) : k_exit_failed;
 }
 
 } // namespace sharefs::cli

@@ -3,6 +3,7 @@
 #include "cli/parser.hpp"
 
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/help.hpp"
 #include "cli/on_nodes.hpp"
 
@@ -113,20 +114,17 @@ class Program {
     find_path();
     take_options();
     parsed.command = find_command(m_path);
-    const auto foreign = take_words(parsed.command, std::move(rest));
-    if (!foreign)
-      return fail(foreign.error());
+    TRY_ASSIGN(const auto foreign, take_words(parsed.command, std::move(rest)));
     if (m_arguments.flag("version"))
       parsed.print = fmt::format("sharefs {}\n", SHAREFS_VERSION);
-    else if (m_arguments.flag("help") || (m_path.empty() && !*foreign && !m_arguments.value("on")))
+    else if (m_arguments.flag("help") || (m_path.empty() && !foreign && !m_arguments.value("on")))
       parsed.print = help_of(*m_apps.back(), m_path, width);
     if (parsed.print)
       return parsed;
     if (parsed.command == nullptr)
       return fail(ErrorCode::usage, fmt::format("`sharefs{}` needs a command", m_path.empty() ? "" : " " + m_path),
                   fmt::format("one of {}", join(next_words(m_path), ", ")));
-    if (auto placed = place_positional(*parsed.command, *foreign); !placed)
-      return fail(placed.error());
+    TRY(place_positional(*parsed.command, foreign));
     parsed.arguments = std::move(m_arguments);
     return parsed;
   }
@@ -296,10 +294,7 @@ Result<Parsed> with_flags(Parsed parsed) {
   flags.dry_run = given.flag("dry-run");
   flags.check = given.flag("check");
   flags.yes = given.flag("yes");
-  const auto wait = given.duration("wait");
-  if (!wait)
-    return fail(wait.error());
-  flags.wait = *wait;
+  TRY_ASSIGN(flags.wait, given.duration("wait"));
   if (given.value("on") && !parsed.command->on_nodes)
     return fail(ErrorCode::usage, fmt::format("`{}` works on this machine only", parsed.command->name),
                 "`sharefs help options` says what `--on` is for");

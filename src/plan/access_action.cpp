@@ -2,6 +2,7 @@
 #include "plan/perform.hpp"
 
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "sys/fs/walk.hpp"
 #include "sys/process/fd.hpp"
 #include "tree/acl.hpp"
@@ -39,27 +40,21 @@ std::string text_of(const Access& access) {
 
 Result<Outcome> act(SetAccess& action, const ActorRoot& base, Phase phase) {
   // The path is one that only root could replace. From here on the descriptor counts, whatever happens to the name.
-  const auto walked = base.find(action.path, true);
-  if (!walked)
-    return fail(walked.error());
-  if (!walked->exists())
+  TRY_ASSIGN(const auto walked, base.find(action.path, true));
+  if (!walked.exists())
     return fail(errno_error(ENOENT, action.path));
-  const auto& target = walked->fd;
-  struct stat status = walked->status;
-  if (walked->is_link())
+  const auto& target = walked.fd;
+  struct stat status = walked.status;
+  if (walked.is_link())
     return fail(ErrorCode::permission, "`" + action.path + "` is a symbolic link; its access is not what counts",
                 "name the directory that it leads to");
   if (!S_ISDIR(status.st_mode) && !S_ISREG(status.st_mode))
     return fail(ErrorCode::conflict, action.path + ": expected a directory or a file, found a special file");
-  if (auto same = check_identity(action.identity, status, action.path); !same)
-    return fail(same.error());
+  TRY(check_identity(action.identity, status, action.path));
 
   Access found{status.st_uid, status.st_gid, status.st_mode & 07777U, ""};
   if (S_ISDIR(status.st_mode)) {
-    auto acl = tree::read_acl(target.get(), ACL_TYPE_DEFAULT, action.path);
-    if (!acl)
-      return fail(acl.error());
-    found.default_acl = std::move(*acl);
+    TRY_ASSIGN(found.default_acl, tree::read_acl(target.get(), ACL_TYPE_DEFAULT, action.path));
   }
   if (same(found, action.after))
     return Outcome::unchanged;
@@ -76,8 +71,7 @@ Result<Outcome> act(SetAccess& action, const ActorRoot& base, Phase phase) {
       ::fchownat(target.get(), "", action.after.uid, action.after.gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0)
     return fail(errno_error(errno, action.path, "changing the owner needs root, on the server"));
   if (!tree::same_acl(found.default_acl, action.after.default_acl))
-    if (auto set = tree::write_acl(target.get(), ACL_TYPE_DEFAULT, action.path, action.after.default_acl); !set)
-      return fail(set.error());
+    TRY(tree::write_acl(target.get(), ACL_TYPE_DEFAULT, action.path, action.after.default_acl));
   // The mode is set after chown(2), which clears the set-id bits.
   if (::chmod(sys::by_descriptor(target.get()).c_str(), action.after.mode) != 0)
     return fail(errno_error(errno, action.path));

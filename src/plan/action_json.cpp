@@ -37,9 +37,9 @@ Json to_json(const Action& action) {
 }
 
 Result<Action> action_from_json(const Json& json) {
-  if (!json.is_object() || !json.contains("kind") || !json["kind"].is_string())
+  const auto kind = text_in(json, "kind");
+  if (kind.empty())
     return fail(ErrorCode::failed, "an action has no `kind`");
-  const auto kind = json["kind"].get<std::string>();
   const auto found = std::ranges::find(k_kinds, kind);
   if (found == k_kinds.end())
     return fail(ErrorCode::failed, "unknown kind of action `" + kind + "`");

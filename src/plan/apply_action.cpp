@@ -3,6 +3,8 @@
 #include "sys/fs/files.hpp"
 #include "sys/process/call.hpp"
 
+#include "base/try.hpp"
+
 namespace sharefs::plan {
 
 namespace {
@@ -67,11 +69,9 @@ template <FieldsOf<ChildAnswer> A> auto fields(A& answer) {
 
 /// In the process of the actor. A link at the path is refused, because the file behind it may be another user's.
 template <ActsOnFiles A> Result<Outcome> act(A& action, const ActorRoot& base, const std::string& root, Phase phase) {
-  const auto found = base.find(action.path);
-  if (!found)
-    return fail(found.error());
-  if (found->is_link())
-    return conflict(action.path, "a file", found->text());
+  TRY_ASSIGN(const auto found, base.find(action.path));
+  if (found.is_link())
+    return conflict(action.path, "a file", found.text());
   return act(action, sys::Files(root), phase);
 }
 
@@ -79,27 +79,23 @@ template <ActsOnFiles A> Result<Outcome> act(A& action, const ActorRoot& base, c
 /// process, and what it says must not decide what root does.
 template <class A> Result<Acted> act_in_child(const A& action, const sys::Files& files, Phase phase, const Note& note) {
   const auto answer = sys::call(std::nullopt, deadline_of(action), [&]() -> Result<ChildAnswer> {
-    const auto base = ActorRoot::enter(files.root(), actor_of(action));
-    if (!base)
-      return fail(base.error());
+    TRY_ASSIGN(const auto base, ActorRoot::enter(files.root(), actor_of(action)));
     A copy = action;
     std::string reason;
     Result<Outcome> outcome = Outcome::unchanged;
     if constexpr (SaysWhy<A>)
-      outcome = act(copy, *base, phase, reason);
+      outcome = act(copy, base, phase, reason);
     else if constexpr (ActsOnFiles<A>)
-      outcome = act(copy, *base, files.root(), phase);
+      outcome = act(copy, base, files.root(), phase);
     else
-      outcome = act(copy, *base, phase);
-    if (!outcome)
-      return fail(outcome.error());
+      outcome = act(copy, base, phase);
+    TRY(outcome);
     return ChildAnswer{*outcome, found_by(copy), std::move(reason)};
   });
   if (!answer && answer.error().code == ErrorCode::timeout)
     return fail(ErrorCode::timeout, touched_paths(action).front() + ": " + answer.error().message,
                 "it may lie on a dead mount: run `sharefs status`");
-  if (!answer)
-    return fail(answer.error());
+  TRY(answer);
   if (!is_good(answer->outcome))
     return fail(ErrorCode::failed, "the child process gave no valid result");
   Acted acted{answer->outcome, action};
@@ -127,8 +123,7 @@ Result<Acted> run_phase(const Action& action, sys::System& system, Phase phase, 
             outcome = act(copy, system, phase, note);
           else
             outcome = act(copy, system, phase);
-          if (!outcome)
-            return fail(outcome.error());
+          TRY(outcome);
           return Acted{*outcome, Action(std::move(copy))};
         }
       },
@@ -138,8 +133,7 @@ Result<Acted> run_phase(const Action& action, sys::System& system, Phase phase, 
 } // namespace
 
 Result<Outcome> synced(const sys::Walked& found, const std::string& path) {
-  if (auto done = sys::sync_directory(found.directory.get(), path); !done)
-    return fail(done.error());
+  TRY(sys::sync_directory(found.directory.get(), path));
   return Outcome::done;
 }
 
@@ -154,10 +148,8 @@ Result<Outcome> perform(const Action& action, sys::System& system, const Note& n
 }
 
 Result<Outcome> apply_action(const Action& action, sys::System& system) {
-  const auto looked = look_at(action, system);
-  if (!looked)
-    return fail(looked.error());
-  return looked->already ? Outcome::unchanged : perform(action, system);
+  TRY_ASSIGN(const auto looked, look_at(action, system));
+  return looked.already ? Outcome::unchanged : perform(action, system);
 }
 
 } // namespace sharefs::plan

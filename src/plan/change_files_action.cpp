@@ -4,6 +4,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "sys/fs/sha256.hpp"
 #include "sys/fs/walk.hpp"
 #include "sys/process/child.hpp"
@@ -179,14 +180,12 @@ class FileChanger {
       return fail(errno_error(errno, whole(change)));
     if (!S_ISREG(work.status.st_mode) || is_privileged(fd, work.status))
       return FileOutcome::since;
-    const auto content = content_of(fd, work.status, whole(change));
-    if (!content)
-      return fail(content.error());
-    const auto checksum = sys::sha256(*content);
+    TRY_ASSIGN(const auto content, content_of(fd, work.status, whole(change)));
+    const auto checksum = sys::sha256(content);
     if (checksum == change.after)
       return FileOutcome::already;
     const auto result =
-        checksum == change.before && is_planned(change, work.status) ? edited(*content, change.edits) : std::nullopt;
+        checksum == change.before && is_planned(change, work.status) ? edited(content, change.edits) : std::nullopt;
     if (!result || sys::sha256(*result) != change.after)
       return FileOutcome::since;
     if (m_phase == Phase::perform) {
@@ -266,22 +265,17 @@ class FileChanger {
 
 Result<ChangeCounts> change_files(const ChangeFiles& action, const sys::Files& files, Phase phase,
                                   const sys::ProgressCounters& counters) {
-  const auto base = ActorRoot::enter(files.root(), std::nullopt);
-  if (!base)
-    return fail(base.error());
-  const auto found = base->find(action.path);
-  if (!found)
-    return fail(found.error());
-  if (!found->is_directory())
-    return conflict(action.path, "a directory", found->text());
+  TRY_ASSIGN(const auto base, ActorRoot::enter(files.root(), std::nullopt));
+  TRY_ASSIGN(const auto found, base.find(action.path));
+  if (!found.is_directory())
+    return conflict(action.path, "a directory", found.text());
   struct stat status{};
-  const sys::Fd tree(::openat(found->fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)); // which may be a mount's own
+  const sys::Fd tree(::openat(found.fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)); // which may be a mount's own
   if (!tree || ::fstat(tree.get(), &status) != 0)
     return fail(errno_error(errno, action.path));
   if (action.inode == 0)
     return conflict(action.path, "what the plan was made for", "a plan for none");
-  if (auto same = check_identity({action.device, action.inode}, status, action.path); !same)
-    return fail(same.error());
+  TRY(check_identity({action.device, action.inode}, status, action.path));
   return FileChanger(action, tree.get(), phase, counters).run();
 }
 
@@ -303,8 +297,7 @@ Result<Outcome> act(ChangeFiles& action, sys::System& system, Phase phase, const
   if (!counts && counts.error().code == ErrorCode::interrupted)
     return fail(ErrorCode::interrupted, action.path + ": stopped on the way",
                 "run the command again, it goes on from here, or `sharefs undo`");
-  if (!counts)
-    return fail(counts.error());
+  TRY(counts);
   if (phase == Phase::look)
     return counts->pending + counts->failed + counts->since > 0 ? Outcome::done : Outcome::unchanged;
   if (const auto left = counts->failed + counts->since; left > 0)

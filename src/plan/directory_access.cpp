@@ -1,5 +1,6 @@
 #include "plan/directory_access.hpp"
 
+#include "base/try.hpp"
 #include "plan/actor_root.hpp"
 #include "plan/perform.hpp"
 #include "sys/process/call.hpp"
@@ -54,23 +55,16 @@ void add_access(Plan& plan, const std::string& group, const std::string& directo
 Result<FoundAccess> read_access(sys::System& system, const std::string& directory, bool guarded,
                                 std::chrono::milliseconds deadline) {
   const auto look = [&]() -> Result<FoundAccess> {
-    const auto base = ActorRoot::enter(system.files().root(), std::nullopt);
-    if (!base)
-      return fail(base.error());
-    const auto walked = base->find(directory, guarded);
-    if (!walked)
-      return fail(walked.error());
-    if (!walked->exists())
+    TRY_ASSIGN(const auto base, ActorRoot::enter(system.files().root(), std::nullopt));
+    TRY_ASSIGN(const auto walked, base.find(directory, guarded));
+    if (!walked.exists())
       return fail(errno_error(ENOENT, directory));
-    const auto& status = walked->status;
+    const auto& status = walked.status;
     FoundAccess found{{status.st_uid, status.st_gid, status.st_mode & 07777U, ""}, false};
-    if (!walked->is_directory())
+    if (!walked.is_directory())
       return found;
-    auto acl = tree::read_acl(walked->fd.get(), ACL_TYPE_DEFAULT, directory);
-    if (!acl)
-      return fail(acl.error());
-    found.access.default_acl = std::move(*acl);
-    found.acls = tree::holds_acls(walked->fd.get());
+    TRY_ASSIGN(found.access.default_acl, tree::read_acl(walked.fd.get(), ACL_TYPE_DEFAULT, directory));
+    found.acls = tree::holds_acls(walked.fd.get());
     return found;
   };
   return sys::call(std::nullopt, deadline, look);

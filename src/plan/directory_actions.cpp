@@ -2,6 +2,7 @@
 #include "plan/perform.hpp"
 
 #include "base/path.hpp"
+#include "base/try.hpp"
 
 #include <cerrno>
 #include <linux/fs.h>
@@ -12,42 +13,38 @@ namespace sharefs::plan {
 namespace {
 
 Result<Outcome> make(const Directory& action, const ActorRoot& base, Phase phase) {
-  const auto found = base.find(action.path, action.guarded);
-  if (!found)
-    return fail(found.error());
-  if (found->is_directory()) {
-    sys::clear_unfinished_directory(found->directory.get(), found->name); // of a run that was killed when it was made
+  TRY_ASSIGN(const auto found, base.find(action.path, action.guarded));
+  if (found.is_directory()) {
+    sys::clear_unfinished_directory(found.directory.get(), found.name); // of a run that was killed when it was made
     return Outcome::unchanged;
   }
-  if (found->exists())
-    return conflict(action.path, "nothing or a directory", found->text());
-  if (auto parent = check_parent(*found, action.path); !parent && phase == Phase::perform)
+  if (found.exists())
+    return conflict(action.path, "nothing or a directory", found.text());
+  if (auto parent = check_parent(found, action.path); !parent && phase == Phase::perform)
     return fail(parent.error());
   struct stat parent{};
-  if (::fstat(found->directory.get(), &parent) != 0)
+  if (::fstat(found.directory.get(), &parent) != 0)
     return fail(errno_error(errno, action.path));
-  if (auto same = check_identity(action.parent, parent, parent_path(action.path)); !same && !found->parent_missing)
+  if (auto same = check_identity(action.parent, parent, parent_path(action.path)); !same && !found.parent_missing)
     return fail(same.error());
   if (phase == Phase::look)
     return Outcome::done;
-  if (const auto made = sys::make_directory(found->directory.get(), found->name, *action.after); !made)
+  if (const auto made = sys::make_directory(found.directory.get(), found.name, *action.after); !made)
     return made.error() == EEXIST ? make(action, base, Phase::look) : fail(errno_error(made.error(), action.path));
-  return synced(*found, action.path);
+  return synced(found, action.path);
 }
 
 Result<Outcome> remove(Directory& action, const ActorRoot& base, Phase phase) {
-  const auto found = base.find(action.path);
-  if (!found)
-    return fail(found.error());
-  if (!found->exists())
+  TRY_ASSIGN(const auto found, base.find(action.path));
+  if (!found.exists())
     return Outcome::unchanged;
-  if (!found->is_directory())
-    return conflict(action.path, "a directory", found->text());
+  if (!found.is_directory())
+    return conflict(action.path, "a directory", found.text());
   if (phase == Phase::look) {
-    action.before = found->status.st_mode & 07777U;
+    action.before = found.status.st_mode & 07777U;
     return Outcome::done;
   }
-  if (::unlinkat(found->directory.get(), found->name.c_str(), AT_REMOVEDIR) != 0) {
+  if (::unlinkat(found.directory.get(), found.name.c_str(), AT_REMOVEDIR) != 0) {
     if (errno == ENOENT)
       return Outcome::unchanged;
     if (errno == ENOTEMPTY || errno == EEXIST)
@@ -57,7 +54,7 @@ Result<Outcome> remove(Directory& action, const ActorRoot& base, Phase phase) {
       return fail(ErrorCode::busy, action.path + ": something is mounted there", "unmount it first");
     return fail(errno_error(errno, action.path));
   }
-  return synced(*found, action.path);
+  return synced(found, action.path);
 }
 
 } // namespace
@@ -74,14 +71,12 @@ Result<Outcome> act(SetImmutable& action, const ActorRoot& base, Phase phase, st
     refusal = found.error();
     found = base.find(action.path);
   }
-  if (!found)
-    return fail(found.error());
+  TRY(found);
   if (!found->exists() && !action.immutable)
     return Outcome::unchanged;
   if (!found->is_directory())
     return conflict(action.path, "a directory", found->text());
-  if (auto same = check_identity({action.device, action.inode}, found->status, action.path); !same)
-    return fail(same.error());
+  TRY(check_identity({action.device, action.inode}, found->status, action.path));
   const sys::Fd directory(::openat(found->fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   int flags = 0;
   if (!directory)
@@ -109,23 +104,18 @@ Result<Outcome> act(SetImmutable& action, const ActorRoot& base, Phase phase, st
 }
 
 Result<Outcome> act(Rename& action, const ActorRoot& base, Phase phase) {
-  const auto from = base.find(action.from);
-  if (!from)
-    return fail(from.error());
-  const auto to = base.find(action.to);
-  if (!to)
-    return fail(to.error());
-  if (!from->exists() && to->exists())
+  TRY_ASSIGN(const auto from, base.find(action.from));
+  TRY_ASSIGN(const auto to, base.find(action.to));
+  if (!from.exists() && to.exists())
     return Outcome::unchanged;
-  if (!from->exists())
+  if (!from.exists())
     return conflict(action.from, "something to rename", "nothing");
-  if (to->exists() && !is_second_name(*from, *to)) // which an interrupted rename leaves
-    return conflict(action.to, "nothing", to->text());
+  if (to.exists() && !is_second_name(from, to)) // which an interrupted rename leaves
+    return conflict(action.to, "nothing", to.text());
   if (phase == Phase::look)
     return Outcome::done;
-  if (auto parent = check_parent(*to, action.to); !parent)
-    return fail(parent.error());
-  const int error = rename_exclusively(*from, *to);
+  TRY(check_parent(to, action.to));
+  const int error = rename_exclusively(from, to);
   if (error == EEXIST)
     return conflict(action.to, "nothing", "something");
   if (error == ESTALE)
@@ -135,9 +125,8 @@ Result<Outcome> act(Rename& action, const ActorRoot& base, Phase phase) {
                 "choose a name on the same file system");
   if (error != 0)
     return fail(errno_error(error, action.from));
-  if (auto source = synced(*from, action.from); !source)
-    return source;
-  return synced(*to, action.to);
+  TRY(synced(from, action.from));
+  return synced(to, action.to);
 }
 
 } // namespace sharefs::plan

@@ -1,6 +1,8 @@
 // ExchangeForLink. In a child.
 #include "plan/perform.hpp"
 
+#include "base/try.hpp"
+
 #include <cerrno>
 #include <cstdio>
 
@@ -61,8 +63,7 @@ class Exchange {
  private:
   static int in(const sys::Walked& found) { return found.directory.get(); }
   [[nodiscard]] Result<Outcome> done() const {
-    if (auto kept = synced(m_kept, m_action.to); !kept)
-      return kept;
+    TRY(synced(m_kept, m_action.to));
     return synced(m_path, m_action.path);
   }
   [[nodiscard]] bool is_link(const sys::Walked& found) const {
@@ -103,15 +104,11 @@ class Exchange {
 Result<Outcome> act(ExchangeForLink& action, const ActorRoot& base, Phase phase) {
   if (action.inode == 0)
     return conflict(action.path, "what the plan was made for", "a plan for none");
-  auto path = base.find(action.path);
-  if (!path)
-    return fail(path.error());
-  auto kept = base.find(action.to);
-  if (!kept)
-    return fail(kept.error());
-  const auto at_path = path->text();
-  const auto at_kept = kept->text();
-  Exchange exchange(action, std::move(*path), std::move(*kept));
+  TRY_ASSIGN(auto path, base.find(action.path));
+  TRY_ASSIGN(auto kept, base.find(action.to));
+  const auto at_path = path.text();
+  const auto at_kept = kept.text();
+  Exchange exchange(action, std::move(path), std::move(kept));
   if (action.reverse ? exchange.is_as_before() : exchange.is_exchanged())
     return Outcome::unchanged;
   const bool can_begin = exchange.was_cut_off() || (action.reverse ? exchange.is_exchanged() : exchange.is_as_before());
@@ -120,8 +117,7 @@ Result<Outcome> act(ExchangeForLink& action, const ActorRoot& base, Phase phase)
                     at_path + ", and " + at_kept + " at " + action.to);
   if (phase == Phase::look)
     return Outcome::done;
-  if (auto parent = exchange.check_place(); !parent)
-    return fail(parent.error());
+  TRY(exchange.check_place());
   return action.reverse ? exchange.back() : exchange.forward();
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "plan/apply.hpp"
 #include "plan/json_values.hpp"
 #include "plan/private_directory.hpp"
@@ -75,17 +76,15 @@ void name_holder(int descriptor, const LockHolder& self) {
 Result<HostLock> HostLock::acquire(const sys::Files& files, const std::string& state_directory, const LockHolder& self,
                                    std::chrono::milliseconds wait,
                                    const std::function<void(const std::string&)>& on_wait, const std::string& name) {
-  const auto state = PrivateDirectory::make(files, state_directory);
-  auto file = state ? state->open_file(name, O_RDWR | O_CREAT | O_APPEND) : fail(state.error());
-  if (!file)
-    return fail(file.error());
+  TRY_ASSIGN(const auto state, PrivateDirectory::make(files, state_directory));
+  TRY_ASSIGN(auto file, state.open_file(name, O_RDWR | O_CREAT | O_APPEND));
   const auto deadline = sys::deadline_in(wait);
-  for (bool reported = false; ::flock(file->get(), LOCK_EX | LOCK_NB) != 0;) {
+  for (bool reported = false; ::flock(file.get(), LOCK_EX | LOCK_NB) != 0;) {
     if (errno == EINTR)
       continue;
     if (errno != EWOULDBLOCK)
       return fail(errno_error(errno, join_path(state_directory, name)));
-    const auto holder = holder_text(file->get(), self.user);
+    const auto holder = holder_text(file.get(), self.user);
     if (interrupted())
       return fail(ErrorCode::interrupted, "interrupted while waiting: " + holder);
     if (sys::Clock::now() >= deadline)
@@ -95,8 +94,8 @@ Result<HostLock> HostLock::acquire(const sys::Files& files, const std::string& s
     reported = true;
     std::this_thread::sleep_for(std::min<sys::Clock::duration>(k_poll, deadline - sys::Clock::now()));
   }
-  name_holder(file->get(), self);
-  return HostLock(std::move(*file));
+  name_holder(file.get(), self);
+  return HostLock(std::move(file));
 }
 
 HostLock::~HostLock() {

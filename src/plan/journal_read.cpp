@@ -2,6 +2,7 @@
 // process cannot have left is damage, and an entry with damage is never passed over in silence.
 #include "base/number.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "plan/journal.hpp"
 #include "plan/journal_format.hpp"
 #include "sys/process/stat_field.hpp"
@@ -15,11 +16,6 @@ namespace sharefs::plan {
 namespace {
 
 constexpr std::array<const char*, 6> k_states{"running", "complete", "failed", "unfinished", "undone", "unreadable"};
-
-std::string text_in(const Json& json, const char* name) {
-  const auto found = json.find(name);
-  return found == json.end() ? std::string() : bytes_from_json(*found).value_or("");
-}
 
 /// Reads in this process, because `stat` in /proc never hangs.
 std::string read_proc(const std::string& path) {
@@ -45,9 +41,8 @@ class Reading {
     m_is_alive = is_alive(head);
     if (head.version > k_journal_version)
       return damaged("it was written by a later version of sharefs");
-    auto plan = head.version == k_journal_version && json->contains("plan")
-                    ? plan_from_json((*json)["plan"])
-                    : fail(ErrorCode::failed, "another version, or no plan");
+    auto plan = head.version == k_journal_version ? plan_from_json(member(*json, "plan"))
+                                                  : fail(ErrorCode::failed, "another version");
     m_entry.command = std::move(head.command);
     m_entry.user = std::move(head.user);
     m_entry.started = std::move(head.started);
@@ -89,7 +84,7 @@ class Reading {
  private:
   /// False: not understood.
   bool event(const Json& json) {
-    const auto name = json.is_object() ? text_in(json, "event") : "";
+    const auto name = text_in(json, "event");
     if (name == k_begin_event)
       return begin(json);
     if (name == k_end_event)
@@ -103,14 +98,14 @@ class Reading {
     return true;
   }
   JournalStep* step_of(const Json& json) {
-    const auto found = json.find("step");
-    if (found == json.end() || !found->is_number_unsigned() || found->get<std::size_t>() >= m_entry.steps.size())
+    const auto& step = member(json, "step");
+    if (!step.is_number_unsigned() || step.get<std::size_t>() >= m_entry.steps.size())
       return nullptr;
-    return &m_entry.steps[found->get<std::size_t>()];
+    return &m_entry.steps[step.get<std::size_t>()];
   }
   bool begin(const Json& json) {
     auto* step = step_of(json);
-    auto intent = json.contains("action") ? action_from_json(json["action"]) : fail(ErrorCode::failed, "");
+    auto intent = action_from_json(member(json, "action"));
     if (step == nullptr || !intent)
       return false;
     step->begun = true;
@@ -124,19 +119,19 @@ class Reading {
       return false;
     step->ended = true;
     step->outcome = *outcome;
-    if (const auto error = json.find("error"); error != json.end() && error->is_object())
-      step->error = error_code_from(text_in(*error, "code"));
+    if (const auto& error = member(json, "error"); error.is_object())
+      step->error = error_code_from(text_in(error, "code"));
     return true;
   }
   /// Steps that found nothing to do may have no line of their own.
   bool finish(const Json& json) {
     m_is_finished = true;
-    const auto outcomes = json.find("outcomes");
-    if (outcomes == json.end() || !outcomes->is_array() || outcomes->size() != m_entry.steps.size())
+    const auto& outcomes = member(json, "outcomes");
+    if (!outcomes.is_array() || outcomes.size() != m_entry.steps.size())
       return false;
     for (auto& step : m_entry.steps)
       if (!step.begun) {
-        step.outcome = outcome_from(bytes_from_json((*outcomes)[step.step]).value_or("")).value_or(Outcome::skipped);
+        step.outcome = outcome_from(bytes_from_json(outcomes[step.step]).value_or("")).value_or(Outcome::skipped);
         step.ended = step.outcome != Outcome::skipped;
       }
     return true;
@@ -202,13 +197,9 @@ Result<std::optional<PrivateDirectory>> Journal::directory() const {
 }
 
 Result<Journal::Contents> Journal::contents() const {
-  auto journal = directory();
-  if (!journal)
-    return fail(journal.error());
-  auto names = *journal ? (*journal)->names() : Result<std::vector<std::string>>();
-  if (!names)
-    return fail(names.error());
-  return Contents{std::move(*journal), std::move(*names)};
+  TRY_ASSIGN(auto journal, directory());
+  TRY_ASSIGN(auto names, journal ? journal->names() : Result<std::vector<std::string>>());
+  return Contents{std::move(journal), std::move(names)};
 }
 
 std::vector<std::string> Journal::Contents::ids() const {
@@ -216,23 +207,19 @@ std::vector<std::string> Journal::Contents::ids() const {
 }
 
 Result<void> Journal::each(const std::function<void(JournalEntry)>& see) const {
-  const auto contents = this->contents();
-  if (!contents)
-    return fail(contents.error());
-  const auto ids = contents->ids();
+  TRY_ASSIGN(const auto contents, this->contents());
+  const auto ids = contents.ids();
   for (auto id = ids.rbegin(); id != ids.rend(); ++id)
-    see(read_entry(*contents->directory, *id));
+    see(read_entry(*contents.directory, *id));
   return {};
 }
 
 Result<std::vector<JournalEntry>> Journal::undos_of(const std::string& id) const {
   std::vector<JournalEntry> undos;
-  const auto seen = each([&](JournalEntry entry) {
+  TRY(each([&](JournalEntry entry) {
     if (entry.plan.undoes == id)
       undos.push_back(std::move(entry));
-  });
-  if (!seen)
-    return fail(seen.error());
+  }));
   return undos;
 }
 
@@ -244,24 +231,20 @@ Result<std::string> Journal::newest_id() const {
 }
 
 Result<JournalEntry> Journal::load(const std::string& id) const {
-  const auto journal = directory();
-  if (!journal)
-    return fail(journal.error());
+  TRY_ASSIGN(const auto journal, directory());
   const bool is_name = !id.empty() && !id.starts_with('.') && id.find('/') == std::string::npos;
-  if (const auto found = *journal && is_name ? (*journal)->below(id) : std::nullopt; !found || *found)
-    return read_entry(**journal, id);
+  if (const auto found = journal && is_name ? journal->below(id) : std::nullopt; !found || *found)
+    return read_entry(*journal, id);
   const auto guess = did_you_mean_hint(id, contents().value_or(Contents{}).ids());
   return fail(ErrorCode::not_found, "the journal has no entry `" + to_utf8(id) + "`",
               guess.empty() ? "`sharefs undo --list` shows all" : guess);
 }
 
 Result<std::optional<JournalEntry>> Journal::latest(std::vector<JournalEntry>* passed) const {
-  const auto contents = this->contents();
-  if (!contents)
-    return fail(contents.error());
-  const auto ids = contents->ids();
+  TRY_ASSIGN(const auto contents, this->contents());
+  const auto ids = contents.ids();
   for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
-    auto entry = read_entry(*contents->directory, *id);
+    auto entry = read_entry(*contents.directory, *id);
     if (entry.state == JournalState::unreadable)
       return fail(
           ErrorCode::failed,

@@ -1,5 +1,6 @@
 // The writing half of the journal: used by apply(), under the host lock.
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "plan/journal.hpp"
 #include "plan/journal_format.hpp"
 
@@ -37,16 +38,10 @@ std::string intent_lines(const Intent& intent) {
 /// The entry gets its own name once it is complete. A process that is killed before leaves a name with a dot.
 Result<void> make_entry(const PrivateDirectory& journal, const std::string& id, const Json& head, const Intent& first) {
   const auto draft = ".new-" + id;
-  if (auto removed = journal.remove(draft); !removed)
-    return removed;
-  const auto directory = journal.make_below(draft);
-  if (!directory)
-    return fail(directory.error());
-  if (auto made = directory->create(k_plan_file, head.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
-      !made)
-    return made;
-  if (auto made = directory->create(k_steps_file, intent_lines(first) + "\n"); !made)
-    return made;
+  TRY(journal.remove(draft));
+  TRY_ASSIGN(const auto directory, journal.make_below(draft));
+  TRY(directory.create(k_plan_file, head.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"));
+  TRY(directory.create(k_steps_file, intent_lines(first) + "\n"));
   return journal.rename(draft, id);
 }
 
@@ -72,22 +67,16 @@ Result<std::string> Journal::begin(const Plan& plan, const std::string& command,
 }
 
 Result<PrivateDirectory> Journal::entry(const std::string& id) const {
-  const auto journal = directory();
-  if (!journal)
-    return fail(journal.error());
-  auto found = *journal ? (*journal)->below(id) : std::nullopt;
+  TRY_ASSIGN(const auto journal, directory());
+  TRY_ASSIGN(auto found, journal ? journal->below(id) : std::nullopt);
   if (!found)
-    return fail(found.error());
-  if (!*found)
     return fail(ErrorCode::not_found, "the journal has no entry `" + id + "`");
-  return std::move(**found);
+  return std::move(*found);
 }
 
 Result<void> Journal::append(const std::string& id, const std::string& line) const {
-  const auto directory = entry(id);
-  if (!directory)
-    return fail(directory.error());
-  return directory->append(k_steps_file, line);
+  TRY_ASSIGN(const auto directory, entry(id));
+  return directory.append(k_steps_file, line);
 }
 
 Result<void> Journal::step_begins(const std::string& id, const Intent& intent) const {
@@ -118,30 +107,24 @@ Result<void> Journal::mark_undone(const std::string& id, const std::string& by) 
     if (!entry)
       return n == 0 ? Result<void>(fail(entry.error())) : Result<void>{}; // older ones may have been pruned
     const Json line{{"event", undone ? k_undone_event : k_redone_event}, {"by", by}};
-    if (auto appended = append(current, dump_line(line)); !appended)
-      return appended;
+    TRY(append(current, dump_line(line)));
     current = entry->plan.undoes;
   }
   return {};
 }
 
 Result<void> Journal::prune(std::size_t keep, std::uint64_t bytes) const {
-  const auto contents = this->contents();
-  if (!contents)
-    return fail(contents.error());
-  const auto& journal = contents->directory;
-  for (const auto& name : contents->names)
+  TRY_ASSIGN(const auto contents, this->contents());
+  const auto& journal = contents.directory;
+  for (const auto& name : contents.names)
     if (name.starts_with('.')) // of a begin or prune that was killed
-      if (auto removed = journal->remove(name); !removed)
-        return removed;
-  const auto ids = contents->ids();
+      TRY(journal->remove(name));
+  const auto ids = contents.ids();
   std::size_t kept = 0;
   std::uint64_t held = 0;
   for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
-    const auto size = journal->size_of(*id);
-    if (!size)
-      return fail(size.error());
-    held += *size;
+    TRY_ASSIGN(const auto size, journal->size_of(*id));
+    held += size;
     if (kept == 0 || (kept < keep && held <= bytes)) {
       ++kept;
       continue;
@@ -151,10 +134,8 @@ Result<void> Journal::prune(std::size_t keep, std::uint64_t bytes) const {
     if (entry && entry->state == JournalState::running)
       continue;
     const auto doomed = ".deleted-" + *id;
-    if (auto removed = journal->rename(*id, doomed); !removed)
-      return removed;
-    if (auto removed = journal->remove(doomed); !removed)
-      return removed;
+    TRY(journal->rename(*id, doomed));
+    TRY(journal->remove(doomed));
   }
   return {};
 }

@@ -1,5 +1,6 @@
 #pragma once
 // Private to plan: JSON of single values, and the way back for whole plans (only the journal reads plans).
+#include "base/json.hpp"
 #include "base/json_fields.hpp"
 #include "plan/plan.hpp"
 

@@ -1,6 +1,8 @@
 // Link. In a child.
 #include "plan/perform.hpp"
 
+#include "base/try.hpp"
+
 #include <cerrno>
 #include <cstdio>
 
@@ -28,22 +30,19 @@ Result<Outcome> replace(const Link& action, const sys::Walked& found, const std:
 } // namespace
 
 Result<Outcome> act(Link& action, const ActorRoot& base, Phase phase) {
-  const auto found = base.find(action.path);
-  if (!found)
-    return fail(found.error());
-  const bool already = is(*found, action.after);
-  if (!already && !is(*found, action.before))
-    return conflict(action.path, action.before ? "a link to `" + *action.before + "`" : "nothing", found->text());
-  if (auto same = check_identity(already ? sys::FileIdentity{} : action.identity, found->status, action.path); !same)
-    return fail(same.error());
-  const int directory = found->directory.get();
+  TRY_ASSIGN(const auto found, base.find(action.path));
+  const bool already = is(found, action.after);
+  if (!already && !is(found, action.before))
+    return conflict(action.path, action.before ? "a link to `" + *action.before + "`" : "nothing", found.text());
+  TRY(check_identity(already ? sys::FileIdentity{} : action.identity, found.status, action.path));
+  const int directory = found.directory.get();
   struct stat status{};
   if (action.checked && action.after && !already && ::fstatat(directory, action.after->c_str(), &status, 0) != 0)
     return fail(errno == ENOENT
                     ? Error{ErrorCode::conflict, *action.after + " is gone, so the link stays as it is", "", ""}
                     : errno_error(errno, *action.after));
   // A process that was killed between symlink and rename leaves the new link under its temporary name.
-  const auto temporary = temporary_name(found->name, "link");
+  const auto temporary = temporary_name(found.name, "link");
   const bool leftover =
       action.before && action.after && ::fstatat(directory, temporary.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
   if (phase == Phase::look)
@@ -53,14 +52,13 @@ Result<Outcome> act(Link& action, const ActorRoot& base, Phase phase) {
   if (already)
     return Outcome::unchanged;
   if (action.before && action.after)
-    return replace(action, *found, temporary);
-  if (auto parent = check_parent(*found, action.path); !parent)
-    return fail(parent.error());
-  if (!action.after && ::unlinkat(directory, found->name.c_str(), 0) != 0)
+    return replace(action, found, temporary);
+  TRY(check_parent(found, action.path));
+  if (!action.after && ::unlinkat(directory, found.name.c_str(), 0) != 0)
     return fail(errno_error(errno, action.path));
-  if (action.after && ::symlinkat(action.after->c_str(), directory, found->name.c_str()) != 0)
+  if (action.after && ::symlinkat(action.after->c_str(), directory, found.name.c_str()) != 0)
     return errno == EEXIST ? act(action, base, Phase::look) : fail(errno_error(errno, action.path));
-  return synced(*found, action.path);
+  return synced(found, action.path);
 }
 
 } // namespace sharefs::plan

@@ -2,6 +2,7 @@
 #include "base/path.hpp"
 #include "base/source.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "plan/perform.hpp"
 #include "sys/mounting/image_types.hpp"
 
@@ -22,16 +23,14 @@ struct Mounted {
 };
 
 template <class A> Result<Mounted> mounted_at(sys::System& system, const A& action) {
-  const auto table = system.mounts();
-  if (!table)
-    return fail(table.error());
+  TRY_ASSIGN(const auto table, system.mounts());
   const auto target = normalize_path(action.target);
-  const auto* mount = table->at(target);
+  const auto* mount = table.at(target);
   if (mount == nullptr || mount->fs_type == "autofs")
     return Mounted{};
   // nfs or nfs4: which of the two the table shows depends on the negotiated version. squashfuse shows no image: only
   // this user could have mounted one there.
-  const bool wanted = action.fs_type == sys::k_bind         ? table->is_bind(target, normalize_path(action.source))
+  const bool wanted = action.fs_type == sys::k_bind         ? table.is_bind(target, normalize_path(action.source))
                       : action.fs_type == sys::k_image      ? image_behind(system, *mount) == action.source
                       : action.fs_type == sys::k_user_image ? mount->fs_type.starts_with(sys::k_user_image)
                                                             : is_same_source(mount->source, action.source);
@@ -49,74 +48,58 @@ std::string image_behind(sys::System& system, const sys::MountEntry& mount) {
 }
 
 Result<Outcome> act(Mount& action, sys::System& system, Phase phase) {
-  const auto before = mounted_at(system, action);
-  if (!before)
-    return fail(before.error());
+  TRY_ASSIGN(const auto before, mounted_at(system, action));
   const auto is_there = [&](const Mounted& found) {
     const bool local =
         action.fs_type == sys::k_bind || action.fs_type == sys::k_image || action.fs_type == sys::k_user_image;
     return found.is_wanted && (local || sys::is_nfs(*found.mount));
   };
-  if (is_there(*before))
+  if (is_there(before))
     return Outcome::unchanged;
-  if (before->mount)
-    return conflict(action.target, "no mount", text_of(*before->mount));
+  if (before.mount)
+    return conflict(action.target, "no mount", text_of(*before.mount));
   if (phase == Phase::look)
     return Outcome::done;
   const auto mounted = system.mount(action);
-  const auto after = mounted_at(system, action);
-  if (!after)
-    return fail(after.error());
-  if (is_there(*after))
+  TRY_ASSIGN(const auto after, mounted_at(system, action));
+  if (is_there(after))
     return Outcome::done; // even if its deadline passed at that moment
-  if (!mounted)
-    return fail(mounted.error());
+  TRY(mounted);
   return fail(ErrorCode::failed, "the mount command reported success, but the mount table does not show `" +
                                      action.source + "` at " + action.target);
 }
 
 Result<Outcome> act(Unmount& action, sys::System& system, Phase phase) {
-  const auto before = mounted_at(system, action);
-  if (!before)
-    return fail(before.error());
-  if (!before->mount)
+  TRY_ASSIGN(const auto before, mounted_at(system, action));
+  if (!before.mount)
     return Outcome::unchanged;
-  if (!action.source.empty() && !before->is_wanted)
-    return conflict(action.target, "`" + action.source + "`", text_of(*before->mount));
+  if (!action.source.empty() && !before.is_wanted)
+    return conflict(action.target, "`" + action.source + "`", text_of(*before.mount));
   if (phase == Phase::look)
     return Outcome::done;
-  if (auto unmounted = system.unmount(action); !unmounted)
-    return fail(unmounted.error());
+  TRY(system.unmount(action));
   return Outcome::done;
 }
 
 Result<Outcome> act(Remount& action, sys::System& system, Phase phase) {
   const auto allowed = [&]() -> Result<std::string> {
-    const auto table = system.mounts();
-    if (!table)
-      return fail(table.error());
-    const auto* mount = table->at(normalize_path(action.target));
+    TRY_ASSIGN(const auto table, system.mounts());
+    const auto* mount = table.at(normalize_path(action.target));
     if (mount == nullptr || !sys::is_nfs(*mount))
       return fail(ErrorCode::not_found, "nothing is mounted on " + action.target);
     return sys::restrictions_of(*mount);
   };
-  const auto found = allowed();
-  if (!found)
-    return fail(found.error());
-  if (*found == action.after)
+  TRY_ASSIGN(const auto found, allowed());
+  if (found == action.after)
     return Outcome::unchanged;
-  if (*found != action.before)
-    return conflict(action.target, "`" + action.before + "`", "`" + *found + "`");
+  if (found != action.before)
+    return conflict(action.target, "`" + action.before + "`", "`" + found + "`");
   if (phase == Phase::look)
     return Outcome::done;
-  const auto done = system.mount({"", action.target, sys::k_remount, action.after, action.deadline});
-  if (!done)
-    return fail(done.error());
-  const auto now = allowed();
-  if (!now)
-    return fail(now.error());
-  if (*now != action.after)
-    return fail(ErrorCode::failed, fmt::format("{} is still mounted with `{}`", action.target, *now),
+  TRY(system.mount({"", action.target, sys::k_remount, action.after, action.deadline}));
+  TRY_ASSIGN(const auto now, allowed());
+  if (now != action.after)
+    return fail(ErrorCode::failed, fmt::format("{} is still mounted with `{}`", action.target, now),
                 "unmount it, and mount it again");
   return Outcome::done;
 }

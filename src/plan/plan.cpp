@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "plan/json_values.hpp"
 
 #include <algorithm>
@@ -113,28 +114,22 @@ Json to_json(const Plan& plan) {
 
 Result<Plan> plan_from_json(const Json& json) {
   const auto malformed = [] { return fail(ErrorCode::failed, "malformed plan"); };
-  if (!json.is_object() || !json.contains("steps") || !json["steps"].is_array())
+  if (!member(json, "steps").is_array())
     return malformed();
   Plan plan;
-  for (const auto& entry : json["steps"]) {
-    if (!entry.is_object() || !entry.contains("group") || !entry.contains("why") || !entry.contains("action"))
-      return malformed();
-    const auto group = bytes_from_json(entry["group"]);
-    const auto why = bytes_from_json(entry["why"]);
+  for (const auto& entry : member(json, "steps")) {
+    const auto group = bytes_from_json(member(entry, "group"));
+    const auto why = bytes_from_json(member(entry, "why"));
     if (!group || !why)
       return malformed();
-    auto action = action_from_json(entry["action"]);
-    if (!action)
-      return fail(action.error());
-    const auto is_set = [&entry](const char* key) { return entry.contains(key) && entry[key] == true; };
-    plan.steps.push_back({*group, *why, std::move(*action), is_set("stays"), is_set("bookkeeping")});
+    TRY_ASSIGN(auto action, action_from_json(member(entry, "action")));
+    plan.steps.push_back(
+        {*group, *why, std::move(action), member(entry, "stays") == true, member(entry, "bookkeeping") == true});
   }
-  if (json.contains("notes") && json["notes"].is_array())
-    for (const auto& note : json["notes"])
-      plan.notes.push_back(bytes_from_json(note).value_or(""));
-  if (json.contains("undoes") && json["undoes"].is_string())
-    plan.undoes = json["undoes"].get<std::string>();
-  plan.unnamed_last = json.contains("unnamed_last") && json["unnamed_last"] == true;
+  for (const auto& note : member(json, "notes"))
+    plan.notes.push_back(bytes_from_json(note).value_or(""));
+  plan.undoes = text_in(json, "undoes");
+  plan.unnamed_last = member(json, "unnamed_last") == true;
   return plan;
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "sys/fs/walk.hpp"
 #include "sys/process/child.hpp"
 
@@ -60,8 +61,7 @@ Result<std::optional<PrivateDirectory>> PrivateDirectory::open(const sys::Files&
 Result<PrivateDirectory> PrivateDirectory::make(const sys::Files& files, const std::string& path) {
   auto opened = open(files, path);
   if (opened && !*opened) {
-    if (auto made = files.make_directories(path, 0700); !made)
-      return fail(made.error());
+    TRY(files.make_directories(path, 0700));
     opened = open(files, path);
   }
   return present(std::move(opened), path);
@@ -69,8 +69,7 @@ Result<PrivateDirectory> PrivateDirectory::make(const sys::Files& files, const s
 
 Result<PrivateDirectory> PrivateDirectory::present(Result<std::optional<PrivateDirectory>> opened,
                                                    const std::string& path) {
-  if (!opened)
-    return fail(opened.error());
+  TRY(opened);
   if (!*opened)
     return fail(ErrorCode::failed, path + ": removed by somebody else meanwhile");
   return std::move(**opened);
@@ -105,11 +104,9 @@ Result<sys::Fd> PrivateDirectory::open_file(const std::string& name, int flags) 
 }
 
 Result<std::string> PrivateDirectory::read(const std::string& name) const {
-  const auto file = open_file(name, O_RDONLY);
-  if (!file)
-    return fail(file.error());
+  TRY_ASSIGN(const auto file, open_file(name, O_RDONLY));
   std::string content;
-  if (const int error = sys::read_all(file->get(), content, k_file_limit + 1); error != 0)
+  if (const int error = sys::read_all(file.get(), content, k_file_limit + 1); error != 0)
     return fail(errno_error(error, join_path(m_path, name)));
   if (content.size() > k_file_limit)
     return fail(ErrorCode::failed, join_path(m_path, name) + ": is larger than " + format_bytes(k_file_limit));
@@ -117,29 +114,24 @@ Result<std::string> PrivateDirectory::read(const std::string& name) const {
 }
 
 Result<void> PrivateDirectory::create(const std::string& name, const std::string& content) const {
-  const auto file = open_file(name, O_WRONLY | O_CREAT | O_EXCL);
-  if (!file)
-    return fail(file.error());
-  if (!sys::write_all(file->get(), content))
+  TRY_ASSIGN(const auto file, open_file(name, O_WRONLY | O_CREAT | O_EXCL));
+  if (!sys::write_all(file.get(), content))
     return fail(errno_error(errno, join_path(m_path, name)));
-  if (auto synced = sync_file(file->get(), join_path(m_path, name)); !synced)
-    return synced;
+  TRY(sync_file(file.get(), join_path(m_path, name)));
   return sync();
 }
 
 Result<void> PrivateDirectory::append(const std::string& name, const std::string& line) const {
   const auto path = join_path(m_path, name);
-  const auto file = open_file(name, O_RDWR | O_APPEND);
-  if (!file)
-    return fail(file.error());
-  const auto size = ::lseek(file->get(), 0, SEEK_END);
+  TRY_ASSIGN(const auto file, open_file(name, O_RDWR | O_APPEND));
+  const auto size = ::lseek(file.get(), 0, SEEK_END);
   char last = '\n';
-  if (size < 0 || (size > 0 && ::pread(file->get(), &last, 1, size - 1) != 1))
+  if (size < 0 || (size > 0 && ::pread(file.get(), &last, 1, size - 1) != 1))
     return fail(errno_error(errno, path));
   // One write(2): the groups of a plan append to this file at the same time.
-  if (!sys::write_all(file->get(), (last == '\n' ? "" : "\n") + line + "\n"))
+  if (!sys::write_all(file.get(), (last == '\n' ? "" : "\n") + line + "\n"))
     return fail(errno_error(errno, path));
-  return sync_file(file->get(), path);
+  return sync_file(file.get(), path);
 }
 
 Result<std::uint64_t> PrivateDirectory::size_of(const std::string& name) const {

@@ -1,6 +1,7 @@
 // File: whole files under /etc, /run and /var/lib, by sys::Files.
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "plan/perform.hpp"
 
 #include <algorithm>
@@ -66,18 +67,15 @@ Result<std::optional<std::string>> content_at(File& action, const sys::Files& fi
 } // namespace
 
 Result<Outcome> act(File& action, const sys::Files& files, Phase phase) {
-  const auto current = content_at(action, files, phase);
-  if (!current)
-    return fail(current.error());
-  const bool already = *current == action.after;
-  if (!already && *current != action.before)
-    return conflict(action.path, size_of(action.before), found_text(files.entry({action.path}), *current));
+  TRY_ASSIGN(const auto current, content_at(action, files, phase));
+  const bool already = current == action.after;
+  if (!already && current != action.before)
+    return conflict(action.path, size_of(action.before), found_text(files.entry({action.path}), current));
   const auto left = leftovers(files, action.path);
   if (phase == Phase::look)
     return already && left.empty() ? Outcome::unchanged : Outcome::done;
   for (const auto& leftover : left)
-    if (auto removed = remove_if_there(files, leftover); !removed)
-      return fail(removed.error());
+    TRY(remove_if_there(files, leftover));
   if (already)
     return Outcome::unchanged;
   const auto done = action.after ? files.write_if(action.path, action.before, *action.after, action.mode)

@@ -3,6 +3,7 @@
 #include "base/argv.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "sys/process/waiting_children.hpp"
 
 #include <cerrno>
@@ -63,10 +64,7 @@ Result<std::optional<std::string>> Files::read_if_exists(const std::string& path
   auto found = entry({.path = path, .follow = true, .read_bytes = limit + 1});
   if (found.kind == EntryKind::missing)
     return std::nullopt;
-  auto content = content_of(std::move(found), limit);
-  if (!content)
-    return fail(content.error());
-  return std::move(*content);
+  return content_of(std::move(found), limit);
 }
 
 Result<std::string> Files::read_trusted(const std::string& path, std::size_t limit) const {

@@ -1,5 +1,6 @@
 // The writing half of Files: whatever happens, there is the whole old file or the whole new one.
 #include "base/path.hpp"
+#include "base/try.hpp"
 #include "sys/fs/exclusive.hpp"
 #include "sys/fs/extended_attributes.hpp"
 #include "sys/fs/files.hpp"
@@ -132,8 +133,7 @@ Result<void> replace(const Walked& location, const std::string& path, std::strin
   struct stat info{};
   if (old_file && (::fstat(old_file.get(), &info) != 0 || !S_ISREG(info.st_mode)))
     return fail(ErrorCode::failed, path + (S_ISDIR(info.st_mode) ? ": is a directory" : ": is not a regular file"));
-  if (auto checked = check(location, path, before); !checked)
-    return checked;
+  TRY(check(location, path, before));
 
   TemporaryFile file(location);
   if (file.fd() < 0 || !write_all(file.fd(), content))
@@ -142,8 +142,7 @@ Result<void> replace(const Walked& location, const std::string& path, std::strin
     return fail(errno_error(error, path));
   if (::fsync(file.fd()) != 0)
     return fail(errno_error(errno, path));
-  if (auto checked = check(location, path, before); !checked)
-    return checked;
+  TRY(check(location, path, before));
   if (const int error = file.rename_to(location, !before); error != 0)
     return error == EEXIST ? check(location, path, before) : fail(errno_error(error, path));
   return sync_directory(location.directory.get(), path);
@@ -178,10 +177,8 @@ Result<void> Files::at(const std::string& path, WalkRule rule,
     return work(*found);
   };
   if (!hangs) {
-    const auto table = mounts();
-    if (!table)
-      return fail(table.error());
-    const auto stop_at = hanging_in(*table);
+    TRY_ASSIGN(const auto table, mounts());
+    const auto stop_at = hanging_in(table);
     rule.stop_at = &stop_at;
     auto done = go();
     rule.stop_at = nullptr;
@@ -226,7 +223,7 @@ Result<void> Files::make_directories(const std::string& path, mode_t mode) const
   const std::string all = normalize_path(path);
   for (std::size_t end = all.find('/', 1); all != "/"; end = all.find('/', end + 1)) {
     const std::string part = all.substr(0, end);
-    const auto made = at(part, {.follow_last = true}, [&](const Walked& location) -> Result<void> {
+    TRY(at(part, {.follow_last = true}, [&](const Walked& location) -> Result<void> {
       const int parent = location.directory.get();
       if (location.exists())
         return location.is_directory() ? Result<void>() : fail(errno_error(ENOTDIR, part));
@@ -239,9 +236,7 @@ Result<void> Files::make_directories(const std::string& path, mode_t mode) const
           ::fchmod(directory.get(), mode | (info.st_mode & S_ISGID)) != 0)
         return fail(errno_error(errno, part));
       return sync_directory(parent, part);
-    });
-    if (!made)
-      return made;
+    }));
     if (end == std::string::npos)
       break;
   }

@@ -1,6 +1,7 @@
 #include "sys/identity/local_host.hpp"
 
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "sys/identity/own_host.hpp"
 #include "sys/net/addresses.hpp"
 #include "sys/process/call.hpp"
@@ -113,8 +114,7 @@ Result<User> local_user(const std::string& name) {
   if (!answer && answer.error().code == ErrorCode::timeout)
     return fail(ErrorCode::timeout, "the name service does not answer for user `" + name + "`",
                 "check the name services in /etc/nsswitch.conf (LDAP, NIS, sssd)");
-  if (!answer)
-    return fail(answer.error());
+  TRY(answer);
   if (*answer)
     return **answer;
   std::vector<std::string> names;

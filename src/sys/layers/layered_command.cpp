@@ -2,6 +2,7 @@
 
 #include "base/parallel.hpp"
 #include "base/path.hpp"
+#include "base/try.hpp"
 #include "sys/fs/walk.hpp"
 #include "sys/process/child.hpp"
 #include "sys/process/interrupt.hpp"
@@ -326,23 +327,21 @@ Result<int> run_to_end(const TerminalCommand& command, const Layers* layers) {
   if (!pipe.open())
     return fail(errno_error(errno, "cannot run a command"));
   // The terminal's signals are for the command.
-  auto child = Child::fork([&] { run(command, layers, pipe.write.get()); }, Child::Group::ours);
-  if (!child)
-    return fail(child.error());
+  TRY_ASSIGN(auto child, Child::fork([&] { run(command, layers, pipe.write.get()); }, Child::Group::ours));
   pipe.write.reset();
   auto end = Deadline::max();
-  while (!child->reap_until(std::min(end, deadline_in(200ms)))) {
+  while (!child.reap_until(std::min(end, deadline_in(200ms)))) {
     if (interrupted() && end == Deadline::max())
       end = deadline_in(k_patience);
     if (Clock::now() >= end) {
-      child->kill();
+      child.kill();
       return fail(ErrorCode::interrupted, "interrupted: the command did not end");
     }
   }
   FailedStep failure{};
   if (::read(pipe.read.get(), &failure, sizeof failure) == static_cast<ssize_t>(sizeof failure))
     return fail(error_of(command, layers == nullptr ? Layers{} : *layers, failure));
-  return child->exit_code();
+  return child.exit_code();
 }
 
 } // namespace

@@ -4,6 +4,7 @@
 #include "base/path.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "sys/fs/exclusive.hpp"
 #include "sys/process/interrupt.hpp"
 #include "sys/process/stat_field.hpp"
@@ -73,11 +74,9 @@ int look(const Walked& at, Stamp& stamp, std::string* text) {
 }
 
 Result<Attempt> attempt(const std::string& root, const std::string& path, const std::string& text) {
-  const auto at = place(root, path);
-  if (!at)
-    return fail(at.error());
-  const int directory = at->directory.get();
-  const auto temporary = at->name + "." + random_letters(12);
+  TRY_ASSIGN(const auto at, place(root, path));
+  const int directory = at.directory.get();
+  const auto temporary = at.name + "." + random_letters(12);
   const Fd fd = create_file(directory, temporary, 0644);
   struct stat status{};
   if (!fd)
@@ -90,7 +89,7 @@ Result<Attempt> attempt(const std::string& root, const std::string& path, const 
   bool taken = false;
   if (error == 0) {
     // A server whose answer was lost says EEXIST to the repetition: the count of names tells (open(2), O_EXCL).
-    error = ::linkat(directory, temporary.c_str(), directory, at->name.c_str(), 0) == 0 ? 0 : errno;
+    error = ::linkat(directory, temporary.c_str(), directory, at.name.c_str(), 0) == 0 ? 0 : errno;
     const bool counted = ::fstatat(directory, temporary.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
     taken = error == 0 || (counted && status.st_nlink == 2);
     if (taken && !counted)
@@ -102,7 +101,7 @@ Result<Attempt> attempt(const std::string& root, const std::string& path, const 
   if (error != EEXIST)
     return fail(errno_error(error, path));
   Attempt result;
-  error = look(*at, result.stamp, &result.text);
+  error = look(at, result.stamp, &result.text);
   if (error != 0 && error != ENOENT) // it is gone: the next attempt will have it
     return fail(errno_error(error, path));
   return result;
@@ -110,19 +109,17 @@ Result<Attempt> attempt(const std::string& root, const std::string& path, const 
 
 /// Takes away what a holder that is gone has left: exactly what was seen, and nothing that came since.
 Result<void> clear(const std::string& root, const std::string& path, const Stamp& seen) {
-  const auto at = place(root, path);
-  if (!at)
-    return fail(at.error());
-  const int directory = at->directory.get();
-  const auto aside = at->name + ".dead." + random_letters(12);
-  if (::renameat(directory, at->name.c_str(), directory, aside.c_str()) != 0)
+  TRY_ASSIGN(const auto at, place(root, path));
+  const int directory = at.directory.get();
+  const auto aside = at.name + ".dead." + random_letters(12);
+  if (::renameat(directory, at.name.c_str(), directory, aside.c_str()) != 0)
     return errno == ENOENT ? Result<void>{} : fail(errno_error(errno, path));
   struct stat status{};
   const bool another =
       ::fstatat(directory, aside.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 && stamp_of(status) != seen;
   // It gets its name back; if somebody has that by now, its holder finds out when he checks.
   const bool kept =
-      another && ::linkat(directory, aside.c_str(), directory, at->name.c_str(), 0) != 0 && errno != EEXIST;
+      another && ::linkat(directory, aside.c_str(), directory, at.name.c_str(), 0) != 0 && errno != EEXIST;
   const int error = errno;
   ::unlinkat(directory, aside.c_str(), 0);
   return kept ? fail(errno_error(error, path)) : Result<void>{};
@@ -216,32 +213,27 @@ Result<Lease> Lease::take(System& system, const LeaseRequest& request,
   Stamp seen;
   auto since = Clock::now();
   for (;;) {
-    const auto tried =
-        call(std::nullopt, request.deadline, [&] { return attempt(root, request.path, text); }, interrupted);
-    if (!tried)
-      return fail(tried.error());
-    if (tried->taken) {
+    TRY_ASSIGN(const auto tried,
+               call(std::nullopt, request.deadline, [&] { return attempt(root, request.path, text); }, interrupted));
+    if (tried.taken) {
       const pid_t parent = ::getpid();
-      const Own own{tried->stamp.inode, tried->text};
+      const Own own{tried.stamp.inode, tried.text};
       auto keeper = WorkingChild::start(std::nullopt, [&](int /*pipe*/) { keep(root, request, own, parent); });
       if (!keeper) {
-        static_cast<void>(
-            call(std::nullopt, request.deadline, [&] { return clear(root, request.path, tried->stamp); }));
+        static_cast<void>(call(std::nullopt, request.deadline, [&] { return clear(root, request.path, tried.stamp); }));
         return fail(keeper.error());
       }
       return Lease(std::move(*keeper), request, root, own);
     }
-    if (tried->stamp != seen) {
-      seen = tried->stamp;
+    if (tried.stamp != seen) {
+      seen = tried.stamp;
       since = Clock::now();
     }
-    const auto holder = parse_lease(tried->text);
-    if (tried->stamp.inode == 0)
+    const auto holder = parse_lease(tried.text);
+    if (tried.stamp.inode == 0)
       continue; // it went meanwhile
     if (is_gone(system, holder, self) || Clock::now() - since >= request.expires_after) {
-      if (const auto cleared = call(std::nullopt, request.deadline, [&] { return clear(root, request.path, seen); });
-          !cleared)
-        return fail(cleared.error());
+      TRY(call(std::nullopt, request.deadline, [&] { return clear(root, request.path, seen); }));
       continue;
     }
     const auto who = holder ? holder->text() : "somebody";
@@ -259,20 +251,17 @@ Result<Lease> Lease::take(System& system, const LeaseRequest& request,
 }
 
 Result<void> Lease::check() {
-  const auto ours = call(std::nullopt, m_request.deadline, [&]() -> Result<bool> {
-    const auto at = place(m_root, m_request.path);
-    if (!at)
-      return fail(at.error());
+  const auto look_at_it = [&]() -> Result<bool> {
+    TRY_ASSIGN(const auto at, place(m_root, m_request.path));
     Stamp now;
-    const int error = look(*at, now, nullptr);
-    return error == 0 || error == ENOENT ? Result<bool>(is_ours(*at, m_own)) : fail(errno_error(error, m_request.path));
-  });
-  if (!ours)
-    return fail(ours.error());
-  return *ours
-             ? Result<void>{}
-             : fail(ErrorCode::conflict, m_request.path + " is not ours any more: this host was out of reach too long",
-                    "run the command again");
+    if (const int error = look(at, now, nullptr); error != 0 && error != ENOENT)
+      return fail(errno_error(error, m_request.path));
+    return is_ours(at, m_own);
+  };
+  TRY_ASSIGN(const auto ours, call(std::nullopt, m_request.deadline, look_at_it));
+  return ours ? Result<void>{}
+              : fail(ErrorCode::conflict, m_request.path + " is not ours any more: this host was out of reach too long",
+                     "run the command again");
 }
 
 Lease::~Lease() {

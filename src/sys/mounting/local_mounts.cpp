@@ -1,6 +1,7 @@
 #include "sys/mounting/local_mounts.hpp"
 
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "sys/fs/walk.hpp"
 #include "sys/identity/local_host.hpp"
 #include "sys/mounting/image_types.hpp"
@@ -62,8 +63,7 @@ Result<void> become_mounting(const User& user) {
 /// mounting needs; who may write in a directory above it can put nothing there that is not this owner's.
 Result<Fd> open_image(const std::string& path, const std::optional<User>& owner) {
   if (owner)
-    if (auto became = become_mounting(*owner); !became)
-      return fail(became.error());
+    TRY(become_mounting(*owner));
   const Fd root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
   const auto found = walk(root.get(), path, {.links = Links::none, .guarded = !owner});
   if (!found)
@@ -128,10 +128,8 @@ Result<Fd> open_directory(const std::string& path) {
 }
 
 Result<void> become_reaching(const std::string& options) {
-  const auto as = user_in(options, k_reached_as);
-  if (!as)
-    return fail(as.error());
-  return *as ? become_mounting(**as) : Result<void>{};
+  TRY_ASSIGN(const auto as, user_in(options, k_reached_as));
+  return as ? become_mounting(*as) : Result<void>{};
 }
 
 Result<void> attach(const Fd& tree, const Fd& target, const MountCall& call) {
@@ -147,9 +145,7 @@ Result<void> attach(const Fd& tree, const Fd& target, const MountCall& call) {
 
 /// The mount point's own attributes, and, to write again, the superblock's, which mount.nfs makes read-only with it.
 Result<void> remount_in_child(const MountCall& call) {
-  const auto target = open_directory(call.target);
-  if (!target)
-    return fail(target.error());
+  TRY_ASSIGN(const auto target, open_directory(call.target));
   const auto failed = [&] {
     return fail(errno_error(errno, "cannot remount " + call.target,
                             errno == ENOSYS ? "sharefs needs Linux 5.12 or newer for this" : ""));
@@ -158,57 +154,46 @@ Result<void> remount_in_child(const MountCall& call) {
   const auto* mount = table ? table->at(call.target) : nullptr;
   const bool writable = !restrictions_in(call.options).starts_with("ro");
   if (mount != nullptr && writable && split(mount->super_options, ',').front() == "ro") {
-    const Fd context(static_cast<int>(::syscall(SYS_fspick, target->get(), "", FSPICK_EMPTY_PATH | FSPICK_CLOEXEC)));
+    const Fd context(static_cast<int>(::syscall(SYS_fspick, target.get(), "", FSPICK_EMPTY_PATH | FSPICK_CLOEXEC)));
     if (!context || ::syscall(SYS_fsconfig, context.get(), FSCONFIG_SET_FLAG, "rw", nullptr, 0) != 0 ||
         ::syscall(SYS_fsconfig, context.get(), FSCONFIG_CMD_RECONFIGURE, nullptr, nullptr, 0) != 0)
       return failed();
   }
   auto attributes = restricting(call.options);
-  if (::syscall(SYS_mount_setattr, target->get(), "", AT_EMPTY_PATH, &attributes, sizeof attributes) != 0)
+  if (::syscall(SYS_mount_setattr, target.get(), "", AT_EMPTY_PATH, &attributes, sizeof attributes) != 0)
     return failed();
   return {};
 }
 
 Result<void> bind_in_child(const MountCall& call) {
-  const auto source = open_directory(call.source);
-  if (!source)
-    return fail(source.error());
-  if (auto reached = become_reaching(call.options); !reached)
-    return reached;
-  const auto target = open_directory(call.target);
-  if (!target)
-    return fail(target.error());
+  TRY_ASSIGN(const auto source, open_directory(call.source));
+  TRY(become_reaching(call.options));
+  TRY_ASSIGN(const auto target, open_directory(call.target));
   const Fd tree(static_cast<int>(
-      ::syscall(SYS_open_tree, source->get(), "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)));
+      ::syscall(SYS_open_tree, source.get(), "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)));
   auto attributes = restricting(call.options);
   attributes.attr_clr = 0;
   if (!tree || ::syscall(SYS_mount_setattr, tree.get(), "", AT_EMPTY_PATH, &attributes, sizeof attributes) != 0)
     return fail(errno_error(errno, "cannot bind " + call.source + " to " + call.target,
                             errno == ENOSYS ? "sharefs needs Linux 5.12 or newer for this" : ""));
-  return attach(tree, *target, call);
+  return attach(tree, target, call);
 }
 
 /// By the new mount calls: no program is needed, and the directory is the one that was checked.
 Result<void> image_in_child(const MountCall& call) {
-  const auto target = open_directory(call.target);
-  const auto owner = user_in(call.options, k_image_owner);
-  if (!target || !owner)
-    return fail(target ? owner.error() : target.error());
-  const auto image = open_image(call.source, *owner);
-  if (!image)
-    return fail(image.error());
+  TRY_ASSIGN(const auto target, open_directory(call.target));
+  TRY_ASSIGN(const auto owner, user_in(call.options, k_image_owner));
+  TRY_ASSIGN(const auto image, open_image(call.source, owner));
   std::string path;
-  const auto device = open_loop_device(*image, call.source, path);
-  if (!device)
-    return fail(device.error());
+  TRY_ASSIGN(const auto device, open_loop_device(image, call.source, path));
   const Fd context(static_cast<int>(::syscall(SYS_fsopen, k_image, FSOPEN_CLOEXEC)));
   if (!context)
     return fail(ErrorCode::unsupported, fmt::format("this kernel cannot mount {}: {}", call.source, errno_text(errno)),
                 "`modprobe squashfs`");
   // Of an image on a share the kernel reads more at a time, because each request is a round trip.
   constexpr unsigned long k_read_ahead = 2048; // sectors of 512 bytes
-  if (*owner)
-    std::ignore = ::ioctl(device->get(), BLKRASET, k_read_ahead);
+  if (owner)
+    std::ignore = ::ioctl(device.get(), BLKRASET, k_read_ahead);
   auto attributes = restricting(call.options);
   const auto set = [&](unsigned command, const char* key, const char* value) {
     return ::syscall(SYS_fsconfig, context.get(), command, key, value, 0) == 0;
@@ -219,7 +204,7 @@ Result<void> image_in_child(const MountCall& call) {
                      : -1);
   if (!tree)
     return fail(errno_error(errno, "cannot mount " + call.source, "`dmesg` may say more"));
-  return attach(tree, *target, call);
+  return attach(tree, target, call);
 }
 
 Result<void> user_image_in_child(const MountCall& call) {
@@ -231,8 +216,7 @@ Result<void> user_image_in_child(const MountCall& call) {
     command.argv[0] = "squashfuse"; // without its faster sibling
     done = run_process(command);
   }
-  if (!done)
-    return fail(done.error());
+  TRY(done);
   return done->ok() ? Result<void>{}
                     : fail(ErrorCode::failed, fmt::format("cannot mount {}: {}", call.source, trim(done->err)));
 }

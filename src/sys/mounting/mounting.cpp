@@ -5,6 +5,7 @@
 
 #include "base/source.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "sys/mounting/image_types.hpp"
 #include "sys/mounting/local_mounts.hpp"
 #include "sys/mounts/mount_watch.hpp"
@@ -199,12 +200,9 @@ Result<void> mount_in_child(const MountCall& call) {
     return image_in_child(call);
   if (call.fs_type == k_user_image)
     return user_image_in_child(call);
-  if (auto answers = check_server(call); !answers)
-    return answers;
+  TRY(check_server(call));
   start_lock_service(call);
-  const auto target = open_directory(call.target);
-  if (!target)
-    return fail(target.error());
+  TRY_ASSIGN(const auto target, open_directory(call.target));
   const Fd ours(::open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
   // Slave, not private: mounts that others end meanwhile are not kept alive here.
   if (!ours || ::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0 ||
@@ -235,7 +233,7 @@ Result<void> mount_in_child(const MountCall& call) {
   if (!tree || ::setns(ours.get(), CLONE_NEWNS) != 0)
     return fail(errno_error(tree ? errno : error, "cannot take the mount to " + call.target,
                             error == ENOSYS ? "sharefs needs Linux 5.2 or newer" : ""));
-  return attach(tree, *target, call);
+  return attach(tree, target, call);
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 #include "base/argv.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "sys/fs/walk.hpp"
 #include "sys/mounting/image_types.hpp"
 #include "sys/mounting/local_mounts.hpp"
@@ -78,10 +79,8 @@ std::optional<Error> unmount_in_child(const UnmountCall& call) {
 
 Result<void> end_mount(const UnmountCall& call) {
   MountWatch mounts;
-  const auto before = mounts.current();
-  if (!before)
-    return fail(before.error());
-  const MountEntry* found = before->at(call.target);
+  TRY_ASSIGN(const auto before, mounts.current());
+  const MountEntry* found = before.at(call.target);
   if (found == nullptr)
     return fail(ErrorCode::not_found, call.target + ": is not a mount point");
   const MountEntry mount = *found;
@@ -98,18 +97,16 @@ Result<void> end_mount(const UnmountCall& call) {
       detached = deadline_in(k_detached_grace);
     return interrupted() || (detached && Clock::now() >= *detached);
   };
-  auto child = WorkingChild::start(
-      std::nullopt, [&call](int fd) { write_all(fd, WireWriter().put(unmount_in_child(call)).bytes()); });
-  if (!child)
-    return fail(child.error());
-  const bool ended = child->drain_until(deadline_in(call.deadline), given_up);
+  const auto unmount = [&call](int fd) { write_all(fd, WireWriter().put(unmount_in_child(call)).bytes()); };
+  TRY_ASSIGN(auto child, WorkingChild::start(std::nullopt, unmount));
+  const bool ended = child.drain_until(deadline_in(call.deadline), given_up);
   if (ended)
-    child->process().reap_until(deadline_in(k_reap_grace));
+    child.process().reap_until(deadline_in(k_reap_grace));
   else if (detaches || !is_gone())
-    child->process().kill_and_reap();
+    child.process().kill_and_reap();
   if (is_gone())
     return {};
-  WireReader reader(child->result());
+  WireReader reader(child.result());
   const auto refused = reader.get<std::optional<Error>>();
   if (reader.ok() && refused)
     return fail(*refused);

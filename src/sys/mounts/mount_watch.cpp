@@ -1,5 +1,6 @@
 #include "sys/mounts/mount_watch.hpp"
 
+#include "base/try.hpp"
 #include "sys/process/child.hpp"
 
 #include <cerrno>
@@ -34,10 +35,7 @@ Result<MountTable> MountWatch::current() {
       return fail(errno_error(error, k_mountinfo));
     if (changed() && reads + 1 < k_most_reads)
       continue;
-    auto table = MountTable::parse(text);
-    if (!table)
-      return table;
-    m_table = std::move(*table);
+    TRY_ASSIGN(m_table, MountTable::parse(text));
     break;
   }
   return *m_table;

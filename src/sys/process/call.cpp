@@ -1,6 +1,7 @@
 #include "sys/process/call.hpp"
 
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "sys/process/child.hpp"
 
 namespace sharefs::sys {
@@ -23,15 +24,13 @@ Result<std::string> in_child(const std::optional<User>& as, std::chrono::millise
     }
     write_all(fd, WireWriter().put(error).put(bytes).framed());
   };
-  auto child = WorkingChild::start(as, encoded);
-  if (!child)
-    return fail(child.error());
-  const bool complete = child->drain_until(end, given_up);
+  TRY_ASSIGN(auto child, WorkingChild::start(as, encoded));
+  const bool complete = child.drain_until(end, given_up);
   const bool late = Clock::now() >= end;
   if (!complete)
-    child->process().kill();
-  const Result<void> ended = child->finish();
-  WireReader frame(child->result());
+    child.process().kill();
+  const Result<void> ended = child.finish();
+  WireReader frame(child.result());
   WireReader reader(frame.text());
   if (frame.ok()) {
     if (auto error = reader.get<std::optional<Error>>())
@@ -42,8 +41,7 @@ Result<std::string> in_child(const std::optional<User>& as, std::chrono::millise
     return fail(ErrorCode::interrupted, "given up before the answer came");
   if (!complete)
     return fail(ErrorCode::timeout, "no answer within " + format_duration(deadline / std::chrono::microseconds(1)));
-  if (!ended)
-    return fail(ended.error());
+  TRY(ended);
   return fail(ErrorCode::failed, "the child process gave no result");
 }
 

@@ -1,5 +1,6 @@
 #include "sys/process/child.hpp"
 
+#include "base/try.hpp"
 #include "sys/process/become.hpp"
 
 #include <algorithm>
@@ -200,26 +201,22 @@ Result<WorkingChild> WorkingChild::start(const std::optional<User>& as, const st
     return fail(errno_error(errno, "cannot make a socket"));
   Fd ours(ends[0]);
   const Fd theirs(ends[1]);
-  auto child = Child::fork(
-      [&] {
-        const int fd = keep_only(theirs.get());
-        if (fd < 0 || ::chdir("/") != 0)
-          ::_exit(126);
-        const int refused = as ? become(*as) : 0;
-        if (!write_all(fd, {reinterpret_cast<const char*>(&refused), sizeof refused}) || refused != 0)
-          ::_exit(126);
-        try {
-          work(fd);
-        } catch (...) {
-          ::_exit(125);
-        }
-        ::_exit(0);
-      },
-      as ? Child::Group::own_session : Child::Group::own);
-  if (!child)
-    return fail(child.error());
+  const auto body = [&] {
+    const int fd = keep_only(theirs.get());
+    if (fd < 0 || ::chdir("/") != 0)
+      ::_exit(126);
+    const int refused = as ? become(*as) : 0;
+    if (!write_all(fd, {reinterpret_cast<const char*>(&refused), sizeof refused}) || refused != 0)
+      ::_exit(126);
+    try {
+      work(fd);
+    } catch (...) {
+      ::_exit(125);
+    }
+    ::_exit(0);
+  };
   WorkingChild result;
-  result.m_child = std::move(*child);
+  TRY_ASSIGN(result.m_child, Child::fork(body, as ? Child::Group::own_session : Child::Group::own));
   result.m_socket = PipeReader(std::move(ours), max_bytes);
   return result;
 }

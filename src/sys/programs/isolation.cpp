@@ -1,6 +1,7 @@
 #include "sys/programs/isolation.hpp"
 
 #include "base/path.hpp"
+#include "base/try.hpp"
 #include "sys/process/become.hpp"
 #include "sys/process/child.hpp"
 #include "sys/process/rights.hpp"
@@ -168,9 +169,7 @@ bool become_reader() {
 Result<void> isolate(const Isolation& isolation) {
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) // with the one that waits for the program, the program ends, too
     return failure("it cannot be ended with sharefs");
-  const auto as_root = enter_namespaces();
-  if (!as_root)
-    return fail(as_root.error());
+  TRY_ASSIGN(const auto as_root, enter_namespaces());
   if (!protect_mounts())
     return failure("the mounts cannot be made private");
   for (const auto& directory : isolation.empty)
@@ -189,7 +188,7 @@ Result<void> isolate(const Isolation& isolation) {
     ::dup2(STDERR_FILENO, STDOUT_FILENO);
   if (lower_limit(RLIMIT_AS, k_most_memory) != 0 || lower_limit(RLIMIT_FSIZE, k_largest_file) != 0 ||
       lower_limit(RLIMIT_CORE, 0) != 0 || ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-      (*as_root && !become_reader()) || ::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
+      (as_root && !become_reader()) || ::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
     return failure("its rights cannot be given up");
   return {};
 }

@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "sys/process/become.hpp"
 #include "sys/process/child.hpp"
 #include "sys/process/exec_words.hpp"
@@ -171,9 +172,7 @@ Result<Completed> run_process(const Command& command) {
   if (command.argv.empty())
     return fail(ErrorCode::failed, "no program to run");
   Start start(command);
-  auto child = start_child(start, command);
-  if (!child)
-    return fail(child.error());
+  TRY_ASSIGN(auto child, start_child(start, command));
 
   Completed result;
   PipeReader out(std::move(start.out.read), command.output_limit);
@@ -184,7 +183,7 @@ Result<Completed> run_process(const Command& command) {
   const auto wait_for_more = [&](int end, Deadline until) {
     std::array<pollfd, 4> fds{
         {{end, POLLIN, 0}, {out.fd(), POLLIN, 0}, {err.fd(), POLLIN, 0}, {failure.fd(), POLLIN, 0}}};
-    ::poll(fds.data(), fds.size(), poll_time(std::min(until, child->next_reap())));
+    ::poll(fds.data(), fds.size(), poll_time(std::min(until, child.next_reap())));
   };
   /// False once nobody has the streams open any more.
   const auto drain_all = [&] {
@@ -193,17 +192,17 @@ Result<Completed> run_process(const Command& command) {
     return more_out || more_err;
   };
 
-  while (!child->reap()) {
+  while (!child.reap()) {
     if (Clock::now() >= deadline) {
       result.timed_out = true;
-      child->kill_and_reap();
+      child.kill_and_reap();
       break;
     }
     if (command.ends_with_us && interrupted()) {
-      child->kill_and_reap();
+      child.kill_and_reap();
       return fail(ErrorCode::interrupted, "`" + command.argv[0] + "` was ended");
     }
-    wait_for_more(child->pidfd(), command.ends_with_us ? std::min(deadline, deadline_in(k_interrupt_look)) : deadline);
+    wait_for_more(child.pidfd(), command.ends_with_us ? std::min(deadline, deadline_in(k_interrupt_look)) : deadline);
     drain_all();
   }
   // A daemon that it left behind may hold the streams for ever: take what comes at once, and go on.
@@ -214,7 +213,7 @@ Result<Completed> run_process(const Command& command) {
     return fail(reader.get<Error>());
   result.out = out.bytes();
   result.err = err.bytes();
-  result.exit_code = child->exit_code();
+  result.exit_code = child.exit_code();
   result.took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
   return result;
 }
@@ -232,11 +231,9 @@ Result<StreamedProcess> StreamedProcess::start(const Command& command) {
   if (command.argv.empty())
     return fail(ErrorCode::failed, "no program to run");
   Start start(command);
-  auto child = start_child(start, command);
-  if (!child)
-    return fail(child.error());
+  TRY_ASSIGN(auto child, start_child(start, command));
   return StreamedProcess(std::make_unique<Streams>(
-      Streams{std::move(*child), std::move(start.out.read), PipeReader(std::move(start.err.read), k_longest_failure),
+      Streams{std::move(child), std::move(start.out.read), PipeReader(std::move(start.err.read), k_longest_failure),
               PipeReader(std::move(start.failure.read), k_longest_failure)}));
 }
 

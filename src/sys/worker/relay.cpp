@@ -1,5 +1,7 @@
 #include "sys/worker/relay.hpp"
 
+#include "base/try.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
@@ -61,12 +63,10 @@ Result<Relay> Relay::open(uid_t user) {
   Relay relay;
   for (const int stream : {0, 1, 2})
     if (::isatty(stream) == 1 && !relay.m_master)
-      if (auto opened = relay.open_terminal(user); !opened)
-        return fail(opened.error());
+      TRY(relay.open_terminal(user));
   for (const int stream : {0, 1, 2})
     if (::isatty(stream) != 1)
-      if (auto opened = relay.open_pipe(stream); !opened)
-        return fail(opened.error());
+      TRY(relay.open_pipe(stream));
   if (::isatty(0) == 1) {
     relay.m_keyboard = 0;
     relay.m_input.from = 0;

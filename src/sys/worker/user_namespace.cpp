@@ -3,6 +3,8 @@
 #include "sys/process/rights.hpp"
 #include "sys/worker/worker.hpp"
 
+#include "base/try.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <fmt/format.h>
@@ -33,25 +35,24 @@ Result<Fd> make_user_namespace(const User& user) {
   Pipe made, done;
   if (!made.open() || !done.open())
     return fail(errno_error(errno, "cannot make a user namespace"));
-  auto holder = Child::fork([&] {
-    made.read.reset();
-    done.write.reset();
-    int error = become(user, 1U << CAP_SYS_ADMIN); // it belongs to the user, and root's right makes it
-    if (error == 0 && ::unshare(CLONE_NEWUSER) != 0)
-      error = errno;
-    char end = 0;
-    if (write_all(made.write.get(), {reinterpret_cast<const char*>(&error), sizeof error})) // NOLINT: to ourselves
-        [[maybe_unused]]
-      const auto ended = ::read(done.read.get(), &end, 1);
-    ::_exit(0);
-  });
-  if (!holder)
-    return fail(holder.error());
+  TRY_ASSIGN(
+      auto holder, Child::fork([&] {
+        made.read.reset();
+        done.write.reset();
+        int error = become(user, 1U << CAP_SYS_ADMIN); // it belongs to the user, and root's right makes it
+        if (error == 0 && ::unshare(CLONE_NEWUSER) != 0)
+          error = errno;
+        char end = 0;
+        if (write_all(made.write.get(), {reinterpret_cast<const char*>(&error), sizeof error})) // NOLINT: to ourselves
+            [[maybe_unused]]
+          const auto ended = ::read(done.read.get(), &end, 1);
+        ::_exit(0);
+      }));
   made.write.reset();
   int error = EIO;
   if (pollfd answer{made.read.get(), POLLIN, 0}; ::poll(&answer, 1, poll_time(deadline_in(10s))) > 0) [[maybe_unused]]
     const auto count = ::read(made.read.get(), &error, sizeof error);
-  const auto proc = fmt::format("/proc/{}/", holder->pid());
+  const auto proc = fmt::format("/proc/{}/", holder.pid());
   Fd result;
   if (error == 0 && !map_ids(proc, identity_map({user.uid}), identity_map(groups)))
     error = errno;
@@ -60,8 +61,8 @@ Result<Fd> make_user_namespace(const User& user) {
     error = result ? 0 : errno;
   }
   done.write.reset();
-  if (!holder->reap_until(deadline_in(k_end_grace)))
-    holder->kill_and_reap();
+  if (!holder.reap_until(deadline_in(k_end_grace)))
+    holder.kill_and_reap();
   return error == 0 ? Result<Fd>(std::move(result)) : fail(errno_error(error, "cannot make a user namespace"));
 }
 

@@ -1,5 +1,6 @@
 #include "sys/worker/worker.hpp"
 
+#include "base/try.hpp"
 #include "sys/process/become.hpp"
 #include "sys/process/child.hpp"
 #include "sys/process/exec_words.hpp"
@@ -131,24 +132,18 @@ Result<WorkerStart> prepare(const WorkerRequest& request) {
 Result<int> run_worker(const WorkerRequest& request) {
   if (::geteuid() != 0)
     return fail(ErrorCode::permission, "cannot work as `" + request.user.name + "`", "run sharefs as root");
-  auto start = prepare(request);
-  if (!start)
-    return fail(start.error());
-  auto relay = Relay::open(request.user.uid);
-  if (!relay)
-    return fail(relay.error());
-  auto worker =
-      Child::fork([&] { execute(*start, request, relay->ends(), relay->terminal()); }, Child::Group::own_session);
-  if (!worker)
-    return fail(worker.error());
-  start->failure.write.reset();
-  relay->copy_until_end(*worker);
+  TRY_ASSIGN(auto start, prepare(request));
+  TRY_ASSIGN(auto relay, Relay::open(request.user.uid));
+  TRY_ASSIGN(auto worker,
+             Child::fork([&] { execute(start, request, relay.ends(), relay.terminal()); }, Child::Group::own_session));
+  start.failure.write.reset();
+  relay.copy_until_end(worker);
   int error = 0;
-  if (::read(start->failure.read.get(), &error, sizeof error) == static_cast<ssize_t>(sizeof error))
+  if (::read(start.failure.read.get(), &error, sizeof error) == static_cast<ssize_t>(sizeof error))
     return fail(errno_error(error, "cannot work as `" + request.user.name + "`"));
-  if (!worker->reap_until(deadline_in(k_reap_grace)))
+  if (!worker.reap_until(deadline_in(k_reap_grace)))
     return fail(ErrorCode::interrupted, "the worker did not end: it hangs in the kernel");
-  return worker->exit_code();
+  return worker.exit_code();
 }
 
 WorkerGifts WorkerGifts::take() {

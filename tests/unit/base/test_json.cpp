@@ -26,3 +26,16 @@ TEST_CASE("JSON that has too much of anything is not parsed") {
   for (const auto* wrong : {"{", "\"\\", "[1", "\xff"})
     CHECK_FALSE(read_json(wrong, {.bytes = 9}));
 }
+
+TEST_CASE("a member of what others wrote may be missing, or something else") {
+  const auto json = nlohmann::json::parse(R"({"text": "x", "list": [1], "none": null, "inner": {"text": "y"}})");
+  CHECK(text_in(json, "text") == "x");
+  CHECK(text_in(member(json, "inner"), "text") == "y");
+  CHECK(member(json, "list").size() == 1);
+  for (const auto* name : {"list", "none", "inner", "missing"})
+    CHECK(text_in(json, name).empty());
+  for (const auto* other : {"null", "1", "\"text\"", "[{\"text\": 1}]"}) {
+    CHECK(member(nlohmann::json::parse(other), "text").is_null());
+    CHECK(text_in(nlohmann::ordered_json::parse(other), "text").empty());
+  }
+}

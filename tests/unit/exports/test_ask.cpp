@@ -148,6 +148,20 @@ TEST_CASE("what exportfs says of a line that is right by the text") {
   CHECK(found[0].hint == "`xprtsec` came with nfs-utils 2.6.4");
 }
 
+TEST_CASE("what exportfs says of a file whose name has a line end, or a colon and a line end") {
+  for (const auto* name : {"/etc/exports.d/a\nb.exports", "/etc/exports.d/a: 1\n\nexportfs: b.exports"}) {
+    CAPTURE(name);
+    Machine machine(answer("", std::string("exportfs: ") + name + ":1: unknown keyword \"xprtsec=tls\"\n", 1));
+    const std::vector<ExportsFile> files{parse("/a h(rw,xprtsec=tls)\n/b h(rw)\n", name)};
+    const auto expected = machine.ask(files);
+    REQUIRE(expected.complaints.size() == 1);
+    CHECK(expected.complaints[0].text == "unknown keyword \"xprtsec=tls\"");
+    const auto found = diagnose(files, expected, {});
+    REQUIRE(found.size() == 2);
+    CHECK((found[0].code == "SF121" && found[1].code == "SF111"));
+  }
+}
+
 TEST_CASE("where exportfs cannot be asked, that is said") {
   const auto asked = [](const sys::Completed& completed) {
     Machine machine(completed);
@@ -160,12 +174,13 @@ TEST_CASE("where exportfs cannot be asked, that is said") {
     const auto expected = asked(completed);
     CHECK_FALSE(expected.not_asked.empty());
     CHECK(expected.entries.size() == 1);
-    CHECK(expected.fails == (completed.exit_code == 139));
+    CHECK(expected.cure.empty() == (completed.exit_code != 139));
     const std::vector<ExportsFile> files{parse("/a h(rw) h(ro)", "f")};
     const auto found = diagnose(files, expected, {});
     REQUIRE(found.size() == 2);
     CHECK(found[1].code == "SF158");
-    CHECK((found[1].severity == Severity::error) == expected.fails);
+    CHECK((found[1].severity == Severity::error) == !expected.cure.empty());
+    CHECK((found[1].hint.find("squash_uids") != std::string::npos) == (completed.exit_code == 139));
   }
   sharefs::test::ScriptedSystem without; // knows no exportfs
   CHECK_FALSE(ask_exportfs(without, {parse("/a h(rw)", "f")}, {}, Scope::host).not_asked.empty());
@@ -177,5 +192,6 @@ TEST_CASE("exportfs does not wait for a directory that does not answer") {
   facts.waits_for = "/hung";
   const auto expected = ask_exportfs(system, {parse("/hung h(rw)", "f")}, facts, Scope::host);
   CHECK(expected.not_asked == "`exportfs` would wait for `/hung`, which does not answer");
+  CHECK(expected.cure.find("sharefs status") != std::string::npos);
   CHECK(system.calls().empty());
 }

@@ -135,6 +135,26 @@ TEST_CASE("another protocol is never taken for an answer", "[fleet]") {
   CHECK(outcome_of({"gpu1"}, answer, {0, ""}).state == State::version_differs);
 }
 
+// One node's answer must not end what is done with those of all others.
+TEST_CASE("a document in another shape than ours is an answer all the same", "[fleet]") {
+  for (const auto* document :
+       {R"({"results": "x"})", R"({"results": [1, {"outcome": 5, "error": 7}, {"error": {"message": 1}}]})",
+        R"({"results": [{"outcome": "failed", "error": {"message": [], "hint": 2}}]})",
+        R"({"diagnoses": [{"severity": 3}, "x"]})", R"({"diagnoses": [{"severity": "error", "subject": 1}]})",
+        R"({"diagnoses": {"a": 1}})", R"({"error": {"message": 5, "hint": []}})", R"({"reached": {"state": 7}})",
+        R"({"plan": {"steps": [{"bookkeeping": "yes"}, 4, null]}})", R"({"plan": []})", R"({"journal_id": 4})"})
+    for (const int code : {0, 1, 3, 4}) {
+      CAPTURE(document, code);
+      Outcome outcome;
+      REQUIRE_NOTHROW(outcome = judged(framed(code, nlohmann::json::parse(document))));
+      CHECK(outcome.state != State::not_tried);
+      CHECK(outcome.journal_id().empty());
+    }
+  Answer other;
+  REQUIRE_NOTHROW(other = read("@sf1 gpu1 0/0 3c90f90e {\"sharefs\":5,\"protocol\":\"1\"}\n"));
+  CHECK(other.version.empty());
+}
+
 TEST_CASE("the exit code of many", "[fleet]") {
   const auto code = [](std::vector<State> states) {
     std::vector<Outcome> outcomes;

@@ -2,6 +2,7 @@
 #include "base/argv.hpp"
 #include "base/json_fields.hpp"
 #include "base/path.hpp"
+#include "base/try.hpp"
 #include "base/visible.hpp"
 #include "cli/command.hpp"
 #include "cli/context.hpp"
@@ -22,11 +23,9 @@ using Json = nlohmann::ordered_json;
 // ---- show ----
 
 Result<int> config_show(Context& context, const Arguments& /*arguments*/) {
-  const auto loaded = context.config_if_any(Context::Unreadable::fails);
-  if (!loaded)
-    return fail(loaded.error());
-  const bool found = *loaded != nullptr;
-  const config::Config config = found ? **loaded : config::Config{};
+  TRY_ASSIGN(const auto loaded, context.config_if_any(Context::Unreadable::fails));
+  const bool found = loaded != nullptr;
+  const config::Config config = found ? *loaded : config::Config{};
   context.envelope.fields["file"] = found ? Json(config.file) : Json(nullptr);
   context.envelope.fields["config"] = config::to_json(config);
   if (context.flags.json)

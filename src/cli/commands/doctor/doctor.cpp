@@ -1,6 +1,7 @@
 // sharefs doctor: everything that is wrong with this host, in one run, and one plan of what can be mended.
 #include "base/json_fields.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/commands/doctor/parts.hpp"
 #include "cli/commands/mount/support.hpp"
 #include "cli/count.hpp"
@@ -65,26 +66,24 @@ Result<Proposal> propose(Context& context, const std::vector<Part>& parts) {
     for_root = for_root || (part.is_root && !part.plan.empty());
   }
   if (for_root)
-    if (auto root = require_root(context, "only root can mend exports and mounts"); !root)
-      return fail(root.error());
+    TRY(require_root(context, "only root can mend exports and mounts"));
   return Proposal{std::move(plan), "there is nothing that can be mended without you"};
 }
 
 /// Shown, asked, applied; then the host is looked at once more.
 Result<int> mend(Context& context, Examination how, std::vector<Part> parts) {
   bool is_first = true;
-  const auto executed = execute(context, [&]() -> Result<Proposal> {
+  const auto propose_anew = [&] {
     if (!std::exchange(is_first, false))
       parts = examine(context, how);
     return propose(context, parts);
-  });
-  if (!executed)
-    return fail(executed.error());
+  };
+  TRY_ASSIGN(const auto executed, execute(context, propose_anew));
   const bool has_faults = has_errors(by_severity(parts));
-  if (!executed->applied())
-    return executed->exit_code != k_exit_ok ? executed->exit_code : has_faults ? k_exit_failed : k_exit_ok;
-  if (executed->stopped())
-    return executed->exit_code;
+  if (!executed.applied())
+    return executed.exit_code != k_exit_ok ? executed.exit_code : has_faults ? k_exit_failed : k_exit_ok;
+  if (executed.stopped())
+    return executed.exit_code;
   how.plans = false;
   const auto after = examine(context, how);
   const auto left = by_severity(after);
@@ -92,7 +91,7 @@ Result<int> mend(Context& context, Examination how, std::vector<Part> parts) {
   if (!context.flags.json)
     context.console.diagnoses(left);
   context.console.message(left.empty() ? summary(after, left) : "still: " + summary(after, left));
-  return has_errors(left) ? k_exit_partly : executed->exit_code;
+  return has_errors(left) ? k_exit_partly : executed.exit_code;
 }
 
 Result<Examination> examination_of(Context& context, const Arguments& arguments) {
@@ -105,28 +104,24 @@ Result<Examination> examination_of(Context& context, const Arguments& arguments)
     return fail(ErrorCode::usage, "`--dry-run` and `--check` have no meaning without `--fix`",
                 "`sharefs doctor` alone changes nothing");
   for (const auto& [name, into] : {std::pair{"timeout", &how.timeout}, {"deadline", &how.deadline}}) {
-    const auto time = arguments.duration(name);
-    if (!time)
-      return fail(time.error());
-    if (time->count() <= 0)
+    TRY_ASSIGN(const auto time, arguments.duration(name));
+    if (time.count() <= 0)
       return fail(ErrorCode::usage, fmt::format("--{} must be more than nothing", name),
                   fmt::format("for example --{} 10s", name));
-    *into = *time;
+    *into = time;
   }
   return how;
 }
 
 Result<int> run_doctor(Context& context, const Arguments& arguments) {
-  auto how = examination_of(context, arguments);
-  if (!how)
-    return fail(how.error());
-  auto parts = examine(context, *how);
+  TRY_ASSIGN(auto how, examination_of(context, arguments));
+  auto parts = examine(context, how);
   const auto found = by_severity(parts);
   context.envelope.fields["parts"] = parts_json(parts);
   context.report(found);
   context.console.message(summary(parts, found));
-  if (how->plans)
-    return mend(context, *how, std::move(parts));
+  if (how.plans)
+    return mend(context, how, std::move(parts));
   return has_errors(found) ? k_exit_failed : k_exit_ok;
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cachefix/store/local_root.hpp"
 #include "cli/app.hpp"
 #include "cli/commands/cachefix_choices.hpp"
@@ -11,6 +12,7 @@
 #include "cli/commands/export/support.hpp"
 #include "cli/commands/mount/shares.hpp"
 #include "cli/commands/mount/support.hpp"
+#include "cli/commands/up/on_mounts.hpp"
 #include "cli/execute.hpp"
 #include "exports/client_names.hpp"
 #include "exports/diagnose.hpp"
@@ -25,58 +27,26 @@
 #include <fmt/format.h>
 #include <iterator>
 #include <set>
-#include <sstream>
 #include <thread>
 #include <tuple>
-#include <utility>
 
 namespace sharefs::cli {
-
-extern const CommandSpec k_export_command;
-extern const CommandSpec k_export_check_command;
-extern const CommandSpec k_conda_link_command;
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A context in which a command is part of this one: as with --check and --json, it changes nothing and prints nothing;
-/// what it finds and plans stays in its envelope.
-class Inner {
- public:
-  explicit Inner(Context& outer)
-      : m_console(m_in, m_out, m_out, {.json = true, .quiet = true}),
-        m_context(outer.host, outer.system, m_console, flags_of(outer), outer.argv) {}
+/// SF602: `what` could not be looked at.
+Diagnosis failure(const std::string& what, const Error& error) {
+  // What only root may see is no fault of the machine.
+  const auto severity = error.code == ErrorCode::permission ? Severity::info : Severity::error;
+  return {severity, "SF602", what, error.message, error.hint, ""};
+}
 
-  /// Its diagnoses, and its error as one, unless they say why it failed.
-  Diagnoses run(const CommandSpec& command, const Arguments& arguments) {
-    const auto outcome = command.run(m_context, arguments);
-    auto found = std::exchange(m_context.envelope.diagnoses, {});
-    if (!outcome && !has_errors(found))
-      found.push_back(failure(fmt::format("sharefs {}", command.name), outcome.error()));
-    return found;
-  }
-  static Diagnosis failure(const std::string& what, const Error& error) {
-    // What only root may see is no fault of the machine.
-    const auto severity = error.code == ErrorCode::permission ? Severity::info : Severity::error;
-    return {severity, "SF602", what, error.message, error.hint, ""};
-  }
-  Context& context() { return m_context; }
-  plan::Plan plan() { return std::exchange(m_context.envelope.plan, std::nullopt).value_or(plan::Plan{}); }
-
- private:
-  static GlobalFlags flags_of(const Context& outer) {
-    auto flags = outer.flags;
-    flags.json = flags.check = true;
-    flags.dry_run = false;
-    return flags;
-  }
-
-  std::istringstream m_in;
-  std::ostringstream m_out;
-  ui::Console m_console;
-  Context m_context;
-};
+/// What a flow reports becomes findings of the part; its messages are for a person who runs it alone.
+plan::Say say_to(Part& part) {
+  return {.report = [&part](const Diagnoses& found) { std::ranges::copy(found, std::back_inserter(part.found)); }};
+}
 
 /// What a part has to go by.
 struct PartInput {
@@ -116,12 +86,13 @@ Diagnosis pending(const PartInput& input, Severity severity, const std::string& 
   const auto directory = read_only_directory(input.context, plan);
   if (directory.empty())
     return {severity, "SF603", what, std::move(message), "", fix};
-  return {severity,
-          "SF603",
-          what,
-          fmt::format("{}; and {} is read-only, so this cannot be mended", message, directory),
-          fmt::format("make it writable (`findmnt -T {}` shows its file system), then `{}`", directory, fix),
-          ""};
+  return {
+      severity,
+      "SF603",
+      what,
+      fmt::format("{}; and {} is read-only, so this cannot be mended", message, directory),
+      fmt::format("make it writable (`findmnt -T {}` shows its file system), then `{}`", shell_quote(directory), fix),
+      ""};
 }
 
 /// SF601, about the file, or the place in it that the message begins with.
@@ -138,7 +109,7 @@ Diagnosis unusable(std::string file, const Error& error) {
 
 void examine_journal(const PartInput& input, Part& part) {
   const auto found = diagnose_journal(input.context);
-  part.found = found ? *found : Diagnoses{Inner::failure("journal", found.error())};
+  part.found = found ? *found : Diagnoses{failure("journal", found.error())};
 }
 
 /// SF146, on a host that has exports, whoever wrote them.
@@ -147,7 +118,7 @@ Diagnoses diagnose_server(sys::System& system, bool serves) {
   if (!serves && (!files || std::ranges::all_of(files->files, [](const auto& file) { return file.taken == 0; })))
     return {};
   const auto state = exports::probe_server(system);
-  return state ? exports::diagnose_server(*state) : Diagnoses{Inner::failure("nfsd", state.error())};
+  return state ? exports::diagnose_server(*state) : Diagnoses{failure("nfsd", state.error())};
 }
 
 /// Looked at several times: of hosts with one name each throws the others out.
@@ -162,27 +133,43 @@ Diagnoses diagnose_clients(sys::System& system) {
   return exports::diagnose_client_names(seen);
 }
 
+/// This host's exports of sharefs.yaml, as `export --all` would make them.
+Result<void> examine_own_exports(const PartInput& input, const OwnServers& own, Part& part) {
+  auto& system = input.context.system;
+  TRY_ASSIGN(const auto task, find_exports(system, *input.config, own, false));
+  TRY(require_root(input.context, "only root can export"));
+  exports::Look look;
+  TRY(exports::propose(system, *task, look, say_to(part)));
+  part.plan = look.plan;
+  if (part.plan.empty()) {
+    TRY_ASSIGN(const auto found, exports::verify(system, *task, look, {}));
+    std::ranges::copy(found, std::back_inserter(part.found));
+  } else {
+    part.found.push_back(pending(input, Severity::error, "exports", part.plan, "sharefs export --all"));
+  }
+  return {};
+}
+
 void examine_exports(const PartInput& input, Part& part) {
-  Inner inner(input.context);
-  const auto own = input.config == nullptr ? OwnServers{} : find_own_servers(input.context.system, *input.config);
+  auto& system = input.context.system;
+  const auto own = input.config == nullptr ? OwnServers{} : find_own_servers(system, *input.config);
   const auto count = own.exports();
   if (count > 0) {
     part.seen = count_of(count, "export");
-    Arguments all;
-    all.flags = {"all"};
-    part.found = inner.run(k_export_command, all);
-    part.plan = inner.plan();
-    if (!part.plan.empty())
-      part.found.push_back(pending(input, Severity::error, "exports", part.plan, "sharefs export --all"));
+    const auto examined = examine_own_exports(input, own, part);
+    if (!examined && !has_errors(part.found)) // else they say why
+      part.found.push_back(failure("sharefs export", examined.error()));
   }
-  auto files = inner.run(k_export_check_command, {});
+  auto files = exports::check(system, {}, {}).map([](exports::Checked&& checked) { return std::move(checked.found); });
+  if (!files)
+    files = Diagnoses{failure("sharefs export check", files.error())};
   if (count > 0) // what is written there was judged as sharefs.yaml has it
-    std::erase_if(files, [](const Diagnosis& one) { return one.subject.starts_with(exports::k_own_file); });
-  std::ranges::move(files, std::back_inserter(part.found));
-  std::ranges::move(diagnose_server(input.context.system, count > 0), std::back_inserter(part.found));
-  std::ranges::move(diagnose_clients(input.context.system), std::back_inserter(part.found));
-  if (const auto etab = exports::read_etab(input.context.system.files()))
-    if (const auto table = input.context.system.mounts())
+    std::erase_if(*files, [](const Diagnosis& one) { return one.subject.starts_with(exports::k_own_file); });
+  std::ranges::move(*files, std::back_inserter(part.found));
+  std::ranges::move(diagnose_server(system, count > 0), std::back_inserter(part.found));
+  std::ranges::move(diagnose_clients(system), std::back_inserter(part.found));
+  if (const auto etab = exports::read_etab(system.files()))
+    if (const auto table = system.mounts())
       std::ranges::move(exports::diagnose_in_force(*etab, *table), std::back_inserter(part.found));
 }
 
@@ -207,7 +194,7 @@ void examine_mounts(const PartInput& input, Part& part) {
   request.path_deadline = std::min(input.how.timeout, mounts::k_recovery_deadline);
   const auto seen = observe(context, request);
   if (!seen) {
-    part.found.push_back(Inner::failure("mounts", seen.error()));
+    part.found.push_back(failure("mounts", seen.error()));
     return;
   }
   if (!seen->states.empty())
@@ -230,16 +217,15 @@ void examine_mounts(const PartInput& input, Part& part) {
     std::ranges::move(mounts::diagnose_left_at_boot(at_boot, request.wanted), std::back_inserter(part.found));
   if (!boot.plan.empty())
     part.found.push_back(pending(input, Severity::warning, "boot", boot.plan, "sharefs mount --all"));
-  if (input.config != nullptr && has_shares(*input.config, ready)) {
-    Inner inner(context);
-    const auto shared = share_directories(inner.context(), *input.config, ready, request.path_deadline);
-    std::ranges::copy(inner.context().envelope.diagnoses, std::back_inserter(part.found));
-    if (!shared)
-      part.found.push_back(Inner::failure("shares", shared.error()));
-    const auto plan = inner.plan();
-    if (!plan.empty())
-      part.found.push_back(pending(input, Severity::warning, "shares", plan, "sharefs mount --all"));
-    part.plan.add(plan);
+  if (input.config != nullptr) {
+    const auto [shares, unusable] = wanted_shares(context.system, *input.config, ready);
+    const auto seen_shares = mounts::probe_shares(context.system, shares, request.path_deadline);
+    const auto planned = mounts::plan_shares(shares, seen_shares, context.system.identity());
+    std::ranges::copy(unusable, std::back_inserter(part.found));
+    std::ranges::copy(planned.diagnoses, std::back_inserter(part.found));
+    if (!planned.plan.empty())
+      part.found.push_back(pending(input, Severity::warning, "shares", planned.plan, "sharefs mount --all"));
+    part.plan.add(planned.plan);
   }
   if (input.how.plans)
     plan_recovery(input, request, *seen, at_boot, part);
@@ -256,32 +242,34 @@ Diagnoses diagnose_environments(const std::vector<conda::ListedEnvironment>& row
   return found;
 }
 
+/// The links of sharefs.yaml, as `conda link --all` would make them.
+Result<void> examine_links(const PartInput& input, Part& part) {
+  TRY_ASSIGN(const auto links, probe_links(input.context.system, *input.config));
+  part.found = conda::diagnose(links.state, links.request);
+  conda::forgive_not_yet(part.found);
+  const auto lacks_conda = [](const Diagnosis& one) { return one.code == "SF314"; };
+  const auto not_looked_at = std::ranges::count(part.found, "SF311", &Diagnosis::code); // a user sees one home only
+  if (std::ranges::count_if(part.found, lacks_conda) + not_looked_at == std::ssize(input.config->conda->users()))
+    std::erase_if(part.found, lacks_conda); // a storage server: nobody has conda here
+  part.plan = conda::plan(links.state, links.request);
+  if (!part.plan.empty())
+    part.found.push_back(pending(input, Severity::warning, "conda", part.plan, "sharefs conda link --all"));
+  return {};
+}
+
 void examine_store(const PartInput& input, Part& part) {
-  if (input.config == nullptr || !input.config->conda || input.context.flags.root != "/")
-    return;
-  const auto& conda = *input.config->conda;
   part.is_root = false;
-  Inner inner(input.context);
-  if (has_links(conda)) {
+  if (has_links(*input.config->conda)) {
     part.seen = "conda";
-    Arguments all;
-    all.flags = {"all"};
-    part.found = inner.run(k_conda_link_command, all);
-    conda::forgive_not_yet(part.found);
-    const auto lacks_conda = [](const Diagnosis& one) { return one.code == "SF314"; };
-    const auto not_looked_at = std::ranges::count(part.found, "SF311", &Diagnosis::code); // a user sees one home only
-    if (std::ranges::count_if(part.found, lacks_conda) + not_looked_at == std::ssize(conda.users()))
-      std::erase_if(part.found, lacks_conda); // a storage server: nobody has conda here
-    part.plan = inner.plan();
-    if (!part.plan.empty())
-      part.found.push_back(pending(input, Severity::warning, "conda", part.plan, "sharefs conda link --all"));
+    if (const auto examined = examine_links(input, part); !examined)
+      part.found.push_back(failure("sharefs conda link", examined.error()));
   }
   const bool reachable = !has_errors(part.found); // else it would be waited for once more
   if (!reachable)
     return;
-  const auto listing = read_inventory(inner.context(), "");
+  const auto listing = read_inventory(input.context, "");
   if (!listing) {
-    part.found.push_back(Inner::failure("sharefs conda list", listing.error()));
+    part.found.push_back(failure("sharefs conda list", listing.error()));
     return;
   }
   std::ranges::copy(listing->found, std::back_inserter(part.found));
@@ -290,7 +278,8 @@ void examine_store(const PartInput& input, Part& part) {
 }
 
 void examine_conda(const PartInput& input, Part& part) {
-  examine_store(input, part);
+  if (input.config != nullptr && input.config->conda)
+    examine_store(input, part);
   std::ranges::copy(conda::diagnose_staged(staged_images(input.context, input.config)), std::back_inserter(part.found));
 }
 

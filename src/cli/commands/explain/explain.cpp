@@ -1,6 +1,7 @@
 // sharefs explain: what a code means. Neither reads sharefs.yaml nor asks anybody.
 #include "base/json_fields.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/commands/explain/pages.hpp"
 #include "cli/context.hpp"
 #include "cli/exit_code.hpp"
@@ -80,14 +81,12 @@ std::string page_of(const Explanation& one, std::size_t width) {
 Result<int> run_explain(Context& context, const Arguments& arguments) {
   const auto& words = arguments.positional;
   const bool by_code = std::ranges::any_of(words, [](const auto& word) { return is_code(code_of(word)); });
-  const auto chosen = by_code ? find_codes(words) : find_phrase(words);
-  if (!chosen)
-    return fail(chosen.error());
-  const bool lists = !by_code && chosen->size() > 1;
+  TRY_ASSIGN(const auto chosen, by_code ? find_codes(words) : find_phrase(words));
+  const bool lists = !by_code && chosen.size() > 1;
   ui::Table table({{"CODE"}, {"MEANING", false, true}});
   auto json = nlohmann::ordered_json::array();
   std::string pages;
-  for (const auto* one : *chosen) {
+  for (const auto* one : chosen) {
     json.push_back(lists ? nlohmann::ordered_json{{"code", one->code}, {"title", one->title}} : json_of(*one));
     if (lists)
       table.add({{one->code}, {one->title}});
@@ -99,7 +98,7 @@ Result<int> run_explain(Context& context, const Arguments& arguments) {
   if (!context.flags.json)
     context.console.out() << pages;
   if (lists && !words.empty() && !context.flags.json)
-    context.console.message(fmt::format("`sharefs explain {}` shows the first of them", chosen->front()->code));
+    context.console.message(fmt::format("`sharefs explain {}` shows the first of them", chosen.front()->code));
   return k_exit_ok;
 }
 

@@ -1,5 +1,6 @@
 // sharefs export check: what exportfs would make of exports files, and what it would silently lose.
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/commands/export/support.hpp"
 #include "cli/count.hpp"
 #include "cli/exit_code.hpp"
@@ -97,10 +98,8 @@ Result<int> run_export_check(Context& context, const Arguments& arguments) {
   exports::CheckRequest request{arguments.positional, context.host.working_directory, {}, arguments.flag("host")};
   if (std::ranges::count(request.names, "-") > 0)
     request.standard_input.assign(std::istreambuf_iterator<char>(context.host.in), {});
-  const auto checked = exports::check(context.system, request, say_to(context));
-  if (!checked)
-    return fail(checked.error());
-  const auto& [host, expected, found] = *checked;
+  TRY_ASSIGN(const auto checked, exports::check(context.system, request, say_to(context)));
+  const auto& [host, expected, found] = checked;
   if (host.files.empty() && host.diagnoses.empty()) {
     context.console.message("there is neither /etc/exports nor a file in /etc/exports.d: nothing to check");
     return k_exit_ok;

@@ -5,6 +5,8 @@
 #include "cli/say.hpp"
 #include "exports/export_flow.hpp"
 
+#include "base/try.hpp"
+
 namespace sharefs::cli {
 
 namespace {
@@ -13,39 +15,28 @@ namespace {
 Result<int> put_into_force(Context& context, const exports::Task& task) {
   exports::Look look;
   const auto say = say_to(context);
-  const auto executed = execute(context, [&]() -> Result<Proposal> {
+  const auto propose = [&]() -> Result<Proposal> {
     const auto proposed = exports::propose(context.system, task, look, say);
     context.envelope.fields["exports"] = to_json(look.composed.exports);
-    if (!proposed)
-      return fail(proposed.error());
+    TRY(proposed);
     return Proposal{look.plan, look.nothing};
-  });
-  if (!executed)
-    return fail(executed.error());
-  if (executed->exit_code != k_exit_ok || (!executed->applied() && !look.plan.empty()))
-    return executed->exit_code;
-  const auto found = exports::verify(context.system, task, look, say);
-  if (!found)
-    return fail(found.error());
-  return conclude_exports(context, *executed, look, *found).map([] { return k_exit_ok; });
+  };
+  TRY_ASSIGN(const auto executed, execute(context, propose));
+  if (executed.exit_code != k_exit_ok || (!executed.applied() && !look.plan.empty()))
+    return executed.exit_code;
+  TRY_ASSIGN(const auto found, exports::verify(context.system, task, look, say));
+  return conclude_exports(context, executed, look, found).map([] { return k_exit_ok; });
 }
 
 Result<int> run_export(Context& context, const Arguments& arguments) {
-  const auto config = context.config();
-  if (!config)
-    return fail(config.error());
-  const auto files = exports::read_host_files(context.system.files());
-  if (!files)
-    return fail(files.error());
-  const auto own = find_own_servers(context.system, **config);
-  if (own.servers.empty() && !(arguments.flag("remove") && files->own))
-    return fail(not_a_server(context.system, **config));
-  const auto task = export_task(context.system, **config, arguments, own, *files);
-  if (!task)
-    return fail(task.error());
-  if (auto root = require_root(context, "only root can export"); !root)
-    return fail(root.error());
-  return put_into_force(context, *task);
+  TRY_ASSIGN(const auto config, context.config());
+  TRY_ASSIGN(const auto files, exports::read_host_files(context.system.files()));
+  const auto own = find_own_servers(context.system, *config);
+  if (own.servers.empty() && !(arguments.flag("remove") && files.own))
+    return fail(not_a_server(context.system, *config));
+  TRY_ASSIGN(const auto task, export_task(context.system, *config, arguments, own, files));
+  TRY(require_root(context, "only root can export"));
+  return put_into_force(context, task);
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "sys/identity/own_host.hpp"
 
 #include <algorithm>
@@ -32,11 +33,9 @@ Result<void> add_desired(sys::System& system, const config::Export& entry, expor
       one.line = entry.origin;
       request.exports.push_back(std::move(one));
     }
-  auto access = directory_access(system, entry.access, entry.origin);
-  if (!access)
-    return fail(access.error());
-  if (access->kind != plan::DirectoryAccess::Kind::keep)
-    request.access[directory] = std::move(*access);
+  TRY_ASSIGN(auto access, directory_access(system, entry.access, entry.origin));
+  if (access.kind != plan::DirectoryAccess::Kind::keep)
+    request.access[directory] = std::move(access);
   return {};
 }
 
@@ -103,10 +102,7 @@ Result<exports::Request> request_of(sys::System& system, const Arguments& argume
       if (std::none_of(known.begin(), known.end(), [&](const Named& named) { return named.path == directory; }))
         known.push_back({"", directory, nullptr});
   if (!all) {
-    auto selected = select(arguments.positional, known);
-    if (!selected)
-      return fail(selected.error());
-    known = std::move(*selected);
+    TRY_ASSIGN(known, select(arguments.positional, known));
   }
   exports::Request request;
   request.exactly = all;
@@ -117,8 +113,7 @@ Result<exports::Request> request_of(sys::System& system, const Arguments& argume
       request.remove.push_back(named.path);
       continue;
     }
-    if (auto added = add_desired(system, *named.entry, request); !added)
-      return fail(added.error());
+    TRY(add_desired(system, *named.entry, request));
   }
   if (recursive && std::ranges::none_of(request.access, [](const auto& access) {
         return access.second.kind == plan::DirectoryAccess::Kind::group;
@@ -190,10 +185,8 @@ Error not_a_server(sys::System& system, const config::Config& config) {
 
 Result<exports::Task> export_task(sys::System& system, const config::Config& config, const Arguments& arguments,
                                   const OwnServers& own, const exports::HostFiles& files) {
-  auto request = request_of(system, arguments, own, exports::own_directories(files));
-  if (!request)
-    return fail(request.error());
-  return exports::Task{std::move(*request), config.file, own.address,
+  TRY_ASSIGN(auto request, request_of(system, arguments, own, exports::own_directories(files)));
+  return exports::Task{std::move(request), config.file, own.address,
                        config.conda ? config.conda->users() : std::vector<std::string>()};
 }
 
@@ -210,8 +203,7 @@ Result<void> conclude_exports(Context& context, const Executed& executed, const 
   }
   if (!executed.applied() || executed.report->journal_id.empty() || look.plan.empty())
     return fail(ErrorCode::failed, "the exports are not as sharefs.yaml has them", "see the errors above");
-  if (auto undone = roll_back(context, executed.report->journal_id, "the exports are not as wanted"); !undone)
-    return undone;
+  TRY(roll_back(context, executed.report->journal_id, "the exports are not as wanted"));
   return fail(ErrorCode::failed, "the exports were not as wanted, and everything was taken back",
               "see the errors above");
 }

@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "exports/host.hpp"
 #include "mounts/compare.hpp"
 #include "mounts/probe.hpp"
@@ -66,10 +67,8 @@ std::vector<sys::MountEntry> own_nfs_mounts(const sys::MountTable& table) {
 
 Result<InitFacts> find_init_facts(sys::System& system, bool live) {
   InitFacts facts;
-  auto host = exports::read_host_files(system.files());
-  if (!host)
-    return fail(host.error());
-  facts.exports = std::move(host->files);
+  TRY_ASSIGN(auto host, exports::read_host_files(system.files()));
+  facts.exports = std::move(host.files);
   auto boot = mounts::boot_facts(system);
   for (auto& entry : boot.entries)
     if (!entry.ours)
@@ -83,10 +82,8 @@ Result<InitFacts> find_init_facts(sys::System& system, bool live) {
   const auto self = system.identity();
   facts.hostname = self.hostname;
   facts.addresses = ordered(self.addresses);
-  auto table = system.mounts();
-  if (!table)
-    return fail(table.error());
-  facts.mounts = own_nfs_mounts(*table);
+  TRY_ASSIGN(auto table, system.mounts());
+  facts.mounts = own_nfs_mounts(table);
   facts.hostfile = find_hostfile(system, facts.mounts);
   return facts;
 }

@@ -1,5 +1,6 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/commands/init/text.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
@@ -71,30 +72,21 @@ Result<int> print_text(Context& context, const InitFacts& facts) {
 Result<int> run_init(Context& context, const Arguments& arguments) {
   const bool print = arguments.value("output") == k_standard_output;
   const auto path = output_path(context, arguments);
-  const auto there = print ? Result<sys::Entry>{} : check_new(context, path);
-  if (!there)
-    return fail(there.error());
-  if (auto allowed = print ? Result<void>{} : check_permission(context, path); !allowed)
-    return fail(allowed.error());
-  const auto facts = find_init_facts(context.system, context.flags.root == "/");
-  if (!facts)
-    return fail(facts.error());
+  TRY_ASSIGN(const auto there, print ? Result<sys::Entry>{} : check_new(context, path));
+  TRY(print ? Result<void>{} : check_permission(context, path));
+  TRY_ASSIGN(const auto facts, find_init_facts(context.system, context.flags.root == "/"));
   if (print)
-    return print_text(context, *facts);
-  const auto text = init_text(*facts);
-  const auto plan = plan_file(*there, text);
-  if (!plan)
-    return fail(plan.error());
+    return print_text(context, facts);
+  const auto text = init_text(facts);
+  TRY_ASSIGN(const auto plan, plan_file(there, text));
   context.envelope.fields["file"] = to_utf8(path);
-  const auto executed = execute(context, *plan, "");
-  if (!executed)
-    return fail(executed.error());
-  const bool written = executed->applied() && executed->exit_code == k_exit_ok;
+  TRY_ASSIGN(const auto executed, execute(context, plan, ""));
+  const bool written = executed.applied() && executed.exit_code == k_exit_ok;
   if (written)
     context.console.message("next: edit " + path + ", then run " + check_command(context, path));
-  if (written || !executed->applied())
-    context.console.message(fmt::format("the file {} {}", written ? "has" : "would have", summary_of(*facts, text)));
-  return executed->exit_code;
+  if (written || !executed.applied())
+    context.console.message(fmt::format("the file {} {}", written ? "has" : "would have", summary_of(facts, text)));
+  return executed.exit_code;
 }
 
 } // namespace

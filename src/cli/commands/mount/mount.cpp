@@ -1,5 +1,6 @@
 // sharefs mount: what should be mounted here is mounted; what is right is left alone; what is wrong is reported.
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/commands/conda/staged.hpp"
 #include "cli/commands/mount/shares.hpp"
 #include "cli/commands/mount/support.hpp"
@@ -14,62 +15,51 @@ namespace sharefs::cli {
 namespace {
 
 Result<int> run_mount(Context& context, const Arguments& arguments) {
-  const auto config = context.config();
-  if (!config)
-    return fail(config.error());
-  const auto chosen = choose_mounts(context, *config, arguments, false);
-  if (!chosen)
-    return fail(chosen.error());
-  const auto& [wanted, timeout] = *chosen;
+  TRY_ASSIGN(const auto config, context.config());
+  TRY_ASSIGN(const auto chosen, choose_mounts(context, config, arguments, false));
+  const auto& [wanted, timeout] = chosen;
   // Directories of `shares:` can be made by whoever may; the rest is root's.
   const bool is_root = context.system.identity().uid == 0;
-  if (auto root = require_root_for_mounts(context); !root && !has_shares(**config, wanted))
+  if (auto root = require_root_for_mounts(context); !root && !has_shares(*config, wanted))
     return fail(root.error());
 
   const MountScope scope{timeout, arguments.flag("remount"), is_root && !arguments.flag("now-only"),
                          is_root && arguments.flag("all")};
-  auto work = plan_mount_work(context, **config, wanted, scope);
-  if (!work)
-    return fail(work.error());
-  auto& [seen, plan] = *work;
+  TRY_ASSIGN(auto work, plan_mount_work(context, *config, wanted, scope));
+  auto& [seen, plan] = work;
   context.report(plan.diagnoses);
   report_holders_of_different(context, seen);
   for (const auto& point : wanted)
-    if (contains(plan.planned, point.target) && has_shares(**config, {point}))
+    if (contains(plan.planned, point.target) && has_shares(*config, {point}))
       plan.plan.notes.push_back(
           fmt::format("{}: its directories of `shares:` are planned once it is mounted", point.name));
   if (!plan.plan.empty())
-    if (auto root = require_root_for_mounts(context); !root)
-      return fail(root.error());
+    TRY(require_root_for_mounts(context));
 
   const auto count = count_of(wanted.size(), "mount");
-  const auto executed = execute(context, plan.plan,
-                                wanted.empty()         ? "there are no mounts in sharefs.yaml"
-                                : plan.blocked.empty() ? count + ": nothing to do"
-                                                       : "nothing can be mounted now");
-  if (!executed)
-    return fail(executed.error());
+  const auto nothing = wanted.empty()         ? "there are no mounts in sharefs.yaml"
+                       : plan.blocked.empty() ? count + ": nothing to do"
+                                              : "nothing can be mounted now";
+  TRY_ASSIGN(const auto executed, execute(context, plan.plan, nothing));
   std::set<std::string> good(plan.right.begin(), plan.right.end());
-  if (executed->applied()) {
-    const auto mounted = mounted_by(plan.plan, *executed->report);
+  if (executed.applied()) {
+    const auto mounted = mounted_by(plan.plan, *executed.report);
     good.insert(mounted.begin(), mounted.end());
     context.report(mounts::diagnose_mounted(context.system, seen, mounted, scope.path_deadline()));
   }
-  context.envelope.fields["mounts"] = mounts_json(*work, good, executed->applied());
-  if (executed->stopped())
-    return executed->exit_code;
-  const auto shared =
-      share_directories(context, **config, ready_points(context, **config, seen, good), scope.path_deadline());
-  if (!shared)
-    return fail(shared.error());
-  if (shared->stopped != k_exit_ok)
-    return shared->stopped;
+  context.envelope.fields["mounts"] = mounts_json(work, good, executed.applied());
+  if (executed.stopped())
+    return executed.exit_code;
+  TRY_ASSIGN(const auto shared,
+             share_directories(context, *config, ready_points(context, *config, seen, good), scope.path_deadline()));
+  if (shared.stopped != k_exit_ok)
+    return shared.stopped;
   if (scope.caches)
     if (const auto staged = mount_on_shares(context); !staged || *staged != k_exit_ok)
       return staged;
   if (context.flags.dry_run)
     return std::max(exit_code_for(plan.right.size() + plan.planned.size(), plan.blocked.size()),
-                    shared->failed.empty() ? k_exit_ok : k_exit_failed);
+                    shared.failed.empty() ? k_exit_ok : k_exit_failed);
   if (arguments.flag("verify")) {
     std::vector<mounts::MountPoint> points;
     for (const auto& state : seen.states)
@@ -78,9 +68,9 @@ Result<int> run_mount(Context& context, const Arguments& arguments) {
     for (const auto& target : verify(context, points, timeout))
       good.erase(target);
   }
-  for (const auto& target : shared->failed)
+  for (const auto& target : shared.failed)
     good.erase(target);
-  const std::size_t failed_images = executed->applied() ? count_failed_images(plan.plan, *executed->report) : 0;
+  const std::size_t failed_images = executed.applied() ? count_failed_images(plan.plan, *executed.report) : 0;
   return exit_code_for(good.size(), wanted.size() - good.size() + failed_images);
 }
 

@@ -1,6 +1,7 @@
 #include "cli/commands/mount/node_health.hpp"
 
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "base/visible.hpp"
 #include "cli/exit_code.hpp"
 #include "sys/process/exit_deadline.hpp"
@@ -40,12 +41,10 @@ std::string health_line(const std::vector<mounts::MountState>& states) {
 } // namespace
 
 Result<int> run_node_health(Context& context, const Arguments& arguments) {
-  const auto deadline = arguments.duration("deadline");
-  if (!deadline)
-    return fail(deadline.error());
-  if (deadline->count() <= 0)
+  TRY_ASSIGN(const auto deadline, arguments.duration("deadline"));
+  if (deadline.count() <= 0)
     return fail(ErrorCode::usage, "--deadline must be more than nothing", "for example --deadline 4s");
-  const sys::ExitDeadline exits(*deadline, "sharefs: no answer in time\n", k_exit_unknown);
+  const sys::ExitDeadline exits(deadline, "sharefs: no answer in time\n", k_exit_unknown);
   const auto say = [&](const std::string& line) {
     context.envelope.fields["health"] = line;
     if (!context.flags.json)
@@ -56,7 +55,7 @@ Result<int> run_node_health(Context& context, const Arguments& arguments) {
   request.wanted = mount_points(context.system, config ? *config : nullptr);
   request.others = config && *config == nullptr; // without a configuration every NFS mount counts
   request.servers = false;
-  request.path_deadline = std::max(*deadline / 2, *deadline - k_margin);
+  request.path_deadline = std::max(deadline / 2, deadline - k_margin);
   const auto seen = config ? mounts::probe(context.system, request) : fail(config.error());
   if (!seen) {
     say(std::string("sharefs: ") + fit_width(visible(seen.error().message), k_health_bytes - 9));

@@ -1,6 +1,7 @@
 // sharefs probe: what an NFS server answers, stage by stage. Needs neither root nor sharefs.yaml.
 #include "base/json_fields.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/commands/mount/support.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/say.hpp"
@@ -107,14 +108,12 @@ void show(Context& context, const sys::NfsProbe& probe) {
 }
 
 Result<int> run_probe(Context& context, const Arguments& arguments) {
-  const auto timeout = timeout_of(arguments);
-  if (!timeout)
-    return fail(timeout.error());
+  TRY_ASSIGN(const auto timeout, timeout_of(arguments));
   const auto& word = arguments.positional.front();
   auto request = what_to_probe(context, word);
   if (request.host.empty())
     return fail(ErrorCode::usage, fmt::format("`{}` names no host", word), "give HOST or HOST:/path");
-  request.timeout = *timeout;
+  request.timeout = timeout;
   const auto reply =
       mounts::ask_server(context.system, {word, request, arguments.flag("until-ready")}, say_to(context));
   auto json = json_of(reply.probe);

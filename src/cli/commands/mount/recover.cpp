@@ -1,6 +1,7 @@
 // sharefs recover: the ladder from "is it really stale?" to a mount that works again.
 #include "mounts/recover.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/commands/conda/staged.hpp"
 #include "cli/commands/mount/support.hpp"
 #include "cli/exit_code.hpp"
@@ -41,57 +42,44 @@ mounts::ProbeRequest what_to_ask(const ChosenMounts& chosen, bool every) {
 }
 
 Result<int> run_recover(Context& context, const Arguments& arguments) {
-  const auto config = context.config_if_any();
-  if (!config)
-    return fail(config.error());
-  const auto chosen = choose_mounts(context, *config, arguments, true);
-  if (!chosen)
-    return fail(chosen.error());
-  if (auto root = require_root_for_mounts(context); !root)
-    return fail(root.error());
-  const auto& [selected, timeout] = *chosen;
-  const auto table = context.system.mounts();
-  if (!table)
-    return fail(table.error());
-  if (auto known = check_unknown(*table, selected); !known)
-    return fail(known.error());
+  TRY_ASSIGN(const auto config, context.config_if_any());
+  TRY_ASSIGN(const auto chosen, choose_mounts(context, config, arguments, true));
+  TRY(require_root_for_mounts(context));
+  const auto& [selected, timeout] = chosen;
+  TRY_ASSIGN(const auto table, context.system.mounts());
+  TRY(check_unknown(table, selected));
 
-  auto seen = observe(context, what_to_ask(*chosen, arguments.flag("all")));
-  if (!seen)
-    return fail(seen.error());
+  TRY_ASSIGN(auto seen, observe(context, what_to_ask(chosen, arguments.flag("all"))));
   if (!arguments.flag("all"))
-    std::erase_if(seen->states, [&](const mounts::MountState& state) {
+    std::erase_if(seen.states, [&](const mounts::MountState& state) {
       return std::ranges::find(selected, state.point.target, &mounts::MountPoint::target) == selected.end();
     });
-  auto recovery = probe_recovery(context, std::move(*seen), configured(selected));
+  auto recovery = probe_recovery(context, std::move(seen), configured(selected));
   recovery.force = arguments.flag("force");
   recovery.moved = arguments.flag("moved");
   const auto plan = mounts::plan_recovery(recovery);
   context.report(plan.diagnoses);
   report_holders_of_different(context, recovery.seen);
   const bool well = plan.blocked.empty() && !has_errors(plan.diagnoses);
-  auto executed = execute(context, plan.plan, well ? "all mounts are well" : "nothing was changed");
-  if (!executed)
-    return fail(executed.error());
+  TRY_ASSIGN(auto executed, execute(context, plan.plan, well ? "all mounts are well" : "nothing was changed"));
   std::set<std::string> unmounted;
-  if (executed->applied()) {
-    unmounted = unmounted_by(plan.plan, *executed->report);
-    if (const auto busy = busy_targets(plan.plan, *executed->report); !busy.empty()) {
+  if (executed.applied()) {
+    unmounted = unmounted_by(plan.plan, *executed.report);
+    if (const auto busy = busy_targets(plan.plan, *executed.report); !busy.empty()) {
       context.console.message("in use by somebody who was not seen, so it is detached: " +
                               join({busy.begin(), busy.end()}, ", "));
-      executed = execute_further(context, [&]() -> Result<Proposal> {
+      const auto detach = [&]() -> Result<Proposal> {
         return Proposal{mounts::plan_detaching(recovery, busy).plan, "nothing was changed"};
-      });
-      if (!executed)
-        return fail(executed.error());
+      };
+      TRY_ASSIGN(executed, execute_further(context, detach));
     }
   }
   put_states(context, recovery.seen.states);
-  if (executed->stopped())
-    return executed->exit_code;
+  if (executed.stopped())
+    return executed.exit_code;
 
   std::set<std::string> good(plan.right.begin(), plan.right.end());
-  if (executed->applied()) {
+  if (executed.applied()) {
     auto check = mounts::check_recovery(context.system, recovery, plan, std::min(timeout, mounts::k_recovery_deadline));
     context.report(check.diagnoses);
     good.merge(check.good);
@@ -101,8 +89,8 @@ Result<int> run_recover(Context& context, const Arguments& arguments) {
     good.insert(plan.planned.begin(), plan.planned.end());
     good.insert(plan.given_up.begin(), plan.given_up.end());
   }
-  if (*config != nullptr && executed->applied())
-    if (const auto copies = mount_copies_over_shares(context, **config); !copies || *copies != k_exit_ok)
+  if (config != nullptr && executed.applied())
+    if (const auto copies = mount_copies_over_shares(context, *config); !copies || *copies != k_exit_ok)
       return copies;
   const auto total = plan.right.size() + plan.planned.size() + plan.given_up.size() + plan.blocked.size();
   return exit_code_for(good.size(), total - good.size());

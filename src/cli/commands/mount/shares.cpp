@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/commands/export/support.hpp"
 #include "cli/execute.hpp"
 #include "exports/system_directory.hpp"
@@ -97,15 +98,13 @@ Result<SharedDirectories> share_directories(Context& context, const config::Conf
     return Proposal{planned.plan, planned.diagnoses.empty() ? "all of `shares:` is there: nothing to do"
                                                             : "no more of `shares:` can be set now"};
   };
-  const auto executed = execute_further(context, propose);
-  if (!executed)
-    return fail(executed.error());
+  TRY_ASSIGN(const auto executed, execute_further(context, propose));
   result.failed.merge(with_errors(ready, planned.diagnoses));
-  if (executed->stopped())
-    result.stopped = executed->exit_code;
-  if (!executed->applied())
+  if (executed.stopped())
+    result.stopped = executed.exit_code;
+  if (!executed.applied())
     return result;
-  for (const auto& step : executed->report->results)
+  for (const auto& step : executed.report->results)
     if (step.error)
       for (const auto& point : ready)
         if (is_under(plan::touched_paths(planned.plan.steps[step.step].action).front(), point.target))
@@ -113,10 +112,9 @@ Result<SharedDirectories> share_directories(Context& context, const config::Conf
   const auto made = mounts::diagnose_made(planned.plan, wanted, mounts::probe_shares(system, wanted, deadline), self);
   context.report(made);
   result.failed.merge(with_errors(ready, made));
-  if (made.empty() || executed->report->journal_id.empty())
+  if (made.empty() || executed.report->journal_id.empty())
     return result;
-  if (auto undone = roll_back(context, executed->report->journal_id, "the directories are not as wanted"); !undone)
-    return fail(undone.error());
+  TRY(roll_back(context, executed.report->journal_id, "the directories are not as wanted"));
   return result;
 }
 

@@ -1,5 +1,6 @@
 // sharefs status: the state of every NFS mount, never hanging on one.
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/commands/conda/staged.hpp"
 #include "cli/commands/mount/node_health.hpp"
 #include "cli/exit_code.hpp"
@@ -58,34 +59,28 @@ Result<int> run_status(Context& context, const Arguments& arguments) {
     return fail(ErrorCode::usage, "`--node-health` and `--verify` exclude each other");
   if (arguments.flag("node-health"))
     return run_node_health(context, arguments);
-  const auto config = context.config_if_any();
-  if (!config)
-    return fail(config.error());
-  const auto timeout = timeout_of(arguments);
-  if (!timeout)
-    return fail(timeout.error());
+  TRY_ASSIGN(const auto config, context.config_if_any());
+  TRY_ASSIGN(const auto timeout, timeout_of(arguments));
 
   mounts::ProbeRequest request;
-  request.wanted = mount_points(context.system, *config);
+  request.wanted = mount_points(context.system, config);
   request.others = true;
-  request.path_deadline = request.server_deadline = *timeout;
-  const auto seen = observe(context, request);
-  if (!seen)
-    return fail(seen.error());
+  request.path_deadline = request.server_deadline = timeout;
+  TRY_ASSIGN(const auto seen, observe(context, request));
 
-  put_states(context, seen->states);
-  context.console.show(table_of(seen->states));
-  if (seen->states.empty())
+  put_states(context, seen.states);
+  context.console.show(table_of(seen.states));
+  if (seen.states.empty())
     context.console.message(k_no_mounts);
-  context.report(mounts::diagnose(*seen));
-  context.report(mounts::diagnose_refusals(context.system, *seen, {}));
-  context.report(conda::diagnose_staged(staged_images(context, *config)));
+  context.report(mounts::diagnose(seen));
+  context.report(mounts::diagnose_refusals(context.system, seen, {}));
+  context.report(conda::diagnose_staged(staged_images(context, config)));
   std::vector<mounts::MountPoint> good;
-  for (const auto& state : seen->states)
+  for (const auto& state : seen.states)
     if (state.mounted() && state.right())
       good.push_back(state.point);
-  const bool written = !arguments.flag("verify") || verify(context, good, *timeout).empty();
-  const bool well = written && std::all_of(seen->states.begin(), seen->states.end(),
+  const bool written = !arguments.flag("verify") || verify(context, good, timeout).empty();
+  const bool well = written && std::all_of(seen.states.begin(), seen.states.end(),
                                            [](const mounts::MountState& state) { return state.right(); });
   return well ? k_exit_ok : k_exit_failed;
 }

@@ -3,6 +3,7 @@
 #include "base/json_fields.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "mounts/recover.hpp"
 #include "mounts/verify.hpp"
 #include "sys/identity/own_host.hpp"
@@ -119,13 +120,9 @@ Result<std::chrono::milliseconds> timeout_of(const Arguments& arguments) {
 
 Result<ChosenMounts> choose_mounts(Context& context, const config::Config* config, const Arguments& arguments,
                                    bool unknown_paths) {
-  auto points = select_mounts(context, config, arguments, unknown_paths);
-  if (!points)
-    return fail(points.error());
-  const auto timeout = timeout_of(arguments);
-  if (!timeout)
-    return fail(timeout.error());
-  return ChosenMounts{std::move(*points), *timeout};
+  TRY_ASSIGN(auto points, select_mounts(context, config, arguments, unknown_paths));
+  TRY_ASSIGN(const auto timeout, timeout_of(arguments));
+  return ChosenMounts{std::move(points), timeout};
 }
 
 Result<void> require_root_for_mounts(const Context& context) {

@@ -1,5 +1,6 @@
 // sharefs umount: plain first; who is in the way is listed; force and lazy only when asked for.
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/commands/conda/staged.hpp"
 #include "cli/commands/mount/work.hpp"
 #include "cli/exit_code.hpp"
@@ -22,45 +23,36 @@ void report_boot(Context& context, const mounts::BootFacts& facts, const std::ve
 }
 
 Result<int> run_umount(Context& context, const Arguments& arguments) {
-  const auto config = context.config_if_any();
-  if (!config)
-    return fail(config.error());
-  if (*config == nullptr && arguments.flag("all"))
+  TRY_ASSIGN(const auto config, context.config_if_any());
+  if (config == nullptr && arguments.flag("all"))
     return fail(ErrorCode::config, "--all means the mounts of sharefs.yaml, and there is none",
                 "name the mount points, or run `sharefs init`");
-  const auto chosen = choose_mounts(context, *config, arguments, true);
-  if (!chosen)
-    return fail(chosen.error());
-  if (auto root = require_root_for_mounts(context); !root)
-    return fail(root.error());
-  const auto staged = arguments.flag("all") ? staged_images(context, *config) : std::vector<conda::StagedImage>{};
-  const mounts::UnmountOptions options{arguments.flag("force"), arguments.flag("lazy"), chosen->timeout,
+  TRY_ASSIGN(const auto chosen, choose_mounts(context, config, arguments, true));
+  TRY(require_root_for_mounts(context));
+  const auto staged = arguments.flag("all") ? staged_images(context, config) : std::vector<conda::StagedImage>{};
+  const mounts::UnmountOptions options{arguments.flag("force"), arguments.flag("lazy"), chosen.timeout,
                                        staged_binds(staged)};
 
   const bool forget = arguments.flag("forget");
-  auto work = plan_unmount_work(context, chosen->points, options, forget);
-  if (!work)
-    return fail(work.error());
-  auto& plan = work->plan;
-  conda::unmount_staged(staged, options.lazy, work->table, plan.plan);
+  TRY_ASSIGN(auto work, plan_unmount_work(context, chosen.points, options, forget));
+  auto& plan = work.plan;
+  conda::unmount_staged(staged, options.lazy, work.table, plan.plan);
   context.report(plan.diagnoses);
-  report_boot(context, work->boot, chosen->points, forget);
-  const auto executed =
-      execute(context, plan.plan, plan.blocked.empty() ? "nothing is mounted there" : "nothing was unmounted");
-  if (!executed)
-    return fail(executed.error());
+  report_boot(context, work.boot, chosen.points, forget);
+  TRY_ASSIGN(const auto executed,
+             execute(context, plan.plan, plan.blocked.empty() ? "nothing is mounted there" : "nothing was unmounted"));
   std::size_t good = plan.right.size() + plan.planned.size(), failed_images = 0;
-  if (executed->applied()) {
-    failed_images = count_failed_images(plan.plan, *executed->report);
-    report_busy(context, work->table, plan.plan, *executed->report);
-    const auto unmounted = unmounted_by(plan.plan, *executed->report); // copies over directories of the share, too
+  if (executed.applied()) {
+    failed_images = count_failed_images(plan.plan, *executed.report);
+    report_busy(context, work.table, plan.plan, *executed.report);
+    const auto unmounted = unmounted_by(plan.plan, *executed.report); // copies over directories of the share, too
     good = plan.right.size() +
            static_cast<std::size_t>(std::ranges::count_if(
-               chosen->points, [&](const mounts::MountPoint& point) { return unmounted.contains(point.target); }));
+               chosen.points, [&](const mounts::MountPoint& point) { return unmounted.contains(point.target); }));
   }
-  if (executed->stopped())
-    return executed->exit_code;
-  return exit_code_for(good, chosen->points.size() - good + failed_images);
+  if (executed.stopped())
+    return executed.exit_code;
+  return exit_code_for(good, chosen.points.size() - good + failed_images);
 }
 
 } // namespace

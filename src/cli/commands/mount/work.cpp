@@ -1,6 +1,7 @@
 #include "cli/commands/mount/work.hpp"
 
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cachefix/store/local_root.hpp"
 #include "cli/commands/conda/staged.hpp"
 #include "cli/say.hpp"
@@ -39,10 +40,8 @@ Result<MountWork> plan_mount_work(Context& context, const config::Config& config
   request.want_access = request.targets = true;
   request.server_deadline = scope.timeout;
   request.path_deadline = scope.path_deadline();
-  auto seen = observe(context, request);
-  if (!seen)
-    return fail(seen.error());
-  MountWork work{std::move(*seen), {}};
+  TRY_ASSIGN(auto seen, observe(context, request));
+  MountWork work{std::move(seen), {}};
   work.plan = mounts::plan_mounts(work.seen, wanted, k_one_mount_deadline, scope.remount);
   const auto at_boot = scope.boot || scope.caches ? mounts::boot_facts(context.system) : mounts::BootFacts{};
   if (scope.boot) {
@@ -79,11 +78,9 @@ nlohmann::ordered_json mounts_json(const MountWork& work, const std::set<std::st
 
 Result<UnmountWork> plan_unmount_work(Context& context, std::vector<mounts::MountPoint> points,
                                       const mounts::UnmountOptions& options, bool forget) {
-  auto table = context.system.mounts();
-  if (!table)
-    return fail(table.error());
+  TRY_ASSIGN(auto table, context.system.mounts());
   const auto pending = mounts::find_pending(context.system, k_pending_deadline);
-  UnmountWork work{std::move(*table), mounts::boot_facts(context.system), {}};
+  UnmountWork work{std::move(table), mounts::boot_facts(context.system), {}};
   if (forget) // of what sharefs mounts at boot, nothing needs to be mounted now
     for (const auto& entry : work.boot.entries)
       for (auto& point : points)

@@ -1,8 +1,10 @@
 // sharefs nodes check: are all machines of sharefs.yaml there, and alike? And what each of them says of itself for it.
+#include "base/json.hpp"
 #include "base/json_fields.hpp"
 #include "base/path.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/commands/mount/support.hpp"
 #include "cli/count.hpp"
 #include "cli/exit_code.hpp"
@@ -44,16 +46,14 @@ std::vector<fleet::Account> accounts_of(sys::System& system, const std::vector<s
 }
 
 Result<int> run_self(Context& context, const Arguments& /*arguments*/) {
-  const auto config = context.config_if_any();
-  if (!config)
-    return fail(config.error());
+  TRY_ASSIGN(const auto config, context.config_if_any());
   fleet::NodeFacts facts;
   facts.hostname = context.system.identity().hostname;
   facts.version = SHAREFS_VERSION;
   const auto text = context.system.files().read(context.config_path(), k_largest_config);
   facts.config = text ? sys::sha256(*text) : "";
-  if (*config != nullptr && (*config)->conda)
-    facts.users = accounts_of(context.system, (*config)->conda->users());
+  if (config != nullptr && config->conda)
+    facts.users = accounts_of(context.system, config->conda->users());
   facts.clock_ms =
       std::chrono::duration_cast<std::chrono::milliseconds>(context.system.now().time_since_epoch()).count();
   context.envelope.fields["self"] = json_of(facts);
@@ -67,26 +67,22 @@ Result<int> run_lock(Context& context, const Arguments& arguments) {
   const auto& name = arguments.positional.at(1);
   if (!are_random_letters(name))
     return fail(ErrorCode::usage, "a name is letters and digits");
-  const auto config = context.config();
-  if (!config)
-    return fail(config.error());
-  const auto points = mount_points(context.system, *config);
+  TRY_ASSIGN(const auto config, context.config());
+  const auto points = mount_points(context.system, config);
   if (std::ranges::find(points, target, &mounts::MountPoint::target) == points.end())
     return fail(ErrorCode::usage, fmt::format("{} is no mount of sharefs.yaml", target));
-  const auto hold = arguments.duration("hold"), after = arguments.duration("after");
-  if (!hold || !after)
-    return fail(!hold ? hold.error() : after.error());
+  TRY_ASSIGN(const auto hold, arguments.duration("hold"));
+  TRY_ASSIGN(const auto after, arguments.duration("after"));
   const auto directory = context.system.entry({.path = target});
   if (directory.error_number != 0)
     return fail(directory.error());
   const auto as = context.system.identity().uid == 0 ? mounts::likely_writer(directory) : std::nullopt;
   constexpr std::chrono::milliseconds k_most{30'000};
-  const auto answer = sys::try_lock(
-      {join_path(target, ".sharefs-lock-" + name), std::min(*hold, k_most), std::min(*after, k_most)}, as);
-  if (!answer)
-    return fail(answer.error());
-  context.envelope.fields["lock"] = to_string(*answer);
-  context.console.message(to_string(*answer));
+  const sys::LockTrial trial{join_path(target, ".sharefs-lock-" + name), std::min(hold, k_most),
+                             std::min(after, k_most)};
+  TRY_ASSIGN(const auto answer, sys::try_lock(trial, as));
+  context.envelope.fields["lock"] = to_string(answer);
+  context.console.message(to_string(answer));
   return k_exit_ok;
 }
 
@@ -94,28 +90,23 @@ Result<int> run_lock(Context& context, const Arguments& arguments) {
 /// flock(2) no client sees.
 Result<std::map<std::string, std::vector<std::string>>> find_sharing(Context& context,
                                                                      const std::vector<fleet::Node>& nodes) {
-  const auto config = context.config();
-  const auto outcomes = config ? ask_nodes(context, nodes, words_of(context, {"status"}), true) : fail(config.error());
-  if (!outcomes)
-    return fail(outcomes.error());
-  const auto points = mount_points(context.system, *config);
+  TRY_ASSIGN(const auto config, context.config());
+  TRY_ASSIGN(const auto outcomes, ask_nodes(context, nodes, words_of(context, {"status"}), true));
+  const auto points = mount_points(context.system, config);
   std::map<std::string, std::vector<std::string>> sharing;
-  for (const auto& outcome : *outcomes)
-    if (outcome.document.is_object())
-      for (const auto& mount : outcome.document.value("mounts", nlohmann::ordered_json::array()))
-        if (const auto target = mount.value("target", "");
-            mount.value("state", "") == mounts::to_string(mounts::Health::healthy) &&
-            std::ranges::find(points, target, &mounts::MountPoint::target) != points.end())
-          sharing[target].push_back(outcome.node);
+  for (const auto& outcome : outcomes)
+    for (const auto& mount : member(outcome.document, "mounts"))
+      if (const auto target = text_in(mount, "target");
+          text_in(mount, "state") == mounts::to_string(mounts::Health::healthy) &&
+          std::ranges::find(points, target, &mounts::MountPoint::target) != points.end())
+        sharing[target].push_back(outcome.node);
   return sharing;
 }
 
 /// The first two nodes that have a mount in common, and whether a lock of the one means anything to the other.
 Result<void> try_locks(Context& context, const std::vector<fleet::Node>& nodes, Diagnoses& found) {
-  const auto sharing = find_sharing(context, nodes);
-  if (!sharing)
-    return fail(sharing.error());
-  for (const auto& [target, names] : *sharing) {
+  TRY_ASSIGN(const auto sharing, find_sharing(context, nodes));
+  for (const auto& [target, names] : sharing) {
     if (names.size() < 2)
       continue;
     const auto &first = names[0], &second = names[1];
@@ -123,14 +114,9 @@ Result<void> try_locks(Context& context, const std::vector<fleet::Node>& nodes, 
                                  *std::ranges::find(nodes, second, &fleet::Node::name)};
     two[0].words = "--hold 5s";
     two[1].words = "--after 2s";
-    const auto outcomes =
-        ask_nodes(context, two, words_of(context, {"nodes", "lock", target, random_letters(10)}), true);
-    if (!outcomes)
-      return fail(outcomes.error());
-    const auto answer = [&](std::size_t which) {
-      const auto& document = (*outcomes)[which].document;
-      return document.is_object() ? document.value("lock", "") : "";
-    };
+    TRY_ASSIGN(const auto outcomes,
+               ask_nodes(context, two, words_of(context, {"nodes", "lock", target, random_letters(10)}), true));
+    const auto answer = [&](std::size_t which) { return text_in(outcomes[which].document, "lock"); };
     const auto where = fmt::format("{},{}: {}", first, second, target);
     if (answer(0) == "held" && answer(1) == "taken")
       found.push_back({Severity::error, "SF239", where,
@@ -140,8 +126,8 @@ Result<void> try_locks(Context& context, const std::vector<fleet::Node>& nodes, 
     else if (answer(0) != "held" || answer(1) != "refused")
       found.push_back({Severity::warning, "SF240", where,
                        fmt::format("whether locks work between the two could not be tried: {}",
-                                   answer(0) != "held" ? (*outcomes)[0].why
-                                   : answer(1).empty() ? (*outcomes)[1].why
+                                   answer(0) != "held" ? outcomes[0].why
+                                   : answer(1).empty() ? outcomes[1].why
                                                        : "the one does not see the other's file"),
                        "`sharefs mount --all --verify` there says more", ""});
   }
@@ -149,44 +135,36 @@ Result<void> try_locks(Context& context, const std::vector<fleet::Node>& nodes, 
 }
 
 Result<int> run_check(Context& context, const Arguments& arguments) {
-  const auto nodes = chosen_nodes(context, named_nodes(arguments));
-  if (!nodes)
-    return fail(nodes.error());
-  auto outcomes = ask_nodes(context, *nodes, words_of(context, {"nodes", "self"}), true);
-  if (!outcomes)
-    return fail(outcomes.error());
+  TRY_ASSIGN(const auto nodes, chosen_nodes(context, named_nodes(arguments)));
+  TRY_ASSIGN(auto outcomes, ask_nodes(context, nodes, words_of(context, {"nodes", "self"}), true));
   std::vector<fleet::NodeAnswer> answers;
   std::vector<fleet::Node> asked;
-  for (auto& outcome : *outcomes) {
+  for (auto& outcome : outcomes) {
     if (outcome.state != fleet::State::ok)
       continue;
-    const auto facts = outcome.document.contains("self") ? fleet::facts_from(outcome.document["self"]) : std::nullopt;
+    const auto facts = fleet::facts_from(member(outcome.document, "self"));
     if (facts) {
       answers.push_back({outcome.node, *facts, outcome.at_ms});
-      asked.push_back(*std::ranges::find(*nodes, outcome.node, &fleet::Node::name));
+      asked.push_back(*std::ranges::find(nodes, outcome.node, &fleet::Node::name));
     } else {
       outcome.state = fleet::State::failed;
       outcome.why = "what it says of itself cannot be read";
     }
   }
   auto found = fleet::compare(answers);
-  auto examined = asked.empty() ? Result<std::vector<fleet::Outcome>>(std::vector<fleet::Outcome>{})
-                                : ask_nodes(context, asked, words_of(context, {"doctor"}), true);
-  if (!examined)
-    return fail(examined.error());
-  fleet::replace(*outcomes, std::move(*examined));
+  TRY_ASSIGN(auto examined, asked.empty() ? Result<std::vector<fleet::Outcome>>(std::vector<fleet::Outcome>{})
+                                          : ask_nodes(context, asked, words_of(context, {"doctor"}), true));
+  fleet::replace(outcomes, std::move(examined));
   if (arguments.flag("locks"))
-    if (auto tried = try_locks(context, asked, found); !tried)
-      return fail(tried.error());
-  show_outcomes(context, *outcomes);
+    TRY(try_locks(context, asked, found));
+  show_outcomes(context, outcomes);
   context.report(found);
-  const int code = fleet::exit_code_of(*outcomes);
+  const int code = fleet::exit_code_of(outcomes);
   if (code != k_exit_ok)
     return code;
   if (!found.empty())
     return count(found, Severity::error) + count(found, Severity::warning) > 0 ? k_exit_failed : k_exit_ok;
-  context.console.message(nodes->size() == 1 ? "it is as it should be"
-                                             : fmt::format("all {} are alike", nodes->size()));
+  context.console.message(nodes.size() == 1 ? "it is as it should be" : fmt::format("all {} are alike", nodes.size()));
   return k_exit_ok;
 }
 

@@ -1,6 +1,7 @@
 // sharefs nodes grant: one thing that ssh needs on nodes, and its way back. `nodes trust` starts it as a step of its
 // plan, so that `undo` takes it away again.
 #include "base/random.hpp"
+#include "base/try.hpp"
 #include "cli/commands/nodes/trust.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/fleet_view.hpp"
@@ -19,33 +20,28 @@ Result<int> run_nodes_grant(Context& context, const Arguments& arguments) {
                 "one of key, hosts, users, mesh");
   if (!are_random_letters(mark))
     return fail(ErrorCode::usage, "option `--mark` needs letters and digits: what the lines are known by later");
-  const auto known = known_nodes(context);
-  const auto nodes = known ? chosen_of(*known, arguments.positional.at(1)) : fail(known.error());
-  const auto trust = nodes ? begin_trust(context, arguments, *nodes) : fail(nodes.error());
-  if (!trust)
-    return fail(trust.error());
+  TRY_ASSIGN(const auto known, known_nodes(context));
+  TRY_ASSIGN(const auto nodes, chosen_of(known, arguments.positional.at(1)));
+  TRY_ASSIGN(const auto trust, begin_trust(context, arguments, nodes));
   fleet::Granting granting{.grant = *grant,
                            .ca = given_path(context, arguments, "ca"),
                            .mark = mark,
                            .password = given_path(context, arguments, "password-file")};
   if (const auto of = arguments.value("of")) {
-    const auto all = chosen_of(*known, *of);
-    auto mesh = all ? fleet::reach(context.system, *all) : fail(all.error());
-    if (!mesh)
-      return fail(mesh.error());
-    granting.mesh = std::move(*mesh);
+    TRY_ASSIGN(const auto all, chosen_of(known, *of));
+    TRY_ASSIGN(granting.mesh, fleet::reach(context.system, all));
   }
-  const auto outcomes = fleet::grant_on_nodes(
-      *trust, trust->nodes, granting, arguments.flag("remove") ? fleet::GrantWork::remove : fleet::GrantWork::add);
-  if (!outcomes)
-    return fail(outcomes.error());
-  show_outcomes(context, *outcomes);
+  TRY_ASSIGN(const auto outcomes,
+             fleet::grant_on_nodes(trust, trust.nodes, granting,
+                                   arguments.flag("remove") ? fleet::GrantWork::remove : fleet::GrantWork::add));
+  show_outcomes(context, outcomes);
   if (const auto name = arguments.value("record")) {
-    const auto made = plan::PrivateDirectory::make(context.system.files(), fleet::record_of_grant(*trust, *name));
-    const auto written = made ? fleet::write_outcomes(*made, *outcomes) : fail(made.error());
-    return written ? Result<int>(k_exit_ok) : fail(written.error()); // whoever reads it says what failed
+    TRY_ASSIGN(const auto made,
+               plan::PrivateDirectory::make(context.system.files(), fleet::record_of_grant(trust, *name)));
+    TRY(fleet::write_outcomes(made, outcomes));
+    return k_exit_ok; // whoever reads it says what failed
   }
-  return fleet::exit_code_of(*outcomes);
+  return fleet::exit_code_of(outcomes);
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 // sharefs nodes lease: what a server is told by `--on` before many machines are changed, and after it.
 #include "fleet/lease.hpp"
 #include "base/path.hpp"
+#include "base/try.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
 
@@ -9,28 +10,21 @@ namespace sharefs::cli {
 namespace {
 
 Result<int> run_lease(Context& context, const Arguments& arguments) {
-  const auto state = state_directory(context);
-  if (!state)
-    return fail(state.error());
+  TRY_ASSIGN(const auto state, state_directory(context));
   const auto& files = context.system.files();
-  const auto path = join_path(*state, "cluster.lease");
+  const auto path = join_path(state, "cluster.lease");
   const auto& run = arguments.positional.at(0);
   if (arguments.flag("release")) {
-    if (auto given = fleet::give_back_lease(files, path, run); !given)
-      return fail(given.error());
+    TRY(fleet::give_back_lease(files, path, run));
     return k_exit_ok;
   }
   if (arguments.positional.size() < 2)
     return fail(ErrorCode::usage, "WHO is missing", "user@machine");
-  const auto span = arguments.duration("for");
-  if (!span)
-    return fail(span.error());
+  TRY_ASSIGN(const auto span, arguments.duration("for"));
   const auto now = std::chrono::duration_cast<std::chrono::seconds>(context.system.now().time_since_epoch()).count();
-  const auto until = now + std::chrono::duration_cast<std::chrono::seconds>(*span).count();
-  if (auto made = files.make_directories(*state, 0700); !made)
-    return fail(made.error());
-  if (auto taken = fleet::take_lease(files, path, {run, arguments.positional.at(1), now, until}); !taken)
-    return fail(taken.error());
+  const auto until = now + std::chrono::duration_cast<std::chrono::seconds>(span).count();
+  TRY(files.make_directories(state, 0700));
+  TRY(fleet::take_lease(files, path, {run, arguments.positional.at(1), now, until}));
   return k_exit_ok;
 }
 

@@ -1,6 +1,8 @@
 // sharefs nodes list: the machines of sharefs.yaml, for people and for other launchers.
+#include "base/json_fields.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/on_nodes.hpp"
 #include "ui/table.hpp"
@@ -34,48 +36,42 @@ Result<fleet::ListFormat> format_of(const std::string& name) {
 
 void put(Context& context, const std::vector<fleet::Node>& nodes) {
   auto list = nlohmann::ordered_json::array();
-  for (const auto& node : nodes)
-    list.push_back({{"name", node.name},
-                    {"address", node.address},
-                    {"user", node.user},
-                    {"slots", node.slots ? nlohmann::ordered_json(*node.slots) : nullptr},
-                    {"groups", node.groups},
-                    {"origin", node.origin.text()}});
+  for (const auto& node : nodes) {
+    auto& row = list.emplace_back(json_of(node));
+    row.erase("words");
+    row["origin"] = to_utf8(node.origin.text());
+  }
   context.envelope.fields["nodes"] = std::move(list);
 }
 
 Result<int> run_nodes_list(Context& context, const Arguments& arguments) {
   const auto pattern = arguments.positional.empty() ? "" : arguments.positional.front();
-  auto nodes = pattern.empty() ? known_nodes(context) : chosen_nodes(context, pattern);
-  if (!nodes)
-    return fail(nodes.error());
+  TRY_ASSIGN(auto nodes, pattern.empty() ? known_nodes(context) : chosen_nodes(context, pattern));
   if (const auto slots = arguments.value("slots")) {
     const auto number = parse_number<unsigned>(*slots);
     if (!number || *number == 0)
       return fail(ErrorCode::usage, fmt::format("option `--slots` does not understand `{}`", *slots), "a number: 8");
-    for (auto& node : *nodes)
+    for (auto& node : nodes)
       if (!node.slots)
         node.slots = *number;
   }
-  put(context, *nodes);
+  put(context, nodes);
   if (const auto name = arguments.value("format")) {
-    const auto format = format_of(*name);
-    const auto text = format ? fleet::format_nodes(*nodes, *format) : fail(format.error());
-    if (!text)
-      return fail(text.error());
+    TRY_ASSIGN(const auto format, format_of(*name));
+    TRY_ASSIGN(const auto text, fleet::format_nodes(nodes, format));
     if (!context.flags.json)
-      context.console.out() << *text;
+      context.console.out() << text;
     return k_exit_ok;
   }
   ui::Table table({{"NODE"}, {"ADDRESS"}, {"SLOTS", true}, {"GROUPS"}, {"FROM", false, true}});
-  for (const auto& node : *nodes)
+  for (const auto& node : nodes)
     table.add({{node.name},
                {node.address == node.name ? "" : node.address},
                {node.slots ? std::to_string(*node.slots) : ""},
                {join(node.groups, ", ")},
                {node.origin.text()}});
   context.console.show(table);
-  if (nodes->empty())
+  if (nodes.empty())
     context.console.message("sharefs.yaml names no machine; write them under `nodes:`");
   return k_exit_ok;
 }

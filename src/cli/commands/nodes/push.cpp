@@ -4,6 +4,7 @@
 #include "base/path.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cachefix/guard.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/fleet_lease.hpp"
@@ -31,16 +32,11 @@ Result<Load> load_of(Context& context, const Arguments& arguments) {
   load.content.prefix = arguments.value("prefix").value_or(load.content.prefix);
   if (!load.content.prefix.starts_with('/'))
     return fail(ErrorCode::usage, "option `--prefix` needs an absolute path", "--prefix /usr/local");
-  const auto config = context.system.files().read(context.config_path());
-  if (!config)
-    return fail(config.error());
-  load.config = *config;
+  TRY_ASSIGN(load.config, context.system.files().read(context.config_path()));
   if (const auto package = arguments.value("package")) {
     load.program = normalize_path(*package, context.host.working_directory);
-    const auto version = fleet::output_of(context.system, {"dpkg-deb", "-f", load.program, "Version"});
-    if (!version)
-      return fail(version.error());
-    load.content.package = trim(*version);
+    TRY_ASSIGN(const auto version, fleet::output_of(context.system, {"dpkg-deb", "-f", load.program, "Version"}));
+    load.content.package = trim(version);
   } else {
     load.program = context.system.entry({.path = "/proc/self/exe"}).link_target;
     if (!context.system.entry({.path = load.program}).exists())
@@ -50,16 +46,14 @@ Result<Load> load_of(Context& context, const Arguments& arguments) {
       load.guard = parent_path(*guard);
     else
       context.console.warning("nodes get no guard: " + guard.error().message, guard.error().hint);
-    const auto version = fleet::output_of(context.system, {load.program, "--version"});
-    if (!version)
-      return fail(version.error());
-    load.content.version = trim(*version);
+    TRY_ASSIGN(const auto version, fleet::output_of(context.system, {load.program, "--version"}));
+    load.content.version = trim(version);
   }
-  const auto said = fleet::output_of(
-      context.system, {"sh", "-c", fleet::installed_script("", load.program, load.guard, context.config_path()), "sh"});
-  const auto here = said ? fleet::parse_installed(*said) : std::nullopt;
+  const auto script = fleet::installed_script("", load.program, load.guard, context.config_path());
+  TRY_ASSIGN(const auto said, fleet::output_of(context.system, {"sh", "-c", script, "sh"}));
+  const auto here = fleet::parse_installed(said);
   if (!here)
-    return fail(said ? Error{ErrorCode::failed, "this machine does not say what it has", "", ""} : said.error());
+    return fail(ErrorCode::failed, "this machine does not say what it has");
   load.content.here = *here;
   return load;
 }
@@ -67,19 +61,18 @@ Result<Load> load_of(Context& context, const Arguments& arguments) {
 /// The archive for the nodes: its file.
 Result<std::string> pack(Context& context, const Load& load, const fleet::Scratch& scratch) {
   const auto file = join_path(scratch.path(), "archive.tar");
-  if (auto written = scratch.write("sharefs.yaml", load.config); !written)
-    return written;
+  TRY(scratch.write("sharefs.yaml", load.config));
   Argv tar{"tar", "-c", "-h", "-f", file, "--owner=0", "--group=0", "--exclude=__pycache__", "--exclude=*.pyc"};
   tar.insert(tar.end(), {"-C", scratch.path(), "sharefs.yaml"});
   const auto add = [&](const std::string& target, const char* name) -> Result<std::string> {
     tar.emplace_back(name);
     return fleet::output_of(context.system, {"ln", "-s", "--", target, join_path(scratch.path(), name)});
   };
-  auto linked = add(load.program, load.content.package.empty() ? "sharefs" : "sharefs.deb");
-  if (linked && !load.guard.empty())
-    linked = add(load.guard, "share");
-  const auto packed = linked ? fleet::output_of(context.system, tar) : fail(linked.error());
-  return packed ? Result<std::string>(file) : fail(packed.error());
+  TRY(add(load.program, load.content.package.empty() ? "sharefs" : "sharefs.deb"));
+  if (!load.guard.empty())
+    TRY(add(load.guard, "share"));
+  TRY(fleet::output_of(context.system, tar));
+  return file;
 }
 
 fleet::Request ask_request(const Load& load) {
@@ -94,59 +87,46 @@ fleet::Request ask_request(const Load& load) {
 }
 
 Result<int> run_nodes_push(Context& context, const Arguments& arguments) {
-  const auto nodes = other_nodes(context, named_nodes(arguments));
-  const auto most = nodes ? most_failures_of(arguments) : fail(nodes.error());
-  const auto load = most ? load_of(context, arguments) : fail(most.error());
-  if (!load)
-    return fail(load.error());
-  if (nodes->empty()) {
+  TRY_ASSIGN(const auto nodes, other_nodes(context, named_nodes(arguments)));
+  TRY_ASSIGN(const auto most, most_failures_of(arguments));
+  TRY_ASSIGN(const auto load, load_of(context, arguments));
+  if (nodes.empty()) {
     context.console.message("this machine is the only one of these nodes: nothing is to be pushed");
     return k_exit_ok;
   }
-  const auto lock = context.flags.only_looks()
-                        ? Result<std::optional<plan::HostLock>>(std::nullopt)
-                        : lock_fleet(context).map([](plan::HostLock taken) { return std::optional(std::move(taken)); });
-  if (!lock)
-    return fail(lock.error());
-  auto looked = run_script(context, arguments, *nodes, ask_request(*load), false, "asking nodes");
-  if (!looked)
-    return fail(looked.error());
-  if (looked->interrupted)
+  std::optional<plan::HostLock> lock;
+  if (!context.flags.only_looks()) {
+    TRY_ASSIGN(auto taken, lock_fleet(context));
+    lock.emplace(std::move(taken));
+  }
+  TRY_ASSIGN(auto looked, run_script(context, arguments, nodes, ask_request(load), false, "asking nodes"));
+  if (looked.interrupted)
     return fail(ErrorCode::interrupted, "interrupted: nothing was changed");
-  const auto agreed = agree_on_plans(context, *nodes, looked->outcomes, *most);
-  if (!agreed)
-    return fail(agreed.error());
-  if (const auto* code = std::get_if<int>(&*agreed))
+  TRY_ASSIGN(const auto agreed, agree_on_plans(context, nodes, looked.outcomes, most));
+  if (const auto* code = std::get_if<int>(&agreed))
     return *code;
 
-  const auto deadline = arguments.duration("node-deadline");
-  if (!deadline)
-    return fail(deadline.error());
-  const auto lease = LeaseOnServers::take(context, "push-" + random_letters(8),
-                                          std::chrono::duration_cast<std::chrono::seconds>(*deadline));
-  const auto directory = lease ? fleet_directory(context) : fail(lease.error());
-  const auto scratch =
-      directory ? fleet::Scratch::make(context.system.files(), *directory, "push") : fail(directory.error());
-  const auto archive = scratch ? pack(context, *load, *scratch) : fail(scratch.error());
-  if (!archive)
-    return fail(archive.error());
+  TRY_ASSIGN(const auto deadline, arguments.duration("node-deadline"));
+  TRY_ASSIGN(const auto lease, LeaseOnServers::take(context, "push-" + random_letters(8),
+                                                    std::chrono::duration_cast<std::chrono::seconds>(deadline)));
+  TRY_ASSIGN(const auto directory, fleet_directory(context));
+  TRY_ASSIGN(const auto scratch, fleet::Scratch::make(context.system.files(), directory, "push"));
+  TRY_ASSIGN(const auto archive, pack(context, load, scratch));
   fleet::Request request;
-  request.asking.script = fleet::install_script(load->content);
+  request.asking.script = fleet::install_script(load.content);
   request.asking.as_root = true;
-  request.asking.input = *archive;
+  request.asking.input = archive;
   request.read = fleet::script_outcome;
-  auto done =
-      run_script(context, arguments, std::get<std::vector<fleet::Node>>(*agreed), request, true, "pushing to nodes");
-  if (!done)
-    return fail(done.error());
-  fleet::replace(looked->outcomes, std::move(done->outcomes));
-  show_outcomes(context, looked->outcomes);
-  if (done->stopped)
+  TRY_ASSIGN(auto done, run_script(context, arguments, std::get<std::vector<fleet::Node>>(agreed), request, true,
+                                   "pushing to nodes"));
+  fleet::replace(looked.outcomes, std::move(done.outcomes));
+  show_outcomes(context, looked.outcomes);
+  if (done.stopped)
     context.console.message("stopped: too many nodes failed, and the others were not begun (--max-failures, --canary)");
-  const int code = fleet::exit_code_of(looked->outcomes);
+  const int code = fleet::exit_code_of(looked.outcomes);
   if (code != k_exit_ok)
     context.console.message("the same command goes on where it is not done");
-  return done->interrupted ? k_exit_interrupted : code;
+  return done.interrupted ? k_exit_interrupted : code;
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 
 #include "base/path.hpp"
 #include "base/random.hpp"
+#include "base/try.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/fleet_lease.hpp"
@@ -19,11 +20,9 @@ using fleet::State;
 
 namespace {
 
-/// One run. A number ends the command with this exit code.
+/// One run. A step gives an exit code: one other than 0 ends the command.
 class TrustNodes {
  public:
-  using Ended = Result<std::optional<int>>;
-
   TrustNodes(Context& context, const Arguments& arguments, fleet::Trust trust)
       : m_context(context), m_arguments(arguments), m_trust(std::move(trust)),
         m_ca(given_path(context, arguments, "ca")), m_user_ca(given_path(context, arguments, "user-ca")) {}
@@ -31,20 +30,19 @@ class TrustNodes {
   Result<int> run() {
     for (const auto& authority : {m_ca, m_user_ca})
       if (!authority.empty())
-        if (const auto key = read_authority(authority); !key)
-          return fail(key.error());
-    if (const auto tried = m_trust.try_login(m_trust.nodes); !tried)
-      return fail(tried.error());
-    auto ended = accept_host_keys();
-    if (ended && !*ended)
-      ended = work_on_nodes();
-    if (!ended || *ended)
-      return ended ? Result<int>(**ended) : fail(ended.error());
+        TRY(read_authority(authority));
+    TRY(m_trust.try_login(m_trust.nodes));
+    TRY_ASSIGN(int code, accept_host_keys());
+    if (code == k_exit_ok) {
+      TRY_ASSIGN(code, work_on_nodes());
+    }
+    if (code != k_exit_ok)
+      return code;
     std::vector<Outcome> outcomes;
     for (const auto& one : m_trust.nodes)
       outcomes.push_back(m_trust.outcomes.at(one.node.name));
     show_outcomes(m_context, outcomes);
-    const int code = fleet::exit_code_of(outcomes);
+    code = fleet::exit_code_of(outcomes);
     const bool is_planned = m_context.envelope.plan && !m_context.envelope.plan->empty();
     if (m_context.flags.dry_run && code == k_exit_pending)
       return k_exit_ok;
@@ -70,95 +68,83 @@ class TrustNodes {
 
   /// Of nodes that ssh does not know the keys are shown, and written into known_hosts where the person accepts them,
   /// with a line for the authority.
-  Ended accept_host_keys() {
-    const auto authority = m_ca.empty() ? Result<std::string>("") : read_authority(m_ca);
-    auto unknown = authority ? fleet::find_host_keys(m_trust) : fail(authority.error());
-    if (!unknown)
-      return fail(unknown.error());
-    if (!unknown->empty())
-      show_keys(*unknown);
-    const auto accepted = fleet::accept_keys(
-        m_trust, std::move(*unknown), {m_arguments.flag("accept"), given_path(m_context, m_arguments, "fingerprint")});
-    if (!accepted)
-      return fail(accepted.error());
-    const auto propose = [&] {
-      return fleet::plan_known_hosts(m_trust, *accepted, *authority, m_arguments.flag("system"))
-          .map([](plan::Plan plan) { return Proposal{std::move(plan), ""}; });
+  Result<int> accept_host_keys() {
+    TRY_ASSIGN(const auto authority, m_ca.empty() ? Result<std::string>("") : read_authority(m_ca));
+    TRY_ASSIGN(auto unknown, fleet::find_host_keys(m_trust));
+    if (!unknown.empty())
+      show_keys(unknown);
+    const fleet::Acceptance acceptance{m_arguments.flag("accept"), given_path(m_context, m_arguments, "fingerprint")};
+    TRY_ASSIGN(const auto accepted, fleet::accept_keys(m_trust, std::move(unknown), acceptance));
+    const auto propose = [&]() -> Result<Proposal> {
+      TRY_ASSIGN(auto plan, fleet::plan_known_hosts(m_trust, accepted, authority, m_arguments.flag("system")));
+      return Proposal{std::move(plan), ""};
     };
-    const auto first = propose();
-    if (!first)
-      return fail(first.error());
-    if (first->plan.empty())
-      return std::nullopt;
-    const auto executed = execute(m_context, propose);
-    if (!executed)
-      return fail(executed.error());
+    TRY_ASSIGN(const auto first, propose());
+    if (first.plan.empty())
+      return k_exit_ok;
+    TRY_ASSIGN(const auto executed, execute(m_context, propose));
     if (m_context.flags.only_looks())
-      return std::nullopt;
-    if (executed->exit_code != k_exit_ok)
-      return executed->exit_code;
-    const auto tried = m_trust.try_login(*accepted);
-    return tried ? Ended(std::nullopt) : fail(tried.error());
+      return k_exit_ok;
+    if (executed.exit_code == k_exit_ok)
+      TRY(m_trust.try_login(accepted));
+    return executed.exit_code;
   }
 
   /// What the nodes themselves need, once known_hosts is as it should be.
-  Ended work_on_nodes() {
+  Result<int> work_on_nodes() {
     constexpr std::chrono::minutes k_longest{10};
     const bool is_mesh = m_arguments.flag("mesh");
-    LeaseOnServers::Taken lease; // a user's own key is nobody else's business
-    if ((!m_ca.empty() || !m_user_ca.empty() || is_mesh) && !m_context.flags.only_looks())
-      lease = LeaseOnServers::take(m_context, "trust-" + random_letters(8), k_longest);
-    if (!lease)
-      return fail(lease.error());
-    auto ended = m_trust.key.empty() ? Ended(std::nullopt) : m_user_ca.empty() ? bring_key() : certify_user();
+    std::unique_ptr<LeaseOnServers> lease; // a user's own key is nobody else's business
+    if ((!m_ca.empty() || !m_user_ca.empty() || is_mesh) && !m_context.flags.only_looks()) {
+      TRY_ASSIGN(lease, LeaseOnServers::take(m_context, "trust-" + random_letters(8), k_longest));
+    }
+    int code = k_exit_ok;
+    if (!m_trust.key.empty()) {
+      TRY_ASSIGN(code, m_user_ca.empty() ? bring_key() : certify_user());
+    }
     m_trust.explain_denied();
-    if (ended && !*ended && !m_ca.empty())
-      ended = grant(m_trust.open(), {.grant = Grant::hosts, .ca = m_ca}, "one line of known_hosts stands for them all");
-    if (!ended || *ended || !is_mesh)
-      return ended;
-    ended = grant(m_trust.open(), {.grant = Grant::mesh, .mesh = m_trust.open()}, "they know one another");
-    if (!ended || *ended || m_context.flags.only_looks())
-      return ended;
-    const auto tried = m_trust.try_mesh();
-    return tried ? ended : fail(tried.error());
+    if (code == k_exit_ok && !m_ca.empty()) {
+      const fleet::Granting hosts{.grant = Grant::hosts, .ca = m_ca};
+      TRY_ASSIGN(code, grant(m_trust.open(), hosts, "one line of known_hosts stands for them all"));
+    }
+    if (code == k_exit_ok && is_mesh) {
+      const fleet::Granting mesh{.grant = Grant::mesh, .mesh = m_trust.open()};
+      TRY_ASSIGN(code, grant(m_trust.open(), mesh, "they know one another"));
+      if (code == k_exit_ok && !m_context.flags.only_looks())
+        TRY(m_trust.try_mesh());
+    }
+    return code;
   }
 
   /// The user's key comes to nodes that do not let him in with it.
-  Ended bring_key() {
+  Result<int> bring_key() {
     const auto denied = m_trust.in(State::denied);
     if (denied.empty())
-      return std::nullopt;
-    auto ended = grant(denied, {.grant = Grant::key, .password = given_path(m_context, m_arguments, "password-file")},
-                       "they let " + denied.front().ssh.user + " in with it");
-    if (!ended || *ended)
-      return ended;
-    auto changed = m_trust.in(State::changed);
-    // Another key may have let us in for the change.
-    const auto tried = m_trust.try_login(changed, "the key is there now");
-    return tried ? ended : fail(tried.error());
+      return k_exit_ok;
+    const fleet::Granting key{.grant = Grant::key, .password = given_path(m_context, m_arguments, "password-file")};
+    TRY_ASSIGN(const int code, grant(denied, key, "they let " + denied.front().ssh.user + " in with it"));
+    if (code == k_exit_ok) // another key may have let us in for the change
+      TRY(m_trust.try_login(m_trust.in(State::changed), "the key is there now"));
+    return code;
   }
 
   /// Nodes believe user certificates of the authority, and this user has one.
-  Ended certify_user() {
-    const auto plan = fleet::plan_certificate(m_trust, m_user_ca, m_arguments.value("valid").value_or("1d"));
-    if (!plan)
-      return fail(plan.error());
-    const auto executed = plan->empty() ? Result<Executed>(Executed{}) : execute_more(*plan);
-    if (!executed)
-      return fail(executed.error());
-    if (executed->exit_code != k_exit_ok && !m_context.flags.check)
-      return executed->exit_code;
+  Result<int> certify_user() {
+    TRY_ASSIGN(const auto plan, fleet::plan_certificate(m_trust, m_user_ca, m_arguments.value("valid").value_or("1d")));
+    if (!plan.empty()) {
+      TRY_ASSIGN(const auto executed, execute_more(plan));
+      if (executed.exit_code != k_exit_ok && !m_context.flags.check)
+        return executed.exit_code;
+    }
     const auto denied = m_trust.in(State::denied);
     auto nodes = m_trust.open();
     nodes.insert(nodes.end(), denied.begin(), denied.end());
-    auto ended =
-        grant(nodes,
-              {.grant = Grant::users, .ca = m_user_ca, .password = given_path(m_context, m_arguments, "password-file")},
-              "sshd there believes its certificates");
-    if (!ended || *ended || m_context.flags.only_looks())
-      return ended;
-    const auto tried = m_trust.try_login(denied, "a certificate lets this user in now");
-    return tried ? ended : fail(tried.error());
+    const fleet::Granting users{
+        .grant = Grant::users, .ca = m_user_ca, .password = given_path(m_context, m_arguments, "password-file")};
+    TRY_ASSIGN(const int code, grant(nodes, users, "sshd there believes its certificates"));
+    if (code == k_exit_ok && !m_context.flags.only_looks())
+      TRY(m_trust.try_login(denied, "a certificate lets this user in now"));
+    return code;
   }
 
   Result<Executed> execute_more(const plan::Plan& plan) {
@@ -166,14 +152,12 @@ class TrustNodes {
   }
 
   /// Those of the nodes that lack it get it, once a person has agreed.
-  Ended grant(const std::vector<Reached>& nodes, fleet::Granting granting, const std::string& why) {
+  Result<int> grant(const std::vector<Reached>& nodes, fleet::Granting granting, const std::string& why) {
     if (nodes.empty())
-      return std::nullopt;
+      return k_exit_ok;
     granting.mark = random_letters(8);
-    const auto looked = fleet::grant_on_nodes(m_trust, nodes, granting, fleet::GrantWork::look);
-    if (!looked)
-      return fail(looked.error());
-    for (const auto& outcome : *looked)
+    TRY_ASSIGN(const auto looked, fleet::grant_on_nodes(m_trust, nodes, granting, fleet::GrantWork::look));
+    for (const auto& outcome : looked)
       if (outcome.state == State::ok && granting.grant == Grant::key)
         m_trust.note(
             {{.node = outcome.node,
@@ -182,26 +166,22 @@ class TrustNodes {
               .hint = "`journalctl -u ssh` there says why; home and ~/.ssh must be writable by their user alone"}});
       else if (outcome.state != State::ok)
         m_trust.note({outcome});
-    const auto lacking = fleet::those_in(State::pending, nodes, *looked);
+    const auto lacking = fleet::those_in(State::pending, nodes, looked);
     if (lacking.empty())
-      return std::nullopt;
+      return k_exit_ok;
     plan::Plan plan;
     plan.add("", why, fleet::grant_step(m_trust, lacking, granting, grant_options()));
-    const auto executed = execute_more(plan);
-    if (!executed)
-      return fail(executed.error());
-    if (!executed->applied())
-      return executed->exit_code == k_exit_ok || m_context.flags.check ? std::nullopt
-                                                                       : std::optional(executed->exit_code);
-    if (executed->report->interrupted)
+    TRY_ASSIGN(const auto executed, execute_more(plan));
+    if (!executed.applied())
+      return m_context.flags.check ? k_exit_ok : executed.exit_code;
+    if (executed.report->interrupted)
       return k_exit_interrupted;
     const auto done = fleet::take_record(m_trust, granting.mark);
-    if (!done && executed->exit_code != k_exit_ok) // the step has said why
-      return executed->exit_code;
-    if (!done)
-      return fail(done.error());
+    if (!done && executed.exit_code != k_exit_ok) // the step has said why
+      return executed.exit_code;
+    TRY(done);
     m_trust.note(*done);
-    return std::nullopt;
+    return k_exit_ok;
   }
 
   /// For the process that does it.
@@ -224,17 +204,15 @@ Result<int> run_nodes_trust(Context& context, const Arguments& arguments) {
   if (arguments.flag("accept") && arguments.value("fingerprint"))
     return fail(ErrorCode::usage, "--accept and --fingerprint exclude each other", "leave one of the two out");
   const auto pattern = named_nodes(arguments);
-  const auto nodes = arguments.flag("mesh") ? chosen_nodes(context, pattern) : other_nodes(context, pattern);
-  const auto valid = nodes ? arguments.duration("valid") : fail(nodes.error());
-  if (!valid)
-    return fail(valid.error());
-  if (nodes->empty()) {
+  TRY_ASSIGN(const auto nodes, arguments.flag("mesh") ? chosen_nodes(context, pattern) : other_nodes(context, pattern));
+  TRY(arguments.duration("valid"));
+  if (nodes.empty()) {
     context.console.message("this machine is the only one of these nodes: it trusts itself");
     return k_exit_ok;
   }
-  const auto lock = lock_fleet(context);
-  auto trust = lock ? begin_trust(context, arguments, *nodes) : fail(lock.error());
-  return trust ? TrustNodes(context, arguments, std::move(*trust)).run() : fail(trust.error());
+  TRY_ASSIGN(const auto lock, lock_fleet(context));
+  TRY_ASSIGN(auto trust, begin_trust(context, arguments, nodes));
+  return TrustNodes(context, arguments, std::move(trust)).run();
 }
 
 } // namespace
@@ -248,15 +226,13 @@ std::string given_path(Context& context, const Arguments& arguments, std::string
 }
 
 Result<fleet::Trust> begin_trust(Context& context, const Arguments& arguments, const std::vector<fleet::Node>& nodes) {
-  const auto directory = fleet_directory(context);
-  if (!directory)
-    return fail(directory.error());
+  TRY_ASSIGN(const auto directory, fleet_directory(context));
   const auto run = [&](const std::vector<fleet::Node>& there, fleet::Request request, const std::string& what) {
     return all_answers(run_script(context, arguments, there, std::move(request), false, what));
   };
-  fleet::Trust trust{.system = context.system, .directory = *directory, .run = run};
-  const auto begun = trust.begin(nodes, given_path(context, arguments, "key"));
-  return begun ? Result<fleet::Trust>(std::move(trust)) : fail(begun.error());
+  fleet::Trust trust{.system = context.system, .directory = directory, .run = run};
+  TRY(trust.begin(nodes, given_path(context, arguments, "key")));
+  return trust;
 }
 
 extern const CommandSpec k_nodes_trust_command{

@@ -1,5 +1,6 @@
 // sharefs undo: takes a change back by its journal entry.
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
 #include "mounts/boot.hpp"
@@ -28,7 +29,7 @@ Result<int> list_entries(Context& context, const plan::Journal& journal) {
   ui::Table table({{"ID"}, {"WHEN"}, {"USER"}, {"STATE"}, {"STEPS", true}, {"COMMAND", false, true}});
   auto rows = Json::array();
   std::string oldest, since;
-  const auto listed = journal.each([&](const JournalEntry& entry) {
+  TRY(journal.each([&](const JournalEntry& entry) {
     oldest = entry.id;
     since = entry.started;
     const auto done = std::ranges::count_if(entry.steps, plan::is_good, &plan::JournalStep::outcome);
@@ -48,9 +49,7 @@ Result<int> list_entries(Context& context, const plan::Journal& journal) {
                     {"undoes", entry.plan.undoes},
                     {"undone_by", entry.undone_by},
                     {"damage", entry.damage}});
-  });
-  if (!listed)
-    return fail(listed.error());
+  }));
   const bool none = rows.empty();
   context.envelope.fields["entries"] = std::move(rows);
   context.console.show(table);
@@ -90,25 +89,22 @@ void note_conflicts(Context& context, plan::Plan& plan) {
 }
 
 Result<int> run_undo(Context& context, const Arguments& arguments) {
-  const auto journal = journal_of(context);
-  if (!journal)
-    return fail(journal.error());
+  TRY_ASSIGN(const auto journal, journal_of(context));
   if (arguments.flag("list"))
-    return arguments.positional.empty() ? list_entries(context, *journal)
+    return arguments.positional.empty() ? list_entries(context, journal)
                                         : fail(ErrorCode::usage, "`--list` takes no ID", "leave one of them out");
 
-  const auto entry = arguments.positional.empty()
-                         ? find_latest(context, *journal)
-                         : journal->load(arguments.positional.front()).map([](JournalEntry&& one) {
-                             return std::optional(std::move(one));
-                           });
-  if (!entry)
-    return fail(entry.error());
-  if (!*entry) {
+  std::optional<JournalEntry> entry;
+  if (arguments.positional.empty()) {
+    TRY_ASSIGN(entry, find_latest(context, journal));
+  } else {
+    TRY_ASSIGN(entry, journal.load(arguments.positional.front()));
+  }
+  if (!entry) {
     context.console.message("there is nothing to undo");
     return k_exit_ok;
   }
-  const JournalEntry& undone = **entry;
+  const JournalEntry& undone = *entry;
   context.envelope.fields["undoes"] = undone.id;
   bool is_said = false;
   const auto look = [&](plan::Plan& plan) {

@@ -1,5 +1,6 @@
 // sharefs down: takes back what `up` has made of this host. Nothing that holds data is touched.
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/commands/conda/staged.hpp"
 #include "cli/commands/mount/work.hpp"
 #include "cli/commands/up/image.hpp"
@@ -23,30 +24,23 @@ class TakeDown {
       : m_context(context), m_config(config), m_say(say_to(context)), m_how(how) {}
 
   Result<int> run() {
-    auto exported = find_exports(m_context.system, m_config, find_own_servers(m_context.system, m_config), true);
-    if (!exported)
-      return fail(exported.error());
-    m_exports = std::move(*exported);
-    const auto executed = execute(m_context, [this] { return propose(); });
-    if (!executed)
-      return fail(executed.error());
+    TRY_ASSIGN(m_exports, find_exports(m_context.system, m_config, find_own_servers(m_context.system, m_config), true));
+    TRY_ASSIGN(const auto executed, execute(m_context, [this] { return propose(); }));
     const auto& plan = m_mounts.plan;
     std::size_t good = plan.right.size() + plan.planned.size();
     std::size_t bad = plan.blocked.size();
-    if (executed->applied()) {
+    if (executed.applied()) {
       const auto& whole = *m_context.envelope.plan;
-      report_busy(m_context, m_mounts.table, whole, *executed->report);
-      good = executed->report->count_good();
-      bad += executed->report->results.size() - good;
+      report_busy(m_context, m_mounts.table, whole, *executed.report);
+      good = executed.report->count_good();
+      bad += executed.report->results.size() - good;
     }
-    if (executed->stopped())
-      return executed->exit_code;
-    if (executed->applied() && executed->report->ok() && m_exports) {
-      const auto found = exports::verify(m_context.system, *m_exports, m_look, m_say);
-      if (!found)
-        return fail(found.error());
-      m_context.report(*found);
-      bad += has_errors(*found) ? 1 : 0;
+    if (executed.stopped())
+      return executed.exit_code;
+    if (executed.applied() && executed.report->ok() && m_exports) {
+      TRY_ASSIGN(const auto found, exports::verify(m_context.system, *m_exports, m_look, m_say));
+      m_context.report(found);
+      bad += has_errors(found) ? 1 : 0;
     }
     return exit_code_for(good, bad);
   }
@@ -58,11 +52,8 @@ class TakeDown {
     const auto staged = staged_images(m_context, &m_config);
     auto how = m_how;
     how.go_first = staged_binds(staged);
-    auto mounts = plan_unmount_work(m_context, mount_points(m_context.system, &m_config), how, true);
-    if (!mounts)
-      return fail(mounts.error());
-    m_context.report(mounts->plan.diagnoses);
-    m_mounts = std::move(*mounts);
+    TRY_ASSIGN(m_mounts, plan_unmount_work(m_context, mount_points(m_context.system, &m_config), how, true));
+    m_context.report(m_mounts.plan.diagnoses);
     if (m_config.watch)
       plan = mounts::watch::plan_daemon(mounts::watch::probe_daemon(m_context.system), false);
     plan.add(plan_first_boot(m_mounts.boot, m_config, "", false));
@@ -72,8 +63,7 @@ class TakeDown {
     if (!m_mounts.plan.blocked.empty())
       proposal.nothing = "nothing more can be taken back now";
     if (m_exports) {
-      if (const auto proposed = exports::propose(m_context.system, *m_exports, m_look, m_say); !proposed)
-        return fail(proposed.error());
+      TRY(exports::propose(m_context.system, *m_exports, m_look, m_say));
       for (auto step : m_look.plan.steps) {
         step.group.clear(); // behind all others: what is bound from them goes first
         plan.steps.push_back(std::move(step));
@@ -107,17 +97,12 @@ class TakeDown {
 };
 
 Result<int> run_down(Context& context, const Arguments& arguments) {
-  const auto config = context.config();
-  if (!config)
-    return fail(config.error());
-  const auto timeout = timeout_of(arguments);
-  if (!timeout)
-    return fail(timeout.error());
-  if (auto root = require_root(context, "only root can take a host down"); !root)
-    return fail(root.error());
+  TRY_ASSIGN(const auto config, context.config());
+  TRY_ASSIGN(const auto timeout, timeout_of(arguments));
+  TRY(require_root(context, "only root can take a host down"));
   if (context.flags.root != "/")
-    return change_image(context, **config, *timeout, false);
-  return TakeDown(context, **config, {arguments.flag("force"), arguments.flag("lazy"), *timeout}).run();
+    return change_image(context, *config, timeout, false);
+  return TakeDown(context, *config, {arguments.flag("force"), arguments.flag("lazy"), timeout}).run();
 }
 
 } // namespace

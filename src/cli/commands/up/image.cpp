@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cachefix/store/local_root.hpp"
 #include "cli/commands/conda/link.hpp"
 #include "cli/commands/mount/shares.hpp"
@@ -69,10 +70,8 @@ Result<std::vector<mounts::MountPoint>> points_of(Context& context, const config
     if (!servers.contains(point.server))
       servers[point.server] = context.system.probe_nfs({point.server, {}, timeout, false});
     const auto* probe = &servers[point.server]; // before the point is moved
-    auto decided = mounts::decide(std::move(point), probe);
-    if (!decided)
-      return fail(decided.error());
-    points.push_back(std::move(*decided));
+    TRY_ASSIGN(auto decided, mounts::decide(std::move(point), probe));
+    points.push_back(std::move(decided));
   }
   return points;
 }
@@ -156,14 +155,12 @@ Result<int> change_image(Context& context, const config::Config& config, std::ch
   constexpr std::array k_programs{"/usr/bin/sharefs", "/usr/local/bin/sharefs"};
   const bool has_systemd = !first_file(system, k_systemd).empty();
   const auto program = first_file(system, k_programs);
-  const auto points = points_of(context, config, timeout, wanted);
-  if (!points)
-    return fail(points.error());
+  TRY_ASSIGN(const auto points, points_of(context, config, timeout, wanted));
   if (wanted)
     warn_of_missing(context, config, program);
   const mounts::BootHost host{has_systemd, program.empty() ? k_programs.front() : program, ""};
   const auto facts = mounts::boot_facts(system);
-  auto boot = mounts::plan_boot(facts, host, *points);
+  auto boot = mounts::plan_boot(facts, host, points);
   context.report(boot.diagnoses);
   auto plan = std::move(boot.plan);
   if (has_systemd || !wanted)
@@ -172,14 +169,12 @@ Result<int> change_image(Context& context, const config::Config& config, std::ch
   plan.steps = what_an_image_takes(plan.steps);
   if (wanted)
     plan.add(cachefix::plan_local_directories(system, config.caches.local, exports::system_directory_reason));
-  const auto executed = execute(context, plan,
-                                wanted ? "the image is as sharefs.yaml says: nothing to do"
-                                       : "nothing of sharefs.yaml is in the image: nothing to do");
-  if (!executed)
-    return fail(executed.error());
-  if (wanted && !executed->stopped())
-    context.console.message(left_for_boot(config, *points, has_systemd));
-  return executed->exit_code;
+  TRY_ASSIGN(const auto executed, execute(context, plan,
+                                          wanted ? "the image is as sharefs.yaml says: nothing to do"
+                                                 : "nothing of sharefs.yaml is in the image: nothing to do"));
+  if (wanted && !executed.stopped())
+    context.console.message(left_for_boot(config, points, has_systemd));
+  return executed.exit_code;
 }
 
 } // namespace sharefs::cli

@@ -1,6 +1,7 @@
 #include "cli/commands/up/on_mounts.hpp"
 
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/commands/conda/link.hpp"
 #include "cli/commands/conda/names.hpp"
 
@@ -25,45 +26,47 @@ std::string no_links_yet(const conda::StoreState& store, const HostPart& part) {
 Result<void> add_links(Context& context, const config::Config& config, const HostPart& part, OnMounts& on) {
   if (!config.conda || !has_links(*config.conda))
     return {};
-  Arguments all;
-  all.flags = {"all"};
-  const auto self = context.system.identity();
-  auto request = conda_link_request(config, all, self, conda::LinkRequest::Verb::link);
-  if (!request && request.error().code == ErrorCode::permission && self.uid != 0)
+  auto probed = probe_links(context.system, config);
+  if (!probed && probed.error().code == ErrorCode::permission && context.system.identity().uid != 0)
     return {}; // a user who looks at the plan, and has no home in it
-  if (!request)
-    return fail(request.error());
-  request->shares = shares_of(context.system, config, request->store);
-  auto state = conda::probe(context.system, *request);
-  if (!state)
-    return fail(state.error());
-  if (auto why = no_links_yet(*state->store, part); !why.empty()) {
+  TRY_ASSIGN(auto links, std::move(probed));
+  auto& [request, state] = links;
+  if (auto why = no_links_yet(*state.store, part); !why.empty()) {
     on.messages.push_back(std::move(why));
     return {};
   }
-  if (const auto absent = conda::take_absent_homes(*state); !absent.empty())
+  if (const auto absent = conda::take_absent_homes(state); !absent.empty())
     on.messages.push_back("no links here for " + join(absent, ", "));
-  if (state->homes.empty())
+  if (state.homes.empty())
     return {};
-  if (const auto& by = state->store->by)
+  if (const auto& by = state.store->by)
     on.messages.push_back(
-        fmt::format("{} is read as `{}`: root of this host may not (root_squash)", request->store, by->name));
-  auto found = conda::diagnose(*state, *request);
+        fmt::format("{} is read as `{}`: root of this host may not (root_squash)", request.store, by->name));
+  auto found = conda::diagnose(state, request);
   conda::forgive_not_yet(found);
-  const bool usable = conda::is_usable(*state->store);
+  const bool usable = conda::is_usable(*state.store);
   if (!usable && has_errors(found))
     ++on.failed;
-  for (const auto& home : state->homes)
-    if (usable && conda::summarize(home, *request) == conda::HomeSummary::blocked)
+  for (const auto& home : state.homes)
+    if (usable && conda::summarize(home, request) == conda::HomeSummary::blocked)
       ++on.failed;
   mounts::append(on.found, found);
-  on.plan.add(conda::plan(*state, *request));
-  on.homes = std::move(*state);
-  on.links = std::move(*request);
+  on.plan.add(conda::plan(state, request));
+  on.links = std::move(links);
   return {};
 }
 
 } // namespace
+
+Result<AllLinks> probe_links(sys::System& system, const config::Config& config) {
+  Arguments all;
+  all.flags = {"all"};
+  AllLinks links;
+  TRY_ASSIGN(links.request, conda_link_request(config, all, system.identity(), conda::LinkRequest::Verb::link));
+  links.request.shares = shares_of(system, config, links.request.store);
+  TRY_ASSIGN(links.state, conda::probe(system, links.request));
+  return links;
+}
 
 Result<OnMounts> plan_on_mounts(Context& context, const config::Config& config, const HostPart& part,
                                 const MountWork& mounts, const std::set<std::string>& good,
@@ -72,25 +75,20 @@ Result<OnMounts> plan_on_mounts(Context& context, const config::Config& config, 
   on.ready = ready_points(context, config, mounts.seen, good);
   on.wanted = wanted_shares(context.system, config, on.ready);
   on.found = on.wanted.found;
-  if (!on.wanted.shares.empty()) {
-    auto planned = mounts::plan_shares(
-        on.wanted.shares, mounts::probe_shares(context.system, on.wanted.shares, deadline), context.system.identity());
-    mounts::append(on.found, planned.diagnoses);
-    on.plan = std::move(planned.plan);
-    on.made = on.plan.steps.size();
-  }
+  const auto seen = mounts::probe_shares(context.system, on.wanted.shares, deadline);
+  auto planned = mounts::plan_shares(on.wanted.shares, seen, context.system.identity());
+  mounts::append(on.found, planned.diagnoses);
+  on.plan = std::move(planned.plan);
+  on.made = on.plan.steps.size();
   on.failed = with_errors(on.ready, on.found).size();
-  if (auto linked = add_links(context, config, part, on); !linked)
-    return fail(linked.error());
+  TRY(add_links(context, config, part, on));
   return on;
 }
 
 Diagnoses diagnose_shares_made(Context& context, const OnMounts& done, std::chrono::milliseconds deadline) {
   const auto& shares = done.wanted.shares;
-  return shares.empty()
-             ? Diagnoses()
-             : mounts::diagnose_made(done.plan, shares, mounts::probe_shares(context.system, shares, deadline),
-                                     context.system.identity());
+  const auto seen = mounts::probe_shares(context.system, shares, deadline);
+  return mounts::diagnose_made(done.plan, shares, seen, context.system.identity());
 }
 
 plan::Plan without_shares(const OnMounts& done) {

@@ -10,11 +10,17 @@
 
 namespace sharefs::cli {
 
+/// All links of sharefs.yaml in the homes of this host, and what is there of them.
+struct AllLinks {
+  conda::LinkRequest request;
+  conda::LinkState state;
+};
+Result<AllLinks> probe_links(sys::System& system, const config::Config& config);
+
 struct OnMounts {
   std::vector<mounts::MountPoint> ready; ///< what is there
   WantedShares wanted;
-  std::optional<conda::LinkRequest> links; ///< nullopt: no links are to be made here, or not yet
-  conda::LinkState homes;
+  std::optional<AllLinks> links; ///< nullopt: no links are to be made here, or not yet
   plan::Plan plan;
   std::size_t made = 0; ///< its first steps: the directories of `shares:`
   Diagnoses found;

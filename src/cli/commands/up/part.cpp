@@ -3,6 +3,7 @@
 #include "base/json_fields.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/commands/mount/support.hpp"
 #include "exports/client.hpp"
 #include "sys/identity/own_host.hpp"
@@ -138,16 +139,14 @@ Result<std::optional<exports::Task>> find_exports(sys::System& system, const con
                                                   const OwnServers& own, bool remove) {
   if (!remove && own.exports() == 0)
     return std::nullopt;
-  const auto files = exports::read_host_files(system.files());
-  if (!files)
-    return fail(files.error());
-  if (remove && !files->own)
+  TRY_ASSIGN(const auto files, exports::read_host_files(system.files()));
+  if (remove && !files.own)
     return std::nullopt;
   Arguments all;
   all.flags = {"all"};
   if (remove)
     all.flags.insert("remove");
-  return export_task(system, config, all, own, *files).map([](exports::Task&& task) {
+  return export_task(system, config, all, own, files).map([](exports::Task&& task) {
     return std::optional(std::move(task));
   });
 }

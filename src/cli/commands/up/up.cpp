@@ -1,5 +1,6 @@
 // sharefs up: all that sharefs.yaml says about this host, as one plan. Each part of it is what its own command does.
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/commands/conda/link.hpp"
 #include "cli/commands/conda/staged.hpp"
 #include "cli/commands/up/image.hpp"
@@ -27,28 +28,21 @@ class BringUp {
   Result<int> run() {
     m_context.envelope.fields["host"] = to_json(m_part);
     m_context.console.message("this host: " + describe(m_part));
-    auto exported = find_exports(m_context.system, m_config, m_part.own, false);
-    if (!exported)
-      return fail(exported.error());
-    m_exports = std::move(*exported);
-    const auto executed = execute(m_context, [this] { return propose(); });
-    if (!executed)
-      return fail(executed.error());
-    if (const auto checked = after_exports(*executed); !checked)
-      return fail(checked.error());
-    note_mounted(*executed);
-    m_context.envelope.fields["mounts"] = mounts_json(*m_mounts, m_good, executed->applied());
-    if (executed->stopped())
-      return executed->exit_code;
-    count(*executed);
-    if (m_later && executed->applied() && executed->exit_code != k_exit_failed)
+    TRY_ASSIGN(m_exports, find_exports(m_context.system, m_config, m_part.own, false));
+    TRY_ASSIGN(const auto executed, execute(m_context, [this] { return propose(); }));
+    TRY(after_exports(executed));
+    note_mounted(executed);
+    m_context.envelope.fields["mounts"] = mounts_json(*m_mounts, m_good, executed.applied());
+    if (executed.stopped())
+      return executed.exit_code;
+    count(executed);
+    if (m_later && executed.applied() && executed.exit_code != k_exit_failed)
       if (const auto further = go_on(); !further || *further != k_exit_ok)
         return further;
-    if (executed->applied() || m_later_applied)
-      if (auto checked = check_shares_made(); !checked)
-        return fail(checked.error());
+    if (executed.applied() || m_later_applied)
+      TRY(check_shares_made());
     m_context.envelope.fields["homes"] =
-        m_on.links ? homes_json(m_on.homes, *m_on.links) : nlohmann::ordered_json::array();
+        m_on.links ? homes_json(m_on.links->state, m_on.links->request) : nlohmann::ordered_json::array();
     if (const auto staged = mount_on_shares(m_context); !staged || *staged != k_exit_ok)
       return staged;
     return exit_code();
@@ -69,33 +63,28 @@ class BringUp {
     if (m_exports) {
       const auto proposed = exports::propose(m_context.system, *m_exports, m_look, m_say);
       m_context.envelope.fields["exports"] = to_json(m_look.composed.exports);
-      if (!proposed)
-        return fail(proposed.error());
+      TRY(proposed);
       plan = m_look.plan;
       for (auto& step : plan.steps)
         step.group.clear(); // before all others: what is bound from them, and mounted of them, has to be there
       if (!plan.empty())
         proposal.before_groups = [this] { return check_exports(); };
     }
-    auto work = plan_mount_work(m_context, m_config, m_part.mounts, m_scope);
-    if (!work)
-      return fail(work.error());
-    m_context.report(work->plan.diagnoses);
+    TRY_ASSIGN(auto work, plan_mount_work(m_context, m_config, m_part.mounts, m_scope));
+    m_context.report(work.plan.diagnoses);
     if (!m_mounts)
-      report_holders_of_different(m_context, work->seen);
-    m_later = !plan.empty() || !work->plan.planned.empty();
-    plan.add(work->plan.plan);
-    m_mounts = std::move(*work);
+      report_holders_of_different(m_context, work.seen);
+    m_later = !plan.empty() || !work.plan.planned.empty();
+    plan.add(work.plan.plan);
+    m_mounts = std::move(work);
     m_good = {m_mounts->plan.right.begin(), m_mounts->plan.right.end()};
     if (m_config.watch)
       plan.add(plan_watch());
     if (m_later) {
       note_later(plan);
     } else {
-      auto on = plan_what_lies_on_mounts();
-      if (!on)
-        return fail(on.error());
-      plan.add(*on);
+      TRY_ASSIGN(auto on, plan_what_lies_on_mounts());
+      plan.add(on);
     }
     if (m_on.failed + m_mounts->plan.blocked.size() > 0)
       proposal.nothing = "nothing more can be done now";
@@ -124,10 +113,7 @@ class BringUp {
   }
 
   Result<plan::Plan> plan_what_lies_on_mounts() {
-    auto on = plan_on_mounts(m_context, m_config, m_part, *m_mounts, m_good, m_scope.path_deadline());
-    if (!on)
-      return fail(on.error());
-    m_on = std::move(*on);
+    TRY_ASSIGN(m_on, plan_on_mounts(m_context, m_config, m_part, *m_mounts, m_good, m_scope.path_deadline()));
     for (const auto& text : m_on.messages)
       message(text);
     m_context.report(m_on.found);
@@ -136,10 +122,7 @@ class BringUp {
 
   /// Between the exports and what comes after them.
   Result<void> check_exports() {
-    auto found = exports::verify(m_context.system, *m_exports, m_look, m_say);
-    if (!found)
-      return fail(found.error());
-    m_verified = std::move(*found);
+    TRY_ASSIGN(m_verified, exports::verify(m_context.system, *m_exports, m_look, m_say));
     if (has_errors(*m_verified))
       return fail(ErrorCode::failed, "not begun: the exports are not as sharefs.yaml has them", "see the errors above");
     return {};
@@ -149,12 +132,10 @@ class BringUp {
   Result<void> after_exports(const Executed& executed) {
     if (!m_exports)
       return {};
-    if (!m_verified && m_look.plan.empty() && !m_context.flags.dry_run)
-      if (auto checked = check_exports(); !checked && !m_verified)
-        return checked;
-    if (!m_verified)
-      return {};
-    return conclude_exports(m_context, executed, m_look, *m_verified);
+    if (!m_verified && m_look.plan.empty() && !m_context.flags.dry_run) {
+      TRY_ASSIGN(m_verified, exports::verify(m_context.system, *m_exports, m_look, m_say));
+    }
+    return m_verified ? conclude_exports(m_context, executed, m_look, *m_verified) : Result<void>();
   }
 
   void note_mounted(const Executed& executed) {
@@ -167,22 +148,20 @@ class BringUp {
 
   /// What had to wait for the first plan, as a second one. An exit code other than 0 ends the command.
   Result<int> go_on() {
-    auto plan = plan_what_lies_on_mounts();
-    if (!plan)
-      return fail(plan.error());
-    if (plan->empty())
+    TRY_ASSIGN(auto plan, plan_what_lies_on_mounts());
+    if (plan.empty())
       return k_exit_ok;
-    bool first = true;
-    const auto executed = execute_further(m_context, [&]() -> Result<Proposal> {
-      if (!std::exchange(first, false))
-        plan = plan_what_lies_on_mounts();
-      return plan ? Result<Proposal>(Proposal{*plan, "nothing more to do"}) : fail(plan.error());
-    });
-    if (!executed)
-      return fail(executed.error());
-    count(*executed);
-    m_later_applied = executed->applied();
-    return executed->stopped() ? executed->exit_code : k_exit_ok;
+    bool is_first = true;
+    const auto propose_anew = [&]() -> Result<Proposal> {
+      if (!std::exchange(is_first, false)) {
+        TRY_ASSIGN(plan, plan_what_lies_on_mounts());
+      }
+      return Proposal{plan, "nothing more to do"};
+    };
+    TRY_ASSIGN(const auto executed, execute_further(m_context, propose_anew));
+    count(executed);
+    m_later_applied = executed.applied();
+    return executed.stopped() ? executed.exit_code : k_exit_ok;
   }
 
   /// Directories that became somebody else's go again; the rest of the run stays.
@@ -196,9 +175,9 @@ class BringUp {
     auto flags = m_context.flags;
     flags.yes = true; // the consent to make them covers this
     Context back(m_context.host, m_context.system, m_context.console, flags, m_context.argv);
-    const auto undone = execute(back, without_shares(m_on), "");
-    m_context.envelope.fields["rolled_back"] = undone && undone->exit_code == k_exit_ok;
-    return undone ? Result<void>() : fail(undone.error());
+    TRY_ASSIGN(const auto undone, execute(back, without_shares(m_on), ""));
+    m_context.envelope.fields["rolled_back"] = undone.exit_code == k_exit_ok;
+    return {};
   }
 
   void count(const Executed& executed) {
@@ -214,7 +193,7 @@ class BringUp {
     const bool dry = m_context.flags.dry_run;
     std::size_t good = m_done + m_good.size() + (m_verified ? 1 : 0) + (dry ? plan.planned.size() : 0);
     std::size_t bad = m_failed + m_on.failed + plan.blocked.size();
-    if (m_on.links && m_on.homes.homes.size() > m_on.failed)
+    if (m_on.links && m_on.links->state.homes.size() > m_on.failed)
       ++good;
     return exit_code_for(good, bad);
   }
@@ -237,23 +216,16 @@ class BringUp {
 };
 
 Result<int> run_up(Context& context, const Arguments& arguments) {
-  const auto config = context.config();
-  if (!config)
-    return fail(config.error());
-  const auto timeout = timeout_of(arguments);
-  if (!timeout)
-    return fail(timeout.error());
+  TRY_ASSIGN(const auto config, context.config());
+  TRY_ASSIGN(const auto timeout, timeout_of(arguments));
   if (context.flags.root != "/") {
-    if (auto root = require_root(context, "only root can prepare an image"); !root)
-      return fail(root.error());
-    return change_image(context, **config, *timeout, true);
+    TRY(require_root(context, "only root can prepare an image"));
+    return change_image(context, *config, timeout, true);
   }
-  auto part = find_part(context.system, **config);
-  if (auto named = check_named(context.system, **config, part); !named)
-    return fail(named.error());
-  if (auto root = require_root(context, "only root can bring a host up"); !root)
-    return fail(root.error());
-  return BringUp(context, **config, std::move(part), *timeout).run();
+  auto part = find_part(context.system, *config);
+  TRY(check_named(context.system, *config, part));
+  TRY(require_root(context, "only root can bring a host up"));
+  return BringUp(context, *config, std::move(part), timeout).run();
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 // sharefs watch: looks after the mounts until it is stopped.
 #include "base/argv.hpp"
 #include "base/path.hpp"
+#include "base/try.hpp"
 #include "cli/commands/conda/staged.hpp"
 #include "cli/commands/mount/support.hpp"
 #include "cli/exit_code.hpp"
@@ -15,10 +16,8 @@ namespace {
 
 Result<mounts::watch::Settings> read_settings(Context& context) {
   auto fresh = std::make_shared<Context>(context.host, context.system, context.console, context.flags, context.argv);
-  const auto config = fresh->config();
-  if (!config)
-    return fail(config.error());
-  const auto missing_images = [fresh, config = *config] {
+  TRY_ASSIGN(const auto config, fresh->config());
+  const auto missing_images = [fresh, config] {
     std::set<std::string> missing;
     const auto table = fresh->system.mounts();
     for (const auto& image : staged_images(*fresh, config))
@@ -26,8 +25,8 @@ Result<mounts::watch::Settings> read_settings(Context& context) {
         missing.insert(image.mount.target);
     return missing;
   };
-  const auto watch = (*config)->watch.value_or(config::Watch{});
-  return mounts::watch::Settings{mount_points(context.system, *config), watch.interval, watch.recover, watch.textfile,
+  const auto watch = config->watch.value_or(config::Watch{});
+  return mounts::watch::Settings{mount_points(context.system, config), watch.interval, watch.recover, watch.textfile,
                                  missing_images};
 }
 
@@ -51,18 +50,14 @@ mounts::watch::Surroundings surroundings_of(Context& context) {
 }
 
 Result<int> run_watch(Context& context, const Arguments& arguments) {
-  const auto config = context.config();
-  if (!config)
-    return fail(config.error());
-  if ((*config)->watch.value_or(config::Watch{}).recover != "never")
-    if (auto root = require_root_for_mounts(context); !root)
-      return fail(root.error());
+  TRY_ASSIGN(const auto config, context.config());
+  if (config->watch.value_or(config::Watch{}).recover != "never")
+    TRY(require_root_for_mounts(context));
   // Two would undo each other's pauses.
-  const auto state = state_directory(context);
-  const auto alone = state ? plan::HostLock::acquire(context.system.files(), *state,
-                                                     {shell_join(context.argv), context.system.identity().user},
-                                                     std::chrono::milliseconds(0), {}, "watch.lock")
-                           : fail(state.error());
+  TRY_ASSIGN(const auto state, state_directory(context));
+  const auto alone =
+      plan::HostLock::acquire(context.system.files(), state, {shell_join(context.argv), context.system.identity().user},
+                              std::chrono::milliseconds(0), {}, "watch.lock");
   if (!alone) {
     auto error = alone.error();
     if (error.code == ErrorCode::busy)
