@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cachefix/launch.hpp"
 #include "cachefix/script.hpp"
 #include "plan/apply.hpp"
@@ -163,8 +164,7 @@ Decisions RunPlan::of(std::initializer_list<Action> actions) const {
 }
 
 Result<void> prepare(sys::System& system, const RunPlan& decided) {
-  if (auto made = make_caches(system, decided.directories); !made)
-    return made;
+  TRY(make_caches(system, decided.directories));
   for (const auto& [path, target] : decided.links) {
     const auto made = plan::apply_action(plan::make_link(path, target), system);
     if (!made && made.error().code != ErrorCode::conflict) // a model that was downloaded here before

@@ -3,6 +3,7 @@
 #include "base/path.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "conda/image.hpp"
 #include "sys/process/interrupt.hpp"
 
@@ -162,17 +163,14 @@ Result<SharedEnvironment> find_collectable(sys::System& system, const std::strin
 
 Result<Collection> collect(sys::System& system, const SharedEnvironment& environment, const CollectRequest& request,
                            const plan::Say& say) {
-  if (auto known = check_uses_are_known(system, environment); !known)
-    return fail(known.error());
+  TRY(check_uses_are_known(system, environment));
   const bool taken_back = !environment.entry.exists(); // see find_collectable()
   const auto live = uses_that_count(system, environment, request);
   Collection found;
   found.kept = kept_generations(environment, live, taken_back ? 0 : request.keep);
-  if (auto ours = keep_those_of_others(system, environment, found.kept); !ours)
-    return fail(ours.error());
+  TRY(keep_those_of_others(system, environment, found.kept));
   if (!request.looks_only && std::ranges::any_of(found.kept, &std::string::empty, &Kept::reason))
-    if (auto waited = wait_for_other_hosts(environment, request, say); !waited)
-      return fail(waited.error());
+    TRY(wait_for_other_hosts(environment, request, say));
   found.plan = plan_collect(environment, found.kept, random_letters(6), unfinished_of(system, environment));
   found.plan.notes = notes_of(system, environment, found.kept, live);
   return found;
@@ -180,8 +178,7 @@ Result<Collection> collect(sys::System& system, const SharedEnvironment& environ
 
 Result<void> check_unused(sys::System& system, const SharedEnvironment& now, const CollectRequest& request,
                           const std::vector<Kept>& kept) {
-  if (auto known = check_uses_are_known(system, now); !known)
-    return known;
+  TRY(check_uses_are_known(system, now));
   for (const auto& use : uses_that_count(system, now, request))
     for (const auto& [number, reason] : kept)
       if (number == use.generation && reason.empty())

@@ -1,6 +1,7 @@
 #include "conda/environment_reader.hpp"
 
 #include "base/path.hpp"
+#include "base/try.hpp"
 #include "conda/running.hpp"
 
 #include <algorithm>
@@ -115,14 +116,12 @@ Result<EnvironmentState> probe(sys::System& system, const EnvironmentRequest& re
   auto state = tree::watched(
       request.path, options, watch, [&](const sys::ProgressCounters& counters) -> Result<EnvironmentState> {
         const sys::Files files(system.files().root()); // its mount table is read here: that of the parent is not for us
-        const auto reader = EnvironmentReader::read(files, request.path, counters);
-        if (!reader)
-          return fail(reader.error());
-        auto uses = find_prefixes(*reader);
+        TRY_ASSIGN(const auto reader, EnvironmentReader::read(files, request.path, counters));
+        auto uses = find_prefixes(reader);
         if (!uses)
           return fail(uses.error().code, request.path + ": " + uses.error().message, uses.error().hint);
         follow(files, request.path, *uses);
-        auto found = read_environment(*reader, decide_prefixes(*uses, request), request);
+        auto found = read_environment(reader, decide_prefixes(*uses, request), request);
         note_leads(found, *uses);
         return found;
       });

@@ -3,6 +3,7 @@
 #include "base/json.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "conda/guard_wheel.hpp"
 #include "sys/fs/sha256.hpp"
 
@@ -26,10 +27,8 @@ constexpr std::uint64_t k_largest_script = 256U << 10U;
 
 Result<EnvironmentReader> EnvironmentReader::read(const sys::Files& files, const std::string& path,
                                                   const sys::ProgressCounters& counters) {
-  auto tree = tree::Reader::open(files, path, counters);
-  if (!tree)
-    return fail(tree.error());
-  EnvironmentReader reader(std::move(*tree));
+  TRY_ASSIGN(auto tree, tree::Reader::open(files, path, counters));
+  EnvironmentReader reader(std::move(tree));
   auto entries = reader.m_tree.list();
   if (!entries)
     return fail(entries.error().code, path + ": " + entries.error().message, "see what is in it: `du --inodes`");

@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "conda/image.hpp"
 #include "conda/share.hpp"
 
@@ -138,8 +139,7 @@ Result<SharedEnvironment> probe_environment(sys::System& system, const std::stri
     found.current = linked_generation(name, found.entry.link_target).value_or(0);
   if (found.root.exists() && found.root.error_number != 0)
     return fail(found.root.error());
-  if (auto read = read_uses(system, first[2], as, found); !read)
-    return fail(read.error());
+  TRY(read_uses(system, first[2], as, found));
   if (first[3].kind == sys::EntryKind::file)
     found.holder = sys::parse_lease(first[3].content), found.held = first[3].mtime;
 

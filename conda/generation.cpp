@@ -7,6 +7,7 @@
 #include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 
 #include <algorithm>
 #include <climits>
@@ -71,15 +72,13 @@ std::string format_generation(const Generation& generation) {
 
 Result<Generation> parse_generation(std::string_view text) {
   // Five values for each package, and fourteen members of the record itself.
-  const auto json =
-      read_json<OrderedJson>(text, {.bytes = k_largest_record, .depth = 8, .values = 200'000, .members = 100});
-  if (!json)
-    return fail(json.error());
-  const auto version = json->is_object() ? json->find("sharefs") : json->end();
-  if (version != json->end() && *version != 1)
+  TRY_ASSIGN(const auto json,
+             read_json<OrderedJson>(text, {.bytes = k_largest_record, .depth = 8, .values = 200'000, .members = 100}));
+  const auto version = json.is_object() ? json.find("sharefs") : json.end();
+  if (version != json.end() && *version != 1)
     return fail(ErrorCode::unsupported, "was written by a newer sharefs", "install the same version on all hosts");
   Generation one;
-  if (version == json->end() || !json->contains("packages") || read_fields(*json, one) != nullptr ||
+  if (version == json.end() || !json.contains("packages") || read_fields(json, one) != nullptr ||
       std::max(one.number, one.parent) > k_last_generation || one.created > k_latest ||
       std::max({one.files, one.bytes, one.own_bytes}) > k_most)
     return fail(ErrorCode::failed, "is no record of a generation");

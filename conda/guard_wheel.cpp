@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -22,8 +23,7 @@ Result<void> make_place(sys::System& system, const std::string& path) {
   if (entry.kind == sys::EntryKind::unknown)
     return fail(entry.error());
   if (entry.exists() && entry.kind != sys::EntryKind::directory)
-    if (auto removed = system.files().remove(path); !removed)
-      return removed;
+    TRY(system.files().remove(path));
   return system.files().make_directories(path);
 }
 
@@ -65,21 +65,16 @@ Result<bool> write_guard(sys::System& system, const std::string& tree, const std
     const auto path = join_path(join_path(tree, directory), name);
     const auto entry = system.entry({.path = path});
     const bool is_file = entry.kind == sys::EntryKind::file;
-    const auto there = is_file          ? files.read_if_exists(path)
-                       : entry.exists() ? Result<std::optional<std::string>>(std::nullopt)
-                       : below.empty()  ? Result<std::optional<std::string>>(std::nullopt)
-                                        : files.read_if_exists(join_path(join_path(below, directory), name));
-    if (!there)
-      return fail(there.error());
-    if (*there == text)
+    TRY_ASSIGN(const auto there, is_file          ? files.read_if_exists(path)
+                                 : entry.exists() ? Result<std::optional<std::string>>(std::nullopt)
+                                 : below.empty()  ? Result<std::optional<std::string>>(std::nullopt)
+                                                  : files.read_if_exists(join_path(join_path(below, directory), name)));
+    if (there == text)
       continue;
-    if (auto made = make_place(system, parent_path(path)); !made)
-      return fail(made.error());
+    TRY(make_place(system, parent_path(path)));
     if (entry.exists()) // it may be a further name of a file of another generation, or no file
-      if (auto removed = files.remove(path); !removed)
-        return fail(removed.error());
-    if (auto written = files.write_if(path, std::nullopt, text, 0644); !written)
-      return fail(written.error());
+      TRY(files.remove(path));
+    TRY(files.write_if(path, std::nullopt, text, 0644));
     wrote = true;
   }
   return wrote;

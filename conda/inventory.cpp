@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "conda/guard_wheel.hpp"
 #include "conda/homes.hpp"
 #include "conda/running.hpp"
@@ -255,10 +256,8 @@ const char* to_string(Availability availability) {
 }
 
 Result<Inventory> probe_inventory(sys::System& system, const InventoryRequest& request) {
-  auto mounts = system.mounts();
-  if (!mounts)
-    return fail(mounts.error());
-  return InventoryReader(system, request, std::move(*mounts)).read();
+  TRY_ASSIGN(auto mounts, system.mounts());
+  return InventoryReader(system, request, std::move(mounts)).read();
 }
 
 } // namespace sharefs::conda

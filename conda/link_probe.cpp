@@ -4,6 +4,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "sys/refusal.hpp"
 
 #include <algorithm>
@@ -246,9 +247,7 @@ void drop_second_names(std::vector<HomeState>& homes) {
 
 Result<LinkState> probe(sys::System& system, const LinkRequest& request) {
   const auto self = system.identity();
-  const auto mounts = system.mounts();
-  if (!mounts)
-    return fail(mounts.error());
+  TRY_ASSIGN(const auto mounts, system.mounts());
   LinkState state;
   state.now = system.now();
   std::vector<sys::User> users;
@@ -263,15 +262,15 @@ Result<LinkState> probe(sys::System& system, const LinkRequest& request) {
   }
   auto linked = request;
   if (request.verb == LinkRequest::Verb::link) {
-    state.store = probe_store(system, *mounts, request);
+    state.store = probe_store(system, mounts, request);
     if (!is_usable(*state.store))
       return state; // nothing will be linked: the homes need not be asked
     std::erase_if(linked.environments, [&](const std::string& name) { return is_left_out(*state.store, name); });
   }
-  HomeReader reader(system, *mounts);
+  HomeReader reader(system, mounts);
   find_homes(reader, state.homes, users);
   drop_second_names(state.homes);
-  LinkProbe homes(reader, *mounts, linked, state.store);
+  LinkProbe homes(reader, mounts, linked, state.store);
   for (auto& home : state.homes)
     if (home.problem == HomeProblem::none)
       homes.read(home);

@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/random.hpp"
+#include "base/try.hpp"
 #include "conda/compiled.hpp"
 #include "conda/share.hpp"
 #include "plan/apply.hpp"
@@ -15,24 +16,17 @@ namespace {
 
 /// Takes the lease, and the environment as the holder before us has left it.
 Result<Held> hold_latest(sys::System& system, const Making& making, const plan::Say& say) {
-  auto lease = take_lease(system, making.environment, making.lease, say);
-  if (!lease)
-    return fail(lease.error());
-  auto now = find_shared(system, making.environment.store, making.environment.name);
-  return now ? Result<Held>(Held{std::move(*now), std::move(*lease)}) : fail(now.error());
+  TRY_ASSIGN(auto lease, take_lease(system, making.environment, making.lease, say));
+  TRY_ASSIGN(auto now, find_shared(system, making.environment.store, making.environment.name));
+  return Held{std::move(now), std::move(lease)};
 }
 
 Result<Generation> record_of(sys::System& system, const Making& making, const NewGeneration& made,
                              const Filled& filled) {
-  auto contents = read_contents(system, filled.tree.path);
-  if (!contents)
-    return fail(contents.error());
+  TRY_ASSIGN(auto contents, read_contents(system, filled.tree.path));
   tree::Measured size{.files = filled.files, .bytes = filled.bytes};
   if (filled.files == 0) {
-    const auto measured = tree::measure(filled.tree, {});
-    if (!measured)
-      return fail(measured.error());
-    size = *measured;
+    TRY_ASSIGN(size, tree::measure(filled.tree, {}));
   }
   const auto self = system.identity();
   Generation record;
@@ -45,8 +39,8 @@ Result<Generation> record_of(sys::System& system, const Making& making, const Ne
   record.message = making.message;
   record.original = making.original;
   record.prefix = made.environment.path();
-  record.python = std::move(contents->python);
-  record.packages = std::move(contents->packages);
+  record.python = std::move(contents.python);
+  record.packages = std::move(contents.packages);
   record.files = size.files;
   record.bytes = size.bytes;
   record.own_bytes = std::min(filled.own_bytes, size.bytes);
@@ -128,28 +122,21 @@ std::string NewGeneration::hidden_image() const {
 }
 
 Result<Held> hold(sys::System& system, const SharedEnvironment& planned, const LeaseWish& wish, const plan::Say& say) {
-  auto lease = take_lease(system, planned, wish, say);
-  if (!lease)
-    return fail(lease.error());
-  auto now = probe_environment(system, planned.store, planned.name);
-  if (!now)
-    return fail(now.error());
-  if (now->current != planned.current || now->next() != planned.next())
+  TRY_ASSIGN(auto lease, take_lease(system, planned, wish, say));
+  TRY_ASSIGN(auto now, probe_environment(system, planned.store, planned.name));
+  if (now.current != planned.current || now.next() != planned.next())
     return fail(ErrorCode::conflict, fmt::format("somebody else has changed `{}` meanwhile", planned.name),
                 "run the command again");
-  return Held{std::move(*now), std::move(*lease)};
+  return Held{std::move(now), std::move(lease)};
 }
 
 Result<NewGeneration> make_generation(sys::System& system, const Making& making, const plan::Say& say) {
-  auto held =
-      making.hidden.empty() ? hold_latest(system, making, say) : hold(system, making.environment, making.lease, say);
-  if (!held)
-    return fail(held.error());
-  if (auto may = check_switch(system, held->environment); !may)
-    return fail(may.error());
+  TRY_ASSIGN(auto held, making.hidden.empty() ? hold_latest(system, making, say)
+                                              : hold(system, making.environment, making.lease, say));
+  TRY(check_switch(system, held.environment));
   NewGeneration made;
-  made.environment = std::move(held->environment);
-  made.lease.emplace(std::move(held->lease));
+  made.environment = std::move(held.environment);
+  made.lease.emplace(std::move(held.lease));
   made.record.number = made.environment.next();
   if (made.record.number > k_last_generation)
     return fail(ErrorCode::unsupported, fmt::format("there are {} generations: no more numbers", k_last_generation));
@@ -158,28 +145,19 @@ Result<NewGeneration> make_generation(sys::System& system, const Making& making,
     remove_unfinished(system, made.environment, say);
     made.guard = std::make_unique<ScratchTree>(system, made.path(), say);
   }
-  const auto filled = making.fill(made);
-  if (!filled)
-    return fail(filled.error());
-  auto record = record_of(system, making, made, *filled);
-  if (!record)
-    return fail(record.error());
-  made.record = std::move(*record);
-  made.sound = filled->sound;
-  if (auto imaged = add_image(system, making, *filled, made, say); !imaged)
-    return fail(imaged.error());
+  TRY_ASSIGN(const auto filled, making.fill(made));
+  TRY_ASSIGN(made.record, record_of(system, making, made, filled));
+  made.sound = filled.sound;
+  TRY(add_image(system, making, filled, made, say));
   return made;
 }
 
 Result<void> confirm(sys::System& system, NewGeneration& made) {
-  if (auto ours = made.lease->check(); !ours)
-    return ours;
+  TRY(made.lease->check());
   const auto& files = system.files();
   const auto path = made.environment.path(made.record.number) + ".json";
-  const auto cut_off = files.read_if_exists(path); // a text that is there is of a command that was cut off
-  if (!cut_off)
-    return fail(cut_off.error());
-  if (auto written = files.write_if(path, *cut_off, format_generation(made.record)); !written || !made.image)
+  TRY_ASSIGN(const auto cut_off, files.read_if_exists(path));
+  if (auto written = files.write_if(path, cut_off, format_generation(made.record)); !written || !made.image)
     return written;
   return publish_image(system, made.hidden_image(), *made.image, made.environment.path(made.record.number));
 }
@@ -192,18 +170,16 @@ void note_made(sys::System& system, const NewGeneration& made) {
 Result<void> mend_copy(sys::System& system, const CopyToMend& copy, const plan::Say& say) {
   const auto& path = copy.tree.path;
   const EnvironmentRequest request{.path = path, .prefix = copy.prefix, .from = copy.from, .mixed = true};
-  auto state = probe(system, request, say.progress("reading " + path));
-  if (!state)
-    return fail(state.error());
-  if (state->device != copy.tree.device || state->inode != copy.tree.inode)
+  TRY_ASSIGN(auto state, probe(system, request, say.progress("reading " + path)));
+  if (state.device != copy.tree.device || state.inode != copy.tree.inode)
     return fail(ErrorCode::conflict, path + " is not the copy that was made: somebody else has put it there",
                 "see who writes in the store, then run the command again");
-  const bool runs_programs = copy.runs_programs && !state->others_write;
-  state->uncompiled = copy.uncompiled;
+  const bool runs_programs = copy.runs_programs && !state.others_write;
+  state.uncompiled = copy.uncompiled;
   if (!runs_programs) // nobody would compile it again
-    std::erase_if(state->compiled,
-                  [&](const plan::FileChange& change) { return names_old_place_only(*state, change.path); });
-  for (const auto& step : plan_repair(*state, false, runs_programs).steps) {
+    std::erase_if(state.compiled,
+                  [&](const plan::FileChange& change) { return names_old_place_only(state, change.path); });
+  for (const auto& step : plan_repair(state, false, runs_programs).steps) {
     const auto done = plan::apply_action(step.action, system);
     if (!done && !std::holds_alternative<plan::RunTool>(step.action))
       return fail(done.error());
@@ -212,7 +188,7 @@ Result<void> mend_copy(sys::System& system, const CopyToMend& copy, const plan::
   }
   if (copy.in_part)
     return {};
-  auto left = diagnose_unrepaired(*state);
+  auto left = diagnose_unrepaired(state);
   std::erase_if(left, [](const Diagnosis& one) {
     return one.severity != Severity::error || one.code == "SF501" || one.code == "SF502" || // as the original is
            one.code == "SF510"; // close_tree() opens what is left, by all of its names

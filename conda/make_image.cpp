@@ -3,6 +3,7 @@
 #include "base/path.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "conda/change.hpp"
 #include "conda/compiled.hpp"
 #include "conda/make_generation.hpp"
@@ -34,19 +35,15 @@ Result<std::string> why_anew(sys::System& system, const SharedEnvironment& now, 
     return "it is not of this generation, or was cut off";
   if (!image.is_trusted(system.entry({.path = now.store, .follow = true}).uid))
     return "others than root or the owner of the store could have written it";
-  const auto good = is_as_noted(system, image.path, *image.note, say);
-  if (!good)
-    return fail(good.error());
-  return *good ? "" : "its content is not the one that was noted when it was made";
+  TRY_ASSIGN(const auto good, is_as_noted(system, image.path, *image.note, say));
+  return good ? "" : "its content is not the one that was noted when it was made";
 }
 
 } // namespace
 
 Result<ImageNote> make_image(sys::System& system, const ImageRequest& request, const plan::Say& say) {
   const auto directory = system.entry({.path = request.file}); // where it is to lie
-  if (auto room = check_room(system, directory, {.files = 1, .bytes = request.record.bytes / k_part_of_tree}, "");
-      !room)
-    return fail(room.error());
+  TRY(check_room(system, directory, {.files = 1, .bytes = request.record.bytes / k_part_of_tree}, ""));
   tree::Packing packing;
   packing.tree = request.tree;
   packing.file = request.file;
@@ -63,10 +60,8 @@ Result<ImageNote> make_image(sys::System& system, const ImageRequest& request, c
   tree::Options options;
   options.total_files = request.record.files;
   options.total_bytes = request.record.bytes;
-  const auto packed = tree::pack(packing, options, say.progress("making the image of " + request.tree.path));
-  if (!packed)
-    return fail(packed.error());
-  return ImageNote{packed->sha256, packed->bytes, request.record.created, packed->files};
+  TRY_ASSIGN(const auto packed, tree::pack(packing, options, say.progress("making the image of " + request.tree.path)));
+  return ImageNote{packed.sha256, packed.bytes, request.record.created, packed.files};
 }
 
 Result<void> clear_place(sys::System& system, const std::string& path) {
@@ -92,10 +87,8 @@ Result<bool> is_as_noted(sys::System& system, const std::string& path, const Ima
 
 Result<void> publish_image(sys::System& system, const std::string& file, const ImageNote& note,
                            const std::string& generation) {
-  if (auto written = write_image_note(system, note, generation); !written)
-    return written;
-  if (auto cleared = clear_place(system, image_path(generation)); !cleared)
-    return cleared;
+  TRY(write_image_note(system, note, generation));
+  TRY(clear_place(system, image_path(generation)));
   return plan::apply_action(plan::Rename{file, image_path(generation), std::nullopt}, system).map([](plan::Outcome) {});
 }
 
@@ -110,10 +103,8 @@ std::string staged_tree(sys::System& system, const std::string& stage, const Sha
 
 Result<Imaging> plan_image(sys::System& system, const std::string& store, const std::string& name,
                            const std::string& letters, const plan::Say& say) {
-  auto environment = find_shared(system, store, name);
-  if (!environment)
-    return fail(environment.error());
-  Imaging imaging{.environment = std::move(*environment), .file = {}, .plan = {}};
+  TRY_ASSIGN(auto environment, find_shared(system, store, name));
+  Imaging imaging{.environment = std::move(environment), .file = {}, .plan = {}};
   const auto& now = imaging.environment;
   const auto* one = now.find(now.current);
   if (!one->record)
@@ -133,21 +124,16 @@ Result<Imaging> plan_image(sys::System& system, const std::string& store, const 
 
 Result<Imaged> make_missing_image(sys::System& system, const Imaging& imaging, const ImageWish& wish,
                                   const LeaseWish& lease, const plan::Say& say) {
-  auto held = hold(system, imaging.environment, lease, say);
-  if (!held)
-    return fail(held.error());
-  const auto& now = held->environment;
+  TRY_ASSIGN(auto held, hold(system, imaging.environment, lease, say));
+  const auto& now = held.environment;
   const auto* one = now.find(now.current);
   const auto record = one->record.value_or(Generation{});
   auto there = probe_image(system, now.path(now.current), record.created);
-  const auto why = why_anew(system, now, there, say);
-  if (!why)
-    return fail(why.error());
-  if (why->empty()) // made while we waited
-    return Imaged{std::move(held->lease), std::move(*there.note)};
+  TRY_ASSIGN(const auto why, why_anew(system, now, there, say));
+  if (why.empty()) // made while we waited
+    return Imaged{std::move(held.lease), std::move(*there.note)};
   if (one->image.kind != sys::EntryKind::file)
-    if (auto cleared = clear_place(system, there.path); !cleared)
-      return fail(cleared.error());
+    TRY(clear_place(system, there.path));
   ImageRequest image;
   image.tree = {.path = now.path(now.current), .root = system.files().root()};
   image.tree.device = one->entry.device;
@@ -157,14 +143,10 @@ Result<Imaged> make_missing_image(sys::System& system, const Imaging& imaging, c
   image.file = imaging.file;
   image.near = staged_tree(system, wish.stage, now, now.current);
   auto guard = std::make_unique<ScratchTree>(system, image.file, say);
-  auto note = make_image(system, image, say);
-  if (!note)
-    return fail(note.error());
-  if (auto written = write_image_note(system, *note, image.tree.path); !written)
-    return fail(written.error());
-  if (auto ours = held->lease.check(); !ours)
-    return fail(ours.error());
-  return Imaged{std::move(held->lease), std::move(*note), std::move(guard)};
+  TRY_ASSIGN(auto note, make_image(system, image, say));
+  TRY(write_image_note(system, note, image.tree.path));
+  TRY(held.lease.check());
+  return Imaged{std::move(held.lease), std::move(note), std::move(guard)};
 }
 
 } // namespace sharefs::conda

@@ -5,6 +5,7 @@
 #include "base/path.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "conda/homes.hpp"
 #include "conda/scratch.hpp"
 #include "plan/apply.hpp"
@@ -94,12 +95,10 @@ std::string packed_image(const PathStagingRequest& request, const tree::Survey& 
 
 Result<void> check_unchanged(sys::System& system, const PathStagingRequest& request, const tree::Survey& before,
                              const plan::Say& say) {
-  const auto now = request.bound ? Result<tree::Survey>(before) : survey_directory(system, request, say);
-  if (!now)
-    return fail(now.error());
-  return *now == before ? Result<void>{}
-                        : fail(ErrorCode::conflict, request.path + " has changed while it was read",
-                               "run the command again when nobody writes there");
+  TRY_ASSIGN(const auto now, request.bound ? Result<tree::Survey>(before) : survey_directory(system, request, say));
+  return now == before ? Result<void>{}
+                       : fail(ErrorCode::conflict, request.path + " has changed while it was read",
+                              "run the command again when nobody writes there");
 }
 
 Result<PackedPath> survey_path(sys::System& system, const PathStagingRequest& request, const plan::Say& say) {
@@ -108,10 +107,9 @@ Result<PackedPath> survey_path(sys::System& system, const PathStagingRequest& re
     return fail(ErrorCode::usage,
                 fmt::format("{} holds {}, where images of directories lie", request.path, request.store),
                 "stage what lies in it, or set `stage.store` in sharefs.yaml to another directory of the share");
-  auto survey = request.bound ? Result<tree::Survey>(*request.bound) : survey_directory(system, request, say);
-  if (!survey)
-    return fail(survey.error());
-  PackedPath packed{.survey = std::move(*survey), .image = {}};
+  TRY_ASSIGN(auto survey,
+             request.bound ? Result<tree::Survey>(*request.bound) : survey_directory(system, request, say));
+  PackedPath packed{.survey = std::move(survey), .image = {}};
   packed.image = packed_image(request, packed.survey);
   const auto image = probe_image(system, packed.image, 0, request.how.as);
   // What others could have written is made anew by whoever can make one that is trusted.
@@ -166,18 +164,12 @@ Result<void> write_list(sys::System& system, const PathStagingRequest& request, 
                         const StageAccess& access, const plan::Say& say) {
   tree::Options options;
   options.total_bytes = packed.survey.bytes;
-  const auto listing = tree::list_contents({.path = request.path, .root = system.files().root()}, options,
-                                           say.progress("reading " + request.path));
-  if (!listing)
-    return fail(listing.error());
-  if (auto unchanged = check_unchanged(system, request, packed.survey, say); !unchanged)
-    return unchanged;
+  TRY_ASSIGN(const auto listing, tree::list_contents({.path = request.path, .root = system.files().root()}, options,
+                                                     say.progress("reading " + request.path)));
+  TRY(check_unchanged(system, request, packed.survey, say));
   const auto path = list_path(packed.image);
-  if (auto cleared = clear_place(system, path); !cleared)
-    return cleared;
-  if (auto written = system.files().write_if(path, std::nullopt, sys::WireWriter().put(*listing).bytes(), 0400);
-      !written)
-    return written;
+  TRY(clear_place(system, path));
+  TRY(system.files().write_if(path, std::nullopt, sys::WireWriter().put(listing).bytes(), 0400));
   const auto admitted = admit(system.entry({.path = path}), {access.mode & 0444U, access.gid});
   return admitted ? plan::apply_action(*admitted, system).map([](plan::Outcome) {}) : Result<void>{};
 }
@@ -188,8 +180,7 @@ Result<void> make_store(sys::System& system, const std::string& path) {
   const auto store = system.entry({.path = parent_path(path), .follow = true});
   if (store.kind == sys::EntryKind::missing) {
     const auto above = system.entry({.path = store.ancestor, .follow = true});
-    if (auto made = system.files().make_directories(store.path, above.mode & k_but_set_id); !made)
-      return made;
+    TRY(system.files().make_directories(store.path, above.mode & k_but_set_id));
   }
   return system.files().make_directories(path, 0755);
 }
@@ -199,14 +190,10 @@ Result<void> make_store(sys::System& system, const std::string& path) {
 Result<void> pack_path(sys::System& system, const PathStagingRequest& request, const PackedPath& packed,
                        const plan::Say& say) {
   // For nobody else than the directory: the directories above it may keep out others than those above the store.
-  const auto access = stage_access(system, request.path, request.how.as);
-  if (!access)
-    return fail(access.error());
-  if (auto made = make_store(system, request.store); !made)
-    return made;
+  TRY_ASSIGN(const auto access, stage_access(system, request.path, request.how.as));
+  TRY(make_store(system, request.store));
   if (is_few_large(packed.survey)) {
-    if (auto noted = write_list(system, request, packed, *access, say); !noted)
-      return noted;
+    TRY(write_list(system, request, packed, access, say));
     remove_older(system, request, packed);
     return {};
   }
@@ -214,21 +201,17 @@ Result<void> pack_path(sys::System& system, const PathStagingRequest& request, c
   image.tree = {.path = request.path, .root = system.files().root()};
   image.record.files = packed.survey.files;
   image.record.bytes = packed.survey.bytes;
-  image.most = access->mode & 0444U;
-  image.gid = access->gid;
+  image.most = access.mode & 0444U;
+  image.gid = access.gid;
   const auto store = system.entry({.path = request.store, .follow = true});
   image.file = image_path(join_path(store.resolved, k_unfinished + random_letters(12)));
   const ScratchTree guard(system, image.file, say); // until it has its name
-  auto note = make_image(system, image, say);
-  if (!note)
-    return fail(note.error());
-  if (auto unchanged = check_unchanged(system, request, packed.survey, say); !unchanged)
-    return unchanged;
+  TRY_ASSIGN(auto note, make_image(system, image, say));
+  TRY(check_unchanged(system, request, packed.survey, say));
   const auto there = probe_image(system, packed.image, 0);
   if (there.exists() && there.is_trusted(store.uid))
     return {}; // another node has made it meanwhile, and others copy it already
-  if (auto published = publish_image(system, image.file, *note, packed.image); !published)
-    return published;
+  TRY(publish_image(system, image.file, note, packed.image));
   remove_older(system, request, packed);
   return {};
 }

@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "base/visible.hpp"
 #include "sys/fs/sha256.hpp"
 
@@ -273,12 +274,10 @@ Result<Edits> binary_edits(std::string_view content, const PrefixChange& change,
   for (const auto& from : needle.encodings()) {
     std::size_t next = 0;
     for (auto at = next_match(content, from, 0); at != k_none; at = next_match(content, from, next)) {
-      auto edit = string_edit(content, change, from, at);
-      if (!edit)
-        return fail(edit.error());
-      next = at + (*edit ? (*edit)->before.size() : from.bytes.size());
-      if (*edit)
-        edits.push_back(std::move(**edit));
+      TRY_ASSIGN(auto edit, string_edit(content, change, from, at));
+      next = at + (edit ? edit->before.size() : from.bytes.size());
+      if (edit)
+        edits.push_back(std::move(*edit));
     }
   }
   return edits;
@@ -354,14 +353,12 @@ Result<Edits> prefix_edits(std::string_view content, const PrefixChange& change)
   if (change.from == change.to && !change.env_is_prefix)
     return Edits{};
   const PrefixNeedle needle(change.from);
-  auto edits =
-      change.mode == FileMode::text ? text_edits(content, change, needle) : binary_edits(content, change, needle);
-  if (!edits)
-    return edits;
+  TRY_ASSIGN(auto edits, change.mode == FileMode::text ? text_edits(content, change, needle)
+                                                       : binary_edits(content, change, needle));
   // A string of utf-16 matches in both byte orders, by a byte that both see as theirs.
-  std::ranges::stable_sort(*edits, {}, &Edit::offset);
+  std::ranges::stable_sort(edits, {}, &Edit::offset);
   std::uint64_t end = 0;
-  std::erase_if(*edits, [&](const Edit& edit) {
+  std::erase_if(edits, [&](const Edit& edit) {
     const bool overlaps = edit.offset < end;
     end = overlaps ? end : edit.offset + edit.before.size();
     return overlaps;

@@ -3,6 +3,7 @@
 #include "base/json.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "base/visible.hpp"
 
 #include <algorithm>
@@ -137,21 +138,19 @@ std::string installed_path(const std::string& path, const std::string& site_pack
 } // namespace
 
 Result<Record> parse_record(std::string_view text) {
-  const auto json = parsed(text);
-  if (!json)
-    return fail(json.error());
+  TRY_ASSIGN(const auto json, parsed(text));
   Record record;
-  if (json->is_object()) {
-    record.name = text_in(*json, "name");
-    record.version = text_in(*json, "version");
-    record.build = text_in(*json, "build");
+  if (json.is_object()) {
+    record.name = text_in(json, "name");
+    record.version = text_in(json, "version");
+    record.build = text_in(json, "build");
   }
-  const auto* files = json->is_object() ? list_in(*json, "files") : nullptr;
-  const auto* paths = json->is_object() ? paths_in(*json) : nullptr;
+  const auto* files = json.is_object() ? list_in(json, "files") : nullptr;
+  const auto* paths = json.is_object() ? paths_in(json) : nullptr;
   if (record.name.empty() || (files == nullptr && paths == nullptr))
     return fail(ErrorCode::failed, "is no record of a package");
-  record.python_noarch = text_in(*json, "noarch") == "python";
-  record.package = text_in(*json, "extracted_package_dir");
+  record.python_noarch = text_in(json, "noarch") == "python";
+  record.package = text_in(json, "extracted_package_dir");
   if ((files != nullptr && files->size() > k_most_recorded) || (paths != nullptr && paths->size() > k_most_recorded))
     return fail(ErrorCode::failed, fmt::format("names more than {} files", k_most_recorded));
   std::vector<std::string> listed;

@@ -2,6 +2,7 @@
 
 #include "base/argv.hpp"
 #include "base/path.hpp"
+#include "base/try.hpp"
 #include "conda/running.hpp"
 
 #include <algorithm>
@@ -25,8 +26,7 @@ Error is_generation(const EnvironmentRequest& request, const GenerationPath& gen
 
 Result<void> check_relocation(sys::System& system, const EnvironmentRequest& request) {
   const auto& prefix = request.prefix;
-  if (auto sound = check_prefix(prefix); !sound)
-    return sound;
+  TRY(check_prefix(prefix));
   for (const auto& from : request.from)
     if (is_under(prefix, from) && from != prefix)
       return fail(ErrorCode::unsupported,

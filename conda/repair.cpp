@@ -1,6 +1,7 @@
 #include "conda/repair.hpp"
 
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "conda/generation_plan.hpp"
 #include "conda/share.hpp"
 
@@ -31,30 +32,25 @@ Result<Filled> fill(sys::System& system, const RepairRequest& request, const New
   const tree::Place before{
       .path = environment.path(environment.current), .root = root, .device = seen.device, .inode = seen.inode};
   tree::Place made{.path = making.path(), .root = root};
-  const auto linked = tree::copy(before, made, options, say.progress("linking " + before.path));
-  if (!linked)
-    return fail(linked.error());
-  made.device = linked->device;
-  made.inode = linked->inode;
+  TRY_ASSIGN(const auto linked, tree::copy(before, made, options, say.progress("linking " + before.path)));
+  made.device = linked.device;
+  made.inode = linked.inode;
   tree::Options opening;
   opening.admit = admit_opened(seen, tree::Modes{}.mode);
-  if (auto open = tree::set_modes(made, {}, opening); !open) // names in it are to be replaced
-    return fail(open.error());
+  TRY(tree::set_modes(made, {}, opening));
   const CopyToMend copy{.tree = made,
                         .prefix = environment.path(),
                         .from = seen.decision.replace,
                         .runs_programs = true,
                         .in_part = true};
-  if (auto mended = mend_copy(system, copy, say); !mended)
-    return fail(mended.error());
+  TRY(mend_copy(system, copy, say));
   const auto& record = environment.find(environment.current)->record;
   const auto store = system.entry({.path = environment.store, .follow = true});
-  if (auto shut = close_tree(made, store, request.protect, &seen); !shut)
-    return fail(shut.error());
+  TRY(close_tree(made, store, request.protect, &seen));
   return Filled{.tree = made,
                 .files = seen.files,
                 .bytes = seen.bytes,
-                .own_bytes = linked->bytes,
+                .own_bytes = linked.bytes,
                 .sound = !has_errors(diagnose_unrepaired_generation(seen)),
                 .no_guard = record && record->no_guard};
 }

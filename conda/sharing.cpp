@@ -1,6 +1,7 @@
 #include "conda/sharing.hpp"
 
 #include "base/path.hpp"
+#include "base/try.hpp"
 #include "plan/apply.hpp"
 
 #include <algorithm>
@@ -33,18 +34,14 @@ Result<void> make_places(sys::System& system, Sharing& sharing, const plan::Say&
   };
   auto& store = sharing.store;
   if (store.is_new) { // as open as the directory that it lies in, whose group and ACLs it inherits
-    if (auto made = make(store.path, store.entry.mode); !made)
-      return fail(made.error());
+    TRY(make(store.path, store.entry.mode));
     store.entry = system.entry({.path = store.path, .follow = true});
   }
   const auto mode = root_mode(store.entry.mode);
   const auto root = root_of(sharing);
-  if (auto made = make(parent_path(root), mode | (store.entry.mode & k_sticky), sys::identity_of(store.entry)); !made)
-    return fail(made.error());
-  if (auto made = make(root, mode); !made)
-    return fail(made.error());
-  if (auto made = make(join_path(root, "uses"), uses_mode(store.entry.mode)); !made)
-    return fail(made.error());
+  TRY(make(parent_path(root), mode | (store.entry.mode & k_sticky), sys::identity_of(store.entry)));
+  TRY(make(root, mode));
+  TRY(make(join_path(root, "uses"), uses_mode(store.entry.mode)));
   return check_places(system, store.entry, root, say);
 }
 
@@ -63,10 +60,8 @@ std::optional<tree::Place> copy_at(sys::System& system, const Source& source, co
 Result<tree::Place> begin_copy(sys::System& system, const Source& source, const std::string& path) {
   if (auto begun = copy_at(system, source, path))
     return std::move(*begun);
-  if (auto made = plan::apply_action(plan::make_directory(path, 0700), system); !made)
-    return fail(made.error());
-  if (auto noted = system.files().write_if(join_path(path, k_copy_mark), std::nullopt, copy_mark(source), 0600); !noted)
-    return fail(noted.error());
+  TRY(plan::apply_action(plan::make_directory(path, 0700), system));
+  TRY(system.files().write_if(join_path(path, k_copy_mark), std::nullopt, copy_mark(source), 0600));
   auto begun = copy_at(system, source, path);
   return begun ? Result<tree::Place>(std::move(*begun))
                : fail(ErrorCode::conflict, path + " is not the copy that was begun: somebody else has put it there",
@@ -74,10 +69,8 @@ Result<tree::Place> begin_copy(sys::System& system, const Source& source, const 
 }
 
 Result<void> write_marks(sys::System& system, const std::string& tree, const std::string& name) {
-  const auto contents = read_contents(system, tree);
-  if (!contents)
-    return fail(contents.error());
-  for (const auto& [path, text] : protection_marks(name, contents->python))
+  TRY_ASSIGN(const auto contents, read_contents(system, tree));
+  for (const auto& [path, text] : protection_marks(name, contents.python))
     if (auto written = system.files().write_if(join_path(tree, path), std::nullopt, text, 0644);
         !written && written.error().code != ErrorCode::conflict && written.error().code != ErrorCode::not_found)
       return written;
@@ -86,17 +79,14 @@ Result<void> write_marks(sys::System& system, const std::string& tree, const std
 
 /// Adds the guard, in the place of another version. Its package, which is to be compiled; empty: it has none.
 Result<std::string> add_guard(sys::System& system, const tree::Place& copy, const GuardFiles& guard) {
-  const auto contents = guard.empty() ? Result<Contents>(Contents{}) : read_contents(system, copy.path);
-  if (!contents)
-    return fail(contents.error());
-  const auto directory = guard_directory(contents->python);
+  TRY_ASSIGN(const auto contents, guard.empty() ? Result<Contents>(Contents{}) : read_contents(system, copy.path));
+  const auto directory = guard_directory(contents.python);
   if (directory.empty())
     return std::string();
   const auto there = system.entry({.path = join_path(copy.path, directory), .list = true});
   for (const auto& record : guard_records(there.names))
     if (record != record_in(guard))
-      if (auto removed = tree::remove({.path = join_path(there.path, record), .root = copy.root}, {}); !removed)
-        return fail(removed.error());
+      TRY(tree::remove({.path = join_path(there.path, record), .root = copy.root}, {}));
   return write_guard(system, copy.path, "", directory, guard).map([&](bool) {
     return join_path(directory, k_guard_package);
   });
@@ -105,9 +95,7 @@ Result<std::string> add_guard(sys::System& system, const tree::Place& copy, cons
 Result<Filled> fill(sys::System& system, Sharing& sharing, const NewGeneration& making, const plan::Say& say) {
   const auto& source = sharing.request.source;
   const auto& state = sharing.request.state;
-  const auto copy = begin_copy(system, source, making.path());
-  if (!copy)
-    return fail(copy.error());
+  TRY_ASSIGN(const auto copy, begin_copy(system, source, making.path()));
   tree::Options options;
   options.own = true;
   options.admit = admit_copied(state);
@@ -122,26 +110,18 @@ Result<Filled> fill(sys::System& system, Sharing& sharing, const NewGeneration& 
                              .beneath = source.actor.beneath,
                              .device = source.entry.device,
                              .inode = source.entry.inode};
-  const auto copied = tree::copy(original, *copy, options, say.progress("copying " + original.path));
-  if (!copied)
-    return fail(copied.error());
-  sharing.copied = *copied;
-  auto guard = add_guard(system, *copy, sharing.guard);
-  if (!guard)
-    return fail(guard.error());
-  CopyToMend mend{.tree = *copy, .prefix = making.environment.path(), .from = state.decision.replace};
-  mend.uncompiled = *std::move(guard);
+  TRY_ASSIGN(sharing.copied, tree::copy(original, copy, options, say.progress("copying " + original.path)));
+  TRY_ASSIGN(auto guard, add_guard(system, copy, sharing.guard));
+  CopyToMend mend{.tree = copy, .prefix = making.environment.path(), .from = state.decision.replace};
+  mend.uncompiled = std::move(guard);
   mend.runs_programs = system.identity().uid == source.entry.uid && !state.others_write;
   if (std::ranges::find(mend.from, source.path) == mend.from.end())
     mend.from.push_back(source.path);
-  if (auto mended = mend_copy(system, mend, say); !mended)
-    return fail(mended.error());
+  TRY(mend_copy(system, mend, say));
   if (sharing.protect)
-    if (auto marked = write_marks(system, copy->path, making.environment.name); !marked)
-      return fail(marked.error());
-  if (auto closed = close_tree(*copy, sharing.store.entry, sharing.protect); !closed)
-    return fail(closed.error());
-  return Filled{.tree = *copy,
+    TRY(write_marks(system, copy.path, making.environment.name));
+  TRY(close_tree(copy, sharing.store.entry, sharing.protect));
+  return Filled{.tree = copy,
                 .files = state.files,
                 .bytes = state.bytes,
                 .own_bytes = state.bytes,
@@ -153,25 +133,18 @@ Result<Filled> fill(sys::System& system, Sharing& sharing, const NewGeneration& 
 
 Result<Sharing> prepare_sharing(sys::System& system, StorePlace store, const std::string& name, Source source,
                                 const std::string& active, const plan::Say& say) {
-  if (auto ours = check_places(system, store.entry, generations_path(store.path, name), say); !ours)
-    return fail(ours.error());
-  auto shared = probe_environment(system, store.path, name);
-  if (!shared)
-    return fail(shared.error());
-  const auto step = next_step(*shared, source);
-  if (!step)
-    return fail(step.error());
+  TRY(check_places(system, store.entry, generations_path(store.path, name), say));
+  TRY_ASSIGN(auto shared, probe_environment(system, store.path, name));
+  TRY_ASSIGN(const auto step, next_step(shared, source));
   Sharing sharing;
   sharing.store = std::move(store);
   auto& request = sharing.request;
-  request = {.shared = std::move(*shared), .source = std::move(source), .step = *step, .now = system.now()};
+  request = {.shared = std::move(shared), .source = std::move(source), .step = step, .now = system.now()};
   if (request.step != ShareStep::copy)
     return sharing;
   const auto& path = request.source.entry.path;
-  auto state = probe(system, {.path = path, .prefix = request.shared.path()}, say.progress("reading " + path));
-  if (!state)
-    return fail(state.error());
-  request.state = std::move(*state);
+  TRY_ASSIGN(request.state,
+             probe(system, {.path = path, .prefix = request.shared.path()}, say.progress("reading " + path)));
   auto facts = probe_preflight(system, request.source, sharing.store.path, active);
   facts.state = request.state;
   request.hidden = hidden_name(request.shared.next());
@@ -186,8 +159,7 @@ Result<Sharing> prepare_sharing(sys::System& system, StorePlace store, const std
 }
 
 Result<Shared> make_shared_copy(sys::System& system, Sharing& sharing, const plan::Say& say) {
-  if (auto made = make_places(system, sharing, say); !made)
-    return fail(made.error());
+  TRY(make_places(system, sharing, say));
   const auto& request = sharing.request;
   Shared shared;
   if (request.step == ShareStep::copy) {
@@ -201,17 +173,12 @@ Result<Shared> make_shared_copy(sys::System& system, Sharing& sharing, const pla
     making.hidden = request.hidden;
     making.resumes = true;
     making.fill = [&](const NewGeneration& made) { return fill(system, sharing, made, say); };
-    auto made = make_generation(system, making, say);
-    if (!made)
-      return fail(made.error());
-    shared.made.emplace(std::move(*made));
-    if (auto ours = confirm(system, *shared.made); !ours)
-      return fail(ours.error());
+    TRY_ASSIGN(auto made, make_generation(system, making, say));
+    shared.made.emplace(std::move(made));
+    TRY(confirm(system, *shared.made));
   } else {
-    auto held = hold(system, request.shared, sharing.lease, say);
-    if (!held)
-      return fail(held.error());
-    shared.held.emplace(std::move(*held));
+    TRY_ASSIGN(auto held, hold(system, request.shared, sharing.lease, say));
+    shared.held.emplace(std::move(held));
   }
   return shared;
 }

@@ -3,6 +3,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 
 #include <fmt/format.h>
 
@@ -66,12 +67,10 @@ Result<Source> find_source(sys::System& system, const std::string& store, const 
   request.store = store;
   request.environments = {name};
   request.homes = places;
-  const auto homes = probe(system, request);
-  if (!homes)
-    return fail(homes.error());
+  TRY_ASSIGN(const auto homes, probe(system, request));
   const auto target = join_path(store, name);
   std::vector<Source> directories, links;
-  for (const auto& home : homes->homes)
+  for (const auto& home : homes.homes)
     for (const auto& place : home.environments) {
       Source source{place.entry.path, *home.actor, place.entry, place.backup};
       if (!find_cut_off(system, source, target))

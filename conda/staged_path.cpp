@@ -3,6 +3,7 @@
 #include "base/argv.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "conda/homes.hpp"
 #include "conda/staged_images.hpp"
 #include "plan/apply.hpp"
@@ -120,14 +121,9 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
   const auto uid = static_cast<unsigned>(system.identity().uid);
   const auto place = staged_directory(request.at, uid, parent_path(request.path), base_name(request.path));
   staging.directory = system.entry({.path = place, .list = true, .links = sys::Links::trusted, .guarded = true});
-  if (auto usable = check_stage(system, staging.directory, request.at, !request.is_own,
-                                "stage " + shell_quote(request.path), "stage.at");
-      !usable)
-    return fail(usable.error());
-  const auto access = stage_access(system, request.path, request.how.as);
-  if (!access)
-    return fail(access.error());
-  staging.access = *access;
+  TRY(check_stage(system, staging.directory, request.at, !request.is_own, "stage " + shell_quote(request.path),
+                  "stage.at"));
+  TRY_ASSIGN(staging.access, stage_access(system, request.path, request.how.as));
   const auto store = probe_store(system, request);
   staging.image = probe_image(system, packed.image, 0, request.how.as);
   staging.why_files = staging.image.exists()        ? why_no_mount(system, staging.image, store.uid)
@@ -155,8 +151,7 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
   staging.copies = before != mark || is_doubtful || (by_image && there.image.kind != sys::EntryKind::file);
   const auto group = base_name(request.path);
   if (staging.copies)
-    if (auto room = plan_copying(system, request, there, staging); !room)
-      return fail(room.error());
+    TRY(plan_copying(system, request, there, staging));
   if (is_doubtful) { // whole again from the new mark on
     staging.plan.add_bookkeeping("", "it is compared, and copied anew",
                                  plan::remove_file(there.mark.path, there.mark.content));
@@ -220,10 +215,8 @@ Result<void> open_directories(sys::System& system, const PathStaging& staging) {
   for (auto at = entries.size(); at-- > 0;) { // those in others first
     const auto& entry = entries[at];
     const bool gives = system.identity().uid == 0;
-    if (auto done = give_directory(system, entry, gives ? staging.files->uid : entry.uid,
-                                   gives ? staging.files->gid : entry.gid, listed[at]->mode & 03777U);
-        !done)
-      return done;
+    TRY(give_directory(system, entry, gives ? staging.files->uid : entry.uid, gives ? staging.files->gid : entry.gid,
+                       listed[at]->mode & 03777U));
   }
   return {};
 }
@@ -244,49 +237,44 @@ Result<void> fetch_files(sys::System& system, const PathStagingRequest& request,
   for (const auto& one : listing.entries) {
     const auto to = join_path(staging.copy, one.path);
     if (S_ISDIR(one.mode)) {
-      if (auto made = system.files().make_directories(to, 0700); !made)
-        return made;
+      TRY(system.files().make_directories(to, 0700));
       const auto there = system.entry({.path = to, .links = sys::Links::none}); // of a run that was cut off, perhaps
-      if (auto ours = give_directory(system, there, self.uid, there.gid, 0700); !ours)
-        return ours;
+      TRY(give_directory(system, there, self.uid, there.gid, 0700));
       continue;
     }
     if (S_ISLNK(one.mode)) {
-      if (auto made = plan::apply_action(plan::make_link(to, one.target), system); !made)
-        return fail(made.error());
+      TRY(plan::apply_action(plan::make_link(to, one.target), system));
       continue;
     }
     auto upstreams = one.bytes < k_handed_on ? std::vector<tree::Upstream>{} : request.how.upstreams_for(to, one.bytes);
     std::erase_if(upstreams, [&](const tree::Upstream& upstream) { return passed_over.contains(upstream.name); });
-    const auto fetched = tree::fetch_listed(
-        {.path = join_path(request.path, one.path), .root = root}, {.path = to, .root = root, .guarded = true}, listing,
-        one, request.how.options(),
-        [&](const tree::Progress& now) {
-          auto all = now;
-          all.bytes += done.bytes;
-          all.total_bytes = done.total_bytes;
-          all.took = std::chrono::duration_cast<std::chrono::milliseconds>(sys::Clock::now() - begin);
-          if (progress)
-            progress(all);
-        },
-        upstreams);
-    if (!fetched)
-      return fail(fetched.error());
+    TRY_ASSIGN(const auto fetched,
+               tree::fetch_listed(
+                   {.path = join_path(request.path, one.path), .root = root},
+                   {.path = to, .root = root, .guarded = true}, listing, one, request.how.options(),
+                   [&](const tree::Progress& now) {
+                     auto all = now;
+                     all.bytes += done.bytes;
+                     all.total_bytes = done.total_bytes;
+                     all.took = std::chrono::duration_cast<std::chrono::milliseconds>(sys::Clock::now() - begin);
+                     if (progress)
+                       progress(all);
+                   },
+                   upstreams));
     for (const auto& upstream : upstreams) {
-      if (upstream.name == fetched->by)
+      if (upstream.name == fetched.by)
         break;
       passed_over.insert(upstream.name);
     }
-    sum.bytes += fetched->bytes;
-    sum.kept += fetched->kept;
+    sum.bytes += fetched.bytes;
+    sum.kept += fetched.kept;
     if (!upstreams.empty())
-      sum.by = fetched->by;
+      sum.by = fetched.by;
     if (sum.passed_over.empty())
-      sum.passed_over = fetched->passed_over;
+      sum.passed_over = fetched.passed_over;
     done.bytes += one.bytes;
   }
-  if (auto opened = open_directories(system, staging); !opened)
-    return opened;
+  TRY(open_directories(system, staging));
   say.message(text_of(staging.copy, sum));
   if (request.how.fetched)
     request.how.fetched(sum);
@@ -316,8 +304,7 @@ Result<void> remove_cut_off(sys::System& system, const PathStaging& staging) {
     if (is_cut_off(copy) && base_name(copy.tree.path) != base_name(staging.copy))
       left.push_back({.path = {}, .copy = std::move(copy)});
   for (const auto& step : plan_drop(left).steps)
-    if (auto done = plan::apply_action(step.action, system); !done)
-      return fail(done.error());
+    TRY(plan::apply_action(step.action, system));
   return {};
 }
 
@@ -327,9 +314,7 @@ Result<std::optional<plan::HostLock>> copy_path(sys::System& system, const PathS
                                                 const PathStaging& staging, const plan::Say& say) {
   if (!staging.copies)
     return std::nullopt;
-  auto alone = request.how.lock();
-  if (!alone)
-    return fail(alone.error());
+  TRY_ASSIGN(auto alone, request.how.lock());
   auto done = make_copies_directory(system, staging.directory.path, staging.access);
   if (done)
     done = remove_cut_off(system, staging);
@@ -337,7 +322,7 @@ Result<std::optional<plan::HostLock>> copy_path(sys::System& system, const PathS
     done = staging.why_files.empty() ? copy_image(system, request.how, staging.image, staging.copy, say)
            : staging.files           ? fetch_files(system, request, staging, say)
                                      : copy_files(system, request, staging, say);
-  return done ? Result<std::optional<plan::HostLock>>(std::move(*alone)) : fail(done.error());
+  return done ? Result<std::optional<plan::HostLock>>(std::move(alone)) : fail(done.error());
 }
 
 std::vector<StagedPath> list_staged_paths(sys::System& system, const std::set<std::string>& directories) {

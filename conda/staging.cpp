@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "conda/change.hpp"
 #include "plan/apply.hpp"
 
@@ -178,10 +179,8 @@ Result<void> copy_generation(sys::System& system, const StagingRequest& request,
   if (const auto* older = older_copy(system, staging)) { // what it has is the same file
     tree::Options options;
     options.link_files = true;
-    if (auto linked = tree::copy(place(system, older->tree.path), place(system, staging.path()), options,
-                                 say.progress("linking " + older->tree.path));
-        !linked)
-      return fail(linked.error());
+    TRY(tree::copy(place(system, older->tree.path), place(system, staging.path()), options,
+                   say.progress("linking " + older->tree.path)));
   }
   return copy_tree(system, request.how, staging.source, staging.path(), {.files = record.files, .bytes = record.bytes},
                    say);
@@ -233,12 +232,10 @@ Result<void> copy_tree(sys::System& system, const Copying& how, const std::strin
   options.remove_others = true;
   options.total_files = whole.files;
   options.total_bytes = whole.bytes;
-  const auto copied = tree::copy({.path = from, .root = system.files().root()}, place(system, to), options,
-                                 say.progress("copying " + from));
-  if (!copied)
-    return fail(copied.error());
-  say.message(fmt::format("{}: {} copied ({}), {} there already", to, count_of(copied->files, "file"),
-                          format_bytes(copied->bytes), copied->kept));
+  TRY_ASSIGN(const auto copied, tree::copy({.path = from, .root = system.files().root()}, place(system, to), options,
+                                           say.progress("copying " + from)));
+  say.message(fmt::format("{}: {} copied ({}), {} there already", to, count_of(copied.files, "file"),
+                          format_bytes(copied.bytes), copied.kept));
   return {};
 }
 
@@ -285,8 +282,7 @@ Result<void> check_room(sys::System& system, const sys::Entry& directory, const 
 }
 
 Result<void> make_copies_directory(sys::System& system, const std::string& path, const StageAccess& access) {
-  if (auto made = system.files().make_directories(path, 0755); !made)
-    return made;
+  TRY(system.files().make_directories(path, 0755));
   const auto entry = system.entry({.path = path, .links = sys::Links::trusted, .guarded = true});
   if (entry.kind != sys::EntryKind::directory)
     return fail(entry.error());
@@ -326,24 +322,19 @@ std::string Staging::path() const {
 
 Result<Staging> plan_staging(sys::System& system, const StagingRequest& request, const plan::Say& say) {
   Staging staging;
-  const auto store = find_generation(system, request, staging, say);
-  if (!store)
-    return fail(store.error());
+  TRY_ASSIGN(const auto store, find_generation(system, request, staging, say));
   const auto uid = static_cast<unsigned>(system.identity().uid);
-  staging.copies = probe_staged(system, request.stage, uid, *store, request.name);
+  staging.copies = probe_staged(system, request.stage, uid, store, request.name);
   const auto& directory = staging.copies.directory;
   if (auto usable =
           check_stage(system, directory, request.stage, !request.removes, "conda stage " + request.name, "conda.stage");
       !usable)
     return fail(usable.error());
   if (!request.removes) {
-    const auto access = stage_access(system, staging.source, request.how.as);
-    if (!access)
-      return fail(access.error());
-    staging.access = *access;
+    TRY_ASSIGN(staging.access, stage_access(system, staging.source, request.how.as));
   }
   const auto record = record_of(staging);
-  const auto owner = as_reader(system, request, {.path = *store, .follow = true}).uid;
+  const auto owner = as_reader(system, request, {.path = store, .follow = true}).uid;
   StageRequest wanted{.number = request.removes ? 0 : staging.number(),
                       .source = staging.source,
                       .created = record.created,
@@ -383,8 +374,7 @@ Result<Staging> plan_staging(sys::System& system, const StagingRequest& request,
                     request.name, shell_quote(request.name)));
   if (!staging.made.copies)
     return staging;
-  if (auto room = check_disk(system, staging); !room)
-    return fail(room.error());
+  TRY(check_disk(system, staging));
   if (staging.made.by_image) {
     notes.insert(notes.begin(),
                  fmt::format("first {} ({}) is copied to {}; `sharefs undo` leaves that copy, unused, to "
@@ -418,9 +408,7 @@ Result<void> make_uses(sys::System& system, const std::string& copies, const Sta
 Result<void> copy_staged(sys::System& system, const StagingRequest& request, const Staging& staging,
                          const plan::Say& say) {
   if (staging.made.copies || staging.made.by_image) {
-    const auto alone = request.how.lock();
-    if (!alone)
-      return fail(alone.error());
+    TRY_ASSIGN(const auto alone, request.how.lock());
     auto made = make_copies_directory(system, staging.copies.directory.path, staging.access);
     if (made)
       made = make_uses(system, staging.copies.directory.path, staging.access);

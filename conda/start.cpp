@@ -1,6 +1,7 @@
 #include "conda/start.hpp"
 
 #include "base/path.hpp"
+#include "base/try.hpp"
 #include "conda/staged.hpp"
 #include "sys/leases/lease.hpp"
 
@@ -128,18 +129,16 @@ Result<std::vector<std::string>> run_scripts(sys::System& system, const RunningP
   for (const auto& entry : environment)
     if (const auto equals = entry.find('='); equals != std::string::npos)
       command.environment[entry.substr(0, equals)] = entry.substr(equals + 1);
-  const auto done = system.run(command);
-  if (!done)
-    return fail(done.error());
-  said = done->err;
+  TRY_ASSIGN(const auto done, system.run(command));
+  said = done.err;
   const auto where = join_path(place.prefix, "etc/conda/activate.d");
-  if (done->timed_out)
+  if (done.timed_out)
     return fail(ErrorCode::timeout,
                 fmt::format("{}: the scripts have not ended after {} s", where, k_scripts_deadline.count()));
-  if (!done->ok() || done->out.empty())
+  if (!done.ok() || done.out.empty())
     return fail(ErrorCode::failed,
-                fmt::format("{}: a script has ended the shell (exit code {})", where, done->exit_code));
-  return after_scripts(std::move(environment), done->out);
+                fmt::format("{}: a script has ended the shell (exit code {})", where, done.exit_code));
+  return after_scripts(std::move(environment), done.out);
 }
 
 } // namespace sharefs::conda

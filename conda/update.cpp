@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "conda/running.hpp"
 #include "plan/apply.hpp"
 #include "sys/layers/layered_command.hpp"
@@ -95,15 +96,12 @@ class UpdateFill {
     layers.writable = {"conda-meta"};
     layers.user_namespace = m_request.user_namespace;
     for (const auto& directory : {layers.upper, layers.work})
-      if (auto made = files.make_directories(directory, 0700); !made)
-        return fail(made.error());
+      TRY(files.make_directories(directory, 0700));
     const Runs runs = [&](const Argv& command) {
       return sys::run_layered(command_in(m_environment.path(), command), layers);
     };
-    if (auto worked = work(layers.upper, false, runs); !worked)
-      return fail(worked.error());
-    if (auto closed = close(layers.upper); !closed) // whatever the umask of the command was
-      return fail(closed.error());
+    TRY(work(layers.upper, false, runs));
+    TRY(close(layers.upper));
     return add_layer(layers.upper);
   }
 
@@ -115,24 +113,18 @@ class UpdateFill {
     options.own = true;
     options.total_files = m_record.files;
     options.total_bytes = m_record.bytes;
-    const auto copied = tree::copy(m_before, copy, options, m_say.progress("copying " + m_before.path));
-    if (!copied)
-      return fail(copied.error());
-    copy.device = copied->device;
-    copy.inode = copied->inode;
-    if (auto open = tree::set_modes(copy, {}, {}); !open) // the command may write
-      return fail(open.error());
+    TRY_ASSIGN(const auto copied, tree::copy(m_before, copy, options, m_say.progress("copying " + m_before.path)));
+    copy.device = copied.device;
+    copy.inode = copied.inode;
+    TRY(tree::set_modes(copy, {}, {}));
     for (const auto& mark : protection_marks(m_environment.name, m_record.python))
       if (auto removed = m_system.files().remove(join_path(copy.path, mark.path));
           !removed && removed.error().code != ErrorCode::not_found)
         return fail(removed.error());
     const Runs runs = [&](const Argv& command) { return sys::run_in_terminal(command_in(copy.path, command)); };
-    if (auto worked = work(copy.path, true, runs); !worked)
-      return fail(worked.error());
-    if (auto mended = mend_copy(m_system, {copy, m_environment.path(), {copy.path}, true}, m_say); !mended)
-      return fail(mended.error());
-    if (auto closed = close(copy.path); !closed)
-      return fail(closed.error());
+    TRY(work(copy.path, true, runs));
+    TRY(mend_copy(m_system, {copy, m_environment.path(), {copy.path}, true}, m_say));
+    TRY(close(copy.path));
     return share_files(copy);
   }
 
@@ -155,26 +147,19 @@ class UpdateFill {
 
   Result<void> restore_marks(const std::string& left) {
     const auto& files = m_system.files();
-    const auto contents = read_contents(m_system, left);
-    if (!contents)
-      return fail(contents.error());
+    TRY_ASSIGN(const auto contents, read_contents(m_system, left));
     const auto before = protection_marks(m_environment.name, m_record.python);
     const auto after =
-        protection_marks(m_environment.name, contents->python.empty() ? m_record.python : contents->python);
+        protection_marks(m_environment.name, contents.python.empty() ? m_record.python : contents.python);
     for (std::size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
-      const auto text = files.read_if_exists(join_path(m_before.path, before[i].path));
+      TRY_ASSIGN(const auto text, files.read_if_exists(join_path(m_before.path, before[i].path)));
       if (!text)
-        return fail(text.error());
-      if (!*text)
         continue;
       const auto path = join_path(left, after[i].path);
-      if (auto made = files.make_directories(parent_path(path)); !made)
-        return made;
+      TRY(files.make_directories(parent_path(path)));
       const auto there = m_system.entry({.path = path}); // a whiteout
-      if (auto removed = there.exists() ? files.remove(path) : Result<void>{}; !removed)
-        return removed;
-      if (auto written = files.write_if(path, std::nullopt, **text, 0444); !written)
-        return written;
+      TRY(there.exists() ? files.remove(path) : Result<void>{});
+      TRY(files.write_if(path, std::nullopt, *text, 0444));
     }
     return {};
   }
@@ -195,12 +180,9 @@ class UpdateFill {
     const auto site = join_path(seen, directory);
     for (const auto& record : records)
       if (record != record_in(m_request.guard))
-        if (auto removed = runs({"rm", "-rf", "--", join_path(site, record)}); !removed)
-          return fail(removed.error());
-    const auto wrote = write_guard(m_system, left, below, directory, m_request.guard);
+        TRY(runs({"rm", "-rf", "--", join_path(site, record)}));
+    TRY_ASSIGN(const auto wrote, write_guard(m_system, left, below, directory, m_request.guard));
     if (!wrote)
-      return fail(wrote.error());
-    if (!*wrote)
       return {};
     const auto package = join_path(site, k_guard_package);
     const auto compiled = runs({join_path(seen, "bin/python"), "-I", "-S", "-m", "compileall", "-q", package});
@@ -254,16 +236,13 @@ class UpdateFill {
 
   /// Brings the new tree to what the command has changed on top of the present generation.
   Result<Filled> add_layer(const std::string& upper) {
-    const auto linked = link_before();
-    if (!linked)
-      return fail(linked.error());
+    TRY_ASSIGN(const auto linked, link_before());
     tree::Options options;
     options.take_away = write_bits();
     options.layer = true;
-    const auto changed = tree::copy(place(upper), m_made, options, m_say.progress("copying what has changed"));
-    if (!changed)
-      return fail(changed.error());
-    return Filled{.tree = m_made, .own_bytes = linked->bytes + changed->bytes};
+    TRY_ASSIGN(const auto changed,
+               tree::copy(place(upper), m_made, options, m_say.progress("copying what has changed")));
+    return Filled{.tree = m_made, .own_bytes = linked.bytes + changed.bytes};
   }
 
   /// Makes the new tree of the copy. What is as before is the same file.
@@ -271,36 +250,30 @@ class UpdateFill {
     const auto linked = link_before();
     if (!linked) { // the files are another user's, or the file system has no further names
       m_say.message("nothing is shared with the generation before: " + linked.error().message);
-      if (auto removed = tree::remove(m_made, {}); !removed)
-        return fail(removed.error());
-      if (auto renamed = plan::apply_action(plan::Rename{copy.path, m_made.path, std::nullopt}, m_system); !renamed)
-        return fail(renamed.error());
+      TRY(tree::remove(m_made, {}));
+      TRY(plan::apply_action(plan::Rename{copy.path, m_made.path, std::nullopt}, m_system));
       m_made.device = copy.device;
       m_made.inode = copy.inode;
       return Filled{.tree = m_made, .own_bytes = std::numeric_limits<std::uint64_t>::max()};
     }
     tree::Options options;
     options.remove_others = true;
-    const auto changed = tree::copy(copy, m_made, options, m_say.progress("copying what has changed"));
-    if (!changed)
-      return fail(changed.error());
-    return Filled{.tree = m_made, .own_bytes = linked->bytes + changed->bytes};
+    TRY_ASSIGN(const auto changed, tree::copy(copy, m_made, options, m_say.progress("copying what has changed")));
+    return Filled{.tree = m_made, .own_bytes = linked->bytes + changed.bytes};
   }
 
   /// Compares with conda's records what is new: the other files are of a generation that was compared.
   Result<Filled> verified(Filled filled) {
     const EnvironmentRequest request{.path = m_made.path, .prefix = m_environment.path(), .reading = Reading::own};
-    const auto state = probe(m_system, request, m_say.progress("reading " + request.path));
-    if (!state)
-      return fail(state.error());
-    auto found = diagnose(*state);
+    TRY_ASSIGN(const auto state, probe(m_system, request, m_say.progress("reading " + request.path)));
+    auto found = diagnose(state);
     std::erase_if(found, [](const Diagnosis& one) { return one.severity != Severity::error; });
     m_say.report(found);
     if (!found.empty())
       return fail(ErrorCode::failed, "the environment that the command left is not sound",
                   "nothing was changed; `--no-verify` takes it as it is");
-    filled.files = state->files;
-    filled.bytes = state->bytes;
+    filled.files = state.files;
+    filled.bytes = state.bytes;
     if (is_verified(m_system, m_environment.store, m_environment.name, m_record))
       filled.sound = true;
     return filled;
@@ -320,18 +293,15 @@ class UpdateFill {
 } // namespace
 
 Result<NewGeneration> update(sys::System& system, const UpdateRequest& request, const plan::Say& say) {
-  auto environment = find_shared(system, request.store, request.name);
-  if (!environment)
-    return fail(environment.error());
+  TRY_ASSIGN(auto environment, find_shared(system, request.store, request.name));
   Making making;
-  making.environment = std::move(*environment);
+  making.environment = std::move(environment);
   making.lease = request.lease;
   making.image = request.image;
   making.command = shell_join(request.command);
   making.message = request.message;
   making.fill = [&](const NewGeneration& made) -> Result<Filled> {
-    if (auto ours = check_programs(system, made.environment); !ours)
-      return fail(ours.error());
+    TRY(check_programs(system, made.environment));
     return UpdateFill(system, request, made, say).fill();
   };
   auto made = make_generation(system, making, say);

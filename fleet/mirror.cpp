@@ -1,6 +1,7 @@
 #include "fleet/mirror.hpp"
 
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "fleet/engine.hpp"
 
 #include <algorithm>
@@ -257,10 +258,8 @@ Argv rsync_words(const Mirror& mirror, Work work, const Way& way) {
 }
 
 Result<Compared> run_rsync(sys::System& system, const Mirror& mirror, Work work, const Way& way) {
-  const auto ended = system.run(command_of(rsync_words(mirror, work, way), way.path));
-  if (!ended)
-    return fail(ended.error());
-  return Compared{trouble_of(*ended, mirror, way.node), parse_difference(ended->out), parse_there(ended->err)};
+  TRY_ASSIGN(const auto ended, system.run(command_of(rsync_words(mirror, work, way), way.path)));
+  return Compared{trouble_of(ended, mirror, way.node), parse_difference(ended.out), parse_there(ended.err)};
 }
 
 } // namespace sharefs::fleet

@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "sys/fs/lock_probe.hpp"
 
 #include <cstdint>
@@ -46,8 +47,7 @@ std::string cache_key(const std::string& shared_path) {
 Result<void> make_own_directory(sys::System& system, const std::string& directory) {
   const sys::Files& files = system.files();
   const uid_t uid = system.identity().uid;
-  if (auto made = make_missing(files, directory, uid); !made)
-    return made;
+  TRY(make_missing(files, directory, uid));
   // /var/tmp and a directory of mode 1777 are open to others, who could have made it before.
   const auto found = files.entry({.path = directory, .links = sys::Links::trusted, .guarded = true});
   if (found.kind == sys::EntryKind::unknown)
@@ -58,10 +58,8 @@ Result<void> make_own_directory(sys::System& system, const std::string& director
   if ((found.mode & 022U) != 0)
     return fail(ErrorCode::permission, directory + ": others may write to it (mode " + format_mode(found.mode) + ")",
                 "run `chmod 700 " + directory + "`");
-  const auto excluded = sys::locks_exclude(files.real_path(directory));
-  if (!excluded)
-    return fail(excluded.error());
-  if (!*excluded) // the programs' own locks would not protect a cache there
+  TRY_ASSIGN(const auto excluded, sys::locks_exclude(files.real_path(directory)));
+  if (!excluded) // the programs' own locks would not protect a cache there
     return fail(ErrorCode::unsupported, directory + ": file locks do not exclude each other there",
                 "set caches.local in sharefs.yaml to a directory on another file system");
   return {};
@@ -73,16 +71,14 @@ Result<void> make_caches(sys::System& system, const std::map<std::string, std::s
   for (const auto& [directory, shared] : directories)
     own.insert(parent_path(directory));
   for (const std::string& directory : own)
-    if (auto made = make_own_directory(system, directory); !made)
-      return made;
+    TRY(make_own_directory(system, directory));
   for (const auto& [directory, shared] : directories) {
     if (files.entry({.path = directory}).kind == sys::EntryKind::directory)
       continue;
     // Only for people: the program runs without the note.
     (void)files.write_if(parent_path(directory) + "/.origin-" + base_name(directory), std::nullopt, shared + "\n",
                          0600);
-    if (auto made = files.make_directories(directory, k_private); !made)
-      return made;
+    TRY(files.make_directories(directory, k_private));
   }
   return {};
 }

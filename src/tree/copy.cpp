@@ -2,6 +2,7 @@
 #include "base/path.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "sys/fs/exclusive.hpp"
 #include "sys/fs/files.hpp"
 #include "tree/copier.hpp"
@@ -98,16 +99,12 @@ void Copier::refuse_part(const std::string& relative) {
 Result<CopyReport> Copier::run() {
   prepare_process();
   m_run = random_letters(12);
-  auto from = find_tree(m_from);
-  if (!from)
-    return fail(from.error());
-  auto to = find(m_to);
-  if (!to)
-    return fail(to.error());
-  if (to->walked.parent_missing)
+  TRY_ASSIGN(auto from, find_tree(m_from));
+  TRY_ASSIGN(auto to, find(m_to));
+  if (to.walked.parent_missing)
     return fail(errno_error(ENOENT, parent_path(m_to.path)));
-  sys::Fd above(::openat(to->walked.directory.get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  const auto top = start(std::move(*from), std::move(*to));
+  sys::Fd above(::openat(to.walked.directory.get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const auto top = start(std::move(from), std::move(to));
   if (!top)
     return fail(top.error());
   struct stat made{};
@@ -118,10 +115,8 @@ Result<CopyReport> Copier::run() {
   const int original = (*top)->fd.get();
   m_job.workers.add([this, top = *top] { fill(top); });
   m_job.work({original, m_top});
-  if (auto result = m_job.result(); !result)
-    return fail(result.error());
-  if (auto synced = sys::sync_directory(above.get(), m_to.path); !synced)
-    return fail(synced.error());
+  TRY(m_job.result());
+  TRY(sys::sync_directory(above.get(), m_to.path));
   return m_report;
 }
 
@@ -379,8 +374,7 @@ bool Copier::finish(const PairPointer& pair) {
 
 Result<CopyReport> copy(const Place& from, const Place& to, const Options& options, const OnProgress& progress) {
   return watched(from.path, options, progress, [&](const sys::ProgressCounters& counters) -> Result<CopyReport> {
-    if (auto became = become_reader(options); !became)
-      return fail(became.error());
+    TRY(become_reader(options));
     return Copier(from, to, options, counters).run();
   });
 }

@@ -2,6 +2,7 @@
 // serve().
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "sys/fs/files.hpp"
 #include "sys/fs/sha256.hpp"
 #include "sys/programs/process.hpp"
@@ -39,15 +40,12 @@ class Fetcher {
       : m_from(from), m_to(to), m_content(content), m_upstreams(upstreams), m_given(given), m_job(options, counters) {}
 
   Result<FetchReport> run() {
-    auto target = walk_to(m_to);
-    if (!target)
-      return fail(target.error());
-    if (target->parent_missing)
+    TRY_ASSIGN(auto target, walk_to(m_to));
+    if (target.parent_missing)
       return fail(errno_error(ENOENT, parent_path(m_to.path)));
-    m_directory = std::move(target->directory);
-    m_name = target->name;
-    if (auto alone = open_part(); !alone)
-      return fail(alone.error());
+    m_directory = std::move(target.directory);
+    m_name = target.name;
+    TRY(open_part());
     if (is_right_already()) {
       ::unlinkat(m_directory.get(), part_name().c_str(), 0);
       return FetchReport{.kept = m_content.bytes};
@@ -74,10 +72,8 @@ class Fetcher {
         command.argv = upstream.argv;
         command.argv.push_back(std::to_string(offset));
         command.as = upstream.as;
-        auto process = sys::StreamedProcess::start(command);
-        if (!process)
-          return fail(process.error());
-        return read_program(std::move(*process), m_content.bytes - offset);
+        TRY_ASSIGN(auto process, sys::StreamedProcess::start(command));
+        return read_program(std::move(process), m_content.bytes - offset);
       };
       auto fetched = go_on(make, &said);
       if (&upstream == &m_upstreams.front())
@@ -92,13 +88,10 @@ class Fetcher {
 
   Result<FetchReport> from_original() {
     m_is_last = true;
-    if (auto became = become_reader(m_job.options); !became)
-      return fail(became.error());
-    const auto original = open_original();
-    if (!original)
-      return fail(original.error());
+    TRY(become_reader(m_job.options));
+    TRY_ASSIGN(const auto original, open_original());
     const auto make = [&](std::uint64_t offset) -> Result<std::unique_ptr<Pieces>> {
-      return read_original(original->get(), offset, m_content.bytes);
+      return read_original(original.get(), offset, m_content.bytes);
     };
     // What a power cut has left may have a hole in it: then once more, from the beginning.
     auto fetched = go_on(make);
@@ -196,17 +189,15 @@ class Fetcher {
     // A disk that has no room says so now. Not every file system can say it.
     if (::fallocate(m_part.get(), FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(m_content.bytes)) != 0 && is_full(errno))
       return fail(no_room(errno));
-    const auto reader = make(m_at);
-    if (!reader)
-      return fail(reader.error());
+    TRY_ASSIGN(const auto reader, make(m_at));
     while (m_at < m_content.bytes) {
       bool of_target = false;
-      const int error = (*reader)->next([&](std::string_view piece) {
+      const int error = reader->next([&](std::string_view piece) {
         of_target = true;
         return take(piece);
       });
       if (error == ENODATA && said != nullptr) {
-        *said = (*reader)->error_text();
+        *said = reader->error_text();
         return fail(ErrorCode::failed, fmt::format("has ended after {}", format_bytes(m_at - m_begin)));
       }
       if (error == ENODATA)
@@ -327,15 +318,13 @@ Result<FetchReport> fetch_listed(const Place& from, const Place& to, const Listi
 Result<void> serve(const Place& file, std::uint64_t bytes, std::uint64_t offset, int out,
                    std::chrono::milliseconds patience) {
   constexpr std::chrono::milliseconds k_look{20};
-  const auto walked = walk_to(file);
-  if (!walked)
-    return fail(walked.error());
-  const auto& directory = walked->directory;
-  const auto part = "." + walked->name + ".part";
+  TRY_ASSIGN(const auto walked, walk_to(file));
+  const auto& directory = walked.directory;
+  const auto part = "." + walked.name + ".part";
   sys::Fd open;
   for (auto end = sys::deadline_in(patience); offset < bytes;) {
     struct stat status{};
-    for (const auto& name : {walked->name, part}) // one that is complete loses its other name
+    for (const auto& name : {walked.name, part}) // one that is complete loses its other name
       if (!open)
         open.reset(::openat(directory.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
     if (open && (::fstat(open.get(), &status) != 0 || !S_ISREG(status.st_mode)))

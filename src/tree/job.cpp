@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "sys/fs/sha256.hpp"
 #include "sys/process/become.hpp"
 
@@ -180,13 +181,11 @@ Result<sys::Walked> walk_to(const Place& place) {
 }
 
 Result<sys::Fd> open_file(const Place& place) {
-  const auto walked = walk_to(place);
-  if (!walked)
-    return fail(walked.error());
-  sys::Fd file(walked->exists() ? ::openat(walked->directory.get(), walked->name.c_str(),
-                                           O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
-                                : -1);
-  return file ? Result<sys::Fd>(std::move(file)) : fail(errno_error(walked->exists() ? errno : ENOENT, place.path));
+  TRY_ASSIGN(const auto walked, walk_to(place));
+  sys::Fd file(walked.exists() ? ::openat(walked.directory.get(), walked.name.c_str(),
+                                          O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+                               : -1);
+  return file ? Result<sys::Fd>(std::move(file)) : fail(errno_error(walked.exists() ? errno : ENOENT, place.path));
 }
 
 int read_file(int file, std::uint64_t most, const std::function<bool(std::string_view piece)>& take) {
@@ -222,10 +221,8 @@ Result<FileContent> content_of(int file, const std::string& path, const sys::Pro
 }
 
 Result<Found> find(const Place& place, bool or_file) {
-  auto walked = walk_to(place);
-  if (!walked)
-    return fail(walked.error());
-  Found found{std::move(*walked), {}, {}};
+  TRY_ASSIGN(auto walked, walk_to(place));
+  Found found{std::move(walked), {}, {}};
   if (!found.walked.exists())
     return found;
   found.status = found.walked.status;

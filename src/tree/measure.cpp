@@ -1,5 +1,6 @@
 // measure(): one look at everything in the tree.
 #include "base/path.hpp"
+#include "base/try.hpp"
 #include "tree/tree_walk.hpp"
 
 #include <algorithm>
@@ -27,8 +28,7 @@ class Measurer {
                    .failed = [this](int error, Node& directory) { return note_failure(error, directory); },
                    .open = [](const Node& parent,
                               const std::string& name) { return open_unnoted(parent.fd.get(), name.c_str()); }});
-    if (auto result = walk.run(std::move(found.fd)); !result)
-      return fail(result.error());
+    TRY(walk.run(std::move(found.fd)));
     return m_measured;
   }
 
@@ -96,10 +96,8 @@ class Measurer {
 Result<Measured> measure(const Place& place, const Options& options, const OnProgress& progress) {
   return watched(place.path, options, progress, [&](const sys::ProgressCounters& counters) -> Result<Measured> {
     prepare_process();
-    auto found = find_tree(place);
-    if (!found)
-      return fail(found.error());
-    return Measurer(options, counters, place.path).run(std::move(*found));
+    TRY_ASSIGN(auto found, find_tree(place));
+    return Measurer(options, counters, place.path).run(std::move(found));
   });
 }
 

@@ -1,5 +1,6 @@
 // set_modes(): what is in a directory comes before it, so that nobody who gets the tree is in it while it is given.
 #include "base/path.hpp"
+#include "base/try.hpp"
 #include "sys/process/fd.hpp"
 #include "tree/attributes.hpp"
 #include "tree/tree_walk.hpp"
@@ -20,8 +21,7 @@ class ModeSetter {
     TreeWalk walk(m_job, m_path,
                   {.names = [this](const auto& directory, const auto& names) { set_files(*directory, names); },
                    .left = [this](const Node& directory) { set(directory.fd.get(), m_modes.mode, directory.path); }});
-    if (auto result = walk.run(std::move(tree)); !result)
-      return fail(result.error());
+    TRY(walk.run(std::move(tree)));
     return m_changed.load();
   }
 
@@ -94,10 +94,8 @@ Result<std::uint64_t> set_modes(const Place& place, const Modes& modes, const Op
                                 const OnProgress& progress) {
   return watched(place.path, options, progress, [&](const sys::ProgressCounters& counters) -> Result<std::uint64_t> {
     prepare_process();
-    auto found = find_tree(place);
-    if (!found)
-      return fail(found.error());
-    return ModeSetter(modes, options, counters, place.path).run(std::move(found->fd));
+    TRY_ASSIGN(auto found, find_tree(place));
+    return ModeSetter(modes, options, counters, place.path).run(std::move(found.fd));
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "sys/fs/files.hpp"
 #include "sys/process/child.hpp"
 #include "sys/programs/process.hpp"
@@ -107,36 +108,28 @@ class Packer {
   Packer(const Packing& packing, const sys::ProgressCounters& counters) : m_packing(packing), m_counters(counters) {}
 
   Result<Packed> run() {
-    auto tree = Reader::open(m_packing.tree, m_counters);
-    if (!tree)
-      return fail(tree.error());
-    m_tree.emplace(std::move(*tree));
-    if (auto listed = list(); !listed)
-      return fail(listed.error());
+    TRY_ASSIGN(auto tree, Reader::open(m_packing.tree, m_counters));
+    m_tree.emplace(std::move(tree));
+    TRY(list());
     find_near();
-    const auto directory = find_tree({.path = parent_path(m_packing.file), .root = m_packing.tree.root});
-    if (!directory)
-      return fail(directory.error());
+    TRY_ASSIGN(const auto directory, find_tree({.path = parent_path(m_packing.file), .root = m_packing.tree.root}));
     const auto name = base_name(m_packing.file);
-    const sys::Fd image(::openat(directory->fd.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+    const sys::Fd image(::openat(directory.fd.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                                  S_IRUSR | S_IWUSR));
     if (!image)
       return fail(errno_error(errno, m_packing.file));
     auto packed = make(image);
     if (packed)
-      if (auto synced = sys::sync_directory(directory->fd.get(), parent_path(m_packing.file)); !synced)
+      if (auto synced = sys::sync_directory(directory.fd.get(), parent_path(m_packing.file)); !synced)
         packed = fail(synced.error());
     if (!packed)
-      ::unlinkat(directory->fd.get(), name.c_str(), 0);
+      ::unlinkat(directory.fd.get(), name.c_str(), 0);
     return packed;
   }
 
  private:
   Result<void> list() {
-    auto entries = list_packable(*m_tree, m_packing.tree);
-    if (!entries)
-      return fail(entries.error());
-    m_entries = std::move(*entries);
+    TRY_ASSIGN(m_entries, list_packable(*m_tree, m_packing.tree));
     for (const auto& added : m_packing.added)
       if (find(added.path) == nullptr && find(parent_path(added.path)) != nullptr)
         m_added.push_back({.path = added.path,
@@ -188,12 +181,9 @@ class Packer {
 
   Result<Packed> make(const sys::Fd& image) {
     SquashfsMaker maker(image.get(), m_tree->status(), m_packing.made, pairs_of_one_size() <= k_most_pairs);
-    if (auto started = maker.start(); !started)
-      return fail(started.error());
+    TRY(maker.start());
     const auto written = write_tar(maker.input());
-    const auto made = maker.finish();
-    if (!made) // the reason why nothing more could be written
-      return fail(made.error());
+    TRY(maker.finish());
     if (!written)
       return fail(written.error());
     return look_at(image);
@@ -221,10 +211,8 @@ class Packer {
 
   /// The image as it is in the file that was made here, whatever has its name.
   Result<Packed> look_at(const sys::Fd& image) {
-    auto content = content_of(image.get(), m_packing.file, m_counters, k_steps, k_magic);
-    if (!content)
-      return fail(content.error());
-    if (content->bytes == 0)
+    TRY_ASSIGN(auto content, content_of(image.get(), m_packing.file, m_counters, k_steps, k_magic));
+    if (content.bytes == 0)
       return fail(ErrorCode::conflict, m_packing.file + " is not what mksquashfs has made: somebody else works there");
     const auto most = readable_for() & m_packing.most;
     const mode_t others = most & S_IROTH;
@@ -232,7 +220,7 @@ class Packer {
     const mode_t group = grouped ? most & S_IRGRP : others << 3U;
     if (::fchmod(image.get(), S_IRUSR | group | others) != 0 || ::fsync(image.get()) != 0)
       return fail(errno_error(errno, m_packing.file));
-    return Packed{std::move(content->sha256), content->bytes, m_files};
+    return Packed{std::move(content.sha256), content.bytes, m_files};
   }
 
   Result<void> write_tar(int pipe) {
@@ -249,13 +237,11 @@ class Packer {
       if (at < m_entries.size())
         next = begin(at);
       for (auto one = batch.begin; one < batch.end; ++one)
-        if (auto added = add(tar, one, batch.content(one)); !added)
-          return added;
+        TRY(add(tar, one, batch.content(one)));
     }
     for (const auto& entry : m_added) {
       const auto text = std::ranges::find(m_packing.added, entry.path, &AddedFile::path)->text;
-      if (auto added = put(tar, entry, [&] { return tar.content(text); }); !added)
-        return added;
+      TRY(put(tar, entry, [&] { return tar.content(text); }));
     }
     const int error = tar.end();
     return error == 0 ? Result<void>{} : fail(errno_error(error, "mksquashfs"));
@@ -362,11 +348,9 @@ std::string why_not_packable(const Entry& entry, const struct stat& tree) {
 } // namespace
 
 Result<std::vector<Entry>> list_packable(Reader& tree, const Place& place) {
-  auto entries = tree.list();
-  if (!entries)
-    return entries;
-  tree.narrow_modes(*entries);
-  for (const auto& entry : *entries) {
+  TRY_ASSIGN(auto entries, tree.list());
+  tree.narrow_modes(entries);
+  for (const auto& entry : entries) {
     const auto path = join_path(place.path, entry.path);
     if (entry.error_number != 0)
       return fail(errno_error(entry.error_number, path));

@@ -2,6 +2,7 @@
 
 #include "base/parallel.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "sys/fs/extended_attributes.hpp"
 #include "tree/attributes.hpp"
 #include "tree/job.hpp"
@@ -109,10 +110,8 @@ Result<Reader> Reader::open(const sys::Files& files, const std::string& path, co
 }
 
 Result<Reader> Reader::open(const Place& place, const sys::ProgressCounters& counters) {
-  auto found = find_tree(place);
-  if (!found)
-    return fail(found.error());
-  return Reader(std::move(found->fd), found->status, counters);
+  TRY_ASSIGN(auto found, find_tree(place));
+  return Reader(std::move(found.fd), found.status, counters);
 }
 
 Result<std::vector<Entry>> Reader::list(std::size_t most) const {

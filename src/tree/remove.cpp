@@ -1,5 +1,6 @@
 // remove(): each directory is emptied by one thread, and goes when the last one below it has gone.
 #include "base/path.hpp"
+#include "base/try.hpp"
 #include "sys/fs/files.hpp"
 #include "tree/tree_walk.hpp"
 
@@ -88,28 +89,24 @@ class Remover {
 Result<RemoveReport> remove_all(const Place& place, const Options& options, const sys::ProgressCounters& counters) {
   prepare_process();
   const auto before = counters.get(k_files);
-  auto found = find(place, true);
-  if (!found)
-    return fail(found.error());
-  if (!found->fd)
+  TRY_ASSIGN(auto found, find(place, true));
+  if (!found.fd)
     return RemoveReport{};
-  const bool is_file = S_ISREG(found->status.st_mode);
+  const bool is_file = S_ISREG(found.status.st_mode);
   const auto finish = [&]() -> Result<RemoveReport> {
-    if (::unlinkat(found->walked.directory.get(), found->walked.name.c_str(), is_file ? 0 : AT_REMOVEDIR) != 0)
+    if (::unlinkat(found.walked.directory.get(), found.walked.name.c_str(), is_file ? 0 : AT_REMOVEDIR) != 0)
       return fail(errno_error(errno, place.path));
     counters.add(k_files);
-    if (auto synced = sys::sync_directory(found->walked.directory.get(), place.path); !synced)
-      return fail(synced.error());
+    TRY(sys::sync_directory(found.walked.directory.get(), place.path));
     return RemoveReport{counters.get(k_files) - before};
   };
   if (is_file)
     return finish();
   // If something is mounted on the directory, only its content could be removed.
-  const auto inside = open_below(found->walked.directory.get(), found->walked.name.c_str());
+  const auto inside = open_below(found.walked.directory.get(), found.walked.name.c_str());
   if (!inside)
     return fail(errno == EXDEV ? is_mounted(place.path) : errno_error(errno, place.path));
-  if (auto emptied = Remover(options, counters, place.path).run(std::move(found->fd)); !emptied)
-    return fail(emptied.error());
+  TRY(Remover(options, counters, place.path).run(std::move(found.fd)));
   return finish(); // a directory that was replaced meanwhile is not empty, or nothing is lost with it
 }
 

@@ -1,6 +1,7 @@
 // share_with_group(): what lies in a tree is opened to a group.
 #include "tree/share_with_group.hpp"
 #include "base/path.hpp"
+#include "base/try.hpp"
 #include "sys/process/fd.hpp"
 #include "tree/acl.hpp"
 #include "tree/tree_walk.hpp"
@@ -51,10 +52,9 @@ bool only_in_tree(const sys::Fd& fd, struct stat& status) {
 }
 
 Result<GroupRights> rights_of(const sys::Fd& fd, const struct stat& status, const std::string& path) {
-  auto acl = S_ISDIR(status.st_mode) ? read_acl(fd.get(), ACL_TYPE_DEFAULT, path) : Result<std::string>(std::string());
-  if (!acl)
-    return fail(acl.error());
-  return GroupRights{status.st_gid, status.st_mode & 07777U, std::move(*acl)};
+  TRY_ASSIGN(auto acl,
+             S_ISDIR(status.st_mode) ? read_acl(fd.get(), ACL_TYPE_DEFAULT, path) : Result<std::string>(std::string()));
+  return GroupRights{status.st_gid, status.st_mode & 07777U, std::move(acl)};
 }
 
 Result<void> set_rights(const sys::Fd& fd, const GroupRights& from, const GroupRights& to, const std::string& path) {
@@ -62,8 +62,7 @@ Result<void> set_rights(const sys::Fd& fd, const GroupRights& from, const GroupR
   if (from.gid != to.gid && ::fchownat(fd.get(), "", k_as_it_is, to.gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0)
     return fail(errno_error(errno, path));
   if (!same_acl(from.default_acl, to.default_acl))
-    if (auto set = write_acl(fd.get(), ACL_TYPE_DEFAULT, path, to.default_acl); !set)
-      return set;
+    TRY(write_acl(fd.get(), ACL_TYPE_DEFAULT, path, to.default_acl));
   if (from.gid == to.gid && from.mode == to.mode) // chown(2) may have taken set-id bits
     return {};
   return ::chmod(sys::by_descriptor(fd.get()).c_str(), to.mode) == 0 ? Result<void>{} : fail(errno_error(errno, path));
@@ -84,8 +83,7 @@ class GroupSharer {
                 .failed = [this](int error, const Node& directory) { return note_failure(error, directory.path); }}) {}
 
   Result<GroupReport> run(sys::Fd tree) {
-    if (auto done = m_walk.run(std::move(tree)); !done)
-      return fail(done.error());
+    TRY(m_walk.run(std::move(tree)));
     return std::move(m_report);
   }
 
@@ -181,10 +179,8 @@ Result<GroupReport> share_with_group(const Place& place, const GroupShare& share
                                      const OnProgress& progress) {
   return watched(place.path, options, progress, [&](const sys::ProgressCounters& counters) -> Result<GroupReport> {
     prepare_process();
-    auto found = find_tree(place);
-    if (!found)
-      return fail(found.error());
-    return GroupSharer(place, share, options, counters).run(std::move(found->fd));
+    TRY_ASSIGN(auto found, find_tree(place));
+    return GroupSharer(place, share, options, counters).run(std::move(found.fd));
   });
 }
 

@@ -1,6 +1,7 @@
 #include "tree/survey.hpp"
 
 #include "base/path.hpp"
+#include "base/try.hpp"
 #include "sys/fs/sha256.hpp"
 #include "tree/job.hpp"
 #include "tree/pack.hpp"
@@ -14,13 +15,11 @@ namespace sharefs::tree {
 Result<Survey> survey(const Place& place, const Options& options, const OnProgress& progress, bool inodes) {
   return watched(place.path, options, progress, [&](const sys::ProgressCounters& counters) -> Result<Survey> {
     prepare_process();
-    const auto reader = Reader::open(place, counters);
-    const auto entries = reader ? reader->list() : fail(reader.error());
-    if (!entries)
-      return fail(entries.error());
+    TRY_ASSIGN(const auto reader, Reader::open(place, counters));
+    TRY_ASSIGN(const auto entries, reader.list());
     Survey found;
     sys::Sha256 hash;
-    for (const auto& entry : *entries) {
+    for (const auto& entry : entries) {
       if (entry.error_number != 0)
         return fail(errno_error(entry.error_number, join_path(place.path, entry.path)));
       const bool is_file = S_ISREG(entry.mode);
@@ -39,19 +38,17 @@ Result<Survey> survey(const Place& place, const Options& options, const OnProgre
 Result<Listing> list_contents(const Place& place, const Options& options, const OnProgress& progress) {
   return watched(place.path, options, progress, [&](const sys::ProgressCounters& counters) -> Result<Listing> {
     prepare_process();
-    auto reader = Reader::open(place, counters);
-    const auto entries = reader ? list_packable(*reader, place) : fail(reader.error());
-    if (!entries)
-      return fail(entries.error());
-    const auto& top = reader->status();
+    TRY_ASSIGN(auto reader, Reader::open(place, counters));
+    TRY_ASSIGN(const auto entries, list_packable(reader, place));
+    const auto& top = reader.status();
     Listing listing{.uid = top.st_uid, .gid = top.st_gid, .entries = {{.path = "", .mode = top.st_mode}}};
-    for (const auto& entry : *entries) {
+    for (const auto& entry : entries) {
       auto& listed = listing.entries.emplace_back(
           Listed{.path = entry.path, .target = entry.target, .mode = entry.mode, .mtime = entry.mtime});
       if (!S_ISREG(entry.mode))
         continue;
       sys::Sha256 hash;
-      const int error = reader->read(entry.path, [&](std::string_view piece) {
+      const int error = reader.read(entry.path, [&](std::string_view piece) {
         hash.add(piece);
         listed.bytes += piece.size();
         counters.add(k_bytes, piece.size());
@@ -67,8 +64,8 @@ Result<Listing> list_contents(const Place& place, const Options& options, const 
 
 Result<FileContent> read_content(const Place& file, const Options& options, const OnProgress& progress) {
   return watched(file.path, options, progress, [&](const sys::ProgressCounters& counters) -> Result<FileContent> {
-    const auto open = open_file(file);
-    return open ? content_of(open->get(), file.path, counters, k_bytes) : fail(open.error());
+    TRY_ASSIGN(const auto open, open_file(file));
+    return content_of(open.get(), file.path, counters, k_bytes);
   });
 }
 

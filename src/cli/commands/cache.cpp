@@ -1,6 +1,7 @@
 // sharefs cache list, prune, place: the node-local caches of `sharefs run`.
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cachefix/store/cache_store.hpp"
 #include "cachefix/store/local_root.hpp"
 #include "cli/commands/cachefix_choices.hpp"
@@ -29,16 +30,12 @@ Result<config::Caches> settings_of(Context& context) {
 
 /// All caches of this user on this host. A root whose caches cannot be measured is an error.
 Result<std::vector<cachefix::CacheEntry>> caches_of(Context& context) {
-  const auto caches = settings_of(context);
-  if (!caches)
-    return fail(caches.error());
+  TRY_ASSIGN(const auto caches, settings_of(context));
   std::vector<cachefix::CacheEntry> all;
-  for (const std::string& root : cachefix::own_directories(context.system, {caches->local, 0, context.host.environment},
+  for (const std::string& root : cachefix::own_directories(context.system, {caches.local, 0, context.host.environment},
                                                            context.system.identity())) {
-    auto entries = cachefix::list_caches(context.system, root, k_store_deadline);
-    if (!entries)
-      return fail(entries.error());
-    std::move(entries->begin(), entries->end(), std::back_inserter(all));
+    TRY_ASSIGN(auto entries, cachefix::list_caches(context.system, root, k_store_deadline));
+    std::move(entries.begin(), entries.end(), std::back_inserter(all));
   }
   return all;
 }
@@ -56,12 +53,10 @@ nlohmann::ordered_json cache_json(const cachefix::CacheEntry& entry) {
 }
 
 Result<int> cache_list(Context& context, const Arguments&) {
-  const auto caches = caches_of(context);
-  if (!caches)
-    return fail(caches.error());
+  TRY_ASSIGN(const auto caches, caches_of(context));
   ui::Table table({{"CACHE", false, true}, {"STANDS FOR", false, true}, {"SIZE", true}, {"USED"}, {"STATE"}});
   auto json = nlohmann::ordered_json::array();
-  for (const cachefix::CacheEntry& entry : *caches) {
+  for (const cachefix::CacheEntry& entry : caches) {
     table.add({{to_utf8(entry.path)},
                {entry.stands_for.empty() ? "-" : to_utf8(entry.stands_for)},
                {format_bytes(entry.bytes)},
@@ -96,42 +91,35 @@ Result<cachefix::PruneRequest> prune_request(const Arguments& arguments) {
 }
 
 Result<int> cache_prune(Context& context, const Arguments& arguments) {
-  const auto request = prune_request(arguments);
-  if (!request)
-    return fail(request.error());
+  TRY_ASSIGN(const auto request, prune_request(arguments));
   std::optional<std::vector<cachefix::CacheEntry>> caches;
   const auto now = now_of(context);
   const auto propose = [&]() -> Result<Proposal> {
     if (caches) { // a job may have begun while the person thought about it
       cachefix::note_uses(*caches);
     } else {
-      auto found = caches_of(context);
-      if (!found)
-        return fail(found.error());
-      caches = std::move(*found);
+      TRY_ASSIGN(caches, caches_of(context));
     }
-    return Proposal{cachefix::plan_prune(*caches, *request, now), "nothing to delete", true};
+    return Proposal{cachefix::plan_prune(*caches, request, now), "nothing to delete", true};
   };
   return execute(context, propose).map(&Executed::exit_code);
 }
 
 Result<int> cache_place(Context& context, const Arguments& arguments) {
-  const auto caches = settings_of(context);
-  const auto choices = caches ? choices_of(context) : fail(caches.error());
-  if (!choices)
-    return fail(choices.error());
+  TRY_ASSIGN(const auto caches, settings_of(context));
+  TRY_ASSIGN(const auto choices, choices_of(context));
   const std::string path = normalize_path(arguments.positional.front(), context.host.working_directory);
-  const auto place = caches->guard == "off" ? cachefix::CachePlace{.reason = "caches.guard is off"}
-                                            : cachefix::place_of(context.system, path, choices->local);
+  const auto place = caches.guard == "off" ? cachefix::CachePlace{.reason = "caches.guard is off"}
+                                           : cachefix::place_of(context.system, path, choices.local);
   if (context.flags.json) {
     context.envelope.fields = {{"place", place.place},
                                {"directory", to_utf8(place.directory)},
                                {"reason", to_utf8(place.reason)},
                                {"shared", place.shared},
                                {"excludes", place.excludes},
-                               {"build", caches->build},
-                               {"when", caches->when},
-                               {"keep", cachefix::kept_variables(choices->rules.user)}};
+                               {"build", caches.build},
+                               {"when", caches.when},
+                               {"keep", cachefix::kept_variables(choices.rules.user)}};
     return k_exit_ok;
   }
   const std::string where = place.place == "local"    ? "in " + place.directory

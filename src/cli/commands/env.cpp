@@ -1,6 +1,7 @@
 // sharefs env: the guard for every Python program of a shell.
 #include "base/argv.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/commands/cachefix_choices.hpp"
 #include "cli/exit_code.hpp"
 
@@ -27,10 +28,8 @@ Result<int> run_env(Context& context, const Arguments& arguments) {
   const bool fish = shell == "fish";
   if (!fish && shell != "sh" && shell != "bash" && shell != "zsh")
     return fail(ErrorCode::usage, "option `--shell` does not know `" + shell + "`", "one of sh, bash, zsh, fish");
-  const auto choices = choices_of(context);
-  if (!choices)
-    return fail(choices.error());
-  const auto guard = guard_of(context, choices->rules.user);
+  TRY_ASSIGN(const auto choices, choices_of(context));
+  const auto guard = guard_of(context, choices.rules.user);
   if (!guard && guard.error().code != ErrorCode::not_found)
     return fail(guard.error());
   cachefix::Variables variables;

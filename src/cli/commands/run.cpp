@@ -1,6 +1,7 @@
 // sharefs run -- CMD: the command line without the dataset cache race, then exec.
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cachefix/run_plan.hpp"
 #include "cachefix/store/cache_store.hpp"
 #include "cli/commands/cachefix_choices.hpp"
@@ -261,9 +262,7 @@ Result<Decided> decide_and_prepare(Context& context, const Arguments& arguments,
     return decided;
   if (!rules.seed)
     report_cold_caches(context, decided.decision);
-  const auto prepared = cachefix::prepare(context.system, decided.decision);
-  if (!prepared)
-    return fail(prepared.error());
+  TRY(cachefix::prepare(context.system, decided.decision));
   return decided;
 }
 
@@ -271,16 +270,10 @@ Result<int> run_command(Context& context, const Arguments& arguments) {
   const Argv& argv = *arguments.rest;
   if (!context.flags.verbose && !is_first_rank(context.host.environment))
     context.console.set_errors_only();
-  auto given = given_rules(arguments);
-  if (!given)
-    return fail(given.error());
-  const auto choices = choices_of(context, *std::move(given));
-  if (!choices)
-    return fail(choices.error());
-  auto decided = decide_and_prepare(context, arguments, *choices);
-  if (!decided)
-    return fail(decided.error());
-  const auto& [decision, reported] = *decided;
+  TRY_ASSIGN(auto given, given_rules(arguments));
+  TRY_ASSIGN(const auto choices, choices_of(context, std::move(given)));
+  TRY_ASSIGN(auto decided, decide_and_prepare(context, arguments, choices));
+  const auto& [decision, reported] = decided;
   if (context.flags.json)
     context.envelope.fields = cachefix::document(argv, decision);
   else
@@ -293,7 +286,7 @@ Result<int> run_command(Context& context, const Arguments& arguments) {
     return k_exit_ok;
   }
   if (arguments.flag("seed"))
-    seed(context, decision, choices->local);
+    seed(context, decision, choices.local);
   // stdout belongs to the command from here on: the document goes where the messages go.
   if (context.flags.json)
     context.host.err << context.envelope.text();
@@ -319,11 +312,10 @@ Result<cachefix::Guard> guard_of(Context& context, const std::vector<cachefix::U
     return fail(ErrorCode::not_found, "caches.guard is off");
   if (context.environment("SHAREFS_GUARD") == "0")
     return fail(ErrorCode::not_found, "SHAREFS_GUARD is 0");
-  auto directory = cachefix::find_guard(context.system, context.system.entry({.path = "/proc/self/exe"}).link_target);
-  if (!directory)
-    return fail(directory.error());
+  TRY_ASSIGN(auto directory,
+             cachefix::find_guard(context.system, context.system.entry({.path = "/proc/self/exe"}).link_target));
   const std::string& named = context.flags.config;
-  return cachefix::Guard{*std::move(directory), caches.build, cachefix::kept_variables(rules),
+  return cachefix::Guard{std::move(directory), caches.build, cachefix::kept_variables(rules),
                          named.empty() ? named : normalize_path(named, context.host.working_directory)};
 }
 

@@ -1,6 +1,7 @@
 // sharefs conda gc: generations that nobody needs any more.
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/commands/conda/generations.hpp"
 #include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/worker.hpp"
@@ -42,11 +43,9 @@ Result<int> collect(Context& context, const Arguments& arguments, const std::str
   change.find = conda::find_collectable;
   change.make = [&](const conda::SharedEnvironment& environment) -> Result<plan::Plan> {
     request.keep = keep.value_or((*context.config())->conda->settings_of(environment.name).keep);
-    auto collection = conda::collect(context.system, environment, request, say_to(context));
-    if (!collection)
-      return fail(collection.error());
-    kept = std::move(collection->kept);
-    return std::move(collection->plan);
+    TRY_ASSIGN(auto collection, conda::collect(context.system, environment, request, say_to(context)));
+    kept = std::move(collection.kept);
+    return std::move(collection.plan);
   };
   change.look_again = [&](const conda::SharedEnvironment& now) {
     return conda::check_unused(context.system, now, request, kept);
@@ -80,23 +79,19 @@ std::vector<conda::RunningProgram> programs_in(std::string_view text) {
 }
 
 Result<std::optional<int>> work_elsewhere(Context& context, const Arguments& /*arguments*/) {
-  const auto section = conda_section(context);
-  if (!section)
-    return fail(section.error());
+  TRY_ASSIGN(const auto section, conda_section(context));
   const auto programs = programs_text(conda::running_programs(context.system));
-  return work_as_owner(context, (*section)->store, {.environment = {fmt::format("{}={}", k_programs, programs)}});
+  return work_as_owner(context, section->store, {.environment = {fmt::format("{}={}", k_programs, programs)}});
 }
 
 Result<int> run_gc(Context& context, const Arguments& arguments) {
-  const auto section = conda_section(context);
-  if (!section)
-    return fail(section.error());
+  TRY_ASSIGN(const auto section, conda_section(context));
   auto programs = conda::running_programs(context.system);
   std::ranges::move(programs_in(context.environment(k_programs).value_or("")), std::back_inserter(programs));
   auto names = arguments.positional;
   if (names.empty())
-    names = context.system.entry({.path = conda::generations_path((*section)->store, ""), .follow = true, .list = true})
-                .names;
+    names =
+        context.system.entry({.path = conda::generations_path(section->store, ""), .follow = true, .list = true}).names;
   if (names.size() == 1)
     return collect(context, arguments, names.front(), programs);
   return for_each_environment(context, names,

@@ -3,6 +3,7 @@
 
 #include "base/json_fields.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/commands/conda/worker.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
@@ -35,13 +36,9 @@ std::string state_of(const SharedEnvironment& environment, const StoredGeneratio
 }
 
 Result<int> run_generations(Context& context, const Arguments& arguments) {
-  const auto where = store_name(context, arguments.positional.front());
-  if (!where)
-    return fail(where.error());
-  const auto environment = conda::find_shared(context.system, where->store, where->name);
-  if (!environment)
-    return fail(environment.error());
-  const auto live = conda::live_uses(context.system, *environment);
+  TRY_ASSIGN(const auto where, store_name(context, arguments.positional.front()));
+  TRY_ASSIGN(const auto environment, conda::find_shared(context.system, where.store, where.name));
+  const auto live = conda::live_uses(context.system, environment);
   ui::Table table({{"N", true},
                    {"WHEN (UTC)"},
                    {"WHO"},
@@ -54,13 +51,13 @@ Result<int> run_generations(Context& context, const Arguments& arguments) {
                    {"MESSAGE", false, true}});
   auto json = nlohmann::ordered_json::array();
   const StoredGeneration* before = nullptr;
-  for (const auto& one : environment->generations) {
+  for (const auto& one : environment.generations) {
     const auto record = one.record.value_or(conda::Generation{});
-    if (const auto* parent = environment->find(record.parent))
+    if (const auto* parent = environment.find(record.parent))
       before = parent;
     const auto earlier = before != nullptr ? before->record.value_or(conda::Generation{}) : record;
     const auto changes = conda::package_changes(earlier.packages, record.packages);
-    const auto state = state_of(*environment, one, live);
+    const auto state = state_of(environment, one, live);
     auto packages = count_of(record.packages.size(), "package");
     if (const auto summary = conda::summary_of(changes); !summary.empty())
       packages += " (" + summary + ")";
@@ -76,31 +73,28 @@ Result<int> run_generations(Context& context, const Arguments& arguments) {
                {record.message}});
     auto row = json_of(record);
     row["number"] = one.number;
-    row["path"] = to_utf8(environment->path(one.number));
+    row["path"] = to_utf8(environment.path(one.number));
     row["packages"] = record.packages.size();
     row["changes"] = json_of(changes);
     row["image"] = one.image.exists() ? nlohmann::ordered_json(one.image.size) : nlohmann::ordered_json();
-    row["current"] = one.number == environment->current;
+    row["current"] = one.number == environment.current;
     row["pinned"] = one.pinned.has_value();
     row["problem"] = one.problem;
     json.push_back(std::move(row));
     before = &one;
   }
-  context.envelope.fields["environment"] = environment->name;
+  context.envelope.fields["environment"] = environment.name;
   context.envelope.fields["generations"] = std::move(json);
   context.console.show(table);
-  if (environment->holder)
-    context.console.message("being changed by " + environment->holder->text());
+  if (environment.holder)
+    context.console.message("being changed by " + environment.holder->text());
   return k_exit_ok;
 }
 
 Result<int> run_rollback(Context& context, const Arguments& arguments) {
   std::optional<unsigned> to;
   if (const auto word = arguments.value("to")) {
-    const auto number = generation_argument(*word);
-    if (!number)
-      return fail(number.error());
-    to = *number;
+    TRY_ASSIGN(to, generation_argument(*word));
   }
   EnvironmentChange change;
   change.nothing = "users see that generation already";
@@ -121,19 +115,15 @@ constexpr PositionalSpec k_environment{
 } // namespace
 
 Result<int> change_environment(Context& context, const std::string& word, const EnvironmentChange& change) {
-  const auto where = store_name(context, word);
-  if (!where)
-    return fail(where.error());
-  auto environment = change.find(context.system, where->store, where->name);
+  TRY_ASSIGN(const auto where, store_name(context, word));
+  auto environment = change.find(context.system, where.store, where.name);
   if (!environment)
     return fail(environment.error());
   std::optional<sys::Lease> lease;
   if (!context.flags.only_looks()) {
-    auto taken = conda::take_lease(context.system, *environment, lease_wish(context), say_to(context));
-    if (!taken)
-      return fail(taken.error());
-    lease.emplace(std::move(*taken));
-    environment = change.find(context.system, where->store, where->name); // as the one before us has left it
+    TRY_ASSIGN(auto taken, conda::take_lease(context.system, *environment, lease_wish(context), say_to(context)));
+    lease.emplace(std::move(taken));
+    environment = change.find(context.system, where.store, where.name); // as the one before us has left it
     if (!environment)
       return fail(environment.error());
   }
@@ -141,21 +131,19 @@ Result<int> change_environment(Context& context, const std::string& word, const 
   if (!plan)
     return fail(plan.error());
   if (lease)
-    if (auto ours = lease->check(); !ours)
-      return fail(ours.error());
+    TRY(lease->check());
   Proposal proposal{*plan, change.nothing};
   bool refused = false;
   if (change.look_again)
     proposal.before_groups = [&]() -> Result<void> {
-      const auto now = conda::probe_environment(context.system, where->store, where->name);
+      const auto now = conda::probe_environment(context.system, where.store, where.name);
       auto answer = now ? change.look_again(*now) : fail(now.error());
       refused = !answer;
       return answer;
     };
   const auto executed = execute(context, [&]() -> Result<Proposal> { return proposal; });
   if (executed && refused)
-    if (auto undone = roll_back(context, executed->report->journal_id, "the generations are in use"); !undone)
-      return fail(undone.error());
+    TRY(roll_back(context, executed->report->journal_id, "the generations are in use"));
   return executed.map(&Executed::exit_code);
 }
 

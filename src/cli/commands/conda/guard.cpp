@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cachefix/guard.hpp"
 
 namespace sharefs::cli {
@@ -9,22 +10,16 @@ namespace {
 
 /// What the wheel's list of its files names (RECORD: "sharefs_guard/storage.py,sha256=...,29000").
 Result<conda::GuardFiles> read_wheel(const sys::Files& files, const std::string& site_packages) {
-  const auto names = files.list(site_packages);
-  if (!names)
-    return fail(names.error());
-  const auto records = conda::guard_records(*names);
+  TRY_ASSIGN(const auto names, files.list(site_packages));
+  const auto records = conda::guard_records(names);
   if (records.empty())
     return fail(ErrorCode::not_found, site_packages + " has no sharefs_guard");
-  const auto record = files.read(join_path(site_packages, records.front() + "/RECORD"));
-  if (!record)
-    return fail(record.error());
+  TRY_ASSIGN(const auto record, files.read(join_path(site_packages, records.front() + "/RECORD")));
   conda::GuardFiles found;
-  for (const auto& row : split_lines(*record)) {
+  for (const auto& row : split_lines(record)) {
     const std::string name(row.substr(0, row.find(',')));
-    auto text = files.read(join_path(site_packages, name));
-    if (!text)
-      return fail(text.error());
-    found.push_back({name, *std::move(text)});
+    TRY_ASSIGN(auto text, files.read(join_path(site_packages, name)));
+    found.push_back({name, std::move(text)});
   }
   return found;
 }

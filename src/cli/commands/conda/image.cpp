@@ -1,6 +1,7 @@
 // sharefs conda image ENV: the present generation in one file, if it has none yet.
 #include "base/json_fields.hpp"
 #include "base/random.hpp"
+#include "base/try.hpp"
 #include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/worker.hpp"
 #include "cli/execute.hpp"
@@ -13,23 +14,19 @@ namespace sharefs::cli {
 namespace {
 
 Result<int> run_image(Context& context, const Arguments& arguments) {
-  const auto where = store_name(context, arguments.positional.front());
-  if (!where)
-    return fail(where.error());
+  TRY_ASSIGN(const auto where, store_name(context, arguments.positional.front()));
   const auto letters = random_letters(6);
   std::optional<conda::Imaged> made; // holds the lease until the steps are done
   const auto propose = [&]() -> Result<Proposal> {
-    const auto imaging = conda::plan_image(context.system, where->store, where->name, letters, say_to(context));
+    const auto imaging = conda::plan_image(context.system, where.store, where.name, letters, say_to(context));
     if (!imaging)
       return fail(imaging.error());
     Proposal proposal{imaging->plan, "the present generation has an image"};
     proposal.takes_long = true;
     proposal.before_groups = [&, imaging = *imaging]() -> Result<void> {
-      auto done = conda::make_missing_image(context.system, imaging, image_wish(context, where->name),
-                                            lease_wish(context), say_to(context));
-      if (!done)
-        return fail(done.error());
-      made.emplace(std::move(*done));
+      TRY_ASSIGN(auto done, conda::make_missing_image(context.system, imaging, image_wish(context, where.name),
+                                                      lease_wish(context), say_to(context)));
+      made.emplace(std::move(done));
       context.envelope.fields["image"] = json_of(made->note);
       return {};
     };

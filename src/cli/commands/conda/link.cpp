@@ -3,6 +3,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/worker.hpp"
 #include "cli/execute.hpp"
@@ -42,8 +43,7 @@ Result<std::vector<std::string>> environments_of(const config::Conda& conda, con
   if (all)
     return conda.names();
   for (const auto& name : names) {
-    if (auto sound = check_environment_name(name); !sound)
-      return fail(sound.error());
+    TRY(check_environment_name(name));
     if (verb == Verb::unlink || contains(conda.names(), name))
       continue;
     auto hint = did_you_mean_hint(name, conda.names());
@@ -139,33 +139,26 @@ int exit_code(const Executed& executed, std::map<HomeSummary, std::size_t> homes
 Result<int> change_conda_links(Context& context, const Arguments& arguments, Verb verb) {
   if (context.flags.root != "/")
     return fail(ErrorCode::unsupported, "the links in homes belong to a running system: --root is not possible here");
-  const auto config = context.config();
-  if (!config)
-    return fail(config.error());
-  auto request = conda_link_request(**config, arguments, context.system.identity(), verb);
-  if (!request)
-    return fail(request.error());
+  TRY_ASSIGN(const auto config, context.config());
+  TRY_ASSIGN(auto request, conda_link_request(*config, arguments, context.system.identity(), verb));
   if (verb == Verb::link)
-    request->shares = shares_of(context.system, **config, request->store);
-  const auto state = conda::probe(context.system, *request);
-  if (!state)
-    return fail(state.error());
-  if (state->store)
-    say_read_by(context, request->store, state->store->by);
-  context.report(diagnose(*state, *request));
+    request.shares = shares_of(context.system, *config, request.store);
+  TRY_ASSIGN(const auto state, conda::probe(context.system, request));
+  if (state.store)
+    say_read_by(context, request.store, state.store->by);
+  context.report(diagnose(state, request));
   if (verb == Verb::unlink)
-    if (auto known = check_unlinked_names(*(*config)->conda, *state, *request); !known)
-      return fail(known.error());
+    TRY(check_unlinked_names(*config->conda, state, request));
 
-  context.envelope.fields["store"] = to_utf8(request->store);
-  if (state->store && !is_usable(*state->store))
+  context.envelope.fields["store"] = to_utf8(request.store);
+  if (state.store && !is_usable(*state.store))
     return k_exit_failed;
-  const bool some_left_out = state->store && has_errors(diagnose_store(*state->store));
-  context.envelope.fields["homes"] = homes_json(*state, *request);
+  const bool some_left_out = state.store && has_errors(diagnose_store(*state.store));
+  context.envelope.fields["homes"] = homes_json(state, request);
   std::map<HomeSummary, std::size_t> homes;
-  for (const auto& home : state->homes)
-    ++homes[summarize(home, *request)];
-  return execute(context, conda::plan(*state, *request), nothing_to_do(homes[HomeSummary::right], *request))
+  for (const auto& home : state.homes)
+    ++homes[summarize(home, request)];
+  return execute(context, conda::plan(state, request), nothing_to_do(homes[HomeSummary::right], request))
       .map([&](const Executed& executed) { return exit_code(executed, homes, some_left_out); });
 }
 
@@ -200,14 +193,8 @@ Result<LinkRequest> conda_link_request(const config::Config& config, const Argum
   request.store = conda.store;
   request.all = arguments.flag("all");
   request.backup = arguments.flag("backup");
-  auto homes = chosen_homes(conda, arguments, self);
-  if (!homes)
-    return fail(homes.error());
-  request.homes = std::move(*homes);
-  auto environments = environments_of(conda, arguments, verb);
-  if (!environments)
-    return fail(environments.error());
-  request.environments = std::move(*environments);
+  TRY_ASSIGN(request.homes, chosen_homes(conda, arguments, self));
+  TRY_ASSIGN(request.environments, environments_of(conda, arguments, verb));
   return request;
 }
 

@@ -4,6 +4,7 @@
 #include "base/json_fields.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/worker.hpp"
 #include "cli/exit_code.hpp"
@@ -90,18 +91,16 @@ nlohmann::ordered_json rows_json(const std::vector<ListedEnvironment>& rows) {
 
 Result<int> list_environments(Context& context, const Arguments& arguments) {
   const auto only = arguments.positional.empty() ? std::string() : arguments.positional.front();
-  const auto found = read_inventory(context, only);
-  if (!found)
-    return fail(found.error());
-  say_read_by(context, found->store, found->by);
-  if (found->denied)
-    context.console.error(nobody_may(context, found->store));
-  const auto& rows = found->environments;
-  context.envelope.fields["store"] = to_utf8(found->store);
+  TRY_ASSIGN(const auto found, read_inventory(context, only));
+  say_read_by(context, found.store, found.by);
+  if (found.denied)
+    context.console.error(nobody_may(context, found.store));
+  const auto& rows = found.environments;
+  context.envelope.fields["store"] = to_utf8(found.store);
   context.envelope.fields["environments"] = rows_json(rows);
   if (!rows.empty())
     show_environments(context, rows);
-  context.report(found->found);
+  context.report(found.found);
   if (rows.empty() && !only.empty())
     return fail(ErrorCode::not_found, fmt::format("there is no environment `{}`", only),
                 "`sharefs conda list` shows all of them");
@@ -109,19 +108,17 @@ Result<int> list_environments(Context& context, const Arguments& arguments) {
     context.console.message("there is no environment");
   const auto good =
       static_cast<std::size_t>(std::ranges::count(rows, Availability::good, &ListedEnvironment::availability));
-  return exit_code_for(good, rows.size() - good + found->problems);
+  return exit_code_for(good, rows.size() - good + found.problems);
 }
 
 } // namespace
 
 Result<conda::Inventory> read_inventory(Context& context, const std::string& only) {
-  const auto section = conda_section(context);
-  if (!section)
-    return fail(section.error());
+  TRY_ASSIGN(const auto section, conda_section(context));
   conda::InventoryRequest request;
-  request.store = (*section)->store;
+  request.store = section->store;
   request.only = only;
-  request.homes = homes_of(**section, context.system.identity());
+  request.homes = homes_of(*section, context.system.identity());
   request.shares = shares_of(context.system, **context.config(), request.store);
   return conda::probe_inventory(context.system, request);
 }

@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/commands/export/support.hpp"
 #include "cli/exit_code.hpp"
 #include "conda/running.hpp"
@@ -41,12 +42,10 @@ Result<std::string> name_of_path(Context& context, const std::string& store, con
 } // namespace
 
 Result<const config::Conda*> conda_section(Context& context, const std::string& hint) {
-  const auto config = context.config();
-  if (!config)
-    return fail(config.error());
-  if (!(*config)->conda)
-    return fail(ErrorCode::config, (*config)->file + " has no section `conda:`", hint);
-  return &*(*config)->conda;
+  TRY_ASSIGN(const auto config, context.config());
+  if (!config->conda)
+    return fail(ErrorCode::config, config->file + " has no section `conda:`", hint);
+  return &*config->conda;
 }
 
 std::vector<conda::Homes> homes_of(const config::Conda& conda, const sys::Identity& self) {
@@ -77,8 +76,7 @@ bool is_directory_here(Context& context, const std::string& word) {
 Result<std::string> environment_path(Context& context, const std::string& word) {
   if (word.find('/') != std::string::npos || word == "." || word == "..")
     return normalize_path(word, context.host.working_directory);
-  if (auto sound = check_environment_name(word); !sound)
-    return fail(sound.error());
+  TRY(check_environment_name(word));
   const auto hint = fmt::format("name the environment by its path: `./{}`", word);
   auto section = conda_section(context, hint);
   if (!section && is_directory_here(context, word))
@@ -99,14 +97,10 @@ std::vector<conda::Share> shares_of(sys::System& system, const config::Config& c
 }
 
 Result<void> check_share(Context& context, const std::string& path) {
-  const auto config = context.config_if_any();
-  if (!config)
-    return fail(config.error());
-  const auto mounts = context.system.mounts();
-  if (!mounts)
-    return fail(mounts.error());
-  const auto shares = *config == nullptr ? std::vector<conda::Share>() : shares_of(context.system, **config, path);
-  const auto* share = conda::unmounted_share(path, shares, *mounts);
+  TRY_ASSIGN(const auto config, context.config_if_any());
+  TRY_ASSIGN(const auto mounts, context.system.mounts());
+  const auto shares = config == nullptr ? std::vector<conda::Share>() : shares_of(context.system, *config, path);
+  const auto* share = conda::unmounted_share(path, shares, mounts);
   if (share == nullptr)
     return {};
   return fail(ErrorCode::failed,
@@ -115,20 +109,15 @@ Result<void> check_share(Context& context, const std::string& path) {
 }
 
 Result<StoreName> store_name(Context& context, const std::string& word) {
-  const auto conda = conda_section(context);
-  if (!conda)
-    return fail(conda.error());
-  const auto& store = (*conda)->store;
+  TRY_ASSIGN(const auto conda, conda_section(context));
+  const auto& store = conda->store;
   auto name = word;
   if (word.find('/') != std::string::npos) {
     const auto path = normalize_path(word, context.host.working_directory);
-    auto named = parent_path(path) == store ? Result<std::string>(base_name(path)) : name_of_path(context, store, path);
-    if (!named)
-      return fail(named.error());
-    name = std::move(*named);
+    TRY_ASSIGN(name,
+               parent_path(path) == store ? Result<std::string>(base_name(path)) : name_of_path(context, store, path));
   }
-  if (auto sound = check_environment_name(name); !sound)
-    return fail(sound.error());
+  TRY(check_environment_name(name));
   return StoreName{store, std::move(name)};
 }
 

@@ -1,6 +1,7 @@
 // sharefs conda run ENV -- CMD: the command in the present generation of an environment, then exec.
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/worker.hpp"
 #include "cli/execute.hpp"
@@ -74,21 +75,18 @@ std::string stage_of(Context& context, const std::string& name) {
 
 Result<int> run_in_environment(Context& context, const Arguments& arguments) {
   const auto& word = arguments.positional.front();
-  const auto path = environment_path(context, word);
-  if (!path)
-    return fail(path.error());
-  if (auto mounted = check_share(context, *path); !mounted)
-    return fail(mounted.error());
+  TRY_ASSIGN(const auto path, environment_path(context, word));
+  TRY(check_share(context, path));
   const auto stage = [&](const std::string& name) { return stage_of(context, name); };
-  auto place = conda::find_running(context.system, *path, stage, say_to(context));
+  auto place = conda::find_running(context.system, path, stage, say_to(context));
   if (!place)
-    return fail(explain_missing(context, word, *path, place.error()));
+    return fail(explain_missing(context, word, path, place.error()));
   if (place->generation && conda::in_generation(place->prefix) && !stage_of(context, place->generation->name).empty())
     advise_staging(context, *place->generation, place->prefix);
   else if (place->generation && !conda::in_generation(place->prefix) && context.flags.verbose)
     context.console.message("sharefs: the staged copy " + place->prefix + " is used");
   context.report(place->found);
-  auto environment = conda::activated(context.host.environment, *place, default_name(word, *path, *place));
+  auto environment = conda::activated(context.host.environment, *place, default_name(word, path, *place));
   if (place->generation)
     conda::set_generation(environment, *place->generation);
   std::string said;

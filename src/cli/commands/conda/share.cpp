@@ -1,6 +1,7 @@
 // sharefs conda share: a user's environment becomes a shared one.
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/commands/conda/guard.hpp"
 #include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/worker.hpp"
@@ -65,22 +66,19 @@ struct SeenStore {
 };
 
 Result<SeenStore> find_store(Context& context, const std::string& store) {
-  const auto seen = see_store(context, store, false);
-  if (!seen)
-    return fail(seen.error());
+  TRY_ASSIGN(const auto seen, see_store(context, store, false));
   sys::EntryRequest request{.queries = {{.path = store, .follow = true}, {.path = parent_path(store), .follow = true}}};
-  request.as = seen->by;
+  request.as = seen.by;
   const auto found = context.system.entries(request);
   const bool is_new = found[0].kind == sys::EntryKind::missing && found[1].kind == sys::EntryKind::directory;
-  if (auto mounted = check_share(context, store); !mounted) // never on the bare mount point
-    return fail(mounted.error());
+  TRY(check_share(context, store));
   const auto& entry = found[is_new ? 1 : 0];
   if (entry.kind == sys::EntryKind::unknown)
     return fail(entry.error());
   if (entry.kind != sys::EntryKind::directory)
     return fail(ErrorCode::not_found, fmt::format("there is no directory {}, the store", store),
                 "correct `conda.store` in sharefs.yaml, or make the directory that it lies in");
-  return SeenStore{{store, entry, is_new}, seen->by};
+  return SeenStore{{store, entry, is_new}, seen.by};
 }
 
 Result<conda::Source> find_source(Context& context, const Arguments& arguments, const StoreName& where) {
@@ -111,10 +109,8 @@ Result<int> execute_sharing(Context& context, conda::Sharing& sharing) {
   proposal.takes_long = true;
   std::optional<conda::Shared> shared; // holds the lease until the steps are done
   proposal.before_groups = [&]() -> Result<void> {
-    auto done = conda::make_shared_copy(context.system, sharing, say_to(context));
-    if (!done)
-      return fail(done.error());
-    shared.emplace(std::move(*done));
+    TRY_ASSIGN(auto done, conda::make_shared_copy(context.system, sharing, say_to(context)));
+    shared.emplace(std::move(done));
     if (shared->made)
       context.envelope.fields["copy"] = {{"files", sharing.copied.files}, {"kept", sharing.copied.kept}};
     return {};
@@ -132,43 +128,36 @@ Result<int> run_share(Context& context, const Arguments& arguments) {
   const auto limit = limit_of(arguments);
   if (!where || !limit)
     return fail(where ? limit.error() : where.error());
-  if (auto sound = conda::check_prefix(join_path(where->store, where->name)); !sound)
-    return fail(sound.error());
-  const auto store = find_store(context, where->store);
-  if (!store)
-    return fail(store.error());
+  TRY(conda::check_prefix(join_path(where->store, where->name)));
+  TRY_ASSIGN(const auto store, find_store(context, where->store));
   sys::install_interrupt_handlers();
-  const auto source = find_source(context, arguments, *where);
-  if (!source)
-    return fail(source.error());
-  if (source->entry.kind != sys::EntryKind::symlink)
-    if (auto done = choose_worker(context, store->place, *source, arguments); !done || *done)
+  TRY_ASSIGN(const auto source, find_source(context, arguments, *where));
+  if (source.entry.kind != sys::EntryKind::symlink)
+    if (auto done = choose_worker(context, store.place, source, arguments); !done || *done)
       return done.map([](const auto& code) { return *code; });
-  if (store->by) // it is shared already, and root may not see what there is left to do
-    return work_as(context, {.user = source->actor.user,
+  if (store.by) // it is shared already, and root may not see what there is left to do
+    return work_as(context, {.user = source.actor.user,
                              .why = fmt::format("root of this host may not read {} (root_squash)", where->store),
-                             .more_words = arguments.value("from") ? Argv{} : Argv{"--from", source->path}});
-  auto sharing = conda::prepare_sharing(context.system, store->place, where->name, *source,
-                                        context.environment("CONDA_PREFIX").value_or(""), say_to(context));
-  if (!sharing)
-    return fail(sharing.error());
-  if (sharing->request.step == conda::ShareStep::nothing) {
-    context.console.message(fmt::format("{} is a link to the shared environment already", source->path));
+                             .more_words = arguments.value("from") ? Argv{} : Argv{"--from", source.path}});
+  TRY_ASSIGN(auto sharing, conda::prepare_sharing(context.system, store.place, where->name, source,
+                                                  context.environment("CONDA_PREFIX").value_or(""), say_to(context)));
+  if (sharing.request.step == conda::ShareStep::nothing) {
+    context.console.message(fmt::format("{} is a link to the shared environment already", source.path));
     return k_exit_ok;
   }
-  context.report(sharing->found);
-  if (has_errors(sharing->found)) {
+  context.report(sharing.found);
+  if (has_errors(sharing.found)) {
     context.console.message("nothing was changed");
     return k_exit_failed;
   }
-  sharing->bytes_per_second = *limit;
-  sharing->protect = (*context.config())->conda->settings_of(where->name).protect;
-  sharing->no_guard = arguments.flag("no-guard");
-  if (!sharing->no_guard)
-    sharing->guard = guard_files(context);
-  sharing->lease = lease_wish(context);
-  sharing->image = image_wish(context, where->name);
-  return execute_sharing(context, *sharing);
+  sharing.bytes_per_second = *limit;
+  sharing.protect = (*context.config())->conda->settings_of(where->name).protect;
+  sharing.no_guard = arguments.flag("no-guard");
+  if (!sharing.no_guard)
+    sharing.guard = guard_files(context);
+  sharing.lease = lease_wish(context);
+  sharing.image = image_wish(context, where->name);
+  return execute_sharing(context, sharing);
 }
 
 } // namespace

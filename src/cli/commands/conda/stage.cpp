@@ -1,6 +1,7 @@
 // sharefs conda stage ENV: the present generation on this host's own disk.
 #include "cli/commands/conda/stage.hpp"
 #include "base/path.hpp"
+#include "base/try.hpp"
 #include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/staged.hpp"
 #include "cli/commands/conda/worker.hpp"
@@ -28,36 +29,27 @@ Result<std::optional<sys::User>> find_reader(Context& context, const conda::Stag
 }
 
 Result<conda::StagingRequest> staging_request(Context& context, const Arguments& arguments, const std::string& word) {
-  const auto where = store_name(context, word);
-  if (!where)
-    return fail(where.error());
-  const auto settings = (*context.config())->conda->settings_of(where->name);
+  TRY_ASSIGN(const auto where, store_name(context, word));
+  const auto settings = (*context.config())->conda->settings_of(where.name);
   conda::StagingRequest request;
-  request.store = where->store;
-  request.name = where->name;
+  request.store = where.store;
+  request.name = where.name;
   request.stage = settings.stage;
   request.by_image = settings.image;
   request.removes = arguments.flag("remove");
-  auto how = copying_by(context, arguments);
-  if (!how)
-    return fail(how.error());
-  request.how = std::move(*how);
-  request.how.anew = fmt::format("`sharefs conda image {}` makes it anew", shell_quote(where->name));
+  TRY_ASSIGN(request.how, copying_by(context, arguments));
+  request.how.anew = fmt::format("`sharefs conda image {}` makes it anew", shell_quote(where.name));
   if (!request.removes)
-    if (auto mounted = check_share(context, request.store); !mounted)
-      return fail(mounted.error());
-  auto reader = find_reader(context, request);
-  if (!reader)
-    return fail(reader.error());
-  request.how.as = std::move(*reader);
+    TRY(check_share(context, request.store));
+  TRY_ASSIGN(request.how.as, find_reader(context, request));
   return request;
 }
 
 } // namespace
 
 Result<plan::HostLock> lock_staging(Context& context) {
-  const auto state = state_directory(context);
-  return state ? take_lock(context, *state, context.flags.wait, "stage") : fail(state.error());
+  TRY_ASSIGN(const auto state, state_directory(context));
+  return take_lock(context, state, context.flags.wait, "stage");
 }
 
 Result<conda::Copying> copying_by(Context& context, const Arguments& arguments) {
@@ -74,18 +66,12 @@ Result<conda::Copying> copying_by(Context& context, const Arguments& arguments) 
 }
 
 Result<int> stage_environment(Context& context, const Arguments& arguments, const std::string& word) {
-  auto asked = staging_request(context, arguments, word);
-  if (!asked)
-    return fail(asked.error());
-  auto& request = *asked;
+  TRY_ASSIGN(auto request, staging_request(context, arguments, word));
   const auto say = say_to(context);
   say_read_by(context, request.store, request.how.as);
   conda::Staging staging;
   const auto propose = [&]() -> Result<Proposal> {
-    auto planned = conda::plan_staging(context.system, request, say);
-    if (!planned)
-      return fail(planned.error());
-    staging = std::move(*planned);
+    TRY_ASSIGN(staging, conda::plan_staging(context.system, request, say));
     Proposal proposal{staging.made.plan, staging.nothing};
     if (staging.made.by_image && context.system.identity().uid == 0)
       plan_staged_unit(context, true, proposal.plan);
@@ -108,34 +94,26 @@ Result<int> stage_one_of_all(Context& context, const Arguments& arguments, const
 
 /// Those of `conda.envs`; where it names none, all that the store has.
 Result<std::vector<std::string>> all_names(Context& context) {
-  const auto section = conda_section(context);
-  if (!section)
-    return fail(section.error());
-  if (auto names = (*section)->names(); !names.empty())
+  TRY_ASSIGN(const auto section, conda_section(context));
+  if (auto names = section->names(); !names.empty())
     return names;
-  if (auto mounted = check_share(context, (*section)->store); !mounted)
-    return fail(mounted.error());
-  const auto seen = see_store(context, conda::generations_path((*section)->store, ""), true);
-  return seen ? Result<std::vector<std::string>>(seen->entries.front().names) : fail(seen.error());
+  TRY(check_share(context, section->store));
+  TRY_ASSIGN(const auto seen, see_store(context, conda::generations_path(section->store, ""), true));
+  return seen.entries.front().names;
 }
 
 Result<int> stage_all(Context& context, const Arguments& arguments) {
-  const auto names = all_names(context);
-  return names
-             ? for_each_environment(context, *names,
-                                    [&](const std::string& name) { return stage_one_of_all(context, arguments, name); })
-             : fail(names.error());
+  TRY_ASSIGN(const auto names, all_names(context));
+  return for_each_environment(context, names,
+                              [&](const std::string& name) { return stage_one_of_all(context, arguments, name); });
 }
 
 Result<int> mount_again(Context& context) {
-  const auto config = context.config();
-  if (!config)
-    return fail(config.error());
-  if (auto root = require_root(context, "only root can mount staged images"); !root)
-    return fail(root.error());
+  TRY_ASSIGN(const auto config, context.config());
+  TRY(require_root(context, "only root can mount staged images"));
   Diagnoses damaged;
   const auto propose = [&]() -> Result<Proposal> {
-    auto images = staged_images(context, *config);
+    auto images = staged_images(context, config);
     const bool none = images.empty();
     damaged = conda::take_out_damaged(context.system, images, say_to(context));
     return Proposal{conda::mount_staged(images), none              ? "no image is staged here"
@@ -146,7 +124,7 @@ Result<int> mount_again(Context& context) {
   context.report(damaged);
   if (!executed || executed->exit_code != k_exit_ok || executed->stopped())
     return executed.map(&Executed::exit_code);
-  const auto copies = mount_copies_over_shares(context, **config);
+  const auto copies = mount_copies_over_shares(context, *config);
   if (!copies || *copies != k_exit_ok || damaged.empty())
     return copies;
   return executed->applied() ? k_exit_partly : k_exit_failed;
@@ -171,8 +149,7 @@ Result<void> add_image_from_share(Context& context, const std::string& name, Pro
   std::ranges::copy(plan.notes, std::back_inserter(proposal.plan.notes));
   proposal.before_groups = [&context, say, before = proposal.before_groups, request = std::move(*request),
                             staging = std::move(*staging)]() -> Result<void> {
-    if (auto done = before ? before() : Result<void>{}; !done)
-      return done;
+    TRY(before ? before() : Result<void>{});
     return conda::copy_staged(context.system, request, staging, say);
   };
   return {};
@@ -190,14 +167,12 @@ Result<int> run_stage(Context& context, const Arguments& arguments) {
 } // namespace
 
 Result<int> mount_on_shares(Context& context) {
-  const auto config = context.config();
-  if (!config)
-    return fail(config.error());
-  const auto& section = (*config)->conda;
+  TRY_ASSIGN(const auto config, context.config());
+  const auto& section = config->conda;
   const bool from_share = section && section->image_from_share && check_share(context, section->store);
   std::set<std::string> said;
   const auto propose = [&]() -> Result<Proposal> {
-    Proposal proposal{plan_copies_over_shares(context, **config), ""};
+    Proposal proposal{plan_copies_over_shares(context, *config), ""};
     const auto names = from_share ? all_names(context) : Result<std::vector<std::string>>(std::vector<std::string>{});
     if (!names && said.insert("").second)
       context.console.warning(names.error().message, names.error().hint);

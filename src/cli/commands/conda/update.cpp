@@ -3,6 +3,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/commands/conda/guard.hpp"
 #include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/worker.hpp"
@@ -31,23 +32,19 @@ std::vector<std::string> path_for(Context& context, const Argv& command) {
 }
 
 Result<std::optional<int>> update_as_owner(Context& context, const Arguments& arguments) {
-  const auto where = store_name(context, arguments.positional.front());
-  if (!where)
-    return fail(where.error());
+  TRY_ASSIGN(const auto where, store_name(context, arguments.positional.front()));
   if (!context.flags.only_looks() && !context.flags.yes &&
       (!context.console.options().in_terminal || context.flags.json))
     return fail(ErrorCode::usage, "there is no terminal to ask for consent", "add --yes to go ahead");
-  return work_as_owner(context, where->store, {.environment = path_for(context, *arguments.rest), .makes_view = true});
+  return work_as_owner(context, where.store, {.environment = path_for(context, *arguments.rest), .makes_view = true});
 }
 
 Result<int> show_intent(Context& context, const Argv& command, const StoreName& where) {
-  const auto environment = conda::find_shared(context.system, where.store, where.name);
-  if (!environment)
-    return fail(environment.error());
+  TRY_ASSIGN(const auto environment, conda::find_shared(context.system, where.store, where.name));
   context.console.message(fmt::format("`{}` would run in a copy of generation {} of `{}`, seen at {}; if it succeeds, "
                                       "what it left becomes generation {}",
-                                      shell_join(command), environment->current, where.name, environment->path(),
-                                      environment->next()));
+                                      shell_join(command), environment.current, where.name, environment.path(),
+                                      environment.next()));
   return context.flags.check ? k_exit_pending : k_exit_ok;
 }
 
@@ -61,36 +58,32 @@ void show_changes(Context& context, const conda::NewGeneration& made) {
 }
 
 Result<int> run_update(Context& context, const Arguments& arguments) {
-  const auto where = store_name(context, arguments.positional.front());
-  if (!where)
-    return fail(where.error());
+  TRY_ASSIGN(const auto where, store_name(context, arguments.positional.front()));
   if (context.flags.only_looks())
-    return show_intent(context, *arguments.rest, *where);
+    return show_intent(context, *arguments.rest, where);
   sys::install_interrupt_handlers();
   conda::UpdateRequest request;
-  request.store = where->store;
-  request.name = where->name;
+  request.store = where.store;
+  request.name = where.name;
   request.command = *arguments.rest;
   request.environment = context.host.environment;
   request.working_directory = context.host.working_directory;
   request.output_to_stderr = context.flags.json;
   request.user_namespace = context.host.gifts.user_namespace;
   request.scratch = normalize_path(arguments.value("scratch").value_or("/var/tmp"), context.host.working_directory);
-  request.protect = (*context.config())->conda->settings_of(where->name).protect;
+  request.protect = (*context.config())->conda->settings_of(where.name).protect;
   request.verify = !arguments.flag("no-verify");
   request.guard = guard_files(context);
   request.message = arguments.value("message").value_or("");
   request.lease = lease_wish(context);
-  request.image = image_wish(context, where->name);
-  auto made = conda::update(context.system, request, say_to(context));
-  if (!made)
-    return fail(made.error());
-  show_changes(context, *made);
-  Proposal proposal{conda::plan_switch(made->environment, made->record.number, made->hidden), ""};
-  proposal.before_groups = [&] { return conda::confirm(context.system, *made); };
+  request.image = image_wish(context, where.name);
+  TRY_ASSIGN(auto made, conda::update(context.system, request, say_to(context)));
+  show_changes(context, made);
+  Proposal proposal{conda::plan_switch(made.environment, made.record.number, made.hidden), ""};
+  proposal.before_groups = [&] { return conda::confirm(context.system, made); };
   const auto executed = execute(context, [&]() -> Result<Proposal> { return proposal; });
   if (executed && executed->applied() && !executed->stopped())
-    conda::note_made(context.system, *made);
+    conda::note_made(context.system, made);
   return executed.map(&Executed::exit_code);
 }
 

@@ -2,6 +2,7 @@
 #include "base/json_fields.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/worker.hpp"
 #include "cli/execute.hpp"
@@ -22,14 +23,11 @@ namespace sharefs::cli {
 namespace {
 
 Result<conda::EnvironmentRequest> environment_request(Context& context, const Arguments& arguments) {
-  auto path = environment_path(context, arguments.positional.front());
-  if (!path)
-    return fail(path.error());
+  TRY_ASSIGN(auto path, environment_path(context, arguments.positional.front()));
   conda::EnvironmentRequest request;
-  request.path = std::move(*path);
+  request.path = std::move(path);
   for (const auto& from : arguments.list("from")) {
-    if (auto sound = conda::check_prefix(from); !sound)
-      return fail(sound.error());
+    TRY(conda::check_prefix(from));
     request.from.push_back(from);
   }
   return request;
@@ -121,10 +119,8 @@ std::optional<int> verify_by_last_time(Context& context, const KnownGeneration& 
 }
 
 Result<Executed> repair_generation(Context& context, const StoreName& where, const conda::EnvironmentState& seen) {
-  auto environment = conda::find_shared(context.system, where.store, where.name);
-  if (!environment)
-    return fail(environment.error());
-  const conda::RepairRequest request{.environment = std::move(*environment),
+  TRY_ASSIGN(auto environment, conda::find_shared(context.system, where.store, where.name));
+  const conda::RepairRequest request{.environment = std::move(environment),
                                      .seen = seen,
                                      .protect = (*context.config())->conda->settings_of(where.name).protect,
                                      .lease = lease_wish(context),
@@ -134,10 +130,8 @@ Result<Executed> repair_generation(Context& context, const StoreName& where, con
   Proposal proposal{conda::plan_repaired_generation(request, hidden), "there is nothing that can be repaired"};
   proposal.takes_long = true;
   proposal.before_groups = [&]() -> Result<void> {
-    auto done = conda::make_repaired_generation(context.system, request, hidden, say_to(context));
-    if (!done)
-      return fail(done.error());
-    made.emplace(std::move(*done));
+    TRY_ASSIGN(auto done, conda::make_repaired_generation(context.system, request, hidden, say_to(context)));
+    made.emplace(std::move(done));
     return conda::confirm(context.system, *made);
   };
   auto executed = execute(context, [&]() -> Result<Proposal> { return proposal; });
@@ -151,72 +145,59 @@ Result<int> run_verify(Context& context, const Arguments& arguments) {
   if (!repair && (context.flags.only_looks() || !arguments.list("from").empty()))
     return fail(ErrorCode::usage, "`--dry-run`, `--check` and `--from` have no meaning without `--repair`",
                 "`conda verify` alone changes nothing");
-  auto request = environment_request(context, arguments);
-  if (!request)
-    return fail(request.error());
+  TRY_ASSIGN(auto request, environment_request(context, arguments));
   std::optional<StoreName> shared;
-  const auto generation = generation_at(context, request->path);
+  const auto generation = generation_at(context, request.path);
   if (repair && generation) {
-    auto where = store_name(context, arguments.positional.front());
-    if (!where)
-      return fail(where.error());
-    if (auto done = work_as_owner(context, where->store); !done || *done)
+    TRY_ASSIGN(auto where, store_name(context, arguments.positional.front()));
+    if (auto done = work_as_owner(context, where.store); !done || *done)
       return done.map([](const auto& code) { return *code; });
-    request->prefix = join_path(where->store, where->name);
-    shared = std::move(*where);
+    request.prefix = join_path(where.store, where.name);
+    shared = std::move(where);
   }
   sys::install_interrupt_handlers();
   const auto known = generation && !repair ? known_generation(context, *generation) : std::nullopt;
   if (known && !arguments.flag("files"))
     if (const auto done = verify_by_last_time(context, *known))
       return *done;
-  const auto state = read_environment(context, *request);
-  if (!state)
-    return fail(state.error());
-  const auto diagnoses = conda::diagnose(*state);
-  context.envelope.fields["environment"] = environment_json(*state);
+  TRY_ASSIGN(const auto state, read_environment(context, request));
+  const auto diagnoses = conda::diagnose(state);
+  context.envelope.fields["environment"] = environment_json(state);
   context.report(diagnoses);
-  context.console.message(environment_summary(*state));
+  context.console.message(environment_summary(state));
   if (known)
     conda::note_verified(context.system, generation->store, generation->name, known->record, !has_errors(diagnoses),
                          known->fingerprint);
   const bool images_good = !known || verify_images(context, *known);
   if (!repair)
     return has_errors(diagnoses) || !images_good ? k_exit_failed : k_exit_ok;
-  const auto executed = shared ? repair_generation(context, *shared, *state)
-                               : execute(context, conda::plan_repair(*state, true, is_live_root(context)),
-                                         "there is nothing that can be repaired");
-  if (!executed)
-    return fail(executed.error());
-  if (executed->stopped() || executed->exit_code != k_exit_ok)
-    return executed->exit_code;
-  const auto left = shared ? conda::diagnose_unrepaired_generation(*state) : conda::diagnose_unrepaired(*state);
-  return has_errors(left) ? (executed->applied() ? k_exit_partly : k_exit_failed) : k_exit_ok;
+  TRY_ASSIGN(const auto executed, shared ? repair_generation(context, *shared, state)
+                                         : execute(context, conda::plan_repair(state, true, is_live_root(context)),
+                                                   "there is nothing that can be repaired"));
+  if (executed.stopped() || executed.exit_code != k_exit_ok)
+    return executed.exit_code;
+  const auto left = shared ? conda::diagnose_unrepaired_generation(state) : conda::diagnose_unrepaired(state);
+  return has_errors(left) ? (executed.applied() ? k_exit_partly : k_exit_failed) : k_exit_ok;
 }
 
 Result<int> run_relocate(Context& context, const Arguments& arguments) {
-  auto request = environment_request(context, arguments);
-  if (!request)
-    return fail(request.error());
-  request->reading = conda::Reading::prefixes;
+  TRY_ASSIGN(auto request, environment_request(context, arguments));
+  request.reading = conda::Reading::prefixes;
   if (arguments.positional[1].empty())
     return fail(ErrorCode::usage, "NEW_PREFIX is empty", "it is a path: where the environment is to be run");
-  request->prefix = normalize_path(arguments.positional[1], context.host.working_directory);
-  if (auto possible = conda::check_relocation(context.system, *request); !possible)
-    return fail(possible.error());
+  request.prefix = normalize_path(arguments.positional[1], context.host.working_directory);
+  TRY(conda::check_relocation(context.system, request));
   sys::install_interrupt_handlers();
-  const auto state = read_environment(context, *request);
-  if (!state)
-    return fail(state.error());
-  context.envelope.fields["environment"] = environment_json(*state);
-  const auto found = conda::diagnose_relocation(*state);
+  TRY_ASSIGN(const auto state, read_environment(context, request));
+  context.envelope.fields["environment"] = environment_json(state);
+  const auto found = conda::diagnose_relocation(state);
   context.report(found);
   if (has_errors(found)) {
     context.console.message("nothing was changed");
     return k_exit_failed;
   }
-  return execute(context, conda::plan_repair(*state, false, is_live_root(context)),
-                 fmt::format("every file of {} names {} already", state->path, request->prefix))
+  return execute(context, conda::plan_repair(state, false, is_live_root(context)),
+                 fmt::format("every file of {} names {} already", state.path, request.prefix))
       .map(&Executed::exit_code);
 }
 

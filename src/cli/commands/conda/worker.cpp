@@ -1,6 +1,7 @@
 #include "cli/commands/conda/worker.hpp"
 
 #include "base/path.hpp"
+#include "base/try.hpp"
 #include "cli/commands/conda/names.hpp"
 
 #include <algorithm>
@@ -77,13 +78,11 @@ void say_read_by(Context& context, const std::string& path, const std::optional<
 Result<std::optional<int>> work_as_owner(Context& context, const std::string& path, WorkerTask task) {
   if (context.system.identity().uid != 0)
     return std::nullopt;
-  const auto seen = see_store(context, path, false);
-  if (!seen)
-    return fail(seen.error());
-  const auto& entry = seen->entries.front();
+  TRY_ASSIGN(const auto seen, see_store(context, path, false));
+  const auto& entry = seen.entries.front();
   if (entry.kind == sys::EntryKind::unknown)
     return fail(entry.error());
-  if (entry.uid == 0 && seen->by)
+  if (entry.uid == 0 && seen.by)
     return fail(nobody_may(context, path)); // those who may read it do not own it
   if (entry.uid == 0 || !entry.exists())
     return std::nullopt;
@@ -102,30 +101,26 @@ Result<std::optional<int>> read_as_whoever_may(Context& context, const Arguments
   const auto store = path ? (*context.config())->conda->store : "";
   if (!path || !is_under(*path, store)) // what lies elsewhere has nothing to do with the store
     return std::nullopt;
-  auto seen = see_store(context, store, true);
-  if (!seen)
-    return fail(seen.error());
-  if (!seen->by)
+  TRY_ASSIGN(auto seen, see_store(context, store, true));
+  if (!seen.by)
     return std::nullopt;
-  WorkerTask task{.user = std::move(*seen->by),
+  WorkerTask task{.user = std::move(*seen.by),
                   .why = fmt::format("root of this host may not read {} (root_squash)", store)};
   return work_as(context, std::move(task)).map([](int code) { return std::optional(code); });
 }
 
 Result<std::optional<int>> change_store_as_owner(Context& context, const Arguments& arguments) {
-  const auto where = store_name(context, arguments.positional.front());
-  return where ? work_as_owner(context, where->store) : fail(where.error());
+  TRY_ASSIGN(const auto where, store_name(context, arguments.positional.front()));
+  return work_as_owner(context, where.store);
 }
 
 Result<std::optional<int>> change_as_owner(Context& context, const Arguments& arguments) {
   const auto path = path_for_root(context, arguments);
   if (!path)
     return std::nullopt;
-  const auto seen = see_store(context, *path, false);
-  if (!seen)
-    return fail(seen.error());
-  const auto& entry = seen->entries.front();
-  return seen->by || (entry.shared && entry.exists()) ? work_as_owner(context, *path) : std::nullopt;
+  TRY_ASSIGN(const auto seen, see_store(context, *path, false));
+  const auto& entry = seen.entries.front();
+  return seen.by || (entry.shared && entry.exists()) ? work_as_owner(context, *path) : std::nullopt;
 }
 
 } // namespace sharefs::cli

@@ -1,6 +1,7 @@
 #include "cli/commands/mirror/choice.hpp"
 
 #include "base/text.hpp"
+#include "base/try.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -8,11 +9,9 @@
 namespace sharefs::cli {
 
 Result<std::vector<fleet::Mirror>> chosen_mirrors(Context& context, const std::vector<std::string>& names) {
-  const auto config = context.config();
-  if (!config)
-    return fail(config.error());
+  TRY_ASSIGN(const auto config, context.config());
   std::vector<std::string> known;
-  for (const auto& mirror : (*config)->mirrors)
+  for (const auto& mirror : config->mirrors)
     known.push_back(mirror.name);
   if (known.empty())
     return fail(ErrorCode::usage, "sharefs.yaml names no mirror",
@@ -22,7 +21,7 @@ Result<std::vector<fleet::Mirror>> chosen_mirrors(Context& context, const std::v
     const auto found = std::ranges::find(known, name);
     if (found == known.end())
       return fail(ErrorCode::usage, fmt::format("no mirror is called `{}`", name), did_you_mean_hint(name, known));
-    const auto& mirror = (*config)->mirrors[static_cast<std::size_t>(found - known.begin())];
+    const auto& mirror = config->mirrors[static_cast<std::size_t>(found - known.begin())];
     chosen.push_back({.name = mirror.name, .path = mirror.path, .removes = mirror.removes, .exclude = mirror.exclude});
   }
   return chosen;

@@ -1,6 +1,7 @@
 // sharefs mirror node: what push, verify and status do for one node. Their engine starts it on this machine, once per
 // node, and reads its answer as that of the node.
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/commands/mirror/choice.hpp"
 #include "cli/exit_code.hpp"
 #include "fleet/engine.hpp"
@@ -60,24 +61,20 @@ Result<int> push(Context& context, const std::vector<Mirror>& mirrors, const Way
   plan::Report report;
   std::map<std::string, std::uint64_t> needed;
   for (const auto& mirror : mirrors) {
-    const auto looked = run_rsync(context.system, mirror, Work::look, way);
-    if (!looked)
-      return fail(looked.error());
-    if (looked->trouble)
-      return give_up(context, *looked->trouble);
-    if (looked->difference.empty())
+    TRY_ASSIGN(const auto looked, run_rsync(context.system, mirror, Work::look, way));
+    if (looked.trouble)
+      return give_up(context, *looked.trouble);
+    if (looked.difference.empty())
       continue;
-    plan.add(mirror.name, looked->difference.text("new", "to delete"), shown_step(mirror));
-    if (const auto full = check_room(mirror, *looked, way, needed))
+    plan.add(mirror.name, looked.difference.text("new", "to delete"), shown_step(mirror));
+    if (const auto full = check_room(mirror, looked, way, needed))
       return give_up(context, *full);
     if (context.flags.only_looks())
       continue;
     needed.clear(); // what was sent has taken its room by the next look
-    const auto pushed = run_rsync(context.system, mirror, Work::push, way);
-    if (!pushed)
-      return fail(pushed.error());
-    if (pushed->trouble)
-      return give_up(context, *pushed->trouble);
+    TRY_ASSIGN(const auto pushed, run_rsync(context.system, mirror, Work::push, way));
+    if (pushed.trouble)
+      return give_up(context, *pushed.trouble);
     report.results.push_back({plan.steps.size() - 1, plan::Outcome::done, std::nullopt});
   }
   const bool is_pending = context.flags.check && !plan.empty();
@@ -91,18 +88,16 @@ Result<int> compare(Context& context, const std::vector<Mirror>& mirrors, const 
   auto rows = Json::array();
   std::vector<std::string> different, names;
   for (const auto& mirror : mirrors) {
-    auto compared = run_rsync(context.system, mirror, Work::compare, way);
-    if (!compared)
-      return fail(compared.error());
-    if (compared->trouble)
-      return give_up(context, *compared->trouble);
-    auto& difference = compared->difference;
+    TRY_ASSIGN(auto compared, run_rsync(context.system, mirror, Work::compare, way));
+    if (compared.trouble)
+      return give_up(context, *compared.trouble);
+    auto& difference = compared.difference;
     const auto extra = difference.extra;
     if (!mirror.removes)
       difference.extra = 0; // the node's own
     const bool differs = !difference.empty();
     const auto text = difference.text("missing", "too many");
-    const auto* state = compared->there.is_missing ? "missing" : differs ? "differs" : "same";
+    const auto* state = compared.there.is_missing ? "missing" : differs ? "differs" : "same";
     rows.push_back({{"name", mirror.name},
                     {"state", state},
                     {"what", differs     ? text
@@ -129,19 +124,17 @@ Result<int> run_mirror_node(Context& context, const Arguments& arguments) {
   const Way way{arguments.value("node").value_or(""), arguments.value("rsh").value_or(""),
                 fleet::path_for_engines(context.system, context.environment("PATH").value_or(""))};
   const auto work = arguments.positional.front();
-  auto mirrors = chosen_mirrors(context, {arguments.positional.begin() + 1, arguments.positional.end()});
-  if (!mirrors)
-    return fail(mirrors.error());
-  for (auto& mirror : *mirrors) {
+  TRY_ASSIGN(auto mirrors, chosen_mirrors(context, {arguments.positional.begin() + 1, arguments.positional.end()}));
+  for (auto& mirror : mirrors) {
     mirror.removes = mirror.removes || arguments.flag("delete");
     mirror.by_content = arguments.flag("content") || work == "verify";
   }
   if (way.node.empty() || way.rsh.empty())
     return fail(ErrorCode::usage, "`sharefs mirror node` is started by `sharefs mirror push`, `verify` and `status`");
   if (work == "push")
-    return push(context, *mirrors, way);
+    return push(context, mirrors, way);
   if (work == "verify" || work == "status")
-    return compare(context, *mirrors, way, work == "verify");
+    return compare(context, mirrors, way, work == "verify");
   return fail(ErrorCode::usage, fmt::format("`sharefs mirror node` does not know `{}`", work),
               did_you_mean_hint(work, {"push", "verify", "status"}));
 }

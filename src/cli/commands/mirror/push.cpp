@@ -1,5 +1,7 @@
 // sharefs mirror push, verify, status: directories on the nodes' own disks, by rsync from this machine.
+#include "base/json.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/commands/mirror/choice.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/fleet_view.hpp"
@@ -49,30 +51,23 @@ Result<std::vector<fleet::Difference>> measure_all(Context& context, const std::
       return fail(ErrorCode::not_found,
                   fmt::format("mirror {}: there is no directory {} on this machine", mirror.name, mirror.path),
                   "push from a machine that has it");
-    const auto size = measure(context.system, mirror);
-    if (!size)
-      return fail(size.error());
-    sizes.push_back(*size);
+    TRY_ASSIGN(const auto size, measure(context.system, mirror));
+    sizes.push_back(size);
   }
   return sizes;
 }
 
 Result<int> run_push(Context& context, const Arguments& arguments) {
-  auto mirrors = chosen_mirrors(context, arguments.positional);
-  const auto nodes =
-      mirrors ? other_nodes(context, arguments.value("to").value_or(std::string(fleet::k_all))) : fail(mirrors.error());
-  if (!nodes)
-    return fail(nodes.error());
-  if (nodes->empty()) {
+  TRY_ASSIGN(auto mirrors, chosen_mirrors(context, arguments.positional));
+  TRY_ASSIGN(const auto nodes, other_nodes(context, arguments.value("to").value_or(std::string(fleet::k_all))));
+  if (nodes.empty()) {
     context.console.message("there is no other node than this machine");
     return k_exit_ok;
   }
   sys::install_interrupt_handlers();
-  const auto sizes = measure_all(context, *mirrors);
-  if (!sizes)
-    return fail(sizes.error());
-  for (std::size_t i = 0; i < mirrors->size(); ++i) {
-    const auto& [mirror, size] = std::tie((*mirrors)[i], (*sizes)[i]);
+  TRY_ASSIGN(const auto sizes, measure_all(context, mirrors));
+  for (std::size_t i = 0; i < mirrors.size(); ++i) {
+    const auto& [mirror, size] = std::tie(mirrors[i], sizes[i]);
     if (size.missing_files == 0 && (mirror.removes || arguments.flag("delete")))
       return fail(
           ErrorCode::conflict,
@@ -81,22 +76,20 @@ Result<int> run_push(Context& context, const Arguments& arguments) {
     context.console.message(fmt::format("{}: {}, {}, {}", mirror.name, mirror.path,
                                         count_of(size.missing_files, "file"), format_bytes(size.missing_bytes)));
   }
-  auto words = words_for(context, "push", *mirrors);
+  auto words = words_for(context, "push", mirrors);
   for (const auto* flag : {"delete", "content"})
     if (arguments.flag(flag))
       words.push_back(std::string("--") + flag);
-  return change_from_here(context, arguments, *nodes, words);
+  return change_from_here(context, arguments, nodes, words);
 }
 
 /// One row for each mirror and state, with the nodes that have it.
 void show_states(Context& context, const std::vector<Mirror>& mirrors, const std::vector<fleet::Outcome>& outcomes) {
   std::map<std::tuple<std::size_t, std::string, std::string>, std::vector<std::string>> rows;
   for (const auto& outcome : outcomes) {
-    if (!outcome.document.is_object())
-      continue;
-    const auto states = outcome.document.value("mirrors", nlohmann::ordered_json::array());
-    for (std::size_t i = 0; i < states.size() && i < mirrors.size(); ++i)
-      rows[{i, states[i].value("state", ""), states[i].value("what", "")}].push_back(outcome.node);
+    const auto& states = member(outcome.document, "mirrors");
+    for (std::size_t i = 0; states.is_array() && i < std::min(states.size(), mirrors.size()); ++i)
+      rows[{i, text_in(states[i], "state"), text_in(states[i], "what")}].push_back(outcome.node);
   }
   ui::Table table({{"MIRROR"}, {"STATE"}, {"COUNT", true}, {"NODES"}, {"WHAT", false, true}});
   for (const auto& [row, names] : rows) {
@@ -111,20 +104,14 @@ void show_states(Context& context, const std::vector<Mirror>& mirrors, const std
 }
 
 Result<int> run_compare(Context& context, const Arguments& arguments, const std::string& work) {
-  const auto mirrors = chosen_mirrors(context, arguments.positional);
-  const auto nodes =
-      mirrors ? other_nodes(context, arguments.value("to").value_or(std::string(fleet::k_all))) : fail(mirrors.error());
-  if (!nodes)
-    return fail(nodes.error());
+  TRY_ASSIGN(const auto mirrors, chosen_mirrors(context, arguments.positional));
+  TRY_ASSIGN(const auto nodes, other_nodes(context, arguments.value("to").value_or(std::string(fleet::k_all))));
   sys::install_interrupt_handlers();
-  if (const auto sizes = measure_all(context, *mirrors); !sizes) // is it all here?
-    return fail(sizes.error());
-  const auto outcomes = ask_from_here(context, arguments, *nodes, words_for(context, work, *mirrors));
-  if (!outcomes)
-    return fail(outcomes.error());
-  show_states(context, *mirrors, *outcomes);
-  show_outcomes(context, *outcomes);
-  return fleet::exit_code_of(*outcomes);
+  TRY(measure_all(context, mirrors));
+  TRY_ASSIGN(const auto outcomes, ask_from_here(context, arguments, nodes, words_for(context, work, mirrors)));
+  show_states(context, mirrors, outcomes);
+  show_outcomes(context, outcomes);
+  return fleet::exit_code_of(outcomes);
 }
 
 } // namespace

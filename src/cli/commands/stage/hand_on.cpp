@@ -4,6 +4,7 @@
 #include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/commands/stage/stage.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/on_nodes.hpp"
@@ -34,23 +35,21 @@ tree::Upstream upstream_at(Context& context, const fleet::Node& node, const Argv
 }
 
 Result<int> run_serve(Context& context, const Arguments& arguments) {
-  const auto config = context.config();
-  if (!config)
-    return fail(config.error());
+  TRY_ASSIGN(const auto config, context.config());
   const auto path = normalize_path(arguments.positional.at(0));
   const auto bytes = parse_number<std::uint64_t>(arguments.value("bytes").value_or(""));
   const auto offset = parse_number<std::uint64_t>(arguments.positional.at(1));
   if (!bytes || !offset)
     return fail(ErrorCode::usage, "`sharefs nodes serve` is started by other nodes' `sharefs stage`");
-  auto stages = stage_directories(**config);
+  auto stages = stage_directories(*config);
   stages.merge(staged_paths_directories(context));
   const bool is_staged = std::ranges::any_of(stages, [&](const auto& stage) { return is_under(path, stage); });
   if (!is_staged || path != arguments.positional.at(0))
     return fail(ErrorCode::permission, path + " is nothing that is staged");
   // What lies in a staged directory is its owner's, who could replace it; whoever gets it checks what it is.
   const tree::Place place{.path = path, .root = context.system.files().root(), .guarded = path.ends_with(".sqfs")};
-  const auto served = tree::serve(place, *bytes, *offset, STDOUT_FILENO, k_serve_patience);
-  return served ? Result<int>(k_exit_ok) : fail(served.error());
+  TRY(tree::serve(place, *bytes, *offset, STDOUT_FILENO, k_serve_patience));
+  return k_exit_ok;
 }
 
 } // namespace

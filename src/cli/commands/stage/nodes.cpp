@@ -1,6 +1,8 @@
 // sharefs --on NODES stage PATH: one node looks and packs, and all are told what it has found.
+#include "base/json.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/commands/stage/hand_on.hpp"
 #include "cli/commands/stage/stage.hpp"
 #include "cli/execute.hpp"
@@ -21,11 +23,9 @@ Result<fleet::Outcome> ask_one_of(Context& context, const fleet::Request& job, c
                                 [](const auto& node) { return !node.in(fleet::k_servers); }); // need not mount it
   std::optional<fleet::Outcome> worst;
   for (int failures = 0; const auto& node : nodes) {
-    const auto outcomes = ask_nodes(context, {node}, {"stage", path, "--pack", packs ? "--yes" : "--check"}, true,
-                                    std::chrono::hours(packs ? 24 : 1));
-    if (!outcomes)
-      return fail(outcomes.error());
-    const auto& outcome = outcomes->front();
+    TRY_ASSIGN(const auto outcomes, ask_nodes(context, {node}, {"stage", path, "--pack", packs ? "--yes" : "--check"},
+                                              true, std::chrono::hours(packs ? 24 : 1)));
+    const auto& outcome = outcomes.front();
     if (is_good(outcome.state) || outcome.state == fleet::State::pending)
       return outcome;
     const bool was_reached = outcome.state == fleet::State::failed || outcome.state == fleet::State::timed_out;
@@ -74,15 +74,11 @@ Result<void> tell_nodes_what_is_staged(Context& context, const Arguments& argume
     const auto looked = ask_one_of(context, job, path, false);
     if (!looked)
       return fail(looked.error());
-    const auto packed = looked->document.value("packed", "");
-    const auto survey = survey_for_all(packed);
-    if (!survey)
-      return fail(survey.error());
+    const auto packed = text_in(looked->document, "packed");
+    TRY_ASSIGN(const auto survey, survey_for_all(packed));
     if (looked->state == fleet::State::pending) {
-      const auto agreed = agree_to_pack(context, path, *survey);
-      if (!agreed)
-        return fail(agreed.error());
-      const auto made = *agreed ? ask_one_of(context, job, path, true) : looked;
+      TRY_ASSIGN(const auto agreed, agree_to_pack(context, path, survey));
+      const auto made = agreed ? ask_one_of(context, job, path, true) : looked;
       if (!made && made.error().code == ErrorCode::interrupted)
         return fail(made.error());
       if (!made)

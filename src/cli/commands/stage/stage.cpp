@@ -3,6 +3,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cachefix/store/local_root.hpp"
 #include "cli/commands/cachefix_choices.hpp"
 #include "cli/commands/conda/names.hpp"
@@ -59,54 +60,37 @@ bool has_own_place(Context& context) {
 Result<std::string> place_of_copies(Context& context) {
   if (!has_own_place(context))
     return staged_for_all(**context.config());
-  const auto choices = choices_of(context);
-  if (!choices)
-    return fail(choices.error());
-  const auto root = cachefix::find_local_root(context.system, choices->local, context.system.identity());
+  TRY_ASSIGN(const auto choices, choices_of(context));
+  const auto root = cachefix::find_local_root(context.system, choices.local, context.system.identity());
   if (root.directory.empty())
     return fail(ErrorCode::config, root.problem, root.hint);
   return copies_below(root.directory);
 }
 
 Result<conda::PathStagingRequest> path_request(Context& context, const Arguments& arguments, const std::string& word) {
-  const auto config = context.config();
-  if (!config)
-    return fail(config.error());
+  TRY_ASSIGN(const auto config, context.config());
   conda::PathStagingRequest request;
   const auto asked = normalize_path(word, context.host.working_directory);
-  if (auto mounted = check_share(context, asked); !mounted)
-    return fail(mounted.error());
-  auto directory = conda::find_directory(context.system, asked, readers(context), staged_paths_directories(context));
-  if (!directory)
-    return fail(directory.error());
-  if (!directory->is_shared && !arguments.flag("pack")) // a server need not mount its own share
+  TRY(check_share(context, asked));
+  TRY_ASSIGN(auto directory,
+             conda::find_directory(context.system, asked, readers(context), staged_paths_directories(context)));
+  if (!directory.is_shared && !arguments.flag("pack")) // a server need not mount its own share
     return fail(ErrorCode::usage, asked + " lies on this host's own disk already",
                 "`sharefs mirror push` brings it to other nodes");
-  request.path = std::move(directory->path);
-  request.bound = std::move(directory->bound);
-  auto at = place_of_copies(context);
-  if (!at)
-    return fail(at.error());
-  request.at = std::move(*at);
+  request.path = std::move(directory.path);
+  request.bound = std::move(directory.bound);
+  TRY_ASSIGN(request.at, place_of_copies(context));
   request.is_own = has_own_place(context);
-  auto store = image_store(**config);
-  if (!store)
-    return fail(store.error());
-  request.store = std::move(*store);
-  const auto is_named = [&](const std::string& path) {
-    return (*config)->stage && contains((*config)->stage->paths, path);
-  };
+  TRY_ASSIGN(request.store, image_store(*config));
+  const auto is_named = [&](const std::string& path) { return config->stage && contains(config->stage->paths, path); };
   request.binds = is_named(request.path) && context.system.identity().uid == 0;
   if (is_named(request.path) && !request.binds && !arguments.flag("pack"))
     context.console.message(fmt::format("`stage.paths`: only root can mount a copy over {}", asked));
   if (is_named(asked) && !is_named(request.path))
     context.console.warning(fmt::format("`stage.paths`: {} is a link, and no copy is mounted over it", asked),
                             fmt::format("name the directory itself there: {}", request.path));
-  auto how = copying_by(context, arguments);
-  if (!how)
-    return fail(how.error());
-  request.how = std::move(*how);
-  request.how.as = std::move(directory->by);
+  TRY_ASSIGN(request.how, copying_by(context, arguments));
+  request.how.as = std::move(directory.by);
   request.how.anew = "delete it there, then run the command again, which makes it anew";
   return request;
 }
@@ -115,15 +99,13 @@ Result<conda::PathStagingRequest> path_request(Context& context, const Arguments
 /// all that is to be done (`only`): the worker's answer is the command's.
 Result<int> pack_as_whoever_may(Context& context, const conda::PathStagingRequest& request,
                                 const conda::PackedPath& packed, bool only) {
-  auto packer = conda::find_packer(context.system, request.store, readers(context));
-  if (!packer)
-    return fail(packer.error());
-  if (!packer->user)
+  TRY_ASSIGN(auto packer, conda::find_packer(context.system, request.store, readers(context)));
+  if (!packer.user)
     return pack_path(context.system, request, packed, say_to(context)).map([] { return k_exit_ok; });
   const Argv argv{"sharefs", "stage", request.path, "--pack", "--yes"};
   Context own(context.host, context.system, context.console, context.flags, argv);
   const auto code =
-      work_as(only ? context : own, {.user = std::move(*packer->user), .why = "to whom " + packer->place + " belongs"});
+      work_as(only ? context : own, {.user = std::move(*packer.user), .why = "to whom " + packer.place + " belongs"});
   if (!code || only || *code == k_exit_ok)
     return code;
   return *code == k_exit_interrupted ? fail(ErrorCode::interrupted, "nothing was staged")
@@ -142,10 +124,8 @@ Result<conda::PackedPath> packed_path(Context& context, const conda::PathStaging
   if (!packed || !wants_packing(*packed) || conda::is_few_large(packed->survey) ||
       !conda::why_no_images(context.system).empty())
     return packed;
-  const auto agreed = agree_to_pack(context, request.path, packed->survey);
+  TRY_ASSIGN(const auto agreed, agree_to_pack(context, request.path, packed->survey));
   if (!agreed)
-    return fail(agreed.error());
-  if (!*agreed)
     return packed;
   if (auto made = pack_as_whoever_may(context, request, *packed, false); !made) {
     if (made.error().code == ErrorCode::interrupted)
@@ -156,30 +136,24 @@ Result<conda::PackedPath> packed_path(Context& context, const conda::PathStaging
 }
 
 Result<int> stage_path(Context& context, const Arguments& arguments, const std::string& word) {
-  const auto request = path_request(context, arguments, word);
-  if (!request)
-    return fail(request.error());
+  TRY_ASSIGN(const auto request, path_request(context, arguments, word));
   const auto say = say_to(context);
   sys::install_interrupt_handlers(); // what is being made is removed
   if (arguments.flag("pack")) {
-    const auto packed = conda::survey_path(context.system, *request, say);
-    if (!packed)
-      return fail(packed.error());
-    context.envelope.fields["packed"] = conda::text_of(packed->survey);
-    if (!wants_packing(*packed))
+    TRY_ASSIGN(const auto packed, conda::survey_path(context.system, request, say));
+    context.envelope.fields["packed"] = conda::text_of(packed.survey);
+    if (!wants_packing(packed))
       return k_exit_ok;
     return context.flags.only_looks() ? Result<int>(k_exit_pending)
-                                      : pack_as_whoever_may(context, *request, *packed, true);
+                                      : pack_as_whoever_may(context, request, packed, true);
   }
   auto packed = Result<conda::PackedPath>(conda::PackedPath{});
   if (const auto told = arguments.value("packed")) {
-    auto survey = survey_for_all(*told);
-    if (!survey)
-      return fail(survey.error());
-    packed->image = conda::packed_image(*request, *survey);
-    packed->survey = std::move(*survey);
+    TRY_ASSIGN(auto survey, survey_for_all(*told));
+    packed->image = conda::packed_image(request, survey);
+    packed->survey = std::move(survey);
   } else {
-    packed = packed_path(context, *request);
+    packed = packed_path(context, request);
   }
   if (!packed)
     return fail(packed.error());
@@ -187,26 +161,20 @@ Result<int> stage_path(Context& context, const Arguments& arguments, const std::
   std::optional<plan::HostLock> alone; // until the steps are done
   const auto propose = [&]() -> Result<Proposal> {
     if (auto there =
-            conda::copy_of_root(context.system, staged_for_all(**context.config()), request->path, packed->survey);
+            conda::copy_of_root(context.system, staged_for_all(**context.config()), request.path, packed->survey);
         !there.empty())
       return Proposal{{}, there + " is there"};
-    auto planned = conda::plan_path_staging(context.system, *request, *packed);
-    if (!planned)
-      return fail(planned.error());
-    staging = std::move(*planned);
+    TRY_ASSIGN(staging, conda::plan_path_staging(context.system, request, *packed));
     Proposal proposal{staging.plan, staging.nothing};
     if (staging.why_files.empty() && context.system.identity().uid == 0)
       plan_staged_unit(context, true, proposal.plan);
     proposal.takes_long = staging.copies;
     proposal.before_groups = [&]() -> Result<void> {
-      if (request->is_own)
-        if (auto made = cachefix::make_own_directory(context.system, parent_path(request->at)); !made)
-          return made;
-      auto copied = conda::copy_path(context.system, *request, staging, say);
-      if (!copied)
-        return fail(copied.error());
-      if (*copied)
-        alone.emplace(std::move(**copied));
+      if (request.is_own)
+        TRY(cachefix::make_own_directory(context.system, parent_path(request.at)));
+      TRY_ASSIGN(auto copied, conda::copy_path(context.system, request, staging, say));
+      if (copied)
+        alone.emplace(std::move(*copied));
       return {};
     };
     return proposal;

@@ -1,6 +1,7 @@
 // sharefs stage --list, --drop: what is staged here.
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "base/try.hpp"
 #include "cli/commands/conda/stage.hpp"
 #include "cli/commands/stage/stage.hpp"
 #include "cli/execute.hpp"
@@ -15,21 +16,17 @@ namespace sharefs::cli {
 namespace {
 
 Result<std::vector<conda::StagedPath>> staged_here(Context& context) {
-  const auto config = context.config();
-  if (!config)
-    return fail(config.error());
+  TRY(context.config());
   return conda::list_staged_paths(context.system, staged_paths_directories(context));
 }
 
 } // namespace
 
 Result<int> list_staged(Context& context) {
-  const auto staged = staged_here(context);
-  if (!staged)
-    return fail(staged.error());
+  TRY_ASSIGN(const auto staged, staged_here(context));
   ui::Table table({{"PATH"}, {"HASH"}, {"SIZE", true}, {"STATE"}});
   auto json = nlohmann::ordered_json::array();
-  for (const auto& one : *staged) {
+  for (const auto& one : staged) {
     const auto& [tree, image] = std::tie(one.copy.tree, one.copy.image);
     const bool by_image = image.kind == sys::EntryKind::file;
     table.add({{one.path}, {base_name(tree.path)}, {by_image ? format_bytes(image.size) : "-"}, {one.state()}});
@@ -39,7 +36,7 @@ Result<int> list_staged(Context& context) {
                     {"state", one.state()}});
   }
   context.envelope.fields["staged"] = std::move(json);
-  if (staged->empty())
+  if (staged.empty())
     context.console.message("no directory is staged here; `sharefs conda list` and `status` know of environments");
   else
     context.console.show(table);
@@ -52,19 +49,15 @@ Result<int> drop_staged(Context& context, const std::string& word) {
   const auto& led_to = seen.entries.front().resolved;
   std::optional<plan::HostLock> alone; // what has no mark yet may be coming
   if (!context.flags.only_looks()) {
-    auto lock = lock_staging(context);
-    if (!lock)
-      return fail(lock.error());
-    alone.emplace(std::move(*lock));
+    TRY_ASSIGN(auto lock, lock_staging(context));
+    alone.emplace(std::move(lock));
   }
   const auto propose = [&]() -> Result<Proposal> {
-    auto staged = staged_here(context);
-    if (!staged)
-      return fail(staged.error());
-    std::erase_if(*staged, [&](const conda::StagedPath& one) {
+    TRY_ASSIGN(auto staged, staged_here(context));
+    std::erase_if(staged, [&](const conda::StagedPath& one) {
       return !one.is_of(path) && !one.is_of(led_to) && base_name(one.copy.tree.path) != word;
     });
-    return Proposal{conda::plan_drop(*staged), "nothing of it is staged here"};
+    return Proposal{conda::plan_drop(staged), "nothing of it is staged here"};
   };
   return execute(context, propose).map(&Executed::exit_code);
 }
