@@ -138,7 +138,7 @@ class FlagDecider {
                       .from = one.value,
                       .cache_class = rule.cache_class,
                       .rule = rule.id,
-                      .reason = rule.reason,
+                      .reason = with_locks(m_launch, rule.reason, path),
                       .directory = m_launch.local_for(path),
                       .stands_for = normalize_path(path)};
     if (decision.directory.empty()) {

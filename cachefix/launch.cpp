@@ -128,6 +128,12 @@ Decision keep(std::string flag, std::optional<std::size_t> index, std::string va
           .reason = std::move(reason)};
 }
 
+std::string with_locks(const Launch& launch, const std::string& reason, const std::string& path) {
+  return launch.facts.look(path).lock_scope == sys::LockScope::same_name
+             ? reason + " (file locks do not exclude other hosts there: one has the name of this host, see SF247)"
+             : reason;
+}
+
 Decision guarded(const Launch& launch, const std::string& name, std::optional<std::size_t> index,
                  const std::string& value, const std::string& path) {
   const std::string& build = launch.rules.guard->build;
@@ -147,7 +153,7 @@ Decision guarded(const Launch& launch, const std::string& name, std::optional<st
       what + (unique               ? " are built there under a name of their own; models stay"
               : build == "publish" ? " are built on the node's own disk and copied there complete; models stay"
                                    : " are built on the node's own disk; models stay");
-  decision.reason = reason;
+  decision.reason = with_locks(launch, reason, path);
   return decision;
 }
 

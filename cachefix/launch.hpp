@@ -66,6 +66,8 @@ bool can_carry(const Launch& launch, const Program& program);
 /// What takes the guard away from the programs of this command line as it stands; empty `code`: nothing does.
 Mention loss_of(const Launch& launch);
 
+/// A reason, with what doctor says about hosts of one name, whose locks do not exclude each other.
+std::string with_locks(const Launch& launch, const std::string& reason, const std::string& path);
 /// Where the guard builds what the program caches at a shared path, as a decision that changes no word.
 Decision guarded(const Launch& launch, const std::string& name, std::optional<std::size_t> index,
                  const std::string& value, const std::string& path);

@@ -15,7 +15,8 @@ namespace {
 constexpr std::string_view k_keywords = "then do else elif if while until ! { } time exec command builtin nohup coproc";
 constexpr std::string_view k_exports = "export declare typeset readonly local";
 constexpr std::string_view k_run_text = "eval trap source ."; // with the variables in front of them
-constexpr std::string_view k_changes = "unset unsetenv setenv";
+constexpr std::string_view k_changes = "unset unsetenv setenv read mapfile readarray";
+constexpr std::string_view k_changes_first = "for select set printf"; // the first word behind their options
 constexpr std::string_view k_run_input = "done read mapfile readarray xargs parallel bsub qsub at batch";
 constexpr std::string_view k_path = "PYTHONPATH";
 constexpr int k_deepest_text = 4;         // bash -c in bash -c
@@ -174,6 +175,8 @@ class ScriptReader {
     if (is_listed(keyword, "else elif fi esac") || (command.behind == ')' && words.size() == 1))
       m_other_branch = !is_listed(keyword, "fi esac");
     words = behind_keywords(words);
+    if (keyword == "exec" && !words.empty() && words.front() == "-c") // with no environment
+      words.insert(words.erase(words.begin()), {"env", "-i"});
     if (!words.empty() && words.front().starts_with('@') && words.front().size() > 1) // of make
       words.front().erase(0, 1);
     set_names(command);
@@ -327,9 +330,11 @@ class ScriptReader {
     all.resize(std::min(all.size(), k_most_words));
   }
 
-  /// PYTHONPATH, and `$v` that holds the name.
+  /// PYTHONPATH, `$v` that holds the name, and `${!PYTHON*}`.
   [[nodiscard]] bool is_path(const std::string& word) const {
-    return word == k_path || (word.starts_with('$') && mentions(word));
+    const bool is_prefix = word.starts_with("${!") && (word.ends_with("*}") || word.ends_with("@}")) &&
+                           k_path.starts_with(word.substr(3, word.size() - 5));
+    return word == k_path || is_prefix || (word.starts_with('$') && mentions(word));
   }
 
   /// Assignments in front of a command, and commands that give variables another value, or take them away.
@@ -352,12 +357,16 @@ class ScriptReader {
     const std::string first = words.empty() ? "" : words.front();
     const bool exports = is_listed(first, k_exports);
     const bool takes = is_listed(first, k_changes) || (exports && contains(words, "-n"));
-    for (auto word = words.begin(); word != words.end() && (exports || takes); ++word) {
+    const auto given = std::find_if(words.begin() + (words.empty() ? 0 : 1), words.end(),
+                                    [](const auto& word) { return !word.starts_with('-'); });
+    const bool one = is_listed(first, k_changes_first);
+    for (auto word = words.begin(); word != words.end() && (exports || takes || one); ++word) {
       const auto equals = word->find('=');
       const bool of_make = exports && word + 1 != words.end() && is_listed(*(word + 1), "= :=");
-      if (!takes && equals != std::string::npos && equals > 0)
+      if (exports && !takes && equals != std::string::npos && equals > 0)
         assignment(word->substr(0, equals), word->substr(equals + 1), command.line);
-      else if (is_path(*word) && (takes || of_make) && !mentions(join({word + 1, words.end()}, " ")))
+      else if (is_path(*word) && (takes || of_make || (one && word == given)) &&
+               !mentions(join({word + 1, words.end()}, " ")))
         overwrites(command.line, of_make ? "PYTHONPATH=" : (exports ? "-n" : first) + " PYTHONPATH");
     }
     if (is_listed(first, "for select") && words.size() > 2)
