@@ -186,6 +186,8 @@ def test_a_node_that_is_stopped_in_the_middle_holds_up_nobody(cluster: Cluster) 
     """Those behind it get it from another node, and the run ends."""
     stopped = cluster["node2"]
     job = begun(cluster)
+    # by then it has said how far it is
+    wait_until(lambda: stopped.run(f"find {STAGED} -name '.*.part' -size +3M | grep .").ok, timeout=120, what="node2 has 3 MiB of it")
     stopped.run("pkill -STOP -x sharefs", check=True)
     try:
         for node in cluster.nodes:
