@@ -130,9 +130,8 @@ class ScriptReader {
     const Argv& words = launch.argv;
     start_file(commands_file(words), command.line, depth);
     const Argv arguments(words.begin() + static_cast<std::ptrdiff_t>(program.index), words.end());
-    if (program.kind == ProgramKind::shell) {
+    if (program.kind == ProgramKind::shell)
       return read(program.name, command.line, depth + 1);
-    }
     if (reads_input(launch, program)) {
       read(command.input, command.line, depth + 1, started_by(words));
       return start_file(command.from, command.line, depth, {}, started_by(words));

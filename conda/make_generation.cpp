@@ -156,7 +156,7 @@ Result<void> confirm(sys::System& system, NewGeneration& made) {
   TRY(made.lease->check());
   const auto& files = system.files();
   const auto path = made.environment.path(made.record.number) + ".json";
-  TRY_ASSIGN(const auto cut_off, files.read_if_exists(path));
+  TRY_ASSIGN(const auto cut_off, files.read_if_exists(path)); // a text that is there is of a command that was cut off
   if (auto written = files.write_if(path, cut_off, format_generation(made.record)); !written || !made.image)
     return written;
   return publish_image(system, made.hidden_image(), *made.image, made.environment.path(made.record.number));

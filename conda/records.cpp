@@ -27,12 +27,6 @@ Result<Json> parsed(std::string_view text) {
   return read_json(text, {.bytes = k_record_limit, .values = 10 * k_most_recorded});
 }
 
-const std::string& text_in(const Json& object, const char* key) {
-  static const std::string none;
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get_ref<const std::string&>() : none;
-}
-
 /// Where the file lies is what a record decides: nothing but a way down.
 bool leads_down(std::string_view path) {
   const auto is_no_name = [](const auto& part) {

@@ -37,7 +37,7 @@ Result<Filled> fill(sys::System& system, const RepairRequest& request, const New
   made.inode = linked.inode;
   tree::Options opening;
   opening.admit = admit_opened(seen, tree::Modes{}.mode);
-  TRY(tree::set_modes(made, {}, opening));
+  TRY(tree::set_modes(made, {}, opening)); // names in it are to be replaced
   const CopyToMend copy{.tree = made,
                         .prefix = environment.path(),
                         .from = seen.decision.replace,

@@ -101,7 +101,7 @@ class UpdateFill {
       return sys::run_layered(command_in(m_environment.path(), command), layers);
     };
     TRY(work(layers.upper, false, runs));
-    TRY(close(layers.upper));
+    TRY(close(layers.upper)); // whatever the umask of the command was
     return add_layer(layers.upper);
   }
 
@@ -116,7 +116,7 @@ class UpdateFill {
     TRY_ASSIGN(const auto copied, tree::copy(m_before, copy, options, m_say.progress("copying " + m_before.path)));
     copy.device = copied.device;
     copy.inode = copied.inode;
-    TRY(tree::set_modes(copy, {}, {}));
+    TRY(tree::set_modes(copy, {}, {})); // the command may write
     for (const auto& mark : protection_marks(m_environment.name, m_record.python))
       if (auto removed = m_system.files().remove(join_path(copy.path, mark.path));
           !removed && removed.error().code != ErrorCode::not_found)

@@ -41,9 +41,10 @@ template <class Json> const Json& member(const Json& object, const char* name) {
 }
 
 /// The same as text; "" for anything else.
-template <class Json> std::string text_in(const Json& object, const char* name) {
+template <class Json> const std::string& text_in(const Json& object, const char* name) {
+  static const std::string k_none;
   const auto& found = member(object, name);
-  return found.is_string() ? found.template get<std::string>() : std::string();
+  return found.is_string() ? found.template get_ref<const std::string&>() : k_none;
 }
 
 } // namespace sharefs

@@ -183,7 +183,7 @@ class Packer {
     SquashfsMaker maker(image.get(), m_tree->status(), m_packing.made, pairs_of_one_size() <= k_most_pairs);
     TRY(maker.start());
     const auto written = write_tar(maker.input());
-    TRY(maker.finish());
+    TRY(maker.finish()); // the reason why nothing more could be written
     if (!written)
       return fail(written.error());
     return look_at(image);

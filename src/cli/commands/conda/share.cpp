@@ -71,7 +71,7 @@ Result<SeenStore> find_store(Context& context, const std::string& store) {
   request.as = seen.by;
   const auto found = context.system.entries(request);
   const bool is_new = found[0].kind == sys::EntryKind::missing && found[1].kind == sys::EntryKind::directory;
-  TRY(check_share(context, store));
+  TRY(check_share(context, store)); // never on the bare mount point
   const auto& entry = found[is_new ? 1 : 0];
   if (entry.kind == sys::EntryKind::unknown)
     return fail(entry.error());

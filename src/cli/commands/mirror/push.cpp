@@ -107,7 +107,7 @@ Result<int> run_compare(Context& context, const Arguments& arguments, const std:
   TRY_ASSIGN(const auto mirrors, chosen_mirrors(context, arguments.positional));
   TRY_ASSIGN(const auto nodes, other_nodes(context, arguments.value("to").value_or(std::string(fleet::k_all))));
   sys::install_interrupt_handlers();
-  TRY(measure_all(context, mirrors));
+  TRY(measure_all(context, mirrors)); // is it all here?
   TRY_ASSIGN(const auto outcomes, ask_from_here(context, arguments, nodes, words_for(context, work, mirrors)));
   show_states(context, mirrors, outcomes);
   show_outcomes(context, outcomes);
