@@ -98,7 +98,7 @@ std::optional<Decision> carry_by(Need need, const Launch& launch, const Program&
 } // namespace
 
 bool names_hosts(const Launch& launch, const ChainLink& link) {
-  if (link.options.last(Means::hostfile) != nullptr || link.options.last(Means::remote) != nullptr)
+  if (link.options.last(Means::hosts) != nullptr)
     return true;
   const std::string file = link.launcher->get("hostfile");
   return !file.empty() && !trim(launch.facts.look(file, Look::text).content).empty();
@@ -161,7 +161,10 @@ Mention loss_of(const Launch& launch) {
       if (is_cut_by_list(launch, program, link) && !contains(program.kept, "PYTHONPATH"))
         return {1, "SF407", list != nullptr ? list->name + "=" + list->value : word,
                 "hands on no other variables, so what it starts is not guarded"};
-      if (need == Need::impossible || (need == Need::words && names_hosts(launch, link)))
+      const bool named = std::ranges::any_of(link.options.given, [](const GivenOption& one) {
+        return one.means == Means::assign && one.value == "PYTHONPATH";
+      });
+      if (!named && (need == Need::impossible || (need == Need::words && names_hosts(launch, link)))) // mpirun -x
         return {1, "SF407", word, "does not hand variables on, so what it starts is not guarded"};
     }
     const Assignment* path = program.assignment_of("PYTHONPATH");

@@ -82,7 +82,7 @@ std::string summary(const RunPlan& decided) {
   }
   const auto changes = decided.changes();
   if (parts.empty() && std::ranges::find(changes, "node", &Decision::rule) != changes.end())
-    parts.push_back("caches are decided about on the nodes");
+    parts.emplace_back("caches are decided about on the nodes");
   return join(parts, "; ");
 }
 

@@ -88,8 +88,6 @@ class FlagDecider {
       return m_out.push_back(guarded(m_launch, one.name, one.index, one.value, path));
     if (!rule.by_user && !mixed && is_of_models(path))
       return stays(one, rule, "models are read from it, as another option shows");
-    if (rule.unless_prepared && m_program.begin < m_program.end && m_launch.argv[m_program.begin] == "preprocess")
-      return stays(one, rule, "it is asked to prepare this place");
     if (by_table && m_launch.is_offline(m_program))
       return leave(one, rule, path, "offline, what lies there is needed");
     const sys::Entry& there = m_launch.facts.look(path, Look::names);

@@ -13,7 +13,8 @@
 namespace sharefs::cachefix {
 namespace {
 
-constexpr std::size_t k_most_scripts = 8; // that name each other
+constexpr std::size_t k_most_scripts = 8;             // that name each other
+constexpr std::size_t k_longest_script = 128U << 10U; // a longer one is of no person's writing, and takes long
 
 Environment environment_of(const Start& start) {
   Environment environment;
@@ -140,6 +141,8 @@ Decisions report_losses(const Launch& launch, const Program& program, const Deci
     if (start.empty() || is_python_start(start) || start.find('\0') != std::string::npos)
       continue;
     const std::string& text = launch.facts.look(*path, Look::text).content;
+    if (text.size() > k_longest_script)
+      continue;
     const ScriptReport report = read_script(text, launch.facts, script.arguments, script.how);
     for (Mention loss : report.losses) {
       loss.subject = script.name + ":" + std::to_string(loss.line) + ": " + loss.subject;

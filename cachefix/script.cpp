@@ -2,59 +2,37 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "cachefix/launch.hpp"
-#include "cachefix/shell_text.hpp"
+#include "cachefix/script_path.hpp"
 
-#include <cctype>
 #include <ranges>
-#include <set>
 
 namespace sharefs::cachefix {
 namespace {
 
-constexpr std::string_view k_keywords = "then do else elif if while until ! { } time exec command builtin nohup coproc";
-constexpr std::string_view k_exports = "export declare typeset readonly local";
-constexpr std::string_view k_run_text = "eval trap source ."; // with the variables in front of them
-constexpr std::string_view k_changes = "unset unsetenv setenv read mapfile readarray";
-constexpr std::string_view k_changes_first = "for select set printf"; // the first word behind their options
-constexpr std::string_view k_run_input = "done read mapfile readarray xargs parallel bsub qsub at batch";
-constexpr std::string_view k_path = "PYTHONPATH";
+constexpr std::string_view k_keywords =
+    "then do else elif if while until ! { } time exec command builtin nohup coproc spawn";
+constexpr std::string_view k_prints = "echo printf cat tee sed grep envsubst head tail sort";
+constexpr std::string_view k_run_input = "xargs parallel bsub qsub at batch";
+constexpr std::string_view k_read_lines = "done read mapfile readarray";
+constexpr std::size_t k_most_prefix = 16; // words of a variable that stand in front of a program
 constexpr int k_deepest_text = 4;         // bash -c in bash -c
-constexpr std::size_t k_most_words = 256; // of a command whose variables are words
 constexpr std::size_t k_most_text = 1U << 20U;
 
 bool is_script_name(const std::string& word) {
   return is_listed(word, "*.sh *.bash *.sbatch *.slurm") && word.find('$') == std::string::npos;
 }
 
-/// Does it stand in the text, and not as a part of a longer name?
-bool has_name(std::string_view text, std::string_view name) {
-  const auto is_part = [&](std::size_t at) {
-    return at < text.size() && (std::isalnum(static_cast<unsigned char>(text[at])) != 0 || text[at] == '_');
-  };
-  for (auto at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1))
-    if ((at == 0 || !is_part(at - 1)) && !is_part(at + name.size()))
-      return true;
-  return false;
-}
-
-/// The name of the variable at a `$`: of `$A`, `${A...}`, `${!A}`, `$@`.
-std::string variable_at(std::string_view text, std::size_t dollar) {
-  const auto begin = std::min(text.find_first_not_of("{!\"", dollar + 1), text.size());
-  auto end = begin;
-  while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) != 0 || text[end] == '_'))
-    ++end;
-  return std::string(text.substr(begin, end == begin ? 1 : end - begin));
+/// What a command reads: `$(...)`, `<(...)`.
+bool is_substitution(const std::string& word) {
+  return is_listed(word, "$(* <(* `*");
 }
 
 /// Do the directives of a script count that these words start? Options go before them.
 Started started_by(const Argv& argv) {
-  const auto command =
-      std::ranges::find_if(argv, [](const auto& word) { return is_listed(base_name(word), "sbatch bsub"); });
-  const bool counts = command != argv.end() && std::none_of(command, argv.end(), [](const auto& word) {
-                        return is_listed(word, "--export* -env");
-                      });
-  return counts ? Started::submitted : Started::run;
+  const auto any = [&](auto is) { return std::ranges::any_of(argv, is); };
+  const bool submits = any([](const auto& word) { return is_listed(base_name(word), "sbatch bsub"); });
+  const bool exports = any([](const auto& word) { return is_listed(word, "--export* -env"); });
+  return submits && !exports ? Started::submitted : Started::run;
 }
 
 /// The file of commands that make, xargs, parallel or srun reads; empty: there is none.
@@ -65,9 +43,16 @@ std::string commands_file(const Argv& argv) {
     return {};
   const bool make = base_name(*command).ends_with("make");
   std::string file = make ? "Makefile" : "", directory;
-  for (auto word = command + 1; word != argv.end() && word + 1 != argv.end(); ++word) {
-    file = is_listed(*word, make ? "-f" : "-a --arg-file :::: --multi-prog") ? *(word + 1) : file;
-    directory = make && *word == "-C" ? *(word + 1) : directory;
+  for (auto word = command + 1; word != argv.end(); ++word) {
+    const auto equals = word->find('=');
+    const std::string name = make && !word->starts_with("--") ? word->substr(0, 2) : word->substr(0, equals);
+    std::string* const named = is_listed(name, make ? "-f --file" : "-a --arg-file :::: --multi-prog") ? &file
+                               : make && is_listed(name, "-C --directory")                             ? &directory
+                                                                                                       : nullptr;
+    if (named != nullptr && name != *word) // -Cdir, --file=x
+      *named = word->substr(name.size() + (equals == name.size() ? 1 : 0));
+    else if (named != nullptr && word + 1 != argv.end())
+      *named = *++word;
   }
   return directory.empty() ? file : join_path(directory, file);
 }
@@ -76,51 +61,51 @@ std::string commands_file(const Argv& argv) {
 bool reads_input(const Launch& launch, const Program& program) {
   const auto links = launch.walk.links(program);
   const Tail tail = links.empty() ? Tail::command : links.back().get().launcher->tail;
-  return program.kind == ProgramKind::program && (tail == Tail::shell || tail == Tail::batch) &&
-         program.index == links.back().get().index;
+  return is_listed(program.name, "/dev/stdin /dev/fd/*") ||
+         (program.kind == ProgramKind::program && (tail == Tail::shell || tail == Tail::batch) &&
+          program.index == links.back().get().index);
 }
 
 class ScriptReader {
  public:
   ScriptReader(Facts& facts, const Argv& arguments) : m_facts(facts) {
-    for (std::size_t i = 0; i < std::min<std::size_t>(arguments.size(), 10); ++i)
-      m_values[std::to_string(i)] = {arguments[i]};
-    if (!arguments.empty())
-      m_values["@"] = m_values["*"] = {arguments.begin() + 1, arguments.end()};
+    if (arguments.empty())
+      return;
+    m_path.give("0", {arguments[0]});
+    m_path.give("@", {arguments.begin() + 1, arguments.end()});
   }
 
   void read(const std::string& text, int first_line, int depth, Started how = Started::run) {
     if (depth > k_deepest_text || text.empty())
       return;
     Commands commands = commands_of(text);
+    m_path.expect(commands);
     std::map<std::string, Argv> calls; ///< by a function's name the words of all its calls
     for (const Command& command : commands)
       if (!command.words.empty() && calls[command.words[0]].size() < k_most_words)
         std::ranges::copy(command.words | std::views::drop(1) | std::views::take(k_most_words),
                           std::back_inserter(calls[command.words[0]]));
-    std::map<std::string, Argv> outside; ///< of the function that is open
+    std::optional<Argv> outside; ///< the arguments in front of the function that is open
     for (Command& command : commands) {
+      Argv& words = command.words;
       command.line += first_line - 1;
-      if (command.is_directive) {
-        if (how == Started::submitted) // otherwise it is a comment
-          lose(command.line, loss_of(launch_of(command.words, walk(command.words, "/"))));
-        continue;
-      }
-      const bool by_word = command.words.size() > 1 && command.words[0] == "function";
-      if (by_word || (command.behind == '(' && command.words.size() == 1))
-        for (const char* name : {"@", "*", "1", "2", "3"})
-          outside.try_emplace(name, std::exchange(m_values[name], calls[command.words[by_word ? 1 : 0]]));
-      else if (!command.words.empty() && command.words[0] == "}")
-        for (auto& [name, value] : std::exchange(outside, {}))
-          m_values[name] = value;
       const char behind = command.is_array ? ';' : command.behind;
-      if (!command.words.empty())
-        read_command(std::move(command), depth);
-      if (behind == '(')
-        m_subshells.push_back(m_lost);
-      else if (behind == ')' && !m_subshells.empty()) { // what is set in there has no effect outside
-        m_lost = std::move(m_subshells.back());
-        m_subshells.pop_back();
+      const bool by_word = words.size() > 1 && words[0] == "function";
+      if (by_word || (behind == '(' && words.size() == 1))
+        outside = outside.value_or(m_path.give("@", calls[words[by_word ? 1 : 0]]));
+      else if (outside && !words.empty() && words[0] == "}")
+        m_path.give("@", *std::exchange(outside, std::nullopt));
+      if (command.is_array)
+        array(words, command.line);
+      else if (!command.is_directive)
+        read_command(command, depth);
+      else if (how == Started::submitted) // otherwise it is a comment
+        lose(command.line, loss_of(launch_of(words, walk(words, "/"))));
+      if (behind == '(') {
+        m_path.begin_subshell();
+        m_inner = m_said.size();
+      } else if (behind == ')') {
+        m_path.end_subshell();
       }
     }
   }
@@ -129,20 +114,18 @@ class ScriptReader {
   void started(const Launch& launch, const Program& program, const Command& command, int depth) {
     const Argv& words = launch.argv;
     start_file(commands_file(words), command.line, depth);
-    const Argv arguments(words.begin() + static_cast<std::ptrdiff_t>(program.index), words.end());
     if (program.kind == ProgramKind::shell)
       return read(program.name, command.line, depth + 1);
-    if (reads_input(launch, program)) {
-      read(command.input, command.line, depth + 1, started_by(words));
-      return start_file(command.from, command.line, depth, {}, started_by(words));
-    }
+    if (reads_input(launch, program))
+      return read_input(command, started_by(words), depth);
     if (is_plain_tool(program) || program.name.starts_with('-')) // or an option that is not known
       return;
     settle();
     const bool is_file = program.kind == ProgramKind::file || program.name.find('/') != std::string::npos ||
                          is_script_name(program.name) || launch.file_of(program).starts_with("#!");
     if (!program.python && is_file)
-      start_file(program.name, command.line, depth, arguments, started_by(words));
+      start_file(program.name, command.line, depth,
+                 {words.begin() + static_cast<std::ptrdiff_t>(program.index), words.end()}, started_by(words));
     report(launch, program, command.line);
   }
 
@@ -150,7 +133,7 @@ class ScriptReader {
     for (const auto& [name, written] : std::exchange(m_written, {})) // started in a way that is not seen
       if (is_script_name(name))
         read(written.input, written.line, 1);
-    if (how == Started::sourced || m_sourced == m_lost || out.programs.empty()) // else nothing is started behind it
+    if (how == Started::sourced) // else nothing is started behind it
       settle();
     std::ranges::stable_sort(out.losses, {}, &Mention::line);
     return std::move(out);
@@ -158,98 +141,143 @@ class ScriptReader {
 
  private:
   [[nodiscard]] Launch launch_of(const Argv& words, const Walk& walked) const {
-    return {words, walked, m_start, m_environment, m_facts, m_rules};
+    return {words, walked, m_start, m_path.environment(), m_facts, m_rules};
   }
 
-  void read_command(Command command, int depth) {
+  void read_command(Command& command, int depth) {
     Argv& words = command.words;
-    if (command.is_array)
-      return array(words);
-    note_test(command);
     const std::string keyword = words.empty() ? "" : words.front();
     if (keyword == "{")
-      m_group.clear();
-    else if (keyword == "}" && !command.to.empty()) // { echo a; echo b; } > job.sh
-      write(join(expanded({command.to}), " "), command.line, std::exchange(m_group, {}));
-    if (is_listed(keyword, "else elif fi esac") || (command.behind == ')' && words.size() == 1))
-      m_other_branch = !is_listed(keyword, "fi esac");
-    words = behind_keywords(words);
+      m_said.clear();
+    m_path.note_test(words);
+    words.erase(words.begin(),
+                std::ranges::find_if_not(words, [](const auto& word) { return is_listed(word, k_keywords); }));
     if (keyword == "exec" && !words.empty() && words.front() == "-c") // with no environment
       words.insert(words.erase(words.begin()), {"env", "-i"});
+    if (keyword == "spawn") // of expect(1): what it sends there may be anything
+      words.emplace_back("python");
     if (!words.empty() && words.front().starts_with('@') && words.front().size() > 1) // of make
       words.front().erase(0, 1);
-    set_names(command);
-    if (m_looked == 2 && !is_test(words))
-      m_looked = 0;
-    words = expanded(words);
-    if (const Argv file = expanded(Argv{command.to}); file.size() == 1)
+    if (words.size() > 2 && is_listed(words[words.size() - 2], "= := ::=")) { // the same: export A := 1
+      words[words.size() - 3] += "=" + words.back();
+      words.resize(words.size() - 2);
+    }
+    // Before names are set: a text may have them from a variable, bash -c "$LAUNCH python ...".
+    words = m_path.expanded(words);
+    if (const Argv file = m_path.expanded({command.to}); file.size() == 1)
       command.to = file[0];
-    if (words.empty())
+    m_path.begin_subshell(); // PYTHONPATH= git pull
+    const auto assigned = m_path.take_assigned(words, command.line);
+    for (const Assignment& one : assigned)
+      assignment(one, command.line);
+    run_command(command, depth);
+    m_path.end_subshell(!assigned.empty() && !words.empty() && !PythonPath::sets_variables(words[0]));
+  }
+
+  void run_command(Command& command, int depth) {
+    Argv& words = command.words;
+    const std::string first = words.empty() ? "" : words.front();
+    if ((first.empty() || first == "done") && !command.to.empty()) // { echo a; echo b; } > job.sh
+      write(command.to, command.line, std::exchange(m_said, {}), depth);
+    if (first.empty())
       return;
-    const std::string& first = words.front();
-    if (is_listed(first, "echo printf cat tee")) {
-      const std::string text = command.input.empty() ? written_by(words) : command.input;
-      if (command.to.empty())
-        add_text(m_group, text);
-      if (!command.to.empty() || (first == "tee" && words.size() > 1))
-        write(command.to.empty() ? words.back() : command.to, command.line, text);
-    }
-    if (first == "eval" && words.size() == 2 && words[1].starts_with("$("))
-      return start_file(words[1], command.line, depth);
-    if (is_listed(first, "eval trap"))
-      return read(join({words.begin() + 1, words.end()}, " "), command.line, depth + 1);
-    if (is_listed(first, k_run_input) || (is_listed(first, "source .") && contains(words, "/dev/stdin"))) {
-      read(command.input, command.line, depth + 1, started_by(words));
-      start_file(command.from, command.line, depth, {}, started_by(words));
-    }
-    if (is_plain_tool(first) && find_launcher(words, 0, words.size()) == nullptr) {
-      const bool sources = is_listed(first, "source .") && words.size() > 1;
-      if (sources || (is_listed(first, "cat grep sed") && is_listed(words.back(), "*.env"))) // export $(cat x.env)
-        start_file(sources ? words[1] : words.back(), command.line, depth, {words.begin() + 1, words.end()},
-                   Started::sourced);
+    if (first == "set" && contains(words, "--"))
+      m_path.give("@", {std::ranges::find(words, "--") + 1, words.end()});
+    const bool sources = is_listed(first, "source .") && words.size() > 1;
+    if (sources && !is_listed(words[1], words_of("settings")))
+      settle(); // it may start programs
+    if (is_listed(first, k_prints))
+      print(command, depth);
+    else if (is_listed(first, k_read_lines) || (sources && words[1] == "/dev/stdin")) // commands, or what is exported
+      read_input(command, Started::sourced, depth);
+    else if (is_listed(first, k_run_input))
+      read_input(command, started_by(words), depth);
+    else if (sources || (words.size() == 2 && first == "eval" && is_substitution(words[1])))
+      start_file(words[1], command.line, depth, {words.begin() + 1, words.end()}, Started::sourced);
+    else if (is_listed(first, "eval trap"))
+      read(join({words.begin() + 1, words.end()}, " "), command.line, depth + 1);
+    if (is_plain_tool(first) && find_launcher(words, 0, words.size()) == nullptr)
       return;
+    if (find_opaque(first) != nullptr) {
+      Argv variables;
+      if (!command.input.empty())
+        words.push_back(command.input);
+      for (const std::string& word : words) // ssh node1 "$CMD --rank 1"
+        std::ranges::copy_if(split_words(word), std::back_inserter(variables),
+                             [](const auto& part) { return part.find('$') != std::string::npos; });
+      std::ranges::move(m_path.expanded(variables), std::back_inserter(words));
     }
-    if (!command.input.empty() && find_opaque(first) != nullptr)
-      words.push_back(command.input);
     start(command, depth);
   }
 
   void start(const Command& command, int depth) {
-    const Argv& words = command.words;
-    const Walk walked = walk(words, "/");
-    const Launch launch = launch_of(words, walked);
-    const Mention loss = loss_of(launch);
-    m_starts_ray = m_starts_ray || (contains(words, "ray") && contains(words, "start"));
-    if (!m_starts_ray || loss.subject != "RAY_ADDRESS")
-      lose(command.line, loss);
+    const Walk walked = walk(command.words, "/");
+    const Launch launch = launch_of(command.words, walked);
+    lose(command.line, loss_of(launch));
+    if (walked.elsewhere) // a program is started there
+      settle();
     for (const Program& program : walked.programs)
       started(launch, program, command, depth);
+  }
+
+  /// Commands that come from where the command reads; where that is not seen, what was printed last.
+  void read_input(const Command& command, Started how, int depth) {
+    if (!command.input.empty())
+      read(command.input, command.line, depth + 1, how);
+    else if (!command.from.empty())
+      start_file(command.from, command.line, depth, {}, how);
+    else if (!command.words.empty() && command.words[0] != "done")
+      start_said(0, command.line, depth, how);
+  }
+
+  /// What a command writes goes to a file, or to whoever reads it.
+  void print(const Command& command, int depth) {
+    const Argv& words = command.words;
+    const bool tee = words[0] == "tee";
+    const std::string file = !command.from.empty() || words.size() == 1 || tee ? command.from : words.back();
+    std::string text = is_listed(words[0], "echo printf") ? written_by(words) : command.input;
+    if (const auto written = m_written.find(file_name(file)); text.empty() && written != m_written.end())
+      text = written->second.input;
+    else if (text.empty() && is_listed(file, "*.env")) // export $(cat x.env)
+      start_file(file, command.line, depth, {}, Started::sourced);
+    else if (text.empty() && !file.starts_with('-'))
+      m_shown.push_back(file);
+    if (const std::string& to = tee && words.size() > 1 ? words.back() : command.to; !to.empty()) {
+      text = text.empty() ? std::exchange(m_said, {}) : text;
+      write(to, command.line, text, depth);
+    }
+    if (command.to.empty())
+      add_text(m_said, text);
   }
 
   [[nodiscard]] static std::string file_name(const std::string& path) {
     return path.starts_with("./") ? path.substr(2) : path;
   }
-
-  void write(const std::string& file, int line, const std::string& text) {
-    Command& written = m_written[file_name(file)]; // it may be written line by line
-    written.line = written.input.empty() ? line : written.line;
-    add_text(written.input, text);
-  }
   static void add_text(std::string& all, const std::string& text) {
     if (all.size() < k_most_text)
       all += text + "\n";
   }
+  void write(const std::string& file, int line, const std::string& text, int depth) {
+    Command& written = m_written[file_name(file)]; // it may be written line by line
+    written.line = written.input.empty() ? line : written.line;
+    add_text(written.input, text);
+    if (base_name(file) == ".deepspeed_env") // which deepspeed hands on
+      read(text, line, depth + 1, Started::sourced);
+  }
 
-  /// A file with commands: what this text has written there, or one that is there. Or what `<(...)` and `$(...)` write.
+  /// What was printed from `begin` on, and the files of which that is not known, as commands.
+  void start_said(std::size_t begin, int line, int depth, Started how) {
+    const std::string text = std::exchange(m_said, {});
+    read(text.substr(std::min(begin, text.size())), line, depth + 1, how);
+    for (const std::string& file : std::exchange(m_shown, {}))
+      start_file(file, line, depth, {}, how);
+  }
+
+  /// A file with commands: what this text has written there, or one that is there. Or what `<(...)` and `$(...)` print.
   void start_file(const std::string& name, int line, int depth, const Argv& arguments = {},
                   Started how = Started::run) {
-    if (name.starts_with("<(") || name.starts_with("$(")) {
-      const Commands written = commands_of(name.substr(2, name.size() - 3) + " | bash");
-      if (written.empty() || depth > k_deepest_text)
-        return;
-      read(written.back().input, line, depth + 1, how);
-      return start_file(written.back().from, line, depth + 1, {}, how);
-    }
+    if (is_substitution(name))
+      return start_said(m_inner, line, depth, how);
     if (const auto written = m_written.find(file_name(name)); written != m_written.end()) {
       const Command text = written->second;
       m_written.erase(written);
@@ -257,169 +285,44 @@ class ScriptReader {
     }
     if (!name.empty() && name.find('$') == std::string::npos)
       out.scripts.push_back({name, arguments, how});
-    m_sourced = how == Started::sourced ? m_lost : m_sourced;
   }
 
   void lose(int line, Mention loss) {
     loss.line = line;
-    if (!loss.code.empty())
+    if (!loss.code.empty() && (out.losses.empty() || out.losses.back() != loss)) // a text may be read twice
       out.losses.push_back(std::move(loss));
-  }
-  void overwrites(int line, const std::string& subject) {
-    if (m_looked == 0 || subject != "PYTHONPATH=")
-      m_lost = Mention{line, "SF407", subject, "changes PYTHONPATH, so what it starts is not guarded"};
   }
   /// A program is started, so that what has happened to PYTHONPATH counts.
   void settle() {
-    if (!m_lost)
-      return;
-    std::ranges::replace(m_subshells, m_lost, std::optional<Mention>());
-    out.losses.push_back(*std::exchange(m_lost, std::nullopt));
+    if (const auto lost = m_path.take_loss())
+      out.losses.push_back(*lost);
   }
 
-  // What a text does to PYTHONPATH
-
-  [[nodiscard]] static Argv behind_keywords(const Argv& words) {
-    return {std::ranges::find_if_not(words, [](const auto& word) { return is_listed(word, k_keywords); }), words.end()};
-  }
-  [[nodiscard]] static bool is_test(const Argv& words) {
-    return !words.empty() && is_listed(words.front(), "[ [[ test");
-  }
-
-  /// `[ -z "$PYTHONPATH" ] && export PYTHONPATH=src`: who has looked at it gives it a value only where it has none.
-  void note_test(const Command& command) {
-    const std::string keyword = command.words.empty() ? "" : command.words.front();
-    const Argv words = behind_keywords(command.words);
-    const bool looks = is_test(words) && !contains(words, "!=") &&
-                       std::ranges::any_of(words, [](const auto& word) { return has_name(word, k_path); });
-    if (looks)
-      m_looked = is_listed(keyword, "if elif") ? 1 : command.behind == 'a' || command.behind == 'o' ? 2 : 0;
-    else if (keyword == "fi")
-      m_looked = 0;
-  }
-
-  /// Is there a variable in the text whose value has the name in it?
-  [[nodiscard]] bool holds_it(const std::string& text) const {
-    bool found = false;
-    for (auto at = text.find('$'); at != std::string::npos && !found; at = text.find('$', at + 1))
-      found = variable_at(text, at) != k_path && m_mentions.contains(variable_at(text, at));
-    return found;
-  }
-  /// Does the text have the name in it, by itself or by a variable? As a value it keeps what PYTHONPATH was.
-  [[nodiscard]] bool mentions(const std::string& text) const { return has_name(text, k_path) || holds_it(text); }
-
-  /// Would they lose the guard in front of a command?
+  /// Would they lose the guard in front of a command? Of the values that branches give a variable such a one counts.
   [[nodiscard]] bool loses(Argv words) const {
+    words.resize(std::min(words.size(), k_most_prefix));
     words.insert(words.end(), {"python", "t.py"});
     return !loss_of(launch_of(words, walk(words, "/"))).code.empty();
   }
 
-  /// `words` are those of the value as a command's, if they are known.
-  void remember(const std::string& variable, const std::string& value, const Argv& words, bool adds = false) {
-    if (mentions(value))
-      m_mentions.insert(variable);
-    else if (!adds)
-      m_mentions.erase(variable);
-    m_environment[variable] = (adds ? m_environment[variable] : "") + value;
-    Argv& all = m_values[variable];
-    if (words.empty() || (m_other_branch && !adds && loses(all))) // of the branches of an `if` that one counts
-      return;
-    all.resize(adds ? all.size() : 0);
-    all.insert(all.end(), words.begin(), words.end());
-    all.resize(std::min(all.size(), k_most_words));
-  }
-
-  /// PYTHONPATH, `$v` that holds the name, and `${!PYTHON*}`.
-  [[nodiscard]] bool is_path(const std::string& word) const {
-    const bool is_prefix = word.starts_with("${!") && (word.ends_with("*}") || word.ends_with("@}")) &&
-                           k_path.starts_with(word.substr(3, word.size() - 5));
-    return word == k_path || is_prefix || (word.starts_with('$') && mentions(word));
-  }
-
-  /// Assignments in front of a command, and commands that give variables another value, or take them away.
-  void set_names(Command& command) {
-    Argv& words = command.words;
-    const auto behind = std::ranges::find_if_not(words, [](const auto& word) { return assigns_variable(word); });
-    const bool of_tool =
-        behind != words.end() && is_plain_tool(*behind) && !is_listed(*behind, k_exports) &&
-        !is_listed(*behind, k_run_text) &&
-        find_launcher(words, static_cast<std::size_t>(behind - words.begin()), words.size()) == nullptr;
-    while (!words.empty()) {
-      const auto equals = words.front().find('=');
-      const std::string name = words.front().substr(0, equals); // or `name+`
-      if (equals == std::string::npos || !assigns_variable(name.substr(0, name.find('+')) + "="))
-        break;
-      if (!of_tool) // PYTHONPATH= git ...
-        assignment(name, words.front().substr(equals + 1), command.line);
-      words.erase(words.begin());
-    }
-    const std::string first = words.empty() ? "" : words.front();
-    const bool exports = is_listed(first, k_exports);
-    const bool takes = is_listed(first, k_changes) || (exports && contains(words, "-n"));
-    const auto given = std::find_if(words.begin() + (words.empty() ? 0 : 1), words.end(),
-                                    [](const auto& word) { return !word.starts_with('-'); });
-    const bool one = is_listed(first, k_changes_first);
-    for (auto word = words.begin(); word != words.end() && (exports || takes || one); ++word) {
-      const auto equals = word->find('=');
-      const bool of_make = exports && word + 1 != words.end() && is_listed(*(word + 1), "= :=");
-      if (exports && !takes && equals != std::string::npos && equals > 0)
-        assignment(word->substr(0, equals), word->substr(equals + 1), command.line);
-      else if (is_path(*word) && (takes || of_make || (one && word == given)) &&
-               !mentions(join({word + 1, words.end()}, " ")))
-        overwrites(command.line, of_make ? "PYTHONPATH=" : (exports ? "-n" : first) + " PYTHONPATH");
-    }
-    if (is_listed(first, "for select") && words.size() > 2)
-      remember(words[1], join({words.begin() + 3, words.end()}, " "), {});
-    if (first == "set" && contains(words, "--"))
-      m_values["@"] = m_values["*"] = expanded({std::ranges::find(words, "--") + 1, words.end()});
-    if (exports)
-      words.clear();
-  }
-
-  void assignment(std::string name, const std::string& value, int line) {
-    const bool adds = name.ends_with('+');
-    name.resize(name.size() - (adds ? 1 : 0));
-    if (is_path(name) && !adds && !mentions(value))
-      overwrites(line, "PYTHONPATH=");
-    else if (is_path(name) && holds_it(value)) // it was kept, and has its value again
-      m_lost.reset();
-    if (name == "SHAREFS_GUARD" && value == "0")
+  void assignment(const Assignment& one, int line) {
+    if (one.name == "SHAREFS_GUARD" && one.value == "0")
       lose(line, {1, "SF407", "SHAREFS_GUARD=0", "switches the guard off"});
     static const auto k_rules = variable_rules();
-    if (std::ranges::find(k_rules, name, &CacheRule::name) != k_rules.end() || names_cache(name))
-      out.caches.push_back({line, "", name, value});
-    const bool whole = value.starts_with("${") && value.find('}') == value.size() - 1;
-    remember(name, value, expanded(whole ? Argv{value} : split_words(value)), adds);
+    if (std::ranges::find(k_rules, one.name, &CacheRule::name) != k_rules.end() || names_cache(one.name))
+      out.caches.push_back({line, "", one.name, one.value});
+    const bool whole = one.value.starts_with("${") && one.value.find('}') == one.value.size() - 1;
+    const Argv words = m_path.expanded(whole ? Argv{one.value} : split_words(one.value));
+    const bool keeps = !m_path.words(one.name).empty() && loses(m_path.words(one.name)) && !loses(words);
+    m_path.assign(one.name, one.value, keeps ? Argv() : words, line);
   }
 
-  void array(const Argv& words) {
+  void array(const Argv& words, int line) {
     const auto name = std::ranges::find_if(words, [](const std::string& word) { return word.ends_with('='); });
     if (name == words.end()) // it is the word of a here-string
       return;
     const Argv value(name + 1, words.end());
-    remember(name->substr(0, name->find_first_of("+=")), join(value, " "), value, name->ends_with("+="));
-  }
-
-  /// `$RUN`, `${RUN}`, `${RUN[@]}`, `$@` as the words that it was last given; of `${RUN:-words}` in the place of the
-  /// program else these.
-  [[nodiscard]] Argv expanded(const Argv& words) const {
-    Argv all;
-    for (const std::string& word : words) {
-      const bool whole = word.starts_with('$') &&
-                         (word.find('}') == word.size() - 1 || word.find_first_of("{}/.:-=") == std::string::npos);
-      const auto known = whole ? m_values.find(variable_at(word, 0)) : m_values.end();
-      const auto sign = word.find_first_of("}-=+");
-      const bool other = whole && word.starts_with("${") && sign != std::string::npos && word[sign] != '}';
-      if (other && word[sign] == '+') // ${IMAGE:+--container-image=$IMAGE}
-        std::ranges::move(split_words(word.substr(sign + 1, word.size() - sign - 2)), std::back_inserter(all));
-      else if (known != m_values.end() && !known->second.empty() && all.size() < k_most_words)
-        all.insert(all.end(), known->second.begin(), known->second.end());
-      else if (other && all.empty())
-        all = split_words(word.substr(sign + 1, word.size() - sign - 2));
-      else // env PYTHONPATH=$NEW
-        all.push_back(holds_it(word) && has_name(word, k_path) ? word + ":$PYTHONPATH" : word);
-    }
-    return all;
+    m_path.assign(name->substr(0, name->find('=')), join(value, " "), value, line);
   }
 
   /// A program and the caches that its options name.
@@ -437,17 +340,11 @@ class ScriptReader {
 
   Facts& m_facts;
   Start m_start{{}, "/", {}};
-  Environment m_environment;                       ///< what the text has assigned so far
-  std::set<std::string> m_mentions;                ///< the variables with the name PYTHONPATH in their value
-  std::map<std::string, Argv> m_values;            ///< the same as words, if they are not empty
-  std::map<std::string, Command> m_written;        ///< files that the text has made, with their text as `input`
-  std::optional<Mention> m_lost;                   ///< what PYTHONPATH is lost by, until a program is started
-  std::optional<Mention> m_sourced;                ///< the same in front of the last file that was sourced
-  std::vector<std::optional<Mention>> m_subshells; ///< the same in front of each that is open
-  int m_looked = 0;                                ///< at PYTHONPATH, 1: up to `fi`, 2: for this command
-  bool m_starts_ray = false;
-  bool m_other_branch = false;              ///< behind `else`, or in a `case`
-  std::string m_group;                      ///< what was written between braces
+  PythonPath m_path;
+  std::map<std::string, Command> m_written; ///< files that the text has made, with their text as `input`
+  std::string m_said;                       ///< what it has printed, until somebody reads it
+  std::size_t m_inner = 0;                  ///< where in m_said the last parenthesis began
+  Argv m_shown;                             ///< files that it has printed
   Rules m_rules{{}, When::shared, Guard()}; // guarded, as what it is called by
   ScriptReport out;
 };

@@ -1,11 +1,10 @@
 #include "cachefix/shell_text.hpp"
 
 #include "base/text.hpp"
-#include "cachefix/table.hpp"
 
+#include <algorithm>
 #include <cctype>
 #include <optional>
-#include <tuple>
 
 namespace sharefs::cachefix {
 namespace {
@@ -47,15 +46,17 @@ class Splitter {
       m_now.is_array = true;
     } else if (c == '`' || rest.starts_with("$(") || rest.starts_with("<(") || rest.starts_with(">(")) {
       substitution();
+    } else if (rest.starts_with("&>")) { // to a file, with the errors
+      ++m_at;
+      redirection('>');
     } else if ((c == '\n' && !m_now.is_array) ||
                (m_braces == 0 && std::string_view(";&|()").find(c) != std::string_view::npos)) {
       m_open += c == '(' ? 1 : c == ')' ? -1 : 0;
       m_braces = 0;
       m_now.behind = rest.starts_with("||") ? 'o' : rest.starts_with("&&") ? 'a' : c;
       end_command();
-    } else if ((c == '<' || c == '>') && !rest.substr(1).starts_with('&')) {
-      end_word();
-      m_next = c == '<' ? &Command::from : &Command::to;
+    } else if (c == '<' || c == '>') {
+      redirection(c);
     } else if (std::isspace(static_cast<unsigned char>(c)) != 0 && m_braces == 0) {
       end_word();
     } else {
@@ -64,6 +65,24 @@ class Splitter {
     }
     if (m_at == m_body) // the lines of a here-document follow
       m_at = m_behind_body;
+  }
+
+  /// `< FILE`, `3< FILE`, `>| FILE`, `2>&1`.
+  void redirection(char sign) {
+    const bool other = end_number() && sign == '>';
+    const char next = m_at + 1 < m_text.size() ? m_text[m_at + 1] : ' ';
+    m_next = other || next == '&' ? &Command::other : sign == '<' ? &Command::from : &Command::to;
+    m_at += next == '&' || next == '|' ? 1 : 0;
+  }
+
+  /// Ends the word in front of a redirection. True if it is the number of a descriptor but 1, which is no word.
+  bool end_number() {
+    const bool number = m_word && !m_word->empty() && m_word->find_first_not_of("0123456789") == std::string::npos;
+    const bool other = number && *m_word != "1";
+    if (number)
+      m_word.reset();
+    end_word();
+    return other;
   }
 
   void quoted(char quote) {
@@ -93,11 +112,13 @@ class Splitter {
     const bool backquotes = whole[begin] == '`';
     if (backquotes) // the next one ends it, also in quotes and comments
       m_text = whole.substr(0, whole.find('`', begin + 1));
+    m_commands.push_back({.behind = '('});
     for (m_at += backquotes ? 1 : 2; m_at < m_text.size() && (backquotes || m_text[m_at] != ')' || m_open > 0); ++m_at)
       take(m_text[m_at]);
     m_at = std::min(m_at, m_text.size());
     m_text = whole;
     end_command();
+    m_commands.push_back({.behind = ')'});
     --m_substitutions;
     m_open = open;
     m_braces = braces;
@@ -115,7 +136,7 @@ class Splitter {
     for (auto line = body; line < m_text.size();) {
       const auto stop = std::min(m_text.find('\n', line + 1), m_text.size());
       if (end > begin && trim(m_text.substr(line, stop - line)) == m_text.substr(begin, end - begin)) {
-        end_word();
+        (void)end_number();
         m_now.input = m_text.substr(body, line - body);
         m_body = body;
         m_behind_body = stop;
@@ -163,7 +184,7 @@ class Splitter {
   }
   void end_command() {
     end_word();
-    if (!m_now.words.empty() || m_now.behind == '(' || m_now.behind == ')')
+    if (!m_now.words.empty() || m_now.behind == '(' || m_now.behind == ')' || !m_now.to.empty())
       m_commands.push_back(std::move(m_now));
     m_now = {};
   }
@@ -181,19 +202,6 @@ class Splitter {
   Commands m_commands;
 };
 
-/// What a command reads by a pipe.
-void read_from(const Command& above, Command& command) {
-  constexpr std::string_view k_hand_on = "cat tee sed grep envsubst head tail sort shuf";
-  const std::string& last = above.words.back();
-  if (is_listed(above.words.front(), "echo printf"))
-    command.input = written_by(above.words);
-  else if (is_listed(above.words.front(), k_hand_on) && (!above.input.empty() || !above.from.empty()))
-    std::tie(command.input, command.from) = std::tie(above.input, above.from);
-  else if (is_listed(above.words.front(), k_hand_on) && above.words.size() > 1 && last[0] != '-')
-    command.from = last;
-  command.line = above.line;
-}
-
 } // namespace
 
 std::string written_by(const Argv& words) {
@@ -204,15 +212,7 @@ std::string written_by(const Argv& words) {
 }
 
 Commands commands_of(std::string_view text) {
-  Commands commands = Splitter(text).split();
-  const Command* above = nullptr;
-  for (Command& command : commands)
-    if (!command.words.empty()) {
-      if (above != nullptr && above->behind == '|' && command.input.empty())
-        read_from(*above, command);
-      above = &command;
-    }
-  return commands;
+  return Splitter(text).split();
 }
 
 } // namespace sharefs::cachefix

@@ -3,7 +3,6 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "conda/share.hpp"
-#include "conda/verified.hpp"
 #include "plan/apply.hpp"
 
 #include <algorithm>
@@ -108,24 +107,6 @@ std::vector<Use> live_uses(sys::System& system, const SharedEnvironment& environ
     use.user = known->second;
   }
   return live;
-}
-
-void note_verified(sys::System& system, const std::string& store, const std::string& name, const Generation& record,
-                   bool good, const std::string& fingerprint) {
-  const auto& files = system.files();
-  const auto path = verified_path(store, name);
-  const auto before = files.read_if_exists(path, k_largest_note);
-  if (!before || (!good && verified_at(before->value_or(""), record) == 0))
-    return;
-  const auto removed = before->has_value() ? files.remove(path) : Result<void>{}; // it may be another user's
-  if (removed && good)
-    std::ignore = files.write_if(
-        path, std::nullopt, format_verified(record, std::chrono::system_clock::to_time_t(system.now()), fingerprint));
-}
-
-bool is_verified(sys::System& system, const std::string& store, const std::string& name, const Generation& record) {
-  const auto text = system.files().read_if_exists(verified_path(store, name), k_largest_note);
-  return text && verified_at(text->value_or(""), record) != 0;
 }
 
 } // namespace sharefs::conda

@@ -26,11 +26,4 @@ Result<sys::Lease> take_lease(sys::System& system, const SharedEnvironment& envi
 /// ended.
 std::vector<Use> live_uses(sys::System& system, const SharedEnvironment& environment);
 
-/// Notes what `conda list` shows as VERIFIED: the generation of this record is good now, or (`good` false) it is not.
-/// Nothing is noted where this user may not write. `fingerprint`: see format_verified().
-void note_verified(sys::System& system, const std::string& store, const std::string& name, const Generation& record,
-                   bool good, const std::string& fingerprint = {});
-/// Does `conda list` show a time for it?
-bool is_verified(sys::System& system, const std::string& store, const std::string& name, const Generation& record);
-
 } // namespace sharefs::conda

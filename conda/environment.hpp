@@ -141,4 +141,10 @@ plan::Plan plan_repair(const EnvironmentState& state, bool modes, bool live);
 /// What is still found once plan_repair() with modes is done.
 Diagnoses diagnose_unrepaired(const EnvironmentState& state);
 
+/// The checks of `conda relocate` before all files are read: it lies where its files are to say, and may be changed
+/// there. Errors: `unsupported`: it lies elsewhere, or is a generation, in which nothing changes; `not_found`; `usage`.
+Result<void> check_relocation(sys::System& system, const EnvironmentRequest& request);
+/// What relocating cannot mend: an environment with errors of these is left as it is.
+Diagnoses diagnose_relocation(const EnvironmentState& state);
+
 } // namespace sharefs::conda

@@ -1,5 +1,4 @@
 // Every file of an environment against its record.
-#include "conda/compiled.hpp"
 #include "conda/environment_reader.hpp"
 #include "conda/naming_file.hpp"
 

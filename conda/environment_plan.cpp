@@ -1,5 +1,6 @@
 #include "conda/environment.hpp"
 
+#include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 
@@ -30,12 +31,9 @@ void add_changes(plan::Plan& plan, const EnvironmentState& state, std::string wh
     plan.add("", std::move(why), plan::ChangeFiles{state.path, state.device, state.inode, changes});
 }
 
-/// Of "bin/python3.11": 11; 0 for another name.
+/// Of "bin/python3.11": 11; 0 for another name, which whoever may write there has chosen.
 unsigned minor_version(const std::string& python) {
-  const auto dot = python.rfind('.');
-  return dot == std::string::npos || python.size() - dot > 3
-             ? 0
-             : static_cast<unsigned>(std::stoul(python.substr(dot + 1)));
+  return parse_number<unsigned>(std::string_view(python).substr(python.rfind('.') + 1)).value_or(0);
 }
 
 /// By the environment's own Python, as its owner, with nothing but its standard library. Nobody runs what others may

@@ -238,9 +238,9 @@ std::string user_name(sys::System& system, std::uint32_t uid) {
 std::optional<bool> runs(sys::System& system, const Use& use) {
   if (use.host != system.identity().hostname)
     return std::nullopt;
-  const auto start = sys::process_start(system, use.pid);
+  const auto start = sys::process_start(system.files(), use.pid);
   const auto self = system.identity().uid;
-  if (!start && self != 0 && use.uid != self && !sys::process_start(system, 1))
+  if (!start && self != 0 && use.uid != self && !sys::process_start(system.files(), 1))
     return std::nullopt; // proc(5), hidepid: other users' processes are not for us to see
   return start && *start == use.start;
 }

@@ -1,7 +1,5 @@
 #include "conda/generation.hpp"
 
-#include "conda/backup_name.hpp"
-
 #include "base/json.hpp"
 #include "base/json_fields.hpp"
 #include "base/number.hpp"
@@ -10,7 +8,9 @@
 #include "base/try.hpp"
 
 #include <algorithm>
+#include <array>
 #include <climits>
+#include <ctime>
 #include <fmt/format.h>
 #include <map>
 
@@ -28,6 +28,14 @@ constexpr std::int64_t k_latest = 1LL << 40U;
 
 /// What is kept of a command or a message, and of a name.
 constexpr std::size_t k_longest_words = 16'384, k_longest_name = 255;
+
+constexpr std::string_view k_backup_mark = ".sharefs-backup-";
+constexpr std::string_view k_stamp_shape = "00000000-000000"; // a 0 stands for any digit
+
+bool is_stamp(std::string_view text) {
+  return std::ranges::equal(text, k_stamp_shape,
+                            [](char c, char shape) { return shape == '0' ? c >= '0' && c <= '9' : c == shape; });
+}
 
 /// `text` as it is, or without what a terminal would obey, and what nobody would read.
 std::string plain(std::string_view text, std::size_t most = k_longest_name) {
@@ -52,9 +60,27 @@ std::string version_of(const Package& package) {
 
 } // namespace
 
-std::vector<Mark> protection_marks(const std::string& name, const std::string& python) {
+std::string backup_name(std::string_view name, std::chrono::system_clock::time_point when) {
+  const auto seconds = std::chrono::system_clock::to_time_t(when);
+  std::tm utc{};
+  gmtime_r(&seconds, &utc);
+  std::array<char, 32> stamp{};
+  const auto length = std::strftime(stamp.data(), stamp.size(), "%Y%m%d-%H%M%S", &utc);
+  return std::string(name) + std::string(k_backup_mark) + std::string(stamp.data(), length);
+}
+
+std::string newest_backup(const std::vector<std::string>& entries, std::string_view name) {
+  const auto prefix = std::string(name) + std::string(k_backup_mark);
+  std::string newest;
+  for (const auto& entry : entries)
+    if (entry.starts_with(prefix) && is_stamp(std::string_view(entry).substr(prefix.size())))
+      newest = std::max(newest, entry); // the stamps sort by time
+  return newest;
+}
+
+std::vector<tree::AddedFile> protection_marks(const std::string& name, const std::string& python) {
   const auto message = fmt::format("shared by sharefs: change it by `sharefs conda update {} -- COMMAND`", name);
-  std::vector<Mark> marks{{"conda-meta/frozen", fmt::format("{{\"message\": \"{}\"}}\n", message)}};
+  std::vector<tree::AddedFile> marks{{"conda-meta/frozen", fmt::format("{{\"message\": \"{}\"}}\n", message)}};
   if (const auto parts = split(python, '.'); parts.size() >= 2)
     marks.push_back({fmt::format("lib/python{}.{}/EXTERNALLY-MANAGED", parts[0], parts[1]),
                      fmt::format("[externally-managed]\nError={}\n", message)});

@@ -11,7 +11,9 @@
 #include "base/fields.hpp"
 #include "base/result.hpp"
 #include "sys/fs/entry.hpp"
+#include "tree/pack.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -43,6 +45,11 @@ template <FieldsOf<Original> O> auto fields(O& o) {
   return named("path", o.path, "kept", o.kept, "inode", o.inode);
 }
 
+/// The names that sharefs gives to what it moves aside for a link: `NAME.sharefs-backup-YYYYMMDD-HHMMSS`, in UTC.
+std::string backup_name(std::string_view name, std::chrono::system_clock::time_point when);
+/// The newest backup of exactly `name` among the names in a directory; empty if there is none.
+std::string newest_backup(const std::vector<std::string>& entries, std::string_view name);
+
 struct Generation {
   unsigned number = 0;
   unsigned parent = 0;      ///< that it was made from; 0: none
@@ -66,12 +73,9 @@ template <FieldsOf<Generation> G> auto fields(G& g) {
                g.original);
 }
 
-/// A file that tells other tools to leave the environment alone, relative to it.
-struct Mark {
-  std::string path, text;
-};
-/// For conda (CEP 22) and, if the version of Python is known, for pip (PEP 668).
-std::vector<Mark> protection_marks(const std::string& name, const std::string& python);
+/// Files that tell other tools to leave the environment alone, relative to it: for conda (CEP 22) and, if the version
+/// of Python is known, for pip (PEP 668).
+std::vector<tree::AddedFile> protection_marks(const std::string& name, const std::string& python);
 
 /// JSON, one document.
 std::string format_generation(const Generation& generation);

@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "conda/staged.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -106,8 +107,7 @@ plan::Plan plan_collect(const SharedEnvironment& environment, const std::vector<
       continue;
     for (const auto& [entry, what] : {std::pair(&one->image, "its image"), {&one->image_note, "what is known of that"}})
       if (entry->kind == sys::EntryKind::file)
-        plan.add_bookkeeping(fmt::format("generation {}", number), what,
-                             plan::RemoveTree{.path = entry->path, .device = entry->device, .inode = entry->inode});
+        plan.add_bookkeeping(fmt::format("generation {}", number), what, removal_of(*entry));
     const auto old = join_path(root_of(environment), fmt::format("old-{}.{}", generation_name(number), suffix));
     if (one->record_entry.kind == sys::EntryKind::file)
       plan.add_bookkeeping("", "nothing keeps it",
@@ -119,8 +119,7 @@ plan::Plan plan_collect(const SharedEnvironment& environment, const std::vector<
   }
   for (const auto& entry : unfinished)
     if (entry.kind == sys::EntryKind::directory || entry.kind == sys::EntryKind::file)
-      plan.add(base_name(entry.path), "left by one that was cut off",
-               plan::RemoveTree{.path = entry.path, .device = entry.device, .inode = entry.inode});
+      plan.add(base_name(entry.path), "left by one that was cut off", removal_of(entry));
   return plan;
 }
 

@@ -1,21 +1,15 @@
 #include "conda/guard_wheel.hpp"
 
+#include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 namespace sharefs::conda {
 
 namespace {
-
-unsigned minor_number(const std::string& digits) {
-  unsigned number = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  return number;
-}
 
 /// Makes the directory, also where something else has its name: a layer has a mark there for what was deleted below.
 Result<void> make_place(sys::System& system, const std::string& path) {
@@ -36,7 +30,7 @@ bool has_guard(const std::vector<Package>& packages) {
 std::string guard_directory(const std::string& python) {
   constexpr unsigned k_oldest = 6; // Python 3.6
   const auto parts = split(python, '.');
-  if (parts.size() < 2 || parts[0] != "3" || minor_number(parts[1]) < k_oldest)
+  if (parts.size() < 2 || parts[0] != "3" || parse_number<unsigned>(parts[1]).value_or(0) < k_oldest)
     return "";
   return "lib/python3." + parts[1] + "/site-packages";
 }

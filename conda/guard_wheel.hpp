@@ -12,7 +12,7 @@ namespace sharefs::conda {
 /// Its package, and the name of its distribution.
 inline constexpr const char* k_guard_package = "sharefs_guard";
 /// Its files, by their paths below site-packages. None: nothing is added.
-using GuardFiles = std::vector<Mark>;
+using GuardFiles = std::vector<tree::AddedFile>;
 
 [[nodiscard]] bool has_guard(const std::vector<Package>& packages);
 

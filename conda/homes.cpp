@@ -2,8 +2,16 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <fmt/format.h>
 
 namespace sharefs::conda {
+
+std::vector<std::string> users_of(const std::vector<Homes>& homes) {
+  std::vector<std::string> users;
+  for (const auto& place : homes)
+    users.insert(users.end(), place.users.begin(), place.users.end());
+  return users;
+}
 
 HomeReader::HomeReader(sys::System& system, sys::MountTable mounts)
     : m_system(system), m_mounts(std::move(mounts)), m_as_root(system.identity().uid == 0) {}
@@ -70,6 +78,14 @@ Seen see(sys::System& system, sys::EntryRequest request, const std::vector<std::
         return {std::move(theirs), std::move(*user)};
     }
   return seen;
+}
+
+Result<sys::User> owner_of(sys::System& system, const sys::Entry& entry, std::string hint) {
+  auto owner = system.user(std::to_string(entry.uid));
+  return owner ? std::move(owner)
+               : fail(ErrorCode::permission,
+                      fmt::format("{} belongs to user {}, whom this host does not know", entry.path, entry.uid),
+                      std::move(hint));
 }
 
 std::string reason_of(const sys::Entry& entry) {

@@ -16,6 +16,9 @@ struct Homes {
   friend bool operator==(const Homes&, const Homes&) = default;
 };
 
+/// All of them.
+std::vector<std::string> users_of(const std::vector<Homes>& homes);
+
 /// Asks one user after the other, one child for each. A file system that did not answer one of them is not asked again.
 class HomeReader {
  public:
@@ -47,6 +50,9 @@ struct Seen {
 bool is_denied(const sys::Entry& entry);
 /// As ourselves; what root is denied, as the first of these users who may see all of it. If nobody may, as ourselves.
 Seen see(sys::System& system, sys::EntryRequest request, const std::vector<std::string>& users);
+
+/// To whom it belongs. Error `permission`, with this hint: this host does not know that user.
+Result<sys::User> owner_of(sys::System& system, const sys::Entry& entry, std::string hint = {});
 
 /// Why the entry is not known or cannot be read, in words.
 std::string reason_of(const sys::Entry& entry);

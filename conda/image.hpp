@@ -19,6 +19,8 @@ template <FieldsOf<ImageNote> N> auto fields(N& n) {
   return named("sha256", n.sha256, "bytes", n.bytes, "created", n.created, "files", n.files);
 }
 
+/// Of the name of a copy of a directory.
+inline constexpr std::size_t k_hash_digits = 16;
 /// It is a checksum of so many digits, or the beginning of one.
 bool is_hash(std::string_view text, std::size_t digits = 64);
 

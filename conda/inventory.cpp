@@ -88,10 +88,8 @@ class InventoryReader {
       add(m_request.only, store, Availability::unmounted, "share `" + share->name + "` is not mounted");
       return;
     }
-    std::vector<std::string> users;
-    for (const auto& place : m_request.homes)
-      users.insert(users.end(), place.users.begin(), place.users.end());
-    auto seen = see(m_system, {.queries = {{.path = store, .follow = true, .list = true, .automount = true}}}, users);
+    auto seen = see(m_system, {.queries = {{.path = store, .follow = true, .list = true, .automount = true}}},
+                    conda::users_of(m_request.homes));
     m_store = std::move(seen.entries.front());
     m_inventory.by = std::move(seen.by);
     m_inventory.denied = is_denied(m_store) && m_system.identity().uid == 0;
@@ -161,7 +159,7 @@ class InventoryReader {
         row.bytes = generation->record->bytes;
         row.files = generation->record->files;
         row.has_guard = has_guard(generation->record->packages);
-        row.verified = verified_at(entries[2].content, *generation->record);
+        row.verified = parse_verified(entries[2].content, *generation->record).at;
       } else if (row.availability == Availability::good) {
         set_problem(row, Availability::incomplete,
                     "generation " + generation_name(shared->current) + " " + generation->problem);

@@ -1,5 +1,5 @@
 // What is done in a home, and what is said about it: one decision for each place, so that plan and diagnoses agree.
-#include "conda/backup_name.hpp"
+#include "conda/generation.hpp"
 #include "conda/link.hpp"
 
 #include "base/path.hpp"

@@ -1,4 +1,4 @@
-#include "conda/backup_name.hpp"
+#include "conda/generation.hpp"
 #include "conda/homes.hpp"
 #include "conda/link.hpp"
 

@@ -2,9 +2,11 @@
 
 #include "base/path.hpp"
 #include "base/random.hpp"
+#include "base/text.hpp"
 #include "base/try.hpp"
-#include "conda/compiled.hpp"
 #include "conda/share.hpp"
+#include "conda/staged.hpp"
+#include "conda/verified.hpp"
 #include "plan/apply.hpp"
 
 #include <algorithm>
@@ -48,24 +50,29 @@ Result<Generation> record_of(sys::System& system, const Making& making, const Ne
   return record;
 }
 
+/// A copy of the present generation on this host's own disk, staged by root or by this process's user; empty: none.
+std::string staged_tree(sys::System& system, const std::string& stage, const SharedEnvironment& environment) {
+  const auto path = environment.path(environment.current);
+  const auto source = in_generation(system.entry({.path = path, .follow = true}).resolved);
+  if (stage.empty() || !source)
+    return {};
+  const auto staged = find_staged(system, stage, static_cast<unsigned>(system.identity().uid), *source);
+  return staged ? staged->tree.path : "";
+}
+
 /// Makes its image beside it. It can be made again, so nothing but Ctrl-C is an error.
 Result<void> add_image(sys::System& system, const Making& making, const Filled& filled, NewGeneration& made,
                        const plan::Say& say) {
   if (!making.image.makes)
     return {};
   const auto& environment = made.environment;
-  ImageRequest request;
-  request.tree = filled.tree;
-  request.record = made.record;
-  request.name = environment.name;
-  request.file = made.hidden_image();
-  request.near = making.near;
+  tree::Packing packing{.tree = filled.tree, .file = made.hidden_image(), .near = making.near};
   if (making.near.empty() && environment.current != 0) {
-    request.near = staged_tree(system, making.image.stage, environment, environment.current);
-    request.near_of = environment.path(environment.current);
+    packing.near = staged_tree(system, making.image.stage, environment);
+    packing.near_of = environment.path(environment.current);
   }
-  made.image_guard = std::make_unique<ScratchTree>(system, request.file, say);
-  auto note = make_image(system, request, say);
+  made.image_guard = std::make_unique<ScratchTree>(system, packing.file, say);
+  auto note = make_image(system, packing, made.record, environment.name, say);
   if (note) {
     made.image = std::move(*note);
     return {};

@@ -5,11 +5,10 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "conda/change.hpp"
-#include "conda/compiled.hpp"
+#include "conda/prefix.hpp"
 #include "conda/make_generation.hpp"
 #include "conda/staging.hpp"
 #include "plan/apply.hpp"
-#include "tree/pack.hpp"
 #include "tree/survey.hpp"
 
 #include <algorithm>
@@ -41,27 +40,20 @@ Result<std::string> why_anew(sys::System& system, const SharedEnvironment& now, 
 
 } // namespace
 
-Result<ImageNote> make_image(sys::System& system, const ImageRequest& request, const plan::Say& say) {
-  const auto directory = system.entry({.path = request.file}); // where it is to lie
-  TRY(check_room(system, directory, {.files = 1, .bytes = request.record.bytes / k_part_of_tree}, ""));
-  tree::Packing packing;
-  packing.tree = request.tree;
-  packing.file = request.file;
-  packing.near = request.near;
-  packing.near_of = request.near_of;
-  packing.most = request.most;
-  packing.gid = request.gid;
-  if (!request.name.empty())
+Result<ImageNote> make_image(sys::System& system, tree::Packing packing, const Generation& record,
+                             const std::string& name, const plan::Say& say) {
+  const auto directory = system.entry({.path = packing.file}); // where it is to lie
+  TRY(check_room(system, directory, {.files = 1, .bytes = record.bytes / k_part_of_tree}, ""));
+  if (!name.empty())
     packing.leaves_out = is_stale_in;
-  packing.made = request.record.created;
-  for (auto& [path, text] : protection_marks(request.name, request.record.python))
-    if (base_name(path) == "EXTERNALLY-MANAGED")
-      packing.added.push_back({path, text});
+  packing.made = record.created;
+  packing.added = protection_marks(name, record.python);
+  std::erase_if(packing.added, [](const tree::AddedFile& one) { return base_name(one.path) != "EXTERNALLY-MANAGED"; });
   tree::Options options;
-  options.total_files = request.record.files;
-  options.total_bytes = request.record.bytes;
-  TRY_ASSIGN(const auto packed, tree::pack(packing, options, say.progress("making the image of " + request.tree.path)));
-  return ImageNote{packed.sha256, packed.bytes, request.record.created, packed.files};
+  options.total_files = record.files;
+  options.total_bytes = record.bytes;
+  TRY_ASSIGN(const auto packed, tree::pack(packing, options, say.progress("making the image of " + packing.tree.path)));
+  return ImageNote{packed.sha256, packed.bytes, record.created, packed.files};
 }
 
 Result<void> clear_place(sys::System& system, const std::string& path) {
@@ -92,15 +84,6 @@ Result<void> publish_image(sys::System& system, const std::string& file, const I
   return plan::apply_action(plan::Rename{file, image_path(generation), std::nullopt}, system).map([](plan::Outcome) {});
 }
 
-std::string staged_tree(sys::System& system, const std::string& stage, const SharedEnvironment& environment,
-                        unsigned number) {
-  const auto source = in_generation(system.entry({.path = environment.path(number), .follow = true}).resolved);
-  if (stage.empty() || !source)
-    return {};
-  const auto staged = find_staged(system, stage, static_cast<unsigned>(system.identity().uid), *source);
-  return staged ? staged->tree.path : "";
-}
-
 Result<Imaging> plan_image(sys::System& system, const std::string& store, const std::string& name,
                            const std::string& letters, const plan::Say& say) {
   TRY_ASSIGN(auto environment, find_shared(system, store, name));
@@ -122,8 +105,8 @@ Result<Imaging> plan_image(sys::System& system, const std::string& store, const 
   return imaging;
 }
 
-Result<Imaged> make_missing_image(sys::System& system, const Imaging& imaging, const ImageWish& wish,
-                                  const LeaseWish& lease, const plan::Say& say) {
+Result<Imaged> make_missing_image(sys::System& system, const Imaging& imaging, const LeaseWish& lease,
+                                  const plan::Say& say) {
   TRY_ASSIGN(auto held, hold(system, imaging.environment, lease, say));
   const auto& now = held.environment;
   const auto* one = now.find(now.current);
@@ -134,16 +117,11 @@ Result<Imaged> make_missing_image(sys::System& system, const Imaging& imaging, c
     return Imaged{std::move(held.lease), std::move(*there.note)};
   if (one->image.kind != sys::EntryKind::file)
     TRY(clear_place(system, there.path));
-  ImageRequest image;
-  image.tree = {.path = now.path(now.current), .root = system.files().root()};
+  tree::Packing image{.tree = {.path = now.path(now.current), .root = system.files().root()}, .file = imaging.file};
   image.tree.device = one->entry.device;
   image.tree.inode = one->entry.inode;
-  image.record = record;
-  image.name = now.name;
-  image.file = imaging.file;
-  image.near = staged_tree(system, wish.stage, now, now.current);
   auto guard = std::make_unique<ScratchTree>(system, image.file, say);
-  TRY_ASSIGN(auto note, make_image(system, image, say));
+  TRY_ASSIGN(auto note, make_image(system, image, record, now.name, say));
   TRY(write_image_note(system, note, image.tree.path));
   TRY(held.lease.check());
   return Imaged{std::move(held.lease), std::move(note), std::move(guard)};

@@ -5,7 +5,7 @@
 #include "conda/scratch.hpp"
 #include "plan/plan.hpp"
 #include "plan/say.hpp"
-#include "tree/tree.hpp"
+#include "tree/pack.hpp"
 
 #include <memory>
 
@@ -17,21 +17,13 @@ struct ImageWish {
   std::string stage; ///< `conda.stage`: a staged copy of the generation before is read in place of the share
 };
 
-struct ImageRequest {
-  tree::Place tree; ///< the generation, or what becomes it
-  Generation record;
-  std::string name; ///< of the environment; empty: it is none, and its image has all that lies there
-  std::string file; ///< where the image is made; nothing lies there
-  /// A tree on this host's own disk that holds files of `tree`, see tree::Packing.
-  std::string near = {}, near_of = {};
-  std::uint32_t most = 0444; ///< bits of the image's mode at most, and its group, see tree::Packing
-  std::optional<std::uint32_t> gid = {};
-};
-
-/// Makes the file, readable for those who may read the tree. It has a file EXTERNALLY-MANAGED (PEP 668), because pip
-/// would install into the user's home from a directory that it cannot write to, and no compiled Python that does not
-/// fit its source. Errors: those of tree::pack(); `failed`: there is no room.
-Result<ImageNote> make_image(sys::System& system, const ImageRequest& request, const plan::Say& say);
+/// Makes the file `packing.file`, where nothing lies, of the generation of this record, or of what becomes it; it is
+/// readable for those who may read the tree. `name`: of the environment, whose image has a file EXTERNALLY-MANAGED (PEP
+/// 668), because pip would install into the user's home from a directory that it cannot write to, and no compiled
+/// Python that does not fit its source; empty: it is none, and its image has all that lies there. Errors: those of
+/// tree::pack(); `failed`: there is no room.
+Result<ImageNote> make_image(sys::System& system, tree::Packing packing, const Generation& record,
+                             const std::string& name, const plan::Say& say);
 /// Takes away what has the name of an image, of its note or of a list: whoever may write in the store may have put a
 /// link or a FIFO there. `conflict`: a directory, which may hold anybody's work.
 Result<void> clear_place(sys::System& system, const std::string& path);
@@ -42,10 +34,6 @@ Result<bool> is_as_noted(sys::System& system, const std::string& path, const Ima
 /// Gives the file its name, with the note beside it, in place of whatever lies there. `conflict`: a directory does.
 Result<void> publish_image(sys::System& system, const std::string& file, const ImageNote& note,
                            const std::string& generation);
-
-/// A copy of the generation on this host's own disk, staged by root or by this process's user; empty: none.
-std::string staged_tree(sys::System& system, const std::string& stage, const SharedEnvironment& environment,
-                        unsigned number);
 
 /// The flow of `conda image`: the image of the present generation, if it has none that is as it was made.
 struct Imaging {
@@ -64,7 +52,7 @@ struct Imaged {
 };
 /// Before the steps: makes the image, with its note, under the lease. `conflict`: somebody else has changed the
 /// environment.
-Result<Imaged> make_missing_image(sys::System& system, const Imaging& imaging, const ImageWish& wish,
-                                  const LeaseWish& lease, const plan::Say& say);
+Result<Imaged> make_missing_image(sys::System& system, const Imaging& imaging, const LeaseWish& lease,
+                                  const plan::Say& say);
 
 } // namespace sharefs::conda

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <set>
 
 namespace sharefs::conda {
 
@@ -33,6 +34,23 @@ std::string image_prefix(const std::string& path) {
 
 std::string list_path(const std::string& packed) {
   return packed + ".files";
+}
+
+/// Each entry lies in a directory of the list that comes before it, and has its name alone. Below a link, which root
+/// makes and would follow, the owner of the store could have any file written on every node.
+bool is_tree(const tree::Listing& listing) {
+  std::set<std::string> names, directories;
+  for (const auto& one : listing.entries) {
+    const auto path = "/" + one.path;
+    const bool is_in_place = one.path.empty()
+                                 ? names.empty() && S_ISDIR(one.mode)
+                                 : normalize_path(path) == path && directories.contains(parent_path(path).substr(1));
+    if (!is_in_place || !names.insert(one.path).second)
+      return false;
+    if (S_ISDIR(one.mode))
+      directories.insert(one.path);
+  }
+  return true;
 }
 
 Result<tree::Survey> survey_directory(sys::System& system, const PathStagingRequest& request, const plan::Say& say) {
@@ -68,10 +86,7 @@ std::optional<tree::Listing> read_list(sys::System& system, const PathStagingReq
     return std::nullopt;
   sys::WireReader reader(entry.content);
   auto listing = reader.get<tree::Listing>();
-  const bool inside = std::ranges::all_of(listing.entries, [](const tree::Listed& one) {
-    return normalize_path("/" + one.path) == "/" + one.path && (!one.path.empty() || S_ISDIR(one.mode));
-  });
-  return reader.ok() && inside ? std::optional(std::move(listing)) : std::nullopt;
+  return reader.ok() && is_tree(listing) ? std::optional(std::move(listing)) : std::nullopt;
 }
 
 Result<Packer> find_packer(sys::System& system, const std::string& store, const std::vector<std::string>& readers) {
@@ -82,11 +97,8 @@ Result<Packer> find_packer(sys::System& system, const std::string& store, const 
     place = system.entries({.queries = {{.path = place.ancestor, .follow = true}}, .as = seen.by}).front();
   if (system.identity().uid != 0 || (place.uid == 0 && (exists || !seen.by)))
     return Packer{};
-  auto owner = place.uid == 0 ? Result<sys::User>(std::move(*seen.by)) : system.user(std::to_string(place.uid));
-  if (!owner)
-    return fail(ErrorCode::permission,
-                fmt::format("{} belongs to user {}, whom this host does not know", place.path, place.uid));
-  return Packer{std::move(*owner), place.path};
+  TRY_ASSIGN(auto owner, place.uid == 0 ? Result<sys::User>(std::move(*seen.by)) : owner_of(system, place));
+  return Packer{std::move(owner), place.path};
 }
 
 std::string packed_image(const PathStagingRequest& request, const tree::Survey& survey) {
@@ -197,16 +209,16 @@ Result<void> pack_path(sys::System& system, const PathStagingRequest& request, c
     remove_older(system, request, packed);
     return {};
   }
-  ImageRequest image;
-  image.tree = {.path = request.path, .root = system.files().root()};
-  image.record.files = packed.survey.files;
-  image.record.bytes = packed.survey.bytes;
-  image.most = access.mode & 0444U;
-  image.gid = access.gid;
+  Generation what; // of which this is known
+  what.files = packed.survey.files;
+  what.bytes = packed.survey.bytes;
   const auto store = system.entry({.path = request.store, .follow = true});
-  image.file = image_path(join_path(store.resolved, k_unfinished + random_letters(12)));
+  const tree::Packing image{.tree = {.path = request.path, .root = system.files().root()},
+                            .file = image_path(join_path(store.resolved, k_unfinished + random_letters(12))),
+                            .most = access.mode & 0444U,
+                            .gid = access.gid};
   const ScratchTree guard(system, image.file, say); // until it has its name
-  TRY_ASSIGN(auto note, make_image(system, image, say));
+  TRY_ASSIGN(auto note, make_image(system, image, what, "", say));
   TRY(check_unchanged(system, request, packed.survey, say));
   const auto there = probe_image(system, packed.image, 0);
   if (there.exists() && there.is_trusted(store.uid))

@@ -10,8 +10,6 @@
 
 namespace sharefs::conda {
 
-inline constexpr std::size_t k_hash_digits = 16; ///< of the name of a copy
-
 struct PathStagingRequest {
   std::string path;    ///< of the directory, without links
   std::string store;   ///< of images, on the share

@@ -6,6 +6,7 @@
 #include "base/result.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -74,5 +75,14 @@ inline constexpr std::size_t k_head_bytes = 4096;
 /// Prefixes that the first lines of a script or a pkg-config file name: `#!PREFIX/bin/python`, `'''exec'
 /// "PREFIX/bin/...`, `prefix=PREFIX`. Not those of the system.
 std::vector<std::string> named_prefixes(std::string_view head);
+
+// Compiled Python (.pyc), which is never patched: it holds paths without an end, and it can be made again.
+
+bool is_compiled(std::string_view path);
+/// `a/__pycache__/b.cpython-311.opt-1.pyc` -> `a/b.py`; empty for other places, where Python compares nothing.
+std::string source_of(std::string_view pyc);
+/// By the header of PEP 552, the first 16 bytes: another time (seconds) or size of the source. Those with a hash of it
+/// are left to Python.
+bool is_stale(std::string_view header, std::int64_t mtime, std::uint64_t size);
 
 } // namespace sharefs::conda

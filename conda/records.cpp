@@ -163,7 +163,7 @@ Result<Record> parse_record(std::string_view text) {
     if (!leads_down(file.path))
       return bad_path(file.path);
     if (record.python_noarch)
-      file.path = installed_path(std::move(file.path), modules);
+      file.path = installed_path(file.path, modules);
     file.type = type_of(text_in(entry, "path_type"));
     file.sha256 = checksum_in(entry, "sha256");
     file.sha256_in_prefix = checksum_in(entry, "sha256_in_prefix");

@@ -1,6 +1,7 @@
 #include "conda/running.hpp"
 
 #include "base/json.hpp"
+#include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "conda/environment_store.hpp"
@@ -10,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <fmt/format.h>
 
 namespace sharefs::conda {
@@ -232,9 +232,7 @@ Result<RunningPlace> probe_running(sys::System& system, const std::string& path,
 
 std::vector<std::string> activated(std::vector<std::string> environment, const RunningPlace& place,
                                    const std::string& name) {
-  int level = 0;
-  if (const auto text = variable(environment, "CONDA_SHLVL"))
-    std::from_chars(text->data(), text->data() + text->size(), level);
+  const int level = parse_number<int>(variable(environment, "CONDA_SHLVL").value_or("")).value_or(0);
   const auto before = variable(environment, "CONDA_PREFIX").value_or("");
   if (level > 0 && !before.empty())
     set_variable(environment, fmt::format("CONDA_PREFIX_{}", level), before);

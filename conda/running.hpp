@@ -4,8 +4,10 @@
 #include "base/argv.hpp"
 #include "base/diagnosis.hpp"
 #include "conda/generation.hpp"
+#include "plan/say.hpp"
 #include "sys/system.hpp"
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -73,5 +75,20 @@ struct RunningProgram {
   GenerationPath in;
 };
 std::vector<RunningProgram> running_programs(sys::System& system);
+
+// The flow of `conda run` up to the moment when it becomes the command: its use is noted, a staged copy is taken, and
+// the scripts of activation are run.
+
+/// `conda.stage` of the environment with this name; empty: no copies are looked for.
+using StageOf = std::function<std::string(const std::string& environment)>;
+
+/// The environment at `path`, for this process, or a whole copy of its generation on this host. The process notes
+/// beside it that it uses it. Waits for a server that is being started anew. Errors: those of probe_running().
+Result<RunningPlace> find_running(sys::System& system, const std::string& path, const StageOf& stage_of,
+                                  const plan::Say& say);
+/// `environment` (NAME=value) once the scripts of activate.d have changed it. What they say goes to `said`. Errors:
+/// `timeout`, `failed`.
+Result<std::vector<std::string>> run_scripts(sys::System& system, const RunningPlace& place,
+                                             std::vector<std::string> environment, std::string& said);
 
 } // namespace sharefs::conda

@@ -34,7 +34,7 @@ ScratchTree::~ScratchTree() {
 
 std::string scratch_name(sys::System& system, unsigned generation) {
   const auto self = system.identity();
-  const Use use{self.hostname, self.pid, sys::process_start(system, self.pid).value_or(0), generation};
+  const Use use{self.hostname, self.pid, sys::process_start(system.files(), self.pid).value_or(0), generation};
   return fmt::format("{}{}.{}", k_scratch, random_letters(12), use_name(use));
 }
 

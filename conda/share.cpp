@@ -1,6 +1,6 @@
 #include "conda/share.hpp"
 
-#include "conda/backup_name.hpp"
+#include "conda/generation.hpp"
 #include "conda/homes.hpp"
 
 #include "base/path.hpp"
@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <tuple>
 
 namespace sharefs::conda {
 
@@ -18,11 +19,6 @@ namespace {
 using sys::EntryKind;
 
 constexpr std::uint32_t k_set_group = 02000;
-
-/// Text of the link in a home.
-std::string link_target(const SharedEnvironment& shared) {
-  return shared.path();
-}
 
 std::string where_from(const Generation& record) {
   return fmt::format("generation {} was made by {} (`{}`)", record.number, record.user, record.command);
@@ -37,12 +33,12 @@ const Original* newest_original(const SharedEnvironment& shared, std::uint32_t o
   return newest;
 }
 
-plan::ExchangeForLink exchange_of(const ShareRequest& request) {
-  const auto& source = request.source;
+plan::ExchangeForLink exchange_of(const Sharing& sharing) {
+  const auto& source = sharing.source;
   plan::ExchangeForLink exchange;
   exchange.path = source.path;
-  exchange.to = original_of(request).kept;
-  exchange.target = link_target(request.shared);
+  exchange.to = original_of(sharing).kept;
+  exchange.target = sharing.shared.path();
   exchange.device = source.entry.device;
   exchange.inode = source.entry.inode;
   exchange.actor = source.actor;
@@ -163,41 +159,36 @@ bool is_copy_of(const Source& source, const sys::Entry& directory, const sys::En
          mark.kind == EntryKind::file && mark.uid == self && mark.content == copy_mark(source);
 }
 
-std::string share_command(const std::string& name, const std::string& source) {
-  return shell_join({"sharefs", "conda", "share", name, "--from", source});
-}
-
-Original original_of(const ShareRequest& request) {
-  const auto& source = request.source;
-  if (request.step == ShareStep::exchange) // as the one that was cut off has noted it
-    if (const auto* noted = newest_original(request.shared, source.entry.uid))
+Original original_of(const Sharing& sharing) {
+  const auto& source = sharing.source;
+  if (sharing.step == ShareStep::exchange) // as the one that was cut off has noted it
+    if (const auto* noted = newest_original(sharing.shared, source.entry.uid))
       return *noted;
-  return {source.path, join_path(parent_path(source.path), backup_name(base_name(source.path), request.now)),
+  return {source.path, join_path(parent_path(source.path), backup_name(base_name(source.path), sharing.now)),
           source.entry.inode};
 }
 
-plan::Plan plan_share(const ShareRequest& request) {
+plan::Plan plan_share(const Sharing& sharing) {
   plan::Plan plan;
-  const auto& [shared, source, state, step, now, hidden] = request;
+  const auto& [shared, source, state] = std::tie(sharing.shared, sharing.source, sharing.state);
   const auto& group = shared.name;
-  const auto exchange = exchange_of(request);
-  if (step == ShareStep::copy) {
+  if (sharing.step == ShareStep::copy) {
     const auto number = shared.next();
     const auto root = generations_path(shared.store, shared.name);
     plan.notes.push_back(fmt::format("first {} ({}) {} copied from {} to the store, compared, and given the prefix {}",
                                      count_of(state.files, "file"), format_bytes(state.bytes),
                                      state.files == 1 ? "is" : "are", source.path, shared.path()));
     plan.add_bookkeeping(group, "the copy is complete",
-                         plan::Rename{join_path(root, hidden), shared.path(number), std::nullopt}, true);
+                         plan::Rename{join_path(root, sharing.hidden), shared.path(number), std::nullopt}, true);
     plan.add(group, "the path of the shared environment",
              plan::make_link(shared.path(), generation_link(shared.name, number)));
   }
-  if (step <= ShareStep::exchange)
+  if (sharing.step <= ShareStep::exchange)
     plan.add(group,
              source.entry.fs_type.starts_with("nfs")
                  ? "the original is kept; for a moment nothing is there, since NFS cannot exchange two names"
                  : "the original is kept; delete it when all is well",
-             exchange);
+             exchange_of(sharing));
   return plan;
 }
 
@@ -211,10 +202,6 @@ std::uint32_t generation_mode(std::uint32_t store_mode, bool protect) {
   const bool group_owns = (store_mode & k_set_group) != 0;
   const std::uint32_t group = group_owns ? 070U : store_mode & 050U;
   return (0700U | group | (store_mode & 05U) | (store_mode & k_set_group)) & ~(protect ? 0222U : 0U);
-}
-
-std::uint32_t root_mode(std::uint32_t store_mode) {
-  return generation_mode(store_mode, false);
 }
 
 } // namespace sharefs::conda

@@ -3,10 +3,11 @@
 //   source_at, find_source       where it lies
 //   probe_worker                 who may do what
 //   preflight                    what stands in the way (SF519 to SF526), with what a look at all its files has found
-//   plan_share                   the steps that follow the copy
-#include "conda/environment.hpp"
-#include "conda/environment_store.hpp"
+//   prepare_sharing, make_shared_copy   the flow: what stands in the way, then a copy in the store that is generation 1
+//   plan_share                   the steps that follow the copy: what others see of it
+#include "conda/guard_wheel.hpp"
 #include "conda/link.hpp"
+#include "conda/make_generation.hpp"
 
 namespace sharefs::conda {
 
@@ -66,28 +67,51 @@ std::string copy_mark(const Source& source);
 /// The entry of a directory, not followed, and that of its mark with the content.
 bool is_copy_of(const Source& source, const sys::Entry& directory, const sys::Entry& mark, std::uint32_t self);
 
-struct ShareRequest {
+/// The directory of the shared environments, as the one who looks sees it.
+struct StorePlace {
+  std::string path;
+  sys::Entry entry;    ///< or, while there is none, the directory in which it is made
+  bool is_new = false; ///< it is made with the first environment
+};
+
+struct Sharing {
+  StorePlace store;
   SharedEnvironment shared;
   Source source;
   EnvironmentState state = {}; ///< of the source; only where it is copied
   ShareStep step = ShareStep::copy;
-  std::chrono::system_clock::time_point now;
-  std::string hidden = {}; ///< name of the copy until it is complete: new-0001.XXXXXX
+  std::chrono::system_clock::time_point now = {};
+  std::string hidden = {};            ///< name of the copy until it is complete: new-0001.XXXXXX
+  Diagnoses found = {};               ///< errors: it cannot be shared
+  std::uint64_t bytes_per_second = 0; ///< of the copy; 0: no limit
+  bool protect = true;
+  GuardFiles guard = {}; ///< that are added
+  bool no_guard = false; ///< nor are they by later updates
+  LeaseWish lease = {};
+  ImageWish image = {};
+  tree::CopyReport copied = {}; ///< when it is done
 };
+/// Reads all of the environment, and what is in its way: Sharing::found. `active`: $CONDA_PREFIX of who asks. Errors:
+/// `permission`: others own the place of the generations; those of next_step().
+Result<Sharing> prepare_sharing(sys::System& system, StorePlace store, const std::string& name, Source source,
+                                const std::string& active, const plan::Say& say);
 /// Where the source is kept.
-Original original_of(const ShareRequest& request);
+Original original_of(const Sharing& sharing);
 /// The steps that follow the copy, whose record is written by then.
-plan::Plan plan_share(const ShareRequest& request);
+plan::Plan plan_share(const Sharing& sharing);
 
-/// What the record of an environment that was shared from this directory says.
-std::string share_command(const std::string& name, const std::string& source);
+/// What holds the environment while the steps of the plan are done.
+struct Shared {
+  std::optional<Held> held;          ///< of ShareStep::exchange
+  std::optional<NewGeneration> made; ///< of ShareStep::copy
+};
+/// Makes the place in the store, and the copy, if the step is one. What was cut off is gone on with.
+Result<Shared> make_shared_copy(sys::System& system, Sharing& sharing, const plan::Say& say);
 
 /// What to do with a plain directory STORE/ENV.
 std::string hint_to_share(const SharedEnvironment& shared);
 
 /// Modes of the directories in a generation: as open as the store, writable for nobody with `protect`.
 std::uint32_t generation_mode(std::uint32_t store_mode, bool protect);
-/// Of .generations and what lies in it beside generations.
-std::uint32_t root_mode(std::uint32_t store_mode);
 
 } // namespace sharefs::conda

@@ -1,4 +1,4 @@
-#include "conda/sharing.hpp"
+#include "conda/share.hpp"
 
 #include "base/path.hpp"
 #include "base/try.hpp"
@@ -10,10 +10,6 @@
 namespace sharefs::conda {
 
 namespace {
-
-std::string root_of(const Sharing& sharing) {
-  return generations_path(sharing.request.shared.store, sharing.request.shared.name);
-}
 
 /// Checks whose .generations and .generations/ENV are now.
 Result<void> check_places(sys::System& system, const sys::Entry& store, const std::string& root, const plan::Say& say) {
@@ -37,8 +33,8 @@ Result<void> make_places(sys::System& system, Sharing& sharing, const plan::Say&
     TRY(make(store.path, store.entry.mode));
     store.entry = system.entry({.path = store.path, .follow = true});
   }
-  const auto mode = root_mode(store.entry.mode);
-  const auto root = root_of(sharing);
+  const auto mode = generation_mode(store.entry.mode, false);
+  const auto root = generations_path(store.path, sharing.shared.name);
   TRY(make(parent_path(root), mode | (store.entry.mode & k_sticky), sys::identity_of(store.entry)));
   TRY(make(root, mode));
   TRY(make(join_path(root, "uses"), uses_mode(store.entry.mode)));
@@ -93,8 +89,8 @@ Result<std::string> add_guard(sys::System& system, const tree::Place& copy, cons
 }
 
 Result<Filled> fill(sys::System& system, Sharing& sharing, const NewGeneration& making, const plan::Say& say) {
-  const auto& source = sharing.request.source;
-  const auto& state = sharing.request.state;
+  const auto& source = sharing.source;
+  const auto& state = sharing.state;
   TRY_ASSIGN(const auto copy, begin_copy(system, source, making.path()));
   tree::Options options;
   options.own = true;
@@ -136,21 +132,19 @@ Result<Sharing> prepare_sharing(sys::System& system, StorePlace store, const std
   TRY(check_places(system, store.entry, generations_path(store.path, name), say));
   TRY_ASSIGN(auto shared, probe_environment(system, store.path, name));
   TRY_ASSIGN(const auto step, next_step(shared, source));
-  Sharing sharing;
-  sharing.store = std::move(store);
-  auto& request = sharing.request;
-  request = {.shared = std::move(shared), .source = std::move(source), .step = step, .now = system.now()};
-  if (request.step != ShareStep::copy)
+  Sharing sharing{.store = std::move(store), .shared = std::move(shared), .source = std::move(source), .step = step};
+  sharing.now = system.now();
+  if (step != ShareStep::copy)
     return sharing;
-  const auto& path = request.source.entry.path;
-  TRY_ASSIGN(request.state,
-             probe(system, {.path = path, .prefix = request.shared.path()}, say.progress("reading " + path)));
-  auto facts = probe_preflight(system, request.source, sharing.store.path, active);
-  facts.state = request.state;
-  request.hidden = hidden_name(request.shared.next());
-  for (const auto& unfinished : request.shared.unfinished)
-    if (const auto begun = copy_at(system, request.source, join_path(request.shared.root.path, unfinished))) {
-      request.hidden = unfinished;
+  const auto& path = sharing.source.entry.path;
+  TRY_ASSIGN(sharing.state,
+             probe(system, {.path = path, .prefix = sharing.shared.path()}, say.progress("reading " + path)));
+  auto facts = probe_preflight(system, sharing.source, sharing.store.path, active);
+  facts.state = sharing.state;
+  sharing.hidden = hidden_name(sharing.shared.next());
+  for (const auto& unfinished : sharing.shared.unfinished)
+    if (const auto begun = copy_at(system, sharing.source, join_path(sharing.shared.root.path, unfinished))) {
+      sharing.hidden = unfinished;
       if (const auto measured = tree::measure(*begun, {}))
         facts.copied = *measured;
     }
@@ -160,26 +154,25 @@ Result<Sharing> prepare_sharing(sys::System& system, StorePlace store, const std
 
 Result<Shared> make_shared_copy(sys::System& system, Sharing& sharing, const plan::Say& say) {
   TRY(make_places(system, sharing, say));
-  const auto& request = sharing.request;
   Shared shared;
-  if (request.step == ShareStep::copy) {
-    Making making;
-    making.environment = request.shared;
-    making.lease = sharing.lease;
-    making.image = sharing.image;
-    making.near = request.source.entry.path;
-    making.command = share_command(request.shared.name, request.source.path);
-    making.original = original_of(request);
-    making.hidden = request.hidden;
-    making.resumes = true;
-    making.fill = [&](const NewGeneration& made) { return fill(system, sharing, made, say); };
-    TRY_ASSIGN(auto made, make_generation(system, making, say));
-    shared.made.emplace(std::move(made));
-    TRY(confirm(system, *shared.made));
-  } else {
-    TRY_ASSIGN(auto held, hold(system, request.shared, sharing.lease, say));
+  if (sharing.step == ShareStep::exchange) {
+    TRY_ASSIGN(auto held, hold(system, sharing.shared, sharing.lease, say));
     shared.held.emplace(std::move(held));
+    return shared;
   }
+  Making making;
+  making.environment = sharing.shared;
+  making.lease = sharing.lease;
+  making.image = sharing.image;
+  making.near = sharing.source.entry.path;
+  making.command = shell_join({"sharefs", "conda", "share", sharing.shared.name, "--from", sharing.source.path});
+  making.original = original_of(sharing);
+  making.hidden = sharing.hidden;
+  making.resumes = true;
+  making.fill = [&](const NewGeneration& made) { return fill(system, sharing, made, say); };
+  TRY_ASSIGN(auto made, make_generation(system, making, say));
+  shared.made.emplace(std::move(made));
+  TRY(confirm(system, *shared.made));
   return shared;
 }
 

@@ -1,4 +1,5 @@
-#include "conda/backup_name.hpp"
+#include "conda/generation.hpp"
+#include "conda/homes.hpp"
 #include "conda/share.hpp"
 
 #include "base/path.hpp"
@@ -50,13 +51,9 @@ Result<Source> source_at(sys::System& system, const std::string& where, const st
   source.backup = newest_backup(above.names, base_name(path));
   if (!find_cut_off(system, source, target))
     return fail(ErrorCode::not_found, "there is no directory " + path, "--from is where the environment lies");
-  const auto owner = system.user(std::to_string(source.entry.uid));
-  if (!owner)
-    return fail(ErrorCode::permission,
-                fmt::format("{} belongs to user {}, whom this host does not know", path, source.entry.uid),
-                "run it on a host that knows that user");
-  const bool below_home = owner->home.starts_with('/') && owner->home != "/" && is_under(path, owner->home);
-  source.actor = {*owner, below_home ? normalize_path(owner->home) : parent_path(path), 0, 0};
+  TRY_ASSIGN(const auto owner, owner_of(system, source.entry, "run it on a host that knows that user"));
+  const bool below_home = owner.home.starts_with('/') && owner.home != "/" && is_under(path, owner.home);
+  source.actor = {owner, below_home ? normalize_path(owner.home) : parent_path(path), 0, 0};
   return source;
 }
 
@@ -84,9 +81,7 @@ Result<Source> find_source(sys::System& system, const std::string& store, const 
     return directories.front();
   if (directories.empty() && !links.empty())
     return links.front();
-  std::vector<std::string> users;
-  for (const auto& place : request.homes)
-    users.insert(users.end(), place.users.begin(), place.users.end());
+  const auto users = users_of(request.homes);
   if (directories.empty())
     return fail(ErrorCode::not_found,
                 fmt::format("no environment `{}` was found in the homes of {}", name,

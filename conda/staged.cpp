@@ -33,11 +33,6 @@ std::string encoded(std::string_view store) {
   return text.size() <= NAME_MAX ? text : sys::sha256(store).substr(0, 16) + text.substr(text.size() - k_kept);
 }
 
-/// Of a generation.
-bool is_of(const CopyMark& mark, const std::string& source, std::int64_t created) {
-  return mark.source == source && mark.state == std::to_string(created);
-}
-
 /// What fetch() has not finished.
 std::string part_of(const std::string& image) {
   return fmt::format("{}/.{}.part", parent_path(image), base_name(image));
@@ -71,9 +66,8 @@ bool is_ours(const sys::Entry& entry, unsigned uid) {
 
 } // namespace
 
-std::string staged_directory(const std::string& stage, unsigned uid, const std::string& store,
-                             const std::string& name) {
-  return fmt::format("{}/{}/{}/{}", stage, uid, encoded(store), name);
+std::string staged_directory(const std::string& stage, unsigned uid, const std::string& source) {
+  return fmt::format("{}/{}/{}/{}", stage, uid, encoded(parent_path(source)), base_name(source));
 }
 
 std::string staged_source(const std::string& directory) {
@@ -138,22 +132,20 @@ CopyMark StagedCopy::what() const {
   return mark.kind == EntryKind::file ? parse_mark(mark.content) : CopyMark{};
 }
 
-bool StagedCopy::is_whole(const std::string& source, std::int64_t created) const {
+std::string StagedCopy::name() const {
+  return base_name(tree.path);
+}
+
+bool StagedCopy::is_whole() const {
   const auto said = what();
   const bool mounted_over = tree.mount == tree.resolved;
-  return is_of(said, source, created) &&
+  return !said.source.empty() &&
          (said.sha256.empty() ? tree.kind == EntryKind::directory && !mounted_over : is_mounted());
 }
 
 bool StagedCopy::is_doubtful() const {
   return image.kind == EntryKind::file && mark.kind == EntryKind::file &&
          std::pair(image.mtime, image.mtime_ns) > std::pair(mark.mtime, mark.mtime_ns);
-}
-
-bool StagedCopy::has_image(const std::string& source, std::int64_t created) const {
-  const auto said = what();
-  return is_of(said, source, created) && !said.sha256.empty() && image.kind == EntryKind::file && !is_on_share() &&
-         (is_mounted() || !is_doubtful());
 }
 
 bool StagedCopy::is_on_share() const {
@@ -180,8 +172,8 @@ plan::Unmount unmount_of(const plan::Mount& mount) {
   return {.target = mount.target, .source = mount.source, .fs_type = mount.fs_type, .options = mount.options};
 }
 
-const StagedCopy* StagedCopies::find(unsigned number) const {
-  const auto found = std::ranges::find(copies, number, &StagedCopy::number);
+const StagedCopy* StagedCopies::find(const std::string& name) const {
+  const auto found = std::ranges::find(copies, name, &StagedCopy::name);
   return found == copies.end() ? nullptr : &*found;
 }
 
@@ -197,7 +189,7 @@ std::vector<StagedCopy> probe_copies(sys::System& system, const std::vector<sys:
       const auto copy = join_path(directory.resolved, name);
       if (found.size() == k_most)
         break;
-      found.push_back({.number = generation_number(name).value_or(0)});
+      found.emplace_back();
       add_queries(copy, request);
       for (const auto& path : {image_path(copy), part_of(image_path(copy))})
         request.queries.push_back({.path = path, .links = sys::Links::trusted, .guarded = true});
@@ -211,13 +203,14 @@ std::vector<StagedCopy> probe_copies(sys::System& system, const std::vector<sys:
   return found;
 }
 
-StagedCopies probe_staged(sys::System& system, const std::string& stage, unsigned uid, const std::string& store,
-                          const std::string& name) {
+StagedCopies probe_staged(sys::System& system, const std::string& stage, unsigned uid, const std::string& source) {
   StagedCopies found;
-  const auto directory = staged_directory(stage, uid, store, name);
-  found.directory = system.entry({.path = directory, .list = true, .links = sys::Links::trusted, .guarded = true});
+  found.directory = system.entry(
+      {.path = staged_directory(stage, uid, source), .list = true, .links = sys::Links::trusted, .guarded = true});
   found.copies = probe_copies(system, {found.directory});
-  std::erase_if(found.copies, [](const StagedCopy& copy) { return copy.number == 0; });
+  std::erase_if(found.copies, [](const StagedCopy& copy) {
+    return !generation_number(copy.name()) && !is_hash(copy.name(), k_hash_digits);
+  });
   return found;
 }
 
@@ -260,13 +253,13 @@ std::optional<StagedCopy> find_staged(sys::System& system, const std::string& st
     makers.push_back(uid);
   sys::EntryRequest request;
   for (const auto maker : makers)
-    add_queries(join_path(staged_directory(stage, maker, generation.store, generation.name),
+    add_queries(join_path(staged_directory(stage, maker, join_path(generation.store, generation.name)),
                           generation_name(generation.number)),
                 request);
   const auto entries = system.entries(request);
   std::optional<std::int64_t> created; // the share is asked only where there is a copy
   for (std::size_t index = 0; index < entries.size(); index += 2) {
-    StagedCopy copy{.number = generation.number, .tree = entries[index], .mark = entries[index + 1]};
+    StagedCopy copy{.tree = entries[index], .mark = entries[index + 1]};
     if (!is_ours(copy.mark, uid) || copy.what().source != source)
       continue;
     if (!created) {
@@ -274,7 +267,7 @@ std::optional<StagedCopy> find_staged(sys::System& system, const std::string& st
           system.entry({.path = source + ".json", .read_bytes = k_largest_record, .automount = true}).content);
       created = record ? record->created : 0;
     }
-    if (copy.is_whole(source, *created))
+    if (copy.is_whole() && copy.what().state == std::to_string(*created))
       return copy;
   }
   return std::nullopt;
@@ -326,25 +319,25 @@ sys::Note staged_use_note(sys::Note note, const std::string& store) {
   return note;
 }
 
-std::vector<unsigned> busy_copies(sys::System& system, const SharedEnvironment& environment,
+std::set<std::string> busy_copies(sys::System& system, const SharedEnvironment& environment,
                                   const StagedCopies& staged) {
   constexpr std::chrono::seconds k_deadline{3};
-  std::vector<unsigned> busy;
+  std::set<std::string> busy;
   for (const auto& use : environment.uses)
     if (runs(system, use) == true && keeps(system, use))
-      busy.push_back(use.generation);
+      busy.insert(generation_name(use.generation));
   auto notes = system.entry({.path = staged_uses(staged.directory.path), .list = true}).names;
   notes.resize(std::min(notes.size(), k_most_uses)); // anybody may have made any number
   for (const auto& name : notes)
     if (const auto use = parse_use(name); use && runs(system, *use) == true)
-      busy.push_back(use->generation);
+      busy.insert(generation_name(use->generation));
   sys::EntryRequest request;
   for (const int pid : sys::process_ids(system, k_deadline))
     request.queries.push_back({.path = fmt::format("/proc/{}/exe", pid)});
   for (const auto& entry : system.entries(request))
     for (const auto& copy : staged.copies)
       if (is_under(entry.link_target, copy.tree.path))
-        busy.push_back(copy.number);
+        busy.insert(copy.name());
   return busy;
 }
 
@@ -392,65 +385,77 @@ void clear_the_way(const StagedCopy& there, bool by_image, plan::Plan& plan) {
 StagePlan plan_stage(const StagedCopies& staged, const StageRequest& request) {
   StagePlan made;
   auto& plan = made.plan;
-  const auto is_busy = [&](unsigned number) { return std::ranges::find(request.busy, number) != request.busy.end(); };
   const auto unmark = [&](const StagedCopy& copy) {
     if (copy.mark.kind == EntryKind::file)
       plan.add_bookkeeping("", "no command begins with it from here on",
                            plan::remove_file(copy.mark.path, copy.mark.content));
   };
-  if (request.number != 0 && staged.directory.exists())
+  if (!request.copy.empty() && staged.directory.exists())
     if (auto step = admit(staged.directory, request.access))
-      plan.add("", "as the directories above the environment on the share", *std::move(step));
-  // The new copy may share the files of an old one, so the old ones are deleted when it is complete.
+      plan.add("", "as the directories above it on the share", *std::move(step));
+  // The marks of old copies go first; they are deleted when the new one is complete.
   plan::Plan deletions;
   for (const auto& copy : staged.copies) {
-    if (copy.number == request.number)
+    if (copy.name() == request.copy || request.keeps_others)
       continue;
-    if (is_busy(copy.number)) {
+    if (request.busy.contains(copy.name())) {
       plan.notes.push_back(copy.tree.path + " stays: a command works with it");
       continue;
     }
     unmark(copy);
-    made.removed.push_back(copy.number);
+    made.removed.insert(copy.name());
     plan::Plan removal;
     add_removal(copy, request.name, "a later generation is staged", false, removal);
     for (auto& step : removal.steps)
       step.stays = copy.is_mounted() || copy.is_dead(); // undo leaves it deleted
     deletions.add(removal);
   }
-  const auto* there = request.number == 0 ? nullptr : staged.find(request.number);
-  const auto copy = join_path(staged.directory.resolved, generation_name(request.number));
-  const bool has_image = there != nullptr && there->has_image(request.source, request.created) &&
-                         (there->is_mounted() || request.mounts_images);
-  const bool is_whole = there != nullptr && there->is_whole(request.source, request.created);
+  const auto* there = request.copy.empty() ? nullptr : staged.find(request.copy);
+  const auto copy = join_path(staged.directory.resolved, request.copy);
+  const auto& wanted = request.what;
+  const bool wants_image = !wanted.sha256.empty(), is_busy = request.busy.contains(request.copy);
+  const auto said = there == nullptr ? CopyMark{} : there->what();
+  const bool is_of = there != nullptr && said.source == wanted.source && said.state == wanted.state;
+  const bool is_mounted = there != nullptr && there->is_mounted();
+  // An image of the right state lies here, and is mounted or may be.
+  const bool has_image = is_of && !said.sha256.empty() && !there->is_on_share() &&
+                         there->image.kind == EntryKind::file &&
+                         (is_mounted || (request.mounts_images && !there->is_doubtful()));
   // What a command works with stays, also where it is not the copy that is wanted: the image on the share.
-  const bool is_enough =
-      is_whole && (!there->is_on_share() || request.share_owner || !request.image || is_busy(request.number));
-  const bool is_wanted = request.number != 0 && !has_image && !is_enough;
-  made.copies = is_wanted && !request.share_owner;
-  // A directory that a command works with is completed as it is.
-  made.by_image = is_wanted && request.image && (there == nullptr || there->is_mounted() || !is_busy(request.number));
+  const bool is_enough = is_of && there->is_whole() && !request.is_doubtful &&
+                         (!there->is_on_share() || wanted.share_owner || !wants_image || is_busy);
+  // Files that a command may work with are completed as they are: nothing is mounted over them.
+  const bool has_files = is_busy && there != nullptr && !is_mounted && there->tree.kind == EntryKind::directory;
+  const bool is_wanted = !request.copy.empty() && !has_image && !is_enough && !(has_files && wanted.share_owner);
+  made.copies = is_wanted && !wanted.share_owner;
+  made.by_image = is_wanted && wants_image && !has_files;
   if (is_wanted && there != nullptr) {
     unmark(*there);
     clear_the_way(*there, made.by_image, plan);
   }
-  CopyMark mark{.source = request.source, .state = std::to_string(request.created)};
-  if (made.by_image) {
-    mark.sha256 = request.image->sha256;
-    mark.share_owner = request.share_owner;
+  auto mark = wanted;
+  if (!made.by_image) {
+    mark.sha256.clear();
+    mark.share_owner.reset();
   }
   if (there != nullptr && there->is_dead())
     plan.add("", "its squashfuse has ended", unmount_copy(*there));
-  if (made.by_image || (has_image && !there->is_mounted())) {
+  if (made.by_image || (has_image && !is_mounted)) {
     if (made.by_image || !there->tree.exists())
       plan.add_bookkeeping(request.name, "it is mounted there", plan::make_directory(copy, 0755, {}, true));
-    plan.add(request.name, request.share_owner ? "its image on the share, read-only" : "its image, read-only",
-             mount_of_image(copy, made.by_image ? mark : there->what(), request.uid));
+    plan.add(request.name, wanted.share_owner ? "its image on the share, read-only" : "its image, read-only",
+             mount_of_image(copy, made.by_image ? mark : said, request.uid));
   }
+  const auto mark_path = complete_mark(join_path(staged.directory.path, request.copy));
   if (is_wanted)
-    plan.add_bookkeeping(request.name, "it is whole: `conda run` uses it from here on",
-                         plan::File{complete_mark(join_path(staged.directory.path, generation_name(request.number))),
-                                    std::nullopt, format_mark(mark)});
+    plan.add_bookkeeping(request.name, "it is whole from here on",
+                         plan::File{mark_path, std::nullopt, format_mark(mark)});
+  else if (there != nullptr && wanted.reader && !said.reader) { // the server refuses root since
+    auto known = said;
+    known.reader = wanted.reader;
+    plan.add_bookkeeping(request.name, "who reads the share for root",
+                         plan::File{mark_path, there->mark.content, format_mark(known)});
+  }
   plan.add(deletions);
   return made;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Copies of generations on this host's own disk:
+// Copies on this host's own disk, of generations of environments, and of directories of shares (packed_path.hpp):
 //   STAGE/UID/STORE/ENV/0003/          the copy, or where its image is mounted; STORE with `%` for `/`
 //   STAGE/UID/STORE/ENV/0003.sqfs      the image, see conda/image.hpp; whole from the moment when it has this name
 //   STAGE/UID/STORE/ENV/uses/          who runs them here, by notes as in STORE/.generations/ENV/uses
@@ -8,6 +8,7 @@
 //                                      is complete. "owner=UID" in a fourth line: nothing is copied, and the image is
 //                                      mounted where it lies on the share, whose owner that is. "as=UID" in the last
 //                                      line: who reads the share for root.
+//   STAGE/UID/PARENT/NAME/HASH/...     the same of PARENT/NAME; HASH of its image, or the fingerprint of its files
 // UID made it. What somebody else could have made is never run. STAGE/UID/STORE/ENV lets in nobody whom the directories
 // above the generation keep out.
 #include "conda/image.hpp"
@@ -19,14 +20,14 @@
 
 namespace sharefs::conda {
 
-/// Of the directory that holds the copies of one environment.
-std::string staged_directory(const std::string& stage, unsigned uid, const std::string& store, const std::string& name);
-/// STORE/NAME of such a directory, for people: not every name can be read back.
+/// Of the directory that holds the copies of an environment (`source`: STORE/ENV), or of a directory of a share.
+std::string staged_directory(const std::string& stage, unsigned uid, const std::string& source);
+/// `source` of such a directory, for people: not every name can be read back.
 std::string staged_source(const std::string& directory);
 std::string complete_mark(const std::string& copy);    ///< of the path of a copy
 std::string staged_uses(const std::string& directory); ///< of staged_directory()
 
-/// What a mark says. Those of directories of shares (staged_path.hpp) are written and read by the same functions.
+/// What a mark says.
 struct CopyMark {
   std::string source;                       ///< path of the generation, or of the directory
   std::string state;                        ///< when the generation was made, or what the directory held
@@ -40,19 +41,18 @@ std::string format_mark(const CopyMark& mark);
 CopyMark parse_mark(std::string_view text);
 
 struct StagedCopy {
-  unsigned number = 0; ///< of the generation; 0: its name is none
   sys::Entry tree = {}, mark = {};
   sys::Entry image = {}, part = {}; ///< not of find_staged(); `part`: what fetch() has left
 
+  /// The number of a generation, or the hash of a directory.
+  [[nodiscard]] std::string name() const;
   /// What its mark says; empty: it has none.
   [[nodiscard]] CopyMark what() const;
 
-  /// It may be run: it has all of the generation at the path `source`, made at `created` by its record.
-  [[nodiscard]] bool is_whole(const std::string& source, std::int64_t created) const;
+  /// It has a mark, and can be read now.
+  [[nodiscard]] bool is_whole() const;
   /// Its image was written to after it was found right: whether it is so still is not known.
   [[nodiscard]] bool is_doubtful() const;
-  /// Its image has all of that generation, lies here, and is mounted or may be.
-  [[nodiscard]] bool has_image(const std::string& source, std::int64_t created) const;
   /// It is the image on the share, which may be mounted.
   [[nodiscard]] bool is_on_share() const;
   /// An image is mounted on `tree`.
@@ -77,14 +77,14 @@ void add_removal(const StagedCopy& copy, const std::string& group, const std::st
 /// What deletes this very entry.
 plan::RemoveTree removal_of(const sys::Entry& entry);
 
+/// The directory of the copies of one environment, or of one directory of a share, with what is called as a copy in it.
 struct StagedCopies {
   sys::Entry directory;           ///< with its names
-  std::vector<StagedCopy> copies; ///< by number
-  [[nodiscard]] const StagedCopy* find(unsigned number) const;
+  std::vector<StagedCopy> copies; ///< by name
+  [[nodiscard]] const StagedCopy* find(const std::string& name) const;
 };
-/// Only what root or `uid` (this process's user) made, and nobody else could replace.
-StagedCopies probe_staged(sys::System& system, const std::string& stage, unsigned uid, const std::string& store,
-                          const std::string& name);
+/// `uid`: whose copies they are. What somebody else could replace is not looked at.
+StagedCopies probe_staged(sys::System& system, const std::string& stage, unsigned uid, const std::string& source);
 
 /// All that is called as a copy in a directory of copies (`directory` has its names), with or without a mark.
 std::vector<StagedCopy> probe_copies(sys::System& system, const std::vector<sys::Entry>& directories);
@@ -99,7 +99,7 @@ std::optional<StagedCopy> find_staged(sys::System& system, const std::string& st
 /// `note` (use_note()) for a copy: its server need not know who works with that.
 sys::Note staged_use_note(sys::Note note, const std::string& store);
 /// Copies whose programs run here, or that a command of `conda run` works with.
-std::vector<unsigned> busy_copies(sys::System& system, const SharedEnvironment& environment,
+std::set<std::string> busy_copies(sys::System& system, const SharedEnvironment& environment,
                                   const StagedCopies& staged);
 
 /// Who may enter the directory of the copies. `gid` nullopt: as it is.
@@ -115,26 +115,23 @@ Result<StageAccess> stage_access(sys::System& system, const std::string& source,
 /// What makes it so; nullopt: it is.
 std::optional<plan::SetAccess> admit(const sys::Entry& directory, const StageAccess& access);
 
+/// What is to lie on this host's own disk.
 struct StageRequest {
-  unsigned number = 0;      ///< of the generation that is to be staged; 0: none, all copies go
-  std::string source = {};  ///< its path
-  std::int64_t created = 0; ///< by its record; 0: it has none
-  std::string name = {};    ///< of the environment
+  std::string copy = {}; ///< its name; empty: none, all copies go
+  CopyMark what = {};    ///< that its mark is to say
+  std::string name = {}; ///< of the environment, or of the directory
   StageAccess access = {};
-  std::vector<unsigned> busy = {}; ///< they stay
+  std::set<std::string> busy = {}; ///< copies that a command works with: they stay
   unsigned uid = 0;                ///< who stages it
   bool mounts_images = true;       ///< it can; an image that is here and not mounted is of no use otherwise
-  /// Of the image that is to be staged; nullopt: a directory of files is.
-  std::optional<ImageNote> image = {};
-  /// Whose the image on the share is, which is mounted where it lies, where nothing is staged yet; nullopt: it is
-  /// copied.
-  std::optional<unsigned> share_owner = {};
+  bool keeps_others = false;       ///< other copies stay, for those who read them
+  bool is_doubtful = false;        ///< files of the copy are not as they were copied
 };
 struct StagePlan {
   plan::Plan plan;
-  bool copies = false;           ///< the generation is copied between the steps of the unnamed group and the others
-  bool by_image = false;         ///< its image is what is copied
-  std::vector<unsigned> removed; ///< their marks go in the unnamed group, so that nobody begins with them any more
+  bool copies = false;           ///< it is copied between the steps of the unnamed group and the others
+  bool by_image = false;         ///< its image is what is copied, or mounted where it lies
+  std::set<std::string> removed; ///< their marks go in the unnamed group, so that nobody begins with them any more
 };
 StagePlan plan_stage(const StagedCopies& staged, const StageRequest& request);
 

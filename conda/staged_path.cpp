@@ -20,46 +20,16 @@ namespace {
 /// A smaller file comes from the share: ssh to another node takes longer.
 constexpr std::uint64_t k_handed_on = 4U << 20U;
 
-CopyMark mark_of(const PathStagingRequest& request, const PackedPath& packed, const PathStaging& staging) {
-  CopyMark mark{.source = request.path, .state = text_of(packed.survey)};
-  if (staging.why_files.empty())
-    mark.sha256 = staging.image.note->sha256;
-  if (request.how.as)
-    mark.reader = request.how.as->uid;
-  return mark;
-}
-
 /// Each file of the list is in the copy, with its size and time, which whoever writes into it changes.
-bool is_as_listed(sys::System& system, const PathStaging& staging) {
-  const auto& listed = staging.files->entries;
+bool is_as_listed(sys::System& system, const tree::Listing& files, const std::string& copy) {
+  const auto& listed = files.entries;
   sys::EntryRequest request;
   for (const auto& one : listed)
-    request.queries.push_back({.path = join_path(staging.copy, one.path), .links = sys::Links::none});
+    request.queries.push_back({.path = join_path(copy, one.path), .links = sys::Links::none});
   const auto entries = system.entries(request);
   return std::ranges::equal(listed, entries, [](const tree::Listed& one, const sys::Entry& entry) {
     return !S_ISREG(one.mode) || (entry.size == one.bytes && entry.mtime == one.mtime);
   });
-}
-
-/// Says what is copied, and asks for the room that it takes.
-Result<void> plan_copying(sys::System& system, const PathStagingRequest& request, const StagedCopy& there,
-                          PathStaging& staging) {
-  const auto& [files, bytes, fingerprint] = staging.survey;
-  const auto& image = staging.image.file;
-  auto& notes = staging.plan.notes;
-  tree::Measured wanted{.files = files, .bytes = bytes};
-  if (staging.why_files.empty()) {
-    wanted = {.bytes =
-                  image.size - std::min(there.part.allocated, image.size)}; // the part is of a run that was cut off
-    notes.push_back(fmt::format("first {} ({}) is copied to {}", staging.image.path, format_bytes(image.size),
-                                image_path(staging.copy)));
-  } else {
-    notes.push_back(fmt::format("first {} ({}) of {} {} copied to {}", count_of(files, "file"), format_bytes(bytes),
-                                request.path, files == 1 ? "is" : "are", staging.copy));
-    notes.push_back("file by file: " + staging.why_files);
-  }
-  return check_room(system, staging.directory, wanted,
-                    "free some (`sharefs stage --list`, `--drop`), or set `stage.at` to a larger disk");
 }
 
 } // namespace
@@ -68,8 +38,15 @@ Result<SharedDirectory> find_directory(sys::System& system, const std::string& a
                                        const std::vector<std::string>& readers, const std::set<std::string>& copies) {
   const auto seen = see(system, {.queries = {{.path = asked, .follow = true, .list = true}}}, readers);
   const auto& entry = seen.entries.front();
-  if (entry.kind == sys::EntryKind::unknown)
-    return fail(entry.error());
+  if (entry.kind == sys::EntryKind::unknown) {
+    auto error = entry.error();
+    if (error.code == ErrorCode::permission)
+      error.hint = system.identity().uid == 0
+                       ? "root may be nobody on its server (root_squash), and no user of `conda.homes` may see it: run "
+                         "it as one who may"
+                       : "run it as a user who may see it";
+    return fail(std::move(error));
+  }
   if (entry.exists() && entry.kind != sys::EntryKind::directory)
     return fail(ErrorCode::usage, asked + " is no directory",
                 fmt::format("stage the one that it lies in: {}", shell_quote(parent_path(asked))));
@@ -94,12 +71,6 @@ std::optional<tree::Survey> StagedPath::survey() const {
   return survey_in(copy.what().state);
 }
 
-bool StagedPath::is_whole() const {
-  const auto what = copy.what();
-  return !what.source.empty() &&
-         (what.sha256.empty() ? copy.tree.kind == sys::EntryKind::directory : copy.is_mounted());
-}
-
 std::string StagedPath::state() const {
   const auto what = copy.what();
   const std::string state = what.source.empty()   ? "cut off"
@@ -110,20 +81,25 @@ std::string StagedPath::state() const {
 }
 
 bool StagedPath::is_of(const std::string& directory) const {
-  const auto copies = staged_directory("", 0, parent_path(directory), base_name(directory)).substr(2); // behind "/0"
+  const auto copies = staged_directory("", 0, directory).substr(2); // behind "/0"
   return path == directory || parent_path(copy.tree.path).ends_with(copies);
 }
 
 Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequest& request,
                                       const PackedPath& packed) {
-  PathStaging staging;
-  staging.survey = packed.survey;
-  const auto uid = static_cast<unsigned>(system.identity().uid);
-  const auto place = staged_directory(request.at, uid, parent_path(request.path), base_name(request.path));
-  staging.directory = system.entry({.path = place, .list = true, .links = sys::Links::trusted, .guarded = true});
-  TRY(check_stage(system, staging.directory, request.at, !request.is_own, "stage " + shell_quote(request.path),
+  PathStaging path{.staging = {}, .survey = packed.survey, .files = {}};
+  auto& staging = path.staging;
+  auto& wanted = staging.wanted;
+  wanted.uid = static_cast<unsigned>(system.identity().uid);
+  wanted.name = base_name(request.path);
+  wanted.keeps_others = true;
+  staging.source = request.path;
+  staging.size = {.files = packed.survey.files, .bytes = packed.survey.bytes};
+  staging.drops = "stage --drop " + shell_quote(request.path);
+  staging.copies = probe_staged(system, request.at, wanted.uid, request.path);
+  TRY(check_stage(system, staging.copies.directory, request.at, !request.is_own, "stage " + shell_quote(request.path),
                   "stage.at"));
-  TRY_ASSIGN(staging.access, stage_access(system, request.path, request.how.as));
+  TRY_ASSIGN(wanted.access, stage_access(system, request.path, request.how.as));
   const auto store = probe_store(system, request);
   staging.image = probe_image(system, packed.image, 0, request.how.as);
   staging.why_files = staging.image.exists()        ? why_no_mount(system, staging.image, store.uid)
@@ -131,61 +107,39 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
                                                     : why_no_images(system);
   if (staging.why_files.empty() && !staging.image.exists())
     staging.why_files = "there is no image of it in " + request.store;
-  if (!staging.why_files.empty())
-    staging.files = read_list(system, request, packed.image, store.uid);
-  const bool by_image = staging.why_files.empty();
-  const auto& hash = by_image ? staging.image.note->sha256 : packed.survey.fingerprint;
-  staging.copy = join_path(staging.directory.resolved, hash.substr(0, k_hash_digits));
-  StagedCopy there;
-  for (auto& copy : probe_copies(system, {staging.directory}))
-    if (copy.tree.path == staging.copy)
-      there = std::move(copy);
-  auto mark = mark_of(request, packed, staging);
-  if (!mark.reader) // what this host remembers has answered root, whom the server may refuse later on
-    mark.reader = there.what().reader;
-  const auto text = format_mark(mark);
-  auto before = there.what();
-  before.reader = mark.reader;
-  const bool is_doubtful = by_image ? !there.is_mounted() && there.is_doubtful()
-                                    : before == mark && staging.files && !is_as_listed(system, staging);
-  staging.copies = before != mark || is_doubtful || (by_image && there.image.kind != sys::EntryKind::file);
-  const auto group = base_name(request.path);
-  if (staging.copies)
-    TRY(plan_copying(system, request, there, staging));
-  if (is_doubtful) { // whole again from the new mark on
-    staging.plan.add_bookkeeping("", "it is compared, and copied anew",
-                                 plan::remove_file(there.mark.path, there.mark.content));
-    there.mark = {};
-  }
-  if (there.is_dead())
-    staging.plan.add(group, "its squashfuse has ended", unmount_copy(there));
-  if (by_image && !there.is_mounted()) {
-    if (!there.tree.exists() && !there.is_dead())
-      staging.plan.add_bookkeeping(group, "it is mounted there", plan::make_directory(staging.copy, 0755, {}, true));
-    staging.plan.add(group, "its image, read-only", mount_of_image(staging.copy, mark, uid));
-  }
-  if (there.mark.content != text)
-    staging.plan.add_bookkeeping(
-        group, "it is whole",
-        plan::File{complete_mark(staging.copy),
-                   there.mark.kind == sys::EntryKind::file ? std::optional(there.mark.content) : std::nullopt, text});
+  wanted.what = {.source = request.path, .state = text_of(packed.survey)};
+  if (request.how.as)
+    wanted.what.reader = request.how.as->uid;
+  if (staging.why_files.empty())
+    wanted.what.sha256 = staging.image.note->sha256;
+  else
+    path.files = read_list(system, request, packed.image, store.uid);
+  const auto& hash = staging.why_files.empty() ? wanted.what.sha256 : packed.survey.fingerprint;
+  wanted.copy = hash.substr(0, k_hash_digits);
+  const auto* there = staging.copies.find(wanted.copy);
+  if (there != nullptr && !wanted.what.reader) // what this host remembers has answered root, whom the server may refuse
+    wanted.what.reader = there->what().reader;
+  wanted.is_doubtful =
+      there != nullptr && there->is_whole() && path.files && !is_as_listed(system, *path.files, staging.path());
+  TRY(plan_copy(system, staging, "free some (`sharefs stage --list`, `--drop`), or set `stage.at` to a larger disk"));
+  auto& plan = staging.made.plan;
+  const auto copy = join_path(staging.copies.directory.resolved, wanted.copy);
   const auto mounts = system.mounts();
-  if (request.binds && mounts && !mounts->is_bind(request.path, staging.copy)) {
-    const auto bind = bind_of(staging.copy, mark);
+  if (request.binds && mounts && !mounts->is_bind(request.path, copy)) {
+    const auto bind = bind_of(copy, wanted.what);
     if (auto older = older_bind(system, bind, *mounts))
-      staging.plan.add(group, k_why_older, std::move(*older));
-    staging.plan.add(group, "whoever asks for it on the share reads the copy", bind);
+      plan.add(wanted.name, k_why_older, std::move(*older));
+    plan.add(wanted.name, "whoever asks for it on the share reads the copy", bind);
   }
-  for (const auto& name : staging.directory.names)
-    if (name.ends_with(complete_mark("")) && staging.copies && name != complete_mark(base_name(staging.copy)))
-      staging.plan.notes.push_back(fmt::format("an older copy stays, for those who read it; `sharefs stage --drop {}` "
-                                               "takes it away",
-                                               name.substr(0, name.find('.'))));
-  staging.nothing = staging.copy + " is there";
+  for (const auto& one : staging.copies.copies)
+    if (one.mark.kind == sys::EntryKind::file && staging.made.copies && one.name() != wanted.copy)
+      plan.notes.push_back(fmt::format(
+          "an older copy stays, for those who read it; `sharefs stage --drop {}` takes it away", one.name()));
+  staging.nothing = copy + " is there";
   if (request.bound)
     staging.nothing += fmt::format(", over {}: what is changed on the share is seen after `sharefs stage --drop`",
                                    shell_quote(request.path));
-  return staging;
+  return path;
 }
 
 namespace {
@@ -203,28 +157,29 @@ Result<void> give_directory(sys::System& system, const sys::Entry& entry, std::u
 }
 
 /// Directories are this user's until all in them has come: nobody else can replace anything.
-Result<void> open_directories(sys::System& system, const PathStaging& staging) {
+Result<void> open_directories(sys::System& system, const PathStaging& path) {
   std::vector<const tree::Listed*> listed;
   sys::EntryRequest request;
-  for (const auto& one : staging.files->entries)
+  for (const auto& one : path.files->entries)
     if (S_ISDIR(one.mode)) {
       listed.push_back(&one);
-      request.queries.push_back({.path = join_path(staging.copy, one.path), .links = sys::Links::none});
+      request.queries.push_back({.path = join_path(path.staging.path(), one.path), .links = sys::Links::none});
     }
   const auto entries = listed.empty() ? std::vector<sys::Entry>{} : system.entries(request);
   for (auto at = entries.size(); at-- > 0;) { // those in others first
     const auto& entry = entries[at];
     const bool gives = system.identity().uid == 0;
-    TRY(give_directory(system, entry, gives ? staging.files->uid : entry.uid, gives ? staging.files->gid : entry.gid,
+    TRY(give_directory(system, entry, gives ? path.files->uid : entry.uid, gives ? path.files->gid : entry.gid,
                        listed[at]->mode & 03777U));
   }
   return {};
 }
 
 /// Each file as it lies, from other nodes where they have it.
-Result<void> fetch_files(sys::System& system, const PathStagingRequest& request, const PathStaging& staging,
+Result<void> fetch_files(sys::System& system, const PathStagingRequest& request, const PathStaging& path,
                          const plan::Say& say) {
-  const auto& listing = *staging.files;
+  const auto& listing = *path.files;
+  const auto copy = path.staging.path();
   const auto progress = say.progress("copying " + request.path);
   tree::FetchReport sum;
   tree::Progress done;               // of the files before
@@ -235,7 +190,7 @@ Result<void> fetch_files(sys::System& system, const PathStagingRequest& request,
   for (const auto& one : listing.entries)
     done.total_bytes += one.bytes;
   for (const auto& one : listing.entries) {
-    const auto to = join_path(staging.copy, one.path);
+    const auto to = join_path(copy, one.path);
     if (S_ISDIR(one.mode)) {
       TRY(system.files().make_directories(to, 0700));
       const auto there = system.entry({.path = to, .links = sys::Links::none}); // of a run that was cut off, perhaps
@@ -274,34 +229,23 @@ Result<void> fetch_files(sys::System& system, const PathStagingRequest& request,
       sum.passed_over = fetched.passed_over;
     done.bytes += one.bytes;
   }
-  TRY(open_directories(system, staging));
-  say.message(text_of(staging.copy, sum));
+  TRY(open_directories(system, path));
+  say.message(text_of(copy, sum));
   if (request.how.fetched)
     request.how.fetched(sum);
   return {};
 }
 
-/// As files of the directory alone, which may change meanwhile.
-Result<void> copy_files(sys::System& system, const PathStagingRequest& request, const PathStaging& staging,
-                        const plan::Say& say) {
-  auto copied = copy_tree(system, request.how, request.path, staging.copy,
-                          {.files = staging.survey.files, .bytes = staging.survey.bytes}, say);
-  return copied ? check_unchanged(system, request, staging.survey, say) : copied;
-}
-
 /// A copy of a directory without a mark: its command was killed, or `undo` has left it, or it is being made.
 bool is_cut_off(const StagedCopy& copy) {
-  const auto name = base_name(copy.tree.path);
-  return copy.mark.kind == sys::EntryKind::missing && is_hash(name, k_hash_digits);
+  return copy.mark.kind == sys::EntryKind::missing && is_hash(copy.name(), k_hash_digits);
 }
 
 /// Copies of what the directory holds no more, which nobody will go on with.
-Result<void> remove_cut_off(sys::System& system, const PathStaging& staging) {
+Result<void> remove_cut_off(sys::System& system, const PathStagingRequest& request, const StageRequest& wanted) {
   std::vector<StagedPath> left;
-  const auto directory =
-      system.entry({.path = staging.directory.path, .list = true, .links = sys::Links::trusted, .guarded = true});
-  for (auto& copy : probe_copies(system, {directory}))
-    if (is_cut_off(copy) && base_name(copy.tree.path) != base_name(staging.copy))
+  for (auto& copy : probe_staged(system, request.at, wanted.uid, request.path).copies)
+    if (is_cut_off(copy) && copy.name() != wanted.copy)
       left.push_back({.path = {}, .copy = std::move(copy)});
   for (const auto& step : plan_drop(left).steps)
     TRY(plan::apply_action(step.action, system));
@@ -311,18 +255,20 @@ Result<void> remove_cut_off(sys::System& system, const PathStaging& staging) {
 } // namespace
 
 Result<std::optional<plan::HostLock>> copy_path(sys::System& system, const PathStagingRequest& request,
-                                                const PathStaging& staging, const plan::Say& say) {
-  if (!staging.copies)
+                                                const PathStaging& path, const plan::Say& say) {
+  const auto& staging = path.staging;
+  if (!staging.made.copies)
     return std::nullopt;
-  TRY_ASSIGN(auto alone, request.how.lock());
-  auto done = make_copies_directory(system, staging.directory.path, staging.access);
-  if (done)
-    done = remove_cut_off(system, staging);
-  if (done)
-    done = staging.why_files.empty() ? copy_image(system, request.how, staging.image, staging.copy, say)
-           : staging.files           ? fetch_files(system, request, staging, say)
-                                     : copy_files(system, request, staging, say);
-  return done ? Result<std::optional<plan::HostLock>>(std::move(alone)) : fail(done.error());
+  const auto prepare = [&] { return remove_cut_off(system, request, staging.wanted); };
+  const auto files = [&]() -> Result<void> {
+    if (path.files)
+      return fetch_files(system, request, path, say);
+    TRY(copy_tree(system, request.how, staging, say));
+    return check_unchanged(system, request, path.survey, say); // which may change meanwhile
+  };
+  return bring_copy(system, request.how, staging, prepare, files, say).map([](plan::HostLock lock) {
+    return std::optional(std::move(lock));
+  });
 }
 
 std::vector<StagedPath> list_staged_paths(sys::System& system, const std::set<std::string>& directories) {
@@ -354,7 +300,7 @@ std::string copy_of_root(sys::System& system, const std::string& copies, const s
   if (system.identity().uid == 0)
     return {};
   for (const auto& one : list_staged_paths(system, {copies}))
-    if (one.copy.mark.uid == 0 && one.path == path && one.survey() == survey && one.is_whole())
+    if (one.copy.mark.uid == 0 && one.path == path && one.survey() == survey && one.copy.is_whole())
       return one.copy.tree.path;
   return {};
 }

@@ -1,8 +1,6 @@
 #pragma once
-// A directory of the share on this host's own disk: by an image of it (packed_path.hpp), or, where that cannot be had,
-// as the files that it has.
-//   AT/UID/PARENT/NAME/HASH/   the copy, laid out as that of an environment (staged.hpp), named by the hash of its
-//                              image, or by the fingerprint of its files
+// A directory of the share on this host's own disk (staged.hpp): by an image of it (packed_path.hpp), or, where that
+// cannot be had, as the files that it has.
 #include "conda/packed_path.hpp"
 
 namespace sharefs::conda {
@@ -19,25 +17,18 @@ struct SharedDirectory {
 Result<SharedDirectory> find_directory(sys::System& system, const std::string& asked,
                                        const std::vector<std::string>& readers, const std::set<std::string>& copies);
 
-/// As the host is now.
+/// What is to be done for a directory.
 struct PathStaging {
-  Image image;
-  std::string why_files;              ///< why the image is not what is copied; empty: it is
+  Staging staging;
+  tree::Survey survey;                ///< of what is copied
   std::optional<tree::Listing> files; ///< what is copied, where a list of it can be trusted
-  sys::Entry directory;               ///< of the copies
-  std::string copy;
-  tree::Survey survey; ///< of what is copied
-  StageAccess access;
-  bool copies = false;
-  plan::Plan plan;
-  std::string nothing; ///< why the plan is empty
 };
 /// Errors: `config`: `at` lies on shared storage; `failed`: no room.
 Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequest& request, const PackedPath& packed);
 /// Before the steps: copies, where that is planned, and removes what was cut off of others. No other staging of this
 /// host may work until the steps are done: it would take this copy, which has no mark yet, for cut off.
 Result<std::optional<plan::HostLock>> copy_path(sys::System& system, const PathStagingRequest& request,
-                                                const PathStaging& staging, const plan::Say& say);
+                                                const PathStaging& path, const plan::Say& say);
 
 /// What is staged below these directories, by root and by this process's user, and what was cut off.
 struct StagedPath {
@@ -46,7 +37,6 @@ struct StagedPath {
   bool is_bound = false;
   std::optional<plan::Unmount> older = {};                  ///< it is bound by a mount of its image that has gone
   [[nodiscard]] std::optional<tree::Survey> survey() const; ///< of what was copied
-  [[nodiscard]] bool is_whole() const;                      ///< and it can be read now
   [[nodiscard]] std::string state() const;                  ///< "mounted, in place of the share"
   [[nodiscard]] bool is_of(const std::string& directory) const;
 };

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <fmt/format.h>
+#include <tuple>
 
 namespace sharefs::conda {
 
@@ -19,7 +20,7 @@ tree::Place place(sys::System& system, const std::string& path) {
 }
 
 Generation record_of(const Staging& staging) {
-  const auto* one = staging.environment.find(staging.number());
+  const auto* one = staging.environment.find(staging.environment.current);
   return one == nullptr ? Generation{} : one->record.value_or(Generation{});
 }
 
@@ -102,48 +103,26 @@ std::string why_files(sys::System& system, const Staging& staging, bool by_image
                      shell_quote(staging.environment.name));
 }
 
-/// The copy whose files the new one shares. Only root may add names to directories without write bits. nullptr: none.
-const StagedCopy* older_copy(sys::System& system, const Staging& staging) {
-  const auto& copies = staging.copies.copies;
-  const auto older = std::ranges::find_if(copies.rbegin(), copies.rend(), [](const StagedCopy& copy) {
-    return copy.tree.kind == sys::EntryKind::directory && !copy.is_mounted();
-  });
-  const bool shares = older != copies.rend() && older->number != staging.number();
-  return shares && system.identity().uid == 0 ? &*older : nullptr;
-}
-
 /// The image that lies here, if it is not mounted: this kernel may have been another one when it was copied.
 bool can_mount_again(sys::System& system, const Staging& staging) {
-  const auto* there = staging.copies.find(staging.number());
+  const auto* there = staging.copies.find(staging.wanted.copy);
   return there == nullptr || there->image.kind != sys::EntryKind::file || there->is_mounted() ||
          why_no_images(system).empty();
 }
 
-/// What is to be written: by the records what an older copy has not, or what an earlier run has not copied.
+/// What is still to be written.
 tree::Measured to_copy(sys::System& system, const Staging& staging) {
+  const auto* begun = staging.copies.find(staging.wanted.copy);
   if (staging.made.by_image) {
-    const auto* begun = staging.copies.find(staging.number());
-    return {.bytes =
-                staging.image.file.size - (begun == nullptr ? 0 : std::min(begun->part.size, staging.image.file.size))};
+    const auto size = staging.image.file.size;
+    return {.bytes = size - (begun == nullptr ? 0 : std::min(begun->part.allocated, size))};
   }
-  const auto record = record_of(staging);
-  tree::Measured rest{.files = record.files, .bytes = record.bytes};
-  if (const auto* older = older_copy(system, staging)) {
-    std::uint64_t own = 0;
-    auto number = staging.number();
-    for (const auto* one = staging.environment.find(number); number > older->number && one != nullptr && one->record;
-         one = staging.environment.find(number)) {
-      own += one->record->own_bytes;
-      number = std::min(number - 1, one->record->parent);
-    }
-    if (number == older->number)
-      rest = {.bytes = std::min(own, record.bytes)};
-  } else if (const auto* begun = staging.copies.find(staging.number()); begun != nullptr && begun->tree.exists()) {
+  auto rest = staging.size;
+  if (begun != nullptr && begun->tree.exists())
     if (const auto there = tree::measure(place(system, staging.path()), {})) {
       rest.files -= std::min(rest.files, there->files);
       rest.bytes -= std::min(rest.bytes, there->bytes);
     }
-  }
   return rest;
 }
 
@@ -159,31 +138,14 @@ std::string why_not_from_share(sys::System& system, const std::string& source) {
          "garbage or fail when its server is away";
 }
 
-Result<void> check_disk(sys::System& system, const Staging& staging) {
+Result<void> check_programs_start(sys::System& system, const Staging& staging) {
   const auto table = system.mounts();
   const auto* disk = table ? table->owner_of(staging.copies.directory.ancestor) : nullptr;
-  if (disk != nullptr && !staging.made.by_image && std::ranges::count(split(disk->options, ','), "noexec") > 0)
-    return fail(ErrorCode::config,
-                fmt::format("{} is mounted noexec: no program of a copy would start there", disk->target),
-                "set `conda.stage` in sharefs.yaml to another disk; an image could be staged there");
-  auto room = check_room(system, staging.copies.directory, to_copy(system, staging),
-                         "free some, or set `conda.stage` in sharefs.yaml to a larger disk");
-  if (!room)
-    room.error().message += ": commands run from the share";
-  return room;
-}
-
-Result<void> copy_generation(sys::System& system, const StagingRequest& request, const Staging& staging,
-                             const plan::Say& say) {
-  const auto record = record_of(staging);
-  if (const auto* older = older_copy(system, staging)) { // what it has is the same file
-    tree::Options options;
-    options.link_files = true;
-    TRY(tree::copy(place(system, older->tree.path), place(system, staging.path()), options,
-                   say.progress("linking " + older->tree.path)));
-  }
-  return copy_tree(system, request.how, staging.source, staging.path(), {.files = record.files, .bytes = record.bytes},
-                   say);
+  if (disk == nullptr || std::ranges::count(split(disk->options, ','), "noexec") == 0)
+    return {};
+  return fail(ErrorCode::config,
+              fmt::format("{} is mounted noexec: no program of a copy would start there", disk->target),
+              "set `conda.stage` in sharefs.yaml to another disk; an image could be staged there");
 }
 
 sys::Entry as_reader(sys::System& system, const StagingRequest& request, sys::EntryQuery query) {
@@ -202,9 +164,9 @@ Result<std::string> find_generation(sys::System& system, const StagingRequest& r
     say.message(environment.error().message + ": who runs it is known by this host's processes only");
   staging.environment =
       environment ? std::move(*environment) : SharedEnvironment{.store = request.store, .name = request.name};
+  const auto number = staging.environment.current;
   const auto source = as_reader(
-      system, request,
-      {.path = staging.number() == 0 ? request.store : staging.environment.path(staging.number()), .follow = true});
+      system, request, {.path = number == 0 ? request.store : staging.environment.path(number), .follow = true});
   const auto generation = in_generation(source.resolved);
   if (!generation && !request.removes)
     return fail(source.error());
@@ -226,40 +188,16 @@ std::vector<tree::Upstream> Copying::upstreams_for(const std::string& to, std::u
   return upstreams ? upstreams(to, bytes) : std::vector<tree::Upstream>{};
 }
 
-Result<void> copy_tree(sys::System& system, const Copying& how, const std::string& from, const std::string& to,
-                       const tree::Measured& whole, const plan::Say& say) {
+Result<void> copy_tree(sys::System& system, const Copying& how, const Staging& staging, const plan::Say& say) {
   auto options = how.options();
   options.remove_others = true;
-  options.total_files = whole.files;
-  options.total_bytes = whole.bytes;
-  TRY_ASSIGN(const auto copied, tree::copy({.path = from, .root = system.files().root()}, place(system, to), options,
-                                           say.progress("copying " + from)));
+  options.total_files = staging.size.files;
+  options.total_bytes = staging.size.bytes;
+  const auto to = staging.path();
+  TRY_ASSIGN(const auto copied, tree::copy({.path = staging.source, .root = system.files().root()}, place(system, to),
+                                           options, say.progress("copying " + staging.source)));
   say.message(fmt::format("{}: {} copied ({}), {} there already", to, count_of(copied.files, "file"),
                           format_bytes(copied.bytes), copied.kept));
-  return {};
-}
-
-Result<void> copy_image(sys::System& system, const Copying& how, const Image& image, const std::string& copy,
-                        const plan::Say& say) {
-  const auto to = image_path(copy);
-  const auto& note = *image.note;
-  auto options = how.options();
-  if (options.reader && image.file.uid != 0 &&
-      image.file.uid != options.reader->uid) // it may be its owner's only, as some of what lies in it is
-    if (auto owner = system.user(std::to_string(image.file.uid)))
-      options.reader = std::move(*owner);
-  const auto fetched =
-      tree::fetch({.path = image.path, .root = system.files().root()}, place(system, to), {note.sha256, note.bytes},
-                  options, say.progress("copying " + image.path), how.upstreams_for(to, note.bytes));
-  if (!fetched) {
-    auto error = fetched.error();
-    if (error.code == ErrorCode::conflict && !how.anew.empty())
-      error.hint = how.anew;
-    return fail(std::move(error));
-  }
-  say.message(text_of(to, *fetched));
-  if (how.fetched)
-    how.fetched(*fetched);
   return {};
 }
 
@@ -279,15 +217,6 @@ Result<void> check_room(sys::System& system, const sys::Entry& directory, const 
                         count_of(space.free_files, "file"), count_of(wanted.files, "file"), k_spare_files);
   return lacks.empty() ? Result<void>{}
                        : fail(ErrorCode::failed, fmt::format("{} has room for {}", entry.mount, lacks), hint);
-}
-
-Result<void> make_copies_directory(sys::System& system, const std::string& path, const StageAccess& access) {
-  TRY(system.files().make_directories(path, 0755));
-  const auto entry = system.entry({.path = path, .links = sys::Links::trusted, .guarded = true});
-  if (entry.kind != sys::EntryKind::directory)
-    return fail(entry.error());
-  const auto admitted = admit(entry, access);
-  return admitted ? plan::apply_action(*admitted, system).map([](plan::Outcome) {}) : Result<void>{};
 }
 
 Result<void> check_stage(sys::System& system, const sys::Entry& entry, const std::string& stage, bool makes,
@@ -317,52 +246,127 @@ Result<void> check_stage(sys::System& system, const sys::Entry& entry, const std
 }
 
 std::string Staging::path() const {
-  return join_path(copies.directory.path, generation_name(number()));
+  return join_path(copies.directory.path, wanted.copy);
+}
+
+Result<void> plan_copy(sys::System& system, Staging& staging, const std::string& hint) {
+  staging.made = plan_stage(staging.copies, staging.wanted);
+  if (!staging.made.copies)
+    return {};
+  TRY(check_room(system, staging.copies.directory, to_copy(system, staging), hint));
+  auto& notes = staging.made.plan.notes;
+  const auto left = fmt::format("`sharefs undo` leaves that copy, unused, to `sharefs {}`", staging.drops);
+  if (staging.made.by_image) {
+    notes.insert(notes.begin(), fmt::format("first {} ({}) is copied to {}; {}", staging.image.path,
+                                            format_bytes(staging.image.file.size), image_path(staging.path()), left));
+    return {};
+  }
+  if (staging.why_files.empty())
+    staging.why_files = "a command works with the files that are there";
+  const auto& [files, bytes] = std::tie(staging.size.files, staging.size.bytes);
+  const auto what =
+      files == 0 ? std::string("all of it is")
+                 : fmt::format("{} ({}) {}", count_of(files, "file"), format_bytes(bytes), files == 1 ? "is" : "are");
+  notes.insert(notes.begin(), {fmt::format("first {} copied from {} to {}, and compared; {}", what, staging.source,
+                                           staging.path(), left),
+                               "file by file: " + staging.why_files});
+  return {};
+}
+
+namespace {
+
+/// The directory of copies, where nobody else could replace them, for those who are to get in. It stays: later copies
+/// lie there, too.
+Result<void> make_copies_directory(sys::System& system, const std::string& path, const StageAccess& access) {
+  TRY(system.files().make_directories(path, 0755));
+  const auto entry = system.entry({.path = path, .links = sys::Links::trusted, .guarded = true});
+  if (entry.kind != sys::EntryKind::directory)
+    return fail(entry.error());
+  const auto admitted = admit(entry, access);
+  return admitted ? plan::apply_action(*admitted, system).map([](plan::Outcome) {}) : Result<void>{};
+}
+
+/// Brings the image to this host, as that of the copy.
+Result<void> copy_image(sys::System& system, const Copying& how, const Staging& staging, const plan::Say& say) {
+  const auto to = image_path(staging.path());
+  const auto& image = staging.image;
+  const auto& note = *image.note;
+  auto options = how.options();
+  if (options.reader && image.file.uid != 0 &&
+      image.file.uid != options.reader->uid) // it may be its owner's only, as some of what lies in it is
+    if (auto owner = system.user(std::to_string(image.file.uid)))
+      options.reader = std::move(*owner);
+  const auto fetched =
+      tree::fetch({.path = image.path, .root = system.files().root()}, place(system, to), {note.sha256, note.bytes},
+                  options, say.progress("copying " + image.path), how.upstreams_for(to, note.bytes));
+  if (!fetched) {
+    auto error = fetched.error();
+    if (error.code == ErrorCode::conflict && !how.anew.empty())
+      error.hint = how.anew;
+    return fail(std::move(error));
+  }
+  say.message(text_of(to, *fetched));
+  if (how.fetched)
+    how.fetched(*fetched);
+  return {};
+}
+
+} // namespace
+
+Result<plan::HostLock> bring_copy(sys::System& system, const Copying& how, const Staging& staging,
+                                  const std::function<Result<void>()>& prepare,
+                                  const std::function<Result<void>()>& files, const plan::Say& say) {
+  TRY_ASSIGN(auto alone, how.lock());
+  TRY(make_copies_directory(system, staging.copies.directory.path, staging.wanted.access));
+  TRY(prepare());
+  if (staging.made.copies)
+    TRY(staging.made.by_image ? copy_image(system, how, staging, say) : files());
+  return alone;
 }
 
 Result<Staging> plan_staging(sys::System& system, const StagingRequest& request, const plan::Say& say) {
   Staging staging;
   TRY_ASSIGN(const auto store, find_generation(system, request, staging, say));
   const auto uid = static_cast<unsigned>(system.identity().uid);
-  staging.copies = probe_staged(system, request.stage, uid, store, request.name);
-  const auto& directory = staging.copies.directory;
-  if (auto usable =
-          check_stage(system, directory, request.stage, !request.removes, "conda stage " + request.name, "conda.stage");
-      !usable)
-    return fail(usable.error());
+  staging.copies = probe_staged(system, request.stage, uid, join_path(store, request.name));
+  staging.drops = fmt::format("conda stage {} --remove", request.name);
+  TRY(check_stage(system, staging.copies.directory, request.stage, !request.removes, "conda stage " + request.name,
+                  "conda.stage"));
+  auto& wanted = staging.wanted;
+  wanted.name = request.name;
+  wanted.uid = uid;
+  wanted.busy = busy_copies(system, staging.environment, staging.copies);
   if (!request.removes) {
-    TRY_ASSIGN(staging.access, stage_access(system, staging.source, request.how.as));
-  }
-  const auto record = record_of(staging);
-  const auto owner = as_reader(system, request, {.path = store, .follow = true}).uid;
-  StageRequest wanted{.number = request.removes ? 0 : staging.number(),
-                      .source = staging.source,
-                      .created = record.created,
-                      .name = request.name,
-                      .access = staging.access,
-                      .busy = busy_copies(system, staging.environment, staging.copies),
-                      .uid = uid,
-                      .mounts_images = can_mount_again(system, staging)};
-  if (!request.removes) {
+    const auto record = record_of(staging);
+    const auto owner = as_reader(system, request, {.path = store, .follow = true}).uid;
+    TRY_ASSIGN(wanted.access, stage_access(system, staging.source, request.how.as));
+    wanted.copy = generation_name(staging.environment.current);
+    wanted.what = {.source = staging.source, .state = std::to_string(record.created)};
+    wanted.mounts_images = can_mount_again(system, staging);
+    staging.size = {.files = record.files, .bytes = record.bytes};
     staging.image = probe_image(system, staging.source, record.created, request.how.as);
     staging.why_files = why_files(system, staging, request.by_image, owner);
+    if (request.from_share) {
+      const auto is_copy = [](const StagedCopy& copy) {
+        return copy.mark.kind == sys::EntryKind::file && !copy.is_on_share();
+      };
+      if (staging.why_files.empty())
+        staging.why_files = why_not_from_share(system, staging.source);
+      if (std::ranges::any_of(staging.copies.copies, is_copy))
+        return staging;
+      staging.nothing = staging.why_files;
+      if (!staging.nothing.empty())
+        return staging;
+      wanted.what.share_owner = owner;
+    }
     if (staging.why_files.empty())
-      wanted.image = staging.image.note;
+      wanted.what.sha256 = staging.image.note->sha256;
   }
-  if (request.from_share) {
-    const auto is_copy = [](const StagedCopy& copy) {
-      return copy.mark.kind == sys::EntryKind::file && !copy.is_on_share();
-    };
-    if (staging.why_files.empty())
-      staging.why_files = why_not_from_share(system, staging.source);
-    if (std::ranges::any_of(staging.copies.copies, is_copy))
-      return staging;
-    staging.nothing = staging.why_files;
-    if (!staging.nothing.empty())
-      return staging;
-    wanted.share_owner = owner;
+  auto planned = plan_copy(system, staging, "free some, or set `conda.stage` in sharefs.yaml to a larger disk");
+  if (!planned) {
+    planned.error().message += ": commands run from the share";
+    return fail(planned.error());
   }
-  staging.made = plan_stage(staging.copies, wanted);
   auto& notes = staging.made.plan.notes;
   staging.nothing = !notes.empty()    ? join(notes, "; ")
                     : request.removes ? "nothing of it is staged here"
@@ -372,64 +376,36 @@ Result<Staging> plan_staging(sys::System& system, const StagingRequest& request,
         fmt::format("{}: its commands read the image on the share; while the server is away they wait in the "
                     "kernel, and SIGKILL does not end them (`sharefs conda stage {}` copies it)",
                     request.name, shell_quote(request.name)));
-  if (!staging.made.copies)
-    return staging;
-  TRY(check_disk(system, staging));
-  if (staging.made.by_image) {
-    notes.insert(notes.begin(),
-                 fmt::format("first {} ({}) is copied to {}; `sharefs undo` leaves that copy, unused, to "
-                             "`sharefs conda stage {} --remove`",
-                             staging.image.path, format_bytes(staging.image.file.size), image_path(staging.path()),
-                             request.name));
-    return staging;
-  }
-  if (staging.why_files.empty())
-    staging.why_files = "a command works with the files that are there";
-  notes.insert(notes.begin(), "file by file: " + staging.why_files);
-  const auto what = record.files == 0 ? std::string("all of it is")
-                                      : fmt::format("{} ({}) {}", count_of(record.files, "file"),
-                                                    format_bytes(record.bytes), record.files == 1 ? "is" : "are");
-  notes.insert(notes.begin(),
-               fmt::format("first {} copied from {} to {}, and compared; `sharefs undo` leaves that copy, "
-                           "unused, to `sharefs conda stage {} --remove`",
-                           what, staging.source, staging.path(), request.name));
+  if (staging.made.copies && !staging.made.by_image)
+    TRY(check_programs_start(system, staging));
   return staging;
 }
-
-namespace {
-
-/// Where those whom the copies are for note that they work with them.
-Result<void> make_uses(sys::System& system, const std::string& copies, const StageAccess& access) {
-  return make_copies_directory(system, staged_uses(copies), {uses_mode(access.mode), access.gid});
-}
-
-} // namespace
 
 Result<void> copy_staged(sys::System& system, const StagingRequest& request, const Staging& staging,
                          const plan::Say& say) {
   if (staging.made.copies || staging.made.by_image) {
-    TRY_ASSIGN(const auto alone, request.how.lock());
-    auto made = make_copies_directory(system, staging.copies.directory.path, staging.access);
-    if (made)
-      made = make_uses(system, staging.copies.directory.path, staging.access);
-    if (made && staging.made.copies)
-      made = staging.made.by_image ? copy_image(system, request.how, staging.image, staging.path(), say)
-                                   : copy_generation(system, request, staging, say);
+    const auto& directory = staging.copies.directory.path;
+    const auto& access = staging.wanted.access;
+    const auto make_uses = [&] { // where those whom the copies are for note that they work with them
+      return make_copies_directory(system, staged_uses(directory), {uses_mode(access.mode), access.gid});
+    };
+    const auto files = [&] { return copy_tree(system, request.how, staging, say); };
+    const auto made = bring_copy(system, request.how, staging, make_uses, files, say);
     if (!made && made.error().code == ErrorCode::interrupted)
-      return made;
+      return fail(made.error());
     const auto source = as_reader(system, request, {.path = staging.source, .fresh = true});
     const bool is_gone = source.kind == sys::EntryKind::missing || source.error_number == ESTALE;
     if (is_gone && (!made || !staging.made.by_image)) // by `gc`, which sees no copying: files of it are missing
       return fail(ErrorCode::conflict, fmt::format("{} was deleted while it was copied", staging.source),
                   "run the command again: it copies the present generation");
     if (!made)
-      return made;
+      return fail(made.error());
   }
   // Whoever began while the plan was shown is seen now, and nobody begins any more: the marks are gone.
   const auto now = probe_environment(system, request.store, request.name, request.how.as);
-  for (const auto number : busy_copies(system, now ? *now : staging.environment, staging.copies))
-    if (std::ranges::find(staging.made.removed, number) != staging.made.removed.end())
-      return fail(ErrorCode::busy, fmt::format("a command works with the copy of generation {} since", number),
+  for (const auto& name : busy_copies(system, now ? *now : staging.environment, staging.copies))
+    if (staging.made.removed.contains(name))
+      return fail(ErrorCode::busy, fmt::format("a command works with the copy {} since", name),
                   "run the command again when it has ended");
   return {};
 }

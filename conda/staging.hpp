@@ -1,6 +1,7 @@
 #pragma once
-// The flow of `conda stage`: the present generation of an environment is copied to this host's own disk, by its image
-// where that can be mounted, else file by file. And that of `conda.image_from_share`, which copies nothing.
+// The flow of staging: the present generation of an environment, or a directory (staged_path.hpp), is copied to this
+// host's own disk, by its image where that can be mounted, else file by file. And that of `conda.image_from_share`,
+// which copies nothing.
 #include "conda/staged.hpp"
 #include "plan/host_lock.hpp"
 #include "plan/say.hpp"
@@ -43,13 +44,6 @@ struct StagingRequest {
 std::string why_no_images(sys::System& system);
 /// The same of this image, which it may not be allowed to mount.
 std::string why_no_mount(sys::System& system, const Image& image, std::uint32_t store_owner);
-/// Copies what `from` holds to `to`, file by file, and says what came. `whole`: its files and bytes, where they are
-/// known.
-Result<void> copy_tree(sys::System& system, const Copying& how, const std::string& from, const std::string& to,
-                       const tree::Measured& whole, const plan::Say& say);
-/// Brings an image to this host, as that of the copy.
-Result<void> copy_image(sys::System& system, const Copying& how, const Image& image, const std::string& copy,
-                        const plan::Say& say);
 /// The directory of copies as `entry` has it, below `stage`, can be read, and made where it is missing and the command
 /// `makes` it. A user makes no `stage` where others make names, too: root and they would have to do without. `command`:
 /// what root runs for all; `key`: of sharefs.yaml, that says where it is. Errors: `config`: it lies on shared storage;
@@ -60,26 +54,34 @@ Result<void> check_stage(sys::System& system, const sys::Entry& entry, const std
 /// others. `failed`: it has not; `hint`: what makes room.
 Result<void> check_room(sys::System& system, const sys::Entry& directory, const tree::Measured& wanted,
                         const std::string& hint);
-/// The directory of copies, where nobody else could replace them, for those who are to get in. It stays: later copies
-/// lie there, too.
-Result<void> make_copies_directory(sys::System& system, const std::string& path, const StageAccess& access);
 /// "/var/.../0003.sqfs: 259 MiB copied, 0 B there already, from gpu03"
 std::string text_of(const std::string& to, const tree::FetchReport& fetched);
 
-/// As the host is now.
+/// What is to be staged, as the host is now.
 struct Staging {
-  SharedEnvironment environment;
-  std::string source;    ///< the present generation, without links
-  Image image;           ///< of it, on the share
-  std::string why_files; ///< why its image is not what is copied; empty: it is
-  StagedCopies copies;
-  StageAccess access;
-  StagePlan made;
-  std::string nothing; ///< why the plan is empty
+  SharedEnvironment environment = {}; ///< whose present generation it is; of a directory empty
+  std::string source = {};            ///< the generation, or the directory, without links
+  tree::Measured size = {};           ///< of that, where it is known
+  Image image = {};                   ///< of it, on the share
+  std::string why_files = {};         ///< why its image is not what is copied; empty: it is
+  StagedCopies copies = {};
+  StageRequest wanted = {};
+  StagePlan made = {};
+  std::string nothing = {}; ///< why the plan is empty
+  std::string drops = {};   ///< words of the command that takes the copies away
 
-  [[nodiscard]] unsigned number() const { return environment.current; }
   [[nodiscard]] std::string path() const; ///< of the copy
 };
+/// Copies all of it file by file, and says what came.
+Result<void> copy_tree(sys::System& system, const Copying& how, const Staging& staging, const plan::Say& say);
+/// Plans what brings it here: Staging::made. `failed`: there is no room; `hint`: what makes some.
+Result<void> plan_copy(sys::System& system, Staging& staging, const std::string& hint);
+/// Copies, where that is planned: the image, or by `files`, once `prepare` has made ready the directory of the copies.
+/// No other staging of this host works until the lock is given back.
+Result<plan::HostLock> bring_copy(sys::System& system, const Copying& how, const Staging& staging,
+                                  const std::function<Result<void>()>& prepare,
+                                  const std::function<Result<void>()>& files, const plan::Say& say);
+
 /// Errors: those of find_shared(); `config`: `conda.stage` lies on shared storage; `failed`: there is no room.
 Result<Staging> plan_staging(sys::System& system, const StagingRequest& request, const plan::Say& say);
 /// Copies, where that is planned. `busy`: a command has begun to work with a copy that was to be deleted.

@@ -1,4 +1,4 @@
-#include "conda/start.hpp"
+#include "conda/running.hpp"
 
 #include "base/path.hpp"
 #include "base/try.hpp"
@@ -88,7 +88,7 @@ Result<RunningPlace> find_running(sys::System& system, const std::string& path, 
   const auto self = system.identity();
   std::optional<OwnUse> own;
   std::string present = path; // where the path leads now: the share is asked for that once
-  if (const auto start = sys::process_start(system, self.pid)) {
+  if (const auto start = sys::process_start(system.files(), self.pid)) {
     own = {self.hostname, use_note(self.hostname, self.pid, *start)};
     const auto there = system.entry({.path = path, .follow = true, .fresh = true, .automount = true});
     if (const auto generation = in_generation(there.resolved); generation && generation->rest.empty()) {

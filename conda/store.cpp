@@ -109,9 +109,6 @@ const Share* unmounted_share(const std::string& path, const std::vector<Share>& 
 }
 
 StoreState probe_store(sys::System& system, const sys::MountTable& mounts, const LinkRequest& request) {
-  std::vector<std::string> users;
-  for (const auto& homes : request.homes)
-    users.insert(users.end(), homes.users.begin(), homes.users.end());
   StoreState state;
   state.entry.path = request.store;
   if (const auto* share = share_of(request.store, request.shares); share != nullptr)
@@ -127,7 +124,7 @@ StoreState probe_store(sys::System& system, const sys::MountTable& mounts, const
     wanted.queries.push_back({.path = join_path(path, "conda-meta"), .follow = true});
   }
   constexpr std::size_t k_each = 2;
-  auto [entries, by] = see_again_if_missing(system, wanted, users);
+  auto [entries, by] = see_again_if_missing(system, wanted, users_of(request.homes));
   state.by = std::move(by);
   for (std::size_t index = 0; index < request.environments.size(); ++index)
     state.environments.push_back({.name = request.environments[index],

@@ -3,7 +3,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "conda/running.hpp"
+#include "conda/verified.hpp"
 #include "plan/apply.hpp"
 #include "sys/layers/layered_command.hpp"
 #include "sys/process/interrupt.hpp"
@@ -274,7 +274,7 @@ class UpdateFill {
                   "nothing was changed; `--no-verify` takes it as it is");
     filled.files = state.files;
     filled.bytes = state.bytes;
-    if (is_verified(m_system, m_environment.store, m_environment.name, m_record))
+    if (read_verified(m_system, m_environment.store, m_environment.name, m_record).at != 0)
       filled.sound = true;
     return filled;
   }

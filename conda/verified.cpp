@@ -1,10 +1,12 @@
 #include "conda/verified.hpp"
 
+#include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "conda/make_image.hpp"
+#include "conda/staged.hpp"
+#include "tree/survey.hpp"
 
-#include <algorithm>
-#include <charconv>
 #include <fmt/format.h>
 
 namespace sharefs::conda {
@@ -13,26 +15,93 @@ std::string verified_path(const std::string& store, const std::string& environme
   return join_path(generations_path(store, environment), "verified");
 }
 
-std::string format_verified(const Generation& generation, std::int64_t now, const std::string& fingerprint) {
-  return fmt::format("{} {} {}{}{}\n", generation.number, generation.created, now, fingerprint.empty() ? "" : " ",
-                     fingerprint);
+std::string format_verified(const Generation& generation, const Verified& noted) {
+  return fmt::format("{} {} {}{}{}\n", generation.number, generation.created, noted.at,
+                     noted.fingerprint.empty() ? "" : " ", noted.fingerprint);
 }
 
-std::int64_t verified_at(std::string_view text, const Generation& generation) {
-  const auto words = split_words(trim(text));
-  std::int64_t when = 0;
-  const bool known_again = words.size() == 4 && words[3].size() == 64; // hexadecimal digits
+Verified parse_verified(std::string_view text, const Generation& generation) {
+  constexpr std::int64_t k_latest = 1LL << 40U; // a later time has no date that can be shown
+  auto words = split_words(trim(text));
+  const bool known_again = words.size() == 4 && is_hash(words[3]);
   if ((words.size() != 3 && !known_again) || words[0] != std::to_string(generation.number) ||
       words[1] != std::to_string(generation.created))
-    return 0;
-  const auto* const end = words[2].data() + words[2].size();
-  const auto parsed = std::from_chars(words[2].data(), end, when);
-  return parsed.ec == std::errc() && parsed.ptr == end ? std::max<std::int64_t>(when, 0) : 0;
+    return {};
+  const auto at = parse_number<std::int64_t>(words[2]).value_or(0);
+  if (at <= 0 || at > k_latest)
+    return {};
+  return {at, known_again ? std::move(words[3]) : std::string()};
 }
 
-std::string verified_fingerprint(std::string_view text, const Generation& generation) {
-  const auto words = split_words(trim(text));
-  return verified_at(text, generation) != 0 && words.size() == 4 ? words[3] : std::string();
+Verified read_verified(sys::System& system, const std::string& store, const std::string& name,
+                       const Generation& record) {
+  const auto text = system.files().read_if_exists(verified_path(store, name), k_largest_note);
+  return text ? parse_verified(text->value_or(""), record) : Verified{};
+}
+
+void note_verified(sys::System& system, const std::string& store, const std::string& name, const Generation& record,
+                   bool good, const std::string& fingerprint) {
+  const auto& files = system.files();
+  const auto path = verified_path(store, name);
+  const auto before = files.read_if_exists(path, k_largest_note);
+  if (!before || (!good && parse_verified(before->value_or(""), record).at == 0))
+    return;
+  const auto removed = before->has_value() ? files.remove(path) : Result<void>{}; // it may be another user's
+  const Verified noted{std::chrono::system_clock::to_time_t(system.now()), fingerprint};
+  if (removed && good)
+    std::ignore = files.write_if(path, std::nullopt, format_verified(record, noted));
+}
+
+std::optional<KnownGeneration> find_known(sys::System& system, const GenerationPath& generation, const plan::Say& say) {
+  auto environment = probe_environment(system, generation.store, generation.name);
+  const auto* one = environment ? environment->find(generation.number) : nullptr;
+  if (one == nullptr || !one->record)
+    return std::nullopt;
+  KnownGeneration known{.environment = {}, .record = *one->record, .fingerprint = {}, .noted = {}};
+  known.environment = std::move(*environment);
+  known.noted = read_verified(system, generation.store, generation.name, known.record);
+  const auto path = known.environment.path(generation.number);
+  if (auto survey =
+          tree::survey({.path = path, .root = system.files().root()}, {}, say.progress("looking at " + path), true))
+    known.fingerprint = std::move(survey->fingerprint);
+  return known;
+}
+
+CheckedImages check_images(sys::System& system, const KnownGeneration& known, const std::string& stage,
+                           const plan::Say& say) {
+  CheckedImages checked;
+  const auto& [environment, record, fingerprint, noted] = known;
+  const auto path = environment.path(record.number);
+  const auto image = probe_image(system, path, record.created);
+  const auto anew = fmt::format("`sharefs conda image {}` makes it anew", shell_quote(environment.name));
+  if (image.is_damaged())
+    checked.found.push_back({Severity::error, "SF536", image.path,
+                             "it is not of the size that was noted when it was made, or there is no note of it", anew,
+                             ""});
+  if (!image.exists())
+    return checked;
+  std::vector<std::pair<std::string, ImageNote>> images{{image.path, *image.note}};
+  const auto source = in_generation(system.entry({.path = path, .follow = true}).resolved);
+  if (source && !stage.empty() && system.identity().uid == 0)
+    if (const auto staged = find_staged(system, stage, 0, *source))
+      if (const auto copied = system.entry({.path = image_path(staged->tree.path)});
+          copied.kind == sys::EntryKind::file) // the one on the share may have been made anew since
+        images.push_back({copied.path, {.sha256 = staged->what().sha256, .bytes = copied.size}});
+  for (const auto& [one, note] : images) {
+    const auto good = is_as_noted(system, one, note, say);
+    const bool shared = one == image.path;
+    if (good && *good)
+      checked.good.push_back(one);
+    else
+      checked.found.push_back(
+          {Severity::error, "SF536", one,
+           good ? std::string("its content is not the one that was noted when it was made") : good.error().message,
+           shared ? anew
+                  : fmt::format("`sharefs conda stage {0} --remove && sharefs conda stage {0}` brings it again",
+                                shell_quote(environment.name)),
+           ""});
+  }
+  return checked;
 }
 
 } // namespace sharefs::conda

@@ -93,6 +93,26 @@ std::vector<std::string> interfaces_for(const std::set<std::string>& clients, co
   return {names.begin(), names.end()};
 }
 
+/// "xprtsec=tls" of `unknown keyword "xprtsec=tls"` and `bad fsid "fsid=x"`; "" for a complaint that names no option.
+std::string option_in(std::string_view text) {
+  const auto begin = text.find('"');
+  const auto end = text.rfind('"');
+  return begin == end ? "" : std::string(text.substr(begin + 1, end - begin - 1));
+}
+
+Complaint complaint_of(std::size_t number, const ExportsFile& file, std::string text) {
+  Complaint complaint{number, std::move(text), {}, {}};
+  complaint.option = option_in(complaint.text);
+  const auto has_option = [&](const std::vector<std::string>& options) {
+    return std::ranges::find(options, complaint.option) != options.end();
+  };
+  const auto entry = std::ranges::find_if(
+      file.exports, [&](const Export& one) { return has_option(one.options) || has_option(one.defaults); });
+  if (entry != file.exports.end())
+    complaint.entry = entry - file.exports.begin();
+  return complaint;
+}
+
 /// "exportfs: /etc/exports:3: unknown keyword "rx"", "exportfs: /etc/exports: 5: bad fsid "fsid=x"".
 std::vector<Complaint> complaints_in(std::string_view said, const std::vector<ExportsFile>& files, Scope scope) {
   constexpr std::string_view k_program = "exportfs: ";
@@ -118,7 +138,7 @@ std::vector<Complaint> complaints_in(std::string_view said, const std::vector<Ex
     const auto rest = trim(text.substr(0, text.find('\n'))); // "5: bad fsid ..."
     const auto digits = rest.find_first_not_of("0123456789");
     if (digits != 0 && digits != std::string_view::npos && rest.substr(digits).starts_with(": "))
-      complaints.push_back({number->second, to_utf8(rest.substr(digits + 2))});
+      complaints.push_back(complaint_of(number->second, files[number->second], to_utf8(rest.substr(digits + 2))));
   }
   return complaints;
 }
@@ -163,8 +183,18 @@ class NamesInEtab {
   std::unordered_map<std::string, std::size_t> m_by_address;
 };
 
+/// How many entries of each file exportfs has read, by the text and by its complaints.
+std::vector<std::size_t> entries_read(const std::vector<ExportsFile>& files, const std::vector<Complaint>& complaints) {
+  std::vector<std::size_t> read;
+  for (const auto& file : files)
+    read.push_back(file.taken);
+  for (const auto& complaint : complaints)
+    read[complaint.file] = std::min(read[complaint.file], complaint.entry.value_or(read[complaint.file]));
+  return read;
+}
+
 /// Gives each entry of the files its line of `etab`, and `expected` those lines in the order of the files. An entry
-/// that is lost by the text has one where exportfs has read on all the same.
+/// behind an error has only a line that no other one wants: it has one where exportfs has read on all the same.
 void place(std::vector<Export> etab, const std::vector<ExportsFile>& files, const HostFacts& facts,
            ExpectedEtab& expected) {
   const auto key = [](const std::string& directory, const std::string& client) {
@@ -179,7 +209,8 @@ void place(std::vector<Export> etab, const std::vector<ExportsFile>& files, cons
   NamesInEtab names(facts.names);
   const auto find = [&](const Export& written) -> std::optional<std::size_t> {
     const auto client = names.of(written.client, false);
-    for (const auto& directory : {etab_path(written.directory, facts), written.directory})
+    const auto relative = normalize_path(join_path(k_nowhere, written.directory)); // as exportfs resolves it in there
+    for (const auto& directory : {etab_path(written.directory, facts), written.directory, relative})
       for (const auto& name : {client, one_spelling(client)})
         if (const auto line = lines.find(key(directory, name)); line != lines.end()) {
           names.of(written.client, true);
@@ -189,7 +220,9 @@ void place(std::vector<Export> etab, const std::vector<ExportsFile>& files, cons
   };
   std::vector<std::optional<std::size_t>> taken(etab.size()); // by line: the position of its entry
   expected.positions.resize(files.size());
-  const auto take = [&](const Export& written, std::size_t file, bool lost) {
+  const auto read = entries_read(files, expected.complaints);
+  const auto take = [&](std::size_t file, std::size_t i) {
+    const auto& written = files[file].exports[i];
     const auto line = find(written);
     auto& position = expected.positions[file].emplace_back();
     if (line && !taken[*line]) {
@@ -197,16 +230,18 @@ void place(std::vector<Export> etab, const std::vector<ExportsFile>& files, cons
       auto& entry = expected.entries.emplace_back(etab[*line]);
       entry.origin = written.origin;
       entry.line = written.line;
-    } else if (!lost) {
+    } else if (i < read[file]) {
       expected.dropped.push_back({file, written, line ? taken[*line] : std::nullopt});
+    } else if (i < files[file].taken) {
+      expected.dropped.push_back({file, written, std::nullopt}); // not read at all, so that it is no duplicate
     }
   };
   for (std::size_t file = 0; file < files.size(); ++file)
-    for (const auto& entry : files[file].read())
-      take(entry, file, false);
+    for (std::size_t i = 0; i < read[file]; ++i)
+      take(file, i);
   for (std::size_t file = 0; file < files.size(); ++file)
-    for (const auto& entry : files[file].lost())
-      take(entry, file, true);
+    for (std::size_t i = read[file]; i < files[file].exports.size(); ++i)
+      take(file, i);
   for (std::size_t i = 0; i < etab.size(); ++i)
     if (!taken[i])
       expected.entries.push_back(std::move(etab[i]));
@@ -233,13 +268,16 @@ std::string reason(const Result<sys::Completed>& completed) {
 
 } // namespace
 
-ExpectedEtab read_answer(std::string_view etab, const std::vector<ExportsFile>& files, const HostFacts& facts) {
+ExpectedEtab read_answer(std::string_view etab, const std::vector<ExportsFile>& files, const HostFacts& facts,
+                         std::vector<Complaint> complaints) {
   std::vector<Export> entries;
   std::set<std::pair<std::string, std::string>> unreadable; // by directory and client
   const auto in_hosts = names_in(facts.hosts);
   int number = 0;
-  for (const auto& line : split_lines(etab))
-    if (auto entry = parse_etab_line(line, {k_etab, ++number, 1})) {
+  ExpectedEtab expected;
+  for (const auto& line : split_lines(etab)) {
+    auto entry = parse_etab_line(line, {k_etab, ++number, 1});
+    if (entry) {
       const bool readable = is_readable(line, *entry);
       // In there a name that a name server knows has no other than the one that was looked up.
       if (const auto fact = facts.names.find(entry->client);
@@ -249,7 +287,9 @@ ExpectedEtab read_answer(std::string_view etab, const std::vector<ExportsFile>& 
         unreadable.emplace(entry->directory, entry->client);
       entries.push_back(std::move(*entry));
     }
-  ExpectedEtab expected;
+    expected.broken |= !entry;
+  }
+  expected.complaints = std::move(complaints);
   place(std::move(entries), files, facts, expected);
   for (std::size_t i = 0; i < expected.entries.size() && !unreadable.empty(); ++i)
     if (unreadable.contains({expected.entries[i].directory, expected.entries[i].client}))
@@ -338,9 +378,7 @@ ExpectedEtab ask_exportfs(sys::System& system, const std::vector<ExportsFile>& f
           "`exportfs -r` would crash, too; the cause is mostly `squash_uids=`, which has no effect any more";
     return expected;
   }
-  auto expected = read_answer(completed->out, files, facts);
-  expected.complaints = complaints_in(completed->err, files, scope);
-  return expected;
+  return read_answer(completed->out, files, facts, complaints_in(completed->err, files, scope));
 }
 
 } // namespace sharefs::exports

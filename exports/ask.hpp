@@ -24,8 +24,9 @@ ExpectedEtab ask_exportfs(sys::System& system, const std::vector<ExportsFile>& f
 /// dropped.
 ExpectedEtab what_the_text_says(const std::vector<ExportsFile>& files, const HostFacts& facts);
 
-/// The etab that exportfs wrote -> entries with the places of `files`. Pure.
-ExpectedEtab read_answer(std::string_view etab, const std::vector<ExportsFile>& files, const HostFacts& facts);
+/// The etab that exportfs wrote, and what it complained of -> entries with the places of `files`. Pure.
+ExpectedEtab read_answer(std::string_view etab, const std::vector<ExportsFile>& files, const HostFacts& facts,
+                         std::vector<Complaint> complaints = {});
 
 /// As ask_exportfs(), for what a plan is made from; what_the_text_says() where a test has no exportfs.
 using Ask = std::function<ExpectedEtab(const std::vector<ExportsFile>& files, const HostFacts& facts)>;

@@ -1,4 +1,5 @@
 // What exportfs itself says about the files, where it is not said already in our own words.
+#include "base/text.hpp"
 #include "exports/client.hpp"
 #include "exports/diagnose_parts.hpp"
 
@@ -11,42 +12,29 @@ namespace sharefs::exports {
 
 namespace {
 
-/// "xprtsec=tls" of `unknown keyword "xprtsec=tls"` and `bad fsid "fsid=x"`; "" for a complaint that names no option.
-std::string option_in(std::string_view text) {
-  const auto begin = text.find('"');
-  const auto end = text.rfind('"');
-  return begin == end ? "" : std::string(text.substr(begin + 1, end - begin - 1));
-}
-
-/// The entry at which exportfs stopped: the first that has the option, or else the one behind the last that it has
-/// taken. nullptr: none.
+/// The entry at which exportfs stopped: the one with the option, or else the one behind the last that it has taken.
+/// nullptr: none.
 const Export* stopped_at(const Complaint& complaint, const ExportsFile& file, const ExpectedEtab& expected) {
-  const auto option = option_in(complaint.text);
-  const auto has_option = [&](const std::vector<std::string>& options) {
-    return std::ranges::find(options, option) != options.end();
-  };
+  if (complaint.entry)
+    return &file.exports[*complaint.entry];
   const auto& positions = expected.positions[complaint.file];
   std::size_t next = 0;
-  for (std::size_t i = 0; i < file.exports.size(); ++i) {
-    if (has_option(file.exports[i].options) || has_option(file.exports[i].defaults))
-      return &file.exports[i];
+  for (std::size_t i = 0; i < file.exports.size(); ++i)
     if (positions[i])
       next = i + 1;
-  }
   return next < file.exports.size() ? &file.exports[next] : nullptr;
 }
 
 /// Where an option stands that not every exportfs knows, if it complains of one.
 std::optional<Origin> place_of_newer(const Complaint& complaint, const ExportsFile& file) {
-  const auto option = option_in(complaint.text);
   for (const auto& [written, place] : file.newer)
-    if (written == option)
+    if (written == complaint.option)
       return place;
   return std::nullopt;
 }
 
 Diagnosis of_complaint(const Complaint& complaint, const Origin& origin) {
-  const auto option = option_in(complaint.text);
+  const auto& option = complaint.option;
   const auto name = option.substr(0, option.find('='));
   if (const auto since = option_since(option); !since.empty() && complaint.text.starts_with("unknown"))
     return at(
@@ -61,7 +49,8 @@ Diagnosis of_complaint(const Complaint& complaint, const Origin& origin) {
 
 Diagnosis of_dropped(const Export& entry) {
   const auto& client = entry.client;
-  if (kind_of(client) != ClientKind::host)
+  const bool resolves = !canonical_address(client).empty() && !has_scope(client);
+  if (kind_of(client) != ClientKind::host || resolves)
     return at(Severity::error, "SF157", entry.origin,
               fmt::format("exportfs does not export `{}` to `{}`", entry.directory, client),
               "run `exportfs -ra` and read what it says");
@@ -98,6 +87,14 @@ void diagnose_answer(const std::vector<ExportsFile>& files, const ExpectedEtab& 
     for (const auto& one : found)
       if (one.severity == Severity::error)
         known.insert(one.subject);
+  for (const auto& file : files)
+    for (const auto& entry : file.exports)
+      if (std::ranges::any_of(entry.client, is_control) && known.insert(entry.origin.text()).second)
+        by_file[entry.origin.file].push_back(
+            at(Severity::error, "SF109", entry.origin,
+               fmt::format("the client `{}` holds a control character: no host, network or netgroup has such a name",
+                           entry.client),
+               "remove it; `cat -A FILE` shows such bytes"));
   for (const auto& [file, entry, winner] : expected.dropped) {
     if (winner || known.contains(entry.origin.text()))
       continue;

@@ -66,7 +66,20 @@ void diagnose_mistaken(const Export& entry, const Export& in_etab, const HostFac
                      words.size() == 1 ? "host" : "hosts")));
 }
 
-// 2. A directory below another one of the same file system
+// 2. A line end in etab
+
+/// The client, or the first option that holds a line end; "": there is none.
+std::string with_line_end(const Export& entry) {
+  const auto has_it = [](const std::string& text) { return text.find('\n') != std::string::npos; };
+  if (has_it(entry.client))
+    return entry.client;
+  for (const auto* options : {&entry.options, &entry.defaults})
+    if (const auto option = std::ranges::find_if(*options, has_it); option != options->end())
+      return *option;
+  return "";
+}
+
+// 3. A directory below another one of the same file system
 
 /// What a client may do, without what only concerns the directory.
 Settings rights(Settings settings) {
@@ -175,6 +188,14 @@ void diagnose_reach(const std::vector<ExportsFile>& files, const ExpectedEtab& e
                        entry.client),
            "write shorter values, without blanks, quotes, backslashes and parentheses"));
   }
+  for (const auto& [file, entry, winner] : expected.dropped)
+    if (const auto word = with_line_end(entry); expected.broken && !winner && !word.empty())
+      by_file[entry.origin.file].push_back(
+          at(Severity::error, "SF141", entry.origin,
+             fmt::format("exportfs writes the line end in `{}` to etab as it is: mountd may take what stands before it "
+                         "for an export to others, and cannot read what stands behind it",
+                         word),
+             "write the client and its options without `\\012`"));
 }
 
 } // namespace sharefs::exports

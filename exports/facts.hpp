@@ -69,8 +69,10 @@ struct Dropped {
 /// What exportfs says when it gives up a file. (The line that it names is not that of the file: it does not count those
 /// that end in a comment.)
 struct Complaint {
-  std::size_t file = 0; ///< its number among the files
-  std::string text;     ///< "unknown keyword \"rx\""
+  std::size_t file = 0;             ///< its number among the files
+  std::string text;                 ///< "unknown keyword \"rx\""
+  std::string option;               ///< "rx"; "": it names none
+  std::optional<std::size_t> entry; ///< position in the file of the first entry that has the option
 };
 /// What exportfs makes of exports files (exports/ask.hpp).
 struct ExpectedEtab {
@@ -82,6 +84,7 @@ struct ExpectedEtab {
   std::vector<std::vector<std::optional<std::size_t>>> positions;
   std::vector<Complaint> complaints;
   std::vector<std::size_t> unreadable; ///< positions of entries that mountd cannot read in etab as they stand there
+  bool broken = false;                 ///< etab has lines that are no entries: a line end in a name or value makes them
   std::string not_asked;               ///< why exportfs was not asked: this is what the text says; "": it was
   std::string cure;                    ///< where it crashes, or waits without end, and `exportfs -r` would, too
 };

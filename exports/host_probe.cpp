@@ -41,9 +41,13 @@ Result<void> add_directories(sys::System& system, const std::set<std::string>& d
   return {};
 }
 
-Result<sys::Completed> getent(sys::System& system, const std::string& database, const std::string& key,
-                              std::chrono::milliseconds deadline) {
-  return system.run({.argv = {"getent", database, key}, .deadline = deadline});
+/// getent(1) hides IPv6 addresses from a host that has none itself; exportfs does not.
+Result<sys::Completed> ask_getent(sys::System& system, const std::string& name, std::chrono::milliseconds deadline) {
+  constexpr int k_usage = 64; // an older getent that does not know the option (argp_parse(3))
+  auto all = system.run({.argv = {"getent", "--no-addrconfig", "ahosts", name}, .deadline = deadline});
+  if (all && all->exit_code == k_usage)
+    return system.run({.argv = {"getent", "ahosts", name}, .deadline = deadline});
+  return all;
 }
 
 void probe_names(sys::System& system, const std::set<std::string>& names, std::chrono::steady_clock::time_point end,
@@ -72,7 +76,7 @@ std::set<std::string> canonical_names(const Names& names) {
 
 std::optional<NameFact> resolve_name(sys::System& system, const std::string& name, std::chrono::milliseconds deadline) {
   constexpr int k_not_found = 2; // getent(1)
-  const auto completed = getent(system, "ahosts", name, deadline);
+  const auto completed = ask_getent(system, name, deadline);
   if (!completed || completed->timed_out || (completed->exit_code != 0 && completed->exit_code != k_not_found))
     return std::nullopt;
   NameFact fact;
@@ -89,7 +93,7 @@ std::optional<NameFact> resolve_name(sys::System& system, const std::string& nam
 }
 
 Result<std::uint32_t> resolve_group(sys::System& system, const std::string& name) {
-  TRY_ASSIGN(const auto completed, getent(system, "group", name, 5s));
+  TRY_ASSIGN(const auto completed, system.run({.argv = {"getent", "group", name}, .deadline = 5s}));
   if (completed.timed_out)
     return fail(ErrorCode::timeout, fmt::format("looking up the group `{}` gave no answer within 5 s", name));
   const auto fields = split(trim(completed.out), ':'); // name:password:gid:members

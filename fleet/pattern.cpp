@@ -1,4 +1,5 @@
 // Names by ranges: nodeset(1)'s "gpu[01-64]" -> names, and names -> ranges.
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "fleet/node.hpp"
@@ -183,13 +184,10 @@ class PatternReader {
   }
 
   [[nodiscard]] Result<Names> read_range(std::string_view text, std::size_t at) const {
-    const auto read = [](std::string_view digits) -> std::optional<std::uint64_t> {
-      std::uint64_t number = 0;
-      const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    const auto read = [](std::string_view digits) {
       constexpr std::uint64_t k_most = 1'000'000'000'000;
-      if (digits.empty() || error != std::errc() || stop != digits.data() + digits.size() || number > k_most)
-        return std::nullopt;
-      return number;
+      const auto number = parse_number<std::uint64_t>(digits);
+      return number && *number <= k_most ? number : std::nullopt;
     };
     const auto slash = text.find('/');
     const auto body = text.substr(0, slash);

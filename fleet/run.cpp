@@ -31,6 +31,7 @@ constexpr std::chrono::milliseconds k_listening{1000};
 /// Without a word from a node that has said each second how far it is, also while it waits for others: its sharefs is
 /// stopped, and would never end.
 constexpr std::chrono::seconds k_most_silent{60};
+constexpr std::chrono::seconds k_first_word{120}; ///< a login may take its time
 
 std::string lines_of(const std::vector<Outcome>& outcomes) {
   std::string lines;
@@ -143,11 +144,12 @@ class Runner {
     for (const auto& node : batch.nodes) {
       if (m_seen.contains(node.name))
         continue;
-      if (listens && there.contains(node.name + ".err"))
-        if (const auto line = last_line_of(node.name + ".err"); !line.empty()) {
+      if (listens && there.contains(node.name + ".err")) {
+        const auto line = last_line_of(node.name + ".err");
+        if (!line.empty())
           m_listener.said(node.name, line);
-          give_up_silent(node.name, line);
-        }
+        give_up_silent(node.name, line);
+      }
       if (!there.contains(node.name + ".end"))
         continue;
       const auto end = m_directory.read(node.name + ".end");
@@ -166,18 +168,24 @@ class Runner {
       fresh.push_back(outcome_of(node, reader.answer(node.name), ended));
       if (m_heard[node.name].is_given_up && !is_good(fresh.back().state)) {
         fresh.back().state = State::timed_out;
-        fresh.back().why = fmt::format("it has said nothing for {} s: it may be stopped", k_most_silent.count());
+        fresh.back().why = "it has said nothing for more than a minute: it may be stopped, or wait for a server";
       }
     }
     return keep(std::move(fresh));
   }
 
-  /// Ends what the node's script has started (see node_script()), which goes on, and notes the end.
+  /// Ends what the node's script has started (see node_script()), which goes on, and notes the end. Silent is a node
+  /// that says no more how far it is, or has not even said that it has begun.
   void give_up_silent(const std::string& node, const std::string& line) {
-    auto& heard = m_heard[node];
-    if (heard.line != line) {
+    const auto [known, first] =
+        m_heard.try_emplace(node, line, sys::deadline_in(m_request.asking.connect + k_first_word));
+    auto& heard = known->second;
+    if (heard.line != line)
       heard = {line, sys::deadline_in(k_most_silent)};
-    } else if (!heard.is_given_up && line.starts_with("{\"progress\"") && sys::Clock::now() >= heard.until) {
+    if (heard.is_given_up || sys::Clock::now() < heard.until)
+      return;
+    const bool has_begun = m_request.read || !last_line_of(node + ".out").empty(); // the answer's first frame
+    if (line.starts_with("{\"progress\"") || !has_begun) {
       const auto script = std::string(trim(m_directory.read(node + ".pid").value_or("")));
       const auto children = m_system.files().read(fmt::format("/proc/{0}/task/{0}/children", script)); // proc(5)
       for (const auto& word : split_words(children.value_or("")))

@@ -150,24 +150,20 @@ class Recovery {
     }
   }
 
-  /// A plain unmount where nobody uses the mount, else a lazy one. Mounts below cannot be reached through a stale
-  /// parent, so they are detached with it.
+  /// Detached: what nobody uses goes at once, and whoever uses it may be out of sight (a loop device, an overlay).
+  /// Mounts below cannot be reached through a stale parent, and go with it.
   void unmount(const MountState& state, const MountsAt& mounts) {
     const auto& target = state.point.target;
     const auto holders = m_request.holders.find(target);
-    const bool held = holders != m_request.holders.end() && !holders->second.holders.empty();
-    const bool holds_mounts = !mounts.below.empty() || !mounts.submounts.empty();
-    const bool hung = state.health == Health::hung;
-    UnmountOptions options{hung, hung || held || m_request.lazy || holds_mounts, m_request.unmount_deadline};
+    const UnmountOptions options{state.health == Health::hung, true, m_request.unmount_deadline};
     auto& notes = m_result.plan.notes;
-    if (held)
+    if (holders != m_request.holders.end() && !holders->second.holders.empty())
       for (const auto& line : describe(holders->second))
         notes.push_back(fmt::format("{} is in use by {}", target, line));
     if (options.force)
       notes.push_back(fmt::format(
           "{}: every request fails that waits for the server; data that was not yet written is lost", target));
-    if (options.lazy)
-      notes.push_back(fmt::format("{}: programs that use it keep the old, dead mount until they end", target));
+    notes.push_back(fmt::format("{}: programs that use it keep the old, dead mount until they end", target));
     for (const auto* layer : mounts.layers)
       m_result.plan.add(target, fmt::format("it is {}", to_string(state.health)), unmount_action(*layer, options));
     for (const auto* one : mounts.below)
@@ -256,14 +252,6 @@ RecoveryRequest probe_recovery(sys::System& system, Observation seen, std::vecto
   return request;
 }
 
-MountPlan plan_detaching(RecoveryRequest request, const std::set<std::string>& busy) {
-  for (auto& state : request.seen.states)
-    if (!busy.contains(state.point.target))
-      state.health = Health::healthy;
-  request.lazy = true;
-  return plan_recovery(request);
-}
-
 Diagnoses check_recovered(const MountState& before, const MountState& after) {
   const auto& target = after.point.target;
   if (!after.mounted())
@@ -275,7 +263,7 @@ Diagnoses check_recovered(const MountState& before, const MountState& after) {
   auto found = about(after.point, Severity::error, "SF226",
                      fmt::format("{} was mounted again and is still {}", target, to_string(after.health)),
                      "run `sharefs status` for the cause");
-  // This is no proof: after a plain unmount the kernel may give the same number to a new superblock.
+  // This is no proof: after an unmount the kernel may give the same number to a new superblock.
   if (before.mount && before.mount->major == after.mount->major && before.mount->minor == after.mount->minor) {
     found.message += "; it seems to have got its old superblock back, which somebody still uses";
     found.hint = "end the programs that hold the old mount (also in containers), then recover again";

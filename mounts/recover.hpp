@@ -44,10 +44,9 @@ struct RecoveryRequest {
   Observation seen;
   std::vector<MountPoint> wanted;                   ///< of `seen`
   std::map<std::string, std::vector<Health>> looks; ///< by target, the health that each look saw
-  std::map<std::string, HolderReport> holders;      ///< by target; who makes a plain umount fail
+  std::map<std::string, HolderReport> holders;      ///< by target; who uses those that are broken
   bool force = false;
   bool moved = false; ///< also what hangs at an address that its server has left
-  bool lazy = false;  ///< a plain umount was tried and said busy
   std::chrono::milliseconds unmount_deadline{10'000}, mount_deadline{30'000};
 };
 
@@ -56,9 +55,6 @@ struct RecoveryRequest {
 RecoveryRequest probe_recovery(sys::System& system, Observation seen, std::vector<MountPoint> wanted);
 
 MountPlan plan_recovery(const RecoveryRequest& request);
-
-/// For mounts that were busy although no process that uses them was seen: only those, detached this time.
-MountPlan plan_detaching(RecoveryRequest request, const std::set<std::string>& busy);
 
 /// The targets that more looks are needed for: stale ones, and hung ones whose server is there.
 std::vector<std::string> doubtful(const Observation& seen);

@@ -30,6 +30,12 @@ readonly launcher_packages=(
 readonly uml_modules=/usr/lib/uml/modules
 readonly kernel_modules=/lib/modules
 
+# The lab takes half of the processor's time with a kernel that need not trace the processes of its guests
+# (`seccomp=`, Linux 6.16): this one of Debian sid, beside its own libc. Where it cannot be had, Debian 12's serves.
+readonly newer_kernel=7.2um1
+readonly newer_directory=/usr/local/lib/uml # the path of ld.so in it has to be shorter than that of the system's
+readonly newer_program=/usr/local/bin/linux.uml
+
 readonly service_policy=/usr/sbin/policy-rc.d
 readonly saved_policy=$service_policy.before-sharefs-setup
 
@@ -79,6 +85,11 @@ missing_modules() {
     done
 }
 
+# Tried once; remove its directory to have it tried again.
+is_newer_kernel_missing() {
+    [[ ! -e $newer_directory/$newer_kernel && $(dpkg --print-architecture) = amd64 ]]
+}
+
 # Packages of servers start them at once; the policy keeps them from it while we install.
 forbid_services() {
     [[ ! -e $service_policy ]] || mv "$service_policy" "$saved_policy"
@@ -112,6 +123,51 @@ link_modules() {
     done
 }
 
+# Downloads and unpacks packages of Debian sid into a directory; of this machine's packages nothing changes.
+unpack_from_sid() {
+    local directory=$1 apt=$1/apt package
+    shift
+    mkdir -p "$apt"/{etc/{apt.conf.d,preferences.d},state/lists/partial,cache/archives/partial}
+    echo 'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian sid main' \
+        >"$apt/etc/sources.list"
+    local options=(-qq -o "Dir::Etc=$apt/etc" -o "Dir::State=$apt/state" -o "Dir::Cache=$apt/cache" -o APT::Sandbox::User=root
+        -o Acquire::Languages=none -o Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false -o Acquire::Retries=1)
+    apt-get "${options[@]}" update && (cd "$apt" && apt-get "${options[@]}" download "$@") || return 1
+    for package in "$apt"/*.deb; do dpkg-deb -x "$package" "$directory" || return 1; done
+}
+
+# In place of the other one for whoever looks for `linux.uml` in PATH.
+install_newer_kernel() {
+    say "unpacking the kernel of the lab from user-mode-linux $newer_kernel of Debian sid"
+    rm -rf "$newer_directory"
+    mkdir -p "$newer_directory" "$uml_modules"
+    local new=$newer_directory/new version=
+    if unpack_from_sid "$new" "user-mode-linux=$newer_kernel" libc6; then
+        cp -rT "$new/usr/lib/uml/modules" "$uml_modules"
+        mv "$new/usr/lib/x86_64-linux-gnu/libc.so.6" "$newer_directory/"
+        cp -L "$new/usr/lib64/ld-linux-x86-64.so.2" "$newer_directory/ld.so"
+        # The program names the loader that it needs; that of this machine belongs to another libc.
+        python3 - "$new/usr/bin/linux.uml" "$newer_directory/linux" "$newer_directory/ld.so" <<'END'
+import pathlib, sys
+source, program, loader = sys.argv[1:]
+old = b"/lib64/ld-linux-x86-64.so.2\0"
+pathlib.Path(program).write_bytes(pathlib.Path(source).read_bytes().replace(old, loader.encode().ljust(len(old), b"\0"), 1))
+END
+        chmod 755 "$newer_directory/linux"
+        version=$(LD_LIBRARY_PATH=$newer_directory "$newer_directory/linux" --version) || version=
+    fi
+    rm -rf "$new"
+    if [[ $version ]]; then
+        printf '#!/bin/sh\n# Written by setup.sh of sharefs.\nunset LD_PRELOAD\nexport LD_LIBRARY_PATH=%s\nexec %s/linux "$@" seccomp=auto\n' \
+            "$newer_directory" "$newer_directory" >"$newer_program"
+        chmod 755 "$newer_program"
+    else
+        say "it cannot be had: the lab runs on the kernel of Debian 12"
+        rm -f "$newer_program"
+    fi
+    : >"$newer_directory/$newer_kernel"
+}
+
 main() {
     local check= build= test= lab= demo= argument
     for argument; do
@@ -131,21 +187,23 @@ main() {
     [[ $build || $test || $lab || $demo ]] || test=yes lab=yes
     command -v dpkg-query >/dev/null || fail 'this machine has no dpkg: the script is for Debian 12' '' 2
 
-    local wanted=() packages=() versions=()
+    local wanted=() packages=() versions=() newer=
     [[ -z $build ]] || wanted+=("${program_packages[@]}")
     [[ -z $test ]] || wanted+=("${test_packages[@]}")
     [[ -z $lab ]] || wanted+=("${lab_packages[@]}" "${launcher_packages[@]}")
     [[ -z $demo ]] || wanted+=("${program_packages[@]}" "${cluster_packages[@]}")
     mapfile -t packages < <(missing_packages "${wanted[@]}" | sort -u)
     [[ -z $lab$demo ]] || mapfile -t versions < <(missing_modules)
+    [[ -z $lab ]] || ! is_newer_kernel_missing || newer=yes
 
-    if ((${#packages[@]} + ${#versions[@]} == 0)) && [[ ! -e $saved_policy ]]; then
+    if ((${#packages[@]} + ${#versions[@]} == 0)) && [[ ! $newer ]] && [[ ! -e $saved_policy ]]; then
         say 'nothing is missing'
         return 0
     fi
     if [[ $check ]]; then
         ((${#packages[@]} == 0)) || say "missing packages: ${packages[*]}"
         ((${#versions[@]} == 0)) || say "missing link to the modules of User Mode Linux: ${versions[*]}"
+        [[ ! $newer ]] || say "missing kernel of the lab: user-mode-linux $newer_kernel of Debian sid"
         return 3
     fi
     if ((EUID != 0)); then
@@ -153,6 +211,7 @@ main() {
     fi
     [[ ! -e $saved_policy ]] || restore_services # of a run that was killed
     ((${#packages[@]} == 0)) || install_packages "${packages[@]}"
+    [[ ! $newer ]] || install_newer_kernel
     if [[ $lab$demo ]]; then
         mapfile -t versions < <(missing_modules)
         ((${#versions[@]} == 0)) || link_modules "${versions[@]}"

@@ -24,8 +24,9 @@ esac
 # The lab's own tests run where the lab is not the one with which they have passed before.
 readonly lab_verified=tests/lab/verified
 lab_digest() {
-  find tests/lab/guest tests/lab/host tests/lab/sharefslab tests/lab/conftest.py tests/lab/test_lab_itself.py tests/lab/test_boot_lab.py \
-    -name '*.[chp]*' -type f -not -name '*.pyc' -print0 | LC_ALL=C sort -z | xargs -0 cat | sha256sum | cut -d' ' -f1
+  { linux.uml --version
+    find tests/lab/guest tests/lab/host tests/lab/sharefslab tests/lab/conftest.py tests/lab/test_lab_itself.py tests/lab/test_boot_lab.py \
+      -name '*.[chp]*' -type f -not -name '*.pyc' -print0 | LC_ALL=C sort -z | xargs -0 cat; } | sha256sum | cut -d' ' -f1
 }
 
 results=$(mktemp -d)

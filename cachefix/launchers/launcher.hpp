@@ -32,8 +32,7 @@ enum class Means {
   run_module,   ///< `-m NAME`: ends the options
   run_text,     ///< `-c TEXT`: ends the options
   command_text, ///< a shell string: this option's value (sbatch --wrap, env -S), or the first word (bash -c)
-  hostfile,     ///< file with the hosts
-  remote,       ///< runs on other hosts (-H hosts)
+  hosts,        ///< a file with the hosts, or their names
   container,    ///< runs inside of a container
   command_file, ///< the launcher itself looks for the command's file, or copies it
   hands_on,     ///< only an mpirun that hands on its environment has this option
@@ -57,7 +56,7 @@ struct KnownOption {
   friend bool operator==(const KnownOption&, const KnownOption&) = default;
 };
 
-/// `hostfile`: read where the hostfile option is not given and this file exists. `export`: a variable that stands for
+/// `hostfile`: read where no option of that meaning is given and this file exists. `export`: a variable that stands for
 /// the assign_list option. `containers`: variables, `*` at the end of a name, with one of which it means
 /// Means::container.
 struct Launcher {
@@ -70,6 +69,9 @@ struct Launcher {
 
 const std::vector<Launcher>& launchers();
 std::vector<KnownOption> options_of(const std::string& options);
+/// `python -m pip`, `python --version`, `python -c "import torch"`, of which this is the row: Python that builds no
+/// datasets.
+bool builds_nothing(const Launcher* row, std::span<const std::string> words);
 /// The row `elsewhere` for a word that names a program; nullptr if there is none.
 const Row* find_opaque(const std::string& word);
 /// `ssh node1 "cd /job && python train.py"`: some word, or a part of one.

@@ -8,9 +8,8 @@ namespace {
 constexpr std::string_view k_run_nothing = "--help --version --usage -help -version"; // of every launcher
 
 /// The names of Means, in their order.
-constexpr std::string_view k_means =
-    "directory assign assign_pair assign_list unset clear module no_python run_module "
-    "run_text command_text hostfile remote container command_file hands_on information";
+constexpr std::string_view k_means = "directory assign assign_pair assign_list unset clear module no_python run_module "
+                                     "run_text command_text hosts container command_file hands_on information";
 constexpr std::pair<std::string_view, Takes> k_takes[] = {
     {"==", Takes::two}, {"[=]", Takes::attached}, {"=", Takes::value}, {"", Takes::nothing}};
 
@@ -56,8 +55,8 @@ class Reader {
         ++m_out.end;
         break;
       }
-      const bool plus = shell && word.size() > 1 && word[0] == '+'; // bash +x
-      if ((word.size() < 2 || word[0] != '-') && !plus)
+      const bool plus = shell && word.size() > 1 && word[0] == '+';               // bash +x
+      if ((word.size() < 2 || word[0] != '-') && !plus && named(word) == nullptr) // `-` is an option of env
         break;
       if (!take_whole(word))
         take_letters(word);

@@ -1,13 +1,50 @@
 // How a row of launchers.txt is found.
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "cachefix/launchers/launcher.hpp"
+#include "cachefix/launchers/walk.hpp"
+#include "cachefix/shell_text.hpp"
 
 #include <iterator>
 #include <set>
 
 namespace sharefs::cachefix {
 namespace {
+
+/// `vllm serve`: a console script, and no name of something that is only looked at.
+bool is_python_tool(std::span<const std::string> words, std::size_t at) {
+  return is_listed(base_name(words[at]), words_of("python")) &&
+         (at + 1 == words.size() || !is_listed(words[at + 1], "stop status --version --help list pip add sync login"));
+}
+
+/// Not of a tool; `source train.sh` starts what that does, but there are scripts that only set variables. The first
+/// word may be the name of a host.
+bool starts_program(const Argv& words, bool host) {
+  constexpr std::string_view k_scripts = "*.py *.sh *.pbs *.sbatch *.slurm *.sub";
+  const bool sources = is_listed(words[0], "source .");
+  if (words == Argv{"env"} || (words.size() > 1 && words[0] == "command" && words[1].starts_with('-')))
+    return false; // command -v python
+  if (sources ? words.size() > 1 && is_listed(words[1], words_of("settings")) : is_plain_tool(words[0]))
+    return !sources && find_launcher(words, 0, words.size()) != nullptr; // conda run
+  for (std::size_t at = 0; at < words.size(); ++at) {
+    const std::string& word = words[at];
+    const Launcher* row = find_launcher({word}, 0, 1);
+    if (is_listed(word, words_of("looks")) || builds_nothing(row, std::span(words).subspan(at)))
+      return false;
+    const bool script = is_listed(word, k_scripts) && word.find('*') == std::string::npos;
+    if (script || row != nullptr || ((at > 0 || !host) && is_python_tool(words, at)))
+      return true;
+  }
+  return false;
+}
+
+/// `import torch; print(torch.__version__)`: Python that only looks at something, as far as its words tell.
+bool only_looks(const std::string& text) {
+  constexpr std::string_view k_may_build[] = {"dataset", "train", "eval", "load", "run", "main"};
+  return std::ranges::none_of(k_may_build, [&](auto part) { return text.find(part) != std::string::npos; }) &&
+         std::ranges::all_of(split(text, ';'), [](const std::string& statement) {
+           return is_listed(trim(statement), "import* from* print(*");
+         });
+}
 
 template <class Is> const Launcher* first_row(const Is& is) {
   const auto found = std::ranges::find_if(launchers(), is);
@@ -27,7 +64,9 @@ const std::vector<Launcher>& launchers() {
     std::vector<Launcher> all;
     for (const Row& row : rows_of("launcher")) {
       const auto space = std::min(row.name.find(' '), row.name.size());
-      const auto or_else = [](std::string text, std::string other) { return text.empty() ? other : text; };
+      const auto or_else = [](const std::string& text, const std::string& other) {
+        return text.empty() ? other : text;
+      };
       all.push_back(
           {row, row.name, or_else(row.get("programs"), row.name.substr(0, space)),
            or_else(row.get("verbs"), row.name.substr(std::min(space + 1, row.name.size()))),
@@ -39,21 +78,22 @@ const std::vector<Launcher>& launchers() {
   return k_rows;
 }
 
+bool builds_nothing(const Launcher* row, std::span<const std::string> words) {
+  if (row == nullptr || row->tail != Tail::python)
+    return false;
+  const Walk walked = walk({words.begin(), words.end()}, "/");
+  return !walked.elsewhere && std::ranges::all_of(walked.programs, [](const Program& program) {
+    return is_plain_tool(program) || (program.kind == ProgramKind::text && only_looks(program.name));
+  });
+}
+
 bool names_some_program(std::span<const std::string> words) {
-  constexpr std::string_view k_scripts = "*.py *.sh *.pbs *.sbatch *.slurm *.sub";
-  bool of_tool = false;
-  for (const std::string& word : words) {
-    const Argv parts = split_words(word);
-    of_tool = parts.size() == 1 && (is_listed(word, words_of("looks")) || (of_tool && !is_listed(word, "; && || |")));
-    if (of_tool) // ssh node1 pkill -f train.py
-      continue;
-    if (parts.size() > 1 && is_plain_tool(parts[0]) && word.find_first_of(";&|\n`$(") == std::string::npos)
-      continue; // ssh node1 "pkill -f train.py"
-    for (std::size_t i = 0; i < parts.size(); ++i)
-      if (is_listed(parts[i], k_scripts) || find_launcher(parts, i, parts.size()) != nullptr)
-        return true;
-  }
-  return false;
+  std::string text; // as ssh hands them to a shell; `ssh node1 "cd /job && python train.py"`: a line of its own
+  for (const std::string& word : words)
+    text += (word.find_first_of(" \t\n") == std::string::npos ? " " : "\n") + word;
+  return std::ranges::any_of(commands_of(text), [](const Command& command) {
+    return !command.words.empty() && starts_program(command.words, command.line == 1);
+  });
 }
 
 bool starts_container(std::span<const std::string> words) {

@@ -63,10 +63,10 @@ class Walker {
   }
 
   void add_program(ProgramKind kind, std::size_t index, std::size_t begin, std::size_t end, Program scope, bool python,
-                   std::string name = {}) {
+                   const std::string& name = {}) {
     scope.kind = kind;
     scope.index = index;
-    scope.name = name.empty() ? m_argv[index] : std::move(name);
+    scope.name = name.empty() ? m_argv[index] : name;
     scope.begin = std::min(begin, end);
     scope.end = find_word("--", scope.begin, end);
     scope.python = python || !is_certain();
@@ -101,10 +101,23 @@ class Walker {
   [[nodiscard]] bool runs_something(const Row& known, std::size_t begin, std::size_t end) const {
     const auto words = std::span(m_argv).subspan(begin, end - begin);
     if (known.has("first")) {
-      const auto first = std::ranges::find_if(words, [](const std::string& word) { return !word.starts_with('-'); });
-      const bool shell = first != words.end() && is_listed(base_name(*first), "bash sh");
-      return first != words.end() && !is_plain_tool(*first) && (!shell || names_some_program({first + 1, words.end()}));
+      auto first = words.begin();
+      while (first != words.end() && (first->starts_with('-') || assigns_variable(*first)))
+        first += first + 1 != words.end() && is_listed(*first, known.get("first")) ? 2 : 1;
+      if (const Row* inner = first == words.end() ? nullptr : find_opaque(*first)) // sudo docker ps
+        return runs_something(*inner, static_cast<std::size_t>(first - words.begin()) + begin + 1, end);
+      if (first == words.end())
+        return false;
+      const auto at = static_cast<std::size_t>(first - words.begin()) + begin;
+      const Launcher* row = find_launcher(m_argv, at, end);
+      if (is_plain_tool(*first)) // sudo conda run
+        return row != nullptr;
+      const bool shell = row != nullptr && row->tail == Tail::shell; // sudo bash -c 'apt update'
+      return shell ? names_some_program({first + 1, words.end()}) : !builds_nothing(row, {first, words.end()});
     }
+    const bool shows = !words.empty() && is_listed(words.back(), words_of("shows")) && !names_some_program(words);
+    if (shows || (!words.empty() && is_listed(words.front(), known.get("nouns"))))
+      return false; // tmux new -d nvidia-smi, docker volume create
     if (known.has("by"))
       return std::ranges::any_of(words, [&](const std::string& word) { return is_listed(word, known.get("by")); });
     return known.has("container") || names_some_program(words);
@@ -118,7 +131,7 @@ class Walker {
     if (m_argv[at].starts_with('-') || assigns_variable(m_argv[at]))
       return false;
     if (word.ends_with(".py") || word.ends_with(".sh"))
-      return word.find('*') == std::string::npos; // of find's -name
+      return word.find('*') == std::string::npos && !is_listed(m_argv[at - 1], "-name -iname -path"); // of find
     if (find_launcher(m_argv, at, end) != nullptr)
       return !is_listed(word, k_common) ||
              (at + 1 < end && (m_argv[at + 1].starts_with('-') || assigns_variable(m_argv[at + 1])));
@@ -310,8 +323,8 @@ class Walker {
       return add_program(ProgramKind::shell, text->value_index, end, end, std::move(scope), false,
                          launcher.row.has("assignments") ? "env " + words : text->value);
     }
-    if (launcher.row.has("assignments"))
-      at = assignments(number, at, end, scope);
+    while (launcher.row.has("assignments") && at < end && assign(scope, m_argv[at], at, 0))
+      ++at;
     at = std::min(at + (launcher.row.has("operands") ? 1 : 0), end);
     if (at < end)
       m_out.chain[number].command = at;
@@ -336,18 +349,6 @@ class Walker {
     case Tail::contexts:
       return;
     }
-  }
-
-  std::size_t assignments(std::size_t number, std::size_t at, std::size_t end, Program& scope) {
-    if (at < end && m_argv[at] == "-") { // the old spelling of -i
-      scope.assigned.clear();
-      scope.cleared = true;
-      m_out.chain[number].options.given.push_back({.name = "-", .means = Means::clear, .index = at, .value_index = at});
-      ++at;
-    }
-    while (at < end && assign(scope, m_argv[at], at, 0))
-      ++at;
-    return at;
   }
 
   void python(std::size_t number, std::size_t at, std::size_t end, Program scope) {

@@ -73,7 +73,9 @@ struct Walk {
 
 /// The same of a program; not of a shell text, which may end in such a name.
 inline bool is_plain_tool(const Program& program) {
-  return (program.kind == ProgramKind::program || program.kind == ProgramKind::module) && is_plain_tool(program.name);
+  const bool module = program.kind == ProgramKind::module;
+  return (module && is_listed(program.name, words_of("modules"))) ||
+         ((module || program.kind == ProgramKind::program) && is_plain_tool(program.name));
 }
 
 /// `directory` is the working directory of the command.

@@ -27,7 +27,7 @@ struct CacheRule {
   std::string fallback = {};    ///< of a variable, with $NAME and ~; empty: there is none, or it is not under $HOME
   Holds holds = Holds::data;    ///< of a variable
   std::string id = {};          ///< of a flag: its row
-  bool unless_prepared = false; ///< of a flag: left where something lies there already, or the program only prepares it
+  bool unless_prepared = false; ///< of a flag: left where something lies there already
 };
 
 /// A rule of the user: sharefs.yaml's caches.rules, --keep and --local.

@@ -2,28 +2,18 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "sys/fs/walk.hpp"
-#include "sys/process/call.hpp"
-#include "sys/process/child.hpp"
-#include "sys/process/fd.hpp"
+#include "sys/find_processes.hpp"
 #include "tree/tree.hpp"
 
 #include <algorithm>
-#include <cctype>
-#include <fcntl.h>
-#include <filesystem>
 #include <set>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace sharefs::cachefix {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::size_t k_key_length = 12;
 constexpr std::size_t k_longest_origin = 4096;
-constexpr std::size_t k_most_process_text = 64U << 20U;
+constexpr std::size_t k_most_process_text = 16U << 20U; // what has more counts as not checked
 constexpr std::chrono::seconds k_use_deadline{3};
 
 /// Hexadecimal digits: what cache_key makes. Nothing else below the directory is ours to list or delete.
@@ -31,54 +21,40 @@ bool is_key(const std::string& name) {
   return name.size() == k_key_length && name.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-std::vector<std::string> names_in(const std::string& directory) {
-  std::vector<std::string> names;
-  (void)sys::list_names(sys::Fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), names);
-  std::ranges::sort(names);
-  return names;
-}
-
-/// A regular file: nothing through a link, never a FIFO, and not without end. Empty if it is none, or too long.
-std::string text_of(const std::string& path, std::size_t limit) {
-  const sys::Fd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
-  struct stat status{};
-  if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode))
-    return {};
-  std::string out;
-  (void)sys::read_all(fd.get(), out, limit + 1); // as much of it as there is
-  return out.size() <= limit ? out : std::string();
-}
-
 /// Keys of caches that some live process uses: by open files, mapped files (datasets maps its tables), directories, and
-/// by its arguments and environment, which name what it will open. Nobody else but root can use what is this user's.
-std::vector<std::string> keys_in_use(const std::vector<CacheEntry>& entries) {
+/// by its arguments and environment, which name what it will open. nullopt: a process could not be checked.
+std::optional<std::set<std::string>> keys_in_use(sys::System& system, const std::vector<CacheEntry>& entries) {
   std::set<std::string> keys, roots;
-  std::error_code error;
   for (const CacheEntry& entry : entries) {
     const std::string root = parent_path(entry.path);
-    if (!roots.insert(root + "/").second)
-      continue;
-    const fs::path real = fs::canonical(root, error); // as /proc names it, where its own path goes through links
-    roots.insert((error ? root : real.native()) + "/");
+    if (roots.insert(root + "/").second) // /proc names it without the links in its own path
+      roots.insert(system.entry({.path = root, .follow = true}).resolved + "/");
   }
-  const auto note = [&](std::string_view text) {
-    for (const std::string& start : roots)
-      for (std::size_t at = text.find(start); at != std::string_view::npos; at = text.find(start, at + 1))
-        keys.insert(std::string(text.substr(at + start.size(), k_key_length)));
+  sys::EntryRequest owners{{}, k_use_deadline}, processes = owners, descriptors = owners;
+  for (const int pid : sys::process_ids(system, k_use_deadline))
+    owners.queries.push_back({.path = "/proc/" + std::to_string(pid)});
+  const unsigned uid = system.identity().uid;
+  for (const sys::Entry& process : system.entries(owners)) {
+    if (process.uid != uid && process.uid != 0) // who cannot use what is this user's
+      continue;
+    processes.queries.push_back({.path = process.path + "/cwd"});
+    processes.queries.push_back({.path = process.path + "/fd", .list = true});
+    for (const char* file : {"/maps", "/cmdline", "/environ"})
+      processes.queries.push_back({.path = process.path + file, .read_bytes = k_most_process_text});
+  }
+  bool all_checked = true;
+  const auto note = [&](const sys::Entry& entry) {
+    all_checked = all_checked && !entry.hung() && entry.content.size() < k_most_process_text;
+    for (const std::string& text : {entry.link_target, entry.content})
+      for (const std::string& start : roots)
+        for (auto at = text.find(start); at != std::string::npos; at = text.find(start, at + 1))
+          keys.insert(text.substr(at + start.size(), k_key_length));
+    for (const std::string& number : entry.names)
+      descriptors.queries.push_back({.path = entry.path + "/" + number});
   };
-  for (const std::string& pid : names_in("/proc")) {
-    const std::string process = "/proc/" + pid;
-    struct stat status{};
-    if (std::isdigit(static_cast<unsigned char>(pid[0])) == 0 || ::stat(process.c_str(), &status) != 0 ||
-        (status.st_uid != ::geteuid() && status.st_uid != 0))
-      continue;
-    note(fs::read_symlink(process + "/cwd", error).native());
-    for (const std::string& fd : names_in(process + "/fd"))
-      note(fs::read_symlink(process + "/fd/" + fd, error).native());
-    for (const char* file : {"/maps", "/cmdline", "/environ"}) // wait for the process's memory, which may be locked
-      note(text_of(process + file, k_most_process_text));
-  }
-  return {keys.begin(), keys.end()};
+  std::ranges::for_each(system.entries(processes), note);
+  std::ranges::for_each(system.entries(descriptors), note);
+  return all_checked ? std::optional(std::move(keys)) : std::nullopt;
 }
 
 } // namespace
@@ -113,18 +89,14 @@ Result<std::vector<CacheEntry>> list_caches(sys::System& system, const std::stri
                       .device = cache.device,
                       .inode = cache.inode});
   }
-  note_uses(caches); // last, because measuring takes its time
+  note_uses(system, caches); // last, because measuring takes its time
   return caches;
 }
 
-void note_uses(std::vector<CacheEntry>& entries) {
-  using Keys = Result<std::vector<std::string>>;
-  const Keys used = sys::call(std::nullopt, k_use_deadline, // a process can hang
-                              [&]() -> Keys { return keys_in_use(entries); });
+void note_uses(sys::System& system, std::vector<CacheEntry>& entries) {
+  const auto used = keys_in_use(system, entries);
   for (CacheEntry& entry : entries)
-    entry.in_use = !used                                                      ? "a process could not be checked"
-                   : std::ranges::binary_search(*used, base_name(entry.path)) ? "in use"
-                                                                              : "";
+    entry.in_use = !used ? "a process could not be checked" : used->contains(base_name(entry.path)) ? "in use" : "";
 }
 
 std::string age_of(const CacheEntry& entry, std::int64_t now) {

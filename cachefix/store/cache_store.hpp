@@ -21,7 +21,7 @@ struct CacheEntry {
 Result<std::vector<CacheEntry>> list_caches(sys::System& system, const std::string& root,
                                             std::chrono::milliseconds deadline);
 /// CacheEntry::in_use of each, as it is now.
-void note_uses(std::vector<CacheEntry>& entries);
+void note_uses(sys::System& system, std::vector<CacheEntry>& entries);
 
 struct PruneRequest {
   std::int64_t older_than = 0;       ///< seconds; 0: any age

@@ -91,8 +91,10 @@ template <HasFields T> const char* read_fields(const nlohmann::ordered_json& obj
       return;
     if constexpr (std::same_as<V, std::uint32_t> || std::same_as<V, std::optional<std::uint32_t>>)
       if (is_mode(name) && found->is_string()) {
-        const auto mode = parse_mode(found->template get<std::string>());
-        mode ? void(field = *mode) : void(wrong = name);
+        if (const auto mode = parse_mode(found->template get<std::string>()); mode)
+          field = mode.value();
+        else
+          wrong = name;
         return;
       }
     if (!value_from_json(*found, field))

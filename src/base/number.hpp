@@ -11,6 +11,7 @@ namespace sharefs {
 template <std::integral Number> std::optional<Number> parse_number(std::string_view text, int base = 10) {
   Number number{};
   const char* const end = text.data() + text.size(); // NOLINT(bugprone-suspicious-stringview-data-usage)
+  // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage)
   const auto [stop, error] = std::from_chars(text.data(), end, number, base);
   return error == std::errc() && stop == end ? std::optional(number) : std::nullopt;
 }

@@ -93,6 +93,12 @@ std::string undo_command(const Context& context, const std::string& id) {
          (root == "/" ? "" : "--root " + shell_quote(root) + " ") + "undo " + id;
 }
 
+Argv with_config(const Context& context, Argv words) {
+  if (!context.flags.config.empty())
+    words.insert(words.end(), {"--config", context.config_path()});
+  return words;
+}
+
 Result<void> require_root(const Context& context, const std::string& refusal) {
   if (context.flags.only_looks() || context.system.identity().uid == 0)
     return {};

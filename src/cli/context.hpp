@@ -78,6 +78,9 @@ class Context {
 /// What a person types to take back an entry of the journal that this command works with: "sharefs undo 17".
 std::string undo_command(const Context& context, const std::string& id);
 
+/// The words of a command of sharefs on another machine or in another process, with the same sharefs.yaml as here.
+Argv with_config(const Context& context, Argv words);
+
 /// `permission` with the text `refusal` for a command that would change something and is not root's.
 Result<void> require_root(const Context& context, const std::string& refusal);
 

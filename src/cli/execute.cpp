@@ -83,7 +83,8 @@ std::optional<Executed> present(Context& context, const Proposal& proposal) {
   context.envelope.plan = proposal.plan;
   context.console.show(proposal.plan, context.flags.only_looks());
   if (proposal.plan.empty()) {
-    context.console.message(proposal.nothing);
+    if (!proposal.nothing.empty())
+      context.console.message(proposal.nothing);
     return Executed{};
   }
   if (context.flags.check)

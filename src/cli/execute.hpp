@@ -14,7 +14,7 @@ namespace sharefs::cli {
 /// What a command wants to do, as the machine is now.
 struct Proposal {
   plan::Plan plan;
-  std::string nothing;      ///< said when the plan is empty: "all mounts are as they should be"
+  std::string nothing;      ///< said when the plan is empty: "all mounts are as they should be"; "": nothing is said
   bool short_lived = false; ///< other programs may change what it is made from: made anew after the answer
   std::function<Result<void>()> before_groups = {}; ///< see plan::ApplyOptions
   /// before_groups copies, say: other changes of this host, also by this user, do not wait for it. What it needs alone

@@ -207,12 +207,11 @@ std::optional<Problem> unclosed_quote(const Source& source, const YAML::Mark& ma
     return std::nullopt; // a block scalar
   const char quote = text[begin];
   for (std::size_t i = begin + 1; i < text.size(); ++i) {
-    if (quote == '"' && text[i] == '\\')
+    const bool is_escaped = quote == '"' ? text[i] == '\\' : text.substr(i, 2) == "''";
+    if (is_escaped)
       ++i;
-    else if (text[i] == quote && !(quote == '\'' && i + 1 < text.size() && text[i + 1] == quote))
-      return std::nullopt;
     else if (text[i] == quote)
-      ++i; // '' inside of single quotes
+      return std::nullopt;
   }
   return Problem{source.place_of(begin), fmt::format("the quote `{}` is never closed", quote), "close it"};
 }

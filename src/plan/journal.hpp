@@ -124,9 +124,6 @@ class Journal {
 Plan undo_plan(const JournalEntry& entry, const std::vector<JournalEntry>& attempts = {});
 
 // For tests.
-/// When a process was started, in clock ticks since boot (proc(5), field 22 of stat); 0 if there is no such process.
-/// Together with the boot's id it tells a process from a later one with the same number.
-std::uint64_t start_time_of(int pid);
 std::string current_boot_id();
 
 } // namespace sharefs::plan

@@ -13,7 +13,7 @@ struct JournalHead {
   std::string command, user, started;
   int pid = 0;
   std::string boot_id;
-  std::uint64_t start_time = 0; ///< see start_time_of()
+  std::uint64_t start_time = 0; ///< see sys::process_start(); 0: not known
 };
 template <FieldsOf<JournalHead> H> auto fields(H& h) {
   return named("version", h.version, "command", h.command, "user", h.user, "started", h.started, "pid", h.pid,

@@ -5,7 +5,7 @@
 #include "base/try.hpp"
 #include "plan/journal.hpp"
 #include "plan/journal_format.hpp"
-#include "sys/process/stat_field.hpp"
+#include "sys/leases/lease.hpp"
 
 #include <algorithm>
 #include <array>
@@ -23,7 +23,8 @@ std::string read_proc(const std::string& path) {
 }
 
 bool is_alive(const JournalHead& head) {
-  return head.start_time != 0 && head.boot_id == current_boot_id() && start_time_of(head.pid) == head.start_time;
+  return head.start_time != 0 && head.boot_id == current_boot_id() &&
+         sys::process_start(sys::Files(), head.pid) == head.start_time;
 }
 
 /// One entry while its files are read.
@@ -259,12 +260,6 @@ Result<std::optional<JournalEntry>> Journal::latest(std::vector<JournalEntry>* p
       passed->push_back(std::move(entry));
   }
   return std::nullopt;
-}
-
-std::uint64_t start_time_of(int pid) {
-  if (pid <= 0)
-    return 0;
-  return sys::stat_field(read_proc("/proc/" + std::to_string(pid) + "/stat"), sys::k_stat_start).value_or(0);
 }
 
 std::string current_boot_id() {

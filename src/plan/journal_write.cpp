@@ -3,6 +3,7 @@
 #include "base/try.hpp"
 #include "plan/journal.hpp"
 #include "plan/journal_format.hpp"
+#include "sys/leases/lease.hpp"
 
 #include <fmt/chrono.h>
 #include <unistd.h>
@@ -55,9 +56,10 @@ Result<std::string> Journal::begin(const Plan& plan, const std::string& command,
   if (!names)
     return fail(in_journal(names.error()));
   const bool is_this_process = identity.pid == ::getpid() && identity.boot_id == current_boot_id();
-  auto head = json_of(JournalHead{k_journal_version, command, identity.user, utc_text(now), identity.pid,
-                                  identity.boot_id, is_this_process ? start_time_of(identity.pid) : 0},
-                      JsonTexts::exact);
+  auto head =
+      json_of(JournalHead{k_journal_version, command, identity.user, utc_text(now), identity.pid, identity.boot_id,
+                          is_this_process ? sys::process_start(sys::Files(), identity.pid).value_or(0) : 0},
+              JsonTexts::exact);
   head["plan"] = to_json(plan);
   const auto ids = sorted_ids(*names);
   auto id = std::to_string((ids.empty() ? 0 : number_of(ids.back())) + 1);

@@ -1,4 +1,4 @@
-#include "tree/content.hpp"
+#include "tree/copier.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,13 +1,31 @@
 #pragma once
 // Private to tree: the one copy that a child makes. Directories in copy.cpp, what lies in them in copy_files.cpp.
 #include "tree/attributes.hpp"
-#include "tree/content.hpp"
 #include "tree/job.hpp"
 
 #include <map>
 #include <span>
 
 namespace sharefs::tree {
+
+// What is in a file (content.cpp). Holes are skipped, and count as the zeros that they stand for.
+
+struct Hash { ///< XXH3, 128 bits: finds damage, no forgery
+  std::uint64_t high = 0, low = 0;
+  friend bool operator==(const Hash&, const Hash&) = default;
+};
+/// Of `size` bytes of an open file. An errno and which of two descriptors it is of.
+struct ContentError {
+  int error_number = 0;
+  bool of_target = false;
+};
+using Hashed = tl::expected<Hash, ContentError>;
+
+/// From the beginning of `from`, whose fstat is `status`, to the empty file `to`; the hash of what was read. A file
+/// that is shorter by now is copied as far as it goes.
+Hashed copy_content(Job& job, int from, const struct stat& status, int to);
+/// Reads what the file system has, not what this host has cached of it, as far as the kernel allows that.
+Hashed hash_content(Job& job, int file, const struct stat& status, bool from_disk);
 
 /// A directory and its copy.
 struct Pair : Node { // Node::fd: the original
@@ -126,7 +144,8 @@ class Copier {
   int m_top = -1;           ///< the copy
   bool m_attributes = true; ///< the file system of the original has some
   bool m_capabilities = true;
-  std::string m_run; ///< part of the names of what is not finished
+  bool m_to_nfs = false; ///< the copy lies on NFS
+  std::string m_run;     ///< part of the names of what is not finished
   std::atomic<std::uint64_t> m_temporaries{0};
   std::mutex m_mutex;
   std::condition_variable m_settled;

@@ -145,6 +145,7 @@ Result<PairPointer> Copier::start(Found from, Found to) {
     return fail(errno_error(made.error(), m_to.path));
   top->to = std::move(*made);
   m_top = top->to.get();
+  m_to_nfs = sys::is_on_nfs(m_top);
   // Where the file system has no such lock for directories (NFS), two copies only disturb each other.
   if (::flock(m_top, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     return fail(ErrorCode::busy, m_to.path + ": another copy is at work", "wait for it, or stop it");

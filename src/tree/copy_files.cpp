@@ -1,6 +1,7 @@
 // copy(): files. Several are written before the first is synced, so that a disk has more than one to write. Over NFS
 // each call that makes or changes a name or an attribute is a round trip, so there are no more of them than needed.
 #include "base/path.hpp"
+#include "sys/fs/exclusive.hpp"
 #include "tree/copier.hpp"
 #include "tree/fault_injection.hpp"
 
@@ -170,11 +171,10 @@ bool Copier::in_place(const Pair& pair, const struct stat& original) const {
 
 /// Makes the empty file; `status` is of it. 0 or errno.
 int Copier::make(const Pair& pair, File& file, mode_t mode, struct stat& status) {
-  const int flags =
-      (m_job.options.verify ? O_RDWR : O_WRONLY) | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  const int flags = (m_job.options.verify ? O_RDWR : O_WRONLY) | O_NONBLOCK | O_NOCTTY;
   may_be_killed();
   if (in_place(pair, file.status)) { // over NFS O_EXCL would be one more round trip
-    file.to.reset(::openat(pair.to.get(), file.name.c_str(), flags, mode));
+    file.to = sys::open_to_make(pair.to.get(), file.name, flags, mode, m_to_nfs);
     if (file.to && ::fstat(file.to.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1 &&
         status.st_size == 0) {
       file.made = file.name;
@@ -182,7 +182,7 @@ int Copier::make(const Pair& pair, File& file, mode_t mode, struct stat& status)
     } // else the owner has put something there
   }
   const auto name = temporary_name();
-  file.to.reset(::openat(pair.to.get(), name.c_str(), flags | O_EXCL, mode));
+  file.to = sys::open_to_make(pair.to.get(), name, flags | O_EXCL, mode, m_to_nfs);
   if (!file.to)
     return errno;
   file.made = name;

@@ -74,11 +74,13 @@ bool Copier::link_file(const Pair& pair, const std::string& name) {
     may_be_killed();
     return ::linkat(pair.fd.get(), name.c_str(), pair.to.get(), as.c_str(), 0) == 0;
   };
-  const auto is_linked = [&](const std::string& as) { // and nobody has replaced it
+  // And nobody has replaced it. Its size and time may differ: until the link is made another client can have a
+  // delegation to write, and what is heard of the file is older than what that client has done (Linux 6.14).
+  const auto is_linked = [&](const std::string& as) {
     struct stat there{};
     return ::fstatat(pair.to.get(), as.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && there.st_dev == status.st_dev &&
-           there.st_ino == status.st_ino && there.st_mode == status.st_mode && there.st_size == status.st_size &&
-           same_time(there, status);
+           there.st_ino == status.st_ino && there.st_mode == status.st_mode && there.st_uid == status.st_uid &&
+           there.st_gid == status.st_gid;
   };
   // A link is whole from the beginning, so it has its name at once where nothing else has.
   std::string made = name;

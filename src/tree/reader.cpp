@@ -11,6 +11,8 @@
 #include <atomic>
 #include <cerrno>
 #include <climits>
+#include <cstdlib>
+#include <ctime>
 #include <fmt/format.h>
 #include <mutex>
 #include <sys/sysmacros.h>
@@ -37,6 +39,7 @@ void note_status(Entry& entry, const struct statx& status) {
   entry.device = makedev(status.stx_dev_major, status.stx_dev_minor);
   entry.inode = status.stx_ino;
   entry.mtime = status.stx_mtime.tv_sec;
+  entry.mtime_ns = status.stx_mtime.tv_nsec;
   entry.changed = status.stx_ctime.tv_sec * 1'000'000'000 + status.stx_ctime.tv_nsec;
 }
 
@@ -147,6 +150,21 @@ void Reader::narrow_modes(std::vector<Entry>& entries) {
       return;
     const auto fd = open_below(m_directory.get(), entry.path.c_str(), O_PATH);
     entry.mode = fd ? sys::mode_by_acl(fd.get(), entry.mode) : mode_without_group(entry.mode);
+    m_counters.add(k_steps);
+  });
+}
+
+void Reader::call_back(std::vector<Entry>& entries) const {
+  constexpr std::int64_t k_recent = 600; // seconds
+  const auto now = ::time(nullptr);
+  in_parallel(entries.size(), [&](std::size_t number) {
+    auto& entry = entries[number];
+    if (!S_ISREG(entry.mode) || std::abs(now - entry.mtime) > k_recent)
+      return;
+    struct statx status{};
+    const auto fd = open_below(m_directory.get(), entry.path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    if (fd && ::statx(fd.get(), "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &status) == 0)
+      note_status(entry, status);
     m_counters.add(k_steps);
   });
 }

@@ -22,10 +22,10 @@ struct Entry {
   std::uint32_t uid = 0, gid = 0;
   std::uint64_t size = 0, links = 0;
   std::uint64_t device = 0, inode = 0;
-  std::int64_t mtime = 0;   ///< seconds
-  std::int64_t changed = 0; ///< ctime in nanoseconds
-  std::string target = {};  ///< of a symbolic link
-  int error_number = 0;     ///< why a directory could not be listed, or an entry not be seen
+  std::int64_t mtime = 0, mtime_ns = 0; ///< seconds, and nanoseconds
+  std::int64_t changed = 0;             ///< ctime in nanoseconds
+  std::string target = {};              ///< of a symbolic link
+  int error_number = 0;                 ///< why a directory could not be listed, or an entry not be seen
 };
 
 sys::FileIdentity identity_of(const Entry& entry);
@@ -45,6 +45,10 @@ class Reader {
   /// names and links. Hard links cost who makes them next to nothing.
   static constexpr std::size_t k_most_entries = 5'000'000, k_most_text = 512U << 20U;
   [[nodiscard]] Result<std::vector<Entry>> list(std::size_t most = k_most_entries) const;
+  /// What was written to some minutes ago may be in the hands of another client of NFS: while that has a delegation to
+  /// write, the server makes up times and the size (Linux 6.14). Each is opened, which calls the delegation back, and
+  /// its status taken again.
+  void call_back(std::vector<Entry>& entries) const;
   /// The modes of these, and of the tree itself, as they are without the ACLs that a copy has not (sys::mode_by_acl()).
   void narrow_modes(std::vector<Entry>& entries);
   /// The content of a regular file, piece by piece; what the visitor returns ends it. 0 or errno; ESTALE: it changed

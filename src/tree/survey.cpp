@@ -16,7 +16,9 @@ Result<Survey> survey(const Place& place, const Options& options, const OnProgre
   return watched(place.path, options, progress, [&](const sys::ProgressCounters& counters) -> Result<Survey> {
     prepare_process();
     TRY_ASSIGN(const auto reader, Reader::open(place, counters));
-    TRY_ASSIGN(const auto entries, reader.list());
+    TRY_ASSIGN(auto entries, reader.list());
+    if (!inodes) // inodes are counted of generations, which sharefs has made without delegations
+      reader.call_back(entries);
     Survey found;
     sys::Sha256 hash;
     for (const auto& entry : entries) {
@@ -26,9 +28,9 @@ Result<Survey> survey(const Place& place, const Options& options, const OnProgre
       found.files += S_ISDIR(entry.mode) ? 0 : 1;
       found.bytes += is_file ? entry.size : 0;
       // The time of a directory says only that something in it has changed, which its other entries tell, too.
-      hash.add(fmt::format("{:o} {}:{} {} {} {} {} {}\n{}\n{}\n", entry.mode, entry.uid, entry.gid,
-                           is_file ? entry.size : 0, is_file ? entry.mtime : 0, inodes ? entry.inode : 0,
-                           entry.path.size(), entry.target.size(), entry.path, entry.target));
+      hash.add(fmt::format("{:o} {}:{} {} {}.{} {} {} {}\n{}\n{}\n", entry.mode, entry.uid, entry.gid,
+                           is_file ? entry.size : 0, is_file ? entry.mtime : 0, is_file ? entry.mtime_ns : 0,
+                           inodes ? entry.inode : 0, entry.path.size(), entry.target.size(), entry.path, entry.target));
     }
     found.fingerprint = hash.hex();
     return found;

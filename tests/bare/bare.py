@@ -13,13 +13,15 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parents[2]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sharefs-bare"
 PLACE = "/root/sharefs"  # of the project in the root
+COMPILED = "/opt/compiled"  # this machine's ccache(1) and what it keeps: what was compiled before is not compiled again
 _ENTER = """
 set -e
 for name in proc sys dev; do mount --rbind /$name "$1/$name"; done
 mount -t tmpfs tmpfs "$1/tmp"
 cp /etc/resolv.conf "$1/etc/resolv.conf"
+if [ -n "$4" ]; then mount --bind "$4" "$1/opt/compiled/cache"; fi
 exec chroot "$1" env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-    TERM=dumb LC_ALL=C.UTF-8 CI="$CI" bash -c "cd $2; $3" </dev/null
+    TERM=dumb LC_ALL=C.UTF-8 CI="$CI" "${@:5}" bash -c "cd $2; $3" </dev/null
 """
 
 
@@ -33,6 +35,7 @@ class Bare:
         policy = self.root / "usr/sbin/policy-rc.d"  # packages of servers would start them, on this machine's network
         policy.write_text("#!/bin/sh\nexit 101\n")
         policy.chmod(0o755)
+        self._ccache: list[str] = [""]  # the directory on this machine, and variables
 
     def remove(self) -> None:
         shutil.rmtree(self.root, ignore_errors=True)
@@ -46,9 +49,27 @@ class Bare:
             if (PROJECT / name).exists():
                 shutil.copy2(PROJECT / name, target, follow_symlinks=False)
 
+    def compile_by_ccache(self) -> None:
+        """The compiler is started by ccache where this machine has it, which lies apart from what is installed there."""
+        program = shutil.which("ccache")
+        if program is None:
+            return
+        cache = subprocess.run([program, "--get-config", "cache_dir"], check=True, capture_output=True, text=True).stdout.strip()
+        os.makedirs(cache, exist_ok=True)
+        (self.root / COMPILED[1:] / "cache").mkdir(parents=True)
+        libraries = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout.split()
+        for file in (program, *(word for word in libraries if Path(word).name.startswith("libhiredis") and word[0] == "/")):
+            shutil.copy(file, self.root / COMPILED[1:])
+        if self.run(f"LD_LIBRARY_PATH={COMPILED} {COMPILED}/ccache --version").returncode != 0:
+            return  # that of another system
+        launcher = f"env;LD_LIBRARY_PATH={COMPILED};{COMPILED}/ccache"
+        variables = {"CMAKE_C_COMPILER_LAUNCHER": launcher, "CMAKE_CXX_COMPILER_LAUNCHER": launcher,
+                     "CCACHE_DIR": f"{COMPILED}/cache", "CCACHE_BASEDIR": PLACE, "CCACHE_NOHASHDIR": "yes"}  # fmt: skip
+        self._ccache = [cache, *(f"{name}={value}" for name, value in variables.items())]
+
     def run(self, command: str, timeout: float = 600, cwd: str = PLACE) -> subprocess.CompletedProcess[str]:
         """In mount and process namespaces of its own, which end with it."""
-        words = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "bash", "-c", _ENTER, "bash", self.root, cwd, command]
+        words = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "bash", "-c", _ENTER, "bash", self.root, cwd, command, *self._ccache]
         return subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout, check=False)
 
 

@@ -18,6 +18,7 @@ def machine() -> Iterator[Bare]:
     made = Bare()
     try:
         made.bring_project()
+        made.compile_by_ccache()
         yield made
     finally:
         made.remove()

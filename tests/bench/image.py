@@ -108,7 +108,7 @@ class Bench:
         table(f"I3: to the share: {title}", self.rounds, {
             "cp -a": lambda: self.run(f"cp -a /local/own/source {STORE}/copy", before=f"runuser -u alice -- sh -c '{share}'"),
             "mksquashfs alone, all on the local disk": lambda: self.run(f"{MKSQUASHFS} /local/own/source /local/own/image"),
-            "conda image (from the staged copy)": lambda: self.run("sharefs conda image bench --yes", before=f"runuser -u alice -- sh -c '{share}'"),
+            "conda image": lambda: self.run("sharefs conda image bench --yes", before=f"runuser -u alice -- sh -c '{share}'"),
         }, "30 times at 0.5 ms, 100 times at 2 ms")  # fmt: skip
 
     def imports(self, title: str) -> None:
@@ -144,7 +144,7 @@ class Bench:
     def changed(self, title: str) -> None:
         some = max(1, self.count // 100)
         change = f"cd $CONDA_PREFIX/lib/python3.11/site-packages/many && find . -name 'module*.py' | head -n {some} | while read f; do rm $f; echo changed >$f; done"
-        update = f"runuser -u alice -- sharefs conda update bench --no-verify --yes -- sh -c {shlex.quote(change)}"
+        update = f"sharefs conda update bench --no-verify --yes -- sh -c {shlex.quote(change)}"
         table(f"I5: {title}: {some} of them changed, on the share and on the node", self.rounds, {
             "cp -a": lambda: self.run(f"chmod -R u+w {STORE}/copy; rm -rf {STORE}/copy; cp -a {GENERATION} {STORE}/copy; cp -a {STORE}/copy /local/own/new; chmod -R u+w /local/own/new; rm -rf /local/own/new"),
             "conda update and stage": lambda: self.run(f"{update} && sharefs conda stage bench --yes", None),

@@ -25,10 +25,7 @@ def test_the_copy_is_used_and_follows_the_generation(staged: Shared) -> None:
     staged.run("conda", "update", "--yes", "env", "sh", "-c", "echo new >$CONDA_PREFIX/share/new")
     second = staged.generation.parent / "0002"
     assert prefix(staged) == str(second)  # not of the right generation
-    said = stage(staged)
-    assert "there already" in said and copies(staged) == ["0002", "0002.complete"]
-    if os.geteuid() == 0:  # what has not changed is not copied again
-        assert int(said.split(" copied (")[0].rpartition(": ")[2].split()[0]) < 20
+    assert " copied (" in stage(staged) and copies(staged) == ["0002", "0002.complete"]
     assert (Path(prefix(staged)) / "share/new").read_text() == "new\n"
     differences = subprocess.run(["diff", "-r", "--no-dereference", second, prefix(staged)], capture_output=True, text=True)
     assert differences.stdout + differences.stderr == ""
@@ -87,19 +84,19 @@ def test_a_node_whose_disk_is_full_runs_from_the_share_and_says_so(small: Shared
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root's copies share files")
-def test_a_later_generation_needs_room_for_what_has_changed(small: Shared) -> None:
+def test_a_later_generation_needs_room_beside_the_one_that_is_staged(small: Shared) -> None:
     subprocess.run(["mount", "-o", "remount,size=400m", small.stage], check=True)
     stage(small)
     small.run("conda", "update", "--yes", "env", "sh", "-c", "echo new >$CONDA_PREFIX/share/new")
     status = os.statvfs(small.stage)
     taken = (status.f_blocks - status.f_bfree) >> 8  # MiB, of pages
     size = json.loads(small.run("conda", "generations", "env", "--json").stdout)["generations"][1]["bytes"] >> 20
-    subprocess.run(["mount", "-o", f"remount,size={taken + 256 + max(2, size // 2)}m", small.stage], check=True)
+    subprocess.run(["mount", "-o", f"remount,size={taken + 256 + size // 2}m", small.stage], check=True)
+    assert "256 MiB stay free for others" in stage(small, expect=1)
+    assert copies(small) == ["0001", "0001.complete"]
+    subprocess.run(["mount", "-o", f"remount,size={taken + 256 + 2 * size + 8}m", small.stage], check=True)
     stage(small)
     assert copies(small) == ["0002", "0002.complete"]
-    subprocess.run(["mount", "-o", f"remount,size={taken + 255}m", small.stage], check=True)
-    small.run("conda", "update", "--yes", "env", "sh", "-c", "echo newer >$CONDA_PREFIX/share/new")
-    assert "256 MiB stay free for others" in stage(small, expect=1)
 
 
 def test_a_copy_that_somebody_else_made_is_not_run(staged: Shared) -> None:
@@ -117,7 +114,7 @@ def test_a_copy_lets_in_nobody_whom_a_directory_above_the_store_keeps_out(staged
     directory = Path(prefix(staged)).parent
     assert directory.stat().st_mode & 0o7777 == 0o700
     directory.chmod(0o755)
-    assert "as the directories above the environment on the share" in stage(staged)
+    assert "as the directories above it on the share" in stage(staged)
     assert directory.stat().st_mode & 0o7777 == 0o700 and prefix(staged).startswith(str(staged.stage))
 
 

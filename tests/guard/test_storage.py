@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -193,6 +194,41 @@ def test_a_newer_copy_counts_and_one_that_was_removed_is_forgotten(built: tuple[
     for file in share.iterdir():
         file.unlink()
     assert not publishing.prefers_local(str(local), str(share)) and not local.exists()
+
+
+def test_a_copy_that_is_published_meanwhile_stays(
+    built: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ranks of one host meet: one finds nothing on the share, and another publishes before it has looked further."""
+    local, share = built
+    asked = publishing.is_complete
+
+    def published_right_after(directory: str) -> bool:
+        answer = asked(directory)
+        if directory == str(share):
+            monkeypatch.setattr(publishing, "is_complete", asked)
+            assert publishing.publish_dataset(str(local), str(share), PLACE)
+        return answer
+
+    monkeypatch.setattr(publishing, "is_complete", published_right_after)
+    publishing.prefers_local(str(local), str(share))
+    assert (local / "cache-1.arrow").read_bytes() == b"made of it"
+
+
+def test_a_share_that_does_not_answer_has_lost_nothing(
+    built: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local, share = built
+    publishing.publish_dataset(str(local), str(share), PLACE)
+    of_files = os.stat
+
+    def stat(path: object, **named: object) -> os.stat_result:
+        if str(path).startswith(str(share)):
+            raise OSError(errno.ESTALE, "Stale file handle")
+        return of_files(path, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "stat", stat)
+    assert publishing.prefers_local(str(local), str(share)) and local.exists()
 
 
 def test_paths_of_this_node_are_not_published(built: tuple[Path, Path]) -> None:

@@ -183,3 +183,12 @@ def test_without_systemd_rc_local_waits(kernel_lab: KernelCluster) -> None:
     done(kernel_lab.server, "export", "--all", "--yes")
     systemd.wait_for_mount(node, SHARE)
     assert node.run(["cat", f"{SHARE}/hello"], user="alice").out == "hello\n"
+
+
+@pytest.mark.lab_hosts("server", "node1")
+def test_the_clock_of_a_server_is_told_from_this_hosts(kernel_lab: KernelCluster) -> None:
+    """By the time that the server gives to a file: with a delegation to write it would be this host's own (Linux 7.2)."""
+    [node] = set_up(kernel_lab, "auto")
+    node.run("date -s '+10 minutes'", check=True)
+    said = sharefs(node, "mount", "--all", "--verify", "--yes")
+    assert "[SF236]" in said.err + said.out and "s behind this host's" in said.err + said.out, said

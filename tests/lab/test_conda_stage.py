@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections import Counter
 
 import pytest
 
@@ -65,6 +66,8 @@ def test_by_root_who_is_nobody_there(shared: Cluster) -> None:
         assert ran.out == f'[42, "{STAGE}/0001"]\n', ran
     node.run("echo carol:x:2003:2003::/home/carol:/bin/bash >>/etc/passwd", check=True)
     assert not node.run(f"ls {STAGE}/0001", user="carol").ok  # whom the share keeps out
+    refused = sharefs(node, "stage", f"{SHARE}/conda", user="carol")
+    assert refused.returncode == 1 and "hint: run it as a user who may see it" in refused.err, refused
     assert "is there" in done(node, "conda", "stage", "llm_train", "--yes").err
 
     # a node that boots while the server is away has it all the same
@@ -85,11 +88,22 @@ def test_by_root_who_is_nobody_there(shared: Cluster) -> None:
     assert staged(node) == [] and node.run(f"ls {STAGE}").out == "uses\n"
 
 
-def requests(node: Host) -> dict[str, int]:
-    """To the server of the share, so far."""
-    lines = node.run("sed -n '/ on .data.share with/,/^device/p' /proc/self/mountstats", check=True).out.splitlines()
+def counts(stats: str) -> Counter[str]:
+    """Requests to the server of the share, of /proc/self/mountstats."""
+    lines = stats.partition(f" on {SHARE} with")[2].partition("\ndevice")[0].splitlines()
     rows = [line.split() for line in lines[lines.index("\tper-op statistics") + 1 :]]
-    return {row[0].rstrip(":"): int(row[1]) for row in rows if len(row) > 8}
+    found = Counter({row[0].rstrip(":"): int(row[1]) for row in rows if len(row) > 8})
+    del found["DELEGRETURN"]  # of files that nobody has used for the time of a lease, when the kernel gets to it
+    assert found["GETATTR"] > 0
+    return found
+
+
+def requests_of_four(node: Host, command: str) -> Counter[str]:
+    """What it asks the server of the share in all, once this host remembers what it may. By one login of bob: what a
+    login may do is asked anew (Linux 6.2)."""
+    script = f"{command}; cat /proc/self/mountstats; echo ====; for i in 1 2 3 4; do {command}; done; cat /proc/self/mountstats"
+    before, after = node.run(script, user="bob", check=True, timeout=200).out.split("====")
+    return counts(after) - counts(before)
 
 
 # What the client remembers does not grow old here: which of a mount's attributes do so meanwhile is a matter of how busy the machine is.
@@ -98,12 +112,8 @@ def test_a_copy_that_is_used_stays_and_its_server_is_asked_once(shared: Cluster)
     node = shared["node1"]
     done(node, "conda", "stage", "llm_train", "--yes", timeout=300)
 
-    run = ["conda", "run", "llm_train", "--", "true"]
-    done(node, *run, user="bob")  # what the host remembers of the record
-    before = requests(node)
-    for _ in range(4):
-        done(node, *run, user="bob")
-    assert before["GETATTR"] > 0 and {name: count - before[name] for name, count in requests(node).items() if count != before[name]} == {"GETATTR": 4}
+    asked = requests_of_four(node, "sharefs conda run llm_train -- true")
+    assert asked in ({"GETATTR": 4}, {}), asked  # none under a delegation, as newer kernels give for what was read
 
     job = node.start(["sharefs", "conda", "run", "llm_train", "--", "sh", "-c", "sleep 1000; :"], user="bob")  # no program of the copy
     try:
@@ -213,10 +223,8 @@ def test_a_process_of_an_image_on_the_share_makes_two_requests(shared: Cluster) 
     configure(shared, config_text(extra=", options: [actimeo=3600]").replace("conda:\n", "conda:\n  image_from_share: true\n"))
     done(node, "mount", "--all", "--yes", timeout=120)
     one = "until sh -c '[ $(($$ % 16)) != 0 ] && exec sharefs conda run llm_train -- true'; do :; done"
-    node.run(one, user="bob", check=True)
-    before = requests(node)
-    node.run(f"for i in 1 2 3 4; do {one}; done", user="bob", check=True, timeout=200)
-    assert before["GETATTR"] > 0 and {name: count - before[name] for name, count in requests(node).items() if count != before[name]} == {"GETATTR": 4, "SYMLINK": 4}
+    asked = requests_of_four(node, one)
+    assert asked in ({"GETATTR": 4, "SYMLINK": 4}, {"SYMLINK": 4}), asked
 
 
 def test_a_frozen_server_under_its_image_keeps_programs_and_not_sharefs(shared: Cluster) -> None:

@@ -89,7 +89,6 @@ EXCEPTIONS = {
     "src/plan/actor_root.cpp": "the root, from which sys::walk goes on by descriptors",
     "src/tree/job.cpp": "the root, from which sys::walk goes on by descriptors",
     "src/plan/private_directory.cpp": "the root, from which it goes on by descriptors",
-    "cachefix/store/cache_store.cpp": "this user's own caches, on a disk that was checked, in a child",
     "cachefix/store/seed.cpp": "copies a cache in children with a deadline",
 }
 

@@ -25,6 +25,7 @@ def hold_datasets(module):
     holds.hold_after(module.Dataset, "_get_cache_file_path", _own_cache_file)
     holds.hold_after(module.Dataset, "_new_dataset_with_indices", _publish_indices)
     holds.hold_after(module.Dataset, "from_file", _publish_mapped)
+    holds.hold(module.Dataset, "save_to_disk", _hold_save)
     holds.hold_after(module.DownloadManager, "__init__", _move_downloads)
     # These came later, or are gone since version 3.
     cached = getattr(sys.modules["datasets.load"], "CachedDatasetModuleFactory", None)
@@ -283,6 +284,24 @@ def _publish_file(path):
         return
     share, place = found
     _publish(publishing.publish_file, str(path), os.path.join(share, name), place, "what is made of %s" % share)
+
+
+def _hold_save(original):
+    """A dataset is not saved over itself, as the library has it: files that it is read from here count as those of the
+    share that they stand for."""
+
+    def save_to_disk(self, dataset_path, *arguments, **named):
+        if holds.attempt(_is_read_from, self, dataset_path):
+            raise PermissionError("Tried to overwrite %s but a dataset can't overwrite itself." % dataset_path)
+        return original(self, dataset_path, *arguments, **named)
+
+    return save_to_disk
+
+
+def _is_read_from(dataset, directory):
+    directory = os.path.abspath(os.path.expanduser(str(directory)))
+    found = [publishing.share_of_files(os.path.dirname(file["filename"])) for file in dataset.cache_files]
+    return any(pair and pair[0] == directory for pair in found)
 
 
 # Offline

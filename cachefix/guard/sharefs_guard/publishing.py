@@ -4,6 +4,7 @@ What lies on the share under its final name is complete, made by one rename or l
 """
 
 import errno
+import fcntl
 import os
 import re
 import shutil
@@ -72,10 +73,37 @@ def prefers_local(local, share):
     if is_complete(share):
         newest = os.stat(os.path.join(share, INFO)).st_mtime
         return os.stat(os.path.join(local, INFO)).st_mtime >= newest
-    if os.path.exists(os.path.join(local, PUBLISHED)):
-        shutil.rmtree(local, ignore_errors=True)
+    if _is_forgotten(local, share):
+        _forget(local, share)
         return False
     return True
+
+
+def _is_forgotten(local, share):
+    """Had the share this dataset, and has it no more? What says that it had is looked at first, since another process
+    may publish meanwhile; a share that does not answer has lost nothing."""
+    if not os.path.exists(os.path.join(local, PUBLISHED)):
+        return False
+    try:
+        os.stat(os.path.join(share, INFO))
+    except FileNotFoundError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
+def _forget(local, share):
+    """Removes it at once for all, and no other that a process has built in its place since."""
+    lock = lock_of_host(local)
+    try:
+        if _is_forgotten(local, share):
+            own = own_name(local)
+            rename_to_nothing(local, own)
+            _remove(own)
+    finally:
+        if lock is not None:
+            os.close(lock)
 
 
 # Names of our own on the share: .FINAL.sharefs-HOST-PID-RANDOM, beside what they become. Hidden, because datasets takes
@@ -160,10 +188,25 @@ def _sync(path):
         os.close(descriptor)
 
 
-def _copy_file(source, target, forbidden):
+def _direct(share):
+    """O_DIRECT if the path lies on NFS, for _open_to_write()."""
+    return os.O_DIRECT if storage.is_on_nfs(share) else 0
+
+
+def _open_to_write(path, direct, flags=os.O_TRUNC):
+    """Opens a file of the share, which is made if it is missing. On NFS it is opened with O_DIRECT, which is taken back
+    at once: so the client gets no delegation. While it has one, the times that it sets are its own only, and are lost
+    with it (Linux 7.2)."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | flags | direct, 0o666)
+    if direct:
+        fcntl.fcntl(descriptor, fcntl.F_SETFL, 0)
+    return open(descriptor, "wb")
+
+
+def _copy_file(source, target, forbidden, direct):
     """Copies a file and syncs it. Raises HoldsLocalPaths where it contains these bytes."""
     overlap = len(forbidden) - 1
-    with open(source, "rb") as reader, open(target, "wb") as writer:
+    with open(source, "rb") as reader, _open_to_write(target, direct) as writer:
         tail = b""
         while True:
             block = reader.read(1 << 24)
@@ -218,7 +261,7 @@ def publish_file(local, share, place):
         _link_to_nothing(local, share)
         return
     own = own_name(share)
-    with open(own, "xb"):
+    with _open_to_write(own, _direct(own), os.O_EXCL):
         pass
     _publish(local, [""], own, share, place, _link_to_nothing)
 
@@ -233,9 +276,10 @@ def _publish(local, names, own, share, place, put_in_place):
         pairs = [(os.path.join(local, name), os.path.join(own, name)) if name else (local, own) for name in names]
         if not _has_room(directory, sum(os.path.getsize(source) for source, _ in pairs)):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        direct = _direct(own)  # asked once: it reads the table of mounts
         for source, target in pairs:
             os.makedirs(os.path.dirname(target), exist_ok=True)
-            _copy_file(source, target, os.fsencode(place.directory) + b"/")
+            _copy_file(source, target, os.fsencode(place.directory) + b"/", direct)
         _sync(own)
         put_in_place(own, share)
         _sync(directory)
@@ -335,7 +379,6 @@ def lock_of_host(final):
     """Excludes other processes of this host and user that build the same, until the descriptor is closed: a lock of a
     file in memory, because the node may have no disk. None where there is none, or another user has put one there, who
     could keep it locked: then a rank may build what another has built."""
-    import fcntl
     import hashlib
 
     name = "%s:%d:%s" % (_HOST, os.geteuid(), final)

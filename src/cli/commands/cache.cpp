@@ -96,7 +96,7 @@ Result<int> cache_prune(Context& context, const Arguments& arguments) {
   const auto now = now_of(context);
   const auto propose = [&]() -> Result<Proposal> {
     if (caches) { // a job may have begun while the person thought about it
-      cachefix::note_uses(*caches);
+      cachefix::note_uses(context.system, *caches);
     } else {
       TRY_ASSIGN(caches, caches_of(context));
     }

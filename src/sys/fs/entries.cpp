@@ -233,7 +233,7 @@ void locate(Entry& entry, const Files& files, const MountTable& mounts, std::opt
 bool waits_for_others(std::string_view path) {
   return path.starts_with("/proc/fs/nfsd/clients/") ||
          (path.starts_with("/proc/") && path.size() > 6 && path[6] >= '0' && path[6] <= '9' &&
-          (path.ends_with("/maps") || path.ends_with("/cmdline")));
+          (path.ends_with("/maps") || path.ends_with("/cmdline") || path.ends_with("/environ")));
 }
 
 } // namespace

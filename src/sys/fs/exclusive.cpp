@@ -8,6 +8,9 @@
 #include <cerrno>
 #include <climits>
 #include <cstdio>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 namespace sharefs::sys {
@@ -140,8 +143,21 @@ int rename_exclusively(const Walked& from, const Walked& to) {
   return ::renameat(source, from.name.c_str(), target, to.name.c_str()) == 0 ? 0 : errno;
 }
 
+bool is_on_nfs(int directory) {
+  struct statfs info{};
+  return ::fstatfs(directory, &info) == 0 && info.f_type == NFS_SUPER_MAGIC;
+}
+
+Fd open_to_make(int directory, const std::string& name, int flags, mode_t mode, bool on_nfs) {
+  const int direct = on_nfs ? O_DIRECT : 0;
+  Fd fd(::openat(directory, name.c_str(), flags | O_CREAT | O_NOFOLLOW | O_CLOEXEC | direct, mode));
+  if (fd && on_nfs)
+    (void)::fcntl(fd.get(), F_SETFL, flags & O_NONBLOCK); // whatever is written goes by the page cache
+  return fd;
+}
+
 Fd create_file(int directory, const std::string& name, mode_t mode, int access) {
-  return Fd(::openat(directory, name.c_str(), access | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+  return open_to_make(directory, name, access | O_EXCL, mode, is_on_nfs(directory));
 }
 
 bool make_note(int directory, const std::string& name) {

@@ -16,6 +16,14 @@ bool is_second_name(const Walked& one, const Walked& other);
 /// 0 or errno; EEXIST: something is there; ESTALE: what was to be renamed is another thing now.
 int rename_exclusively(const Walked& from, const Walked& to);
 
+/// By statfs(2), which asks the server.
+bool is_on_nfs(int directory);
+
+/// open(2) of a file that may have to be made. On NFS it is opened with O_DIRECT, which is taken back at once: so the
+/// client asks for no delegation (fs/nfs/nfs4proc.c, nfs4_map_atomic_open_share). While it has one to write, times that
+/// are set are only its own, and are lost with it (Linux 7.2), and the first look of each other host waits for this
+/// one.
+Fd open_to_make(int directory, const std::string& name, int flags, mode_t mode, bool on_nfs);
 /// A file that is made, never one that is there (EEXIST). Empty with errno.
 Fd create_file(int directory, const std::string& name, mode_t mode, int access = O_WRONLY);
 

@@ -5,12 +5,15 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <climits>
 #include <linux/openat2.h>
 #include <memory>
 #include <optional>
 #include <sys/syscall.h>
+#include <thread>
 
 namespace sharefs::sys {
 namespace {
@@ -257,7 +260,20 @@ Fd open_below(int parent, const char* path, int flags) {
   open_how how{};
   how.flags = static_cast<std::uint64_t>(flags | O_NOFOLLOW | O_CLOEXEC);
   how.resolve = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH;
-  return Fd(static_cast<int>(::syscall(SYS_openat2, parent, path, &how, sizeof how)));
+  // On the server itself a file can be in the hands of a client (a delegation is a lease): with O_NONBLOCK open(2)
+  // calls it back, and does not wait for it. A client that does not answer loses it after lease-break-time, 45 s
+  // (proc(5)). Whoever owns files may hold them so, and many: this process waits so long for all that do not come back.
+  constexpr std::chrono::milliseconds k_pause{5};
+  constexpr int k_most_waits = 12'000; // a minute
+  static std::atomic<int> left{k_most_waits};
+  for (int waits = 0;; ++waits) {
+    Fd fd(static_cast<int>(::syscall(SYS_openat2, parent, path, &how, sizeof how)));
+    if (fd)
+      left += waits;
+    if (fd || errno != EWOULDBLOCK || left.fetch_sub(1) <= 0)
+      return fd;
+    std::this_thread::sleep_for(k_pause); // NOLINT: nothing wakes us when it is back
+  }
 }
 
 int for_each_name(Fd fd, const std::function<int(int directory, const dirent& entry)>& visit) {

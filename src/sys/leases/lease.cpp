@@ -155,7 +155,7 @@ void keep(const std::string& root, const LeaseRequest& request, const Lease::Own
 bool is_gone(System& system, const std::optional<LeaseHolder>& holder, const Identity& self) {
   if (!holder || holder->host != self.hostname || self.boot_id.empty())
     return false;
-  return holder->boot_id != self.boot_id || process_start(system, holder->pid) != holder->start;
+  return holder->boot_id != self.boot_id || process_start(system.files(), holder->pid) != holder->start;
 }
 
 } // namespace
@@ -195,8 +195,8 @@ std::optional<LeaseHolder> parse_lease(std::string_view text) {
   return holder;
 }
 
-std::optional<std::uint64_t> process_start(System& system, int pid) {
-  const auto text = system.files().read(fmt::format("/proc/{}/stat", pid), k_largest_lease);
+std::optional<std::uint64_t> process_start(const Files& files, int pid) {
+  const auto text = files.read(fmt::format("/proc/{}/stat", pid), k_largest_lease);
   return text ? stat_field(*text, k_stat_start) : std::nullopt;
 }
 
@@ -204,7 +204,7 @@ Result<Lease> Lease::take(System& system, const LeaseRequest& request,
                           const std::function<void(const LeaseHolder& holder)>& waiting) {
   const auto self = system.identity();
   const LeaseHolder us{self.hostname, self.boot_id,
-                       self.pid,      process_start(system, self.pid).value_or(0),
+                       self.pid,      process_start(system.files(), self.pid).value_or(0),
                        self.user,     std::chrono::system_clock::to_time_t(system.now()),
                        request.what};
   const auto text = format_lease(us);

@@ -31,8 +31,9 @@ std::string format_lease(const LeaseHolder& holder);
 /// nullopt: not written by us.
 std::optional<LeaseHolder> parse_lease(std::string_view text);
 
-/// Field 22 of /proc/PID/stat; nullopt: there is no such process.
-std::optional<std::uint64_t> process_start(System& system, int pid);
+/// When a process was started, in clock ticks since boot (proc(5), field 22 of stat); nullopt: there is none. Together
+/// with the boot's id it tells a process from a later one with the same number.
+std::optional<std::uint64_t> process_start(const Files& files, int pid);
 
 struct LeaseRequest {
   std::string path; ///< of the file; its directory exists

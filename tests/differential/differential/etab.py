@@ -49,10 +49,18 @@ def _flavours(options: list[str]) -> tuple[tuple[str, frozenset[str]], ...]:
     return tuple(flavours)
 
 
+def broken_lines(etab: bytes) -> list[bytes]:
+    """Parts of lines in which a name or value has a line end."""
+    return [line for line in etab.split(b"\n") if line and (b"\t" not in line or b",sec=" not in line)]
+
+
 def lines_of_etab(etab: bytes) -> list[Line]:
     """One for a directory and client; of several mountd takes the first (a client without a name is everyone)."""
     found: dict[tuple[str, str], Line] = {}
-    for line in etab.splitlines():
+    broken = broken_lines(etab)
+    for line in etab.split(b"\n"):
+        if not line or line in broken:
+            continue
         directory, _, rest = line.partition(b"\t")
         client, _, options = rest.partition(b"(")
         key = (_text(_unescape(directory)), _text(client) or "*")

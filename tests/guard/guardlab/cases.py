@@ -112,6 +112,7 @@ CASES = [
         "rows(s.filter(lambda row: row['id'] % 2)); rows(d.train_test_split(0.1, seed=1)['test'])",
     ),
     Case("save_to_disk", "d = load(); d.save_to_disk(SHARE + '/out'); rows(load_from_disk(SHARE + '/out'))"),
+    Case("save over itself", "d = load_from_disk(SHARE + '/saved').map(lambda row: {'n': 1}); d.save_to_disk(SHARE + '/saved')", _SAVE),
     Case(
         "from_generator",
         "def g():\n    for i in range(50): yield {'id': i}\n"

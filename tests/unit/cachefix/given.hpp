@@ -89,8 +89,10 @@ struct World {
   [[nodiscard]] sys::Entry answer(const sys::EntryQuery& query, const sys::MountTable& mount_table) const {
     sys::Entry found = entry(query.path, mount_table);
     const auto file = files.find(found.resolved);
-    if (query.read_bytes > 0 && file != files.end())
+    if (query.read_bytes > 0 && file != files.end()) {
       found.content = file->second;
+      found.size = file->second.size();
+    }
     if (query.list)
       found.names = names_in(found.resolved);
     if (const auto error = unreadable.find(query.path); query.list && error != unreadable.end()) {

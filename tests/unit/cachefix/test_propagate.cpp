@@ -27,6 +27,9 @@ TEST_CASE("requirement 10: deepspeed hands PYTHONPATH on by itself, and nothing 
   CHECK(test::codes(world.run(words("deepspeed t.py"), off)).empty());
   world.files["/job/hostfile"] = "n1 slots=8\nn2 slots=8\n"; // its own default
   CHECK(test::codes(world.run(words("deepspeed t.py"), off)) == "SF407");
+  for (int node = 0; node < 6000; ++node)
+    world.files["/job/hostfile"] += "gpu-rack" + std::to_string(node) + ".cluster slots=8\n";
+  CHECK(test::codes(world.run(words("deepspeed t.py"), off)) == "SF407");
   CHECK(world.run(argv, installed()).diagnoses.empty());
   world.files["/job/.deepspeed_env"] = "PYTHONPATH=/x\n";
   CHECK(test::codes(world.run(argv, installed())) == "SF407");

@@ -373,6 +373,8 @@ TEST_CASE("what loses the guard is named in one line, in texts and in scripts th
   CHECK(test::codes(world.run({"sbatch", "--wrap", "docker run img python t.py"}, installed())) == "SF404");
   CHECK(world.run(words("bash good.sh"), installed()).diagnoses.empty());
   CHECK(world.run(words("bash missing.sh"), installed()).diagnoses.empty());
+  world.files["/job/run.sh"] += std::string(200'000, '#'); // no script that a person has written
+  CHECK(world.run(words("bash run.sh"), installed()).diagnoses.empty());
 }
 
 TEST_CASE("an unknown option is only noted where the guard gets hold of the program") {

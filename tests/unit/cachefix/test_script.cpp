@@ -1,6 +1,7 @@
 #include "cachefix/script.hpp"
 
 #include "base/text.hpp"
+#include "cachefix/shell_text.hpp"
 #include "support/catch.hpp"
 #include "support/scripted_system.hpp"
 
@@ -49,6 +50,12 @@ TEST_CASE("what takes the guard away, in the place of a command only") {
       {"#SBATCH --container-image=x\npython t.py", "1 SF404 --container-image=x"},
       {"x=1\nsudo -E python t.py", "2 SF402 sudo"},
       {"sudo nvidia-smi -pm 1", ""},
+      {"sudo docker ps; sudo -n ssh n1 uptime", ""},
+      {"sudo docker run img python t.py", "1 SF404 sudo"},
+      {"ssh n1 'cat a.py | wc -l; pkill -f t.py'; ssh n1 \"df; tail -n 3 t.py\"", ""},
+      {"ssh n1 'cat a.py; nohup python b'", "1 SF402 ssh"},
+      {"find . -name a.sh -exec ssh n1 bash {} +", "1 SF402 ssh"},
+      {"find . -regex '.*[.]py' -exec ssh n1 bash {} +; zip a.zip '*.py'", "1 SF402 ssh"},
       {"for h in a b; do ssh $h \"cd $PWD && python t.py\" & done", "1 SF402 ssh"},
       {"ssh $h hostname", ""},
       {"if true; then\n  docker run --rm img python t.py\nfi", "2 SF404 docker"},
@@ -72,7 +79,7 @@ TEST_CASE("what takes the guard away, in the place of a command only") {
       {"unset ${!CUDA@}", ""},
       {"IFS= read -r PYTHONPATH < path", "1 SF407 read PYTHONPATH"},
       {"for PYTHONPATH in a b; do python t.py; done", "1 SF407 for PYTHONPATH"},
-      {"for v in HOME PYTHONPATH; do echo $v; done", ""},
+      {"for v in HOME PYTHONPATH; do unset $v; done", "1 SF407 for PYTHONPATH"},
       {"exec -c python t.py", "1 SF407 env"},
       {"printf -v PYTHONPATH x", "1 SF407 printf PYTHONPATH"},
       {"set -gx PYTHONPATH src", "1 SF407 set PYTHONPATH"},
@@ -110,7 +117,7 @@ TEST_CASE("what takes the guard away, in the place of a command only") {
       {"if a; then R='apptainer exec x.sif'; else R=srun; fi; $R python t.py; R=x; $R python t.py",
        "1 SF404 apptainer"},
       {"case a in a) R='srun --export=A' ;; *) R=srun ;; esac; $R python t.py", "1 SF407 --export=A"},
-      {"R='env -i'; R=env; $R python t.py; if a; then R=ssh; else R+=' x'; fi", ""},
+      {"R='env -i'; R=env; $R python t.py; if a; then R=ssh; else R+=' x'; fi", "1 SF407 env"}, // perhaps
       {"ssh n1 pkill -f torchrun; trap 'ssh n1 rm -f t.py' EXIT; ssh n1 ls \\; python t.py", "1 SF402 ssh"},
       {"export PDSH_RCMD_TYPE=ssh MODE=docker; MSG='sudo is needed'; hosts=(ssh a)\npython t.py", ""},
       {"command -v sudo; which docker; time -p env -i python t.py", "1 SF407 env"},
@@ -122,7 +129,6 @@ TEST_CASE("what takes the guard away, in the place of a command only") {
       {"cat <<EOT | sbatch -J x\n#!/bin/bash\n#SBATCH --export=NONE\npython t.py\nEOT\n", "3 SF407 --export=NONE"},
       {"sbatch -J x <<EOT\nenv -i python t.py\nEOT\n", "2 SF407 env"},
       {"echo 'python -I t.py' | sh", "1 SF407 python -I"},
-      {"echo 'python -I t.py' | tee note; echo 'sudo python t.py' || sh", ""},
       {"python t.py | sh; cat <<EOT | grep x\nsudo python t.py\nEOT\n", ""},
       {"${DOCKER:-docker} run img python t.py", "1 SF404 docker"},
       {"PY=\"${PY:-python -I}\"\n$PY t.py", "2 SF407 python -I"},
@@ -141,11 +147,78 @@ TEST_CASE("what takes the guard away, in the place of a command only") {
       {"cat > step.sh <<EOT\n\nsudo python t.py\nEOT\n", "3 SF402 sudo"},
       {"n=$((1 << 2)); env -i python t.py", "1 SF407 env"},
       {"torchrun --nproc_per_node 8 \\\n  t.py \\\n  --note \"use sudo python\"", ""},
+      // Redirections: the number in front is no word, and what a descriptor has is read from it.
+      {"bash <<< 'env -i python t.py' 2>&1 | tee log", "1 SF407 env"},
+      {"echo 'env -i python t.py' > a.sh 2> errors; bash a.sh", "1 SF407 env"},
+      {"echo 'env -i python t.py' >| a.sh; bash a.sh", "1 SF407 env"},
+      {"echo 'env -i python t.py' &> a.sh; bash a.sh", "1 SF407 env"},
+      {"{ echo 'env -i python t.py'; echo done >&2; } > a.sh; bash a.sh", "1 SF407 env"},
+      {"exec 3< <(echo 'env -i python t.py'); bash <&3", "1 SF407 env"},
+      {"echo 'env -i python t.py' > l; while read -r -u 4 c; do $c; done 4< l", "1 SF407 env"},
+      {"bash /dev/fd/3 3<<'EOT'\nenv -i python t.py\nEOT\n", "2 SF407 env"},
+      {"bash /dev/stdin <<'EOT'\nenv -i python t.py\nEOT\n", "2 SF407 env"},
+      {"exec 3< hosts; read -u 3 h; python t.py <&3 >&2 2>/dev/null", ""},
+      {"{ echo date; echo 'env -i python t.py'; } | bash", "2 SF407 env"},
+      {"(echo date; echo 'env -i python t.py') | bash", "2 SF407 env"},
+      {"make -Ca; cat > a/Makefile <<EOT\nall:\n\tPYTHONPATH=src python t.py\nEOT\nmake -Ca", "3 SF407 PYTHONPATH="},
+      {"for i in 1 2; do\necho \"env -i python t.py $i\"\ndone | parallel -j 2", "3 SF407 env"},
+      {"for i in 1 2; do echo 'env -i python t.py'; done > l; bash l", "1 SF407 env"},
+      {"tee a.sh > /dev/null <<EOT\nenv -i python t.py\nEOT\nbash a.sh", "2 SF407 env"},
+      {"echo PYTHONPATH=/x > e; while read -r l; do export \"$l\"; done < e; python t.py", "1 SF407 PYTHONPATH="},
+      {"ssh n1 'export A=1; env | sort'", ""},
+      {"{ echo 'export PYTHONPATH=/x'; for i in 1; do echo python t.py; done; } | bash", "1 SF407 PYTHONPATH="},
+      {"for i in 1 2; do echo 'env -i python t.py'; done | tee l; { echo a; } | cat; bash", ""},
+      // Other programs that start some, and files that deepspeed hands on.
+      {"expect -c 'spawn ssh n1 python t.py; interact'", "1 SF402 ssh"},
+      {"expect <<EOT\nspawn ssh n1\nexpect \"*word:\"\nsend \"x\\r\"\nexpect \"# \"\nsend \"python t.py\\r\"\nEOT\n",
+       "2 SF402 ssh"},
+      {"expect -c 'spawn python t.py'; python u.py", ""},
+      {"echo '0 1 * * * bash t.sh' | crontab -; crontab -l; crontab -r", "1 SF402 crontab"},
+      {"ssh n1 'source train.sh'", "1 SF402 ssh"},
+      {"ssh n1 '. /job/train.sh && date'", "1 SF402 ssh"},
+      {"ssh n1 'source ~/conda/etc/profile.d/conda.sh; source env.sh; nvidia-smi'", ""},
+      {"echo PYTHONPATH=/x >> .deepspeed_env; deepspeed -H hosts t.py", "1 SF407 PYTHONPATH="},
+      {"echo PYTHONPATH=$PYTHONPATH >> .deepspeed_env; deepspeed -H hosts t.py", ""},
+      // What runs nothing that builds datasets.
+      {"sudo python -m pip install x; sudo -H -u bob python3 -m venv v; env -i python -m json.tool x", ""},
+      {"ssh n1 python -m torch.utils.collect_env; ssh n1 'python3 -u -m http.server 80'; python -I -m compileall .",
+       ""},
+      {"ssh n1 'python -c \"import torch; print(torch.__version__)\"'; sudo python -c 'import torch'", ""},
+      {"ssh n1 'python -c \"import job; job.train()\"'; tmux new -d nvidia-smi", "1 SF402 ssh"},
+      {"ssh n1 'python -c \"import job; job.go()\"'", "1 SF402 ssh"},
+      {"ssh n1 'python -c \"from job import a; print(load_all(a))\"'", "1 SF402 ssh"},
+      {"docker run img python t.py --name hostname", "1 SF404 docker"},
+      {"PYTHONPATH = src\nall:\n\tpython t.py", "1 SF407 PYTHONPATH="},
+      {"docker volume create v; docker network create n; docker run --rm img nvidia-smi; docker create img",
+       "1 SF404 docker"},
+      {"sudo -u bob python t.py", "1 SF402 sudo"},
+      {"sudo -u bob ls; sudo A=1 apt-get update; su -c 'apt update'; su - bob -c 'python t.py'", "1 SF402 su"},
+      {"ssh n1 python -m pkg.train", "1 SF402 ssh"},
+      {"sudo conda run -n x python t.py; sudo conda install x", "1 SF402 sudo"},
+      {"ssh n1 python t.py --version 2", "1 SF402 ssh"},
+      {"ssh n1 python --version; ssh n1 'command -v python; find . -name \"*.py\"; vim t.py'; sudo make install", ""},
+      {"ssh n1 vllm serve m", "1 SF402 ssh"},
+      {"ssh n1 'ray start --address a:1'; ssh n1 ray stop; ssh ray hostname", "1 SF402 ssh"},
+      {"ssh n1 'conda run -n x train'; ssh n1 'conda env list'; ssh n1 pip install vllm", "1 SF402 ssh"},
+      {"C=\"cd $PWD; python t.py\"\nfor h in a b; do ssh $h \"$C --rank 1\" & done", "2 SF402 ssh"},
+      {"clush -w n1 --copy t.py; clush -w n1 bash t.sh", "1 SF402 clush"},
+      {"mpirun -np 2 -H a,b -x PYTHONPATH python t.py", ""},
+      {"screen -S x -X quit; screen -X -S x kill; screen -d -r x", ""},
+      {"screen -dmS x python t.py; screen -S x -X stuff 'python t.py'", "1 SF402 screen"},
+      {"parallel --env PYTHONPATH -S n1 python t.py ::: 1; parallel --env _ -S n1 python t.py ::: 1", ""},
   };
   for (const Row& row : rows) {
     CAPTURE(row.text);
     CHECK(losses(row.text, row.text.starts_with("#") ? Started::submitted : Started::sourced) == row.losses);
   }
+}
+
+TEST_CASE("what a text leaves of PYTHONPATH at its end") {
+  const std::string text = "python t.py; unset PYTHONPATH; date";
+  CHECK(losses(text, Started::run).empty());
+  CHECK(losses("unset PYTHONPATH; date", Started::run).empty());
+  CHECK(losses("unset PYTHONPATH; \"$@\"", Started::run) == "1 SF407 unset PYTHONPATH");
+  CHECK(losses(text, Started::sourced) == "1 SF407 unset PYTHONPATH");
 }
 
 TEST_CASE("PYTHONPATH by another name, in a loop, and where it is empty or has its old value again") {
@@ -154,12 +227,29 @@ TEST_CASE("PYTHONPATH by another name, in a loop, and where it is empty or has i
   };
   const std::vector<Row> rows = {
       {"unset PYTHONHOME PYTHON_FLAGS $PYTHON_NAMES", ""},
-      {"for v in PYTHONPATH A; do\nexport $v=/x\ndone", "2 SF407 PYTHONPATH="},
-      {"for v in PYTHONPATH A; do echo $v; export \"$v=/x:${!v}\"; done", ""},
+      {"for v in PYTHONPATH A; do\nexport $v=/x\ndone", "1 SF407 for PYTHONPATH"},
       {"read -p \"is it $PYTHONPATH?\" answer", ""},
+      {"for v in $(env | grep ^PYTHON | cut -d= -f1); do unset $v; done", "1 SF407 unset PYTHONPATH"},
+      {"unset $(compgen -v PYTHON)", "1 SF407 unset PYTHONPATH"},
+      {"for v in $(seq 3); do unset $v $(compgen -v CUDA); done", ""},
+      {"while read v; do unset \"$v\"; done < <(compgen -v PYTHON)", "1 SF407 unset PYTHONPATH"},
+      {"while IFS= read -r v; do\nfor i in 1; do date; done\nunset $v\ndone < <(env | grep -o ^PYTHON[A-Z]*)\npython "
+       "t.py",
+       "3 SF407 unset PYTHONPATH"},
+      {"while read v; do unset \"$v\"; done < <(compgen -v CUDA); while read w; do unset $w; done < names", ""},
+      {"mapfile -t n < <(compgen -A variable PYTHON); unset \"${n[@]}\"", "1 SF407 unset PYTHONPATH"},
+      {"n=$(compgen -v PYTHON); unset $n", "1 SF407 unset PYTHONPATH"},
+      {"n=($(compgen -v PYTHON)); unset \"${n[@]}\"", "1 SF407 unset PYTHONPATH"},
+      {"for v in $(compgen -e); do unset $v; done", "1 SF407 unset PYTHONPATH"},
+      {"unset $(env | cut -d= -f1 | grep -v PATH)", "1 SF407 unset PYTHONPATH"},
+      {"for v in $(env | grep ^SLURM_ | cut -d= -f1); do unset $v; done", ""},
+      {"unset $(env | awk -F= '/^CONDA/{print $1}') $(env | sed -n 's/^OMPI_\\([^=]*\\).*/\\1/p')", ""},
+      {"x=$(unset PYTHONPATH; date); y=`unset PYTHONPATH`; python t.py", ""},
+      {"x=$(unset PYTHONPATH; python t.py); python u.py", "1 SF407 unset PYTHONPATH"},
+      {"unset PYTHONPATH; trap 'python u.py' EXIT; python t.py", "1 SF407 unset PYTHONPATH"},
       {"v=PYTHONPATH; eval \"export $v=/x\"", "1 SF407 PYTHONPATH="},
       {"typeset -xr PYTHONPATH=/x", "1 SF407 PYTHONPATH="},
-      {"setenv PYTHONPATH src:$PYTHONPATH; printf '%s' PYTHONPATH", ""},
+      {"setenv PYTHONPATH src:$PYTHONPATH", ""},
       {"printf -v PYTHONPATH '%s:%s' src \"$PYTHONPATH\"", ""},
       {"export PYTHONPATH := src", "1 SF407 PYTHONPATH="},
       {"export PYTHONPATH := src:$(PYTHONPATH)", ""},
@@ -181,11 +271,11 @@ TEST_CASE("PYTHONPATH by another name, in a loop, and where it is empty or has i
       {"(A=(1 2); unset PYTHONPATH; git pull)\n(export PYTHONPATH=/x; ./train)", "2 SF407 PYTHONPATH="},
       {"(cd a; export PYTHONPATH=/x\npython t.py); python t.py", "1 SF407 PYTHONPATH="},
       {"f() { unset PYTHONPATH; }; case x in a) export PYTHONPATH=/x;; esac", "1 SF407 PYTHONPATH="},
+      {"(export PYTHONPATH=/x; case $x in\na) python t.py;;\nesac)", "1 SF407 PYTHONPATH="},
       {"export PYTHONPATH=/x\n(python t.py)\npython t.py", "1 SF407 PYTHONPATH="},
       {"export SHAREFS_GUARD=0; python t.py", "1 SF407 SHAREFS_GUARD=0"},
       {"env SHAREFS_GUARD=0 python t.py", "1 SF407 SHAREFS_GUARD=0"},
       {"export RAY_ADDRESS=auto\npython t.py", "2 SF407 RAY_ADDRESS"},
-      {"ray start --head; RAY_ADDRESS=auto python t.py", ""},
   };
   for (const Row& row : rows) {
     CAPTURE(row.text);
@@ -202,6 +292,8 @@ TEST_CASE("commands that come from stdin, from files, and from variables") {
       {"set -- python -I t.py; exec \"$@\"", "1 SF407 python -I"},
       {"FLAGS='-u -I'; python $FLAGS t.py", "1 SF407 python -I"},
       {"RUN=python; RUN+=' -I'; $RUN t.py", "1 SF407 python -I"},
+      {"RUN='A=1 B=2 accelerate launch'\nsrun bash -c \"$RUN t.py\"", ""},
+      {"RUN='PYTHONPATH=src python'\nsrun bash -c \"$RUN t.py\"", "2 SF407 PYTHONPATH="},
       {"while read -r c; do $c; done <<EOT\nenv -i python t.py\nEOT\n", "2 SF407 env"},
       {"cat > jobs <<EOT\nsudo python t.py\nEOT\nwhile read c; do $c; done < jobs", "2 SF402 sudo"},
       {"cat > jobs <<EOT\nsudo python t.py\nEOT\ncat jobs", ""},
@@ -219,11 +311,11 @@ TEST_CASE("commands that come from stdin, from files, and from variables") {
       {"log 'srun --export=NONE python'; mytool 'docker exec ended'; docker compose ps", ""},
       {"source <(echo unset PYTHONPATH)", "1 SF407 unset PYTHONPATH"},
       {"\nbash <(printf 'cd a\\npython -I t.py') | tee log", "3 SF407 python -I"},
-      {"\neval \"$(echo export PYTHONPATH=src | tr a b)\"", ""},
+      {"\neval \"$(echo export PYTHONPATH=src | tr a b)\"", "2 SF407 PYTHONPATH="},
       {"\neval \"$(printf 'export PYTHONPATH=%s' src)\"; python t.py", "2 SF407 PYTHONPATH="},
       {"cat > a.env <<EOT\nPYTHONPATH=src\nEOT\nsource <(grep -v '^#' a.env | sed 's/^/export /')",
-       "2 SF407 PYTHONPATH="},
-      {"cat > jobs <<EOT\nsudo python t.py\nEOT\nwhile read c; do $c; done < <(cat jobs)", "2 SF402 sudo"},
+       "5 SF407 PYTHONPATH="},
+      {"cat > jobs <<EOT\nsudo python t.py\nEOT\nwhile read c; do $c; done < <(cat jobs)", "5 SF402 sudo"},
       {"eval \"$(conda shell.bash hook)\"; eval $(ssh-agent); python t.py > >(tee log) 2>&1; eval $(; bash <(; <(#",
        ""},
   };
@@ -232,10 +324,12 @@ TEST_CASE("commands that come from stdin, from files, and from variables") {
     CHECK(losses(row.text) == row.losses);
   }
   CHECK(report_of("while read c; do $c; done < jobs.txt; sbatch j.sbatch; ./run.sh python t.py; make -C a").scripts ==
-        std::vector<NamedScript>{{"jobs.txt"},
+        std::vector<NamedScript>{{"jobs.txt", {}, Started::sourced},
                                  {"j.sbatch", {"j.sbatch"}, Started::submitted},
                                  {"./run.sh", {"./run.sh", "python", "t.py"}},
                                  {"a/Makefile"}});
+  CHECK(report_of("make -j 4 --directory=a --file=b.mk A=1 c d; make -Cb -f c").scripts ==
+        std::vector<NamedScript>{{"a/b.mk"}, {"b/c"}});
 }
 
 TEST_CASE("directives of a batch system count where the script is submitted") {
@@ -277,8 +371,8 @@ TEST_CASE("a report of a script: its programs, its caches, and the scripts that 
 }
 
 TEST_CASE("texts of any kind are read to their end") {
-  for (const std::string text :
-       {"", "'", "\"", "\\", "#", "$(", "((((", "a \\\n", "cat <<EOF\n'\nEOF\n", "\x01\xff;;&&||"})
+  for (const std::string text : {"ssh n '$(a b)' '${A:-b c}'", "", "'", "\"", "\\", "#", "$(", "((((", "a \\\n",
+                                 "cat <<EOF\n'\nEOF\n", "\x01\xff;;&&||"})
     (void)report_of(text);
   CHECK(report_of(std::string(1U << 20U, 'x')).losses.empty());
   std::string nested;

@@ -4,9 +4,7 @@
 #include "support/count.hpp"
 #include "support/scripted_system.hpp"
 #include "support/temporary_directory.hpp"
-#include "sys/process/fd.hpp"
 
-#include <fcntl.h>
 #include <filesystem>
 #include <functional>
 #include <sstream>
@@ -44,7 +42,7 @@ class Typed : public std::streambuf {
 } // namespace
 
 TEST_CASE("a cache that a job began to use while the question stood is not deleted", "[cache]") {
-  const test::TemporaryDirectory caches; // real: uses are looked up in /proc
+  const test::TemporaryDirectory caches;
   const std::string one = "0123456789ab", other = "ba9876543210";
   const test::TemporaryDirectory root; // of the machine
   for (const auto& key : {one, other}) {
@@ -57,8 +55,9 @@ TEST_CASE("a cache that a job began to use while the question stood is not delet
   system->machine.identity.uid = ::geteuid();
   system->machine.now = std::chrono::system_clock::now() + std::chrono::hours(1); // the caches are real, and older
 
-  sys::Fd in_use;
-  Typed typed("y\ny\n", [&] { in_use.reset(::open((caches / ("me/" + other + "/data")).c_str(), O_RDONLY)); });
+  const std::string opened = root / "proc/7/fd/3"; // of a process of this machine
+  fs::create_directories(root / "proc/7/fd");
+  Typed typed("y\ny\n", [&] { fs::create_symlink(caches / ("me/" + other + "/data"), opened); });
   std::istream in(&typed);
   std::ostringstream out, err;
   ui::ConsoleOptions console;
@@ -66,7 +65,7 @@ TEST_CASE("a cache that a job began to use while the question stood is not delet
   cli::Host host{[&](const std::string&) { return system; }, in, out, err, console, {}, "/"};
   const int code = cli::run({"sharefs", "cache", "prune", "--older-than", "0"}, host);
   INFO(err.str());
-  REQUIRE(in_use);
+  REQUIRE(fs::is_symlink(opened));
   CHECK(code == 0);
   CHECK(count_in(err.str(), "delete " + (caches / ("me/" + one))) == 2);
   CHECK(count_in(err.str(), "delete " + (caches / ("me/" + other))) == 1);

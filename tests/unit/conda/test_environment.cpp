@@ -2,6 +2,8 @@
 
 #include "support/catch.hpp"
 
+#include <algorithm>
+
 using namespace sharefs;
 using namespace sharefs::conda;
 
@@ -148,6 +150,18 @@ TEST_CASE("requirement 11: who compiles again", "[environment]") {
   state.others_write = true; // nobody runs a program of theirs
   CHECK(plan_repair(state, true, true).steps.size() == 1);
   CHECK(plan_repair(state, true, true).notes.size() == 1);
+}
+
+TEST_CASE("a program that is called like no version of Python is of no known one", "[environment]") {
+  auto state = state_with({});
+  state.compiled = {removed("lib/python3.11/__pycache__/a.pyc")};
+  for (const auto* name : {"bin/python3.", "bin/python3..", "bin/python3"}) { // whoever may write there chooses it
+    state.python = name;
+    const auto repair = plan_repair(state, true, true);
+    REQUIRE(repair.steps.size() == 2);
+    const auto& argv = std::get<plan::RunTool>(repair.steps[1].action).argv;
+    CHECK(std::ranges::find(argv, "-p") == argv.end());
+  }
 }
 
 TEST_CASE("requirement 9: relocate changes no modes", "[environment]") {

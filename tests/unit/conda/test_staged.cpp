@@ -18,7 +18,7 @@ const std::string k_mark = k_source + "\n0\n"; // of one without a record
 /// A stage of this process's user.
 struct StageMachine : FakeHomes {
   const unsigned me = static_cast<unsigned>(::geteuid());
-  const std::string copies = staged_directory("/stage", me, k_generation.store, "llm");
+  const std::string copies = staged_directory("/stage", me, "/data/share/conda/llm");
   const std::string copy = copies + "/0003";
 
   std::optional<std::string> find() {
@@ -28,8 +28,10 @@ struct StageMachine : FakeHomes {
   /// What is planned, in words.
   std::vector<std::string> plan(StageRequest request) {
     request.name = "llm";
-    request.source = k_source;
-    const auto made = plan_stage(probe_staged(*this, "/stage", me, k_generation.store, "llm"), request);
+    request.what.source = k_source;
+    if (request.what.state.empty())
+      request.what.state = "0";
+    const auto made = plan_stage(probe_staged(*this, "/stage", me, "/data/share/conda/llm"), request);
     std::vector<std::string> words = made.plan.notes;
     for (const auto& step : made.plan.steps) {
       auto text = (step.group.empty() ? "first: " : "") + plan::describe(step.action);
@@ -66,8 +68,8 @@ TEST_CASE("a staged copy is used when it is whole, of this generation, and nobod
     CHECK_FALSE(machine.find());
     mark.content = k_source + "\n200\n";
     CHECK(machine.find() == machine.copy);
-    CHECK(machine.plan({.number = 3, .created = 200}) == Words{"copies nothing"});
-    CHECK(machine.plan({.number = 3, .created = 300}) ==
+    CHECK(machine.plan({.copy = "0003", .what = {.source = {}, .state = "200"}}) == Words{"copies nothing"});
+    CHECK(machine.plan({.copy = "0003", .what = {.source = {}, .state = "300"}}) ==
           Words{"first: remove @/0003.complete", "write @/0003.complete", "copies"});
   }
   SECTION("of another user") {
@@ -89,9 +91,9 @@ TEST_CASE("a staged copy is used when it is whole, of this generation, and nobod
 
 TEST_CASE("plan_stage: a copy that is not whole is made, and old ones go", "[conda]") {
   StageMachine machine;
-  const StageRequest wanted{.number = 3};
+  const StageRequest wanted{.copy = "0003"};
   CHECK(machine.plan(wanted) == Words{"write @/0003.complete", "copies"});
-  CHECK(machine.plan({.number = 0}) == Words{"copies nothing"});
+  CHECK(machine.plan({.copy = ""}) == Words{"copies nothing"});
   machine.environment(machine.copy); // cut off
   CHECK(machine.plan(wanted) == Words{"write @/0003.complete", "copies"});
   machine.file(complete_mark(machine.copy), "of another\n");
@@ -99,9 +101,9 @@ TEST_CASE("plan_stage: a copy that is not whole is made, and old ones go", "[con
         Words{"first: remove @/0003.complete", "write @/0003.complete", "copies"}); // not whole meanwhile
   machine.file(complete_mark(machine.copy), k_mark);
   CHECK(machine.plan(wanted) == Words{"copies nothing"});
-  CHECK(machine.plan({.number = 0}) ==
+  CHECK(machine.plan({.copy = ""}) ==
         Words{"first: remove @/0003.complete", "delete @/0003 with all in it", "copies nothing"});
-  CHECK(machine.plan({.number = 0, .busy = {3}}) ==
+  CHECK(machine.plan({.copy = "", .busy = {"0003"}}) ==
         Words{machine.copy + " stays: a command works with it", "copies nothing"});
   machine.environment(machine.copies + "/0002");
   CHECK(machine.plan(wanted) == Words{"delete @/0002 with all in it", "copies nothing"});
@@ -110,10 +112,27 @@ TEST_CASE("plan_stage: a copy that is not whole is made, and old ones go", "[con
         Words{"first: remove @/0003.complete", "write @/0003.complete", "delete @/0002 with all in it", "copies"});
 }
 
+TEST_CASE("plan_stage: files that were cut off are not whole because a command works with the generation", "[conda]") {
+  StageMachine machine;
+  const CopyMark image{.source = {}, .state = {}, .sha256 = std::string(64, 'a')};
+  SECTION("where the image on the share was to be mounted, they are left") {
+    machine.environment(machine.copy);
+    auto lying = image;
+    lying.share_owner = 2001;
+    CHECK(machine.plan({.copy = "0003", .what = lying, .busy = {"0003"}}) == Words{"copies nothing"});
+  }
+  SECTION("a part of the image is no reason to copy files") {
+    machine.directory(machine.copies);
+    machine.file(machine.copies + "/.0003.sqfs.part");
+    CHECK(machine.plan({.copy = "0003", .what = image, .busy = {"0003"}}) ==
+          Words{"make directory @/0003", "mount @/0003.sqfs on @/0003", "write @/0003.complete", "copies"});
+  }
+}
+
 TEST_CASE("plan_stage: an image is mounted by its number, and goes when a later one is there", "[conda]") {
   StageMachine machine;
-  const ImageNote note{.sha256 = std::string(64, 'a'), .bytes = 4, .created = 0, .files = 1};
-  const StageRequest wanted{.number = 3, .image = note};
+  const CopyMark image{.source = {}, .state = {}, .sha256 = std::string(64, 'a')};
+  const StageRequest wanted{.copy = "0003", .what = image};
   const Words all{"mount @/0003.sqfs on @/0003", "write @/0003.complete"};
   const auto with = [](Words first, const Words& more) {
     first.insert(first.end(), more.begin(), more.end());
@@ -125,18 +144,18 @@ TEST_CASE("plan_stage: an image is mounted by its number, and goes when a later 
         with({"first: delete @/0003 with all in it", "make directory @/0003"}, with(all, {"copies"})));
   SECTION("of files that a command works with more are copied") {
     auto busy = wanted;
-    busy.busy = {3};
+    busy.busy = {"0003"};
     CHECK(machine.plan(busy) == Words{"write @/0003.complete", "copies"});
   }
   machine.file(machine.copy + ".sqfs");
-  machine.file(complete_mark(machine.copy), k_mark + note.sha256 + "\n");
+  machine.file(complete_mark(machine.copy), k_mark + image.sha256 + "\n");
   CHECK_FALSE(machine.find()); // not mounted, as after a reboot
   CHECK(machine.plan(wanted) == Words{"mount @/0003.sqfs on @/0003", "copies nothing"});
-  CHECK(machine.plan({.number = 3}) == Words{"mount @/0003.sqfs on @/0003", "copies nothing"});
+  CHECK(machine.plan({.copy = "0003"}) == Words{"mount @/0003.sqfs on @/0003", "copies nothing"});
   SECTION("that this kernel cannot mount any more is of no use") {
-    CHECK(machine.plan({.number = 3, .mounts_images = false}) == Words{"first: remove @/0003.complete",
-                                                                       "first: delete @/0003.sqfs with all in it",
-                                                                       "write @/0003.complete", "copies"});
+    CHECK(machine.plan({.copy = "0003", .mounts_images = false}) == Words{"first: remove @/0003.complete",
+                                                                          "first: delete @/0003.sqfs with all in it",
+                                                                          "write @/0003.complete", "copies"});
   }
   SECTION("that somebody has written into is compared first") {
     machine.entry(machine.copy + ".sqfs").mtime += 1;
@@ -152,17 +171,17 @@ TEST_CASE("plan_stage: an image is mounted by its number, and goes when a later 
   CHECK(machine.find() == machine.copy);
   CHECK(machine.plan(wanted) == Words{"copies nothing"});
   const Words gone{"unmount @/0003", "remove directory @/0003", "delete @/0003.sqfs with all in it"};
-  CHECK(machine.plan({.number = 0}) == with({"first: remove @/0003.complete"}, with(gone, {"copies nothing"})));
-  const auto later = machine.plan({.number = 4, .image = note});
+  CHECK(machine.plan({.copy = ""}) == with({"first: remove @/0003.complete"}, with(gone, {"copies nothing"})));
+  const auto later = machine.plan({.copy = "0004", .what = image});
   CHECK(Words(later.begin() + 1, later.begin() + 4) ==
         Words{"make directory @/0004", "mount @/0004.sqfs on @/0004", "write @/0004.complete"});
   CHECK(Words(later.begin() + 4, later.end() - 1) == gone);
   SECTION("of another generation with this number") {
-    const auto words = machine.plan({.number = 3, .created = 7, .image = note});
+    const auto words = machine.plan({.copy = "0003", .what = {.source = {}, .state = "7", .sha256 = image.sha256}});
     CHECK(Words(words.begin(), words.begin() + 2) == Words{"first: remove @/0003.complete", "first: unmount @/0003"});
   }
   SECTION("files take its place") {
-    const auto words = machine.plan({.number = 3, .created = 7});
+    const auto words = machine.plan({.copy = "0003", .what = {.source = {}, .state = "7"}});
     CHECK(words == Words{"first: remove @/0003.complete", "first: unmount @/0003",
                          "first: delete @/0003.sqfs with all in it", "write @/0003.complete", "copies"});
   }
@@ -170,11 +189,12 @@ TEST_CASE("plan_stage: an image is mounted by its number, and goes when a later 
 
 TEST_CASE("plan_stage: an image on the share is mounted where it lies, and a copy takes its place", "[conda]") {
   StageMachine machine;
-  const ImageNote note{.sha256 = std::string(64, 'a'), .bytes = 4, .created = 0, .files = 1};
-  const StageRequest lying{.number = 3, .image = note, .share_owner = 2001};
+  const CopyMark image{.source = {}, .state = {}, .sha256 = std::string(64, 'a')};
+  const StageRequest lying{.copy = "0003",
+                           .what = {.source = {}, .state = {}, .sha256 = image.sha256, .share_owner = 2001}};
   const auto mount = "mount " + k_source + ".sqfs on @/0003";
   CHECK(machine.plan(lying) == Words{"make directory @/0003", mount, "write @/0003.complete", "copies nothing"});
-  const auto mark = k_mark + note.sha256 + "\nowner=2001\n";
+  const auto mark = k_mark + image.sha256 + "\nowner=2001\n";
   CHECK(mount_of_image("/s/0003", parse_mark(mark), 0) ==
         plan::Mount{k_source + ".sqfs", "/s/0003", "squashfs", "ro,nosuid,nodev,owner=2001"});
   machine.environment(machine.copy);
@@ -186,17 +206,17 @@ TEST_CASE("plan_stage: an image on the share is mounted where it lies, and a cop
   CHECK(machine.find() == machine.copy);
   CHECK(machine.plan(lying) == Words{"copies nothing"});
   auto copied = lying;
-  copied.share_owner = std::nullopt;
+  copied.what.share_owner = std::nullopt;
   CHECK(machine.plan(copied) == Words{"first: remove @/0003.complete", "first: unmount @/0003", "make directory @/0003",
                                       "mount @/0003.sqfs on @/0003", "write @/0003.complete", "copies"});
-  copied.busy = {3}; // what a command works with stays
+  copied.busy = {"0003"}; // what a command works with stays
   CHECK(machine.plan(copied) == Words{"copies nothing"});
 }
 
 TEST_CASE("plan_stage: a user's image is mounted by squashfuse, whose end is seen", "[conda]") {
   StageMachine machine;
-  const ImageNote note{.sha256 = std::string(64, 'a'), .bytes = 4, .created = 0, .files = 1};
-  const auto mark = k_mark + note.sha256 + "\n";
+  const CopyMark image{.source = {}, .state = {}, .sha256 = std::string(64, 'a')};
+  const auto mark = k_mark + image.sha256 + "\n";
   CHECK(mount_of_image("/s/0003", parse_mark(mark), 2001) ==
         plan::Mount{"/s/0003.sqfs", "/s/0003", "fuse.squashfuse", "ro,nosuid,nodev"});
   machine.environment(machine.copy);
@@ -208,7 +228,7 @@ TEST_CASE("plan_stage: a user's image is mounted by squashfuse, whose end is see
   CHECK(machine.find() == machine.copy);
   tree.kind = sys::EntryKind::unknown; // ENOTCONN
   CHECK_FALSE(machine.find());
-  CHECK(machine.plan({.number = 3, .uid = 2001, .image = note}) ==
+  CHECK(machine.plan({.copy = "0003", .what = image, .uid = 2001}) ==
         Words{"first: unmount @/0003", "make directory @/0003", "mount @/0003.sqfs on @/0003", "copies nothing"});
 }
 
@@ -251,12 +271,12 @@ TEST_CASE("plan_stage: a copy that others could reach is closed to them first", 
   machine.environment(machine.copy);
   machine.file(complete_mark(machine.copy), k_mark);
   machine.entry(machine.copies).mode = 0755;
-  CHECK(machine.plan({.number = 3}) == Words{"copies nothing"});
-  const auto words = machine.plan({.number = 3, .access = {0750, 3000}});
+  CHECK(machine.plan({.copy = "0003"}) == Words{"copies nothing"});
+  const auto words = machine.plan({.copy = "0003", .access = {0750, 3000}});
   REQUIRE(words.size() == 2);
   CHECK(words[0].starts_with("first: set access of @: "));
   CHECK(words[0].find("0750") != std::string::npos);
   machine.entry(machine.copies).mode = 0750;
   machine.entry(machine.copies).gid = 3000;
-  CHECK(machine.plan({.number = 3, .access = {0750, 3000}}) == Words{"copies nothing"});
+  CHECK(machine.plan({.copy = "0003", .access = {0750, 3000}}) == Words{"copies nothing"});
 }

@@ -172,7 +172,7 @@ TEST_CASE("an empty copy lies over no directory of a share", "[conda]") {
 
 TEST_CASE("of several copies of a directory the newest lies over it", "[conda]") {
   ImageMachine machine;
-  const auto copies = staged_directory("/stage", 0, "/data/share", "c4");
+  const auto copies = staged_directory("/stage", 0, "/data/share/c4");
   std::int64_t when = 10;
   for (const auto& name : {std::string(16, 'a'), std::string(16, 'c'), std::string(16, 'b')}) { // c is the newest
     const auto mark = complete_mark(copies + "/" + name);
@@ -225,7 +225,7 @@ TEST_CASE("an image that was written to since is mounted only if it is what it w
     CHECK(named.front().hint == "`sharefs conda stage llm` brings it again");
   }
   SECTION("of a directory") {
-    const auto copy = staged_directory("/stage", 0, "/data/share", "c4") + "/" + std::string(16, 'b');
+    const auto copy = staged_directory("/stage", 0, "/data/share/c4") + "/" + std::string(16, 'b');
     machine.directory(copy);
     machine.file(copy + ".sqfs");
     machine.file(complete_mark(copy));

@@ -2,8 +2,11 @@
 
 #include "link_machine.hpp"
 #include "support/catch.hpp"
+#include "sys/process/wire.hpp"
 
+#include <fcntl.h>
 #include <fstream>
+#include <sys/stat.h>
 
 using namespace sharefs;
 using namespace sharefs::conda;
@@ -52,6 +55,17 @@ TEST_CASE("an image is of what the directory held when it was looked at", "[cond
     CHECK(made.error().message == "/share/c4 has changed while it was read");
     CHECK(machine.images().empty());
   }
+  SECTION("a file of the same size was written again within the second") {
+    const auto path = static_cast<sys::System&>(machine).files().root() + "/share/c4/one";
+    const auto second = ::time(nullptr) - 1000;
+    const auto fingerprint_at = [&](long nanoseconds) {
+      const timespec times[]{{second, nanoseconds}, {second, nanoseconds}};
+      REQUIRE(::utimensat(AT_FDCWD, path.c_str(), times, 0) == 0);
+      return survey_path(machine, machine.request, {})->survey.fingerprint;
+    };
+    CHECK(fingerprint_at(1) != fingerprint_at(2));
+    CHECK(fingerprint_at(2) == fingerprint_at(2));
+  }
 }
 
 TEST_CASE("the directory of images is not packed into itself", "[conda]") {
@@ -60,6 +74,23 @@ TEST_CASE("the directory of images is not packed into itself", "[conda]") {
   const auto packed = survey_path(machine, machine.request, {});
   REQUIRE_FALSE(packed);
   CHECK(packed.error().code == ErrorCode::usage);
+}
+
+TEST_CASE("attack: a list of the store's owner has a file below a link, which root would follow", "[conda]") {
+  DirectoryMachine machine;
+  const tree::Listed top{.path = "", .mode = S_IFDIR | 0755U}, directory{.path = "a", .mode = S_IFDIR | 0755U};
+  const tree::Listed link{.path = "a", .target = "/etc/cron.d", .mode = S_IFLNK | 0777U};
+  const tree::Listed file{.path = "a/x", .mode = S_IFREG | 0644U, .bytes = 1};
+  const auto is_read = [&](std::vector<tree::Listed> entries) {
+    const tree::Listing listing{.entries = std::move(entries)};
+    machine.file("/share/images/c4.files", std::string(sys::WireWriter().put(listing).bytes()));
+    return read_list(machine, machine.request, "/share/images/c4", ::geteuid()).has_value();
+  };
+  CHECK(is_read({top, directory, file}));
+  CHECK_FALSE(is_read({top, link, file}));
+  CHECK_FALSE(is_read({top, directory, link, file}));
+  CHECK_FALSE(is_read({top, file}));
+  CHECK_FALSE(is_read({directory, file}));
 }
 
 TEST_CASE("marks say what a copy is of", "[conda]") {
@@ -77,8 +108,8 @@ TEST_CASE("marks say what a copy is of", "[conda]") {
 
 TEST_CASE("a path that is longer than a name may be has a directory of copies, too", "[conda]") {
   const std::string deep = "/" + std::string(200, 'a') + "/" + std::string(200, 'b');
-  const auto directory = staged_directory("/stage", 0, deep, "c4");
+  const auto directory = staged_directory("/stage", 0, deep + "/c4");
   CHECK(base_name(parent_path(directory)).size() <= 255);
-  CHECK(directory != staged_directory("/stage", 0, "/x" + deep, "c4"));
-  CHECK(staged_source(staged_directory("/stage", 0, "/data/50% off", "c4")) == "/data/50% off/c4");
+  CHECK(directory != staged_directory("/stage", 0, "/x" + deep + "/c4"));
+  CHECK(staged_source(staged_directory("/stage", 0, "/data/50% off/c4")) == "/data/50% off/c4");
 }

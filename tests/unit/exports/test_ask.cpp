@@ -121,6 +121,36 @@ TEST_CASE("a host that shares an address with one before it has that one's line,
   CHECK(places(what_the_text_says(files, facts)) == Lines{"/a first f:1:4", "/b first f:2:4", "/a third f:3:4"});
 }
 
+TEST_CASE("an entry at which exportfs has stopped takes no line of one that it has read") {
+  const std::vector<ExportsFile> files{parse("/b h(rw)\n/a a(rw,xprtsec=tls)\n/b h(ro)\n", "/etc/exports"),
+                                       parse("/a b(ro)\n/b 10.0.0.3(ro)\n", "/etc/exports.d/two.exports")};
+  HostFacts facts; // two hosts have the first name of /etc/hosts that 10.0.0.2 has
+  facts.names["a"] = {{"10.0.0.2"}, "a"};
+  facts.names["b"] = {{"10.0.0.2", "10.0.0.3"}, "a"};
+  facts.names["h"] = {{"10.0.0.9"}, "h"};
+  Machine machine(
+      answer("/b\th(rw)\n/a\ta(ro)\n/b\ta(ro)\n", "exportfs: /etc/exports:2: unknown keyword \"xprtsec=tls\"\n", 1));
+  const auto expected = machine.ask(files, facts);
+  CHECK(places(expected) ==
+        Lines{"/b h /etc/exports:1:4", "/a a /etc/exports.d/two.exports:1:4", "/b a /etc/exports.d/two.exports:2:4"});
+  auto found = told(diagnose(files, expected, facts));
+  std::erase_if(found, [](const std::string& one) { return one.starts_with("SF144"); });
+  CHECK(found == Lines{"SF121 error 2:9", "SF111 error 3:1"});
+}
+
+TEST_CASE("a line end in a client or an option breaks a line of etab") {
+  const auto broken = [](const std::string& text, const std::string& etab) {
+    Machine machine(answer(etab));
+    const std::vector<ExportsFile> files{parse(text, "f")};
+    return told(diagnose(files, machine.ask(files), {}));
+  };
+  CHECK(broken("/a *\\012x(rw) h(ro)\n", "/a\th(ro)\n/a\t*\nx(rw)\n") == Lines{"SF141 error 1:4"});
+  CHECK(broken("/a h(rw,mp=/a\\012b)\n", "/a\th(rw,mp=/a\nb)\n") == Lines{"SF141 error 1:4"});
+  CHECK(broken("/a -mp=/a\\012b h\n", "/a\th(rw,mp=/a\nb)\n") == Lines{"SF141 error 1:16"});
+  CHECK(broken("/a h\\012i(rw)\n", "") == Lines{"SF109 error 1:4"}); // no host, so that etab has nothing of it
+  CHECK(broken("/a h(rw,fsid=\\0125)\n", "") == Lines{"SF122 error 1:4"});
+}
+
 TEST_CASE("a line of etab that mountd cannot read") {
   const auto etab = GENERATE(as<std::string>(), "/a\th(rw,squash_gids=anonuid=65534,anongid=65534)\n", "/a\th i(rw)\n");
   Machine machine(answer(etab));

@@ -36,16 +36,14 @@ struct Host {
     system.machine.entries["/data/share"] = answered(error_number);
     looks["/data/share"] = k_three_stale;
   }
-  MountPlan plan(bool force = false, bool lazy = false) {
+  MountPlan plan(bool force = false) {
     test::leave_rest_missing(system);
     ProbeRequest request;
     request.wanted = wanted;
     request.others = request.want_access = request.targets = true;
     const auto seen = probe(system, request);
     REQUIRE(seen.has_value());
-    RecoveryRequest recovery{*seen, wanted, looks, holders, force};
-    recovery.lazy = lazy;
-    return plan_recovery(recovery);
+    return plan_recovery({*seen, wanted, looks, holders, force});
   }
 };
 
@@ -153,29 +151,24 @@ TEST_CASE("only doubtful mounts are asked again") {
   CHECK(doubtful(seen) == std::vector<std::string>{"stale"});
 }
 
-TEST_CASE("a stale mount is unmounted plainly and mounted again as configured") {
+TEST_CASE("a stale mount is detached and mounted again as configured") {
   Host machine(ESTALE);
   const auto plan = machine.plan();
   CHECK(actions_of(plan.plan) ==
-        std::vector<std::string>{"unmount /data/share", "mount storage1:/mnt/share on /data/share"});
+        std::vector<std::string>{"unmount /data/share (lazy)", "mount storage1:/mnt/share on /data/share"});
   CHECK(plan.plan.steps[0].group == plan.plan.steps[1].group);
   CHECK(std::get<plan::Mount>(plan.plan.steps[1].action).options ==
         "rw,hard,nosuid,nodev,vers=4.2,proto=tcp,nconnect=4");
   CHECK(plan.planned == std::vector<std::string>{"/data/share"});
 }
 
-TEST_CASE("a stale mount in use is detached, and its holders are reported") {
+TEST_CASE("the holders of a stale mount are reported") {
   Host machine(ESTALE);
   machine.holders["/data/share"].holders = {{42, "python", {"cwd /data/share"}}};
   const auto plan = machine.plan();
   CHECK(actions_of(plan.plan)[0] == "unmount /data/share (lazy)");
   REQUIRE(plan.plan.notes.size() == 2);
   CHECK(plan.plan.notes[0] == "/data/share is in use by pid 42 (python): cwd /data/share");
-}
-
-TEST_CASE("a plain unmount that said busy is followed by a lazy one") {
-  Host machine(ESTALE);
-  CHECK(actions_of(machine.plan(false, true).plan)[0] == "unmount /data/share (lazy)");
 }
 
 TEST_CASE("a hung mount of a dead server waits; --force only unmounts it") {

@@ -197,12 +197,6 @@ TEST_CASE("an entry that cannot be read stops undo: no older change is taken bac
   CHECK((*machine.journal.latest())->id == "3");
 }
 
-TEST_CASE("start times of processes") {
-  CHECK(start_time_of(::getpid()) > 0);
-  CHECK(start_time_of(0) == 0);
-  CHECK(start_time_of(4194305) == 0);
-}
-
 TEST_CASE("a journal of another user's making is never read") {
   if (::geteuid() != 0)
     return;

@@ -77,6 +77,12 @@ TEST_CASE("what a lease says is read as it was written, and nothing else is") {
     CHECK_FALSE(parse_lease(wrong));
 }
 
+TEST_CASE("start times of processes") {
+  CHECK(process_start(Files(), ::getpid()) > 0U);
+  CHECK_FALSE(process_start(Files(), 0));
+  CHECK_FALSE(process_start(Files(), 4194305));
+}
+
 TEST_CASE("requirement 8: the second taker hears who the first is, and nothing is left behind") {
   LeasePlace place;
   {

@@ -6,8 +6,11 @@
 #include "sys/process/call.hpp"
 
 #include <cerrno>
+#include <csignal>
+#include <fcntl.h>
 #include <filesystem>
 #include <sys/stat.h>
+#include <thread>
 
 using namespace sharefs;
 using namespace sharefs::sys;
@@ -121,4 +124,22 @@ TEST_CASE("walk: a mount that must not be entered ends it, also behind a link") 
   CHECK(walked(r, "/link", {.stop_at = &stop}) == "/link a link to `/data/share/x` in /");
   CHECK(walked(r, "/link/../z", {.stop_at = &stop}) == "may hang /data/share of /data/share/z");
   CHECK(walked(r, "/data/sharex", {.stop_at = &stop}) == "/data/sharex nothing in /data");
+}
+
+TEST_CASE("open_below waits until a client of NFS has given a file back, which holds it by a lease") {
+  const test::TemporaryDirectory root;
+  root.write("file", "x");
+  const Fd directory(::open(root.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Fd held(::open((root / "file").c_str(), O_RDWR | O_CLOEXEC));
+  const auto before = std::signal(SIGIO, SIG_IGN);
+  REQUIRE(::fcntl(held.get(), F_SETLEASE, F_WRLCK) == 0);
+  std::jthread holder([&](const std::stop_token& end) {
+    while (!end.stop_requested() && ::fcntl(held.get(), F_GETLEASE) == F_WRLCK)
+      std::this_thread::yield();
+    ::fcntl(held.get(), F_SETLEASE, F_UNLCK);
+  });
+  CHECK(open_below(directory.get(), "file", O_RDONLY | O_NONBLOCK));
+  holder.request_stop();
+  holder.join();
+  std::signal(SIGIO, before);
 }

@@ -1,4 +1,5 @@
 // sharefs conda gc: generations that nobody needs any more.
+#include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
@@ -10,7 +11,6 @@
 #include "exports/host.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <fmt/format.h>
 #include <map>
 
@@ -70,8 +70,7 @@ std::vector<conda::RunningProgram> programs_in(std::string_view text) {
   std::vector<conda::RunningProgram> programs;
   for (const auto& word : split(text, '\n')) {
     const auto colon = std::min(word.find(':'), word.size());
-    int pid = 0;
-    std::from_chars(word.data(), word.data() + colon, pid);
+    const int pid = parse_number<int>(std::string_view(word).substr(0, colon)).value_or(0);
     if (auto in = conda::in_generation(std::string_view(word).substr(std::min(colon + 1, word.size()))))
       programs.push_back({pid, std::move(*in)});
   }

@@ -7,7 +7,7 @@
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/say.hpp"
-#include "conda/start.hpp"
+#include "conda/running.hpp"
 
 #include <fmt/format.h>
 #include <ostream>
@@ -37,9 +37,9 @@ Error explain_missing(Context& context, const std::string& word, const std::stri
   if (there.kind != sys::EntryKind::missing || word.find('/') != std::string::npos)
     return error;
   const auto store = context.system.entry({.path = parent_path(path), .follow = true, .list = true});
-  auto hint = did_you_mean_hint(word, store.names);
+  const auto hint = did_you_mean_hint(word, store.names);
   return {ErrorCode::not_found, fmt::format("environment `{}` is not in the store {}", word, store.path),
-          hint.empty() ? error.hint : std::move(hint), ""};
+          hint.empty() ? error.hint : hint, ""};
 }
 
 /// Where each process reads many files from a share. Said once to each user for each generation on each host.

@@ -1,4 +1,5 @@
 // sharefs conda share: a user's environment becomes a shared one.
+#include "conda/share.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
@@ -8,7 +9,6 @@
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/say.hpp"
-#include "conda/sharing.hpp"
 #include "sys/process/interrupt.hpp"
 
 #include <fmt/format.h>
@@ -97,13 +97,13 @@ Result<conda::Source> find_source(Context& context, const Arguments& arguments, 
 Result<int> execute_sharing(Context& context, conda::Sharing& sharing) {
   const auto& store = sharing.store;
   Proposal proposal;
-  proposal.plan = conda::plan_share(sharing.request);
+  proposal.plan = conda::plan_share(sharing);
   if (store.is_new)
     proposal.plan.notes.insert(proposal.plan.notes.begin(),
                                fmt::format("the store {} is made, as open as {} (mode {}), and belongs to `{}`",
                                            store.path, store.entry.path, format_mode(store.entry.mode & 01777U),
                                            context.system.identity().user));
-  if (sharing.request.step == conda::ShareStep::copy && !sharing.guard.empty())
+  if (sharing.step == conda::ShareStep::copy && !sharing.guard.empty())
     proposal.plan.notes.emplace_back(
         "its Python programs get the guard (`caches.guard: always`); `--no-guard` leaves it out");
   proposal.takes_long = true;
@@ -141,7 +141,7 @@ Result<int> run_share(Context& context, const Arguments& arguments) {
                              .more_words = arguments.value("from") ? Argv{} : Argv{"--from", source.path}});
   TRY_ASSIGN(auto sharing, conda::prepare_sharing(context.system, store.place, where->name, source,
                                                   context.environment("CONDA_PREFIX").value_or(""), say_to(context)));
-  if (sharing.request.step == conda::ShareStep::nothing) {
+  if (sharing.step == conda::ShareStep::nothing) {
     context.console.message(fmt::format("{} is a link to the shared environment already", source.path));
     return k_exit_ok;
   }

@@ -124,7 +124,7 @@ Result<int> mount_again(Context& context) {
   context.report(damaged);
   if (!executed || executed->exit_code != k_exit_ok || executed->stopped())
     return executed.map(&Executed::exit_code);
-  const auto copies = mount_copies_over_shares(context, *config);
+  auto copies = mount_copies_over_shares(context, *config);
   if (!copies || *copies != k_exit_ok || damaged.empty())
     return copies;
   return executed->applied() ? k_exit_partly : k_exit_failed;
@@ -195,7 +195,7 @@ extern const CommandSpec k_conda_stage_command{
         "it is whole, of the present generation, and made by root or by the user who runs the command; otherwise the "
         "generation on the share. Root copies the image of the generation, which is one file, and mounts it read-only; "
         "a user does so by squashfuse where that is installed. Where there is none, or it cannot be mounted, files are "
-        "copied, and a later generation costs what has changed since the staged one. Older copies go when no command "
+        "copied, all of each generation. Older copies go when no command "
         "works with them. A copy that was cut off goes on when it is run again. Images are mounted again at boot where "
         "systemd runs, and by `mount --all` and `up`.",
     .example = "sharefs conda stage llm_train\n"
@@ -207,12 +207,11 @@ extern const CommandSpec k_conda_stage_command{
                 {.names = "--all", .help = "those of `conda.envs`, or all of the store where it names none"},
                 {.names = "--mount", .help = "mount what is staged and not mounted, as after a boot; asks no share"},
                 {.names = "--remove", .help = "remove the copies of this environment"},
-                k_among_option,
-                k_place_option},
+                k_upstreams_option},
     .on_nodes = true,
     .before_nodes = [](Context& /*context*/, const Arguments& arguments, fleet::Request& job) -> Result<void> {
       if (!arguments.flag("remove") && !arguments.flag("mount"))
-        tell_places(job);
+        tell_upstreams(job);
       return {};
     },
     .run = run_stage,

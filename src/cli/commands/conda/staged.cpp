@@ -32,8 +32,6 @@ plan::Plan plan_copies_over_shares(Context& context, const config::Config& confi
 }
 
 Result<int> mount_copies_over_shares(Context& context, const config::Config& config) {
-  if (plan_copies_over_shares(context, config).empty())
-    return k_exit_ok;
   const auto propose = [&]() -> Result<Proposal> { return Proposal{plan_copies_over_shares(context, config), ""}; };
   return execute_further(context, propose).map(&Executed::exit_code);
 }

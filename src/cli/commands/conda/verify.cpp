@@ -9,9 +9,8 @@
 #include "cli/exit_code.hpp"
 #include "cli/say.hpp"
 #include "conda/environment_reader.hpp"
-#include "conda/relocate.hpp"
 #include "conda/repair.hpp"
-#include "conda/verifying.hpp"
+#include "conda/verified.hpp"
 #include "sys/process/interrupt.hpp"
 
 #include <algorithm>
@@ -73,30 +72,13 @@ std::optional<conda::GenerationPath> generation_at(Context& context, const std::
   return found && found->rest.empty() ? found : std::nullopt;
 }
 
-/// A generation, what is known of it, and by what its files are known again.
-struct KnownGeneration {
-  conda::SharedEnvironment environment;
-  conda::Generation record;
-  std::string fingerprint;
-};
-
-std::optional<KnownGeneration> known_generation(Context& context, const conda::GenerationPath& generation) {
-  auto environment = conda::probe_environment(context.system, generation.store, generation.name);
-  const auto* one = environment ? environment->find(generation.number) : nullptr;
-  if (one == nullptr || !one->record)
-    return std::nullopt;
-  auto record = *one->record;
-  return KnownGeneration{std::move(*environment), std::move(record),
-                         conda::fingerprint_of(context.system, generation, say_to(context))};
-}
-
 /// Its images, one hash for each. True: all are good.
-bool verify_images(Context& context, const KnownGeneration& known) {
+bool verify_images(Context& context, const conda::KnownGeneration& known) {
   const auto config = context.config_if_any(); // an environment that is named by its path needs none
   const auto stage = config && *config != nullptr && (*config)->conda
                          ? (*config)->conda->settings_of(known.environment.name).stage
                          : std::string();
-  const auto checked = conda::check_images(context.system, known.environment, known.record, stage, say_to(context));
+  const auto checked = conda::check_images(context.system, known, stage, say_to(context));
   for (const auto& path : checked.good)
     context.console.message(path + ": as it was made");
   context.envelope.fields["images"] = checked.good;
@@ -104,17 +86,13 @@ bool verify_images(Context& context, const KnownGeneration& known) {
   return checked.found.empty();
 }
 
-/// Verifies the files of a generation that are not as they were when they were found good. nullopt: they have to be
-/// read.
-std::optional<int> verify_by_last_time(Context& context, const KnownGeneration& known) {
-  const auto when = conda::unchanged_since(context.system, known.environment, known.record, known.fingerprint);
-  if (when == 0)
-    return std::nullopt;
+/// Says that the files of a generation are as they were when they were found good, and looks at the rest of it.
+int verify_by_last_time(Context& context, const conda::KnownGeneration& known) {
+  const auto path = known.environment.path(known.record.number);
   context.console.message(fmt::format("{}: {} by size, time and inode as when they were found good on {}; `--files` "
                                       "reads them again",
-                                      known.environment.path(known.record.number), count_of(known.record.files, "file"),
-                                      format_time(when)));
-  context.report(conda::diagnose_above(context.system, known.environment.path(known.record.number)));
+                                      path, count_of(known.record.files, "file"), format_time(known.noted.at)));
+  context.report(conda::diagnose_above(context.system, path));
   return verify_images(context, known) ? k_exit_ok : k_exit_failed;
 }
 
@@ -156,10 +134,10 @@ Result<int> run_verify(Context& context, const Arguments& arguments) {
     shared = std::move(where);
   }
   sys::install_interrupt_handlers();
-  const auto known = generation && !repair ? known_generation(context, *generation) : std::nullopt;
-  if (known && !arguments.flag("files"))
-    if (const auto done = verify_by_last_time(context, *known))
-      return *done;
+  const auto known =
+      generation && !repair ? conda::find_known(context.system, *generation, say_to(context)) : std::nullopt;
+  if (known && known->is_unchanged() && !arguments.flag("files"))
+    return verify_by_last_time(context, *known);
   TRY_ASSIGN(const auto state, read_environment(context, request));
   const auto diagnoses = conda::diagnose(state);
   context.envelope.fields["environment"] = environment_json(state);

@@ -86,12 +86,8 @@ Result<std::optional<int>> work_as_owner(Context& context, const std::string& pa
     return fail(nobody_may(context, path)); // those who may read it do not own it
   if (entry.uid == 0 || !entry.exists())
     return std::nullopt;
-  auto owner = context.system.user(std::to_string(entry.uid));
-  if (!owner)
-    return fail(ErrorCode::permission,
-                fmt::format("{} belongs to user {}, whom this host does not know", path, entry.uid),
-                "run it on a host that knows that user, or give it to one of this host");
-  task.user = std::move(*owner);
+  TRY_ASSIGN(task.user, conda::owner_of(context.system, entry,
+                                        "run it on a host that knows that user, or give it to one of this host"));
   task.why = "to whom " + path + " belongs";
   return work_as(context, std::move(task)).map([](int code) { return std::optional(code); });
 }

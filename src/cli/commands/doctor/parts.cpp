@@ -14,7 +14,6 @@
 #include "cli/commands/mount/support.hpp"
 #include "cli/commands/up/on_mounts.hpp"
 #include "cli/execute.hpp"
-#include "exports/client_names.hpp"
 #include "exports/diagnose.hpp"
 #include "exports/host.hpp"
 #include "exports/server.hpp"
@@ -27,7 +26,6 @@
 #include <fmt/format.h>
 #include <iterator>
 #include <set>
-#include <thread>
 #include <tuple>
 
 namespace sharefs::cli {
@@ -121,18 +119,6 @@ Diagnoses diagnose_server(sys::System& system, bool serves) {
   return state ? exports::diagnose_server(*state) : Diagnoses{failure("nfsd", state.error())};
 }
 
-/// Looked at several times: of hosts with one name each throws the others out.
-Diagnoses diagnose_clients(sys::System& system) {
-  constexpr int k_looks = 8;
-  constexpr std::chrono::milliseconds k_pause{200};
-  auto seen = exports::read_client_names(system);
-  for (int look = 1; look < k_looks && !seen.empty() && exports::diagnose_client_names(seen).empty(); ++look) {
-    std::this_thread::sleep_for(k_pause);
-    std::ranges::move(exports::read_client_names(system), std::back_inserter(seen));
-  }
-  return exports::diagnose_client_names(seen);
-}
-
 /// This host's exports of sharefs.yaml, as `export --all` would make them.
 Result<void> examine_own_exports(const PartInput& input, const OwnServers& own, Part& part) {
   auto& system = input.context.system;
@@ -167,7 +153,6 @@ void examine_exports(const PartInput& input, Part& part) {
     std::erase_if(*files, [](const Diagnosis& one) { return one.subject.starts_with(exports::k_own_file); });
   std::ranges::move(*files, std::back_inserter(part.found));
   std::ranges::move(diagnose_server(system, count > 0), std::back_inserter(part.found));
-  std::ranges::move(diagnose_clients(system), std::back_inserter(part.found));
   if (const auto etab = exports::read_etab(system.files()))
     if (const auto table = system.mounts())
       std::ranges::move(exports::diagnose_in_force(*etab, *table), std::back_inserter(part.found));

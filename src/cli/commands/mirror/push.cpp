@@ -33,9 +33,7 @@ Argv words_for(Context& context, const std::string& work, const std::vector<Mirr
   Argv words{"mirror", "node", work};
   for (const auto& mirror : mirrors)
     words.push_back(mirror.name);
-  if (!context.flags.config.empty())
-    words.insert(words.end(), {"--config", context.config_path()});
-  return words;
+  return with_config(context, std::move(words));
 }
 
 /// How much is here of each. Errors: `not_found` for a directory that is not there, `timeout` on a dead mount.

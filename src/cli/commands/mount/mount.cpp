@@ -2,9 +2,7 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "cli/commands/conda/staged.hpp"
-#include "cli/commands/mount/shares.hpp"
-#include "cli/commands/mount/support.hpp"
-#include "cli/commands/mount/work.hpp"
+#include "cli/commands/up/on_mounts.hpp"
 #include "cli/exit_code.hpp"
 
 #include <algorithm>
@@ -50,16 +48,24 @@ Result<int> run_mount(Context& context, const Arguments& arguments) {
   context.envelope.fields["mounts"] = mounts_json(work, good, executed.applied());
   if (executed.stopped())
     return executed.exit_code;
-  TRY_ASSIGN(const auto shared,
-             share_directories(context, *config, ready_points(context, *config, seen, good), scope.path_deadline()));
-  if (shared.stopped != k_exit_ok)
-    return shared.stopped;
+  OnMounts on;
+  const auto look = [&]() -> Result<void> {
+    TRY_ASSIGN(on, plan_on_mounts(context, *config, nullptr, work, good, scope.path_deadline()));
+    context.report(on.found);
+    return {};
+  };
+  TRY_ASSIGN(const auto shared, execute_on_mounts(context, on, look));
+  if (shared.stopped())
+    return shared.exit_code;
+  if (shared.applied())
+    TRY(check_shares_made(context, on, scope.path_deadline()));
+  const bool shares_failed = on.failed > 0 || shared.exit_code != k_exit_ok;
   if (scope.caches)
     if (const auto staged = mount_on_shares(context); !staged || *staged != k_exit_ok)
       return staged;
   if (context.flags.dry_run)
     return std::max(exit_code_for(plan.right.size() + plan.planned.size(), plan.blocked.size()),
-                    shared.failed.empty() ? k_exit_ok : k_exit_failed);
+                    shares_failed ? k_exit_failed : k_exit_ok);
   if (arguments.flag("verify")) {
     std::vector<mounts::MountPoint> points;
     for (const auto& state : seen.states)
@@ -68,10 +74,9 @@ Result<int> run_mount(Context& context, const Arguments& arguments) {
     for (const auto& target : verify(context, points, timeout))
       good.erase(target);
   }
-  for (const auto& target : shared.failed)
-    good.erase(target);
+  const auto right = good.size() - std::min(good.size(), shares_failed ? std::max<std::size_t>(on.failed, 1) : 0);
   const std::size_t failed_images = executed.applied() ? count_failed_images(plan.plan, *executed.report) : 0;
-  return exit_code_for(good.size(), wanted.size() - good.size() + failed_images);
+  return exit_code_for(right, wanted.size() - right + failed_images);
 }
 
 } // namespace

@@ -61,19 +61,10 @@ Result<int> run_recover(Context& context, const Arguments& arguments) {
   context.report(plan.diagnoses);
   report_holders_of_different(context, recovery.seen);
   const bool well = plan.blocked.empty() && !has_errors(plan.diagnoses);
-  TRY_ASSIGN(auto executed, execute(context, plan.plan, well ? "all mounts are well" : "nothing was changed"));
+  TRY_ASSIGN(const auto executed, execute(context, plan.plan, well ? "all mounts are well" : "nothing was changed"));
   std::set<std::string> unmounted;
-  if (executed.applied()) {
+  if (executed.applied())
     unmounted = unmounted_by(plan.plan, *executed.report);
-    if (const auto busy = busy_targets(plan.plan, *executed.report); !busy.empty()) {
-      context.console.message("in use by somebody who was not seen, so it is detached: " +
-                              join({busy.begin(), busy.end()}, ", "));
-      const auto detach = [&]() -> Result<Proposal> {
-        return Proposal{mounts::plan_detaching(recovery, busy).plan, "nothing was changed"};
-      };
-      TRY_ASSIGN(executed, execute_further(context, detach));
-    }
-  }
   put_states(context, recovery.seen.states);
   if (executed.stopped())
     return executed.exit_code;
@@ -102,8 +93,8 @@ extern const CommandSpec k_recover_command{
     .name = "recover",
     .summary = "Bring stale mounts back",
     .description =
-        "A mount is called stale only if several answers agree and its server answers; then it is unmounted (detached "
-        "if programs use it, and they are listed) and mounted again. A hung mount is no stale one: while its server is "
+        "A mount is called stale only if several answers agree and its server answers; then it is detached "
+        "(programs that use it are listed) and mounted again. A hung mount is no stale one: while its server is "
         "away nothing is changed, because programs go on by themselves when it returns. What is missing is mounted.",
     .example = "sharefs recover --all\n"
                "sharefs recover share --force   # give up what waits for a server that will not return",

@@ -2,15 +2,12 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "base/try.hpp"
 #include "cli/commands/export/support.hpp"
-#include "cli/execute.hpp"
 #include "exports/system_directory.hpp"
 #include "mounts/shares.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <utility>
 
 namespace sharefs::cli {
 
@@ -78,44 +75,6 @@ bool has_shares(const config::Config& config, const std::vector<mounts::MountPoi
     const auto* mount = find_mount(config, point);
     return mount != nullptr && !mount->shares.empty();
   });
-}
-
-Result<SharedDirectories> share_directories(Context& context, const config::Config& config,
-                                            const std::vector<mounts::MountPoint>& ready,
-                                            std::chrono::milliseconds deadline) {
-  SharedDirectories result;
-  auto& system = context.system;
-  const auto [wanted, unusable] = wanted_shares(system, config, ready);
-  context.report(unusable);
-  result.failed = with_errors(ready, unusable);
-  if (wanted.empty())
-    return result;
-  const auto self = system.identity();
-  mounts::SharePlan planned;
-  const auto propose = [&, &wanted = wanted]() -> Result<Proposal> {
-    planned = mounts::plan_shares(wanted, mounts::probe_shares(system, wanted, deadline), self);
-    context.report(planned.diagnoses);
-    return Proposal{planned.plan, planned.diagnoses.empty() ? "all of `shares:` is there: nothing to do"
-                                                            : "no more of `shares:` can be set now"};
-  };
-  TRY_ASSIGN(const auto executed, execute_further(context, propose));
-  result.failed.merge(with_errors(ready, planned.diagnoses));
-  if (executed.stopped())
-    result.stopped = executed.exit_code;
-  if (!executed.applied())
-    return result;
-  for (const auto& step : executed.report->results)
-    if (step.error)
-      for (const auto& point : ready)
-        if (is_under(plan::touched_paths(planned.plan.steps[step.step].action).front(), point.target))
-          result.failed.insert(point.target);
-  const auto made = mounts::diagnose_made(planned.plan, wanted, mounts::probe_shares(system, wanted, deadline), self);
-  context.report(made);
-  result.failed.merge(with_errors(ready, made));
-  if (made.empty() || executed.report->journal_id.empty())
-    return result;
-  TRY(roll_back(context, executed.report->journal_id, "the directories are not as wanted"));
-  return result;
 }
 
 } // namespace sharefs::cli

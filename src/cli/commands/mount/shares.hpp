@@ -1,5 +1,5 @@
 #pragma once
-// `shares:` of the mounts: from sharefs.yaml to the mounts room, and into force.
+// `shares:` of the mounts: from sharefs.yaml to the mounts room.
 #include "cli/context.hpp"
 #include "config/config.hpp"
 #include "mounts/probe.hpp"
@@ -28,15 +28,5 @@ WantedShares wanted_shares(sys::System& system, const config::Config& config,
                            const std::vector<mounts::MountPoint>& ready);
 /// The targets of those points about which `found` has an error.
 std::set<std::string> with_errors(const std::vector<mounts::MountPoint>& ready, const Diagnoses& found);
-
-struct SharedDirectories {
-  int stopped = 0;              ///< an exit code: ended by --check, by the answer no, or by Ctrl-C
-  std::set<std::string> failed; ///< targets of mounts whose directories are not all as sharefs.yaml says
-};
-/// The directories of `shares:` below `ready`, which are mounted: a plan of its own behind that of the mounts, since
-/// what is there shows only now. Taken back if they became somebody else's (root_squash).
-Result<SharedDirectories> share_directories(Context& context, const config::Config& config,
-                                            const std::vector<mounts::MountPoint>& ready,
-                                            std::chrono::milliseconds deadline);
 
 } // namespace sharefs::cli

@@ -51,12 +51,12 @@ inline constexpr std::chrono::milliseconds k_holders_deadline{2000};
 /// document.
 void report_holders(Context& context, const std::vector<sys::MountEntry>& mounts,
                     const std::function<void(const std::string& target, const mounts::HolderReport&)>& head);
+/// Who must stop before mounts get other options than they have, where that is not possible in place.
+void report_holders_of_different(Context& context, const mounts::Observation& seen);
+
 /// mounts::probe_recovery with a line of progress.
 mounts::RecoveryRequest probe_recovery(Context& context, mounts::Observation seen,
                                        std::vector<mounts::MountPoint> wanted);
-
-/// Who must stop before mounts get other options than they have, where that is not possible in place.
-void report_holders_of_different(Context& context, const mounts::Observation& seen);
 
 /// The targets of those Mount or Unmount steps of a report that were done (or were done already), without those of
 /// staged images, which are no mounts of sharefs.yaml.

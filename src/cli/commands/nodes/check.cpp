@@ -26,13 +26,6 @@ namespace {
 
 constexpr std::size_t k_largest_config = 16U << 20U;
 
-/// With the same sharefs.yaml as here.
-Argv words_of(const Context& context, Argv words) {
-  if (!context.flags.config.empty())
-    words.insert(words.end(), {"--config", context.config_path()});
-  return words;
-}
-
 std::vector<fleet::Account> accounts_of(sys::System& system, const std::vector<std::string>& names) {
   std::vector<fleet::Account> accounts;
   for (const auto& name : names) {
@@ -91,7 +84,7 @@ Result<int> run_lock(Context& context, const Arguments& arguments) {
 Result<std::map<std::string, std::vector<std::string>>> find_sharing(Context& context,
                                                                      const std::vector<fleet::Node>& nodes) {
   TRY_ASSIGN(const auto config, context.config());
-  TRY_ASSIGN(const auto outcomes, ask_nodes(context, nodes, words_of(context, {"status"}), true));
+  TRY_ASSIGN(const auto outcomes, ask_nodes(context, nodes, with_config(context, {"status"}), true));
   const auto points = mount_points(context.system, config);
   std::map<std::string, std::vector<std::string>> sharing;
   for (const auto& outcome : outcomes)
@@ -115,7 +108,7 @@ Result<void> try_locks(Context& context, const std::vector<fleet::Node>& nodes, 
     two[0].words = "--hold 5s";
     two[1].words = "--after 2s";
     TRY_ASSIGN(const auto outcomes,
-               ask_nodes(context, two, words_of(context, {"nodes", "lock", target, random_letters(10)}), true));
+               ask_nodes(context, two, with_config(context, {"nodes", "lock", target, random_letters(10)}), true));
     const auto answer = [&](std::size_t which) { return text_in(outcomes[which].document, "lock"); };
     const auto where = fmt::format("{},{}: {}", first, second, target);
     if (answer(0) == "held" && answer(1) == "taken")
@@ -136,7 +129,7 @@ Result<void> try_locks(Context& context, const std::vector<fleet::Node>& nodes, 
 
 Result<int> run_check(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(const auto nodes, chosen_nodes(context, named_nodes(arguments)));
-  TRY_ASSIGN(auto outcomes, ask_nodes(context, nodes, words_of(context, {"nodes", "self"}), true));
+  TRY_ASSIGN(auto outcomes, ask_nodes(context, nodes, with_config(context, {"nodes", "self"}), true));
   std::vector<fleet::NodeAnswer> answers;
   std::vector<fleet::Node> asked;
   for (auto& outcome : outcomes) {
@@ -153,7 +146,7 @@ Result<int> run_check(Context& context, const Arguments& arguments) {
   }
   auto found = fleet::compare(answers);
   TRY_ASSIGN(auto examined, asked.empty() ? Result<std::vector<fleet::Outcome>>(std::vector<fleet::Outcome>{})
-                                          : ask_nodes(context, asked, words_of(context, {"doctor"}), true));
+                                          : ask_nodes(context, asked, with_config(context, {"doctor"}), true));
   fleet::replace(outcomes, std::move(examined));
   if (arguments.flag("locks"))
     TRY(try_locks(context, asked, found));

@@ -48,12 +48,12 @@ Result<int> run_nodes_list(Context& context, const Arguments& arguments) {
   const auto pattern = arguments.positional.empty() ? "" : arguments.positional.front();
   TRY_ASSIGN(auto nodes, pattern.empty() ? known_nodes(context) : chosen_nodes(context, pattern));
   if (const auto slots = arguments.value("slots")) {
-    const auto number = parse_number<unsigned>(*slots);
-    if (!number || *number == 0)
+    const auto number = parse_number<unsigned>(*slots).value_or(0);
+    if (number == 0)
       return fail(ErrorCode::usage, fmt::format("option `--slots` does not understand `{}`", *slots), "a number: 8");
     for (auto& node : nodes)
       if (!node.slots)
-        node.slots = *number;
+        node.slots = number;
   }
   put(context, nodes);
   if (const auto name = arguments.value("format")) {

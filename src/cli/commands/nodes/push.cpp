@@ -60,7 +60,7 @@ Result<Load> load_of(Context& context, const Arguments& arguments) {
 
 /// The archive for the nodes: its file.
 Result<std::string> pack(Context& context, const Load& load, const fleet::Scratch& scratch) {
-  const auto file = join_path(scratch.path(), "archive.tar");
+  auto file = join_path(scratch.path(), "archive.tar");
   TRY(scratch.write("sharefs.yaml", load.config));
   Argv tar{"tar", "-c", "-h", "-f", file, "--owner=0", "--group=0", "--exclude=__pycache__", "--exclude=*.pyc"};
   tar.insert(tar.end(), {"-C", scratch.path(), "sharefs.yaml"});

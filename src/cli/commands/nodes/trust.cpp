@@ -79,13 +79,10 @@ class TrustNodes {
       TRY_ASSIGN(auto plan, fleet::plan_known_hosts(m_trust, accepted, authority, m_arguments.flag("system")));
       return Proposal{std::move(plan), ""};
     };
-    TRY_ASSIGN(const auto first, propose());
-    if (first.plan.empty())
-      return k_exit_ok;
     TRY_ASSIGN(const auto executed, execute(m_context, propose));
     if (m_context.flags.only_looks())
       return k_exit_ok;
-    if (executed.exit_code == k_exit_ok)
+    if (executed.applied() && executed.exit_code == k_exit_ok)
       TRY(m_trust.try_login(accepted));
     return executed.exit_code;
   }
@@ -186,9 +183,7 @@ class TrustNodes {
 
   /// For the process that does it.
   [[nodiscard]] Argv grant_options() const {
-    Argv words;
-    if (!m_context.flags.config.empty())
-      words = {"--config", m_context.config_path()};
+    auto words = with_config(m_context, {});
     if (const auto engine = m_arguments.value("engine"); engine && !engine->empty())
       words.insert(words.end(), {"--engine", *engine});
     return words;

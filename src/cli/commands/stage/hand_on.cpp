@@ -43,27 +43,18 @@ Result<int> run_serve(Context& context, const Arguments& arguments) {
     return fail(ErrorCode::usage, "`sharefs nodes serve` is started by other nodes' `sharefs stage`");
   auto stages = stage_directories(*config);
   stages.merge(staged_paths_directories(context));
-  const bool is_staged = std::ranges::any_of(stages, [&](const auto& stage) { return is_under(path, stage); });
-  if (!is_staged || path != arguments.positional.at(0))
+  const auto stage = std::ranges::find_if(stages, [&](const auto& one) { return is_under(path, one); });
+  if (stage == stages.end() || path != arguments.positional.at(0))
     return fail(ErrorCode::permission, path + " is nothing that is staged");
-  // What lies in a staged directory is its owner's, who could replace it; whoever gets it checks what it is.
-  const tree::Place place{.path = path, .root = context.system.files().root(), .guarded = path.ends_with(".sqfs")};
+  // What lies in a staged directory is its owner's, who could replace it; whoever gets it checks what it is. Links of
+  // the directory, which root has made as they were on the share, may lead anywhere, and none is followed.
+  const tree::Place place{
+      .path = path, .root = context.system.files().root(), .guarded = path.ends_with(".sqfs"), .beneath = *stage};
   TRY(tree::serve(place, *bytes, *offset, STDOUT_FILENO, k_serve_patience));
   return k_exit_ok;
 }
 
-} // namespace
-
-void tell_places(fleet::Request& job) {
-  std::vector<std::string> names;
-  for (auto& node : job.nodes) {
-    node.words = fmt::format("--place {}", names.size());
-    names.push_back(node.name);
-  }
-  job.asking.words.insert(job.asking.words.end(), {"--among", fleet::fold(names)});
-  job.at_once = true;
-}
-
+/// The numbers of those who hand on to the node of this number, nearest first.
 std::vector<std::size_t> before_in_tree(std::size_t place) {
   std::vector<std::size_t> before;
   while (place > 0) {
@@ -73,19 +64,27 @@ std::vector<std::size_t> before_in_tree(std::size_t place) {
   return before;
 }
 
+} // namespace
+
+void tell_upstreams(fleet::Request& job) {
+  for (std::size_t place = 0; place < job.nodes.size(); ++place) {
+    std::vector<std::string> names;
+    for (const auto before : before_in_tree(place))
+      names.push_back(job.nodes[before].name);
+    if (!names.empty())
+      job.nodes[place].words = "--upstreams " + join(names, ",");
+  }
+  job.at_once = true;
+}
+
 Result<conda::Upstreams> upstreams_of(Context& context, const Arguments& arguments) {
-  const auto among = arguments.value("among");
-  const auto word = arguments.value("place");
-  if (!among && !word)
+  const auto word = arguments.value("upstreams");
+  if (!word)
     return conda::Upstreams{};
-  const auto names = fleet::expand(among.value_or(""));
-  const auto place = parse_number<std::size_t>(word.value_or(""));
-  if (!names || !place || *place >= names->size())
-    return fail(ErrorCode::usage, "--place: no node of --among has this number", "`--on NODES` says both to each node");
+  TRY_ASSIGN(const auto names, fleet::expand(*word));
   auto known = known_nodes(context);
   std::vector<fleet::Node> nodes;
-  for (const auto before : before_in_tree(*place)) {
-    const auto& name = (*names)[before];
+  for (const auto& name : names) {
     const auto found =
         known ? std::ranges::find(*known, name, &fleet::Node::name) : std::vector<fleet::Node>::iterator{};
     nodes.push_back(known && found != known->end() ? *found : fleet::Node{.name = name});

@@ -6,18 +6,12 @@
 
 namespace sharefs::cli {
 
-/// What a node is told of the others, by the options below.
-void tell_places(fleet::Request& job);
-inline constexpr OptionSpec k_among_option{
-    .names = "--among",
-    .value = "NODES",
-    .help = "with --place: get it from those of these nodes that are before this one"};
-inline constexpr OptionSpec k_place_option{
-    .names = "--place", .value = "N", .help = "of this node among them, from 0 on"};
+/// Names to each node those who hand on to it, by this option.
+void tell_upstreams(fleet::Request& job);
+inline constexpr OptionSpec k_upstreams_option{
+    .names = "--upstreams", .value = "NODES", .help = "get it from the first of these that has it; `--on` says it"};
 
-/// The numbers of those who hand on to the node of this number, nearest first; empty: it gets it from the share. Pure.
-std::vector<std::size_t> before_in_tree(std::size_t place);
-/// By these options; none without them. Errors `usage`.
+/// By this option; none without it. Errors `usage`.
 Result<conda::Upstreams> upstreams_of(Context& context, const Arguments& arguments);
 /// Notes in the answer of whom the image came; SF537: from the share, though others were asked.
 conda::Fetched note_of_fetched(Context& context);

@@ -59,7 +59,7 @@ Result<bool> agree_to_pack(Context& context, const std::string& path, const tree
       fmt::format("{}: {} ({}) {} {}", path, count_of(survey.files, "file"), format_bytes(survey.bytes), be, what));
   if (looks)
     return false;
-  const auto agreed = ask_consent(context);
+  auto agreed = ask_consent(context);
   if (!agreed || *agreed)
     return agreed;
   return fail(ErrorCode::interrupted, "nothing was changed");
@@ -86,7 +86,7 @@ Result<void> tell_nodes_what_is_staged(Context& context, const Arguments& argume
     }
     job.asking.words.insert(job.asking.words.end(), {"--packed", packed});
   }
-  tell_places(job);
+  tell_upstreams(job);
   return {};
 }
 

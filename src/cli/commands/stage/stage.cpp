@@ -104,7 +104,7 @@ Result<int> pack_as_whoever_may(Context& context, const conda::PathStagingReques
     return pack_path(context.system, request, packed, say_to(context)).map([] { return k_exit_ok; });
   const Argv argv{"sharefs", "stage", request.path, "--pack", "--yes"};
   Context own(context.host, context.system, context.console, context.flags, argv);
-  const auto code =
+  auto code =
       work_as(only ? context : own, {.user = std::move(*packer.user), .why = "to whom " + packer.place + " belongs"});
   if (!code || only || *code == k_exit_ok)
     return code;
@@ -157,22 +157,23 @@ Result<int> stage_path(Context& context, const Arguments& arguments, const std::
   }
   if (!packed)
     return fail(packed.error());
-  conda::PathStaging staging;
+  conda::PathStaging path;
   std::optional<plan::HostLock> alone; // until the steps are done
   const auto propose = [&]() -> Result<Proposal> {
     if (auto there =
             conda::copy_of_root(context.system, staged_for_all(**context.config()), request.path, packed->survey);
         !there.empty())
       return Proposal{{}, there + " is there"};
-    TRY_ASSIGN(staging, conda::plan_path_staging(context.system, request, *packed));
-    Proposal proposal{staging.plan, staging.nothing};
+    TRY_ASSIGN(path, conda::plan_path_staging(context.system, request, *packed));
+    const auto& staging = path.staging;
+    Proposal proposal{staging.made.plan, staging.nothing};
     if (staging.why_files.empty() && context.system.identity().uid == 0)
       plan_staged_unit(context, true, proposal.plan);
-    proposal.takes_long = staging.copies;
+    proposal.takes_long = staging.made.copies;
     proposal.before_groups = [&]() -> Result<void> {
       if (request.is_own)
         TRY(cachefix::make_own_directory(context.system, parent_path(request.at)));
-      TRY_ASSIGN(auto copied, conda::copy_path(context.system, request, staging, say));
+      TRY_ASSIGN(auto copied, conda::copy_path(context.system, request, path, say));
       if (copied)
         alone.emplace(std::move(*copied));
       return {};
@@ -259,8 +260,7 @@ extern const CommandSpec k_stage_command{
                 {.names = "--drop", .help = "take the copies of it away, or the one with this HASH of --list"},
                 {.names = "--pack", .help = "only make the image on the share"},
                 {.names = "--packed", .value = "TEXT", .help = "what `--on NODES` has found out about the directory"},
-                k_among_option,
-                k_place_option},
+                k_upstreams_option},
     .on_nodes = true,
     .before_nodes = tell_nodes_what_is_staged,
     .run = run_stage_command,

@@ -4,6 +4,8 @@
 #include "base/try.hpp"
 #include "cli/commands/conda/link.hpp"
 #include "cli/commands/conda/names.hpp"
+#include "cli/execute.hpp"
+#include "cli/exit_code.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -56,6 +58,18 @@ Result<void> add_links(Context& context, const config::Config& config, const Hos
   return {};
 }
 
+/// Takes away the directories that were made.
+plan::Plan without_shares(const OnMounts& done) {
+  plan::Plan back;
+  for (auto index = done.made; index-- > 0;) {
+    const auto& step = done.plan.steps[index];
+    const auto* made = std::get_if<plan::Directory>(&step.action);
+    if (const auto inverse = made == nullptr ? std::nullopt : plan::invert(*made))
+      back.add(step.group, "undo: " + step.why, *inverse);
+  }
+  return back;
+}
+
 } // namespace
 
 Result<AllLinks> probe_links(sys::System& system, const config::Config& config) {
@@ -68,7 +82,7 @@ Result<AllLinks> probe_links(sys::System& system, const config::Config& config) 
   return links;
 }
 
-Result<OnMounts> plan_on_mounts(Context& context, const config::Config& config, const HostPart& part,
+Result<OnMounts> plan_on_mounts(Context& context, const config::Config& config, const HostPart* part,
                                 const MountWork& mounts, const std::set<std::string>& good,
                                 std::chrono::milliseconds deadline) {
   OnMounts on;
@@ -81,25 +95,32 @@ Result<OnMounts> plan_on_mounts(Context& context, const config::Config& config, 
   on.plan = std::move(planned.plan);
   on.made = on.plan.steps.size();
   on.failed = with_errors(on.ready, on.found).size();
-  TRY(add_links(context, config, part, on));
+  if (part != nullptr)
+    TRY(add_links(context, config, *part, on));
   return on;
 }
 
-Diagnoses diagnose_shares_made(Context& context, const OnMounts& done, std::chrono::milliseconds deadline) {
-  const auto& shares = done.wanted.shares;
-  const auto seen = mounts::probe_shares(context.system, shares, deadline);
-  return mounts::diagnose_made(done.plan, shares, seen, context.system.identity());
+Result<Executed> execute_on_mounts(Context& context, OnMounts& on, const std::function<Result<void>()>& look) {
+  return execute_further(context, [&]() -> Result<Proposal> {
+    TRY(look());
+    return Proposal{on.plan, on.failed > 0 ? "no more can be set on the mounts now" : ""};
+  });
 }
 
-plan::Plan without_shares(const OnMounts& done) {
-  plan::Plan back;
-  for (auto index = done.made; index-- > 0;) {
-    const auto& step = done.plan.steps[index];
-    const auto* made = std::get_if<plan::Directory>(&step.action);
-    if (const auto inverse = made == nullptr ? std::nullopt : plan::invert(*made))
-      back.add(step.group, "undo: " + step.why, *inverse);
-  }
-  return back;
+Result<void> check_shares_made(Context& context, OnMounts& done, std::chrono::milliseconds deadline) {
+  const auto seen = mounts::probe_shares(context.system, done.wanted.shares, deadline);
+  const auto made = mounts::diagnose_made(done.plan, done.wanted.shares, seen, context.system.identity());
+  context.report(made);
+  if (made.empty())
+    return {};
+  done.failed += with_errors(done.ready, made).size();
+  context.console.message("not as it should be: taking the directories back");
+  auto flags = context.flags;
+  flags.yes = true;
+  Context back(context.host, context.system, context.console, flags, context.argv);
+  TRY_ASSIGN(const auto undone, execute(back, without_shares(done), ""));
+  context.envelope.fields["rolled_back"] = undone.exit_code == k_exit_ok;
+  return {};
 }
 
 } // namespace sharefs::cli

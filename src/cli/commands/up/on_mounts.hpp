@@ -27,14 +27,16 @@ struct OnMounts {
   std::vector<std::string> messages;
   std::size_t failed = 0; ///< mounts, homes and stores of which something cannot be done
 };
-/// `good`: targets that are there now.
-Result<OnMounts> plan_on_mounts(Context& context, const config::Config& config, const HostPart& part,
+/// `good`: targets that are there now. `part`: nullptr for the directories alone, without links.
+Result<OnMounts> plan_on_mounts(Context& context, const config::Config& config, const HostPart* part,
                                 const MountWork& mounts, const std::set<std::string>& good,
                                 std::chrono::milliseconds deadline);
 
-/// Directories that were made and became somebody else's, since their server squashes root (SF241).
-Diagnoses diagnose_shares_made(Context& context, const OnMounts& done, std::chrono::milliseconds deadline);
-/// Takes away the directories that were made.
-plan::Plan without_shares(const OnMounts& done);
+/// What `look` finds to do, as a further plan of this command.
+Result<Executed> execute_on_mounts(Context& context, OnMounts& on, const std::function<Result<void>()>& look);
+
+/// Directories that were made and became somebody else's, since their server squashes root, are reported (SF241) and
+/// taken away again. The consent to make them covers that.
+Result<void> check_shares_made(Context& context, OnMounts& done, std::chrono::milliseconds deadline);
 
 } // namespace sharefs::cli

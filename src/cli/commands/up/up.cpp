@@ -40,7 +40,7 @@ class BringUp {
       if (const auto further = go_on(); !further || *further != k_exit_ok)
         return further;
     if (executed.applied() || m_later_applied)
-      TRY(check_shares_made());
+      TRY(check_shares_made(m_context, m_on, m_scope.path_deadline()));
     m_context.envelope.fields["homes"] =
         m_on.links ? homes_json(m_on.links->state, m_on.links->request) : nlohmann::ordered_json::array();
     if (const auto staged = mount_on_shares(m_context); !staged || *staged != k_exit_ok)
@@ -72,8 +72,6 @@ class BringUp {
     }
     TRY_ASSIGN(auto work, plan_mount_work(m_context, m_config, m_part.mounts, m_scope));
     m_context.report(work.plan.diagnoses);
-    if (!m_mounts)
-      report_holders_of_different(m_context, work.seen);
     m_later = !plan.empty() || !work.plan.planned.empty();
     plan.add(work.plan.plan);
     m_mounts = std::move(work);
@@ -83,8 +81,8 @@ class BringUp {
     if (m_later) {
       note_later(plan);
     } else {
-      TRY_ASSIGN(auto on, plan_what_lies_on_mounts());
-      plan.add(on);
+      TRY(plan_what_lies_on_mounts());
+      plan.add(m_on.plan);
     }
     if (m_on.failed + m_mounts->plan.blocked.size() > 0)
       proposal.nothing = "nothing more can be done now";
@@ -112,12 +110,12 @@ class BringUp {
       plan.notes.push_back(fmt::format("{}: planned, shown and asked for once this is done", join(what, " and ")));
   }
 
-  Result<plan::Plan> plan_what_lies_on_mounts() {
-    TRY_ASSIGN(m_on, plan_on_mounts(m_context, m_config, m_part, *m_mounts, m_good, m_scope.path_deadline()));
+  Result<void> plan_what_lies_on_mounts() {
+    TRY_ASSIGN(m_on, plan_on_mounts(m_context, m_config, &m_part, *m_mounts, m_good, m_scope.path_deadline()));
     for (const auto& text : m_on.messages)
       message(text);
     m_context.report(m_on.found);
-    return m_on.plan;
+    return {};
   }
 
   /// Between the exports and what comes after them.
@@ -148,36 +146,10 @@ class BringUp {
 
   /// What had to wait for the first plan, as a second one. An exit code other than 0 ends the command.
   Result<int> go_on() {
-    TRY_ASSIGN(auto plan, plan_what_lies_on_mounts());
-    if (plan.empty())
-      return k_exit_ok;
-    bool is_first = true;
-    const auto propose_anew = [&]() -> Result<Proposal> {
-      if (!std::exchange(is_first, false)) {
-        TRY_ASSIGN(plan, plan_what_lies_on_mounts());
-      }
-      return Proposal{plan, "nothing more to do"};
-    };
-    TRY_ASSIGN(const auto executed, execute_further(m_context, propose_anew));
+    TRY_ASSIGN(const auto executed, execute_on_mounts(m_context, m_on, [this] { return plan_what_lies_on_mounts(); }));
     count(executed);
     m_later_applied = executed.applied();
     return executed.stopped() ? executed.exit_code : k_exit_ok;
-  }
-
-  /// Directories that became somebody else's go again; the rest of the run stays.
-  Result<void> check_shares_made() {
-    const auto made = diagnose_shares_made(m_context, m_on, m_scope.path_deadline());
-    m_context.report(made);
-    if (made.empty())
-      return {};
-    m_on.failed += with_errors(m_on.ready, made).size();
-    m_context.console.message("not as it should be: taking the directories back");
-    auto flags = m_context.flags;
-    flags.yes = true; // the consent to make them covers this
-    Context back(m_context.host, m_context.system, m_context.console, flags, m_context.argv);
-    TRY_ASSIGN(const auto undone, execute(back, without_shares(m_on), ""));
-    m_context.envelope.fields["rolled_back"] = undone.exit_code == k_exit_ok;
-    return {};
   }
 
   void count(const Executed& executed) {

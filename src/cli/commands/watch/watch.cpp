@@ -1,6 +1,5 @@
 // sharefs watch: looks after the mounts until it is stopped.
 #include "base/argv.hpp"
-#include "base/path.hpp"
 #include "base/try.hpp"
 #include "cli/commands/conda/staged.hpp"
 #include "cli/commands/mount/support.hpp"
@@ -35,9 +34,6 @@ mounts::watch::Surroundings surroundings_of(Context& context) {
   const auto form = sys::logs_to_journal(context.environment("JOURNAL_STREAM")) ? LogForm::journal
                     : context.flags.json                                        ? LogForm::json
                                                                                 : LogForm::plain;
-  std::vector<std::string> flags;
-  if (!context.flags.config.empty())
-    flags = {"--config", normalize_path(context.flags.config, context.host.working_directory)};
   return {.read_settings = [&context] { return read_settings(context); },
           .open_journal = [&context] { return journal_of(context); },
           .log =
@@ -46,7 +42,7 @@ mounts::watch::Surroundings surroundings_of(Context& context) {
               },
           .manager = {context.environment("NOTIFY_SOCKET"), context.environment("WATCHDOG_USEC"),
                       context.environment("WATCHDOG_PID")},
-          .flags = std::move(flags)};
+          .flags = with_config(context, {})};
 }
 
 Result<int> run_watch(Context& context, const Arguments& arguments) {

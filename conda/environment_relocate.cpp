@@ -1,4 +1,4 @@
-#include "conda/relocate.hpp"
+#include "conda/environment.hpp"
 
 #include "base/argv.hpp"
 #include "base/path.hpp"

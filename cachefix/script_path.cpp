@@ -1,0 +1,181 @@
+#include "cachefix/script_path.hpp"
+
+#include "base/text.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+namespace sharefs::cachefix {
+namespace {
+
+constexpr std::size_t k_most_value = 4096; // of a value
+constexpr std::string_view k_path = "PYTHONPATH";
+constexpr std::string_view k_exports = "export declare typeset readonly local";
+constexpr std::string_view k_changes = "unset unsetenv setenv read mapfile readarray for select set printf";
+constexpr std::string_view k_by_word = "for select set printf"; // of which a variable gives no name
+
+bool is_assignment(const std::string& word) {
+  const auto name = word.substr(0, word.find_first_of("+="));
+  return name.size() < word.size() && assigns_variable(name + "=");
+}
+
+bool is_of_name(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
+/// Does PYTHONPATH stand in the text, and not as a part of a longer name?
+bool has_path(std::string_view text) {
+  for (auto at = text.find(k_path); at != std::string_view::npos; at = text.find(k_path, at + 1)) {
+    const auto end = at + k_path.size();
+    if ((at == 0 || !is_of_name(text[at - 1])) && (end == text.size() || !is_of_name(text[end])))
+      return true;
+  }
+  return false;
+}
+
+/// The name of the variable at a `$`: of `$A`, `${A...}`, `${!A}`; `@` of each argument and of all: `$1`, `$*`.
+std::string variable_at(std::string_view text, std::size_t dollar) {
+  const auto begin = std::min(text.find_first_not_of("{!\"", dollar + 1), text.size());
+  auto end = begin;
+  while (end < text.size() && is_of_name(text[end]))
+    ++end;
+  const std::string name(text.substr(begin, end == begin ? 1 : end - begin));
+  return name == "*" || (name[0] >= '1' && name[0] <= '9') ? "@" : name;
+}
+
+/// `compgen -v`, `env | grep ^PY`: does it write names of variables? Not of others only: `env | grep ^SLURM`.
+bool lists_names(const Commands& commands, std::size_t at) {
+  const Argv& words = commands[at].words;
+  if (words.empty() || !(words[0] == "compgen" || words == Argv{"env"} || words == Argv{"printenv"}))
+    return false;
+  const bool filtered = commands[at].behind == '|' && at + 1 < commands.size();
+  return std::ranges::none_of(filtered ? commands[at + 1].words : words, [](const std::string& word) {
+    const auto begin = std::min(word.find_first_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ"), word.size());
+    const auto end = std::min(word.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ", begin), word.size());
+    return end - begin > 2 && !k_path.starts_with(word.substr(begin, end - begin));
+  });
+}
+
+} // namespace
+
+bool PythonPath::sets_variables(std::string_view command) {
+  return is_listed(command, k_exports) || is_listed(command, k_changes);
+}
+
+void PythonPath::expect(const Commands& commands) {
+  for (std::size_t i = 0; i < commands.size(); ++i)
+    m_by_name = m_by_name || lists_names(commands, i);
+}
+
+void PythonPath::note_test(const Argv& words) {
+  if (words.empty() || words == Argv{"then"})
+    return;
+  m_if_empty = m_looked || (m_if_empty && m_in_if && !is_listed(words[0], "fi else elif"));
+  m_looked = std::ranges::any_of(words, [](const auto& word) { return is_listed(word, "[ [[ test"); }) &&
+             std::ranges::any_of(words, has_path) && !contains(words, "!=");
+  m_in_if = m_looked ? words[0] == "if" : m_in_if;
+}
+
+std::vector<Assignment> PythonPath::take_assigned(Argv& words, int line) {
+  std::vector<Assignment> all;
+  const auto take = [&](const std::string& word) {
+    const auto equals = word.find('=', 1);
+    if (equals == std::string::npos)
+      return false;
+    all.push_back({.name = word.substr(0, equals), .value = word.substr(equals + 1)});
+    return true;
+  };
+  words.erase(words.begin(),
+              std::ranges::find_if_not(words, [&](const auto& word) { return is_assignment(word) && take(word); }));
+  const std::string first = words.empty() ? "" : words.front();
+  const bool exports = is_listed(first, k_exports), by_word = is_listed(first, k_by_word);
+  const bool takes_away = exports ? contains(words, "-n") : is_listed(first, k_changes);
+  for (auto word = words.begin(); word != words.end() && (exports || takes_away); ++word)
+    if (!(exports && take(*word)) && takes_away && (by_word ? *word == k_path : is_path(*word)) &&
+        !mentions(join({word + 1, words.end()}, " ")))
+      lose(line, (exports ? "-n" : first) + " PYTHONPATH");
+  return all;
+}
+
+void PythonPath::assign(std::string name, const std::string& value, const Argv& words, int line) {
+  const bool adds = name.ends_with('+');
+  name.resize(name.size() - (adds ? 1 : 0));
+  if (is_path(name) && !adds && !mentions(value) && !m_if_empty)
+    lose(line, "PYTHONPATH=");
+  else if (is_path(name) && holds_it(value)) // it was kept, and has its value again
+    m_lost.reset();
+  m_by_name = m_by_name || value == k_path;
+  std::string& text = m_environment[name];
+  text = (adds ? text : "") + value;
+  text.resize(std::min(text.size(), k_most_value));
+  if (words.empty())
+    return;
+  Argv& all = m_words[name];
+  all.resize(adds ? all.size() : 0);
+  all.insert(all.end(), words.begin(), words.end());
+  all.resize(std::min(all.size(), k_most_words));
+}
+
+void PythonPath::end_subshell(bool forget) {
+  if (m_subshells.empty())
+    return;
+  if (forget)
+    m_lost = std::move(m_subshells.back());
+  m_subshells.pop_back();
+}
+
+std::optional<Mention> PythonPath::take_loss() {
+  if (m_lost)
+    std::ranges::replace(m_subshells, m_lost, std::optional<Mention>());
+  return std::exchange(m_lost, std::nullopt);
+}
+
+void PythonPath::lose(int line, const std::string& subject) {
+  m_lost = Mention{line, "SF407", subject, "changes PYTHONPATH, so what it starts is not guarded"};
+}
+
+const Argv& PythonPath::words(const std::string& variable) const {
+  static const Argv k_none;
+  const auto known = m_words.find(variable);
+  return known == m_words.end() ? k_none : known->second;
+}
+
+bool PythonPath::holds_it(std::string_view text) const {
+  bool found = false;
+  for (auto at = text.find('$'); at != std::string_view::npos && !found; at = text.find('$', at + 1)) {
+    const auto known = m_environment.find(variable_at(text, at));
+    found = known != m_environment.end() && known->first != k_path && has_path(known->second);
+  }
+  return found;
+}
+
+bool PythonPath::mentions(std::string_view text) const {
+  return has_path(text) || holds_it(text);
+}
+
+bool PythonPath::is_path(const std::string& name) const {
+  const bool prefix = name.starts_with("${!") && k_path.starts_with(name.substr(3, name.find_first_of("*@") - 3));
+  return name == k_path || prefix || (m_by_name && name.starts_with('$'));
+}
+
+Argv PythonPath::expanded(const Argv& words) const {
+  Argv all;
+  for (const std::string& word : words) {
+    const bool whole = word.starts_with('$') &&
+                       (word.find('}') == word.size() - 1 || word.find_first_of("{}/.:-=") == std::string::npos);
+    const auto known = whole ? m_words.find(variable_at(word, 0)) : m_words.end();
+    const auto sign = word.find_first_of("}-=+");
+    const bool other = whole && word.starts_with("${") && sign != std::string::npos && word[sign] != '}';
+    if (other && word[sign] == '+') // ${IMAGE:+--container-image=$IMAGE}
+      std::ranges::move(split_words(word.substr(sign + 1, word.size() - sign - 2)), std::back_inserter(all));
+    else if (known != m_words.end() && !known->second.empty() && all.size() < k_most_words)
+      all.insert(all.end(), known->second.begin(), known->second.end());
+    else if (other && all.empty())
+      all = split_words(word.substr(sign + 1, word.size() - sign - 2));
+    else // env PYTHONPATH=$NEW
+      all.push_back(holds_it(word) && has_path(word) ? word + ":$PYTHONPATH" : word);
+  }
+  return all;
+}
+
+} // namespace sharefs::cachefix
