@@ -79,7 +79,7 @@ class Walk {
       return false;
     const std::string path = with_rest("/");
     if (!m_rule.wants_directory && !enters_stop(path) && jump_to(path, O_NOFOLLOW)) {
-      if (::fstat(m_walked.fd.get(), &m_walked.status) != 0 || S_ISLNK(m_walked.status.st_mode))
+      if (!stat_open(m_walked.fd.get(), m_walked.status) || S_ISLNK(m_walked.status.st_mode))
         return false;
       m_walked.ancestor = parent_path(path);
       m_walked.name = base_name(path);
@@ -127,7 +127,7 @@ class Walk {
     m_walked.ancestor.clear();
     m_walked.name = ".";
     m_walked.fd.reset(::openat(m_root, ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
-    return (m_walked.fd && ::fstat(m_walked.fd.get(), &m_walked.status) == 0) || stop(errno, "/");
+    return (m_walked.fd && stat_open(m_walked.fd.get(), m_walked.status)) || stop(errno, "/");
   }
 
   /// `..`: down again to the directory above, by the names that are known to be no links.
@@ -143,7 +143,7 @@ class Walk {
       return stop(0, path, {}, true);
     Fd next(::openat(m_walked.fd.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
     struct stat status{};
-    if (next ? ::fstat(next.get(), &status) != 0 : errno != ENOENT)
+    if (next ? !stat_open(next.get(), status) : errno != ENOENT)
       return stop(errno, path);
     if (!check_replaceable(name, path, next ? &status : nullptr))
       return false;
@@ -254,6 +254,18 @@ tl::expected<Walked, WalkError> walk(int root, std::string_view path, const Walk
        ++walks)
     walked = Walk(root, path, rule).run();
   return walked;
+}
+
+bool answers(const std::function<bool()>& ask) {
+  constexpr int k_most_asks = 8;
+  bool answered = ask();
+  for (int asks = 1; asks < k_most_asks && !answered && errno == EACCES; ++asks)
+    answered = ask();
+  return answered;
+}
+
+bool stat_open(int fd, struct stat& status) {
+  return answers([&] { return ::fstat(fd, &status) == 0; });
 }
 
 Fd open_below(int parent, const char* path, int flags) {

@@ -75,6 +75,14 @@ struct Walked {
 /// kernel's, after links. A missing name or directory is no error: see Walked.
 tl::expected<Walked, WalkError> walk(int root, std::string_view path, const WalkRule& rule = {});
 
+/// True once `ask`, which asks for attributes of what is open, is true; else errno. Along with those of a directory in
+/// which a name was looked up, Linux from 6.19 on may ask an NFS server for a delegation, and where this user may not
+/// read it, it gets neither: EACCES, where none is due. It asks so once until a name is looked up again, so another try
+/// or two have the answer.
+bool answers(const std::function<bool()>& ask);
+/// fstat(2) so.
+bool stat_open(int fd, struct stat& status);
+
 /// Opens `path` below the directory `parent` on the same mount, without following a link: EXDEV for what is
 /// mounted on the way, be it of the same file system (a bind mount has the same device number).
 Fd open_below(int parent, const char* path, int flags = O_RDONLY | O_DIRECTORY);

@@ -81,7 +81,7 @@ Error exec_checked(const CheckedProgram& program, const std::vector<char*>& argv
   for (auto end = program.path.find('/'); end != std::string::npos; end = program.path.find('/', end + 1)) {
     const auto above = program.path.substr(0, end);
     const auto directory = open_below(found->fd.get(), above.c_str(), O_PATH | O_DIRECTORY);
-    if (!directory || ::fstat(directory.get(), &status) != 0)
+    if (!directory || !stat_open(directory.get(), status))
       return errno_error(errno, join_path(program.directory, above));
     if (const auto why = of_others(status, program.own_group); !why.empty())
       return refusal(join_path(program.directory, above), why);
