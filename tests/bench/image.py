@@ -170,7 +170,7 @@ def handed_on(arguments: argparse.Namespace) -> None:
 
     data = f"{SHARE}/data"
     nodes = 8
-    with Cluster(hosts=host_names(nodes), memory="6G") as lab:
+    with Cluster(hosts=host_names(nodes), memory=f"{4 + arguments.megabytes // 50}G") as lab:
         trust_all(lab)
         config = fleet_config(more=f"stage: {{store: {SHARE}/images}}\n").replace("node[1-4]", f"node[1-{nodes}]")
         for host in lab:

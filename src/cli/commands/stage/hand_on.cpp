@@ -54,14 +54,16 @@ Result<int> run_serve(Context& context, const Arguments& arguments) {
   return k_exit_ok;
 }
 
-/// The numbers of those who hand on to the node of this number, nearest first.
-std::vector<std::size_t> before_in_tree(std::size_t place) {
-  std::vector<std::size_t> before;
+/// The numbers of those who hand on to the node of this number, nearest first. Those of a chain take in and hand on as
+/// fast as one link can; where they are too many to wait for one another, two get it from each.
+std::vector<std::size_t> before(std::size_t place, std::size_t nodes) {
+  constexpr std::size_t k_most_in_chain = 16;
+  std::vector<std::size_t> numbers;
   while (place > 0) {
-    place = (place - 1) / 2;
-    before.push_back(place);
+    place = nodes <= k_most_in_chain ? place - 1 : (place - 1) / 2;
+    numbers.push_back(place);
   }
-  return before;
+  return numbers;
 }
 
 } // namespace
@@ -69,8 +71,8 @@ std::vector<std::size_t> before_in_tree(std::size_t place) {
 void tell_upstreams(fleet::Request& job) {
   for (std::size_t place = 0; place < job.nodes.size(); ++place) {
     std::vector<std::string> names;
-    for (const auto before : before_in_tree(place))
-      names.push_back(job.nodes[before].name);
+    for (const auto number : before(place, job.nodes.size()))
+      names.push_back(job.nodes[number].name);
     if (!names.empty())
       job.nodes[place].words = "--upstreams " + join(names, ",");
   }

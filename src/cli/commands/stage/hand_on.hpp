@@ -1,6 +1,7 @@
 #pragma once
 // Nodes hand on what they are to stage: each gets it from another one that has it, or is getting it at this moment, so
-// that the server sends it once. The nodes are a tree in the order of their list, in which each hands on to two.
+// that the server sends it once. Up to 16 nodes are a chain in the order of their list, more a tree in which each hands
+// on to two.
 #include "cli/fleet_job.hpp"
 #include "conda/staging.hpp"
 

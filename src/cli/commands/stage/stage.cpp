@@ -243,7 +243,7 @@ extern const CommandSpec k_stage_command{
         "for all nodes; its image is copied to `stage.at`, checked, and mounted read-only there, and again at boot. "
         "Few large files are copied as they lie. What is there and right is not copied. Where `stage.paths` names the "
         "directory, the copy is mounted over it on this node: who asks for the path reads the copy; without that "
-        "nothing reads it but by its own path (--list). With --on NODES the nodes hand it on from one to two others "
+        "nothing reads it but by its own path (--list). With --on NODES the nodes hand it on from one to the next "
         "while it comes, so that the server sends it once; where ssh does not lead from one node to another, it comes "
         "from the share, and the answer says so. ENV is an environment of the store, as of `conda stage`.",
     .example = "sharefs stage /data/share/datasets/c4\n"
