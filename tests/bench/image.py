@@ -162,7 +162,7 @@ class Bench:
 
 
 def handed_on(arguments: argparse.Namespace) -> None:
-    """A tree of two beside a star, on links of 100 Mbit/s."""
+    """A chain beside a star, on links of 100 Mbit/s."""
     from sharefslab import Cluster, namespaces, nfs
     from sharefslab.cluster import host_names
     from sharefslab.fleet import fleet_config, trust_all
@@ -201,7 +201,7 @@ def handed_on(arguments: argparse.Namespace) -> None:
             server.run(f"for n in $(seq {nodes}); do rsync -a {image} node$n:/local/copy & done; wait", check=True, timeout=900)
             return time.perf_counter() - begin
 
-        def tree() -> float:
+        def chain() -> float:
             server.run(["sharefs", "--on", "clients", "stage", "--drop", data, "--yes"], timeout=300)
             before, begin = count_sent(), time.perf_counter()
             done(server, "--on", "clients", "stage", data, "--yes", timeout=900)
@@ -210,7 +210,7 @@ def handed_on(arguments: argparse.Namespace) -> None:
 
         table(f"I6: {size >> 20} MiB to {nodes} nodes, 100 Mbit/s each", arguments.rounds, {
             "rsync from the server": star,
-            "--on NODES stage (looking at all of it included)": tree,
+            "--on NODES stage (looking at all of it included)": chain,
         }, "3 times rsync")  # fmt: skip
         print(f"The server has sent {max(sent) / size:.2f} times its size. Goal: 2\n", flush=True)
 
