@@ -19,6 +19,7 @@ RECORD = {
     **{"prefix": ENVIRONMENT, "python": "", "files": 1, "bytes": 1, "own_bytes": 1, "packages": []},
 }
 # As pip does it: what is replaced is another file.
+RUNS = 20
 CHANGE = 'cd $CONDA_PREFIX/lib/python3*; rm lab_package.py; echo "answer = 43" > lab_package.py; chmod u+w json/*.py; echo "# x" >> json/__init__.py'
 
 
@@ -140,6 +141,13 @@ def test_gc_sees_what_begins_on_another_host_meanwhile(cluster: Cluster) -> None
     assert other.run(["ls", f"{GENERATIONS}/0001/bin/python"], user="alice").returncode == 0
     consent.kill()
     job.kill()
+
+
+def test_it_is_never_a_full_copy_by_chance(cluster: Cluster) -> None:
+    """A process that has just ended its threads has them for a moment yet, and enters no user namespace."""
+    for _ in range(RUNS):
+        said = sharefs(cluster["node1"], "conda", "update", "llm_train", "--yes", "--", "false", timeout=400)
+        assert said.returncode != 0 and "full copy" not in said.err, said.err
 
 
 def test_requirement_8_the_lease_holds_across_hosts(cluster: Cluster) -> None:

@@ -12,6 +12,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <climits>
 #include <csignal>
 #include <fmt/format.h>
@@ -22,6 +23,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <thread>
 
 namespace sharefs::sys {
 
@@ -66,6 +68,19 @@ bool enter_user_namespace(int given) {
   const auto gid = ::getegid();
   return ::unshare(CLONE_NEWNS | CLONE_NEWUSER) == 0 &&
          map_ids("/proc/self/", fmt::format("{0} {0} 1\n", uid), fmt::format("{0} {0} 1\n", gid));
+}
+
+/// A thread that was joined is one of this process for a moment yet, and a process that has several enters no user
+/// namespace: EINVAL (setns(2), unshare(2)). Nothing tells of its end but the number of links of /proc/self/task, two
+/// more than there are threads.
+void wait_for_ended_threads() {
+  constexpr std::chrono::milliseconds k_pause{1};
+  constexpr int k_most_pauses = 10'000;
+  constexpr nlink_t k_of_one_thread = 3;
+  struct stat tasks{};
+  for (int pauses = 0;
+       pauses < k_most_pauses && ::stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink > k_of_one_thread; ++pauses)
+    std::this_thread::sleep_for(k_pause); // NOLINT: nothing wakes us
 }
 
 bool enter_namespaces(bool as_root, int given) {
@@ -253,6 +268,7 @@ void layer(const Layers& layers, const std::function<void(Layering)>& give_up) {
     errno = lower ? for_each_directory(lower.get(), check) : errno;
     if (errno != 0)
       give_up(Layering::not_ours);
+    wait_for_ended_threads();
   }
   if (!enter_namespaces(as_root, layers.user_namespace))
     give_up(Layering::no_namespace);
