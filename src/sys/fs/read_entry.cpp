@@ -185,7 +185,7 @@ int refresh(int root, const EntryQuery& query, const MountTargets& stop_at) {
   int error = 0;
   const auto ask = [&error](const Fd& directory) {
     struct statx now{};
-    if (error == 0 && directory && !answers([&] {
+    if (error == 0 && directory && !ask_attributes([&] {
           return ::statx(directory.get(), "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &now) == 0;
         }))
       error = errno;

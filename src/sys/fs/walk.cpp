@@ -256,16 +256,16 @@ tl::expected<Walked, WalkError> walk(int root, std::string_view path, const Walk
   return walked;
 }
 
-bool answers(const std::function<bool()>& ask) {
+bool ask_attributes(const std::function<bool()>& ask) {
   constexpr int k_most_asks = 8;
   bool answered = ask();
-  for (int asks = 1; asks < k_most_asks && !answered && errno == EACCES; ++asks)
+  for (int asks = 1; asks < k_most_asks && !answered && (errno == EACCES || errno == EREMOTEIO); ++asks)
     answered = ask();
   return answered;
 }
 
 bool stat_open(int fd, struct stat& status) {
-  return answers([&] { return ::fstat(fd, &status) == 0; });
+  return ask_attributes([&] { return ::fstat(fd, &status) == 0; });
 }
 
 Fd open_below(int parent, const char* path, int flags) {

@@ -76,10 +76,10 @@ struct Walked {
 tl::expected<Walked, WalkError> walk(int root, std::string_view path, const WalkRule& rule = {});
 
 /// True once `ask`, which asks for attributes of what is open, is true; else errno. Along with those of a directory in
-/// which a name was looked up, Linux from 6.19 on may ask an NFS server for a delegation, and where this user may not
-/// read it, it gets neither: EACCES, where none is due. It asks so once until a name is looked up again, so another try
-/// or two have the answer.
-bool answers(const std::function<bool()>& ask);
+/// which a name was looked up, Linux from 6.19 on may ask an NFS server for a delegation. Where this user may not read
+/// it, or the server does not know the question (EREMOTEIO, of NFS-Ganesha), it gets neither. It asks so once until a
+/// name is looked up again, so another try or two have the answer.
+bool ask_attributes(const std::function<bool()>& ask);
 /// fstat(2) so.
 bool stat_open(int fd, struct stat& status);
 
