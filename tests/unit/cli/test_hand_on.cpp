@@ -31,6 +31,7 @@ TEST_CASE("more nodes are a tree of two", "[cli][stage]") {
   CHECK(words[0].empty());
   CHECK(words[2] == "--upstreams n0");
   CHECK(words[16] == "--upstreams n7,n3,n1,n0");
+  CHECK(told(17)[16] == words[16]);
   CHECK(words[999] == "--upstreams n499,n249,n124,n61,n30,n14,n6,n2,n0");
 }
 
