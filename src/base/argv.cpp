@@ -35,7 +35,7 @@ std::string ansi_quote(std::string_view word) {
   return out + "'";
 }
 
-/// `NAME=...` at the front would be an assignment in the place of a command, and zsh expands `=name`.
+/// `NAME=...` as the first word would be read as an assignment, and zsh expands `=name`.
 bool has_plain_equals(std::string_view word) {
   return !word.empty() && word.front() != '=';
 }
@@ -79,7 +79,7 @@ std::string shell_join(const Argv& argv) {
   for (std::size_t i = 0; i < argv.size(); ++i) {
     if (i != 0)
       out += ' ';
-    // The first word must not read as an assignment (`A=b cmd`).
+    // A shell must not read the first word as an assignment (`A=b cmd`).
     const std::string quoted = shell_quote(argv[i]);
     out += i == 0 && assigns_variable(argv[i]) && quoted == argv[i] ? "'" + quoted + "'" : quoted;
   }

@@ -1,5 +1,5 @@
 #pragma once
-// Diagnosis: something that sharefs found out and says, with a stable code. Rooms return lists of them.
+// Diagnosis: a finding that sharefs reports, with a stable code. Rooms return lists of them.
 #include "base/fields.hpp"
 
 #include <compare>
@@ -13,7 +13,7 @@ const char* to_string(Severity severity); ///< "info", "warning", "error"
 
 struct Diagnosis {
   Severity severity = Severity::warning;
-  std::string code;    ///< stable: "SF" and three digits; each has a page in docs/diagnoses.md
+  std::string code;    ///< stable: "SF" and three digits; docs/diagnoses explains each
   std::string subject; ///< what it is about: a path, `file:line:column`, a share's or host's name
   std::string message; ///< the cause, one line, no final period
   std::string hint;    ///< the cure; may be empty

@@ -21,7 +21,8 @@ std::optional<std::string> edited(std::string_view content, const Edits& edits) 
 
 Edits inverse_of(const Edits& edits) {
   Edits inverse;
-  std::uint64_t grown = 0; // wraps around where the content shrinks
+  // Unsigned arithmetic: the sum wraps around where the content shrinks, and the offsets are still right.
+  std::uint64_t grown = 0;
   for (const auto& edit : edits) {
     inverse.push_back({edit.offset + grown, edit.after, edit.before});
     grown += edit.after.size() - edit.before.size();

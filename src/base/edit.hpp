@@ -1,5 +1,6 @@
 #pragma once
-// Changes inside of a content, small enough to be kept: with them it can be made from the one before, and back again.
+// Edits: small changes of a content. They are small enough to be kept in the journal, and are applied to make the new
+// content from the old one, or inverted to go back.
 #include "base/fields.hpp"
 
 #include <cstdint>
@@ -19,15 +20,17 @@ struct Edit {
 template <FieldsOf<Edit> E> auto fields(E& e) {
   return named("offset", e.offset, "before", e.before, "after", e.after);
 }
-/// By offset, none inside another.
+/// Edits are sorted by offset, and none lies inside another.
 using Edits = std::vector<Edit>;
 
-/// nullopt: the content does not hold what the edits replace, or they overlap.
+/// Applies the edits. Returns nullopt where the content does not hold the bytes that an edit replaces, or where edits
+/// overlap.
 std::optional<std::string> edited(std::string_view content, const Edits& edits);
-/// The edits that take them back, in the content that they have made.
+/// Returns the edits that undo `edits`; they apply to the content that `edits` produced.
 Edits inverse_of(const Edits& edits);
 
-/// The ranges in which two contents of the same length differ; else the one from the first to the last difference.
+/// Compares two contents. Of the same length: returns the ranges in which they differ. Of different lengths: returns
+/// one range, from the first to the last difference.
 Edits difference(std::string_view before, std::string_view after);
 
 } // namespace sharefs

@@ -1,7 +1,7 @@
 #pragma once
-// The fields of a struct with their names, listed once. All that goes through a struct field by field uses this list:
-// bytes between processes (sys/process/wire.hpp) and JSON (base/json_fields.hpp). A struct takes part by a function
-// `fields` beside it, which gives its fields for reading and for writing alike:
+// The fields of a struct with their names, listed once. Code that goes through a struct field by field uses this list:
+// bytes between processes (sys/process/wire.hpp) and JSON (base/json_fields.hpp). A struct takes part if a function
+// `fields` stands beside it, which returns its fields for reading and for writing alike:
 //   template <FieldsOf<Hash> H> auto fields(H& h) { return named("high", h.high, "low", h.low); }
 #include <concepts>
 #include <tuple>
@@ -10,12 +10,13 @@
 
 namespace sharefs {
 
-/// `const T` or `T`.
+/// S is `T` or `const T`.
 template <class S, class T>
 concept FieldsOf = std::same_as<std::remove_const_t<S>, T>;
 
 template <class T> struct Field {
-  const char* name; ///< in JSON; "": the field is a struct, whose fields stand among those of the struct around it
+  /// The name in JSON; "": the field is a struct, and its fields are written among those of the outer struct.
+  const char* name;
   T& value;
 };
 

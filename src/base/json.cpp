@@ -9,7 +9,7 @@ namespace sharefs {
 
 namespace {
 
-/// Where the quote stands that ends the string which begins at `at`; the end of the text if none does.
+/// Returns the position of the quote that ends the string which begins at `at`; the end of the text if there is none.
 std::size_t end_of_string(std::string_view text, std::size_t at) {
   for (auto end = text.find('"', at + 1); end != std::string_view::npos; end = text.find('"', end + 1)) {
     std::size_t escapes = 0;

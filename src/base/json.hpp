@@ -1,6 +1,6 @@
 #pragma once
-// JSON that somebody else may have written. It is measured before it is parsed: parsing takes many times the memory of
-// the text, and functions that call themselves work through deep values.
+// JSON that another program may have written. Its size and depth are checked before it is parsed, because parsing takes
+// many times the memory of the text, and recursive functions work through deep values.
 #include "base/result.hpp"
 
 #include <cstddef>
@@ -15,14 +15,15 @@ struct JsonLimits {
   std::size_t bytes;
   std::size_t depth = 32;         ///< of nested brackets
   std::size_t values = 2'000'000; ///< elements of all arrays and members of all objects together
-  /// Of one object. A type that keeps the order of members looks through all of them for each.
+  /// The most members of one object. A type that keeps the order of its members searches all of them for each new one.
   std::size_t members = std::numeric_limits<std::size_t>::max();
 };
 
-/// The limit that the text exceeds: "is larger than 4.0 MiB"; empty: it keeps within the limits. Takes one pass.
+/// Returns the limit that the text exceeds, such as "is larger than 4.0 MiB"; "" where it exceeds none. Takes one pass.
 std::string json_excess(std::string_view text, const JsonLimits& limits);
 
-/// `failed`: more than the limits allow, or no JSON. The message goes on after the name of what was read.
+/// Returns an error of code `failed` where the text exceeds the limits or is not JSON. The message has no subject: the
+/// caller puts the name of the file or stream in front.
 template <class Json = nlohmann::json> Result<Json> read_json(std::string_view text, const JsonLimits& limits) {
   if (auto excess = json_excess(text, limits); !excess.empty())
     return fail(ErrorCode::failed, std::move(excess));
@@ -32,15 +33,15 @@ template <class Json = nlohmann::json> Result<Json> read_json(std::string_view t
   return json;
 }
 
-/// What an object has under a name; null where it has none, or is no object. nlohmann's own look-ups throw where others
-/// have written something else.
+/// Returns the member `name` of an object; null where there is none, or where `object` is not an object. The look-ups
+/// of nlohmann throw where another program has written a value of another type.
 template <class Json> const Json& member(const Json& object, const char* name) {
   static const Json k_null;
   const auto found = object.is_object() ? object.find(name) : object.end();
   return found == object.end() ? k_null : *found;
 }
 
-/// The same as text; "" for anything else.
+/// Returns the member `name` as text; "" where it is missing or not a string.
 template <class Json> const std::string& text_in(const Json& object, const char* name) {
   static const std::string k_none;
   const auto& found = member(object, name);

@@ -4,7 +4,7 @@ namespace sharefs {
 
 namespace {
 
-/// Value of a base64 digit; -1 for any other character.
+/// Returns the value of a base64 digit; -1 for any other character.
 int digit_of(char c) {
   if (c >= 'A' && c <= 'Z')
     return c - 'A';

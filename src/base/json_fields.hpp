@@ -1,7 +1,7 @@
 #pragma once
-// Structs as JSON objects, by their `fields` (base/fields.hpp). Permission bits, which are the fields whose names begin
-// with `mode`, are octal text. A struct in another one is left out where it holds nothing but defaults. An enumerator
-// is the text that `to_string` has for it.
+// Structs as JSON objects, by their `fields` (base/fields.hpp). Permission bits (fields whose names begin with `mode`)
+// are written as octal text. A struct inside a struct is left out where all its fields have their defaults. An
+// enumerator is written as the text that `to_string` has for it.
 #include "base/fields.hpp"
 #include "base/text.hpp"
 
@@ -15,12 +15,14 @@
 
 namespace sharefs {
 
-/// A JSON string for valid UTF-8, else {"base64": "..."}: paths and contents of files are bytes, and none may be lost.
+/// Returns a JSON string for valid UTF-8, else {"base64": "..."}: paths and contents of files are bytes, and no byte
+/// may be lost.
 nlohmann::ordered_json bytes_to_json(std::string_view bytes);
-/// Inverse of bytes_to_json; nullopt for anything else.
+/// Reads what bytes_to_json() has written; nullopt for anything else.
 std::optional<std::string> bytes_from_json(const nlohmann::ordered_json& json);
 
-/// How texts are written: for people, with U+FFFD for bytes that are no UTF-8, or so that every byte can be read back.
+/// How texts are written: for people (U+FFFD in place of bytes that are not UTF-8), or so that every byte can be read
+/// back.
 enum class JsonTexts { for_people, exact };
 
 inline bool is_mode(std::string_view name) {
@@ -74,8 +76,8 @@ template <class T> nlohmann::ordered_json json_of(const T& value, JsonTexts text
 
 template <class T> bool value_from_json(const nlohmann::ordered_json& json, T& value);
 
-/// Reads what json_of() has written with JsonTexts::exact. A field that is missing keeps its default, so that what an
-/// earlier version wrote stays readable. The name of the first field that is malformed; nullptr: none is.
+/// Reads what json_of() has written with JsonTexts::exact. A missing field keeps its default, so that JSON of an
+/// earlier version stays readable. Returns the name of the first malformed field; nullptr if there is none.
 template <HasFields T> const char* read_fields(const nlohmann::ordered_json& object, T& value) {
   const char* wrong = nullptr;
   const auto read = [&]<class V>(const char* name, V& field) {
@@ -110,7 +112,7 @@ template <class T> bool value_from_json(const nlohmann::ordered_json& json, T& v
       value = json.get<bool>();
     return json.is_boolean();
   } else if constexpr (std::integral<T>) {
-    // A number that is not negative is unsigned for the parser; a literal of a program is not.
+    // The parser stores a non-negative number as unsigned; a literal in C++ code may be a signed one.
     if (!json.is_number_integer() || (!json.is_number_unsigned() && json.get<std::int64_t>() < 0) ||
         json.get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<T>::max()))
       return false;

@@ -1,5 +1,5 @@
 #pragma once
-// Where in a file a value was written.
+// The place in a file at which a value was written.
 #include <compare>
 #include <string>
 

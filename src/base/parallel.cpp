@@ -12,7 +12,7 @@ namespace sharefs {
 void in_parallel(std::size_t count, std::size_t threads, const std::function<void(std::size_t)>& work) {
   std::atomic<std::size_t> next{0};
   std::mutex mutex;
-  std::exception_ptr first; // one that leaves a thread would end the process
+  std::exception_ptr first; // caught, because an exception that leaves a thread ends the process
   const auto take_numbers = [&] {
     try {
       for (auto number = next++; number < count; number = next++)

@@ -4,9 +4,9 @@
 
 namespace sharefs {
 
-/// Calls `work` for each number below `count`, by at most so many threads, of which this one is the first. Where no
-/// more threads are to be had, those that there are do all of it. An exception of `work` ends the others after what
-/// they are at, and comes out here.
+/// Calls `work` for each number below `count`, in at most `threads` threads; the calling thread is the first of them.
+/// If the system gives fewer threads, those that exist do all the work. If `work` throws, the other threads end after
+/// their present call, and the exception is thrown again here.
 void in_parallel(std::size_t count, std::size_t threads, const std::function<void(std::size_t)>& work);
 
 } // namespace sharefs

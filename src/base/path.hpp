@@ -5,7 +5,7 @@
 
 namespace sharefs {
 
-/// Absolute, without `.`, `..`, double or trailing slashes. A relative `path` is taken from `directory`.
+/// Returns an absolute path without `.`, `..`, double or trailing slashes. A relative `path` starts at `directory`.
 /// `..` is resolved lexically; sys::walk resolves it through links.
 std::string normalize_path(std::string_view path, std::string_view directory = "/");
 /// True if `path` is `directory` or lies below it; both normalized. "/data2" is not under "/data".

@@ -1,14 +1,14 @@
 #pragma once
-// Names that nobody can guess, and so nobody can make first.
+// Names that nobody can guess, so that nobody else can create a file of that name first.
 #include <cstddef>
 #include <string>
 #include <string_view>
 
 namespace sharefs {
 
-/// `count` of [a-z0-9], each worth 5 bits. From getrandom(2).
+/// Returns `count` of [a-z0-9], from getrandom(2); each letter is worth 5 bits.
 std::string random_letters(std::size_t count);
-/// Such letters, and at least one of them.
+/// True if `text` is not empty and consists of such letters.
 bool are_random_letters(std::string_view text);
 
 } // namespace sharefs

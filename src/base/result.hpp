@@ -1,5 +1,6 @@
 #pragma once
-// Result<T> and Error: how every fallible function of sharefs reports. No exception crosses a file that throws it.
+// Result<T> and Error: how every fallible function of sharefs reports. An exception never leaves the file in which it
+// is thrown.
 #include "base/fields.hpp"
 
 #include <string>
@@ -13,11 +14,11 @@ enum class ErrorCode {
   failed,      ///< the work could not be done
   usage,       ///< the command line is wrong
   config,      ///< sharefs.yaml or another input file is wrong
-  not_found,   ///< a thing that was named does not exist
+  not_found,   ///< something that was named does not exist
   permission,  ///< the kernel or a policy of sharefs refuses
   timeout,     ///< a deadline passed
   conflict,    ///< the machine is no longer as it was when the plan was made
-  busy,        ///< somebody else holds it
+  busy,        ///< somebody else holds the lock or the resource
   unsupported, ///< not possible on this machine or under this --root
   interrupted, ///< Ctrl-C
 };
@@ -41,7 +42,8 @@ template <FieldsOf<Error> E> auto fields(E& e) {
 
 template <class T> using Result = tl::expected<T, Error>;
 
-/// `return fail(ErrorCode::config, "message", "hint");` from any function that returns a Result.
+/// Makes the error for `return`: `return fail(ErrorCode::config, "message", "hint");` in a function that returns a
+/// Result.
 inline tl::unexpected<Error> fail(ErrorCode code, std::string message, std::string hint = {},
                                   std::string context = {}) {
   return tl::make_unexpected(Error{code, std::move(message), std::move(hint), std::move(context)});
@@ -50,10 +52,10 @@ inline tl::unexpected<Error> fail(Error error) {
   return tl::make_unexpected(std::move(error));
 }
 
-/// "Permission denied" and the like for an errno value; thread-safe.
+/// Returns "Permission denied" and the like for an errno value; thread-safe.
 std::string errno_text(int error_number);
-/// An Error for a failed system call: `WHAT: Permission denied`. EACCES/EPERM give `permission`, ENOENT `not_found`,
-/// ETIMEDOUT `timeout`, EBUSY `busy`, everything else `failed`.
+/// Makes an Error for a failed system call: `WHAT: Permission denied`. EACCES and EPERM become `permission`, ENOENT
+/// `not_found`, ETIMEDOUT `timeout`, EBUSY `busy`, everything else `failed`.
 Error errno_error(int error_number, std::string what, std::string hint = {});
 
 } // namespace sharefs

@@ -11,11 +11,13 @@ struct Source {
   friend bool operator==(const Source&, const Source&) = default;
 };
 
-/// An IPv6 address gets its brackets.
+/// Returns `server:path`; an IPv6 address gets brackets.
 std::string format_source(std::string_view server, std::string_view path);
-/// The host ends at the first `:/` (or, for a relative path, at the first `:`); a text without a colon is all path.
+/// Reads a source. The host ends at the first `:/` (or, for a relative path, at the first `:`); a text without a colon
+/// is all path.
 Source parse_source(std::string_view text);
-/// The same host and path. Letters of a host's name may be capitals, and a path may end in slashes.
+/// True for the same host and path. Host names are compared without regard to case, and slashes at the end of a path
+/// are ignored.
 bool is_same_source(std::string_view a, std::string_view b);
 bool is_same_host(std::string_view a, std::string_view b);
 

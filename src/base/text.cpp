@@ -72,7 +72,7 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 }
 
 std::string decode_octal(std::string_view text) {
-  if (text.find('\\') == std::string_view::npos) // as nearly always, and a mount table is long
+  if (text.find('\\') == std::string_view::npos) // almost no path has escapes, and a mount table is long
     return std::string(text);
   std::string out;
   out.reserve(text.size());

@@ -1,7 +1,7 @@
 #pragma once
-// The error of a call becomes the error of the function that calls it. Both give a Result.
-//   TRY(f());                      // return the error of f(), if it has one
-//   TRY_ASSIGN(const auto x, f()); // the same; else x is its value, by a declaration or in a variable that is there
+// These macros make the error of a call the error of the calling function. Both functions return a Result.
+//   TRY(f());                      // returns the error of f(), if it has one
+//   TRY_ASSIGN(const auto x, f()); // the same; else x is its value: a new variable, or an existing one
 // TRY is one statement; TRY_ASSIGN is several, and therefore cannot be the body of an `if` without braces.
 #include "base/result.hpp"
 
@@ -18,7 +18,7 @@
   if (!result)                                                                                                         \
     return ::sharefs::fail(std::forward<decltype(result)>(result).error());                                            \
   value = *std::forward<decltype(result)>(result)
-// A name of its own for each result: an expression may hold a lambda that has a TRY, too.
+// Each result gets a name of its own, because an expression may hold a lambda that uses TRY, too.
 #define SHAREFS_TRY_NAMED(macro, number, ...) macro(tried_##number, __VA_ARGS__)
 #define SHAREFS_TRY_NUMBERED(macro, number, ...) SHAREFS_TRY_NAMED(macro, number, __VA_ARGS__)
 

@@ -10,12 +10,13 @@ namespace sharefs {
 
 namespace {
 
-/// The number at the front of `text` (no sign, no exponent) and what follows it.
+/// Reads the number at the front of `text` (no sign, no exponent). Returns it and the rest of the text.
 std::optional<std::pair<double, std::string_view>> leading_number(std::string_view text) {
   const auto end = text.find_first_not_of("0123456789.");
   const std::string digits(text.substr(0, end));
   char* stop = nullptr;
-  const double value = std::strtod(digits.c_str(), &stop); // std::from_chars would load libm in front of every `run`
+  // std::from_chars would load libm, which `run` would pay at each start.
+  const double value = std::strtod(digits.c_str(), &stop);
   if (stop == digits.c_str() || *stop != '\0')
     return std::nullopt;
   return std::pair{value, end == std::string_view::npos ? std::string_view{} : text.substr(end)};
@@ -27,7 +28,7 @@ std::string format_bytes(std::uint64_t bytes) {
   constexpr std::array<const char*, 7> k_units{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   auto value = static_cast<double>(bytes);
   std::size_t unit = 0;
-  // 1023.5 would be shown as "1024 KiB": step up while the rounded number does not fit.
+  // 1023.5 would be printed as "1024 KiB": take the next unit while the rounded number does not fit.
   while (unit + 1 < k_units.size() && value >= 1023.5) {
     value /= 1024;
     ++unit;

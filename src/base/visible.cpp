@@ -10,14 +10,14 @@ namespace sharefs {
 
 namespace {
 
-/// The first character of `text` (one byte if it is not UTF-8); `text` is not empty.
+/// One character of a text: a code point, or one byte that is not valid UTF-8.
 struct Character {
   std::string_view bytes;
   utf8proc_int32_t code = 0;
   bool valid = false;
 };
 
-/// Takes it off the front.
+/// Removes the first character of `text`, which is not empty, and returns it.
 Character take_character(std::string_view& text) {
   Character first{text.substr(0, 1), text.front(), static_cast<unsigned char>(text.front()) < 0x80};
   if (!first.valid) {
@@ -31,8 +31,8 @@ Character take_character(std::string_view& text) {
   return first;
 }
 
-/// Most text is plain ASCII, whose characters need no look-up. The loop has no early exit, so that the compiler can
-/// check many bytes at a time.
+/// Most text is plain ASCII, whose characters need no table. The loop has no early exit, so that the compiler can check
+/// many bytes at a time.
 bool is_printable_ascii(std::string_view text) {
   bool printable = true;
   for (const char byte : text)
@@ -40,7 +40,8 @@ bool is_printable_ascii(std::string_view text) {
   return printable;
 }
 
-/// Controls, line separators, and what only formats text: zero widths, directions, soft hyphens, tags.
+/// True for control characters, line separators, and characters that only format text: zero-width characters, changes
+/// of direction, soft hyphens, tags.
 bool is_invisible(const Character& character) {
   if (!character.valid || character.code < 0x80)
     return !character.valid || character.code < 0x20 || character.code == 0x7f;
