@@ -17,7 +17,7 @@ namespace sharefs::ui {
 
 namespace {
 
-/// `word: text`, coloured on the word only. Nothing if there is no text.
+/// Returns `word: text`, with only the word coloured; "" if there is no text.
 std::string labelled(Colour colour, std::string_view word, std::string_view text, bool on) {
   return text.empty() ? "" : fmt::format("{}: {}\n", painted(colour, word, on), visible(text));
 }
@@ -38,7 +38,8 @@ Console::~Console() = default;
 
 void Console::message(std::string_view text) {
   if (!m_options.quiet && !text.empty())
-    m_err->print(visible(text.substr(0, text.find_last_not_of(" \t\r\n") + 1)) + "\n"); // it may be indented
+    // The beginning stays, because a message may be indented.
+    m_err->print(visible(text.substr(0, text.find_last_not_of(" \t\r\n") + 1)) + "\n");
 }
 
 void Console::warning(std::string_view text, std::string_view hint) {
@@ -50,7 +51,7 @@ void Console::warning(std::string_view text, std::string_view hint) {
 
 void Console::error(const Error& error) {
   const bool on = m_options.paints(m_options.err_terminal);
-  m_out << std::flush; // what was printed before stands before it, also in a log of both streams
+  m_out << std::flush; // so that the order of both streams is right in a common log
   m_err->print(labelled(Colour::red, "error", error.message, on) + with_line_end(visible_lines(error.context)) +
                labelled(Colour::green, "hint", error.hint, on));
 }
@@ -82,7 +83,7 @@ void Console::show(const plan::Plan& plan, bool is_data) {
   auto text =
       plan_text(plan, m_options.paints(is_data ? m_options.out_terminal : m_options.err_terminal), m_options.verbose);
   if (is_data)
-    m_out << text << std::flush; // before the messages that follow it on stderr
+    m_out << text << std::flush; // stdout comes before the messages that follow on stderr
   else if (m_options.quiet)
     m_unseen = std::move(text);
   else if (!text.empty())
@@ -99,7 +100,7 @@ void Console::show(const plan::Plan& plan, const plan::Report& report, std::stri
       continue;
     Error shown = *result.error;
     const auto& action = plan.steps[result.step].action;
-    const auto* mount = std::get_if<plan::Mount>(&action); // the message names its server and directory
+    const auto* mount = std::get_if<plan::Mount>(&action); // its message names the server and the directory already
     const auto paths = plan::touched_paths(action);
     if (paths.empty() || shown.message.find(paths.front()) == std::string::npos)
       shown.message = (mount == nullptr ? plan::describe(action) : mount->target) + ": " + shown.message;
@@ -124,9 +125,10 @@ bool Console::confirm(std::string_view question) {
   m_err->print(m_unseen + visible(question) + " [y/N] ");
   m_unseen.clear();
   std::string line;
-  const bool typed = &m_in != &std::cin || sys::wait_for_input(STDIN_FILENO); // a read would go on after Ctrl-C
+  // Getline would go on reading after Ctrl-C.
+  const bool typed = &m_in != &std::cin || sys::wait_for_input(STDIN_FILENO);
   if (!typed || !std::getline(m_in, line)) {
-    m_err->print("\n"); // end of input leaves the cursor behind the prompt
+    m_err->print("\n"); // at the end of input the cursor is still behind the prompt
     return false;
   }
   const auto answer = trim(line);

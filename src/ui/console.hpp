@@ -1,5 +1,5 @@
 #pragma once
-// The person's side: stdout is data, stderr is messages, progress and prompts.
+// Console: all that a person sees. stdout is data; stderr is messages, progress and prompts.
 #include "base/diagnosis.hpp"
 #include "base/result.hpp"
 #include "plan/plan.hpp"
@@ -17,14 +17,14 @@ enum class Colour { none, red, green, yellow, blue, bold, dim };
 struct ConsoleOptions {
   bool json = false;        ///< stdout carries one JSON document; tables and plans are not printed
   bool quiet = false;       ///< only warnings and errors on stderr
-  bool errors_only = false; ///< not even warnings: another process of the same job says them
+  bool errors_only = false; ///< no warnings either, because another process of the same job prints them
   bool out_terminal = false, err_terminal = false, in_terminal = false;
   bool colour = false;       ///< already decided: a terminal, no NO_COLOR, TERM not dumb
   int width = 80;            ///< columns of the terminal
   bool force_colour = false; ///< CLICOLOR_FORCE: colour also where there is no terminal
-  bool verbose = false;      ///< with what is of interest to who looks for a fault
+  bool verbose = false;      ///< also print details that help to find a fault
 
-  /// Colour on a stream that is a terminal, or not.
+  /// Returns whether colour is used on a stream, which is a `terminal` or not.
   [[nodiscard]] bool paints(bool terminal) const { return colour && (terminal || force_colour); }
 };
 
@@ -56,20 +56,23 @@ class Console {
   void error(const Error& error);             ///< error:, context, hint:
   void diagnoses(const Diagnoses& diagnoses); ///< error/warning/note, code, subject; hint and fix on lines of their own
 
-  /// The plan as a person reads it: notes, groups, one line per step with its reason, diffs, a mark at steps that
-  /// cannot be undone. On stderr; on stdout if it is what was asked for (`--dry-run`), then also when quiet.
+  /// Prints the plan for a person: notes, groups, one line per step with its reason, diffs, and a mark at steps that
+  /// cannot be undone. It goes to stderr; to stdout where the plan is the output (`--dry-run`), and then also with
+  /// --quiet.
   void show(const plan::Plan& plan, bool is_data = false);
-  /// One line per failed step, then a summary: "3 done, 1 failed, 2 skipped; undo with `sharefs undo ID`", which is
-  /// `undo`.
+  /// Prints one line per failed step, then a summary: "3 done, 1 failed, 2 skipped; undo with `sharefs undo ID`".
+  /// `undo` is the command in it.
   void show(const plan::Plan& plan, const plan::Report& report, std::string_view undo);
 
-  /// On stdout; nothing of an empty one, nor beside a JSON document.
+  /// Prints the table on stdout. An empty table is not printed, and none beside a JSON document.
   void show(const Table& table);
 
-  /// Ask on the terminal, default No. Without a terminal false is returned at once; callers check in_terminal first.
+  /// Asks on the terminal; the default is No. Returns false at once without a terminal; callers check in_terminal
+  /// first.
   bool confirm(std::string_view question);
 
-  /// A progress line on stderr for anything over a second: nothing is drawn before that, nor without a terminal.
+  /// A progress line on stderr for work that takes over a second. It is not drawn before that, and not without a
+  /// terminal.
   class Progress {
    public:
     Progress(Console& console, std::string what, std::size_t total = 0);

@@ -5,7 +5,7 @@
 namespace sharefs::ui {
 
 namespace {
-constexpr int k_schema_version = 1; ///< of the envelope; a change that is more than a new field would raise it
+constexpr int k_schema_version = 1; ///< it rises with a change that is more than a new field
 } // namespace
 
 std::string Envelope::text() const {

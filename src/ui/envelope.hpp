@@ -1,6 +1,6 @@
 #pragma once
-// The one JSON document that `--json` prints: {schema, command, ok, plan, results, diagnoses, error} and, per command,
-// further fields. Fields are added, never changed.
+// The one JSON document that `--json` prints: {schema, command, ok, plan, results, diagnoses, error}, and further
+// fields of the command. Fields are added, never changed.
 #include "base/diagnosis.hpp"
 #include "base/result.hpp"
 #include "plan/plan.hpp"
@@ -20,7 +20,7 @@ struct Envelope {
   std::optional<Error> error;
   nlohmann::ordered_json fields = nlohmann::ordered_json::object(); ///< the command's own, placed after `ok`
 
-  /// The text, indented by 2, with a final newline; bytes that are not UTF-8 become U+FFFD.
+  /// Returns the document, indented by 2, with a final newline; bytes that are not UTF-8 become U+FFFD.
   [[nodiscard]] std::string text() const;
 };
 

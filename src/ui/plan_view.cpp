@@ -12,8 +12,8 @@ namespace sharefs::ui {
 
 namespace {
 
-constexpr std::size_t k_widest_step = 60;     ///< longer ones do not push the reasons of the others aside
-constexpr std::size_t k_max_diff_lines = 200; ///< of one file; the whole is in --json
+constexpr std::size_t k_widest_step = 60; ///< a longer step does not push the reasons of the other steps to the right
+constexpr std::size_t k_max_diff_lines = 200; ///< of one file; --json has all lines
 constexpr std::string_view k_diff_margin = "      ";
 
 struct Mark {
@@ -25,7 +25,7 @@ constexpr Mark k_takes_away{'-', Colour::red};
 constexpr Mark k_changes{'~', Colour::yellow};
 constexpr Mark k_runs{'>', Colour::blue};
 
-/// One row per action: a new one does not compile without.
+/// One overload for each action: a new action does not compile without one.
 struct MarkOf {
   Mark operator()(const plan::File& action) const { return of(action.before, action.after); }
   Mark operator()(const plan::Directory& action) const { return of(action.before, action.after); }
@@ -50,12 +50,12 @@ struct MarkOf {
   }
 };
 
-/// The bookkeeping is all that a plan has where a note or a mark is what was asked for.
+/// A plan that has only bookkeeping steps prints them: the user asked for a note or a mark.
 bool hides_bookkeeping(const plan::Plan& plan, bool all) {
   return !all && !std::ranges::all_of(plan.steps, &plan::Step::bookkeeping);
 }
 
-/// Groups in the order in which they run: the group without a name first, the others as they come.
+/// Returns the groups in the order in which they run: the unnamed group first (or last), the others in their order.
 std::vector<std::string> groups_of(const plan::Plan& plan, bool hides) {
   std::vector<std::string> groups;
   for (const auto& step : plan.steps)
@@ -79,7 +79,7 @@ std::string diff_text(const plan::Action& action, bool colour) {
   std::string out;
   const auto lines = split_lines(plan::diff(action));
   for (std::size_t i = 0; i < std::min(lines.size(), k_max_diff_lines); ++i) {
-    // Tabs are common in the files of /etc and harmless: everything else invisible is escaped.
+    // Tabs are common in the files of /etc and harmless; every other invisible character is escaped.
     const auto line = visible_lines(lines[i]);
     const auto paint = colour_of_diff_line(line);
     const bool on = colour && paint != Colour::none;

@@ -62,7 +62,7 @@ std::string progress_text(std::string_view what, std::size_t done, std::size_t t
 Ticker::Ticker(StatusLine& line, int width, std::string what, std::size_t total, Timing timing)
     : m_line(line), m_width(width), m_what(std::move(what)), m_total(total), m_timing(timing) {
   m_line.begin(this);
-  // Signals belong to the main thread: Ctrl-C must interrupt what it waits for, not this thread's sleep.
+  // Only the main thread may get signals: Ctrl-C must interrupt its waiting, not the sleep of this thread.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);

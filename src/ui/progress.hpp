@@ -1,5 +1,5 @@
 #pragma once
-// stderr as messages share it with one line that is drawn over and over, and the thread that draws it.
+// stderr, which messages share with one line that is drawn again and again, and the thread that draws this line.
 #include <chrono>
 #include <condition_variable>
 #include <iosfwd>
@@ -11,16 +11,17 @@
 
 namespace sharefs::ui {
 
-/// Thread-safe.
+/// The last line of stderr. All its functions are thread-safe.
 class StatusLine {
  public:
   explicit StatusLine(std::ostream& err) : m_err(err) {}
 
-  /// Takes the line away; then the text as it is, usually whole lines.
+  /// Erases the status line, then prints the text as it is, usually whole lines.
   void print(std::string_view text = {});
-  /// Show `text` (visible characters only) at the bottom, cut to fit a terminal of `width` columns.
+  /// Draws `text` (visible characters only) as the last line, cut to fit a terminal of `width` columns.
   void draw(std::string_view text, int width);
-  /// Of several that draw, one begun while the other is at work, only the last one does.
+  /// Draws for `by`. Where several draw at once (one began while another was at work), only the one that began last
+  /// does.
   void draw(const void* by, std::string_view text, int width);
   void begin(const void* by);
   void end(const void* by);
@@ -32,7 +33,8 @@ class StatusLine {
   std::vector<const void*> m_drawers;
 };
 
-/// The text of a progress line: "mounting 3/8, 4 s: share"; without a total and before the first step "mounting, 4 s".
+/// Returns the text of a progress line: "mounting 3/8, 4 s: share"; "mounting, 4 s" without a total and before the
+/// first step.
 std::string progress_text(std::string_view what, std::size_t done, std::size_t total, std::string_view now_at,
                           std::chrono::seconds elapsed);
 
@@ -48,8 +50,8 @@ class Ticker {
   Ticker(const Ticker&) = delete;
   Ticker& operator=(const Ticker&) = delete;
 
-  void advance(std::string_view now_at); ///< thread-safe, as the next one
-  void at(std::string_view now_at);      ///< further on in the same step
+  void advance(std::string_view now_at); ///< thread-safe; a new step begins
+  void at(std::string_view now_at);      ///< thread-safe; the same step goes on
 
  private:
   void run();
@@ -65,7 +67,7 @@ class Ticker {
   bool m_ending = false;
   std::size_t m_done = 0;
   std::string m_now_at;
-  std::thread m_thread; ///< last: it uses all of the above
+  std::thread m_thread; ///< the last member, because the thread uses all others
 };
 
 } // namespace sharefs::ui

@@ -9,13 +9,13 @@ namespace sharefs::ui {
 
 namespace {
 
-constexpr std::size_t k_narrowest = 8; ///< a column is not cut to less
+constexpr std::size_t k_narrowest = 8; ///< a column is not cut below this width
 
 struct Layout {
   const Table::Column* column = nullptr;
-  std::size_t index = 0; ///< in a row
+  std::size_t index = 0; ///< of the cell in its row
   std::size_t width = 0;
-  bool empty = true; ///< nothing but `-`, or nothing
+  bool empty = true; ///< all cells are `-` or empty
 };
 
 std::size_t total_width(const std::vector<Layout>& columns) {
@@ -25,7 +25,8 @@ std::size_t total_width(const std::vector<Layout>& columns) {
   return total;
 }
 
-/// The widest column that may be cut first, until all fits: those that are marked, then every other but numbers.
+/// Cuts the widest column, one step at a time, until the table fits: first the columns marked `truncate`, then all but
+/// numbers.
 void fit(std::vector<Layout>& columns, std::size_t width) {
   for (const bool marked : {true, false})
     while (total_width(columns) > width) {
@@ -59,7 +60,7 @@ std::string Table::render(const ConsoleOptions& options) const {
         layout.width = std::max(layout.width, row[i].width);
         layout.empty = layout.empty && (row[i].text.empty() || row[i].text == "-");
       }
-    // For a person, a column that says nothing is noise; a script counts on it.
+    // A person does not need a column without values; a script expects every column.
     if (!options.out_terminal || i == 0 || !layout.empty || m_rows.empty())
       columns.push_back(layout);
   }
@@ -70,7 +71,7 @@ std::string Table::render(const ConsoleOptions& options) const {
   std::string out;
   const Cell none;
   const auto add_line = [&](const std::vector<Cell>& row) {
-    std::size_t pending = 0; // blanks that only a further cell needs
+    std::size_t pending = 0; // blanks are written only if another cell follows
     for (const auto& column : columns) {
       const Cell& cell = column.index < row.size() ? row[column.index] : none;
       const auto blanks = column.width - std::min(column.width, cell.width);

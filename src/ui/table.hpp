@@ -12,14 +12,15 @@ struct Cell {
   std::size_t width = 0; ///< in columns; Table::add() fills it in
 };
 
-/// Columns as wide as needed. On a terminal those without a value in any row are left out, and what does not fit its
-/// width is cut, with `...`; elsewhere everything stands there. Control characters in cells are escaped.
+/// A table whose columns are as wide as their cells. On a terminal, columns without a value in any row are left out,
+/// and cells that do not fit the width are cut, with `...`; other outputs get everything. Control characters in cells
+/// are escaped.
 class Table {
  public:
   struct Column {
     std::string name;
     bool right = false;    ///< numbers
-    bool truncate = false; ///< may be cut to fit
+    bool truncate = false; ///< may be cut to fit the width
   };
   explicit Table(std::vector<Column> columns) : m_columns(std::move(columns)) {}
   void add(std::vector<Cell> row);

@@ -48,7 +48,8 @@ std::string painted(Colour colour, std::string_view text, bool on) {
   return std::string(sequence_of(colour)) + visible(text) + "\x1b[0m";
 }
 
-// no-color.org: set and not empty means no colour, whatever else is set; bixense.com/clicolors: FORCE overrides isatty.
+// no-color.org: if it is set and not empty there is no colour, whatever else is set; bixense.com/clicolors: FORCE
+// overrides isatty.
 ConsoleOptions decide_console(const TerminalFacts& facts) {
   ConsoleOptions options;
   options.in_terminal = facts.in;

@@ -1,5 +1,5 @@
 #pragma once
-// The terminal's abilities, and colour by SGR sequences: only here.
+// The abilities of the terminal, and colours as SGR sequences: no other file knows these sequences.
 #include "ui/console.hpp"
 
 #include <string>
@@ -7,17 +7,16 @@
 
 namespace sharefs::ui {
 
-/// The SGR sequence that begins the colour; "" for none.
+/// Returns the SGR sequence that begins the colour; "" for Colour::none.
 std::string_view sequence_of(Colour colour);
-/// `text` in that colour if `on`; control characters are made visible either way.
+/// Returns `text` in that colour if `on`; control characters are made visible in either case.
 std::string painted(Colour colour, std::string_view text, bool on);
 
-/// The facts that decide about colour and width, as the environment has them; empty strings for variables that are not
-/// set.
+/// The facts that decide about colour and width, as the environment has them; a variable that is not set is empty.
 struct TerminalFacts {
-  bool in = false, out = false, err = false; ///< is it a terminal?
+  bool in = false, out = false, err = false; ///< whether the stream is a terminal
   std::string no_color, clicolor_force, term, columns;
-  int window_width = 0; ///< of the terminal's own answer; 0: unknown
+  int window_width = 0; ///< as the terminal reports it; 0: unknown
 };
 ConsoleOptions decide_console(const TerminalFacts& facts);
 
