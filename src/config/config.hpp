@@ -1,6 +1,6 @@
 #pragma once
-// sharefs.yaml as a value, and the defaults of its keys. Only src/cli sees it; a room gets what it needs as its own
-// types.
+// sharefs.yaml as a value, with the defaults of its keys. Only src/cli includes it; each room gets its settings as
+// types of its own.
 #include "base/origin.hpp"
 
 #include <optional>
@@ -13,17 +13,17 @@ namespace sharefs::config {
 /// `access:` of an export, or of a share: who may use the directory.
 struct Access {
   enum class Kind { keep, open, group };
-  Kind kind = Kind::keep; ///< keep: as it is; open: 1777; group: setgid, default ACLs
+  Kind kind = Kind::keep; ///< keep: unchanged; open: mode 1777; group: setgid and default ACLs
   std::string group;      ///< for Kind::group
   unsigned mode = 02770;  ///< for Kind::group
   bool sticky = false;    ///< for Kind::group: 1000 is added to the mode
   friend bool operator==(const Access&, const Access&) = default;
 };
 
-/// An element of `clients:`: one host by its name only, or several hosts with options of their own.
+/// An element of `clients:`: one host given by its name, or several hosts with options of their own.
 struct Client {
   std::vector<std::string> hosts;
-  std::vector<std::string> options; ///< come after those of the export
+  std::vector<std::string> options; ///< they come after those of the export
   Origin origin;
   friend bool operator==(const Client&, const Client&) = default;
 };
@@ -32,7 +32,7 @@ struct Export {
   std::string name; ///< `server:path`, as mounts refer to it
   std::string path;
   std::vector<Client> clients;
-  std::vector<std::string> options; ///< of all clients, as written; defaults are the exports room's business
+  std::vector<std::string> options; ///< for all clients, as written; the exports room knows the defaults
   Access access;
   Origin origin;
   friend bool operator==(const Export&, const Export&) = default;
@@ -46,7 +46,7 @@ struct Server {
   friend bool operator==(const Server&, const Server&) = default;
 };
 
-/// An element of `shares:`: a directory on what is mounted.
+/// An element of `shares:`: a directory on a mounted share.
 struct Share {
   std::string path; ///< below the mount point
   Access access;
@@ -56,8 +56,8 @@ struct Share {
 
 struct Mount {
   std::string name;
-  std::string server;           ///< name of a server of this file, or a host that it does not describe
-  std::string address;          ///< what to mount from
+  std::string server;           ///< name of a server in this file, or a host that the file does not describe
+  std::string address;          ///< the host to mount from
   std::string path;             ///< on the server
   std::string at;               ///< mount point
   std::string profile = "safe"; ///< safe, recipe, immutable
@@ -73,7 +73,7 @@ struct Environment {
   std::string name;
   std::optional<unsigned> keep;
   std::optional<bool> protect;
-  std::string stage; ///< empty: as for the others
+  std::string stage; ///< empty: `conda.stage`
   Origin origin;
   friend bool operator==(const Environment&, const Environment&) = default;
 };
@@ -93,12 +93,12 @@ struct Conda {
   unsigned keep = 3;                              ///< generations that gc keeps
   bool protect = true;                            ///< generations have no write bits
   std::string stage = "/var/cache/sharefs/conda"; ///< node-local copies of generations
-  std::string image = "zstd";                     ///< each generation gets an image, one file with all of it
-  bool image_from_share = false;                  ///< `mount --all` mounts images where they lie, if nothing is staged
+  std::string image = "zstd";    ///< "zstd": each generation gets an image, one file with all its files
+  bool image_from_share = false; ///< `mount --all` mounts images from the share on nodes that have staged nothing
   Origin origin;
   friend bool operator==(const Conda&, const Conda&) = default;
 
-  /// The settings that apply to one environment, be it in `envs` or not.
+  /// The settings that apply to one environment, whether `envs` lists it or not.
   struct Settings {
     unsigned keep;
     bool protect;
@@ -126,7 +126,7 @@ struct Conda {
   }
 };
 
-/// A user's own rule for `sharefs run`: what to do with a flag of a program.
+/// A rule of the user's own for `sharefs run`: how it treats one flag of a program.
 struct CacheRule {
   std::string program; ///< glob over the script's name; empty: every program
   std::string flag;    ///< `--cache_dir`
@@ -145,17 +145,17 @@ struct Caches {
   friend bool operator==(const Caches&, const Caches&) = default;
 };
 
-/// An element of `nodes.list:`: names as nodeset(1) has them, or such names with settings of their own.
+/// An element of `nodes.list:`: names in the syntax of nodeset(1), or such names with settings of their own.
 struct ListedNodes {
   std::string name; ///< "gpu[01-64]"
   std::string address;
-  std::string user; ///< that ssh logs in as
+  std::string user; ///< the user that ssh logs in as
   std::optional<unsigned> slots;
   Origin origin;
   friend bool operator==(const ListedNodes&, const ListedNodes&) = default;
 };
 
-/// Names of nodes under one name.
+/// A group of nodes with a name of its own.
 struct NodeGroup {
   std::string name;
   std::vector<std::string> nodes;
@@ -167,31 +167,31 @@ struct Nodes {
   std::vector<ListedNodes> list;
   std::string hostfile;
   std::string slurm;        ///< a partition
-  std::string clustershell; ///< a group of ClusterShell's: "@gpus"
+  std::string clustershell; ///< a group of ClusterShell: "@gpus"
   std::vector<NodeGroup> groups;
   friend bool operator==(const Nodes&, const Nodes&) = default;
 };
 
-/// A directory that all nodes have on their own disks as the machine has it that it is pushed from.
+/// A directory that every node keeps on its own disk, as a copy of the same directory on the machine that pushes it.
 struct Mirror {
   std::string name;
   std::string path;
-  bool removes = false;             ///< what is not there here goes there
+  bool removes = false;             ///< delete files on the nodes that the pushing machine does not have
   std::vector<std::string> exclude; ///< patterns of rsync(1)
   Origin origin;
   friend bool operator==(const Mirror&, const Mirror&) = default;
 };
 
-/// Places of `sharefs stage`, which brings data to each node's own disk.
+/// Where `sharefs stage`, which brings data to each node's own disk, keeps its files.
 struct Stage {
-  std::string store;              ///< of images, on the share; empty: below `conda.store`
-  std::string at;                 ///< of copies, on each node; empty: below the first of `caches.local`
-  std::vector<std::string> paths; ///< that are read from the copy where the path on the share is asked for
+  std::string store;              ///< directory of the images, on the share; empty: below `conda.store`
+  std::string at;                 ///< directory of the copies, on each node; empty: below the first of `caches.local`
+  std::vector<std::string> paths; ///< directories on the share over which the staged copy is mounted
   Origin origin;
   friend bool operator==(const Stage&, const Stage&) = default;
 };
 
-/// Settings of `sharefs watch`. Where they are written, `sharefs up` has the daemon look after the mounts.
+/// Settings of `sharefs watch`. If the section exists, `sharefs up` starts the daemon for the mounts.
 struct Watch {
   std::string recover = "stale"; ///< stale, all, never
   std::string interval = "30s";  ///< a duration as parse_duration() reads it
@@ -202,7 +202,7 @@ struct Watch {
 
 struct Config {
   int version = 1;
-  std::string file;            ///< where it was read from; empty: defaults
+  std::string file;            ///< the file that was read; empty: all values are defaults
   std::vector<Server> servers; ///< in the order of the file
   std::vector<Mount> mounts;
   std::optional<Conda> conda;
@@ -210,7 +210,7 @@ struct Config {
   Caches caches;
   Nodes nodes;
   std::vector<Mirror> mirrors;
-  std::optional<Watch> watch; ///< nullopt: nobody asks for the daemon; started by hand it takes the defaults
+  std::optional<Watch> watch; ///< nullopt: `sharefs up` starts no daemon; one that is started by hand uses the defaults
   friend bool operator==(const Config&, const Config&) = default;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// Private to keys.cpp: the fields of the table, made from pointers to members.
+// Private to keys.cpp: the fields of the key table, made from pointers to members.
 #include "config/keys.hpp"
 
 #include <concepts>
@@ -25,7 +25,7 @@ template <class Parent> const void* defaults_of() {
   return &k_defaults;
 }
 
-// Values as the texts of a file. All of them were found right before they are read.
+// These functions convert values to the texts of a file and back. Texts are read only after they were checked.
 template <class T> Texts texts_of(const T& value) {
   if constexpr (std::same_as<T, Texts>)
     return value;
@@ -52,17 +52,17 @@ template <class T> void read_texts(T& into, const Texts& texts) {
     into = static_cast<T>(std::stoul(texts.front()));
 }
 
-/// A text, several, a number or a flag.
+/// A text, a list of texts, a number or a flag.
 template <auto Member>
 inline constexpr Field k_value{.get = [](const void* parent) { return texts_of(in<Member>(parent)); },
                                .set = [](void* parent, const Texts& texts) { read_texts(in<Member>(parent), texts); },
                                .defaults = defaults_of<ParentOf<Member>>};
 
-/// `servers`, `mounts`: their names are read into the struct around them.
+/// For `servers` and `mounts`: the mappings below them are read into the outer struct.
 inline constexpr Field k_same{.add = [](void* parent, const std::string&, const Origin&) { return parent; },
                               .items = [](const void* parent) { return std::vector<Item>{{{}, parent}}; }};
 
-/// A struct, or an optional one with its origin.
+/// A struct, or an optional struct, which gets its origin when it is added.
 template <auto Member>
 inline constexpr Field k_one{.add = [](void* parent, const std::string&, const Origin& origin) -> void* {
                                auto& member = in<Member>(parent);
@@ -81,7 +81,7 @@ inline constexpr Field k_one{.add = [](void* parent, const std::string&, const O
                                  return {{{}, &member}};
                              }};
 
-/// A vector of structs, with names or as a list.
+/// A vector of structs: a mapping with names in the file, or a list.
 template <auto Member>
 inline constexpr Field k_each{.add = [](void* parent, const std::string& name, const Origin& origin) -> void* {
                                 auto& added = in<Member>(parent).emplace_back();

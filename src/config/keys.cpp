@@ -20,7 +20,7 @@ constexpr Field k_mode{
     .set = [](void* access, const Texts& texts) { in<&Access::mode>(access) = parse_mode(texts.front()).value_or(0); },
     .defaults = defaults_of<Access>};
 
-/// A word, or a mapping for the kind `group`.
+/// A word (keep, open), or a mapping for the kind `group`.
 template <auto Member>
 constexpr Field k_access{
     .get = [](const void* parent) { return Texts{in<Member>(parent).kind == Access::Kind::open ? "open" : "keep"}; },
@@ -52,7 +52,7 @@ constexpr Field k_from{.get =
                            },
                        .defaults = defaults_of<Mount>};
 
-/// Of an export and of a share.
+/// The same keys exist for an export and for a share.
 constexpr std::string_view k_access_text =
     "who may use the directory: keep leaves it as it is, open makes it 1777 (everyone may write, and delete only what "
     "is theirs), {group, mode, sticky} gives it to a group, of which every member may then delete what another has "
@@ -65,7 +65,7 @@ constexpr std::string_view k_sticky_text =
     "true: what lies directly in the directory can be deleted and renamed by its owner only (mode 3770); what lies "
     "deeper is still the group's";
 
-// A parent stands before its children; the order is that of the documentation and of `config show`.
+// A parent must stand before its children; documentation and `config show` use the order of this table.
 constexpr std::array k_keys{
     Key{"version", integer, k_required, "1", "version of this format", k_value<&Config::version>},
 

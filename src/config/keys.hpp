@@ -1,6 +1,6 @@
 #pragma once
-// The one table of configuration keys: a row says all about its key. It feeds the parser, `config
-// check|show|keys`, and what tests/unit/config/documents.cpp makes of it for docs/.
+// The one table of configuration keys; a row holds everything about its key. The parser, `config check|show|keys` and
+// the documents that tests/unit/config/documents.cpp writes to docs/ use it.
 #include "config/config.hpp"
 
 #include <nlohmann/json_fwd.hpp>
@@ -21,44 +21,45 @@ enum class ValueType {
   text_list,
   path_list,
   mapping,
-  mappings, ///< a list of them, or one
+  mappings, ///< one mapping, or a list of them
   choice,
   access,
-  word_or_mapping ///< the word is what the first key of the mapping would say
+  word_or_mapping ///< a word stands for a mapping that has only its first key, with this value
 };
 
-/// Why a value is refused: `what` continues the sentence "`at` ...".
+/// The reason why a value is refused: `what` completes the sentence "`at` ...".
 struct Complaint {
   std::string what, hint;
-  std::string instead = {}; ///< a value to write instead; the hint says so if sharefs takes it
+  std::string instead = {}; ///< a value that may be right; the hint offers it if sharefs accepts it
 };
 using Rule = std::optional<Complaint> (*)(std::string_view value);
 
-/// A struct that a mapping of the file stands for.
+/// A struct that one mapping of the file describes.
 struct Item {
   std::string_view name; ///< of `servers.*` and `mounts.*`
   const void* value = nullptr;
 };
 
-/// How a key's value lies in the struct of the mapping around it. Values are texts as in the file, several of a list.
+/// How to read and write a key's value in the struct of the mapping around it. Values are texts as in the file; a list
+/// has several.
 struct Field {
   std::vector<std::string> (*get)(const void* parent) = nullptr;
   void (*set)(void* parent, const std::vector<std::string>& values) = nullptr;
-  // Of mappings: the struct to fill for one more, and those that there are.
+  // Only for mappings: adds one more struct and returns it; lists the existing ones.
   void* (*add)(void* parent, const std::string& name, const Origin& origin) = nullptr;
   std::vector<Item> (*items)(const void* parent) = nullptr;
-  const void* (*defaults)() = nullptr; ///< a parent as config.hpp initializes it
+  const void* (*defaults)() = nullptr; ///< a parent with the defaults of config.hpp
 };
 
 struct Key {
-  std::string_view name; ///< `servers.*.exports[].path`: `*` is a name of the user's choice, `[]` an element of a list
+  std::string_view name; ///< `servers.*.exports[].path`: `*` is a name that the user chooses, `[]` an element of a list
   ValueType type;
   bool required;
   std::string_view choices; ///< for choice, access, boolean and integer: "safe|recipe|immutable"
   std::string_view description;
   Field field;
-  Rule rule = nullptr; ///< beyond that of the type
-  bool unique = false; ///< no two mappings side by side have the same
+  Rule rule = nullptr; ///< an additional rule beside that of the type
+  bool unique = false; ///< no two sibling mappings may have the same value
 
   [[nodiscard]] std::string_view last_name() const; ///< "servers.*.exports[].path" -> "path", without `[]`
   [[nodiscard]] bool is_element() const { return name.ends_with("[]"); }
@@ -67,9 +68,9 @@ struct Key {
   }
   [[nodiscard]] bool any_name() const { return name.ends_with(".*"); }
   [[nodiscard]] std::vector<std::string> choice_list() const;
-  /// The default as it is written in a file; empty: none.
+  /// Returns the default as a file would have it; "" if there is none.
   [[nodiscard]] std::string fallback() const;
-  /// The form of a value: "path", "list of mappings", "`safe`, `recipe`"; `quote` stands around each choice.
+  /// Describes the form of a value: "path", "list of mappings", "`safe`, `recipe`"; `quote` is put around each choice.
   [[nodiscard]] std::string value_text(std::string_view quote) const;
 };
 std::span<const Key> keys();

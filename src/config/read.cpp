@@ -17,9 +17,9 @@ namespace {
 using Kind = Node::Kind;
 using Keys = std::vector<const Key*>;
 
-constexpr std::size_t k_most_comparisons = 100'000; ///< of servers' names; beyond it a typing mistake is not looked for
+constexpr std::size_t k_most_comparisons = 100'000; ///< of server names; a typing mistake is not searched for beyond it
 
-/// Where a value stands: for messages (`mounts.share.at`) and for what has no place of its own.
+/// Where a value stands: its name for messages (`mounts.share.at`), and a place for problems of missing parts.
 struct Position {
   std::string name;
   Place place;
@@ -43,7 +43,7 @@ std::string_view kind_name(Kind kind) {
   return "";
 }
 
-/// "`safe`, `recipe` or `immutable`"
+/// Returns "`safe`, `recipe` or `immutable`".
 std::string one_of(const Key& key) {
   auto choices = key.choice_list();
   auto last = key.type == ValueType::access ? "{group, mode}" : "`" + choices.back() + "`";
@@ -52,7 +52,7 @@ std::string one_of(const Key& key) {
   return fmt::format("`{}` or {}", join(choices, "`, `"), last);
 }
 
-/// "it needs a value (mount point)"
+/// Returns "it needs a value (mount point)".
 std::string need(std::string_view what, const Key& key) {
   return fmt::format("it needs {} ({})", what, key.description);
 }
@@ -71,7 +71,7 @@ bool is_empty_list(const Node& node) {
   return node.is(Kind::null) || (node.is(Kind::list) && node.items.empty());
 }
 
-/// "begin each entry with `- `: `- {name: ..., nodes: ...}`": the keys that it must have.
+/// Returns "begin each entry with `- `: `- {name: ..., nodes: ...}`", with the required keys of the mapping.
 std::string hint_for_entries(const Key& key) {
   std::vector<std::string> parts;
   for (const Key* child : children_of(key.name))
@@ -80,7 +80,7 @@ std::string hint_for_entries(const Key& key) {
   return fmt::format("begin each entry with `- `: `- {{{}}}`", join(parts, ", "));
 }
 
-/// The text as the list that was probably meant, if sharefs takes it.
+/// Offers the text as the list that was probably meant, if sharefs accepts that list.
 std::string hint_for_list(const Key& key, const Node& node) {
   std::set<std::string> parts;
   bool right = node.is(Kind::scalar) && node.text.size() <= 60;
@@ -121,11 +121,11 @@ class Reader {
 
   void mapping(const Node& node, std::string_view pattern, const Position& at, void* object) {
     const auto& children = children_of(pattern);
-    std::unordered_map<std::string_view, int> lines; // where each key stands first
+    std::unordered_map<std::string_view, int> lines; // the line on which each key stands first
     for (const auto& entry : node.entries)
       lines.try_emplace(entry.name, entry.place.line);
     std::set<std::string_view> seen;
-    std::set<std::string> meant; // keys that are missing because they are misspelt
+    std::set<std::string> meant; // keys that are not reported as missing, because they are misspelt
     for (const auto& entry : node.entries) {
       const auto child = std::ranges::find(children, std::string_view(entry.name), &Key::last_name);
       if (!seen.insert(entry.name).second) {
@@ -134,7 +134,7 @@ class Reader {
       } else if (entry.name == "<<" && entry.plain) {
         m_problems.add(entry.place, "merge keys (`<<`) are not supported",
                        "write the keys out; aliases of values do work");
-        for (const Key* key : children) // it may stand for any of them
+        for (const Key* key : children) // a merge may bring any of the keys
           meant.emplace(key->last_name());
       } else if (children.front()->any_name()) {
         named_entry(entry, *children.front(), at, object);
@@ -160,7 +160,7 @@ class Reader {
 
   void unknown(const Entry& entry, const Keys& children, const std::unordered_map<std::string_view, int>& lines,
                const Position& at, std::set<std::string>& meant) {
-    std::vector<std::string> names, free; // what is there already cannot be what was meant
+    std::vector<std::string> names, free; // a key that is present is not offered for a misspelt one
     for (const Key* child : children) {
       names.emplace_back(child->last_name());
       if (!lines.contains(child->last_name()))
@@ -246,7 +246,7 @@ class Reader {
     key.field.set(parent, texts);
   }
 
-  /// Whether the node is a text that is right for the key.
+  /// True if the node is a text that is right for the key; otherwise reports the problem.
   bool scalar(const Node& node, const Key& key, const Position& at) {
     const auto name = key.last_name();
     if (node.is(Kind::null)) {
@@ -297,7 +297,8 @@ class Reader {
     return complaint;
   }
 
-  /// Of the mappings side by side: `mounts.a.at` and `mounts.b.at`, `servers.s.exports[0].path` and `[1].path`.
+  /// Checks that no sibling mapping has the same value: `mounts.a.at` and `mounts.b.at`, `servers.s.exports[0].path`
+  /// and `[1].path`.
   void check_unique(const Node& node, const Key& key, const Position& at) {
     const auto owner = at.name.substr(0, at.name.rfind('.'));
     const auto group = owner.substr(0, owner.find_last_of(".["));
@@ -312,7 +313,7 @@ class Reader {
           fmt::format("line {} has it; choose another, or keep one of the two", first->second.place.line));
   }
 
-  /// Checks that need the whole file.
+  /// Fills in values that depend on other sections, and checks the names of servers, which needs the whole file.
   void finish(Config& config) {
     std::unordered_map<std::string_view, std::string_view> addresses;
     std::vector<std::string> names;
@@ -330,7 +331,7 @@ class Reader {
     }
     std::size_t comparisons = 0;
     for (const auto& [server, place] : m_remotes) {
-      // A host that `servers:` does not describe is fine, unless it is a known name with a typing mistake.
+      // A host that `servers:` does not describe is allowed, unless it looks like a misspelt name of `servers:`.
       const bool full_name = server.find_first_of(".:") != std::string::npos; // or an address
       if (full_name || addresses.contains(server))
         continue;
@@ -350,7 +351,7 @@ class Reader {
   };
   const Source& m_source;
   Problems& m_problems;
-  std::unordered_map<std::string, Position> m_unique; ///< where the first of each value stands
+  std::unordered_map<std::string, Position> m_unique; ///< the first position of each value
   std::vector<FoundRemote> m_remotes;
 };
 

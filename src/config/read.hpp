@@ -1,5 +1,6 @@
 #pragma once
-// A tree against the key table: what is right goes into the value, what is wrong is a problem with its place.
+// Checks a tree against the key table: right values are stored in the Config, wrong ones become problems with their
+// place.
 #include "config/source.hpp"
 #include "config/tree.hpp"
 

@@ -10,13 +10,13 @@ namespace sharefs::config {
 
 namespace {
 
-constexpr std::size_t k_context_width = 100; ///< characters of a long source line that are shown
+constexpr std::size_t k_context_width = 100; ///< most characters of a source line in a message
 
 bool is_continuation(char c) {
   return (static_cast<unsigned char>(c) & 0xc0U) == 0x80;
 }
 
-/// Offset of the character with this number, from 0; the end if there are fewer.
+/// Returns the offset of the character with this number, from 0; the end of the text if there are fewer.
 std::size_t offset_of(std::string_view text, std::size_t number) {
   std::size_t at = 0;
   for (; at < text.size(); ++at)
@@ -25,7 +25,7 @@ std::size_t offset_of(std::string_view text, std::size_t number) {
   return at;
 }
 
-/// Up to k_context_width characters of the line around the column, and the column within them.
+/// Returns up to k_context_width characters of the line around the column, and the column within them.
 std::pair<std::string, std::size_t> excerpt(std::string_view line, std::size_t column) {
   const std::size_t skipped = column > k_context_width * 3 / 4 ? column - k_context_width / 2 : 0;
   line.remove_prefix(offset_of(line, skipped));
@@ -47,7 +47,7 @@ Source::Source(std::string_view text, std::string file) : m_text(text), m_file(s
   if (m_text.starts_with("\xef\xbb\xbf"))
     m_text.remove_prefix(3);
   if (m_text.size() > k_max_bytes)
-    return; // unreadable() says so
+    return; // unreadable() reports it
   m_lines.push_back(0);
   for (std::size_t i = 0; i < m_text.size(); ++i) {
     if (m_text[i] == '\n')
@@ -113,7 +113,7 @@ Error Source::error(const Problem& problem) const {
   if (source.empty() || problem.place.column < 1)
     return error;
   const auto [text, column] = excerpt(source, static_cast<std::size_t>(problem.place.column) - 1);
-  // Tabs stay tabs above and below, so that the caret stands right at every tab width.
+  // Tabs stay tabs in both lines, so that the caret stands in the right place at every tab width.
   std::string caret;
   std::size_t passed = 0;
   for (const char c : text) {

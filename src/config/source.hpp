@@ -1,5 +1,5 @@
 #pragma once
-// The text of a configuration file and places in it: what every message of this room points at.
+// The text of a configuration file and places in it, which every message of this room names.
 #include "base/result.hpp"
 #include "config/config.hpp"
 
@@ -11,9 +11,9 @@
 
 namespace sharefs::config {
 
-inline constexpr std::size_t k_max_bytes = 1U << 20U; ///< no configuration written by hand comes near it
+inline constexpr std::size_t k_max_bytes = 1U << 20U; ///< far more than a configuration that is written by hand
 
-/// Line and column from 1; a column counts characters, not bytes. Line 0: nowhere.
+/// A line and a column, both from 1; a column counts characters, not bytes. Line 0 means no place.
 struct Place {
   int line = 0, column = 0;
   friend auto operator<=>(const Place&, const Place&) = default;
@@ -25,7 +25,7 @@ struct Problem {
   std::string message, hint;
 };
 
-/// The problems of a file, of which only the first that are found are kept: a broken file of a mebibyte has very many.
+/// The problems of a file. Only the first ones are kept, because a broken file of 1 MiB has very many.
 struct Problems {
   void add(const Place& place, std::string message, std::string hint) {
     if (found.size() < k_most)
@@ -46,24 +46,24 @@ class Source {
   [[nodiscard]] std::string_view text() const { return m_text; }
   [[nodiscard]] const std::string& file() const { return m_file; }
 
-  /// The reason why the bytes are no configuration at all: too large, not UTF-8, control characters.
+  /// Returns the reason why the bytes cannot be a configuration: too large, not UTF-8, or control characters.
   [[nodiscard]] std::optional<Problem> unreadable() const;
-  /// Place of a byte: `line` from 0 and bytes from the beginning of that line, as yaml-cpp counts.
+  /// Returns the place of a byte. `line` counts from 0 and `byte` from the beginning of that line, as yaml-cpp counts.
   [[nodiscard]] Place place(int line, int byte) const;
   [[nodiscard]] Place place_of(std::size_t offset) const;
   [[nodiscard]] std::string_view line(int number) const; ///< from 1, without its end; empty beyond the file
   [[nodiscard]] Origin origin(const Place& place) const { return {m_file, place.line, place.column}; }
-  /// `FILE:LINE:COLUMN: message` with the line and a caret in the context.
+  /// Returns `FILE:LINE:COLUMN: message`, with the source line and a caret in the context.
   [[nodiscard]] Error error(const Problem& problem) const;
 
  private:
   std::string_view m_text;
   std::string m_file;
   std::vector<std::size_t> m_lines;         ///< offset of each line's first byte
-  std::vector<std::size_t> m_continuations; ///< offsets of UTF-8 bytes that begin no character
+  std::vector<std::size_t> m_continuations; ///< offsets of UTF-8 continuation bytes
 };
 
-/// `text` for use in a message: one line, invisible characters escaped, at most 60 columns.
+/// Returns `text` for use in a message: one line, invisible characters escaped, at most 60 columns.
 std::string shown(std::string_view text);
 
 } // namespace sharefs::config

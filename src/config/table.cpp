@@ -1,4 +1,4 @@
-// Look-ups in the key table: declared in config/keys.hpp.
+// Look-ups in the key table; declared in config/keys.hpp.
 #include "base/text.hpp"
 #include "config/keys.hpp"
 #include "config/yaml_text.hpp"

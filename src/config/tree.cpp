@@ -16,7 +16,7 @@ namespace sharefs::config {
 namespace {
 
 constexpr std::size_t k_max_depth = 32;
-constexpr std::size_t k_max_cost = 200'000; ///< values plus a sixteenth of their bytes; bounds what aliases can build
+constexpr std::size_t k_max_cost = 200'000; ///< values plus a sixteenth of their bytes; limits what aliases can build
 
 std::size_t cost_of(const Node& node) {
   std::size_t cost = 1 + node.text.size() / 16;
@@ -27,8 +27,8 @@ std::size_t cost_of(const Node& node) {
   return cost;
 }
 
-/// Takes yaml-cpp's events and builds the tree. A Problem is thrown through yaml-cpp and caught by read_tree: the
-/// interface has no other way to stop.
+/// Builds the tree from the events of yaml-cpp. To stop the parser a Problem is thrown through yaml-cpp and caught by
+/// read_tree, because the interface has no other way.
 class Builder final : public YAML::EventHandler {
  public:
   explicit Builder(const Source& source) : m_source(source) {}
@@ -49,7 +49,7 @@ class Builder final : public YAML::EventHandler {
     const auto found = m_anchors.find(anchor);
     if (found == m_anchors.end())
       stop(mark, "the alias stands inside of its own anchor", "write the value out");
-    spend(mark, cost_of(found->second)); // before the copy is made
+    spend(mark, cost_of(found->second)); // before the copy, so that its size is limited
     place_value(mark, found->second);
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -81,7 +81,7 @@ class Builder final : public YAML::EventHandler {
     Node node;
     YAML::Mark mark;
     YAML::anchor_t anchor = 0;
-    bool has_key = false; ///< of a mapping: the last entry waits for its value
+    bool has_key = false; ///< of a mapping: the last entry has no value yet
   };
 
   [[noreturn]] void stop(const YAML::Mark& mark, std::string message, std::string hint) const {
@@ -131,7 +131,7 @@ class Builder final : public YAML::EventHandler {
     place_value(level.mark, std::move(level.node));
   }
 
-  /// A finished node goes to where it belongs: the root, a list, a key, or the value of the last key.
+  /// Puts a finished node in its place: the root, a list, a key, or the value of the last key.
   void place_value(const YAML::Mark& mark, Node node) {
     if (m_open.empty()) {
       m_root = std::move(node);
@@ -154,7 +154,7 @@ class Builder final : public YAML::EventHandler {
   const Source& m_source;
   Node m_root;
   std::vector<Level> m_open;
-  std::map<YAML::anchor_t, Node> m_anchors; ///< only finished ones: an alias inside of its anchor finds nothing
+  std::map<YAML::anchor_t, Node> m_anchors; ///< only finished ones, so that an alias inside its own anchor is not found
   std::optional<YAML::Mark> m_last_quoted;
   std::size_t m_documents = 0, m_cost = 0;
 };
@@ -162,7 +162,7 @@ class Builder final : public YAML::EventHandler {
 struct Translation {
   std::string_view theirs, ours, hint;
 };
-/// Messages of yaml-cpp in words on which a person can act. Any other is shown as it is.
+/// Messages of yaml-cpp in words that tell a person what to do. Any other message is printed as it is.
 const std::array<Translation, 14> k_translations{{
     {YAML::ErrorMsg::TAB_IN_INDENTATION, "a tab in the indentation", "indent with spaces"},
     {YAML::ErrorMsg::MAP_VALUE, "a `:` where no value can begin",
@@ -186,7 +186,8 @@ const std::array<Translation, 14> k_translations{{
 
 Problem translate(const Source& source, const YAML::Exception& exception) {
   const Place place = exception.mark.is_null() ? Place{1, 1} : source.place(exception.mark.line, exception.mark.column);
-  // yaml-cpp blames the `:` of a key that a tab has put in the wrong place: say what is wrong, not what follows.
+  // yaml-cpp reports the `:` of a key that stands in the wrong column because of a tab. The tab is the cause, so report
+  // it.
   const auto line = source.line(place.line);
   const auto indentation = line.substr(0, std::min(line.find_first_not_of(" \t"), line.size()));
   if (const auto tab = indentation.find('\t'); tab != std::string_view::npos)
@@ -197,11 +198,12 @@ Problem translate(const Source& source, const YAML::Exception& exception) {
   return {place, "not valid YAML: " + visible(exception.msg), "check the line and the one above it"};
 }
 
-/// yaml-cpp 0.7 takes the end of the file for the closing quote. Only the last quoted text can be cut off so.
+/// yaml-cpp 0.7 takes the end of the file for the closing quote. This can happen only to the last quoted text.
 std::optional<Problem> unclosed_quote(const Source& source, const YAML::Mark& mark) {
   const auto text = source.text();
   auto begin = static_cast<std::size_t>(std::max(mark.pos, 0));
-  while (begin < text.size() && (text[begin] == '&' || text[begin] == '!')) // an anchor or tag stands before it
+  // An anchor or a tag may stand before the quote.
+  while (begin < text.size() && (text[begin] == '&' || text[begin] == '!'))
     begin = std::min(text.find_first_not_of(" \t\r\n", text.find_first_of(" \t\r\n", begin)), text.size());
   if (begin >= text.size() || (text[begin] != '"' && text[begin] != '\''))
     return std::nullopt; // a block scalar
@@ -230,10 +232,10 @@ tl::expected<Node, Problem> read_tree(const Source& source) {
     problem = translate(source, exception);
   } catch (Problem& stopped) {
     problem = std::move(stopped);
-  } catch (const std::exception& exception) { // std::bad_alloc and what a parser under attack may come to
+  } catch (const std::exception& exception) { // std::bad_alloc, or whatever hostile input makes a parser throw
     problem = Problem{{1, 1}, std::string("not readable as YAML: ") + visible(exception.what()), {}};
   }
-  if (builder.last_quoted()) // also the cause of whatever yaml-cpp missed at the end
+  if (builder.last_quoted()) // an open quote is also the cause of whatever yaml-cpp reported at the end
     if (auto unclosed = unclosed_quote(source, *builder.last_quoted()))
       problem = std::move(unclosed);
   if (problem)

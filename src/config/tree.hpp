@@ -1,5 +1,5 @@
 #pragma once
-// YAML text -> a tree with places. tree.cpp is the only file that knows yaml-cpp.
+// Reads YAML text into a tree with places. tree.cpp is the only file that includes yaml-cpp.
 #include "config/source.hpp"
 
 #include <string>
@@ -14,8 +14,8 @@ struct Node {
   enum class Kind { null, scalar, list, mapping };
   Kind kind = Kind::null;
   Place place;
-  std::string text;           ///< of a scalar: its source without quotes and escapes, never converted
-  bool plain = true;          ///< a scalar written without quotes
+  std::string text;  ///< of a scalar: its source without quotes and escapes; never converted to a number or a flag
+  bool plain = true; ///< a scalar written without quotes
   std::vector<Node> items;    ///< of a list
   std::vector<Entry> entries; ///< of a mapping, in the order of the file, duplicates included
 
@@ -29,9 +29,10 @@ struct Entry {
   Node value;
 };
 
-/// One document; an empty one is a null node. Aliases are replaced by what they stand for. Refused, each with a message
-/// of its own: syntax errors, a second document, keys that are no text, tags, quotes that are never closed, more than
-/// 32 levels or 200,000 values (after aliases). Duplicate keys and merge keys stay in the tree: the checks name them.
+/// Reads one document; an empty one is a null node. Aliases are replaced by copies of their anchors. Each of these is
+/// refused with a message of its own: syntax errors, a second document, keys that are not text, tags, quotes that are
+/// never closed, more than 32 levels or 200,000 values (after aliases). Duplicate keys and merge keys stay in the tree;
+/// read_config() reports them.
 tl::expected<Node, Problem> read_tree(const Source& source);
 
 } // namespace sharefs::config

@@ -14,7 +14,7 @@ namespace sharefs::config {
 
 namespace {
 
-constexpr std::size_t k_longest_value = 4095; ///< PATH_MAX without its NUL; nothing else is as long
+constexpr std::size_t k_longest_value = 4095; ///< PATH_MAX without its NUL; no other value may be longer
 
 bool has_space(std::string_view text) {
   return text.find_first_of(" \t") != std::string_view::npos;
@@ -33,7 +33,7 @@ std::optional<Complaint> path_rule(std::string_view text) {
   return std::nullopt;
 }
 
-/// A path that may hold variables, whose values are known when a command runs.
+/// The rule for a path that may hold variables, whose values are known only when a command runs.
 std::optional<Complaint> node_path_rule(std::string_view text) {
   const auto sample =
       expand_variables(text, [](std::string_view, std::size_t at) { return std::string(at == 0 ? "/x" : "x"); });
@@ -41,7 +41,7 @@ std::optional<Complaint> node_path_rule(std::string_view text) {
     return Complaint{"has a `$` in front of no variable", "write for example `$SLURM_TMPDIR` or `${TMPDIR}/cache`"};
   auto complaint = path_rule(*sample);
   if (complaint && *sample != text)
-    complaint->instead.clear(); // of the sample
+    complaint->instead.clear(); // it was made from the sample, not from the user's text
   return complaint;
 }
 
@@ -110,7 +110,8 @@ std::optional<Complaint> option_rule(std::string_view text) {
   return std::nullopt;
 }
 
-// The fleet reads the signs themselves (fleet/pattern.cpp), and names the column of a wrong one.
+// Only the characters are checked here: the fleet parses the pattern (fleet/pattern.cpp) and reports the column of an
+// error.
 std::optional<Complaint> nodes_rule(std::string_view text) {
   const bool closed = std::ranges::count(text, '[') == std::ranges::count(text, ']');
   constexpr std::string_view k_signs = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-[],/!&^@:*? ";
@@ -141,7 +142,7 @@ std::optional<Complaint> slots_rule(std::string_view text) {
 }
 
 std::optional<Complaint> account_rule(std::string_view text) {
-  // useradd(8) and what directory services add: DOMAIN\alice, alice@example.com, alice.smith, machine$
+  // Names of useradd(8) and of directory services: DOMAIN\alice, alice@example.com, alice.smith, machine$
   const bool bad = has_space(text) || text.find_first_of("/:,~+*?[]{}()<>|&;\"'`=!#%") != std::string_view::npos ||
                    text.starts_with('-') || text == "." || text == ".." || text.size() > 255;
   if (bad)
@@ -150,7 +151,8 @@ std::optional<Complaint> account_rule(std::string_view text) {
 }
 
 std::optional<Complaint> environment_rule(std::string_view text) {
-  constexpr std::size_t k_longest_environment = 200; // in a directory's name; a backup's name is longer
+  // It becomes a directory's name, and the name of a backup is longer.
+  constexpr std::size_t k_longest_environment = 200;
   if (text.find('/') != std::string_view::npos)
     return Complaint{"is a path, not the name of an environment", "write its name only", base_name(text)};
   if (has_space(text) || text.starts_with('-') || text.starts_with('.') ||
@@ -206,7 +208,7 @@ std::optional<Complaint> interval_rule(std::string_view text) {
              : std::optional(Complaint{"is not a time from 1s to 1h", "write for example `30s` or `2min`"});
 }
 
-// node_exporter reads no other file of its directory (collector/textfile.go).
+// node_exporter reads only files ending in .prom (collector/textfile.go).
 std::optional<Complaint> textfile_rule(std::string_view text) {
   return text.ends_with(".prom") && !text.ends_with("/.prom")
              ? std::nullopt
@@ -226,7 +228,7 @@ std::optional<Complaint> first_complaint(const Key& key, std::string_view value)
     return Complaint{fmt::format("has {} bytes", value.size()), fmt::format("a value has at most {}", k_longest_value)};
   if (find_invisible(value))
     return Complaint{"holds an invisible character", "remove it; nothing on this machine should have such a name"};
-  // An empty pattern for programs means every program; nothing else can be empty.
+  // An empty pattern for programs means every program; no other value may be empty.
   if (value.empty() && key.rule != program_rule)
     return Complaint{"is empty", key.is_list()  ? "remove the empty element"
                                  : key.required ? fmt::format("it needs a value ({})", key.description)

@@ -1,5 +1,5 @@
 #pragma once
-// Rules for values, beyond their types: pure functions of the text, named in the rows of the key table.
+// Rules for values in addition to their types: pure functions of the text, named in the rows of the key table.
 #include "config/keys.hpp"
 
 #include <optional>
@@ -28,10 +28,10 @@ std::optional<Complaint> count_rule(std::string_view text);
 std::optional<Complaint> interval_rule(std::string_view text);
 std::optional<Complaint> textfile_rule(std::string_view text);
 
-/// The rules of the key's type and of the key itself; nullopt: the value is right. The hint says what to write instead
-/// only if that is right.
+/// Applies the rules of the key's type and of the key itself. Returns nullopt if the value is right. The hint offers
+/// another value only if that value is right.
 std::optional<Complaint> complaint_about(const Key& key, std::string_view value);
-/// The rule for a name that the user chose (`servers.*`, `mounts.*`).
+/// Applies the rule for a name that the user chose (`servers.*`, `mounts.*`).
 std::optional<Complaint> complaint_about_name(std::string_view name);
 
 } // namespace sharefs::config

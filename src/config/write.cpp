@@ -1,4 +1,4 @@
-// Config -> YAML and JSON: declared in config/keys.hpp.
+// Writes a Config as YAML and JSON; declared in config/keys.hpp.
 #include "config/keys.hpp"
 #include "config/yaml_text.hpp"
 
@@ -13,7 +13,7 @@ using Json = nlohmann::ordered_json;
 
 Json object_of(std::string_view pattern, const void* object);
 
-/// Only the first key of an element says anything: the element is written as that.
+/// True if only the first key of the element has a value: then the element can be written as that word.
 bool is_word(const Json& object) {
   return std::all_of(std::next(object.begin()), object.end(), [](const Json& value) { return value.empty(); });
 }
@@ -22,7 +22,7 @@ Json word_of(const Json& object) {
   return first.is_array() ? first.front() : first;
 }
 
-/// The value of a key in the struct of its parent; null: nothing to write.
+/// Returns the value of a key in the struct of its parent; null if there is nothing to write.
 Json value_of(const Key& key, const void* parent) {
   if (key.field.items != nullptr) {
     const auto items = key.field.items(parent);
@@ -42,7 +42,7 @@ Json value_of(const Key& key, const void* parent) {
   auto values = key.field.get(parent);
   if (key.is_list())
     return values;
-  if (values.empty()) // of a setting that has no default
+  if (values.empty()) // an optional setting that has no value
     return nullptr;
   if (key.type == ValueType::boolean)
     return values.front() == "true";
@@ -63,7 +63,7 @@ Json object_of(std::string_view pattern, const void* object) {
   return out;
 }
 
-/// A value on one line, in YAML's flow style.
+/// Writes a value on one line, in YAML's flow style.
 std::string flow(const Json& value) {
   if (value.is_string())
     return yaml_scalar(value.get_ref<const std::string&>());
@@ -83,7 +83,7 @@ std::string flow(const Json& value) {
 bool is_flow(const Json& value) {
   if (!value.is_structured() || value.empty())
     return true;
-  // Lists of plain values and the small mapping of `access` read best on one line.
+  // Lists of plain values and the small mapping of `access` are easier to read on one line.
   if (value.is_object())
     return value.contains("group") && value["group"].is_string();
   for (const auto& element : value)
@@ -97,7 +97,7 @@ void block(const Json& value, std::size_t indentation, std::string& out) {
   bool first = true;
   for (const auto& [name, element] : value.items()) {
     const std::string front = value.is_object() ? yaml_scalar(name) + ":" : "-";
-    // The first key of a list's element stands behind its `- `, which the caller has written.
+    // The first key of a list's element stands behind its `- `, which the caller has already written.
     if (!(first && out.ends_with("- ")))
       out += margin;
     first = false;

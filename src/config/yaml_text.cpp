@@ -27,7 +27,7 @@ bool is_number(std::string_view text) {
     return only(text.substr(2), "0123456789abcdefABCDEF_");
   if (text.starts_with("0o") || text.starts_with("0b"))
     return only(text.substr(2), "01234567_");
-  // [0-9_]* [. [0-9_]*] [e[+-][0-9]+] with at least one digit before the exponent
+  // The grammar is [0-9_]* [. [0-9_]*] [e[+-][0-9]+], with at least one digit before the exponent.
   if (const auto e = text.find_first_of("eE"); e != std::string_view::npos) {
     if (!only(without_sign(text.substr(e + 1)), k_digits))
       return false;
@@ -45,7 +45,7 @@ bool is_safe(char c) {
 } // namespace
 
 std::optional<std::string_view> plain_meaning(std::string_view text) {
-  // yaml.org/type/bool.html and null.html, in lower, capital and upper case (y and n are left out: no reader does it)
+  // yaml.org/type/bool.html and null.html, in lower, capital and upper case (without y and n, which no reader accepts).
   constexpr std::array<std::string_view, 5> k_null{"", "~", "null", "Null", "NULL"};
   constexpr std::array<std::string_view, 18> k_boolean{"true", "True", "TRUE", "false", "False", "FALSE",
                                                        "yes",  "Yes",  "YES",  "no",    "No",    "NO",
