@@ -13,16 +13,16 @@ namespace {
 
 constexpr const char* k_system_known_hosts = "/etc/ssh/ssh_known_hosts";
 
-/// Whether ssh's files of known hosts name another key of the node: ssh itself says only that it does not know the one
-/// that is offered, where it is of another type.
+/// True if ssh's known_hosts files have another key for the node. ssh does not report this where the offered key is of
+/// another type: it only says that it does not know that key.
 Result<bool> is_known_otherwise(sys::System& system, const Reached& reached) {
   return known_host_lines(system, reached).map([](const std::vector<std::string>& lines) {
     return std::ranges::any_of(lines, [](const auto& line) { return !line.starts_with("@cert-authority"); });
   });
 }
 
-/// The keys that they offer. ssh-keyscan ends with 0 although hosts are missing: who is not in its output did not
-/// answer.
+/// Fills in the keys that the nodes offer. ssh-keyscan ends with exit code 0 although hosts are missing: a node that is
+/// not in its output did not answer.
 Result<void> scan(sys::System& system, std::vector<Reached>& nodes) {
   std::map<std::string, std::vector<Reached*>> by_port;
   for (auto& reached : nodes)
@@ -48,7 +48,7 @@ Result<void> scan(sys::System& system, std::vector<Reached>& nodes) {
   return read_fingerprints(printed, nodes);
 }
 
-/// What speaks against the keys of a node, or `pending`; only accepted keys are left in it.
+/// Returns `pending`, or the reason why no key of the node is accepted. Only accepted keys stay in `reached`.
 Outcome check_keys(const Acceptance& acceptance, const std::map<std::string, std::set<std::string>>& listed,
                    Reached& reached) {
   Outcome outcome{.node = reached.node.name, .state = State::host_key};

@@ -1,5 +1,5 @@
 #pragma once
-// Host keys of nodes that ssh does not know: what they offer, whether it is believed, and known_hosts.
+// Accepting host keys: the keys that unknown nodes offer, whether they are accepted, and the lines of known_hosts.
 #include "fleet/reach.hpp"
 #include "plan/plan.hpp"
 
@@ -8,22 +8,24 @@
 
 namespace sharefs::fleet {
 
-/// The lines of this machine's files of known hosts that are about the node, names hashed or not (ssh-keygen -F).
+/// Returns the lines for the node in this machine's known_hosts files, with plain or hashed names (ssh-keygen -F).
 Result<std::vector<std::string>> known_host_lines(sys::System& system, const Reached& reached);
 
-/// Those of the nodes in the state `host_key` of which no key is known, with the keys that they offer; of the others it
-/// is noted that they have another one.
+/// Returns the nodes in the state `host_key` for which no key is known, with the keys that they offer. A node for which
+/// another key is known is noted in `trust`.
 Result<std::vector<Reached>> find_host_keys(Trust& trust);
 
-/// Which keys are believed.
+/// Which host keys are accepted.
 struct Acceptance {
-  bool all = false;
-  std::string list = {}; ///< a file that lists fingerprints; empty: none
+  bool all = false;      ///< every key that is offered
+  std::string list = {}; ///< a file with fingerprints; only these keys are accepted; empty: none
 };
-/// Those that are believed are `pending` then, and come back with only these keys; of the others it is noted why not.
+/// Returns the accepted nodes, each with its accepted keys only, and sets their state to `pending`. The reason why
+/// another node is not accepted is noted in `trust`.
 Result<std::vector<Reached>> accept_keys(Trust& trust, std::vector<Reached> unknown, const Acceptance& acceptance);
 
-/// The new lines of known_hosts, and that of the authority, a public key's line, where it is not empty.
+/// Plans the new lines of known_hosts. `authority` is the line of an authority's public key, which is added too; empty:
+/// none.
 Result<plan::Plan> plan_known_hosts(const Trust& trust, const std::vector<Reached>& accepted,
                                     const std::string& authority, bool for_all_users);
 

@@ -12,19 +12,19 @@ namespace sharefs::fleet {
 
 namespace {
 
-constexpr std::chrono::seconds k_engine_grace{5}; ///< after the deadline on the node
+constexpr std::chrono::seconds k_engine_grace{5}; ///< time that the engine waits after the deadline on the node
 
 constexpr std::array k_engines{
-    // Ssh to each node by xargs -P: the least overhead, and always there.
+    // xargs -P runs ssh to each node: it has the least overhead and is on every machine.
     Engine{"xargs", "xargs",
            [](const Fanout& fanout) {
              return Argv{"xargs", "-a", fanout.names, "-P",         std::to_string(fanout.at_a_time),
                          "-n",    "1",  "sh",         fanout.script};
            }},
-    // ClusterShell's, with ssh as its worker's command.
+    // ClusterShell's clush, with our script as the command of its worker `exec`.
     Engine{"clush", "clush",
            [](const Fanout& fanout) {
-             // --conf: a site's own settings may switch tree mode on. -n: an open pipe on stdin is waited for.
+             // --conf: the settings of a site may enable tree mode. -n: clush would wait for an open pipe on stdin.
              return Argv{"clush",
                          "--conf=/dev/null",
                          "-n",
@@ -40,14 +40,14 @@ constexpr std::array k_engines{
                          fanout.script,
                          "%h"};
            }},
-    // LLNL's, with ssh as its command.
+    // LLNL's pdsh, with our script as the command of its module `exec`.
     Engine{"pdsh", "pdsh",
            [](const Fanout& fanout) {
              return Argv{
                  "pdsh", "-R",          "exec", "-S", "-f", std::to_string(fanout.at_a_time), "-w", "^" + fanout.names,
                  "sh",   fanout.script, "%h"};
            }},
-    // A step in the allocation of Slurm that this is called in, as this user, without ssh.
+    // srun: a step in the present allocation of Slurm, as this user, without ssh.
     Engine{"srun", "srun",
            [](const Fanout& fanout) {
              return Argv{"srun",
@@ -73,7 +73,7 @@ bool is_installed(sys::System& system, const Engine& engine, const std::string& 
   });
 }
 
-/// Root's alone, and so is each directory on the way to it.
+/// True if the directory and each directory above it belong to root and nobody else can write to them.
 bool is_roots(sys::System& system, const std::string& directory) {
   std::string way;
   for (const auto& part : split(normalize_path(directory), '/')) {
@@ -87,14 +87,15 @@ bool is_roots(sys::System& system, const std::string& directory) {
   return true;
 }
 
-// Nothing of the login's own PATH is run as root. In the second form sudo is given nothing but sharefs itself, by the
-// path that a sudoers file may allow alone.
+// Nothing is run as root from the PATH of the login user. The second form calls sudo with the path of sharefs only, so
+// that a sudoers file can allow just that program.
 constexpr const char* k_sudo_for_all = "[ \"$(id -u)\" = 0 ] || set -- sudo -n env PATH={0} \"$@\"; ";
 constexpr const char* k_sudo_for_sharefs =
     "[ \"$(id -u)\" = 0 ] || {{ PATH={0}; p=$(command -v \"$1\") || {{ echo \"$1: not found\" >&2; exit 127; }}; "
     "shift; set -- sudo -n \"$p\" \"$@\"; }}; ";
 
-/// A command line for the login shell of a node, of any kind, which may have a short PATH, and so may sudo.
+/// Returns a command line for the login shell of a node, whatever shell that is. The PATH of the login user, and of
+/// sudo, may be short.
 std::string line_of(const Argv& words, const std::string& become_root) {
   std::string line = "sh -c " +
                      single_quote("PATH=$PATH:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin; " +
@@ -105,7 +106,7 @@ std::string line_of(const Argv& words, const std::string& become_root) {
   return line;
 }
 
-/// What stands in front of the words on a node: become root if need be, and a deadline.
+/// Returns the whole command line on a node: it becomes root if needed, sets a deadline, and runs the words.
 std::string started(const Asking& asking, const std::string& program, const std::string& node) {
   const auto seconds = std::to_string(asking.command.count());
   std::string line;
@@ -130,8 +131,9 @@ Argv ssh_words(const Asking& asking) {
   return ssh;
 }
 
-/// The command on this machine for the node `$n`. When the engine is ended, so is the script, and with it the command:
-/// timeout(1) is in a process group of its own, which no signal for the engine's reaches.
+/// Returns the command that runs on this machine for the node `$n`. The command must end when the engine is ended:
+/// timeout(1) has a process group of its own, which a signal to the engine's group does not reach, so setpriv
+/// --pdeathsig ends it with the script.
 std::string started_from_here(const Asking& asking, std::chrono::seconds limit) {
   std::string line = fmt::format("setpriv --pdeathsig TERM timeout -k 5 {} {} --frame {}:\"$n\"", limit.count(),
                                  single_quote(asking.program), k_protocol);
@@ -182,9 +184,9 @@ std::string node_script(const std::string& directory, const Asking& asking) {
                   "# Written by sharefs for one run: asks one node.\n"
                   "cd {} || exit 1\n"
                   "[ ! -e stop ] || exit 0\n"
-                  "trap '' XFSZ\n" // xargs ends for all nodes when the script of one is killed
+                  "trap '' XFSZ\n" // XFSZ would kill the script, and then xargs ends for all nodes
                   "n=$1 w= i={}\n"
-                  "echo $$ >\"$n.pid\"\n" // for whoever ends what it starts
+                  "echo $$ >\"$n.pid\"\n" // lets another process end what the script starts
                   "[ ! -e \"$n.in\" ] || i=$n.in\n"
                   "[ ! -r \"$n.words\" ] || read -r w <\"$n.words\"\n"
                   "case $n in\n",
@@ -194,15 +196,16 @@ std::string node_script(const std::string& directory, const Asking& asking) {
   } else {
     if (!asking.here.empty())
       text += fmt::format("{}) {} $w ;;\n", join(asking.here, "|"), started(asking, asking.program, "\"$n\""));
-    // In the foreground: what ends the engine's process group ends ssh, too.
+    // --foreground keeps ssh in the engine's process group, so that a signal to the group ends ssh, too.
     Argv ssh{"timeout", "--foreground", "-k", "2", std::to_string(limit.count())};
     const auto words = ssh_words(asking);
     ssh.insert(ssh.end(), words.begin(), words.end());
-    // The one word for the shell of the node, in which the name of the node is put where it belongs.
+    // This is the one argument for the shell of the node; the node's name is put in where the mark stands.
     constexpr std::string_view k_name = "@NODE@";
     auto remote = single_quote(started(asking, "sharefs", std::string(k_name)));
     remote.replace(remote.find(k_name), k_name.size(), "'\"$n\"'");
-    // What works on this machine may write files of any size. ulimit counts blocks of 512 bytes.
+    // Only output from nodes is limited: a command on this machine may write files of any size. ulimit counts blocks of
+    // 512 bytes.
     text += fmt::format("*) ulimit -f {}; {} -- \"$n\" {}\" $w\" ;;\n", k_most_said / 512, shell_join(ssh), remote);
   }
   text += "esac >\"$n.out\" 2>\"$n.err\" <\"$i\"\n"
@@ -227,7 +230,7 @@ std::string ssh_config_of(const std::vector<Node>& nodes) {
     if (!node.user.empty())
       text += fmt::format("  User {}\n", node.user);
   }
-  // What stands first counts; ssh reads neither of its own files beside -F.
+  // In ssh_config(5) the first value counts; with -F ssh reads neither of its own files, so include both.
   return text.empty() ? "" : text + "Match all\nInclude ~/.ssh/config\nInclude /etc/ssh/ssh_config\n";
 }
 

@@ -1,7 +1,7 @@
 #pragma once
-// What reaches many nodes: programs that others have written, each a row. All of them start the same small script once
-// per node, so many at a time, and the script runs ssh and keeps its two streams and its exit code in files of that
-// node: nothing is mixed, relabelled or cut, whatever an engine does with lines. srun starts the command itself.
+// Engines: programs of others that reach many nodes, each a row of a table. An engine starts the same small script once
+// per node, a limited number at a time. The script runs ssh and writes its two streams and its exit code to files of
+// that node, so that an engine cannot mix, label or cut the lines. Only srun starts the command itself.
 #include "base/argv.hpp"
 #include "base/result.hpp"
 #include "fleet/node.hpp"
@@ -14,62 +14,64 @@
 
 namespace sharefs::fleet {
 
-/// A batch of a run, as an engine is given it.
+/// One batch of a run, as an engine gets it.
 struct Fanout {
-  std::string names;       ///< file with a node's name in each line
-  std::string script;      ///< started with a node's name
-  std::string here;        ///< for srun: the command line on each node, for a POSIX shell
-  unsigned at_a_time = 64; ///< nodes
+  std::string names;       ///< file with one node name per line
+  std::string script;      ///< file of the script, which gets a node's name as its argument
+  std::string here;        ///< for srun: the command line that runs on each node, for a POSIX shell
+  unsigned at_a_time = 64; ///< how many nodes at the same time
   std::size_t nodes = 0;
 };
 
 struct Engine {
-  std::string_view name;    ///< of `--engine`
-  std::string_view program; ///< that must be installed
+  std::string_view name;    ///< the value of `--engine`
+  std::string_view program; ///< must be installed
   Argv (*argv)(const Fanout&) = nullptr;
-  /// Its tasks' output comes through its own, in frames: there is no ssh, and no file of a node.
+  /// The engine's own output has the output of all nodes, in frames; there is no ssh and no file per node.
   bool joins_streams = false;
 };
 
-/// The one that was asked for, or the first that is installed; inside an allocation of Slurm nothing but `--engine`
-/// chooses srun, since there steps run as the user. Error `usage` for an unknown one, `not_found` if it is not there.
-/// `path` is where programs are looked for.
+/// Returns the engine that was asked for, or the first that is installed. srun is chosen only by `--engine`, inside an
+/// allocation of Slurm too, because its steps run as the user. Errors: `usage` for an unknown engine, `not_found` if it
+/// is not installed. Programs are searched for in `path`.
 Result<const Engine*> choose_engine(sys::System& system, std::string_view wanted, const std::string& path);
 
-/// Of the caller's PATH what engines and ssh may be taken from: for root only directories that nobody else can write
-/// to or exchange. Never empty: the system's own directories stand last.
+/// Returns the directories of the caller's PATH in which engines and ssh may be found: for root only directories that
+/// nobody else can write to or replace. It is never empty, because the system's own directories are appended.
 std::string path_for_engines(sys::System& system, const std::string& path);
 
-/// How a node is asked.
+/// How a node is asked to run a command.
 struct Asking {
-  Argv words = {};                    ///< of sharefs: "mount --all --json --yes"
-  std::string program = {};           ///< sharefs on this machine
-  std::vector<std::string> here = {}; ///< names of nodes that are this machine: no ssh
-  bool as_root = false;               ///< by `sudo -n` where the login is not root's
-  /// The command runs on this machine, once for each node: `--node NAME --rsh TEXT` behind its words say for which one,
-  /// and how ssh is called for it (rsync -e).
+  Argv words = {};                    ///< the arguments of sharefs: "mount --all --json --yes"
+  std::string program = {};           ///< path of sharefs on this machine
+  std::vector<std::string> here = {}; ///< names of nodes that are this machine; they need no ssh
+  bool as_root = false;               ///< by `sudo -n` where the login user is not root
+  /// The command runs on this machine, once for each node. It gets `--node NAME` and `--rsh TEXT`, the command line of
+  /// ssh for that node (rsync -e), behind its arguments.
   bool from_here = false;
-  std::string script = {};           ///< what sh runs there in place of sharefs and its words; $1 is the node's name
-  std::string input = {};            ///< a file for the script to read; one NAME.in of the run goes before it
-  Argv ssh{"ssh"};                   ///< the program, with options that count before all others
-  bool always_by_ssh = false;        ///< this machine, too
-  std::chrono::seconds connect{5};   ///< for ssh to get through
-  std::chrono::seconds command{600}; ///< for the command to end there: timeout(1) on the node
-  std::string ssh_config = {};       ///< file for ssh -F; empty: ssh's own
+  /// A shell script that runs there instead of sharefs and its arguments; $1 is the node's name.
+  std::string script = {};
+  std::string input = {};     ///< a file for the script's stdin; if the run has a file NAME.in, that is used instead
+  Argv ssh{"ssh"};            ///< the program, with options that come before all others
+  bool always_by_ssh = false; ///< use ssh for this machine, too
+  std::chrono::seconds connect{5};   ///< time for ssh to connect
+  std::chrono::seconds command{600}; ///< time for the command on the node (timeout(1) there)
+  std::string ssh_config = {};       ///< file for ssh -F; empty: ssh's own files
 };
 
-/// What a node says is kept up to so many bytes.
+/// The output of one node is kept up to this number of bytes.
 inline constexpr std::size_t k_most_said = 32U << 20U;
 
-/// The script for one node, its argument: runs in `directory`, writes NAME.out and NAME.err and last the exit code into
-/// NAME.end. A file NAME.words has further words for this node alone. It does nothing where there is a file `stop`.
+/// Returns the script for one node, whose name is its argument. It runs in `directory` and writes NAME.out, NAME.err,
+/// and at last the exit code to NAME.end. A file NAME.words has further arguments for this node alone. It does nothing
+/// if there is a file `stop`.
 std::string node_script(const std::string& directory, const Asking& asking);
-/// A command line for the login shell of a node, of any kind: a PATH that finds the system's programs and, if asked
-/// for, `sudo -n env` where the login is not root's.
+/// Returns a command line for the login shell of a node, whatever shell that is. It sets a PATH that has the system's
+/// programs and, if `as_root`, uses `sudo -n env` where the login user is not root.
 std::string node_line(const Argv& words, bool as_root);
-/// The command line that srun's tasks are.
+/// Returns the command line of srun's tasks.
 std::string task_text(const Asking& asking);
-/// ssh_config(5) for nodes whose address or user are not ssh's own; empty: there are none.
+/// Returns an ssh_config(5) for nodes whose address or user differ from ssh's own settings; "" if there are none.
 std::string ssh_config_of(const std::vector<Node>& nodes);
 
 } // namespace sharefs::fleet

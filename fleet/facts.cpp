@@ -14,7 +14,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-/// The machines by what they have, what most have first.
+/// Groups the machines by a value, the largest group first.
 std::vector<std::pair<std::string, Names>> by_value(const std::vector<NodeAnswer>& answers,
                                                     const std::function<std::string(const NodeFacts&)>& value) {
   std::vector<std::pair<std::string, Names>> groups;
@@ -62,7 +62,8 @@ void compare_users(const std::vector<NodeAnswer>& answers, Diagnoses& found) {
         return "";
       return fmt::format("uid {}, gid {}", *user->uid, *user->gid);
     });
-    // What the user has somewhere; a machine that does not know him is no measure for the others.
+    // The reference is a group that knows the user; a machine that does not know the user says nothing about the
+    // numbers.
     const auto first = std::ranges::find_if(groups, [](const auto& group) { return !group.first.empty(); });
     for (const auto& group : groups) {
       if (first == groups.end() || group.first.empty())
@@ -79,8 +80,8 @@ void compare_users(const std::vector<NodeAnswer>& answers, Diagnoses& found) {
 }
 
 void compare_clocks(const std::vector<NodeAnswer>& answers, Diagnoses& found) {
-  constexpr std::int64_t k_most = 2000; // less disturbs nobody who compares times
-  std::map<std::int64_t, Names> ahead;  // by seconds
+  constexpr std::int64_t k_most = 2000; // milliseconds; a smaller difference disturbs nobody who compares times
+  std::map<std::int64_t, Names> ahead;  // by the seconds that they are ahead
   for (const auto& one : answers)
     if (const auto by = one.facts.clock_ms - one.asked_ms; one.asked_ms != 0 && std::abs(by) >= k_most)
       ahead[by / 1000].push_back(one.node);

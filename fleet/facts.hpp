@@ -1,6 +1,6 @@
 #pragma once
-// What a machine says of itself, so that another one can see whether all are alike: nobody looks into a machine from
-// outside. Whether one is well is the business of `sharefs doctor` there.
+// Facts that each machine reports about itself, so that another machine can compare them: no machine is inspected from
+// outside. `sharefs doctor` on each machine checks whether it is healthy.
 #include "base/diagnosis.hpp"
 #include "base/fields.hpp"
 #include "fleet/node.hpp"
@@ -35,16 +35,17 @@ template <FieldsOf<NodeFacts> F> auto fields(F& f) {
                f.users);
 }
 
-/// nullopt: it is not what another machine's sharefs says.
+/// Reads the facts of another machine's sharefs; nullopt if the JSON is something else.
 std::optional<NodeFacts> facts_from(const nlohmann::ordered_json& json);
 
 struct NodeAnswer {
   std::string node;
   NodeFacts facts;
-  std::int64_t asked_ms = 0; ///< by our clock, when its answer was complete
+  std::int64_t asked_ms = 0; ///< when its answer was complete, by our clock
 };
 
-/// Where machines differ. What most have is taken as right, of halves what the first has. SF801 to SF805.
+/// Reports where machines differ (SF801 to SF805). The value of the majority is taken as right; in a tie, that of the
+/// first.
 Diagnoses compare(const std::vector<NodeAnswer>& answers);
 
 } // namespace sharefs::fleet

@@ -14,11 +14,11 @@ namespace sharefs::fleet {
 namespace {
 
 constexpr std::string_view k_mark = "@sf1 ";
-constexpr std::size_t k_most_payload = 800;         ///< with the rest of the line below srun's 1,024
-constexpr std::size_t k_most_document = 16U << 20U; ///< of one node
+constexpr std::size_t k_most_payload = 800;         ///< with the rest of the line it stays below the 1,024 of srun
+constexpr std::size_t k_most_document = 16U << 20U; ///< bytes of the document of one node
 constexpr std::size_t k_most_pieces = k_most_document / k_most_payload + 1;
 
-/// CRC-32 as in zlib and Ethernet.
+/// Returns the CRC-32 of zlib and Ethernet.
 std::uint32_t crc32(std::string_view bytes) {
   static const auto k_table = [] {
     std::array<std::uint32_t, 256> table{};
@@ -41,16 +41,16 @@ std::string frame(const std::string& node, std::size_t index, std::size_t count,
   return fmt::format("{}{} {}/{} {:08x} {}\n", k_mark, node, index, count, crc32(content), payload);
 }
 
-/// JSON text without the sign that frames begin with.
+/// Returns JSON text without the character that begins a frame.
 std::string without_marks(const nlohmann::ordered_json& json) {
   const auto text = json.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace);
   std::string safe;
   for (const char one : text)
-    one == '@' ? safe += "\\u0040" : safe += one; // it stands in strings only
+    one == '@' ? safe += "\\u0040" : safe += one; // an `@` occurs in strings only
   return safe;
 }
 
-/// Up to the next space, which goes, too.
+/// Removes the first word and the space behind it from `text`, and returns the word.
 std::string_view take_word(std::string_view& text) {
   const auto end = std::min(text.find(' '), text.size());
   const auto word = text.substr(0, end);
@@ -98,7 +98,7 @@ void FrameReader::add_line(std::string_view line) {
   if (mark == std::string_view::npos)
     return;
   line.remove_prefix(mark + k_mark.size());
-  if (line.ends_with('\r')) // of a terminal
+  if (line.ends_with('\r')) // added by a terminal
     line.remove_suffix(1);
   const std::string node(take_word(line));
   const auto place = take_word(line);
@@ -115,7 +115,7 @@ void FrameReader::add_line(std::string_view line) {
     pieces.hello = line;
     return;
   }
-  if (pieces.count != *count) // of another run of the command
+  if (pieces.count != *count) // the pieces so far are of another run of the command
     pieces.payloads.clear();
   pieces.count = *count;
   pieces.payloads[*index] = line;

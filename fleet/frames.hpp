@@ -1,9 +1,10 @@
 #pragma once
-// How an answer comes through other programs. Login scripts print into it, pdsh glues lines of two nodes together or
-// drops what is longer than it likes, srun cuts lines and gives them to the wrong task: so an answer is many short
-// lines that name their node and their place in the whole, with a checksum:
+// Frames: how an answer passes through other programs unharmed. Login scripts print into it, pdsh joins lines of two
+// nodes or drops long lines, srun cuts lines and labels them with the wrong task. So an answer is many short lines,
+// each with the name of its node, its number and a checksum:
 //   @sf1 NODE I/N CRC PAYLOAD
-// I is 0 for the line that comes before anything is done, which says who speaks; 1 to N are the pieces of the answer.
+// I is 0 for the line that is sent before anything is done, with version and protocol; 1 to N are the pieces of the
+// answer.
 #include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -13,36 +14,36 @@
 
 namespace sharefs::fleet {
 
-/// Another protocol means that nothing is run. It grows with what a node must understand to do as it is told.
+/// A node with another protocol runs nothing. The number rises when a node must understand more to do what is asked.
 inline constexpr unsigned k_protocol = 1;
 
-/// What `--frame` says: "1:gpu07:600".
+/// The value of `--frame`: "1:gpu07:600".
 struct FrameRequest {
   unsigned protocol = 0;
   std::string node;
-  std::chrono::seconds deadline{0}; ///< when the command is ended; 0: never
+  std::chrono::seconds deadline{0}; ///< after it the command is ended; 0: no deadline
 };
-/// nullopt: malformed.
+/// Returns nullopt if the text is malformed.
 std::optional<FrameRequest> parse_frame_request(std::string_view text);
 
-/// The line before anything is done.
+/// Returns the line that is sent before anything is done.
 std::string hello_frame(const std::string& node, std::string_view version);
-/// The lines of an answer: what the command printed, one JSON document or nothing, and its exit code.
+/// Returns the lines of an answer: the output of the command (one JSON document or nothing) and its exit code.
 std::string answer_frames(const std::string& node, int exit_code, std::string_view document);
 
-/// What has come from one node.
+/// The answer of one node, as far as it has arrived.
 struct Answer {
-  std::string version; ///< of sharefs there; empty: nothing came
+  std::string version; ///< of sharefs on the node; empty: nothing has arrived
   unsigned protocol = 0;
   std::optional<int> exit_code;    ///< nullopt: the answer is not complete
   nlohmann::ordered_json document; ///< null: none
 };
 
-/// Takes what came, in any order and with anything between.
+/// Collects the frames of many nodes, in any order and between other lines.
 class FrameReader {
  public:
   void add(std::string_view bytes);
-  /// Of this node.
+  /// Returns the answer of this node.
   [[nodiscard]] Answer answer(const std::string& node) const;
 
  private:

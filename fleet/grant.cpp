@@ -14,8 +14,8 @@ namespace sharefs::fleet {
 
 namespace {
 
-/// ssh that is given the password of a file, and nothing else to log in with. The password itself never stands on a
-/// command line.
+/// Returns a command line of ssh that logs in with the password of a file and in no other way. The password itself
+/// never stands on a command line.
 Result<Argv> ssh_with_password(sys::System& system, const Scratch& scratch, const std::string& file) {
   constexpr std::uint32_t k_others = 077;
   const auto entry = system.entry({.path = file, .follow = true});
@@ -43,13 +43,13 @@ Result<Argv> ssh_with_password(sys::System& system, const Scratch& scratch, cons
               "PreferredAuthentications=password,keyboard-interactive"};
 }
 
-/// "TYPE KEY" of a public key's line.
+/// Returns "TYPE KEY" of the line of a public key.
 std::string bare_key(const std::string& line) {
   const auto words = split_words(line);
   return words.size() < 2 ? std::string() : words[0] + " " + words[1];
 }
 
-/// What stands behind the key, for a line of another machine.
+/// Returns the comment behind the key, safe for a line on another machine.
 std::string comment_of(const std::string& line) {
   auto words = split_words(line);
   words.erase(words.begin(), words.begin() + std::min<std::ptrdiff_t>(2, std::ssize(words)));
@@ -58,7 +58,7 @@ std::string comment_of(const std::string& line) {
   return text;
 }
 
-/// The lines of this machine's known_hosts for these nodes, by plain names.
+/// Returns the lines of this machine's known_hosts for these nodes, with plain names.
 Result<std::string> known_lines(sys::System& system, const std::vector<Reached>& nodes) {
   std::string lines;
   for (auto reached : nodes) {
@@ -72,10 +72,10 @@ Result<std::string> known_lines(sys::System& system, const std::vector<Reached>&
     }
     lines += known_hosts_lines({reached});
   }
-  return lines; // the nodes take a line once
+  return lines; // duplicates do no harm: a node adds each line once
 }
 
-/// The certificates of a node's host keys, "PATH CERTIFICATE" in each line.
+/// Makes the certificates of a node's host keys; returns "PATH CERTIFICATE" lines.
 Result<std::string> certificates_for(sys::System& system, const Scratch& scratch, const std::string& ca,
                                      const Reached& reached, const std::vector<OwnHostKey>& keys) {
   std::string lines;
@@ -90,7 +90,7 @@ Result<std::string> certificates_for(sys::System& system, const Scratch& scratch
   return lines;
 }
 
-/// What the script of each node reads.
+/// Returns the standard input for the script of each node.
 Result<std::map<std::string, std::string>> inputs_of(const Trust& trust, const std::vector<Reached>& nodes,
                                                      const Granting& granting) {
   Result<std::string> text;
@@ -109,7 +109,7 @@ Result<std::map<std::string, std::string>> inputs_of(const Trust& trust, const s
   return inputs;
 }
 
-/// Whatever lets this user in is tried: keys, an agent, then the password.
+/// Runs the request over any login that works for this user: keys and an agent first, then the password.
 Result<std::vector<Outcome>> run_by_any(const Trust& trust, const std::vector<Reached>& nodes, Request request,
                                         const Scratch& scratch, const Granting& granting) {
   request.ssh_config = ssh_config_with_key(nodes, "");
@@ -123,7 +123,8 @@ Result<std::vector<Outcome>> run_by_any(const Trust& trust, const std::vector<Re
   return outcomes;
 }
 
-/// A certificate of the authority for the key that is still valid for these users, by ssh-keygen's own words.
+/// True if there is a certificate of the authority for the key that is still valid for these users, as `ssh-keygen -L`
+/// prints it.
 Result<bool> has_certificate(const Trust& trust, const std::string& ca, const std::vector<std::string>& users) {
   const auto file = trust.key + "-cert.pub";
   if (!trust.system.entry({.path = file, .follow = true}).exists())
@@ -201,7 +202,7 @@ Result<std::vector<Outcome>> grant_on_nodes(const Trust& trust, const std::vecto
     request.asking.script = grant_script(granting.grant, work, granting.mark, comment);
     return run_by_any(trust, nodes, request, scratch, granting);
   }
-  // The certificates are made here, of the keys that the nodes say they have.
+  // The certificates are made on this machine, from the host keys that the nodes report.
   std::map<std::string, std::string> certificates;
   request.asking.script = grant_script(Grant::hosts, GrantWork::look, granting.mark, comment);
   std::optional<Error> problem;

@@ -21,7 +21,7 @@ std::size_t rank_of(const HostKey& key) {
   return k_by_strength.size();
 }
 
-/// As words for ssh_config(5).
+/// Joins the values as words for ssh_config(5).
 std::string quoted(std::vector<std::string> values) {
   for (auto& value : values)
     if (value.find(' ') != std::string::npos)
@@ -29,7 +29,7 @@ std::string quoted(std::vector<std::string> values) {
   return join(values, " ");
 }
 
-/// The part of `user@name:` that may be the name of a node.
+/// Returns the part of `user@name:` that may be the name of a node.
 std::string bare_name(std::string word) {
   if (const auto at = word.find('@'); at != std::string::npos)
     word.erase(0, at + 1);
@@ -160,7 +160,7 @@ Result<void> read_fingerprints(std::string_view out, std::vector<Reached>& nodes
 
 std::map<std::string, std::set<std::string>> parse_fingerprint_list(std::string_view text,
                                                                     const std::vector<Reached>& nodes) {
-  std::map<std::string, std::string> names; // under which a node may stand there
+  std::map<std::string, std::string> names; // from every name of a node to its main name
   for (const auto& reached : nodes)
     for (const auto& name : names_of(reached))
       names.emplace(name, reached.node.name);

@@ -1,4 +1,4 @@
-// Files with a node in each line.
+// Hostfiles: files with one node per line.
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "fleet/node.hpp"
@@ -11,16 +11,16 @@ namespace sharefs::fleet {
 
 namespace {
 
-/// What one line says; nullopt: it has another form.
+/// Reads one line; nullopt if it has another form.
 std::optional<Node> node_of(std::string_view line) {
   const auto comment = line.find(" #");
   const auto words = split_words(line.substr(0, comment));
   Node node{.name = words.front()};
-  if (const auto at = node.name.find('@'); at != std::string::npos) { // as Open MPI has it
+  if (const auto at = node.name.find('@'); at != std::string::npos) { // the form of Open MPI
     node.user = node.name.substr(0, at);
     node.name.erase(0, at + 1);
   }
-  if (const auto colon = node.name.rfind(':'); colon != std::string::npos) { // as MPICH has it
+  if (const auto colon = node.name.rfind(':'); colon != std::string::npos) { // the form of MPICH
     node.slots = parse_number<unsigned>(std::string_view(node.name).substr(colon + 1));
     if (!node.slots)
       return std::nullopt;

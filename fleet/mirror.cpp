@@ -13,15 +13,15 @@ namespace sharefs::fleet {
 
 namespace {
 
-constexpr std::chrono::hours k_no_limit{24 * 30}; ///< whoever calls this has a deadline
+constexpr std::chrono::hours k_no_limit{24 * 30}; ///< the callers have deadlines of their own
 constexpr std::size_t k_most_output = 512U << 20U;
-constexpr std::uint64_t k_block = 4096; ///< the usual one of file systems
+constexpr std::uint64_t k_block = 4096; ///< the usual block size of file systems
 constexpr std::string_view k_said = "sharefs: ";
 constexpr const char* k_partial = ".rsync-partial";
 
-// What stands in front of rsync's own words on the node, in one line, since a login shell of any kind passes it on. A
-// link on the way to the directory would lead root elsewhere: only those of root are followed, and the directory itself
-// is none. The lock of a push is held as long as rsync lives; what it wrote is on the disk before the connection ends.
+// This script runs in front of rsync on the node. It is one line, because any login shell must pass it on. A link in
+// the path could lead root to another directory: only links of root are followed, and the directory itself must not be
+// one. The lock of a push is held as long as rsync lives; its files are synced to the disk before the connection ends.
 constexpr const char* k_before_rsync =
     "work=$1 name=$2 dir=$3 locks=/var/lib/sharefs/mirror; shift 3; "
     "no() { echo \"sharefs: $*\" >&2; exit 100; }; "
@@ -40,14 +40,14 @@ constexpr const char* k_before_rsync =
     "exec 9>>\"$locks/$name.lock\"; flock -n 9 || no \"another push\"; "
     "\"$@\"; code=$?; sync -f \"$dir\" 2>/dev/null || sync; exit $code";
 
-/// Of the digits at its beginning; 0 for none.
+/// Returns the number at the beginning of the text; 0 if there is none.
 template <class Number> Number leading_number(std::string_view text) {
   Number number{};
   std::from_chars(text.data(), text.data() + text.size(), number);
   return number;
 }
 
-/// Owners and modes by number, hard links and ACLs; not what is mounted in the tree.
+/// Copies owners and modes by number, hard links and ACLs; leaves out other file systems that are mounted in the tree.
 Argv words_of(const Mirror& mirror, Work work) {
   Argv words{"rsync",         "--archive",         "--acls",
              "--numeric-ids", "--one-file-system", fmt::format("--partial-dir={}", k_partial),
@@ -57,15 +57,15 @@ Argv words_of(const Mirror& mirror, Work work) {
   if (work != Work::push)
     words.emplace_back("--dry-run");
   if (mirror.removes || work == Work::compare)
-    words.emplace_back("--delete-delay"); // nothing goes before all is there
+    words.emplace_back("--delete-delay"); // nothing is deleted before all files have arrived
   if (mirror.by_content)
     words.emplace_back("--checksum");
   if (work == Work::compare)
-    words.emplace_back("--omit-dir-times"); // those of a directory with further files differ
+    words.emplace_back("--omit-dir-times"); // the time of a directory with additional files differs anyway
   return words;
 }
 
-/// What our own words on the node say, without their mark.
+/// Returns the messages of our own script on the node, without their mark.
 std::vector<std::string> said_by_us(std::string_view text) {
   std::vector<std::string> said;
   for (const auto& line : split_lines(text))
@@ -74,7 +74,7 @@ std::vector<std::string> said_by_us(std::string_view text) {
   return said;
 }
 
-/// Of rsync's own errors the first, since the last ones say only that it ended.
+/// Returns the first of rsync's errors, because the last ones only report that it ended.
 std::string first_error(std::string_view errors) {
   for (const auto& line : split_lines(errors))
     if (const auto text = trim(line); (text.starts_with("rsync: ") || text.starts_with("file has vanished")) &&
@@ -83,7 +83,7 @@ std::string first_error(std::string_view errors) {
   return "";
 }
 
-/// Without what rsync says about every end of a connection.
+/// Removes the lines that rsync prints about every end of a connection.
 std::string without_rsyncs_end(std::string_view errors) {
   std::string kept;
   for (const auto& line : split_lines(errors))
@@ -92,7 +92,7 @@ std::string without_rsyncs_end(std::string_view errors) {
   return kept;
 }
 
-/// What our own words on the node say against it.
+/// Returns the reason for which our own script on the node refused the work; nullopt if it did not.
 std::optional<std::string> objection(std::string_view errors, const Mirror& mirror, std::string& hint) {
   for (const auto& said : said_by_us(errors)) {
     if (said == "no rsync") {
@@ -165,7 +165,7 @@ sys::Command command_of(Argv words, const std::string& path) {
 
 Result<Difference> measure(sys::System& system, const Mirror& mirror) {
   auto words = words_of(mirror, Work::look);
-  // Into a directory that is not there, and is not made in a dry run: all is new.
+  // A dry run does not make this directory, so that rsync reports every file as new.
   words.insert(words.end(), {"--out-format=%i %l", "--", mirror.path + "/", "/nonexistent/"});
   const auto ended = system.run(command_of(words, ""));
   if (!ended)
@@ -248,11 +248,11 @@ Argv rsync_words(const Mirror& mirror, Work work, const Way& way) {
   const auto before = node_line(
       {"sh", "-c", k_before_rsync, "sh", work == Work::push ? "push" : "look", mirror.name, mirror.path, "rsync"},
       true);
-  // --secluded-args by its short and older name: the path is no word for the node's shell.
+  // -s is the short and older name of --secluded-args: the node's shell does not interpret the path.
   words.insert(words.end(), {"-s", "--rsh=" + way.rsh, "--rsync-path=" + before});
   words.emplace_back("--out-format=%i %l");
   if (work == Work::push)
-    words.emplace_back("--timeout=600"); // a disk there that hangs does not say so
+    words.emplace_back("--timeout=600"); // a hung disk on the node sends no error
   words.insert(words.end(), {mirror.path + "/", way.node + ":" + mirror.path + "/"});
   return words;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Directories that nodes without a shared disk have on their own: rsync brings them there over ssh, from this machine
-// to each node, and says what a node has otherwise than this machine.
+// Mirrors: directories that nodes without a shared disk keep on their own disks. rsync copies them over ssh from this
+// machine to each node, and reports how a node differs from this machine.
 #include "base/argv.hpp"
 #include "fleet/outcome.hpp"
 #include "sys/system.hpp"
@@ -16,57 +16,57 @@ namespace sharefs::fleet {
 struct Mirror {
   std::string name;
   std::string path;                      ///< the same here and on the node
-  bool removes = false;                  ///< what is not here goes there
+  bool removes = false;                  ///< delete files there that are not here
   bool by_content = false;               ///< files are compared by their content, not by size and time
   std::vector<std::string> exclude = {}; ///< patterns of rsync(1)
 };
 
-/// How rsync and ssh come to a node.
+/// How rsync and ssh reach a node.
 struct Way {
   std::string node;
   std::string rsh;       ///< the command line of ssh up to the name of the node, as rsync -e reads it
   std::string path = {}; ///< path_for_engines(): where ssh is found
 };
 
-/// What a node has otherwise than this machine, by `rsync --out-format=%i %l`.
+/// How a node differs from this machine, from `rsync --out-format=%i %l`.
 struct Difference {
-  std::size_t missing = 0, changed = 0, attributes = 0, extra = 0; ///< extra: there, and not here
-  std::size_t missing_files = 0;                                   ///< of those missing, without directories
+  std::size_t missing = 0, changed = 0, attributes = 0, extra = 0; ///< extra: files there that are not here
+  std::size_t missing_files = 0;                                   ///< the part of `missing` that is not directories
   std::uint64_t missing_bytes = 0, changed_bytes = 0;
   std::uint64_t largest_changed = 0;
 
   [[nodiscard]] bool empty() const { return missing + changed + attributes + extra == 0; }
-  /// The bytes that are needed there: of new files with the rest of their last block, and of a second copy of the
-  /// largest changed one, which is replaced when it is complete.
+  /// Returns the bytes that a push needs there: the new files, each with the rest of its last block, and a second copy
+  /// of the largest changed file, which is replaced when the copy is complete.
   [[nodiscard]] std::uint64_t room_needed() const;
-  /// "120 new (79M), 2 changed (1M), 3 to delete": two of the words are the caller's.
+  /// Returns "120 new (79M), 2 changed (1M), 3 to delete"; the caller chooses the words for missing and extra files.
   [[nodiscard]] std::string text(std::string_view missing_word, std::string_view extra_word) const;
 };
 Difference parse_difference(std::string_view listed);
 
-/// All that lies here, by rsync's own list, so that the patterns mean the same. Errors: `not_found` without rsync here,
-/// `failed` with rsync's words, `interrupted`.
+/// Lists all files here with rsync, so that the exclude patterns mean the same. Errors: `not_found` without rsync here,
+/// `failed` with rsync's message, `interrupted`.
 Result<Difference> measure(sys::System& system, const Mirror& mirror);
 
-/// What a node says about a directory before rsync begins.
+/// What a node reports about a directory before rsync begins.
 struct There {
-  std::optional<std::uint64_t> room; ///< bytes that are free where it lies
-  std::string file_system;           ///< the same for directories that share the room
+  std::optional<std::uint64_t> room; ///< free bytes of its file system
+  std::string file_system;           ///< equal for directories on the same file system
   bool is_missing = false;           ///< there is no such directory
 };
 There parse_there(std::string_view errors);
 
 enum class Work {
-  look,    ///< says what a push would do
-  push,    ///< does it
-  compare, ///< says also what is there and not here
+  look,    ///< report what a push would do
+  push,    ///< copy the files
+  compare, ///< report also files there that are not here
 };
-/// The words of rsync for a node, and those that a person is shown.
+/// rsync_words: the command for a node. rsync_shown: the command as a message shows it.
 Argv rsync_words(const Mirror& mirror, Work work, const Way& way);
 Argv rsync_shown(const Mirror& mirror);
 
 struct Compared {
-  std::optional<Outcome> trouble; ///< a node that was not reached, or cannot do it
+  std::optional<Outcome> trouble; ///< set for a node that was not reached, or cannot run rsync
   Difference difference;
   There there;
 };

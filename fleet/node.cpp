@@ -21,7 +21,7 @@ std::vector<std::string> names_of(const std::vector<Node>& nodes, std::string_vi
   return names;
 }
 
-/// The groups of all nodes with their names, in alphabetical order.
+/// Returns all groups with the names of their nodes, in alphabetical order.
 std::map<std::string, std::vector<std::string>> groups_of(const std::vector<Node>& nodes) {
   std::map<std::string, std::vector<std::string>> groups;
   for (const auto& node : nodes)
@@ -63,7 +63,7 @@ std::string as_inventory(const std::vector<Node>& nodes) {
   }
   for (const auto& [group, names] : groups_of(nodes)) {
     auto title = group;
-    std::ranges::replace(title, '-', '_'); // no other signs in the names of Ansible's groups
+    std::ranges::replace(title, '-', '_'); // the group names of Ansible may have no other character
     text += fmt::format("\n[{}]\n{}\n", title, join(names, "\n"));
   }
   return text;
@@ -139,7 +139,7 @@ Result<std::vector<Node>> merge(std::vector<Node> listed, const std::vector<Node
 Result<std::vector<Node>> select(const std::vector<Node>& nodes, const std::string& pattern) {
   const auto known = names_of(nodes);
   const auto words = group_names(nodes);
-  // A bare name of one of our groups is meant as the group.
+  // A bare name that is a group, and not a node, means the group.
   std::string spelled;
   for (std::size_t at = 0; at < pattern.size();) {
     auto end = pattern.find_first_of(",!&^ \t", at);

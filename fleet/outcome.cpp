@@ -15,7 +15,7 @@ namespace {
 constexpr int k_killed = 128 + 9, k_not_executable = 126, k_not_found = 127, k_ssh_failed = 255, k_pending = 3,
               k_usage = 2;
 
-/// What ssh and sudo say, and what it means. The first row whose text stands in what was said counts.
+/// Messages of ssh and sudo with their meaning. The first row whose text occurs in the message counts.
 struct Saying {
   std::string_view text;
   State state;
@@ -57,7 +57,7 @@ constexpr std::array k_sayings{
     Saying{"reset by", State::unreachable, "its ssh server ended the connection", k_sshd},
 };
 
-/// The last line that says something, and not how far it is.
+/// Returns the last line that is neither empty nor a progress report.
 std::string last_words(std::string_view errors) {
   const auto lines = split_lines(errors);
   const auto line = std::find_if(lines.rbegin(), lines.rend(), [](const auto& one) {
@@ -78,7 +78,7 @@ std::size_t count_steps(const nlohmann::ordered_json& document) {
                             [](const auto& step) { return step.is_object() && member(step, "bookkeeping") != true; }));
 }
 
-/// The first finding of this severity in words.
+/// Returns the message of the first finding of this severity.
 std::string finding(const nlohmann::ordered_json& document, std::string_view severity, std::string& hint) {
   for (const auto& one : member(document, "diagnoses"))
     if (text_in(one, "severity") == severity) {
@@ -91,7 +91,7 @@ std::string finding(const nlohmann::ordered_json& document, std::string_view sev
 
 void read_document(Outcome& outcome, int exit_code) {
   const auto& document = outcome.document;
-  // A command that runs on this machine for the node says itself that it did not come there.
+  // A command that runs on this machine for a node reports itself if it did not reach the node.
   if (const auto& reached = member(document, "reached"); reached.is_object()) {
     outcome.state = state_from(text_in(reached, "state"));
     outcome.why = text_in(reached, "why");
@@ -131,7 +131,7 @@ void read_document(Outcome& outcome, int exit_code) {
   }
 }
 
-/// There was no answer: what ssh, sudo or the node's shell said instead.
+/// Explains a node without an answer by the error messages of ssh, sudo or the node's shell.
 void read_errors(Outcome& outcome, int exit_code, const std::string& errors) {
   const bool by_others = exit_code == k_ssh_failed || errors.find("sudo") != std::string::npos;
   const auto* row = std::ranges::find_if(

@@ -1,6 +1,6 @@
 #pragma once
-// What became of a command on one node: from its frames, from the end of the program that reached it, and from what
-// that program said.
+// The outcome of a command on one node: it is decided from the frames, the exit code of the program that reached the
+// node, and that program's error messages.
 #include "base/result.hpp"
 #include "fleet/frames.hpp"
 #include "fleet/node.hpp"
@@ -15,61 +15,62 @@ namespace sharefs::fleet {
 enum class State {
   ok,
   changed,
-  pending, ///< `--check`: there is something to do
+  pending, ///< for `--check`: there is something to do
   failed,
   timed_out,
   unreachable,
-  refused,         ///< nothing listens for ssh there
-  host_key,        ///< not known
-  other_host_key,  ///< another one than before; to_string() has one word for both
-  denied,          ///< ssh lets this user not in, or sudo does not let it be root
-  no_sharefs,      ///< it is not installed there
-  version_differs, ///< it speaks another protocol: nothing was run
+  refused,         ///< nothing on the node listens for ssh
+  host_key,        ///< the host key is not known
+  other_host_key,  ///< the host key differs from the known one; to_string() has one text for both
+  denied,          ///< ssh does not let this user in, or sudo does not let the user become root
+  no_sharefs,      ///< sharefs is not installed there
+  version_differs, ///< sharefs there has another protocol version; nothing was run
   not_tried,
 };
 const char* to_string(State state);
-/// What to_string() says; `failed` for anything else.
+/// Reads the text of to_string(); `failed` for anything else.
 State state_from(std::string_view text);
-/// Nothing is to be done again there.
+/// True if nothing has to be done again on the node.
 bool is_good(State state);
 
-/// How the program that was to reach the node ended.
+/// How the program that should reach the node ended.
 struct Ended {
-  std::optional<int> exit_code; ///< nullopt: not yet, or it was killed with us
-  std::string errors;           ///< what it said: ssh's own words, or of the command
+  std::optional<int> exit_code; ///< nullopt: it has not ended, or was killed with this process
+  std::string errors;           ///< its standard error: messages of ssh or of the command
   std::int64_t at_ms = 0;       ///< since 1970, by this machine's clock; 0: not known
-  bool begun = false;           ///< where it has not ended: it was started
-  bool cut = false;             ///< it said more than is kept (k_most_said)
+  bool begun = false;           ///< it was started, for one that has not ended
+  bool cut = false;             ///< its output was longer than k_most_said and was cut
 };
 
 struct Outcome {
   std::string node;
   State state = State::not_tried;
   std::string why = {};                 ///< one phrase: "Connection refused", "2 steps done"
-  std::string hint = {};                ///< the cure; `NODE` stands for its name
-  nlohmann::ordered_json document = {}; ///< of the command; null: none came
+  std::string hint = {};                ///< the cure; the text `NODE` is replaced by the node's name
+  nlohmann::ordered_json document = {}; ///< output of the command; null: none arrived
 
   std::int64_t at_ms = 0; ///< when the answer was complete, by this machine's clock
 
-  /// The id of what the command has changed there, by that node's journal; empty: nothing.
+  /// Returns the id of the change in the journal of that node; "" if nothing was changed.
   [[nodiscard]] std::string journal_id() const;
 };
 
-/// {name, state, why, hint, document}
+/// Returns {name, state, why, hint, document}.
 nlohmann::ordered_json to_json(const Outcome& outcome);
 
-/// timeout(1)'s exit code after which nobody waited longer.
+/// The exit code of timeout(1) when the deadline has passed.
 inline constexpr int k_timed_out = 124;
 
 Outcome outcome_of(const Node& node, Answer answer, const Ended& ended);
 
-/// Of a node that offers another key than the known one, as where ssh itself says so.
+/// Returns the outcome for a node that offers another key than the known one; it equals the outcome where ssh reports
+/// this.
 Outcome other_host_key(const Node& node);
 
-/// Newer answers take the place of those of the same nodes.
+/// Replaces the outcomes of the nodes that `newer` names.
 void replace(std::vector<Outcome>& outcomes, std::vector<Outcome> newer);
 
-/// 0; 3 where something is pending and nothing failed; 1 where all failed, 4 where some did.
+/// Returns 0 if all are good, 3 if also something is pending, 1 if all failed, 4 if some failed.
 int exit_code_of(const std::vector<Outcome>& outcomes);
 
 } // namespace sharefs::fleet

@@ -1,4 +1,4 @@
-// Names by ranges: nodeset(1)'s "gpu[01-64]" -> names, and names -> ranges.
+// Patterns of names: expands "gpu[01-64]" of nodeset(1) to names, and folds names to ranges.
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
@@ -30,7 +30,7 @@ bool is_digit(char one) {
   return one >= '0' && one <= '9';
 }
 
-/// Adds the names that are not there yet.
+/// A list of names in their order, each only once.
 class Ordered {
  public:
   void add(const Names& names) {
@@ -136,7 +136,7 @@ class PatternReader {
     if (std::ranges::any_of(names.front(), is_wildcard))
       return matching(names, begin);
     if (names.front().front() == '-' || names.front().front() == '.')
-      return wrong(begin, "has a name that begins with `-` or `.`"); // ssh would take it for an option
+      return wrong(begin, "has a name that begins with `-` or `.`"); // ssh would read it as an option
     return names;
   }
 
@@ -151,7 +151,7 @@ class PatternReader {
     return all;
   }
 
-  /// Of all nodes those that one of the masks fits.
+  /// Returns all nodes that match one of the masks.
   Result<Names> matching(const Names& masks, std::size_t begin) {
     if (m_group == nullptr)
       return wrong(begin, "has `*` or `?` where there is no list of nodes to look in");
@@ -167,7 +167,7 @@ class PatternReader {
                           : names;
   }
 
-  /// "[01-64,70,80-90/2]"
+  /// Reads "[01-64,70,80-90/2]".
   Result<Names> read_ranges() {
     const auto begin = m_at++;
     const auto end = m_text.find(']', m_at);
@@ -217,10 +217,10 @@ class PatternReader {
   std::size_t m_at = 0;
 };
 
-/// A name as what stands before and behind its last number, and that number.
+/// A name, split at its last number into the text before it, the number, and the text behind it.
 struct Numbered {
   std::string before, behind;
-  std::size_t width = 0; ///< 0: written without zeros in front
+  std::size_t width = 0; ///< 0: the number has no leading zeros
   std::uint64_t number = 0;
   bool has_number = false;
 };
@@ -270,7 +270,7 @@ std::string fold(const std::vector<std::string>& names) {
   std::map<std::tuple<std::string, std::string, std::size_t>, std::size_t> known;
   for (const auto& name : names) {
     auto one = numbered(name);
-    // Numbers that fill their width continue those with zeros in front: gpu09, gpu10.
+    // A number that fills its width continues numbers with leading zeros: gpu09, gpu10.
     const auto digits = fmt::format("{}", one.number).size();
     auto found = known.end();
     if (one.has_number && one.width == 0 && digits > 1)

@@ -17,7 +17,7 @@ sums() {
   (cd "$1" 2>/dev/null || exit 0
    find -L . -type f ! -name "*.pyc" | LC_ALL=C sort | xargs sha256sum | sha256sum | cut -c 1-64)
 }
-# Where the program is, or shall be.
+# Finds the place of the program: where it is, or where it will be.
 find_program() {
   program=$(command -v sharefs 2>/dev/null) && program=$(readlink -f "$program") || program=$prefix/bin/sharefs
   guard=$(dirname "$(dirname "$program")")/share/sharefs
@@ -52,7 +52,7 @@ d=$(mktemp -d /var/tmp/sharefs-push.XXXXXX 2>&1) || no "$d"
 trap "rm -rf \$d \$new" EXIT
 trap "exit 1" HUP INT TERM
 said=$(tar -x -o -f - -C "$d" 2>&1) || no "what was sent did not arrive whole: $said"
-# A file that stands beside its place as NAME.new gets it in one moment.
+# Renames NAME.new, which was written beside its place, over NAME; the old file is kept as NAME.old.
 replace() {
   sync "$1.new" 2>/dev/null || sync
   if [ -e "$1" ]; then ln -f "$1" "$1.old" || cp -p "$1" "$1.old" || return 1; fi
@@ -74,7 +74,7 @@ if [ ! -e "$program" ] || [ "$(sum "$program")" != "$program_sum" ]; then
 fi
 )sh";
 
-// apt-get brings the libraries that the package needs.
+// apt-get also installs the libraries that the package needs.
 constexpr std::string_view k_install_package = R"sh(
 if [ "$(dpkg-query -W -f "\${Version}" sharefs 2>/dev/null)" != "$package" ]; then
   command -v dpkg >/dev/null || no "there is no dpkg there"
@@ -106,7 +106,7 @@ constexpr std::string_view k_replace_program = R"sh(
 if [ "$(sums "$guard")" != "$(sums "$d/share")" ] && [ -d "$d/share" ]; then
   rm -rf "$guard.old"
   if [ -d "$guard" ]; then cp -a "$guard" "$guard.old" || no "$guard cannot be kept"; fi
-  # One file after the other, each in one moment: a Python that starts meanwhile finds a whole guard.
+# Each file is renamed into its place, so that a Python that starts meanwhile never reads half a file.
   (cd "$d/share" && find . -type f) | while read -r file; do
     mkdir -p "$(dirname "$guard/$file")" && cp "$d/share/$file" "$guard/$file.new" && mv -f "$guard/$file.new" "$guard/$file" ||
       exit 1

@@ -1,5 +1,5 @@
 #pragma once
-// How this machine's ssh reaches nodes, with which key, and what became of each of them while `nodes trust` goes on.
+// Reaching nodes with this machine's ssh: with which key, and the outcome of each node during `nodes trust`.
 #include "fleet/host_keys.hpp"
 #include "fleet/run.hpp"
 
@@ -11,55 +11,56 @@
 
 namespace sharefs::fleet {
 
-/// For ssh to get through. A slow node is not to be taken for one that is off: what is not reached stays without trust.
+/// The time for ssh to connect. It is long, because a slow node must not be taken for one that is off: a node that is
+/// not reached gets no trust.
 inline constexpr std::chrono::seconds k_first_contact{15};
 
-/// A program of this machine, which must succeed: its output.
+/// Runs a program on this machine and returns its output. Error `failed` if it does not succeed.
 Result<std::string> output_of(sys::System& system, const Argv& argv, const std::string& input = {});
-/// The content of KEY.pub, its one line. Error `not_found` if there is none; its hint says how to make `what`.
+/// Returns the one line of KEY.pub. Error `not_found` if there is none, with a hint how to make `what`.
 Result<std::string> read_public_key(sys::System& system, const std::string& key, const std::string& what = "one");
-/// "SHA256:..." of a public key's file.
+/// Returns the fingerprint "SHA256:..." of a public key's file.
 Result<std::string> fingerprint_of(sys::System& system, const std::string& file);
 
-/// The options of ssh for the address and user of a node, and its name behind them.
+/// Returns the options of ssh for the address and user of a node, followed by its name.
 Argv ssh_words(const Node& node);
-/// How ssh reaches each of these nodes, by its own word.
+/// Finds out how ssh reaches each of these nodes (`ssh -G`).
 Result<std::vector<Reached>> reach(sys::System& system, const std::vector<Node>& nodes);
-/// The nodes of those outcomes that have this state.
+/// Returns the nodes whose outcome has this state.
 std::vector<Reached> those_in(State state, const std::vector<Reached>& nodes, const std::vector<Outcome>& outcomes);
-/// "gpu[01-64],storage1"
+/// Returns "gpu[01-64],storage1".
 std::string folded(const std::vector<Reached>& nodes);
 
-/// The nodes, the key that they shall let in, and what became of each so far.
+/// The state of `nodes trust`: the nodes, the user's key that they shall accept, and the outcome of each node so far.
 struct Trust {
   sys::System& system;
-  std::string directory; ///< for files of this user alone, while it goes on
-  /// Runs a script of ours on nodes; `what` is said meanwhile. Error `interrupted`.
+  std::string directory; ///< for temporary files, which only this user can read
+  /// Runs a script on nodes; `what` is the text of the progress line. Error `interrupted`.
   std::function<Result<std::vector<Outcome>>(const std::vector<Node>& nodes, Request request, const std::string& what)>
       run;
   std::vector<Reached> nodes = {};
-  std::string key = {};                         ///< file of the private key; empty: none
-  std::string public_key = {};                  ///< its one line
+  std::string key = {};                         ///< file of the private key; empty: there is none
+  std::string public_key = {};                  ///< the one line of the public key's file
   std::map<std::string, Outcome> outcomes = {}; ///< by node
 
-  /// Finds out how ssh reaches the nodes, and the key: `given`, or the first of ssh's that is there.
+  /// Finds out how ssh reaches the nodes, and which key to use: `given`, or the first existing one of ssh's.
   Result<void> begin(const std::vector<Node>& named, const std::string& given);
   [[nodiscard]] std::vector<Reached> in(State state) const;
-  /// Those that ssh gets into.
+  /// Returns the nodes that ssh can log in to.
   [[nodiscard]] std::vector<Reached> open() const;
   void note(const std::vector<Outcome>& newer);
 
-  /// A script by ssh on nodes whose host keys are known, each with its own input; with the one key, unless the request
-  /// says otherwise.
+  /// Runs a script by ssh on nodes whose host keys are known, each with its own input. ssh uses only the one key,
+  /// unless the request has other settings.
   [[nodiscard]] Result<std::vector<Outcome>> run_there(const std::vector<Reached>& there, Request request,
                                                        const std::string& what) const;
-  /// Notes for each of these nodes whether ssh gets in with the one key. What was denied before and is `ok` now was
-  /// changed, for which `changed` is the reason; empty: nothing was.
+  /// Tries to log in to each of these nodes with the one key, and notes the outcome. A node that denied the login
+  /// before gets the state `changed`, with the reason `changed`; if that is empty nothing was changed.
   Result<void> try_login(const std::vector<Reached>& there, const std::string& changed = {});
-  /// From each node that ssh gets into to the next one, and notes where that fails: that all pairs can would take as
-  /// many logins as there are pairs.
+  /// Lets each node that ssh can log in to log in to the next one, and notes the failures. To try all pairs would take
+  /// as many logins as there are pairs.
   Result<void> try_mesh();
-  /// Of nodes that let this user in by no key: what is to be done there.
+  /// Explains for each node that accepts no key of this user what has to be done there.
   void explain_denied();
 };
 

@@ -26,12 +26,12 @@ namespace {
 
 using plan::PrivateDirectory;
 constexpr const char* k_results = "results.jsonl";
-constexpr std::chrono::milliseconds k_look{100}; ///< at least, between two looks for what has come
+constexpr std::chrono::milliseconds k_look{100}; ///< shortest pause between two checks for new answers
 constexpr std::chrono::milliseconds k_listening{1000};
-/// Without a word from a node that has said each second how far it is, also while it waits for others: its sharefs is
-/// stopped, and would never end.
+/// The longest silence of a node that reports its progress each second, which it does while it waits for others, too. A
+/// longer silence means that its sharefs is stopped and would never end.
 constexpr std::chrono::seconds k_most_silent{60};
-constexpr std::chrono::seconds k_first_word{120}; ///< a login may take its time
+constexpr std::chrono::seconds k_first_word{120}; ///< longest time until a node begins: a login may be slow
 
 std::string lines_of(const std::vector<Outcome>& outcomes) {
   std::string lines;
@@ -40,7 +40,7 @@ std::string lines_of(const std::vector<Outcome>& outcomes) {
   return lines;
 }
 
-/// The exit code that the script has left; nullopt: it is still at work.
+/// Reads the exit code that the script has written; nullopt while it is at work.
 std::optional<int> exit_code_in(const std::string& text) {
   return text.ends_with('\n') ? parse_number<int>(std::string_view(text).substr(0, text.size() - 1)) : std::nullopt;
 }
@@ -66,7 +66,7 @@ class Runner {
         TRY(run_batch(batch, number));
       for (const auto& node : batch.nodes) {
         const auto seen = m_seen.find(node.name);
-        // A node of which the engine has brought no answer is no success, either.
+        // A node for which the engine has brought no answer counts as a failure, too.
         m_failures += seen == m_seen.end() && !m_run.stopped && !m_run.interrupted ? 1 : 0;
         m_run.outcomes.push_back(seen != m_seen.end() ? std::move(seen->second) : unanswered(node));
       }
@@ -110,7 +110,7 @@ class Runner {
     if (m_request.settings.engine->joins_streams)
       command.output_limit = k_stream_limit;
     auto engine = std::async(std::launch::async, [&] { return m_system.run(command); });
-    constexpr int k_part = 10; // of the time is spent on looks at many files
+    constexpr int k_part = 10; // at most a tenth of the time is spent on checking many files
     std::chrono::steady_clock::duration pause = k_look;
     while (engine.wait_for(pause) != std::future_status::ready) {
       const auto begin = std::chrono::steady_clock::now();
@@ -133,7 +133,7 @@ class Runner {
     return {};
   }
 
-  /// Takes the answers that are whole by now.
+  /// Reads the answers that are complete by now.
   Result<void> look(const Batch& batch) {
     TRY_ASSIGN(const auto names, m_directory.names());
     const std::set<std::string_view> there(names.begin(), names.end());
@@ -174,8 +174,8 @@ class Runner {
     return keep(std::move(fresh));
   }
 
-  /// Ends what the node's script has started (see node_script()), which goes on, and notes the end. Silent is a node
-  /// that says no more how far it is, or has not even said that it has begun.
+  /// Ends a silent node: one that no longer reports its progress, or has not even begun. Only what its script started
+  /// is ended (see node_script()); the script goes on and writes the exit code.
   void give_up_silent(const std::string& node, const std::string& line) {
     const auto [known, first] =
         m_heard.try_emplace(node, line, sys::deadline_in(m_request.asking.connect + k_first_word));
@@ -184,7 +184,8 @@ class Runner {
       heard = {line, sys::deadline_in(k_most_silent)};
     if (heard.is_given_up || sys::Clock::now() < heard.until)
       return;
-    const bool has_begun = m_request.read || !last_line_of(node + ".out").empty(); // the answer's first frame
+    // The first frame of the answer has arrived.
+    const bool has_begun = m_request.read || !last_line_of(node + ".out").empty();
     if (line.starts_with("{\"progress\"") || !has_begun) {
       const auto script = std::string(trim(m_directory.read(node + ".pid").value_or("")));
       const auto children = m_system.files().read(fmt::format("/proc/{0}/task/{0}/children", script)); // proc(5)
@@ -194,7 +195,7 @@ class Runner {
     }
   }
 
-  /// The last whole line of a file, if it is not too long.
+  /// Returns the last complete line of a file; of a line longer than 2 KiB only the end.
   [[nodiscard]] std::string last_line_of(const std::string& name) const {
     const auto file = m_directory.open_file(name, O_RDONLY);
     const auto size = file ? ::lseek(file->get(), 0, SEEK_END) : 0;
@@ -207,7 +208,7 @@ class Runner {
     return lines.empty() ? "" : lines.back();
   }
 
-  /// By the time of the file that is written last.
+  /// Returns when an answer was complete: the time of the file that is written last.
   [[nodiscard]] std::int64_t written_at(const std::string& name) const {
     const auto file = m_directory.open_file(name, O_RDONLY);
     struct stat status{};
@@ -223,7 +224,7 @@ class Runner {
     std::vector<Outcome> fresh;
     for (const auto& node : batch.nodes) {
       auto outcome = outcome_of(node, reader.answer(node.name), {std::nullopt, ""});
-      if (outcome.state == State::not_tried) { // one dead slurmd ends the step on all nodes
+      if (outcome.state == State::not_tried) { // a single dead slurmd ends the step on all nodes
         outcome.state = State::unreachable;
         outcome.why = "no answer in the step of srun";
         outcome.hint = to_utf8(std::string(trim(ended.err)).substr(0, 200));
@@ -233,11 +234,11 @@ class Runner {
     return keep(std::move(fresh));
   }
 
-  /// On the disk first, then in front of the person.
+  /// Writes the outcomes to the disk first, then reports them.
   Result<void> keep(std::vector<Outcome> fresh) {
     auto lines = m_request.keeps_record ? lines_of(fresh) : std::string();
     if (!lines.empty())
-      lines.pop_back(); // append() ends the last one
+      lines.pop_back(); // append() adds the last line end
     if (!fresh.empty() && m_request.keeps_record)
       TRY(m_directory.append(k_results, lines));
     for (auto& outcome : fresh) {
@@ -247,12 +248,12 @@ class Runner {
     }
     if (m_failures > m_allowed && !m_run.stopped) {
       m_run.stopped = true;
-      return m_directory.create("stop", ""); // nodes that were not begun are not begun any more
+      return m_directory.create("stop", ""); // the scripts of the nodes that have not begun do nothing then
     }
     return {};
   }
 
-  /// Not tried, or begun and not ended when we were.
+  /// Returns the outcome of a node without an answer: it was not tried, or it had begun and not ended.
   Outcome unanswered(const Node& node) {
     const auto out = m_directory.read(node.name + ".out");
     FrameReader reader;
@@ -274,12 +275,12 @@ class Runner {
   std::map<std::string, Outcome> m_seen;
   struct Heard { ///< of a node that is still at work
     std::string line;
-    sys::Deadline until{}; ///< when it has to have said another one
+    sys::Deadline until{}; ///< by when another line must come
     bool is_given_up = false;
   };
   std::map<std::string, Heard> m_heard;
-  std::string m_engine_said;                             ///< where it has failed itself
-  std::size_t m_most = 0, m_allowed = 0, m_failures = 0; ///< of all batches; in this batch
+  std::string m_engine_said;                             ///< error of the engine itself
+  std::size_t m_most = 0, m_allowed = 0, m_failures = 0; ///< m_most: of all batches; the others: in this batch
   Run m_run;
 };
 
@@ -348,7 +349,7 @@ Result<std::map<std::string, Outcome>> read_outcomes(sys::System& system, const 
   std::map<std::string, Outcome> outcomes;
   for (const auto& line : split_lines(text)) {
     const auto json = read_json<nlohmann::ordered_json>(line, {.bytes = 32U << 20U});
-    if (!json || !json->is_object()) // cut off when the machine went down
+    if (!json || !json->is_object()) // the line was cut off when this machine went down
       continue;
     Outcome outcome{.node = text_in(*json, "name"),
                     .state = state_from(text_in(*json, "state")),

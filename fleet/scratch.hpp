@@ -1,5 +1,5 @@
 #pragma once
-// Files that one command needs on this machine while it works on nodes.
+// Temporary files of one command on this machine, while it works on nodes.
 #include "base/path.hpp"
 #include "base/random.hpp"
 #include "base/try.hpp"
@@ -10,10 +10,10 @@
 
 namespace sharefs::fleet {
 
-/// A directory of this user alone that goes with its content.
+/// A directory that only this user can read; it is removed with its content.
 class Scratch {
  public:
-  /// Made in the directory `above`; `what` begins its name.
+  /// Makes it in the directory `above`; its name begins with `what`.
   static Result<Scratch> make(const sys::Files& files, const std::string& above, const std::string& what) {
     TRY_ASSIGN(auto parent, plan::PrivateDirectory::make(files, above));
     const auto name = what + "-" + random_letters(8);
@@ -30,7 +30,7 @@ class Scratch {
     if (!m_path.empty())
       (void)m_parent.remove(base_name(m_path));
   }
-  /// Writes a file: its path.
+  /// Writes a file and returns its path.
   Result<std::string> write(const std::string& name, const std::string& content) const {
     return m_own.create(name, content).map([&] { return join_path(m_path, name); });
   }

@@ -1,6 +1,6 @@
 #pragma once
-// Scripts of ours for a node's own shell, where no sharefs is yet or none is needed. They print lines behind a mark,
-// since login shells may print, too; and they have no single quotes, being a word within a word for two shells.
+// Shell scripts for nodes, for work that needs no sharefs there. Their output lines begin with a mark, because login
+// shells may print, too. They contain no single quotes, because they are quoted twice, for two shells.
 #include "fleet/outcome.hpp"
 
 #include <string>
@@ -10,16 +10,17 @@
 
 namespace sharefs::fleet {
 
-/// Shell functions: `say KEY TEXT`, `no TEXT` (failed, and the end), `end_well TEXT` (TEXT is what was changed).
+/// Shell functions: `say KEY TEXT` reports; `no TEXT` reports a failure and ends; `end_well TEXT` ends, and TEXT is the
+/// change.
 extern const std::string_view k_script_functions;
 
-/// NAME=value for a shell.
+/// Returns NAME=value for a shell.
 std::string assign(std::string_view name, const std::string& value);
 
-/// What a script said, in its order: the key, the text.
+/// Returns the reports of a script in their order, each as key and text.
 std::vector<std::pair<std::string, std::string>> said_lines(std::string_view out);
 
-/// By what it said at its end, or by what ssh said instead.
+/// Decides the outcome from the script's last report, or from ssh's error messages.
 Outcome script_outcome(const Node& node, std::string_view out, const Ended& ended);
 
 } // namespace sharefs::fleet

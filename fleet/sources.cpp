@@ -12,7 +12,7 @@ namespace sharefs::fleet {
 
 namespace {
 
-/// expand(), with the place of the text in its message.
+/// Calls expand(), and puts the place of the text in front of an error.
 Result<std::vector<std::string>> expanded(const std::string& pattern, const Origin& origin,
                                           const Group& group = nullptr) {
   auto names = expand(pattern, group);
@@ -25,7 +25,7 @@ Result<std::vector<std::string>> expanded(const std::string& pattern, const Orig
   return names;
 }
 
-/// Names that a program prints, one in each line; Slurm has a node in several lines.
+/// Runs a program that prints one name per line. Slurm prints a node several times.
 Result<std::vector<Node>> asked(sys::System& system, const Argv& argv, const Origin& origin, std::string_view key) {
   const auto& program = argv.front();
   const auto answer = system.run({.argv = argv});
@@ -39,7 +39,7 @@ Result<std::vector<Node>> asked(sys::System& system, const Argv& argv, const Ori
   std::vector<Node> nodes;
   std::unordered_set<std::string> seen;
   for (const auto& line : split_lines(answer->out)) {
-    if (trim(line).empty()) // nodeset's answer for a group that it does not know
+    if (trim(line).empty()) // nodeset prints an empty line for an unknown group
       continue;
     const auto names = expand(trim(line));
     if (!names)
@@ -54,7 +54,7 @@ Result<std::vector<Node>> asked(sys::System& system, const Argv& argv, const Ori
   return nodes;
 }
 
-/// They go into ssh's configuration and command lines.
+/// Addresses and users become part of ssh's configuration and command lines, so other characters are refused.
 bool is_plain(const std::string& text) {
   constexpr std::string_view k_signs = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:%\\@+-";
   return !text.starts_with('-') && text.find_first_not_of(k_signs) == std::string::npos;

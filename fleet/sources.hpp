@@ -1,5 +1,5 @@
 #pragma once
-// Where the names of nodes come from: sharefs.yaml itself, a file of a launcher, Slurm, ClusterShell.
+// Sources of node names: sharefs.yaml itself, a hostfile of a launcher, Slurm, ClusterShell.
 #include "fleet/node.hpp"
 #include "sys/system.hpp"
 
@@ -8,9 +8,9 @@
 
 namespace sharefs::fleet {
 
-/// Names with what is the same for all of them.
+/// Names of nodes, and the settings that are the same for all of them.
 struct Listed {
-  std::string pattern; ///< as expand() reads it; without groups
+  std::string pattern; ///< for expand(); without groups
   std::string address, user;
   std::optional<unsigned> slots;
   Origin origin;
@@ -26,16 +26,17 @@ struct Sources {
   std::vector<Listed> list;
   std::string hostfile;     ///< a path, or empty
   std::string slurm;        ///< a partition, or empty
-  std::string clustershell; ///< a pattern of groups of ClusterShell's ("@gpus"), or empty
+  std::string clustershell; ///< a pattern of ClusterShell groups ("@gpus"), or empty
   std::vector<NamedGroup> groups;
-  std::vector<Node> servers; ///< of `servers:`
-  Origin origin;             ///< of the file that says so
+  std::vector<Node> servers; ///< the machines of `servers:`
+  Origin origin;             ///< of sharefs.yaml
 
   [[nodiscard]] bool empty() const;
 };
 
-/// All nodes in the order of their places, servers that no other place names last. Reads the hostfile, asks sinfo(1)
-/// and nodeset(1). Errors: `config` with the place, `not_found` for a program or a file, `failed` for what it says.
+/// Returns all nodes in the order of their sources; servers that no other source names come last. Reads the hostfile
+/// and runs sinfo(1) and nodeset(1). Errors: `config` with the place, `not_found` for a missing program or file,
+/// `failed` with the program's message.
 Result<std::vector<Node>> read_nodes(sys::System& system, const Sources& sources);
 
 } // namespace sharefs::fleet

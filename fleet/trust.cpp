@@ -8,8 +8,8 @@ namespace sharefs::fleet {
 
 namespace {
 
-// Lines are compared by their words, so that options in front of a key and comments behind it do not matter. A file is
-// replaced in one moment, with its mode and owner, also behind a link.
+// Lines are compared word by word, so that options in front of a key and comments behind it do not matter. A file is
+// replaced by a rename, and keeps its mode and owner; a link to it stays.
 constexpr std::string_view k_line_functions = R"sh(
 set -u
 missing_lines() {
@@ -22,7 +22,7 @@ missing_lines() {
     }
     NF && !(\$0 in there) { there[\$0] = 1; print \$0 \" \" tail }"
 }
-# The lines of stdin stand in this file; or those with the mark do not.
+# Makes sure that the lines of stdin are in this file; for remove, that no line has the mark.
 change_lines() {
   file=$(readlink -f "$1" 2>/dev/null) || file=$1
   new=$file.sharefs-new count=0
@@ -44,7 +44,7 @@ change_lines() {
   { sync "$new" 2>/dev/null || sync; } && mv -f "$new" "$file" || no "$file cannot be written there"
   if command -v restorecon >/dev/null; then restorecon "$file" 2>/dev/null; fi
 }
-# Ends with what is missing, or what was done.
+# Ends with a report of what is missing, or of what was done.
 end_lines() {
   [ "$work" != look ] || [ "$count" = 0 ] || { say pending "$1"; count=0; }
   [ "$count" = 0 ] && end_well "" || end_well "$1"
@@ -54,7 +54,7 @@ end_lines() {
 constexpr std::string_view k_sshd_functions = R"sh(
 own=/etc/ssh/sshd_config.d/10-sharefs.conf
 back() { if [ -e "$own.old" ]; then mv -f "$own.old" "$own"; else rm -f "$own"; fi; no "$1"; }
-# The lines of one keyword in a file of our own: where sshd does not take them, all is as it was.
+# Sets the lines of one keyword in a file of our own; if sshd rejects it, the old file is put back.
 set_sshd() {
   mkdir -p /etc/ssh/sshd_config.d || no "/etc/ssh cannot be written"
   rm -f "$own.old"
@@ -120,7 +120,7 @@ set_sshd HostCertificate "$lines"
 end_well "certificates of the host keys"
 )sh";
 
-// sshd knows one file of authorities: one that the site has set is not replaced, it gets a line.
+// sshd reads one file of authorities: a file that the site has set is kept, and gets one more line.
 constexpr std::string_view k_users = R"sh(
 umask 022
 mine=/etc/ssh/sharefs_user_ca.pub
