@@ -26,7 +26,8 @@ namespace sharefs::cli {
 
 namespace {
 
-/// What the kernel resolves relative paths from. Not $PWD: to know whether it is right one would have to stat it.
+/// Returns the directory from which the kernel resolves relative paths. $PWD is not used: to check it one would have to
+/// stat it.
 std::string working_directory() {
   std::array<char, 4096> buffer{};
   return ::getcwd(buffer.data(), buffer.size()) == nullptr || buffer[0] != '/' ? k_no_directory : buffer.data();
@@ -42,13 +43,13 @@ bool wants_json(const Argv& argv) {
   return false;
 }
 
-/// `run` has the exit codes of env(1): its own failures, usage included, differ from its child's.
+/// `run` has the exit codes of env(1): its own failures, also usage errors, differ from those of its child.
 bool is_run(const Argv& argv) {
   const auto word = std::find_if(argv.begin() + 1, argv.end(), [](const auto& w) { return !w.starts_with('-'); });
   return word != argv.end() && *word == "run";
 }
 
-/// Usage errors come before there is a command; they too are one JSON document when JSON was asked for.
+/// Reports a usage error. There is no command yet; with --json the error is printed as one JSON document, too.
 int usage_error(const Error& error, const Argv& argv, Host& host, ui::Console& console) {
   if (wants_json(argv)) {
     ui::Envelope envelope;
@@ -61,7 +62,7 @@ int usage_error(const Error& error, const Argv& argv, Host& host, ui::Console& c
   return is_run(argv) ? k_exit_run_failed : exit_code_of(error);
 }
 
-/// `--root` names a directory of this machine; an installation that is not there would be made out of nothing.
+/// Checks `--root`. It must be an existing directory; otherwise an installation would be made from nothing.
 Result<void> check_root(GlobalFlags& flags, Host& host) {
   if (flags.root == "/")
     return {};
@@ -108,8 +109,8 @@ int run_command(Parsed& parsed, const Argv& argv, Host& host, ui::Console& conso
   return code;
 }
 
-/// For std::terminate(): memory or processes have run out where no handler is, as before main(), in a thread or in a
-/// destructor. It allocates nothing.
+/// The handler of std::terminate(): memory or processes have run out where no exception is caught: before main(), in a
+/// thread or in a destructor. It allocates no memory.
 [[noreturn]] void exit_out_of_resources(int code) noexcept {
   std::string_view message;
   try {
@@ -119,7 +120,7 @@ int run_command(Parsed& parsed, const Argv& argv, Host& host, ui::Console& conso
     message = "error: out of memory\n";
   } catch (const std::system_error&) {
     message = "error: no further process or thread can be started\n";
-  } catch (...) { // NOLINT(bugprone-empty-catch): a fault of ours: abort() shows where
+  } catch (...) { // a bug of sharefs: abort() shows its place
   }
   if (message.empty())
     std::abort();
@@ -127,7 +128,7 @@ int run_command(Parsed& parsed, const Argv& argv, Host& host, ui::Console& conso
   ::_exit(code);
 }
 
-/// It runs before anything that allocates: glibc gives main()'s arguments to constructors.
+/// It runs before anything that allocates memory: glibc gives main()'s arguments to constructors.
 [[gnu::constructor(101)]] void set_terminate_handler(int argc, char** argv) {
   int word = 1;
   while (word < argc && argv[word][0] == '-')
@@ -138,7 +139,7 @@ int run_command(Parsed& parsed, const Argv& argv, Host& host, ui::Console& conso
     std::set_terminate([] { exit_out_of_resources(k_exit_failed); });
 }
 
-/// Set when nobody reads our standard output any more, unless SIGPIPE was ignored.
+/// Set by SIGPIPE, when nobody reads our standard output any more; not if SIGPIPE was ignored from the start.
 volatile std::sig_atomic_t g_pipe_closed = 0;
 
 } // namespace
@@ -187,8 +188,8 @@ int run(const Argv& argv, Host& host) {
 int main(int argc, char** argv) {
   if (!sys::occupy_standard_descriptors())
     return k_exit_failed;
-  // A closed reader must not end a plan in its middle. A handler and not SIG_IGN: exec(2) resets handlers, and `run`
-  // must hand on the disposition that it was given.
+  // A reader that closes the pipe must not end a plan halfway. A handler is set instead of SIG_IGN, because exec(2)
+  // resets handlers, and `run` must pass on the disposition that it found.
   if (std::signal(SIGPIPE, [](int) { g_pipe_closed = 1; }) == SIG_IGN)
     std::signal(SIGPIPE, SIG_IGN);
   std::ios::sync_with_stdio(false);

@@ -6,14 +6,15 @@
 
 namespace sharefs::cli {
 
-/// The whole program: parse, make the context, run the command, print the envelope. Returns the exit code.
+/// Runs the whole program: parses the command line, makes the context, runs the command, prints the envelope. Returns
+/// the exit code.
 int run(const Argv& argv, Host& host);
 
-/// The message of an exception that nobody has caught. The libraries' exceptions never leave the file that calls them,
-/// so the machine has run out of memory, processes or threads, or sharefs has a mistake.
+/// Returns the message of an exception that nobody has caught. Exceptions of libraries never leave the file that calls
+/// them, so the machine has run out of memory, processes or threads, or sharefs has a bug.
 std::string reason_of(const std::exception_ptr& thrown);
 
-/// run() on the real machine.
+/// Calls run() on the real machine.
 int main(int argc, char** argv);
 
 } // namespace sharefs::cli

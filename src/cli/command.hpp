@@ -1,6 +1,6 @@
 #pragma once
-// A command is a row: its name, its options, an example and a function. Parser, help, completion and the manual come
-// from the same rows.
+// A command is a row: its name, its options, an example and a function. The parser, the help, the completion and the
+// manual pages are made from these rows.
 #include "base/argv.hpp"
 #include "base/result.hpp"
 
@@ -34,13 +34,13 @@ struct PositionalSpec {
   std::size_t min = 0, max = 0; ///< max 0 with a name: any number
 };
 
-/// What the user gave, names without dashes: flag("all"), value("timeout").
+/// The arguments that the user gave; names have no dashes: flag("all"), value("timeout").
 class Arguments {
  public:
   std::vector<std::string> positional;
-  std::optional<Argv> rest; ///< what stood behind the first `--` (only for commands that take one)
+  std::optional<Argv> rest; ///< the words behind the first `--` (only for commands that take a command)
   std::set<std::string, std::less<>> flags;
-  std::map<std::string, std::vector<std::string>, std::less<>> values; ///< given ones and defaults
+  std::map<std::string, std::vector<std::string>, std::less<>> values; ///< values that were given, and defaults
 
   [[nodiscard]] bool flag(std::string_view name) const { return flags.contains(name); }
   [[nodiscard]] std::optional<std::string> value(std::string_view name) const {
@@ -53,49 +53,51 @@ class Arguments {
     const auto found = values.find(name);
     return found == values.end() ? std::vector<std::string>{} : found->second;
   }
-  /// A duration option in base/text.hpp's notation; `usage` error naming the option if it is malformed.
+  /// Reads an option with a duration in the notation of base/text.hpp. Error `usage` with the option's name if it is
+  /// malformed.
   [[nodiscard]] Result<std::chrono::milliseconds> duration(std::string_view name) const;
 };
 
 enum class Effect {
   reads,   ///< changes nothing
-  changes, ///< gets --dry-run, --check and --yes, and goes through execute()
+  changes, ///< has --dry-run, --check and --yes, and changes the machine through execute()
 };
 
 struct CommandSpec {
-  std::string_view name;        ///< "mount", "export check", "conda link"
+  std::string_view name;        ///< one line, for the list of commands
   std::string_view summary;     ///< one line for the list of commands
-  std::string_view description; ///< a paragraph for its own --help
+  std::string_view description; ///< a paragraph, for the command's own --help
   std::string_view example;     ///< one or more command lines, each with a comment
   Effect effect = Effect::reads;
   PositionalSpec positional = {};
   std::vector<OptionSpec> options = {};
-  bool takes_command = false; ///< `[--] CMD...`, behind the command's own words (run CMD, conda run ENV CMD)
+  bool takes_command = false; ///< `[--] CMD...` behind the command's own arguments (run CMD, conda run ENV CMD)
   bool on_nodes = false;      ///< may run on other machines (--on)
-  /// What is done here before that, and what the nodes are told besides.
+  /// Runs on this machine before the nodes are asked, and may change the request to them.
   Result<void> (*before_nodes)(Context&, const Arguments&, fleet::Request&) = nullptr;
-  /// Asked first: the exit code of a worker that has done it in another user's name; nullopt: `run` does it.
+  /// Called first. Returns the exit code of a worker that has run the command as another user; nullopt: `run` is
+  /// called.
   Result<std::optional<int>> (*elsewhere)(Context&, const Arguments&) = nullptr;
-  /// Returns the exit code; an Error is shown and mapped by exit_code_of.
+  /// Returns the exit code. An Error is printed, and exit_code_of() gives its exit code.
   Result<int> (*run)(Context&, const Arguments&) = nullptr;
 };
 
-/// Commands whose names begin with one word: "conda".
+/// Commands whose names begin with the same word: "conda".
 struct CommandFamily {
   std::string_view name, summary, description;
   std::vector<const CommandSpec*> commands;
 };
-/// What stands together in the help.
+/// Commands that stand under one title in the help.
 struct CommandGroup {
   std::string_view title;
   std::vector<const CommandSpec*> commands;
   std::vector<CommandFamily> families = {};
 };
-/// In the order of the help. Adding a command: a file in src/cli/commands and a line in commands.cpp.
+/// Returns the groups in the order of the help. A new command is a file in src/cli/commands and a line in commands.cpp.
 const std::vector<CommandGroup>& command_groups();
-/// Every command, in that order.
+/// Returns every command, in that order.
 const std::vector<const CommandSpec*>& commands();
-/// nullptr: no family has this name.
+/// Returns the family of this name; nullptr if there is none.
 const CommandFamily* find_family(std::string_view name);
 
 } // namespace sharefs::cli

@@ -2,7 +2,7 @@
 
 namespace sharefs::cli {
 
-// One line per command: where it is defined is src/cli/commands/NAME.cpp.
+// One line per command; each is defined in a file of src/cli/commands.
 extern const CommandSpec k_init_command;
 extern const CommandSpec k_up_command;
 extern const CommandSpec k_down_command;

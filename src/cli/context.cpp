@@ -11,7 +11,8 @@ namespace sharefs::cli {
 namespace {
 
 constexpr const char* k_default_config = "/etc/sharefs/sharefs.yaml";
-constexpr std::size_t k_config_limit = 16U << 20U; ///< config::check says what is too large
+/// The read limit is higher than the limit of config::check, which reports a file that is too large.
+constexpr std::size_t k_config_limit = 16U << 20U;
 
 } // namespace
 
@@ -55,20 +56,20 @@ Result<const config::Config*> Context::config() {
   if (loaded)
     return &*loaded;
   auto error = loaded.error();
-  if (error.code != ErrorCode::timeout) // a file that is missing or not to be trusted is a matter of configuration
+  if (error.code != ErrorCode::timeout) // a file that is missing or cannot be trusted is a configuration error
     error.code = ErrorCode::config;
   return fail(std::move(error));
 }
 
 Result<const config::Config*> Context::config_if_any(Unreadable unreadable) {
   const auto& loaded = load();
-  if (loaded || loaded.error().code == ErrorCode::config) // what it says counts, also that it is wrong
+  if (loaded || loaded.error().code == ErrorCode::config) // a file that could be read counts, also if it is wrong
     return config();
   const bool missing = loaded.error().code == ErrorCode::not_found;
   if (missing && config_path() == k_default_config)
     return nullptr;
   if (unreadable == Unreadable::fails || (missing && !flags.config.empty())) {
-    m_warned = true; // the error says it
+    m_warned = true; // the error reports it
     return config();
   }
   if (!std::exchange(m_warned, true))
@@ -88,7 +89,7 @@ void Context::report(const Diagnoses& diagnoses) {
 
 std::string undo_command(const Context& context, const std::string& id) {
   const auto& root = context.flags.root;
-  const bool is_worker = context.host.gifts.is_worker; // root reads it, in whose journal it is not
+  const bool is_worker = context.host.gifts.is_worker; // root reads the text, but the entry is not in root's journal
   return (is_worker ? "sudo -u " + shell_quote(context.system.identity().user) + " " : "") + "sharefs " +
          (root == "/" ? "" : "--root " + shell_quote(root) + " ") + "undo " + id;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// What a command works with. Made once per process by app.cpp, passed by reference, never global.
+// What a command works with. app.cpp makes it once per process and passes it by reference; it is never global.
 #include "cli/command.hpp"
 #include "config/config.hpp"
 #include "sys/system.hpp"
@@ -23,14 +23,14 @@ struct GlobalFlags {
   std::string on; ///< --on: nodes; empty: this machine
   bool json = false, quiet = false, verbose = false;
   bool dry_run = false, check = false, yes = false;
-  std::chrono::milliseconds wait{10'000}; ///< for the host lock
+  std::chrono::milliseconds wait{10'000}; ///< longest wait for the host lock
   [[nodiscard]] bool only_looks() const { return dry_run || check; }
 };
 
-/// In place of a working directory that was removed or is out of sight: nothing lies below it.
+/// Stands for a working directory that was removed or cannot be reached; no path lies below it.
 inline constexpr const char* k_no_directory = "/(unreachable)";
 
-/// The outside world of one run, given by main() or by a test.
+/// The outside world of one run; main() or a test provides it.
 struct Host {
   std::function<std::shared_ptr<sys::System>(const std::string& root)> make_system;
   std::istream& in;
@@ -38,8 +38,8 @@ struct Host {
   std::ostream& err;
   ui::ConsoleOptions console;
   std::vector<std::string> environment; ///< NAME=value
-  std::string working_directory;        ///< getcwd(2), or k_no_directory
-  sys::WorkerGifts gifts = {};          ///< where root has started this process for its user
+  std::string working_directory;        ///< of getcwd(2), or k_no_directory
+  sys::WorkerGifts gifts = {};          ///< set where root has started this process to work as its user
 };
 
 class Context {
@@ -49,22 +49,23 @@ class Context {
   sys::System& system;
   ui::Console& console;
   const GlobalFlags flags;
-  const Argv argv; ///< the whole command line, argv[0] included
+  const Argv argv; ///< the whole command line, with argv[0]
   Host& host;
-  bool answered = false; ///< a worker has done the command, and printed its document
-  ui::Envelope envelope; ///< printed by app.cpp at the end when --json was given
+  bool answered = false; ///< a worker has run the command and printed its document
+  ui::Envelope envelope; ///< app.cpp prints it at the end if --json was given
 
   [[nodiscard]] std::optional<std::string> environment(std::string_view name) const;
-  /// sharefs.yaml of --config, $SHAREFS_CONFIG or /etc/sharefs/sharefs.yaml, read once. Error `config` if there is none
-  /// or it is wrong or others may change it, `timeout` if it lies on a dead mount.
+  /// Returns the sharefs.yaml of --config, $SHAREFS_CONFIG or /etc/sharefs/sharefs.yaml; it is read once. Errors:
+  /// `config` if it is missing, wrong, or writable for others; `timeout` if it lies on a dead mount.
   Result<const config::Config*> config();
   enum class Unreadable { warns, fails };
-  /// For commands that work without one: nullptr if there is no default file, and, with a warning, if the file cannot
-  /// be read or trusted or does not answer. An error if it is wrong, or if --config names one that is not there.
+  /// For commands that also work without a configuration. Returns nullptr if there is no default file, and, with a
+  /// warning, if the file cannot be read or trusted or does not answer. Returns an error if the file is wrong, or if
+  /// --config names a file that does not exist.
   Result<const config::Config*> config_if_any(Unreadable unreadable = Unreadable::warns);
-  /// Path that config() would read.
+  /// Returns the path that config() would read.
   [[nodiscard]] std::string config_path() const;
-  /// Adds diagnoses to the envelope and shows them (unless --json), each once, also where it is found again.
+  /// Adds diagnoses to the envelope and prints them (unless --json). A diagnosis that is found again is not repeated.
   void report(const Diagnoses& diagnoses);
 
  private:
@@ -72,16 +73,18 @@ class Context {
 
   std::optional<Result<config::Config>> m_config;
   std::set<Diagnosis> m_reported;
-  bool m_warned = false; ///< that there is no configuration
+  bool m_warned = false; ///< the warning about an unreadable configuration was given
 };
 
-/// What a person types to take back an entry of the journal that this command works with: "sharefs undo 17".
+/// Returns the command that undoes an entry of the journal that this command works with: "sharefs undo 17".
 std::string undo_command(const Context& context, const std::string& id);
 
-/// The words of a command of sharefs on another machine or in another process, with the same sharefs.yaml as here.
+/// Adds --config to the arguments of a sharefs on another machine or in another process, so that it reads the same
+/// file.
 Argv with_config(const Context& context, Argv words);
 
-/// `permission` with the text `refusal` for a command that would change something and is not root's.
+/// Returns an error `permission` with the text `refusal` if the command would change something and this user is not
+/// root.
 Result<void> require_root(const Context& context, const std::string& refusal);
 
 } // namespace sharefs::cli

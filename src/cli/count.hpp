@@ -5,7 +5,7 @@
 
 namespace sharefs::cli {
 
-/// How many diagnoses have this severity.
+/// Returns how many diagnoses have this severity.
 inline std::size_t count(const Diagnoses& found, Severity severity) {
   return static_cast<std::size_t>(std::ranges::count(found, severity, &Diagnosis::severity));
 }

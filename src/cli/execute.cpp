@@ -21,7 +21,7 @@ int exit_code_of_report(const plan::Report& report) {
   return exit_code_for(good, report.results.size() - good);
 }
 
-/// A run that was killed left an unfinished journal entry, and it is not the one that is taken back.
+/// Reports a run that was killed: its journal entry is unfinished. An entry that is being undone now is not reported.
 std::optional<Diagnosis> unfinished(const Context& context, const plan::Journal& journal, const std::string& undoes) {
   const auto newest = journal.newest_id();
   const auto entry = newest && !newest->empty() ? journal.load(*newest) : fail(ErrorCode::not_found, "");
@@ -37,10 +37,11 @@ std::optional<Diagnosis> unfinished(const Context& context, const plan::Journal&
                    ""};
 }
 
-/// ApplyOptions::before_groups of work that takes long: others get the host lock meanwhile.
+/// Calls before_groups for work that takes long; others can take the host lock meanwhile.
 Result<void> work_without_lock(Context& context, const Proposal& proposal, std::optional<plan::HostLock>& lock,
                                const std::string& state) {
-  constexpr std::chrono::milliseconds k_least_wait{120'000}; // long work must not be lost for want of the lock
+  // Long work must not be lost because the lock is busy for a while.
+  constexpr std::chrono::milliseconds k_least_wait{120'000};
   lock.reset();
   TRY(proposal.before_groups());
   TRY_ASSIGN(auto taken, take_lock(context, state, std::max(context.flags.wait, k_least_wait)));
@@ -78,7 +79,7 @@ Executed apply(Context& context, const Proposal& proposal, const plan::Journal& 
   return Executed{code, std::move(report)};
 }
 
-/// Shows the plan. A value: the command ends here.
+/// Shows the plan. Returns a value if the command ends here.
 std::optional<Executed> present(Context& context, const Proposal& proposal) {
   context.envelope.plan = proposal.plan;
   context.console.show(proposal.plan, context.flags.only_looks());
@@ -115,7 +116,7 @@ Result<bool> ask_consent(Context& context) {
 
 Result<plan::HostLock> take_lock(Context& context, const std::string& directory, std::chrono::milliseconds wait,
                                  const std::string& name) {
-  const auto user = context.system.identity().user; // may ask name services: before the lock
+  const auto user = context.system.identity().user; // may ask name services, so it is called before the lock is held
   return plan::HostLock::acquire(
       context.system.files(), directory, {shell_join(context.argv), user}, wait,
       [&](const std::string& holder) { context.console.message("waiting: " + holder); }, name);
@@ -171,13 +172,13 @@ Result<Executed> execute(Context& context, const std::function<Result<Proposal>(
     if (auto ended = present(context, proposal))
       return *ended;
     if (const auto left = first ? unfinished(context, journal, proposal.plan.undoes) : std::nullopt)
-      context.console.warning(left->message, left->hint); // before the next change
+      context.console.warning(left->message, left->hint); // reported before the next change is made
     TRY_ASSIGN(const auto agreed, ask_consent(context));
     if (!agreed) {
       context.console.message("nothing was changed");
-      return Executed{k_exit_failed, std::nullopt}; // as dnf and apt
+      return Executed{k_exit_failed, std::nullopt}; // the same exit code as dnf and apt
     }
-    plan::install_interrupt_handlers(); // before the lock, whose wait Ctrl-C ends
+    plan::install_interrupt_handlers(); // set before the lock, so that Ctrl-C ends the wait for it
     TRY_ASSIGN(auto taken, take_lock(context, state, context.flags.wait));
     std::optional<plan::HostLock> lock(std::move(taken));
     TRY_ASSIGN(auto now, journal.newest_id());
@@ -191,13 +192,13 @@ Result<Executed> execute(Context& context, const std::function<Result<Proposal>(
                                 : "another sharefs has changed this host meanwhile; what is to be done now:");
     newest = std::move(now);
     proposal = std::move(again);
-    // The lock is given back for the person's answer.
+    // The lock is given back while the user answers.
   }
 }
 
 namespace {
 
-/// The plan that takes the entry back, as the journal is now.
+/// Makes the plan that undoes the entry, from the present journal.
 Result<Proposal> propose_undo(Context& context, const plan::Journal& journal, const std::string& id,
                               const std::function<Result<void>(plan::Plan&)>& look) {
   TRY_ASSIGN(const auto entry, journal.load(id));
@@ -218,7 +219,8 @@ Result<Proposal> propose_undo(Context& context, const plan::Journal& journal, co
     return fail(ErrorCode::unsupported, fmt::format("nothing of {} (`{}`) can be taken back", id, entry.command),
                 "`sharefs undo --list` shows older changes, `sharefs undo ID` takes one back", join(plan.notes, "\n"));
   TRY(look && !plan.empty() ? look(plan) : Result<void>());
-  // An undo that was cut off at its very end has done it all; the entry would be the newest for ever.
+  // An undo that was killed after its last step has done everything; unmarked, the entry would stay the newest for
+  // ever.
   if (plan.empty() && !context.flags.only_looks())
     TRY(journal.mark_undone(id, ""));
   return Proposal{std::move(plan), "there is nothing left to take back of " + id};

@@ -1,5 +1,5 @@
 #pragma once
-// The one way to change anything: show, (--dry-run, --check), confirm, lock, apply, report.
+// execute(): the one way to change anything: show, (--dry-run, --check), confirm, lock, apply, report.
 #include "cli/context.hpp"
 #include "plan/host_lock.hpp"
 #include "plan/journal.hpp"
@@ -11,59 +11,64 @@
 
 namespace sharefs::cli {
 
-/// What a command wants to do, as the machine is now.
+/// The change that a command proposes, for the present state of the machine.
 struct Proposal {
   plan::Plan plan;
-  std::string nothing;      ///< said when the plan is empty: "all mounts are as they should be"; "": nothing is said
-  bool short_lived = false; ///< other programs may change what it is made from: made anew after the answer
+  std::string nothing; ///< message for an empty plan: "all mounts are as they should be"; "": no message
+  /// Other programs may change the facts it is based on, so it is made anew after the user's answer.
+  bool short_lived = false;
   std::function<Result<void>()> before_groups = {}; ///< see plan::ApplyOptions
-  /// before_groups copies, say: other changes of this host, also by this user, do not wait for it. What it needs alone
-  /// it holds by other means.
+  /// before_groups takes long, for example because it copies. Other changes of this host, also of this user, do not
+  /// wait for it; it must protect what it alone may change by other means.
   bool takes_long = false;
 };
 
 struct Executed {
   int exit_code = 0;
-  std::optional<plan::Report> report; ///< nullopt: nothing was applied (empty plan, --dry-run, --check, the answer no)
+  /// Nullopt: nothing was applied (empty plan, --dry-run, --check, or the user's answer was no).
+  std::optional<plan::Report> report;
   [[nodiscard]] bool applied() const { return report.has_value(); }
-  /// Ended by --check, by the answer no, or by Ctrl-C: `exit_code` is the command's.
+  /// True if the command ends here, by --check, by the answer no, or by Ctrl-C; `exit_code` is the exit code of the
+  /// command.
   [[nodiscard]] bool stopped() const { return (!applied() && exit_code != 0) || (applied() && report->interrupted); }
 };
 
-/// `propose` reads the machine and makes the plan. If another sharefs has changed something by the time the host lock
-/// is ours, or the plan is short-lived, it is asked again, and a plan that is different now is shown again and needs a
-/// new consent: what a command keeps from its look, it must set anew in `propose`. Plan and report go into the
-/// envelope. Under --dry-run and --check the plan is data, on stdout. Errors: `usage` when there is no terminal and no
-/// --yes; `busy` when another sharefs holds the host.
+/// Makes a plan with `propose`, which reads the machine, and executes it. `propose` is called again if another sharefs
+/// has changed something before this one got the host lock, or if the plan is short-lived. A plan that differs then is
+/// shown and must be confirmed again. So `propose` must set anew every value that the command keeps from it. Plan and
+/// report are put into the envelope. With --dry-run and --check the plan is data, on stdout. Errors: `usage` without a
+/// terminal and without --yes; `busy` if another sharefs holds the host lock.
 Result<Executed> execute(Context& context, const std::function<Result<Proposal>()>& propose);
 
-/// A further plan of the same command, made of what its first one has changed: the JSON document has both as one.
+/// Executes a second plan of the same command, made from what the first one has changed. The JSON document has both as
+/// one plan.
 Result<Executed> execute_further(Context& context, const std::function<Result<Proposal>()>& propose);
 
-/// A plan that does not depend on what another sharefs may have changed, but for what its actions check themselves.
+/// Executes a plan that does not depend on what another sharefs may have changed, beyond what its actions check
+/// themselves.
 Result<Executed> execute(Context& context, const plan::Plan& plan, std::string_view nothing);
 
-/// Asks whether to go on with what was shown; true without a question for --yes, false: the answer was no. Errors:
-/// `usage` where there is no terminal, `interrupted`.
+/// Asks whether to apply the plan that was shown. Returns true without a question for --yes, and false if the answer
+/// was no. Errors: `usage` without a terminal, `interrupted`.
 Result<bool> ask_consent(Context& context);
 
-/// Executes the plan that takes an entry of the journal back. apply() marks the entry as undone. `look` may add to the
-/// notes of the plan before it is shown.
+/// Executes the plan that undoes an entry of the journal. apply() marks the entry as undone. `look` may check the plan
+/// and add notes before it is shown.
 Result<Executed> take_back(Context& context, const std::string& id,
                            const std::function<Result<void>(plan::Plan&)>& look = nullptr);
-/// The same without a question, for what was applied just now and is not as wanted: its consent covers this.
+/// Undoes, without a question, what was just applied and has turned out wrong: the consent to the change covers this.
 Result<void> roll_back(Context& context, const std::string& journal_id, std::string_view why);
 
-/// A lock of this host (plan::HostLock); who holds it is said while it is waited for.
+/// Takes a lock of this host (plan::HostLock). While it waits a message names the holder.
 Result<plan::HostLock> take_lock(Context& context, const std::string& directory, std::chrono::milliseconds wait,
                                  const std::string& name = "lock");
 
-/// Where this user's changes on this host are kept.
+/// Returns the directory of this user's journal and lock on this host.
 Result<std::string> state_directory(Context& context);
-/// The journal of this user on this host.
+/// Returns the journal of this user on this host.
 Result<plan::Journal> journal_of(Context& context);
-/// SF604: the newest run of this user here was cut off. SF607: the journal cannot be written, or its newest change not
-/// read; without a journal nothing is changed.
+/// Reports SF604 if the newest run of this user was cut off, and SF607 if the journal cannot be written or its newest
+/// change cannot be read; without a journal nothing is changed.
 Result<Diagnoses> diagnose_journal(Context& context);
 
 } // namespace sharefs::cli

@@ -5,15 +5,16 @@
 
 namespace sharefs::cli {
 
-// Of every command but `run`, which returns its child's code.
+// Exit codes of every command but `run`, which returns the exit code of its child.
 inline constexpr int k_exit_ok = 0;
 inline constexpr int k_exit_failed = 1;
 inline constexpr int k_exit_usage = 2;   ///< usage or configuration
 inline constexpr int k_exit_pending = 3; ///< --check found something to do
-inline constexpr int k_exit_partly = 4;  ///< some was done, some not
+inline constexpr int k_exit_partly = 4;  ///< some work was done, some failed
 inline constexpr int k_exit_interrupted = 130;
-inline constexpr int k_exit_pipe_closed = 141; ///< nobody reads standard output any more; as a shell reports SIGPIPE
-// Of `run`, as env(1) and timeout(1) have them.
+/// Nobody reads standard output any more; shells report SIGPIPE with this code.
+inline constexpr int k_exit_pipe_closed = 141;
+// Exit codes of `run`, the same as those of env(1) and timeout(1).
 inline constexpr int k_exit_run_failed = 125;
 inline constexpr int k_exit_not_executable = 126;
 inline constexpr int k_exit_not_found = 127;
@@ -30,7 +31,7 @@ constexpr int exit_code_of(const Error& error) {
   }
 }
 
-/// Of work in parts: 0 if none is bad, 1 if none is good, 4 otherwise.
+/// The exit code of work in parts: 0 if no part is bad, 1 if no part is good, 4 otherwise.
 constexpr int exit_code_for(std::size_t good, std::size_t bad) {
   return bad == 0 ? k_exit_ok : good == 0 ? k_exit_failed : k_exit_partly;
 }

@@ -30,7 +30,8 @@ LeaseOnServers::Taken LeaseOnServers::take(Context& context, const std::string& 
 LeaseOnServers::~LeaseOnServers() {
   const sys::DelayInterrupts delay;
   if (!m_servers.empty())
-    (void)ask_nodes(m_context, m_servers, {"nodes", "lease", m_run, "--release"}, true); // it ends by itself
+    // A lease that cannot be given back expires.
+    (void)ask_nodes(m_context, m_servers, {"nodes", "lease", m_run, "--release"}, true);
 }
 
 } // namespace sharefs::cli

@@ -1,5 +1,5 @@
 #pragma once
-// Who changes many machines is known to the servers while it goes on (fleet/lease.hpp).
+// The cluster lease on the servers: it tells other administrators who is changing the cluster (fleet/lease.hpp).
 #include "cli/on_nodes.hpp"
 
 #include <memory>
@@ -7,11 +7,12 @@
 
 namespace sharefs::cli {
 
-/// The note on all servers, taken back when this goes. A server that does not answer cannot be asked, which is said.
+/// Holds the lease on all servers; the destructor gives it back. A server that does not answer is only warned about.
 class LeaseOnServers {
  public:
   using Taken = Result<std::unique_ptr<LeaseOnServers>>;
-  /// `command`: the longest that the change takes on one node. Error `busy` with its holder.
+  /// Takes the lease. `command` is the longest time of the change on one node. Error `busy` with the name of the
+  /// holder.
   static Taken take(Context& context, const std::string& run, std::chrono::seconds command);
   LeaseOnServers(const LeaseOnServers&) = delete;
   LeaseOnServers& operator=(const LeaseOnServers&) = delete;

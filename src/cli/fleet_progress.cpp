@@ -45,7 +45,7 @@ std::string text_of_nodes(const std::map<std::string, tree::Progress>& nodes, st
 }
 
 void FleetProgress::came(const std::string& node, std::string_view state) {
-  if (const auto found = m_nodes.find(node); found != m_nodes.end()) { // all of it, or nothing more comes from there
+  if (const auto found = m_nodes.find(node); found != m_nodes.end()) { // it has all of it, or will report nothing more
     found->second.bytes = found->second.total_bytes;
     found->second.files = found->second.total_files;
   }

@@ -1,5 +1,5 @@
 #pragma once
-// How far many nodes are that copy something: the sum of what they say of themselves (TreeProgress), and each of them.
+// Progress of a copy on many nodes: the sum of what the nodes report (tree::Progress), and each node.
 #include "cli/context.hpp"
 #include "sys/process/child.hpp"
 #include "tree/tree.hpp"
@@ -13,7 +13,7 @@ class FleetProgress {
   FleetProgress(Context& context, const std::string& what, std::size_t nodes)
       : m_context(context), m_what(what), m_line(context.console, what, nodes) {}
   void came(const std::string& node, std::string_view state);
-  /// A line that a node has said; of anything but progress nothing is shown.
+  /// Reads a line of a node's standard error; lines that are not progress reports are ignored.
   void said(const std::string& node, const std::string& line);
 
  private:
@@ -25,7 +25,8 @@ class FleetProgress {
   std::chrono::seconds m_said{0};
 };
 
-/// "3.1/16.5 GiB, 42 s left; gpu07 12 %, gpu03 40 %": all nodes, then those that are not done, the slowest first. Pure.
+/// Returns "3.1/16.5 GiB, 42 s left; gpu07 12 %, gpu03 40 %": the sum, then the nodes that are not done, the slowest
+/// first. Pure.
 std::string text_of_nodes(const std::map<std::string, tree::Progress>& nodes, std::chrono::milliseconds took);
 
 } // namespace sharefs::cli

@@ -24,7 +24,7 @@ using Json = nlohmann::ordered_json;
 using plan::PrivateDirectory;
 
 constexpr const char* k_request = "run.json";
-constexpr std::size_t k_most_runs = 20; ///< whose records are kept
+constexpr std::size_t k_most_runs = 20; ///< older records are removed
 
 struct StoredRun {
   fleet::Request job;
@@ -53,7 +53,7 @@ bool is_done(const Result<std::map<std::string, fleet::Outcome>>& outcomes, cons
   return outcomes && outcomes->contains(node) && is_good(outcomes->at(node).state);
 }
 
-/// The names of the records, oldest first.
+/// Returns the names of the records, oldest first.
 Result<std::vector<std::string>> run_ids(Context& context, const std::string& directory) {
   TRY_ASSIGN(const auto opened, PrivateDirectory::open(context.system.files(), directory));
   if (!opened)
@@ -70,7 +70,7 @@ std::string new_run_id() {
   using namespace std::chrono;
   const auto now = system_clock::now();
   const auto second = floor<seconds>(now);
-  std::array<char, 4> within{}; // the microsecond, in base 36: of two runs in one second the later one is the newer
+  std::array<char, 4> within{}; // the microsecond in base 36, so that names of runs in the same second sort by time
   const auto* end =
       std::to_chars(within.begin(), within.end(), duration_cast<microseconds>(now - second).count(), 36).ptr;
   return fmt::format("{:%Y%m%d-%H%M%S}-{:0>4}", fmt::gmtime(system_clock::to_time_t(second)),
@@ -101,7 +101,7 @@ Result<fleet::Request> load_record(Context& context, std::string& id) {
   TRY(choose_engine(context, engine, job.settings));
   job.asking.as_root = true;
   const auto outcomes = fleet::read_outcomes(context.system, join_path(directory, id));
-  // What is done stands there also of the run that this one went on with.
+  // The record also holds the good outcomes of an earlier run that this run has continued.
   for (const auto& [name, outcome] : outcomes.value_or(std::map<std::string, fleet::Outcome>{}))
     if (is_good(outcome.state))
       job.before.push_back(outcome);

@@ -18,7 +18,7 @@ using fleet::Outcome;
 using fleet::State;
 using Json = nlohmann::ordered_json;
 
-/// The nodes of each key, the keys in the order in which they came first.
+/// Collects the nodes of each key; the keys stay in the order of their first node.
 template <class Key> class Grouped {
  public:
   void add(const Key& key, const std::string& node) {
@@ -34,7 +34,7 @@ template <class Key> class Grouped {
   std::vector<std::pair<Key, std::vector<std::string>>> m_groups;
 };
 
-/// What a command found, in a few words: of each list of its own how many there are, by their states.
+/// Summarizes the document of a command: for each list in it, the number of elements by state.
 std::string contents_of(const Json& document) {
   std::vector<std::string> texts;
   for (const auto& [name, value] : document.items()) {
@@ -52,7 +52,7 @@ std::string contents_of(const Json& document) {
   return join(texts, "; ");
 }
 
-/// With the name of the node in the place of NODE.
+/// Replaces NODE in the hint by the name of the node.
 std::string hint_for(std::string hint, const std::string& node) {
   constexpr std::string_view k_node = "NODE";
   for (auto at = hint.find(k_node); at != std::string::npos; at = hint.find(k_node, at + node.size()))
@@ -66,7 +66,7 @@ ui::Colour colour_of(State state) {
   return state == State::pending || state == State::not_tried ? ui::Colour::yellow : ui::Colour::red;
 }
 
-/// The findings of all nodes, each once with its nodes.
+/// Returns the findings of all nodes, each once, with the names of its nodes.
 Diagnoses findings_of(const std::vector<Outcome>& outcomes) {
   using Key = std::array<std::string, 5>;
   Grouped<Key> grouped;

@@ -1,5 +1,5 @@
 #pragma once
-// Answers of many nodes as a person reads them: what is equal stands once.
+// Answers of many nodes, printed for a person: equal answers are printed once.
 #include "cli/context.hpp"
 #include "fleet/outcome.hpp"
 
@@ -7,10 +7,10 @@
 
 namespace sharefs::cli {
 
-/// What nodes have to do, by their answers to `--check`: equal plans once, with the nodes that have them.
+/// Prints the plans that nodes have answered to `--check`; equal plans once, with the names of their nodes.
 void show_plans(Context& context, const std::vector<fleet::Outcome>& outcomes);
 
-/// One row per state and reason, then what nodes found wrong; all of it into the JSON document.
+/// Prints one row per state and reason, then the findings of the nodes; the JSON document gets all of it.
 void show_outcomes(Context& context, const std::vector<fleet::Outcome>& outcomes);
 
 } // namespace sharefs::cli

@@ -15,17 +15,17 @@ namespace sharefs::cli {
 
 namespace {
 
-/// One write(2) for each line: what others write to the same pipe comes between lines and not into them.
+/// Writes each line with one write(2): the output of others on the same pipe comes between lines and not inside them.
 void write_lines(const std::string& lines) {
   for (std::size_t at = 0; at < lines.size();) {
     const auto end = lines.find('\n', at) + 1;
     if (!sys::write_all(1, std::string_view(lines).substr(at, end - at)))
-      return; // nobody listens any more; what was begun goes to its end
+      return; // nobody reads any more; the command that was begun goes on
     at = end;
   }
 }
 
-/// timeout(1) is started from here and not in front of sharefs: so a sudoers file may allow sharefs alone.
+/// Starts timeout(1) from here and not in front of sharefs, so that a sudoers file can allow sharefs alone.
 int run_within(std::chrono::seconds deadline, const fleet::FrameRequest& request, const Argv& argv, Host& host) {
   const auto system = host.make_system("/");
   const auto own = system->entry({.path = "/proc/self/exe"}).link_target;

@@ -1,4 +1,5 @@
-// CLI11 puts the help together; what is here fits its rows to the terminal, and says what only we know of a command.
+// The help. CLI11 puts it together; this file fits its rows to the terminal and adds the parts that CLI11 does not
+// know.
 #include "cli/help.hpp"
 
 #include "base/text.hpp"
@@ -12,7 +13,7 @@ namespace sharefs::cli {
 
 namespace {
 
-/// The names of options that many commands have, in one line.
+/// Returns one line with the names of options that many commands have.
 std::string line_of(std::string_view title, const std::vector<OptionSpec>& options, std::size_t width) {
   std::vector<std::string> names;
   for (const auto& option : options)
@@ -33,7 +34,8 @@ std::string usage(const CommandSpec& command) {
   const auto& positional = command.positional;
   if (!positional.name.empty()) {
     const bool more = positional.max == 0 || positional.max > std::max<std::size_t>(positional.min, 1);
-    const auto many = more && !positional.name.ends_with(']') ? "..." : ""; // "ENV [N M]" says how many
+    // A name like "ENV [N M]" shows the number itself.
+    const auto many = more && !positional.name.ends_with(']') ? "..." : "";
     out += positional.min == 0 ? fmt::format(" [{}{}]", positional.name, many)
                                : fmt::format(" {}{}", positional.name, many);
   }
@@ -42,7 +44,7 @@ std::string usage(const CommandSpec& command) {
   return out;
 }
 
-/// Lines of a shell: one that is too long has its comment above it, and goes on behind a backslash.
+/// Formats shell commands: a line that is too long has its comment above it, and continues behind a backslash.
 std::string example_lines(std::string_view text, std::size_t width) {
   constexpr std::size_t k_indent = 2, k_further = 6, k_backslash = 2;
   std::string out;
@@ -54,7 +56,8 @@ std::string example_lines(std::string_view text, std::size_t width) {
     }
     std::size_t indent = k_indent;
     for (; line.size() + indent > width; indent = k_further) {
-      auto blank = line.rfind(" -", width - indent - k_backslash); // an option stays with its value
+      // Break in front of an option, so that it stays with its value.
+      auto blank = line.rfind(" -", width - indent - k_backslash);
       if (blank == std::string::npos || blank == 0)
         blank = line.rfind(' ', width - indent - k_backslash);
       if (blank == std::string::npos || blank == 0)
@@ -67,7 +70,7 @@ std::string example_lines(std::string_view text, std::size_t width) {
   return out;
 }
 
-/// What CLI11 shows of a command, by the names of its options and of the commands below it.
+/// The help of one command: its options and the commands below it.
 class Help : public CLI::Formatter {
  public:
   Help(std::string path, std::size_t width) : m_path(std::move(path)), m_width(width) {
@@ -75,7 +78,7 @@ class Help : public CLI::Formatter {
     m_command = found == commands().end() ? nullptr : *found;
   }
 
-  /// One width of names for all rows; a name that is longer has a line of its own.
+  /// Gives all rows the same width of names; a longer name gets a line of its own.
   void fit(const CLI::App& app) {
     std::size_t longest = m_command == nullptr ? 0 : m_command->positional.name.size();
     for (const auto* option : shown(app))
@@ -85,10 +88,10 @@ class Help : public CLI::Formatter {
     column_width(std::min(longest, widest()));
   }
 
-  /// As CLI11 has it, but that the global options are only named in the footer of a command.
+  /// Replaces CLI11's layout only so that the help of a command names the global options in its footer.
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
     if (m_path == k_options_page)
-      return make_group(shown_group(), false, shown(*app)).substr(1); // without the empty line above it
+      return make_group(shown_group(), false, shown(*app)).substr(1); // without the empty line above the title
     return make_description(app) + make_usage(app, std::move(name)) + make_positionals(app) +
            make_subcommands(app, mode) + (shown(*app).empty() ? "" : make_group(shown_group(), false, shown(*app))) +
            "\n" + make_footer(app);
@@ -153,7 +156,7 @@ class Help : public CLI::Formatter {
   }
   [[nodiscard]] std::size_t widest() const { return std::min<std::size_t>(30, m_width / 3); }
 
-  /// Two columns: a name and what it means.
+  /// Returns a row of two columns: a name and its meaning.
   [[nodiscard]] std::string row(const std::string& name, const std::string& meaning) const {
     constexpr std::size_t k_margins = 4;
     const auto width = get_column_width();
@@ -240,7 +243,8 @@ void add_options(CLI::App& app, const std::vector<OptionSpec>& specs, const std:
         ->default_str(std::string(spec.fallback));
     if (spec.repeat)
       option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    if (!spec.value.empty()) // CLI11 takes whatever comes next, and a variable of a script that is not set
+    // CLI11 would accept the next option as the value, and an empty text from an unset shell variable.
+    if (!spec.value.empty())
       option->check([&app](const std::string& value) {
         return value.empty() ? "is empty" : app.get_option_no_throw(value) == nullptr ? "" : "is an option";
       });

@@ -22,9 +22,9 @@ namespace {
 using fleet::Outcome;
 using fleet::State;
 constexpr std::string_view k_default_deadline = "10min";
-constexpr std::chrono::minutes k_looking{2}; ///< by when a node has said what it finds, unless another time is given
+constexpr std::chrono::minutes k_looking{2}; ///< deadline of a question to a node, unless --node-deadline is given
 
-/// The end of a run in words: how to go on, how to take it back.
+/// Prints how to continue a run and how to undo it.
 void say_end(Context& context, const std::string& id, const fleet::Run& run, const std::vector<Outcome>& outcomes) {
   std::vector<std::string> open;
   for (const auto& outcome : outcomes)
@@ -40,10 +40,10 @@ void say_end(Context& context, const std::string& id, const fleet::Run& run, con
     context.console.message(fmt::format("`sharefs --on all undo {}` takes it back", id));
 }
 
-/// Applies it in order, under the lock of whoever changes many nodes from this machine, with a record.
+/// Applies the change in order, with a record, under the lock for changes of many nodes.
 Result<int> apply_on_nodes(Context& context, fleet::Request job) {
   TRY_ASSIGN(const auto directory, fleet_directory(context));
-  // What is copied for hours keeps nobody from changing the nodes otherwise.
+  // A copy that takes hours has a lock of its own, so that the nodes can be changed in other ways meanwhile.
   TRY_ASSIGN(const auto lock, lock_fleet(context, job.asking.from_here ? "from-here" : ""));
   const auto id = new_run_id();
   TRY_ASSIGN(const auto lease,
@@ -59,8 +59,8 @@ Result<int> apply_on_nodes(Context& context, fleet::Request job) {
   return run.interrupted ? k_exit_interrupted : fleet::exit_code_of(outcomes);
 }
 
-/// Clients that answered, and can do nothing before their servers have done what they are about to do, are not
-/// failures: they are asked again behind the servers.
+/// A client that can do nothing before its servers have changed is not a failure, if it has answered: it is asked again
+/// after the servers.
 void expect_servers(const fleet::Request& job, std::vector<Outcome>& looked) {
   const auto is_server = [&](const Outcome& outcome) {
     return std::ranges::find(job.nodes, outcome.node, &fleet::Node::name)->in(fleet::k_servers);
@@ -74,7 +74,8 @@ void expect_servers(const fleet::Request& job, std::vector<Outcome>& looked) {
     }
 }
 
-/// The plan of all nodes is made and shown; the job keeps those that have something to do. An exit code: that was all.
+/// Asks all nodes for their plans and shows them; only nodes with something to do stay in the job. Returns an exit code
+/// if the command ends here.
 Result<std::optional<int>> plan_on_nodes(Context& context, fleet::Request& job) {
   TRY_ASSIGN(auto looked, ask_once(context, question(job, {"--check", "--json"}), "asking nodes"));
   if (looked.interrupted)
@@ -90,7 +91,7 @@ Result<std::optional<int>> plan_on_nodes(Context& context, fleet::Request& job) 
   return std::nullopt;
 }
 
-/// The places of sharefs.yaml where nodes stand, but for those that other programs are asked for.
+/// Returns the sources of nodes in sharefs.yaml, without those for which another program must be asked.
 fleet::Sources sources_of(const config::Config& config) {
   fleet::Sources sources;
   sources.origin = {config.file};
@@ -104,12 +105,12 @@ fleet::Sources sources_of(const config::Config& config) {
   return sources;
 }
 
-/// Of the commands that change something, `doctor` does so with --fix only.
+/// True if the command changes something; `doctor` does so with --fix only.
 bool changes_nodes(const CommandSpec& spec, const Arguments& arguments) {
   return spec.effect == Effect::changes && (spec.name != "doctor" || arguments.flag("fix"));
 }
 
-/// Shows what is to be done, asks, and does it.
+/// Shows the plan, asks for consent, and applies it.
 Result<int> change_nodes(Context& context, fleet::Request job) {
   if (!context.flags.yes || context.flags.only_looks()) {
     TRY_ASSIGN(const auto ended, plan_on_nodes(context, job));
@@ -243,7 +244,7 @@ Result<std::vector<fleet::Node>> chosen_of(const std::vector<fleet::Node>& known
   const auto names = only_servers ? fleet::expand(pattern) : fail(ErrorCode::usage, "");
   if (chosen || !names)
     return chosen;
-  std::vector<fleet::Node> free; // there is no list that a name could be checked against
+  std::vector<fleet::Node> free; // there is no list of nodes to compare the names with
   for (const auto& name : *names) {
     const auto found = std::ranges::find(known, name, &fleet::Node::name);
     free.push_back(found != known.end() ? *found
@@ -286,7 +287,7 @@ Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Argume
     TRY(look_up_run(context, arguments, job));
   if (spec.before_nodes != nullptr)
     TRY(spec.before_nodes(context, arguments, job));
-  // What copies ends by itself where nothing comes any more.
+  // A copy has no short deadline: it ends by itself when no more bytes arrive.
   constexpr std::chrono::hours k_copying{24};
   const bool is_default = arguments.value("node-deadline") == k_default_deadline;
   if (is_default)

@@ -1,6 +1,6 @@
 #pragma once
-// `--on NODES COMMAND`: the command runs on each of them by another machine's sharefs, and what they answer becomes one
-// table, one JSON document and one exit code.
+// `--on NODES COMMAND`: sharefs on each of these nodes runs the command. Their answers become one table, one JSON
+// document and one exit code.
 #include "cli/context.hpp"
 #include "fleet/run.hpp"
 #include "plan/host_lock.hpp"
@@ -12,65 +12,65 @@
 
 namespace sharefs::cli {
 
-/// The options that all such commands have, besides those of every command.
+/// Returns the options of all commands that can run on nodes, besides the global ones.
 const std::vector<OptionSpec>& fleet_options();
 
-/// The nodes of sharefs.yaml, its servers among them, in their order. Error `config` or `usage`.
+/// Returns the nodes of sharefs.yaml, its servers included, in their order. Error `config` or `usage`.
 Result<std::vector<fleet::Node>> known_nodes(Context& context);
-/// Its servers alone, without a question to Slurm or ClusterShell.
+/// Returns only the servers, without asking Slurm or ClusterShell.
 Result<std::vector<fleet::Node>> known_servers(Context& context);
-/// Those of known_nodes() that a pattern names; without `nodes:` in sharefs.yaml any names will do.
+/// Returns the known nodes that a pattern names; if sharefs.yaml has no `nodes:`, any names are accepted.
 Result<std::vector<fleet::Node>> chosen_of(const std::vector<fleet::Node>& known, const std::string& pattern);
 Result<std::vector<fleet::Node>> chosen_nodes(Context& context, const std::string& pattern);
-/// The same without this machine.
+/// As chosen_nodes(), without this machine.
 Result<std::vector<fleet::Node>> other_nodes(Context& context, const std::string& pattern);
-/// The pattern of a command `NOUN VERB [NODES]`: without one all.
+/// Returns the pattern of a command `NOUN VERB [NODES]`; without NODES it is `all`.
 std::string named_nodes(const Arguments& arguments);
 
-/// fleet_options() without `--on`, behind options of its own: for a command that is about nodes.
+/// Returns `own` followed by fleet_options() without `--on`: for a command whose arguments are nodes.
 std::vector<OptionSpec> with_fleet_options(std::vector<OptionSpec> own);
 
-/// The lock of whoever changes many nodes from this machine.
+/// Takes the lock that allows only one change of many nodes from this machine at a time.
 Result<plan::HostLock> lock_fleet(Context& context, const std::string& apart = {});
-/// Where the records of runs are, and what they need while they go on.
+/// Returns the directory of the records of runs and of their temporary files.
 Result<std::string> fleet_directory(Context& context);
 
-/// A script of ours on nodes: `request` with all but batches, engine and path. `in_order`: in the order of changes,
-/// until too many fail. It leaves no record.
+/// Runs a shell script on nodes. `request` has everything but batches, engine and path. `in_order`: run in the order of
+/// changes, until too many nodes fail. It leaves no record.
 Result<fleet::Run> run_script(Context& context, const Arguments& arguments, const std::vector<fleet::Node>& nodes,
                               fleet::Request request, bool in_order, const std::string& what);
 
-/// Error `interrupted` where they are not all there.
+/// Returns the answers of a run. Error `interrupted` if it was interrupted, because answers are missing then.
 Result<std::vector<fleet::Outcome>> all_answers(Result<fleet::Run> run);
 
-/// The answers to a question what is to be done are shown. The pending nodes, once a person has agreed to them; a
-/// number is the exit code with which the command ends here, since nothing is to be done, or shall be. Error `failed`
-/// where so many cannot that --max-failures forbids to begin.
+/// Shows the answers of nodes to the question what has to be done, and asks for consent. Returns the pending nodes if
+/// the user agrees, or the exit code with which the command ends, because nothing has to be done or the user does not
+/// agree. Error `failed` if so many nodes cannot do it that --max-failures forbids the change.
 using Pending = std::variant<int, std::vector<fleet::Node>>;
 Result<Pending> agree_on_plans(Context& context, const std::vector<fleet::Node>& nodes,
                                const std::vector<fleet::Outcome>& looked, const fleet::MostFailures& most);
 Result<fleet::MostFailures> most_failures_of(const Arguments& arguments);
 
-/// Does what was asked for on Context::flags.on.
+/// Runs the command on the nodes of Context::flags.on.
 Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Arguments& arguments);
 
-/// Goes on with a run where it failed, was not tried or not waited for; "" is the newest that needs it.
+/// Continues a run on the nodes where it failed or has not ended. An empty `id` is the newest run.
 Result<int> resume_run(Context& context, std::string id);
 
-/// The runs of this machine, newest first.
+/// Prints the runs of this machine, newest first.
 Result<int> list_runs(Context& context);
 
-/// A question to the nodes that leaves no record. Error `interrupted`.
+/// Asks the nodes, without a record. Error `interrupted`.
 Result<std::vector<fleet::Outcome>> ask_nodes(Context& context, const std::vector<fleet::Node>& nodes,
                                               const Argv& words, bool as_root,
                                               std::chrono::seconds deadline = std::chrono::seconds(60));
 
-/// `words` are of a command that works on this machine for each of the nodes, by ssh (fleet::Asking::from_here), and
-/// changes something there: the plan of all is shown and asked for, then it is done in order, with a record. Options as
-/// fleet_options() has them, where the command has them.
+/// Runs a command on this machine for each of the nodes, over ssh (fleet::Asking::from_here), that changes something on
+/// the node. Shows the plan for all nodes, asks for consent, and runs in the order of changes with a record.
+/// `arguments` has the options of fleet_options(), as far as the command has them.
 Result<int> change_from_here(Context& context, const Arguments& arguments, const std::vector<fleet::Node>& nodes,
                              const Argv& words);
-/// The same for words that change nothing.
+/// The same for a command that changes nothing.
 Result<std::vector<fleet::Outcome>> ask_from_here(Context& context, const Arguments& arguments,
                                                   const std::vector<fleet::Node>& nodes, const Argv& words);
 

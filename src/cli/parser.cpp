@@ -1,5 +1,5 @@
-// What CLI11 reads of a command line, by the rows of the commands. Here are only the hints, the split at the first
-// `--`, and the way from what CLI11 has read to Arguments. Its exceptions end here.
+// Parses the command line with CLI11, from the rows of the commands. This file adds the hints, splits the words at the
+// first `--`, and converts the result of CLI11 to Arguments. CLI11's exceptions end here.
 #include "cli/parser.hpp"
 
 #include "base/text.hpp"
@@ -28,14 +28,14 @@ std::string joined(const std::string& prefix, const std::string& word) {
   return prefix.empty() ? word : prefix + " " + word;
 }
 
-/// A word of the command line that leads to a command.
+/// A word of the command line that names a command, or a family of commands.
 struct CommandWord {
   std::string word, summary;
-  std::string group; ///< under which title it stands in the help
+  std::string group; ///< title of its group in the help
 };
 
-/// The words that may follow `prefix` ("" or "conda"), in the order of the help. Each is what the command or the family
-/// of that name is, or else the first command that begins with it.
+/// Returns the words that may follow `prefix` ("" or "conda"), in the order of the help. Each stands for the command or
+/// family of that name, or else for the first command that begins with it.
 std::vector<CommandWord> words_below(const std::string& prefix) {
   std::vector<CommandWord> found;
   const auto depth = split_words(prefix).size();
@@ -72,7 +72,7 @@ tl::unexpected<Error> wrong_usage(const std::string& message, const std::string&
   return fail(ErrorCode::usage, message, help_hint(path));
 }
 
-/// "did you mean" for a word where a command was expected, also when its first half was forgotten (`link`).
+/// Returns "did you mean" for an unknown command, also if its first word was forgotten (`link`).
 std::string command_hint(const std::string& path, const std::string& word) {
   auto known = next_words(path);
   if (path.empty() && word == "help")
@@ -87,24 +87,24 @@ std::string command_hint(const std::string& path, const std::string& word) {
   return help_hint(path);
 }
 
-/// The program as CLI11 knows it. A command gets its options and its own commands when it is reached: `sharefs run`
-/// stands in front of every launch, and does not pay for the options of the others.
+/// The commands as CLI11 parses them. A command gets its options and its own commands only when the parser reaches it,
+/// because `sharefs run` stands in front of every launch and must not pay for the options of others.
 class Program {
  public:
   Program() {
-    m_root.set_help_flag(); // a flag of ours: it counts only where nothing else is wrong
-    m_root.allow_extras();  // what is left over gets our hints
+    m_root.set_help_flag(); // our own flag is used: it counts only if the rest of the command line is right
+    m_root.allow_extras();  // remaining words are reported with our own hints
     m_root.require_subcommand(0, 1);
     reach(m_root, "");
   }
 
   Result<Parsed> parse(Argv words, std::optional<Argv> rest, std::size_t width) {
     Parsed parsed;
-    if (words == Argv{k_options_page, "--help"}) { // as spelled by spell_as_options()
+    if (words == Argv{k_options_page, "--help"}) { // spell_as_options() has made these words
       parsed.print = help_of(m_root, k_options_page, width);
       return parsed;
     }
-    std::ranges::reverse(words); // CLI11 takes them from the back
+    std::ranges::reverse(words); // CLI11 takes words from the back
     try {
       m_root.parse(words);
     } catch (const CLI::ParseError& error) {
@@ -149,7 +149,7 @@ class Program {
     }
   }
 
-  /// The commands that were reached, from the outermost to the innermost.
+  /// Lists the commands that were reached, from the outermost to the innermost.
   void find_path() {
     m_apps = {&m_root};
     for (auto below = m_root.get_subcommands(); !below.empty(); below = m_apps.back()->get_subcommands()) {
@@ -158,12 +158,12 @@ class Program {
     }
   }
 
-  /// CLI11's messages begin with the name of the option, and say what is wrong with it in words of its own.
+  /// Rewrites CLI11's message, which begins with the name of the option and uses terms of CLI11.
   [[nodiscard]] std::string message_of(const CLI::ParseError& error) const {
     std::string text = error.what();
     const auto name = text.substr(0, text.find_first_of(": "));
     const auto key = name.substr(std::min(name.find_first_not_of('-'), name.size()));
-    for (const auto* app : m_apps) // the one that was given too often, or else one of the same meaning
+    for (const auto* app : m_apps) // the option of this app that was given too often, or else one of the same name
       if (const auto* option = app->get_option_no_throw("--" + key); option != nullptr) {
         if (option->get_expected_max() == 0)
           text = fmt::format("option `--{}` takes no value", key);
@@ -175,8 +175,8 @@ class Program {
     return text;
   }
 
-  /// Options may stand in front of the command and behind it, and the last one counts. Those that were not given have
-  /// their default.
+  /// Collects the options. They may stand before and behind the command, and the last one counts. An option that was
+  /// not given gets its default.
   void take_options() {
     for (const auto* app : m_apps)
       for (const auto* option : app->get_options()) {
@@ -197,8 +197,9 @@ class Program {
           values.push_back(fallback);
   }
 
-  /// The words that are no options become positional ones, or, for a command that runs another one, that one's, which
-  /// are returned: those behind `--` (`rest`), or without it those behind the words that the command needs itself.
+  /// Assigns the words that are not options. They become positional arguments. For a command that runs another one, the
+  /// words of that other command are returned: those behind `--` (`rest`), or, without `--`, those behind the arguments
+  /// that the command itself needs.
   Result<std::optional<Argv>> take_words(const CommandSpec* command, std::optional<Argv> rest) {
     const bool runs_one = command != nullptr && command->takes_command;
     for (const auto* app : m_apps) {
@@ -219,7 +220,7 @@ class Program {
         m_arguments.positional = left_over;
       } else {
         auto foreign = left_over;
-        if (rest) { // `--` is a word of the command to run
+        if (rest) { // then `--` belongs to the command to run
           foreign.emplace_back("--");
           foreign.insert(foreign.end(), rest->begin(), rest->end());
         }
@@ -238,7 +239,7 @@ class Program {
     for (const auto* known : m_apps.back()->get_options())
       for (auto& name : split(known->get_name(false, true), ','))
         names.push_back(std::move(name));
-    constexpr std::size_t k_letter = 2; // "-x" is as near to any other letter
+    constexpr std::size_t k_letter = 2; // a single letter is equally near to every other letter
     const auto near = option.size() > k_letter ? did_you_mean_hint(option, names) : "";
     return fail(ErrorCode::usage, fmt::format("unknown option `{}`", option), near.empty() ? help_hint(m_path) : near);
   }
@@ -246,7 +247,7 @@ class Program {
   Result<void> place_positional(const CommandSpec& command, const std::optional<Argv>& rest) {
     auto& words = m_arguments.positional;
     const auto& positional = command.positional;
-    if (!command.takes_command && rest) // a plain end of options
+    if (!command.takes_command && rest) // `--` only ended the options
       words.insert(words.end(), rest->begin(), rest->end());
     const bool any_number = !positional.name.empty() && positional.max == 0;
     if (!any_number && words.size() > positional.max)
@@ -267,7 +268,7 @@ class Program {
   Arguments m_arguments;
 };
 
-/// `help COMMAND`, `FAMILY help COMMAND` and `version` as the options that say the same.
+/// Rewrites `help COMMAND`, `FAMILY help COMMAND` and `version` to the options of the same meaning.
 void spell_as_options(Argv& words) {
   const bool of_family = words.size() > 1 && words[1] == "help" && find_family(words.front()) != nullptr;
   if (of_family)
@@ -275,7 +276,7 @@ void spell_as_options(Argv& words) {
   if (!words.empty() && words.front() == "help") {
     words.front() = "--help";
     std::ranges::rotate(words, words.begin() + 1);
-    if (words.front() == "help" || words.front() == "version") // about these there is no more to say
+    if (words.front() == "help" || words.front() == "version") // `help help` and `help version` print the general help
       words.erase(words.begin());
   } else if (!words.empty() && words.front() == "version") {
     words.front() = "--version";

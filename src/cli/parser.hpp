@@ -8,12 +8,12 @@ struct Parsed {
   GlobalFlags flags;
   const CommandSpec* command = nullptr;
   Arguments arguments;
-  std::optional<std::string> print; ///< --help or --version: text for stdout, then exit 0
+  std::optional<std::string> print; ///< the output of --help or --version; then the exit code is 0
 };
 
-/// argv (with argv[0]) -> what to do. `usage` errors have a "did you mean" hint for commands and options.
-/// What follows the first `--` belongs to a wrapped command and is never read. `help [COMMAND]`, `conda help [COMMAND]`
-/// and `version` are the options of these names. `width`: columns of help.
+/// Parses argv (with argv[0]). A `usage` error has a "did you mean" hint for commands and options. The words behind the
+/// first `--` belong to the command to run and are never parsed. `help [COMMAND]`, `conda help [COMMAND]` and `version`
+/// are read as the options of these names. `width` is the number of columns of the help.
 Result<Parsed> parse_command_line(const Argv& argv, std::size_t width = 80);
 
 } // namespace sharefs::cli

@@ -12,16 +12,16 @@ namespace sharefs::cli {
 
 namespace {
 
-/// What long work says of itself: for people one line, which goes with the value; with --json one line of JSON a second
-/// on stderr: {"progress": "copying /x", "files", "bytes", "total_files", "total_bytes" (0: not known), "seconds"}. It
-/// is interrupted where nobody reads that any more.
+/// Reports the progress of long work. For people it is one line, which disappears with the returned value. With --json
+/// it is one line of JSON a second on stderr: {"progress": "copying /x", "files", "bytes", "total_files", "total_bytes"
+/// (0: not known), "seconds"}. The work is interrupted if nobody reads these lines any more.
 tree::OnProgress progress_of(Context& context, const std::string& what) {
   const auto space = std::min(what.find(' '), what.size());
   const auto object = what.substr(std::min(space + 1, what.size()));
   const auto shown = std::make_shared<ui::Console::Progress>(context.console, what.substr(0, space));
   shown->at(object);
   return [&context, what, object, shown, said = std::chrono::seconds(0)](const tree::Progress& now) mutable {
-    // The numbers come first: of a line that is too long for the terminal the path is cut off.
+    // The numbers come first, so that a narrow terminal cuts off the path.
     const auto numbers = now.text();
     shown->at(numbers.empty() ? object : numbers + ": " + object);
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now.took);
@@ -32,7 +32,7 @@ tree::OnProgress progress_of(Context& context, const std::string& what) {
     add_fields(line, now, JsonTexts::for_people);
     line["seconds"] = seconds.count();
     context.console.message(line.dump());
-    if (sys::nobody_reads(STDERR_FILENO)) // the machine that asked for it has ended, or is gone
+    if (sys::nobody_reads(STDERR_FILENO)) // the machine that asked for the work has ended it, or cannot be reached
       std::raise(SIGTERM);
   };
 }

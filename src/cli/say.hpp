@@ -1,11 +1,11 @@
 #pragma once
-// The command line's side of plan/say.hpp.
+// Connects plan/say.hpp to the command line.
 #include "cli/context.hpp"
 #include "plan/say.hpp"
 
 namespace sharefs::cli {
 
-/// To be used no longer than `context` lives.
+/// The result must not outlive `context`.
 plan::Say say_to(Context& context);
 
 } // namespace sharefs::cli

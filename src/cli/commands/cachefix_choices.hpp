@@ -1,5 +1,5 @@
 #pragma once
-// What sharefs.yaml and the command line say about caches, for the commands that decide about them.
+// The settings about caches in sharefs.yaml and on the command line, for the commands that decide about caches.
 #include "cachefix/run_plan.hpp"
 #include "cli/context.hpp"
 
@@ -9,11 +9,11 @@ struct CacheChoices {
   cachefix::Rules rules;
   cachefix::LocalChoice local;
 };
-/// The rules of sharefs.yaml behind `first`, in the order in which they count; without a file the defaults.
+/// Returns `first`, then the rules of sharefs.yaml, in the order in which they count; without a file the defaults.
 Result<CacheChoices> choices_of(Context& context, std::vector<cachefix::UserRule> first = {});
 
-/// The guard as sharefs.yaml and these rules want it. Error `not_found`, with the reason: it is switched off, or not
-/// installed.
+/// Returns the guard, with the settings of sharefs.yaml and these rules. Error `not_found`, with the reason, if it is
+/// switched off or not installed.
 Result<cachefix::Guard> guard_of(Context& context, const std::vector<cachefix::UserRule>& rules);
 
 } // namespace sharefs::cli

@@ -18,7 +18,7 @@ namespace sharefs::cli {
 
 namespace {
 
-/// One environment. `seen`: the programs that run here, of all users.
+/// Collects the generations of one environment. `seen` are the programs of all users on this host.
 Result<int> collect(Context& context, const Arguments& arguments, const std::string& word,
                     const std::vector<conda::RunningProgram>& seen) {
   std::optional<unsigned> keep;
@@ -53,7 +53,8 @@ Result<int> collect(Context& context, const Arguments& arguments, const std::str
   return change_environment(context, word, change);
 }
 
-/// What runs here, for a worker, which sees its own user's programs only: one program of each generation.
+/// The environment variable with the programs on this host, one per generation: a worker sees only its own user's
+/// programs.
 constexpr std::string_view k_programs = "SHAREFS_CONDA_PROGRAMS";
 
 std::string programs_text(const std::vector<conda::RunningProgram>& programs) {

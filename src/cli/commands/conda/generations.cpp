@@ -123,7 +123,8 @@ Result<int> change_environment(Context& context, const std::string& word, const 
   if (!context.flags.only_looks()) {
     TRY_ASSIGN(auto taken, conda::take_lease(context.system, *environment, lease_wish(context), say_to(context)));
     lease.emplace(std::move(taken));
-    environment = change.find(context.system, where.store, where.name); // as the one before us has left it
+    // Under the lease it is final: the former holder may have changed it.
+    environment = change.find(context.system, where.store, where.name);
     if (!environment)
       return fail(environment.error());
   }

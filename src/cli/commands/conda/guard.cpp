@@ -8,7 +8,7 @@
 namespace sharefs::cli {
 namespace {
 
-/// What the wheel's list of its files names (RECORD: "sharefs_guard/storage.py,sha256=...,29000").
+/// Reads the files that the wheel's RECORD lists ("sharefs_guard/storage.py,sha256=...,29000").
 Result<conda::GuardFiles> read_wheel(const sys::Files& files, const std::string& site_packages) {
   TRY_ASSIGN(const auto names, files.list(site_packages));
   const auto records = conda::guard_records(names);

@@ -1,4 +1,4 @@
-// sharefs conda image ENV: the present generation in one file, if it has none yet.
+// sharefs conda image ENV: makes the image of the present generation, if it has none yet.
 #include "base/json_fields.hpp"
 #include "base/random.hpp"
 #include "base/try.hpp"
@@ -16,7 +16,7 @@ namespace {
 Result<int> run_image(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(const auto where, store_name(context, arguments.positional.front()));
   const auto letters = random_letters(6);
-  std::optional<conda::Imaged> made; // holds the lease until the steps are done
+  std::optional<conda::Imaged> made; // it holds the lease until the steps are done
   const auto propose = [&]() -> Result<Proposal> {
     const auto imaging = conda::plan_image(context.system, where.store, where.name, letters, say_to(context));
     if (!imaging)

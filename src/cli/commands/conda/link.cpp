@@ -22,7 +22,7 @@ using conda::HomeSummary;
 using conda::LinkRequest;
 using Verb = LinkRequest::Verb;
 
-/// What a word that is not in a list of sharefs.yaml may have meant.
+/// Returns a hint for a word that is not in a list of sharefs.yaml.
 std::string hint_for(const std::string& word, const std::vector<std::string>& known) {
   constexpr std::size_t k_few = 10;
   auto hint = did_you_mean_hint(word, known);
@@ -54,7 +54,7 @@ Result<std::vector<std::string>> environments_of(const config::Conda& conda, con
   return names;
 }
 
-/// The places of `conda.homes` that the request is about, each with its users.
+/// Returns the places of `conda.homes` that the request names, each with its users.
 Result<std::vector<conda::Homes>> chosen_homes(const config::Conda& conda, const Arguments& arguments,
                                                const sys::Identity& self) {
   const auto chosen = arguments.list("user");
@@ -75,7 +75,7 @@ Result<std::vector<conda::Homes>> chosen_homes(const config::Conda& conda, const
     if (for_all && wanted.users.size() < place.users.size() && !wanted.users.empty())
       return fail(ErrorCode::usage,
                   fmt::format("{} is one installation for several users: `--user` has no meaning", place.conda));
-    // Whoever has a place is not asked to work in another's.
+    // A user who has a place of their own does not work in the one of others.
     if (self.uid != 0 && for_all && contains(known, self.user) && !contains(place.users, self.user))
       continue;
     if (wanted.users.empty() && (!for_all || !chosen.empty()))
@@ -93,7 +93,7 @@ Result<std::vector<conda::Homes>> chosen_homes(const config::Conda& conda, const
   return homes;
 }
 
-/// A name that sharefs.yaml does not know is fine for unlink, if somebody has such a link.
+/// Checks the names given to unlink: a name that sharefs.yaml does not have is allowed if somebody has such a link.
 Result<void> check_unlinked_names(const config::Conda& conda, const conda::LinkState& state,
                                   const LinkRequest& request) {
   for (const auto& name : request.environments) {
@@ -124,8 +124,8 @@ std::string nothing_to_do(std::size_t right, const LinkRequest& request) {
                                     : fmt::format("no link to the store is left in {}", where);
 }
 
-/// The exit code of the steps, seen together with the homes that had none: those that are right, and those in which
-/// nothing could be done, or which lack an environment that the store has not.
+/// Returns the exit code of the command. It combines the steps with the homes that had no steps: homes that are right,
+/// and homes that are blocked or lack an environment that is missing in the store.
 int exit_code(const Executed& executed, std::map<HomeSummary, std::size_t> homes, bool some_left_out) {
   const auto right = homes[HomeSummary::right];
   if (executed.stopped() || executed.exit_code == k_exit_partly)
@@ -135,7 +135,8 @@ int exit_code(const Executed& executed, std::map<HomeSummary, std::size_t> homes
                                                              homes[HomeSummary::blocked] + (some_left_out ? 1 : 0));
 }
 
-/// Probe, say what stands in the way, execute. 4 if some homes were done and some could not be.
+/// Reads the homes, reports what stands in the way, executes the plan. Exit code 4 if some homes were done and others
+/// could not be.
 Result<int> change_conda_links(Context& context, const Arguments& arguments, Verb verb) {
   if (context.flags.root != "/")
     return fail(ErrorCode::unsupported, "the links in homes belong to a running system: --root is not possible here");

@@ -21,7 +21,7 @@ namespace {
 using conda::Availability;
 using conda::ListedEnvironment;
 
-/// Those that have ended without a word are no jobs.
+/// Returns the jobs without those that are known to have ended.
 std::vector<conda::Job> jobs_now(const ListedEnvironment& row) {
   auto jobs = row.jobs;
   std::erase_if(jobs, [](const conda::Job& job) { return job.runs == false; });

@@ -16,7 +16,7 @@ namespace sharefs::cli {
 
 namespace {
 
-/// The environment of the store that a path leads to: a user's link, or the store by another way.
+/// Returns the name of the environment that a path leads to: over a user's link, or over another path to the store.
 Result<std::string> name_of_path(Context& context, const std::string& store, const std::string& path) {
   const auto entries =
       context.system.entries({.queries = {{.path = path, .follow = true}, {.path = store, .follow = true}}});
@@ -55,7 +55,7 @@ std::vector<conda::Homes> homes_of(const config::Conda& conda, const sys::Identi
       homes.push_back({place.users, place.conda});
     else if (std::ranges::find(place.users, self.user) != place.users.end())
       return {{{self.user}, place.conda}};
-  if (self.uid != 0) // whom sharefs.yaml does not name
+  if (self.uid != 0) // a user whom sharefs.yaml does not name
     homes = {{{self.user}, conda.homes.empty() ? config::Homes{}.conda : conda.homes.front().conda}};
   return homes;
 }

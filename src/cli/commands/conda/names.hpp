@@ -1,5 +1,5 @@
 #pragma once
-// From the word ENV of a command line to where the environment lies.
+// Resolving the argument ENV of a command line to the place of the environment.
 #include "cli/context.hpp"
 #include "conda/change.hpp"
 #include "conda/link.hpp"
@@ -9,55 +9,59 @@
 
 namespace sharefs::cli {
 
-/// The section `conda:` of sharefs.yaml. `config`: there is none, with `hint`.
+/// Returns the section `conda:` of sharefs.yaml. Error `config`, with `hint`, if there is none.
 Result<const config::Conda*> conda_section(
     Context& context,
     const std::string& hint = "add one: `conda: {store: /PATH/ON/SHARE, envs: [NAME], homes: {users: [NAME]}}`");
 
-/// Who has conda where; for a user other than root the own place.
+/// Returns the users and the places of their conda; for a user other than root only the own place.
 std::vector<conda::Homes> homes_of(const config::Conda& conda, const sys::Identity& self);
 
-/// `usage`: by the rule for those of sharefs.yaml it is no name.
+/// Error `usage` if the rule for names in sharefs.yaml refuses the name.
 Result<void> check_environment_name(const std::string& name);
 
-/// The word is the name of a directory in the working directory, which `./WORD` would name.
+/// True if the working directory has a directory of this name, which `./WORD` would name.
 bool is_directory_here(Context& context, const std::string& word);
 
-/// A name in the store of sharefs.yaml, or, with a slash, a path.
+/// Returns the path of an environment: WORD is a name in the store of sharefs.yaml or, with a slash, a path.
 Result<std::string> environment_path(Context& context, const std::string& word);
 
-/// The mounts of sharefs.yaml; whether this host serves them is asked for those above `path` that are not mounted.
+/// Returns the mounts of sharefs.yaml. For those above `path` that are not mounted it asks whether this host is their
+/// server.
 std::vector<conda::Share> shares_of(sys::System& system, const config::Config& config, const std::string& path);
 
-/// SF301 if the path lies on a share of sharefs.yaml that is not mounted: nothing is looked at there.
+/// Error SF301 if the path lies on a share of sharefs.yaml that is not mounted; such a path is not read.
 Result<void> check_share(Context& context, const std::string& path);
 
 struct StoreName {
   std::string store, name;
 };
-/// ENV of a command line: a name in the store of sharefs.yaml, or a path that leads to one there. `usage`, `config`.
+/// Resolves ENV: a name in the store of sharefs.yaml, or a path that leads to an environment there. Errors: `usage`,
+/// `config`.
 Result<StoreName> store_name(Context& context, const std::string& word);
 
-/// `--limit`: what a copy may take of the network or the disk that others use, too.
+/// `--limit`: the most that a copy may take of a network or disk that others use, too.
 inline constexpr OptionSpec k_limit_option{
     .names = "--limit", .value = "SIZE", .help = "copy no more than this in a second: 200M"};
-/// Its value; 0: none was given. `usage`: it is no size.
+/// Returns the value of `--limit`; 0 if it was not given. Error `usage` if it is not a size.
 Result<std::uint64_t> limit_of(const Arguments& arguments);
 
-/// A command for one environment after the other, each under its name. The exit code of all: 3 where something is
-/// pending, 4 where some could not; Ctrl-C ends it. `usage` for --json, whose document is of one environment.
+/// Runs a command for one environment after the other, each below a heading. Returns one exit code for all: 3 if
+/// something is pending, 4 if some failed; Ctrl-C ends it. Error `usage` for --json, whose document describes one
+/// environment.
 Result<int> for_each_environment(Context& context, const std::vector<std::string>& names,
                                  const std::function<Result<int>(const std::string& name)>& work);
 
-/// "2026-11-22 10:15", UTC.
+/// Returns "2026-11-22 10:15", in UTC.
 std::string format_time(std::int64_t seconds);
 
-/// The number behind `--to`, `N`: `usage` for anything else.
+/// Reads the number of a generation (`--to`, `N`). Error `usage` for anything else.
 Result<unsigned> generation_argument(const std::string& word);
 
-/// How this command names itself to those who wait for the lease of an environment, and how long it waits itself.
+/// Returns how this command names itself to others that wait for the lease of an environment, and how long it waits
+/// itself.
 conda::LeaseWish lease_wish(const Context& context);
-/// What sharefs.yaml says about the images of an environment.
+/// Returns the settings of sharefs.yaml for the image of an environment.
 conda::ImageWish image_wish(Context& context, const std::string& environment);
 
 } // namespace sharefs::cli

@@ -1,4 +1,4 @@
-// sharefs conda run ENV -- CMD: the command in the present generation of an environment, then exec.
+// sharefs conda run ENV -- CMD: runs the command in the present generation of an environment, by exec.
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
@@ -16,19 +16,20 @@ namespace sharefs::cli {
 
 namespace {
 
-/// By conda's rule (activate.py): environments below `envs` have a name, others are named by their path.
+/// Returns the name by conda's rule (activate.py): environments below `envs` have a name, others are named by their
+/// path.
 std::string default_name(const std::string& word, const std::string& path, const conda::RunningPlace& place) {
   if (place.generation)
     return place.generation->name;
   return word.find('/') == std::string::npos || base_name(parent_path(path)) == "envs" ? base_name(path) : path;
 }
 
-/// Why there is no environment at `path`, in words that help.
+/// Explains why there is no environment at `path`.
 Error explain_missing(Context& context, const std::string& word, const std::string& path, const Error& error) {
-  if (error.code == ErrorCode::timeout) // to look closer would take as long again
+  if (error.code == ErrorCode::timeout) // to read the path again would take as long again
     return error;
   const auto there = context.system.entry({.path = path, .follow = true});
-  if (auto mounted = check_share(context, there.resolved); !mounted) // a link into it
+  if (auto mounted = check_share(context, there.resolved); !mounted) // the path may be a link into the share
     return mounted.error();
   const auto link = context.system.entry({.path = path});
   if (there.kind == sys::EntryKind::missing && link.kind == sys::EntryKind::symlink)
@@ -42,7 +43,8 @@ Error explain_missing(Context& context, const std::string& word, const std::stri
           hint.empty() ? error.hint : hint, ""};
 }
 
-/// Where each process reads many files from a share. Said once to each user for each generation on each host.
+/// Advises to stage a generation from which each process reads many files over NFS. The advice is given once to each
+/// user for each generation on each host.
 void advise_staging(Context& context, const conda::GenerationPath& generation, const std::string& prefix) {
   constexpr std::uint64_t k_many_files = 1000;
   constexpr std::size_t k_longest_path = 8192;
@@ -61,13 +63,13 @@ void advise_staging(Context& context, const conda::GenerationPath& generation, c
       context.system.entry({.path = source + ".json", .read_bytes = conda::k_largest_record}).content);
   const bool many = record && record->files > k_many_files;
   if (!many || !files.make_directories(*state, 0700) || !files.write_if(said, *before, source, 0600))
-    return; // what could not be noted would be said each time
+    return; // if it cannot be noted that the advice was given, it would be given each time
   context.console.message(fmt::format("sharefs: each process reads its part of {} files from the share; `sudo sharefs "
                                       "conda stage {}` puts them on this host's own disk (this is said once)",
                                       record->files, shell_quote(generation.name)));
 }
 
-/// `conda.stage` of an environment; empty: nothing is configured.
+/// Returns `conda.stage` of an environment; "" if nothing is configured.
 std::string stage_of(Context& context, const std::string& name) {
   const auto config = context.config_if_any();
   return config && *config != nullptr && (*config)->conda ? (*config)->conda->settings_of(name).stage : "";

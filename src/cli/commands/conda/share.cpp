@@ -1,4 +1,4 @@
-// sharefs conda share: a user's environment becomes a shared one.
+// sharefs conda share: moves a user's environment into the store.
 #include "conda/share.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
@@ -17,8 +17,8 @@ namespace sharefs::cli {
 
 namespace {
 
-/// Whoever can do it does it: root where root may read and write (nullopt), or else a worker of the owner, whose exit
-/// code it is.
+/// Chooses who can do the work: root, if root may read and write (nullopt), or else a worker of the owner; then its
+/// exit code is returned.
 Result<std::optional<int>> choose_worker(Context& context, const conda::StorePlace& store, const conda::Source& source,
                                          const Arguments& arguments) {
   const auto self = context.system.identity();
@@ -59,7 +59,7 @@ Result<std::optional<int>> choose_worker(Context& context, const conda::StorePla
   return fail(ErrorCode::permission, fmt::format("`{}` cannot be shared from here", arguments.positional.front()));
 }
 
-/// The store, and as whom root has looked there.
+/// The store, and the user as whom root has read it; none: root read it itself.
 struct SeenStore {
   conda::StorePlace place;
   std::optional<sys::User> by;
@@ -71,7 +71,7 @@ Result<SeenStore> find_store(Context& context, const std::string& store) {
   request.as = seen.by;
   const auto found = context.system.entries(request);
   const bool is_new = found[0].kind == sys::EntryKind::missing && found[1].kind == sys::EntryKind::directory;
-  TRY(check_share(context, store)); // never on the bare mount point
+  TRY(check_share(context, store)); // never make a store on a bare mount point
   const auto& entry = found[is_new ? 1 : 0];
   if (entry.kind == sys::EntryKind::unknown)
     return fail(entry.error());
@@ -107,7 +107,7 @@ Result<int> execute_sharing(Context& context, conda::Sharing& sharing) {
     proposal.plan.notes.emplace_back(
         "its Python programs get the guard (`caches.guard: always`); `--no-guard` leaves it out");
   proposal.takes_long = true;
-  std::optional<conda::Shared> shared; // holds the lease until the steps are done
+  std::optional<conda::Shared> shared; // it holds the lease until the steps are done
   proposal.before_groups = [&]() -> Result<void> {
     TRY_ASSIGN(auto done, conda::make_shared_copy(context.system, sharing, say_to(context)));
     shared.emplace(std::move(done));
@@ -135,7 +135,7 @@ Result<int> run_share(Context& context, const Arguments& arguments) {
   if (source.entry.kind != sys::EntryKind::symlink)
     if (auto done = choose_worker(context, store.place, source, arguments); !done || *done)
       return done.map([](const auto& code) { return *code; });
-  if (store.by) // it is shared already, and root may not see what there is left to do
+  if (store.by) // it is shared already, and root may not be able to read what is left to do
     return work_as(context, {.user = source.actor.user,
                              .why = fmt::format("root of this host may not read {} (root_squash)", where->store),
                              .more_words = arguments.value("from") ? Argv{} : Argv{"--from", source.path}});

@@ -1,4 +1,4 @@
-// sharefs conda stage ENV: the present generation on this host's own disk.
+// sharefs conda stage ENV: copies the present generation to this host's own disk.
 #include "cli/commands/conda/stage.hpp"
 #include "base/path.hpp"
 #include "base/try.hpp"
@@ -18,12 +18,12 @@ namespace sharefs::cli {
 
 namespace {
 
-/// Who reads the store for root, whom its server refuses. nullopt: root itself.
+/// Returns the user who reads the store for root if its server refuses root; nullopt: root reads it itself.
 Result<std::optional<sys::User>> find_reader(Context& context, const conda::StagingRequest& request) {
   if (context.flags.root != "/" || context.system.identity().uid != 0)
     return std::nullopt;
   auto seen = see_store(context, request.store, true);
-  if (!seen && request.removes) // its copies lie on this host
+  if (!seen && request.removes) // its copies are on this host, so the store is not needed
     return std::nullopt;
   return seen ? Result<std::optional<sys::User>>(std::move(seen->by)) : fail(seen.error());
 }
@@ -84,7 +84,8 @@ Result<int> stage_environment(Context& context, const Arguments& arguments, cons
 
 namespace {
 
-/// The command of `sharefs conda stage --all` for one environment, whose plan is a document of its own.
+/// Stages one environment of `sharefs conda stage --all`, as a command of its own, so that its plan is a document of
+/// its own.
 Result<int> stage_one_of_all(Context& context, const Arguments& arguments, const std::string& name) {
   Argv argv = context.argv;
   std::ranges::replace(argv, std::string("--all"), name);
@@ -92,7 +93,7 @@ Result<int> stage_one_of_all(Context& context, const Arguments& arguments, const
   return stage_environment(own, arguments, name);
 }
 
-/// Those of `conda.envs`; where it names none, all that the store has.
+/// Returns the names in `conda.envs`; if it has none, all environments of the store.
 Result<std::vector<std::string>> all_names(Context& context) {
   TRY_ASSIGN(const auto section, conda_section(context));
   if (auto names = section->names(); !names.empty())
@@ -130,7 +131,7 @@ Result<int> mount_again(Context& context) {
   return executed->applied() ? k_exit_partly : k_exit_failed;
 }
 
-/// Their plans are one, and what comes before their steps is done one by one.
+/// Adds the plan for one image to the proposal. The work before the steps is done for one image after the other.
 Result<void> add_image_from_share(Context& context, const std::string& name, Proposal& proposal) {
   auto request = staging_request(context, {}, name);
   if (!request)

@@ -1,22 +1,24 @@
 #pragma once
-// Staged images of this host, for the commands that mount and unmount what sharefs.yaml says, and for those that look.
+// Staged images of this host, for the commands that mount and unmount the mounts of sharefs.yaml, and for those that
+// only read.
 #include "cli/context.hpp"
 #include "conda/staged_images.hpp"
 
 namespace sharefs::cli {
 
-/// Of all that `conda.stage` names; none without a section `conda:`, or below another root.
+/// Returns the images of all stage directories of sharefs.yaml; none without sharefs.yaml, or with --root.
 std::vector<conda::StagedImage> staged_images(Context& context, const config::Config* config);
-/// Of these, what is mounted over directories of shares.
+/// Returns the mount points among them at which a staged copy is mounted over a directory of a share.
 std::set<std::string> staged_binds(const std::vector<conda::StagedImage>& images);
-/// The copies that can be mounted over directories of shares now (`stage.paths`): images and shares are mounted.
+/// Plans the mounts of staged copies over directories of shares (`stage.paths`) for which image and share are mounted
+/// now.
 plan::Plan plan_copies_over_shares(Context& context, const config::Config& config);
-/// The same as a further plan. An exit code other than 0 ends the command.
+/// Executes that as a further plan. An exit code other than 0 ends the command.
 Result<int> mount_copies_over_shares(Context& context, const config::Config& config);
-/// And with images that lie on shares (`conda.image_from_share`).
+/// The same, and also mounts images that lie on shares (`conda.image_from_share`).
 Result<int> mount_on_shares(Context& context);
-/// The unit that mounts them at boot, written and enabled where systemd runs, or (not `wanted`) taken away. Why it is
-/// not written is said as a note.
+/// Plans the unit that mounts staged images at boot: written and enabled where systemd runs, or removed if it is not
+/// `wanted`. If it cannot be written a note of the plan says why.
 void plan_staged_unit(Context& context, bool wanted, plan::Plan& plan);
 
 } // namespace sharefs::cli

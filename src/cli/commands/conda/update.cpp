@@ -1,4 +1,4 @@
-// sharefs conda update: a command changes a shared environment, and users see all of it or nothing.
+// sharefs conda update: a command changes a shared environment; users see the whole change or nothing of it.
 #include "conda/update.hpp"
 
 #include "base/path.hpp"
@@ -19,7 +19,8 @@ namespace sharefs::cli {
 
 namespace {
 
-/// PATH for the command in a worker: the system's, after the directory in which root's own would find the command.
+/// Returns PATH for the command in a worker: the system's directories, behind the directory in which root would find
+/// the command.
 std::vector<std::string> path_for(Context& context, const Argv& command) {
   sys::EntryRequest request;
   for (const auto& directory : split(context.environment("PATH").value_or(""), ':'))

@@ -1,4 +1,4 @@
-// sharefs conda verify, sharefs conda relocate: an environment against conda's records, and mended.
+// sharefs conda verify, sharefs conda relocate: compare an environment with conda's records, and repair it.
 #include "base/json_fields.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
@@ -66,15 +66,15 @@ bool is_live_root(Context& context) {
   return context.flags.root == "/";
 }
 
-/// The generation that the directory at `path` is, whatever links lead to it; nullopt: none, or it has no answer.
+/// Returns the generation that the directory at `path` is, also over links; nullopt if it is none, or does not answer.
 std::optional<conda::GenerationPath> generation_at(Context& context, const std::string& path) {
   auto found = conda::in_generation(context.system.entry({.path = path, .follow = true}).resolved);
   return found && found->rest.empty() ? found : std::nullopt;
 }
 
-/// Its images, one hash for each. True: all are good.
+/// Verifies the images of a generation by one hash each; returns true if all are good.
 bool verify_images(Context& context, const conda::KnownGeneration& known) {
-  const auto config = context.config_if_any(); // an environment that is named by its path needs none
+  const auto config = context.config_if_any(); // an environment that is named by its path needs no configuration
   const auto stage = config && *config != nullptr && (*config)->conda
                          ? (*config)->conda->settings_of(known.environment.name).stage
                          : std::string();
@@ -86,7 +86,7 @@ bool verify_images(Context& context, const conda::KnownGeneration& known) {
   return checked.found.empty();
 }
 
-/// Says that the files of a generation are as they were when they were found good, and looks at the rest of it.
+/// Reports that the files of a generation are unchanged since they were last found good, and checks the rest of it.
 int verify_by_last_time(Context& context, const conda::KnownGeneration& known) {
   const auto path = known.environment.path(known.record.number);
   context.console.message(fmt::format("{}: {} by size, time and inode as when they were found good on {}; `--files` "
@@ -104,7 +104,7 @@ Result<Executed> repair_generation(Context& context, const StoreName& where, con
                                      .lease = lease_wish(context),
                                      .image = image_wish(context, where.name)};
   const auto hidden = conda::hidden_name(request.environment.next());
-  std::optional<conda::NewGeneration> made; // holds the lease until the steps are done
+  std::optional<conda::NewGeneration> made; // it holds the lease until the steps are done
   Proposal proposal{conda::plan_repaired_generation(request, hidden), "there is nothing that can be repaired"};
   proposal.takes_long = true;
   proposal.before_groups = [&]() -> Result<void> {

@@ -50,8 +50,8 @@ Error nobody_may(Context& context, const std::string& path) {
 
 namespace {
 
-/// Where root's command line leads: a path, or a name in the store. nullopt: for nobody else than itself to read; what
-/// the command needs of sharefs.yaml it says itself.
+/// Returns the path that root's command names; nullopt if this process itself has to read it. Errors of sharefs.yaml
+/// are reported by the command itself.
 std::optional<std::string> path_for_root(Context& context, const Arguments& arguments) {
   if (context.flags.root != "/" || context.system.identity().uid != 0)
     return std::nullopt;
@@ -83,7 +83,7 @@ Result<std::optional<int>> work_as_owner(Context& context, const std::string& pa
   if (entry.kind == sys::EntryKind::unknown)
     return fail(entry.error());
   if (entry.uid == 0 && seen.by)
-    return fail(nobody_may(context, path)); // those who may read it do not own it
+    return fail(nobody_may(context, path)); // the users who may read it do not own it
   if (entry.uid == 0 || !entry.exists())
     return std::nullopt;
   TRY_ASSIGN(task.user, conda::owner_of(context.system, entry,
@@ -95,7 +95,7 @@ Result<std::optional<int>> work_as_owner(Context& context, const std::string& pa
 Result<std::optional<int>> read_as_whoever_may(Context& context, const Arguments& arguments) {
   const auto path = path_for_root(context, arguments);
   const auto store = path ? (*context.config())->conda->store : "";
-  if (!path || !is_under(*path, store)) // what lies elsewhere has nothing to do with the store
+  if (!path || !is_under(*path, store)) // an environment outside the store does not need its users
     return std::nullopt;
   TRY_ASSIGN(auto seen, see_store(context, store, true));
   if (!seen.by)

@@ -1,5 +1,5 @@
 #pragma once
-// Who does a command of root's: the owner of a store changes it, and whoever may read it reads it.
+// Who does the work of root's command: the owner of a store changes it, and a user who may read it reads it.
 #include "cli/context.hpp"
 #include "conda/homes.hpp"
 
@@ -7,36 +7,39 @@
 
 namespace sharefs::cli {
 
-/// The store, or a path below it, as root or as a user of `conda.homes` sees it. `list`: with its names. `permission`:
-/// root may not, and nobody of them.
+/// Reads the store, or a path below it, as root or, if root is refused, as a user of `conda.homes`; with `list` also
+/// its names. Error `permission` if neither root nor any of these users may read it.
 Result<conda::Seen> see_store(Context& context, const std::string& store, bool list);
-/// Root is refused at `path`, and so is everybody in whose name it could look: where it can be done.
+/// Returns the error for a `path` that root may not read, and no other user for root either; the hint says where it can
+/// be done.
 Error nobody_may(Context& context, const std::string& path);
-/// Says as whom root has read it, if not as itself.
+/// Prints as which user root has read the path, if not as root.
 void say_read_by(Context& context, const std::string& path, const std::optional<sys::User>& by);
 
-/// A command of root's that is done in the name of a user.
+/// A command of root that is run as another user.
 struct WorkerTask {
   sys::User user = {};
-  std::string why = {};                      ///< said to root
-  Argv more_words = {};                      ///< of the command line, in front of a `--`
-  std::vector<std::string> environment = {}; ///< NAME=value, beside what every worker gets
+  std::string why = {};                      ///< printed for root
+  Argv more_words = {};                      ///< further arguments, inserted in front of a `--`
+  std::vector<std::string> environment = {}; ///< NAME=value, in addition to the environment of every worker
   bool makes_view = false;                   ///< see sys::WorkerRequest
 };
-/// The command that runs, once more, by a worker of that user (sys::run_worker), which also prints what it has to say.
-/// Its exit code.
+/// Runs this command once more in a worker of that user (sys::run_worker), which prints the output. Returns its exit
+/// code.
 Result<int> work_as(Context& context, WorkerTask task);
-/// Root works in a store, or in an environment, as the user to whom it belongs: root may be nobody on the server, and
-/// programs of packages are not for root to run. The worker's exit code; nullopt: this process goes on itself, as that
-/// user or as root whose own the store is. `permission` with the cure. Of `task` user and why are filled in.
+/// Runs the command as the owner of a store or an environment: root may be nobody on the server, and root must not run
+/// the programs of packages. Returns the exit code of the worker; nullopt if this process goes on itself, because it is
+/// not root's, or root owns the path. Error `permission` with the cure. The user and the reason of `task` are filled
+/// in.
 Result<std::optional<int>> work_as_owner(Context& context, const std::string& path, WorkerTask task = {});
 
-/// CommandSpec::elsewhere of what only reads a store: root whom its server takes for nobody (root_squash) reads it as a
-/// user of `conda.homes` who may. `permission` where nobody of them may.
+/// CommandSpec::elsewhere of commands that only read a store: if the server maps root to nobody (root_squash), it is
+/// read as a user of `conda.homes` who may read it. Error `permission` if none of them may.
 Result<std::optional<int>> read_as_whoever_may(Context& context, const Arguments& arguments);
-/// CommandSpec::elsewhere of what changes a shared environment, the first word: root works as the owner of the store.
+/// CommandSpec::elsewhere of commands that change a shared environment, their first argument: root works as the owner
+/// of the store.
 Result<std::optional<int>> change_store_as_owner(Context& context, const Arguments& arguments);
-/// CommandSpec::elsewhere of what changes an environment where it lies: on a share root works as its owner.
+/// CommandSpec::elsewhere of commands that change an environment in its place: on a share root works as its owner.
 Result<std::optional<int>> change_as_owner(Context& context, const Arguments& arguments);
 
 } // namespace sharefs::cli

@@ -1,4 +1,4 @@
-// sharefs config show, check, keys: sharefs.yaml as sharefs reads it.
+// sharefs config show, check, keys: print and check sharefs.yaml as sharefs reads it.
 #include "base/argv.hpp"
 #include "base/json_fields.hpp"
 #include "base/path.hpp"
@@ -39,7 +39,7 @@ Result<int> config_show(Context& context, const Arguments& /*arguments*/) {
 
 // ---- check ----
 
-/// A file that is not installed may belong to anybody, unlike the configuration in force.
+/// Returns the errors of a file. A file that is not the configuration in force may belong to anybody.
 std::vector<Error> errors_of(Context& context, const std::string& given) {
   if (given == "-")
     return config::check(std::string(std::istreambuf_iterator<char>(context.host.in), {}), "<stdin>").errors;
@@ -92,7 +92,7 @@ Json key_json(const config::Key& key) {
           {"description", key.description}};
 }
 
-/// One key per pair of lines: a table would cut the meanings on most terminals.
+/// Returns two lines per key, because a table would cut off the descriptions on most terminals.
 std::string key_lines(const config::Key& key) {
   std::string value = key.value_text("");
   if (key.required)

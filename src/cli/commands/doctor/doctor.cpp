@@ -1,4 +1,5 @@
-// sharefs doctor: everything that is wrong with this host, in one run, and one plan of what can be mended.
+// sharefs doctor: reports everything that is wrong with this host in one run, and repairs with one plan what can be
+// repaired.
 #include "base/json_fields.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
@@ -25,7 +26,7 @@ Diagnoses by_severity(const std::vector<Part>& parts) {
   return all;
 }
 
-/// The last line: how much there is, or that all is well, and what that is known of.
+/// Returns the last line: the number of findings, or that all is well and which parts were checked.
 std::string summary(const std::vector<Part>& parts, const Diagnoses& found) {
   std::vector<std::string> words;
   if (found.empty()) {
@@ -57,7 +58,7 @@ nlohmann::ordered_json parts_json(const std::vector<Part>& parts) {
   return json;
 }
 
-/// Of all parts, as the machine is now.
+/// Puts the plans of all parts into one.
 Result<Proposal> propose(Context& context, const std::vector<Part>& parts) {
   plan::Plan plan;
   bool for_root = false;
@@ -70,7 +71,7 @@ Result<Proposal> propose(Context& context, const std::vector<Part>& parts) {
   return Proposal{std::move(plan), "there is nothing that can be mended without you"};
 }
 
-/// Shown, asked, applied; then the host is looked at once more.
+/// Shows the plan, asks, applies it, and examines the host once more.
 Result<int> mend(Context& context, Examination how, std::vector<Part> parts) {
   bool is_first = true;
   const auto propose_anew = [&] {

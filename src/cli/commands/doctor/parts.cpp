@@ -34,26 +34,28 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// SF602: `what` could not be looked at.
+/// Returns SF602: `what` could not be examined.
 Diagnosis failure(const std::string& what, const Error& error) {
-  // What only root may see is no fault of the machine.
+  // If only root may read it, that is not an error of the machine.
   const auto severity = error.code == ErrorCode::permission ? Severity::info : Severity::error;
   return {severity, "SF602", what, error.message, error.hint, ""};
 }
 
-/// What a flow reports becomes findings of the part; its messages are for a person who runs it alone.
+/// Collects the findings that a flow reports as findings of the part. Its other messages are dropped: they are for a
+/// person who runs the flow alone.
 plan::Say say_to(Part& part) {
   return {.report = [&part](const Diagnoses& found) { std::ranges::copy(found, std::back_inserter(part.found)); }};
 }
 
-/// What a part has to go by.
+/// What each part is examined with.
 struct PartInput {
   Context& context;
   const Examination& how;
   const config::Config* config; ///< nullptr: there is none, or it cannot be used
 };
 
-/// The directory of a file that the plan writes, if it is on a file system that is read-only: root may write elsewhere.
+/// Returns the first directory in which the plan writes a file and that root cannot write to, because its file system
+/// is read-only; "" if there is none.
 std::string read_only_directory(Context& context, const plan::Plan& plan) {
   for (const auto& step : plan.steps)
     if (const auto* const write = std::get_if<plan::File>(&step.action); write && write->after) {
@@ -65,7 +67,7 @@ std::string read_only_directory(Context& context, const plan::Plan& plan) {
   return "";
 }
 
-/// SF603: the machine is not as sharefs.yaml says, and `fix` would make it so.
+/// Returns SF603: the machine differs from sharefs.yaml, and the command `fix` would change that.
 Diagnosis pending(const PartInput& input, Severity severity, const std::string& what, const plan::Plan& plan,
                   const std::string& fix) {
   constexpr std::size_t k_named = 3;
@@ -93,7 +95,7 @@ Diagnosis pending(const PartInput& input, Severity severity, const std::string& 
       ""};
 }
 
-/// SF601, about the file, or the place in it that the message begins with.
+/// Returns SF601 about the file, or about the place in it with which the message begins.
 Diagnosis unusable(std::string file, const Error& error) {
   auto message = error.message;
   if (const auto end = message.find(": "); end != std::string::npos && message.starts_with(file)) {
@@ -110,7 +112,7 @@ void examine_journal(const PartInput& input, Part& part) {
   part.found = found ? *found : Diagnoses{failure("journal", found.error())};
 }
 
-/// SF146, on a host that has exports, whoever wrote them.
+/// Reports SF146 on a host that has exports, whoever wrote them.
 Diagnoses diagnose_server(sys::System& system, bool serves) {
   const auto files = exports::read_host_files(system.files());
   if (!serves && (!files || std::ranges::all_of(files->files, [](const auto& file) { return file.taken == 0; })))
@@ -119,7 +121,7 @@ Diagnoses diagnose_server(sys::System& system, bool serves) {
   return state ? exports::diagnose_server(*state) : Diagnoses{failure("nfsd", state.error())};
 }
 
-/// This host's exports of sharefs.yaml, as `export --all` would make them.
+/// Examines this host's exports of sharefs.yaml, as `export --all` would make them.
 Result<void> examine_own_exports(const PartInput& input, const OwnServers& own, Part& part) {
   auto& system = input.context.system;
   TRY_ASSIGN(const auto task, find_exports(system, *input.config, own, false));
@@ -143,13 +145,13 @@ void examine_exports(const PartInput& input, Part& part) {
   if (count > 0) {
     part.seen = count_of(count, "export");
     const auto examined = examine_own_exports(input, own, part);
-    if (!examined && !has_errors(part.found)) // else they say why
+    if (!examined && !has_errors(part.found)) // otherwise the errors explain it
       part.found.push_back(failure("sharefs export", examined.error()));
   }
   auto files = exports::check(system, {}, {}).map([](exports::Checked&& checked) { return std::move(checked.found); });
   if (!files)
     files = Diagnoses{failure("sharefs export check", files.error())};
-  if (count > 0) // what is written there was judged as sharefs.yaml has it
+  if (count > 0) // sharefs' own file was already compared with sharefs.yaml
     std::erase_if(*files, [](const Diagnosis& one) { return one.subject.starts_with(exports::k_own_file); });
   std::ranges::move(*files, std::back_inserter(part.found));
   std::ranges::move(diagnose_server(system, count > 0), std::back_inserter(part.found));
@@ -162,7 +164,7 @@ void plan_recovery(const PartInput& input, const mounts::ProbeRequest& request, 
                    const mounts::BootFacts& at_boot, Part& part) {
   const auto known = probe_recovery(input.context, std::move(seen), request.wanted);
   auto recovery = mounts::plan_recovery(known);
-  for (auto& one : recovery.diagnoses) // why something is left
+  for (auto& one : recovery.diagnoses) // the reason why a mount is left as it is
     if (std::ranges::none_of(
             part.found, [&](const Diagnosis& said) { return said.code == one.code && said.subject == one.subject; }))
       part.found.push_back(std::move(one));
@@ -188,7 +190,7 @@ void examine_mounts(const PartInput& input, Part& part) {
       input.config != nullptr && input.config->conda ? input.config->conda->users() : std::vector<std::string>();
   part.found = mounts::diagnose_host(context.system, *seen, users, request.path_deadline);
 
-  std::vector<std::string> unsure; // targets whose options are not known, or that are not there
+  std::vector<std::string> unsure; // mount points whose options are not known, or that are not mounted
   std::vector<mounts::MountPoint> ready;
   for (const auto& state : seen->states)
     if (!mounts::is_good(state.health))
@@ -216,7 +218,7 @@ void examine_mounts(const PartInput& input, Part& part) {
     plan_recovery(input, request, *seen, at_boot, part);
 }
 
-/// SF605: an environment of the store that cannot be used.
+/// Reports SF605: an environment of the store that cannot be used.
 Diagnoses diagnose_environments(const std::vector<conda::ListedEnvironment>& rows) {
   Diagnoses found;
   for (const auto& row : rows)
@@ -227,15 +229,15 @@ Diagnoses diagnose_environments(const std::vector<conda::ListedEnvironment>& row
   return found;
 }
 
-/// The links of sharefs.yaml, as `conda link --all` would make them.
+/// Examines the links of sharefs.yaml, as `conda link --all` would make them.
 Result<void> examine_links(const PartInput& input, Part& part) {
   TRY_ASSIGN(const auto links, probe_links(input.context.system, *input.config));
   part.found = conda::diagnose(links.state, links.request);
   conda::forgive_not_yet(part.found);
   const auto lacks_conda = [](const Diagnosis& one) { return one.code == "SF314"; };
-  const auto not_looked_at = std::ranges::count(part.found, "SF311", &Diagnosis::code); // a user sees one home only
+  const auto not_looked_at = std::ranges::count(part.found, "SF311", &Diagnosis::code); // a user can read one home only
   if (std::ranges::count_if(part.found, lacks_conda) + not_looked_at == std::ssize(input.config->conda->users()))
-    std::erase_if(part.found, lacks_conda); // a storage server: nobody has conda here
+    std::erase_if(part.found, lacks_conda); // on a storage server nobody has conda
   part.plan = conda::plan(links.state, links.request);
   if (!part.plan.empty())
     part.found.push_back(pending(input, Severity::warning, "conda", part.plan, "sharefs conda link --all"));
@@ -249,7 +251,7 @@ void examine_store(const PartInput& input, Part& part) {
     if (const auto examined = examine_links(input, part); !examined)
       part.found.push_back(failure("sharefs conda link", examined.error()));
   }
-  const bool reachable = !has_errors(part.found); // else it would be waited for once more
+  const bool reachable = !has_errors(part.found); // otherwise the command would wait for the store once more
   if (!reachable)
     return;
   const auto listing = read_inventory(input.context, "");
@@ -268,7 +270,7 @@ void examine_conda(const PartInput& input, Part& part) {
   std::ranges::copy(conda::diagnose_staged(staged_images(input.context, input.config)), std::back_inserter(part.found));
 }
 
-/// The first user of sharefs.yaml that this host knows, or one without any rights.
+/// Returns the first user of sharefs.yaml whom this host knows, or else `nobody`.
 sys::User somebody(Context& context) {
   const auto config = context.config_if_any();
   if (config && *config != nullptr && (*config)->conda)
@@ -282,8 +284,8 @@ sys::User somebody(Context& context) {
 void examine_caches(const PartInput& input, Part& part) {
   auto choices = choices_of(input.context);
   if (!choices)
-    return;                           // the configuration, which has said so
-  choices->local.environment.clear(); // but for what is asked for
+    return;                           // an unusable configuration is reported already
+  choices->local.environment.clear(); // only the variables that the directories name are set again
   for (const auto& directory : choices->local.directories)
     expand_variables(directory, [&](std::string_view name, std::size_t) {
       if (const auto value = input.context.environment(name))
@@ -291,7 +293,7 @@ void examine_caches(const PartInput& input, Part& part) {
       return std::optional<std::string>("");
     });
   const auto identity = input.context.system.identity();
-  if (identity.uid == 0) // it may do all, and it is users who make directories there
+  if (identity.uid == 0) // root may write everywhere, but users make the directories
     choices->local.as = somebody(input.context);
   const auto root = cachefix::find_local_root(input.context.system, choices->local, identity);
   part.found = cachefix::diagnose(root, Severity::warning);
@@ -318,7 +320,7 @@ constexpr std::array k_parts{PartSpec{"mounts", examine_mounts}, PartSpec{"expor
                              PartSpec{"conda", examine_conda}, PartSpec{"caches", examine_caches},
                              PartSpec{"journal", examine_journal}};
 
-/// An exception in one part is a diagnosis of it, and does not keep the others from being examined.
+/// Examines one part. An exception in it becomes a diagnosis of the part, so that the other parts are still examined.
 void examine_one(const PartSpec& spec, const PartInput& input, Part& part) {
   try {
     const ui::Console::Progress progress(input.context.console, fmt::format("looking at {}", spec.name));
@@ -328,7 +330,7 @@ void examine_one(const PartSpec& spec, const PartInput& input, Part& part) {
   }
 }
 
-/// A diagnosis that an earlier part has made already is dropped.
+/// Removes the diagnoses that an earlier part has already made.
 void drop_repeated(std::vector<Part>& parts) {
   std::set<std::pair<std::string, std::string>> said;
   for (auto& part : parts) {

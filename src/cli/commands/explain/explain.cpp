@@ -1,4 +1,4 @@
-// sharefs explain: what a code means. Neither reads sharefs.yaml nor asks anybody.
+// sharefs explain: prints what a code means. It neither reads sharefs.yaml nor asks another machine.
 #include "base/json_fields.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
@@ -15,7 +15,7 @@ namespace sharefs::cli {
 
 namespace {
 
-/// "SF212" of "sf212", "212" and "[SF212]".
+/// Returns "SF212" for "sf212", "212" and "[SF212]".
 std::string code_of(const std::string& word) {
   std::string code;
   for (const char byte : word)
@@ -25,15 +25,15 @@ std::string code_of(const std::string& word) {
   return number ? "SF" + code : code;
 }
 
-/// Or what is meant as one.
+/// True for a code, or a word that is probably meant as one.
 bool is_code(const std::string& code) {
   return code.size() > 2 && code.starts_with("SF") && code[2] >= '0' && code[2] <= '9';
 }
 
 using Chosen = std::vector<const Explanation*>;
 
-/// The pages that have the phrase: first those that have it in their title, then in their cause, then elsewhere. All
-/// have that of no words.
+/// Returns the pages that have the phrase: first those that have it in their title, then in their cause, then
+/// elsewhere. Without words it returns all pages.
 Result<Chosen> find_phrase(const std::vector<std::string>& words) {
   const auto phrase = lower_case(join(words, " "));
   Chosen found;

@@ -8,7 +8,7 @@
 
 namespace sharefs::cli {
 
-// By CMake: docs/diagnoses/NAME.md.
+// CMake makes these from docs/diagnoses/NAME.md.
 extern const char k_exports_page[], k_mounts_page[], k_conda_page[], k_cachefix_page[], k_fleet_page[], k_doctor_page[],
     k_watch_page[];
 

@@ -1,5 +1,5 @@
 #pragma once
-// docs/diagnoses, which is compiled in: a section for each code.
+// The pages of docs/diagnoses, which are compiled in: a section for each code.
 #include "base/fields.hpp"
 
 #include <string>
@@ -10,7 +10,7 @@ namespace sharefs::cli {
 
 struct Explanation {
   std::string code, title; ///< "SF212", "hung: the server is away"
-  std::string cause;       ///< filled: no line ends
+  std::string cause;       ///< the text as one line, to be filled into lines
   std::string usual;       ///< the usual cause; may be empty
   std::string see, cure, does;
   friend bool operator==(const Explanation&, const Explanation&) = default;
@@ -20,10 +20,11 @@ template <FieldsOf<Explanation> E> auto fields(E& e) {
                "sharefs", e.does);
 }
 
-/// The sections of a page: `## SFnnn title`, then the text with its parts, which tests/layers/check_codes.py demands.
+/// Parses the sections of a page: `## SFnnn title`, then the text with its parts. tests/layers/check_codes.py checks
+/// this form.
 std::vector<Explanation> parse_page(std::string_view text);
 
-/// Of all pages, by code.
+/// Returns the sections of all pages, sorted by code.
 const std::vector<Explanation>& explanations();
 
 } // namespace sharefs::cli

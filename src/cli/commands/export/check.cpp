@@ -1,4 +1,4 @@
-// sharefs export check: what exportfs would make of exports files, and what it would silently lose.
+// sharefs export check: reports what exportfs would make of exports files, and what it would silently drop.
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "cli/commands/export/support.hpp"
@@ -17,7 +17,7 @@ namespace sharefs::cli {
 
 namespace {
 
-/// "192.168.16.0-192.168.19.255 (1,024)" for networks; what is left to be said of others.
+/// Describes a client: "192.168.16.0-192.168.19.255 (1,024)" for a network, its kind for others.
 std::string meaning_of(const std::string& client) {
   using exports::ClientKind;
   const auto kind = exports::kind_of(client);
@@ -49,7 +49,7 @@ ui::Table table_of(const exports::HostFiles& host, const exports::ExpectedEtab& 
   return table;
 }
 
-/// "exported", and then the line of etab, flavour by flavour.
+/// Adds "exported" and the line of etab, flavour by flavour.
 void add_etab(const exports::ExpectedEtab& expected, const std::optional<std::size_t>& position,
               nlohmann::ordered_json& json) {
   json["exported"] = position.has_value();
@@ -63,12 +63,12 @@ void add_etab(const exports::ExpectedEtab& expected, const std::optional<std::si
       {"directory", to_utf8(entry.directory)}, {"client", to_utf8(entry.client)}, {"flavours", std::move(flavours)}};
 }
 
-/// Does exportfs complain of a line of this file? It reads no further then.
+/// True if exportfs reports an error in a line of this file; it does not read the rest of the file then.
 bool is_stopped(const exports::ExpectedEtab& expected, std::size_t file) {
   return std::ranges::any_of(expected.complaints, [&](const exports::Complaint& one) { return one.file == file; });
 }
 
-/// Entries of `file` that were exported, and those that stand behind an error. exportfs has the last word on which.
+/// Lists the entries of `file` that were exported, and those that were lost behind an error; exportfs decides which.
 nlohmann::ordered_json file_json(const exports::ExportsFile& file, std::size_t number,
                                  const exports::ExpectedEtab& expected) {
   const auto& positions = expected.positions[number];
@@ -104,7 +104,7 @@ Result<int> run_export_check(Context& context, const Arguments& arguments) {
     context.console.message("there is neither /etc/exports nor a file in /etc/exports.d: nothing to check");
     return k_exit_ok;
   }
-  if (context.flags.json) // ten thousand lines are felt
+  if (context.flags.json) // the text of ten thousand lines takes noticeable time
     context.envelope.fields["files"] = files_json(host, expected);
   context.console.show(table_of(host, expected));
   context.report(found);

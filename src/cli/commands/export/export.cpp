@@ -1,4 +1,4 @@
-// sharefs export: this host's exports of sharefs.yaml are put into force, and it is checked whether they are.
+// sharefs export: puts this host's exports of sharefs.yaml into force and verifies them.
 #include "cli/commands/export/support.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
@@ -11,7 +11,7 @@ namespace sharefs::cli {
 
 namespace {
 
-/// Show, apply, check whether it is so, and take it back if it is not.
+/// Shows the plan, applies it, verifies the exports, and undoes the change if they are not as wanted.
 Result<int> put_into_force(Context& context, const exports::Task& task) {
   exports::Look look;
   const auto say = say_to(context);

@@ -39,10 +39,10 @@ Result<void> add_desired(sys::System& system, const config::Export& entry, expor
   return {};
 }
 
-/// What a word may mean.
+/// An export that a word of the command line may name.
 struct Named {
   std::string name, path;
-  const config::Export* entry = nullptr; ///< nullptr: only in sharefs' file
+  const config::Export* entry = nullptr; ///< nullptr: it is only in the exports file of sharefs
 };
 
 bool means(const std::string& word, const Named& named) {
@@ -75,7 +75,7 @@ Result<std::vector<Named>> select(const std::vector<std::string>& words, const s
     auto candidates = names;
     for (const auto& name : names)
       candidates.push_back(base_name(name));
-    candidates.emplace_back("check"); // `sharefs export chekc`
+    candidates.emplace_back("check"); // a misspelt `sharefs export check`
     return fail(ErrorCode::not_found, fmt::format("there is no export `{}` of this host", word),
                 did_you_mean_hint(word, candidates,
                                   names.empty() ? "this host has no `exports:` in sharefs.yaml"

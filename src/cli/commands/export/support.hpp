@@ -1,5 +1,6 @@
 #pragma once
-// From sharefs.yaml and the command line to the exports room: which exports are this host's, and which were named.
+// Translates sharefs.yaml and the command line for the exports room: which exports belong to this host, and which were
+// named.
 #include "cli/execute.hpp"
 #include "config/config.hpp"
 #include "exports/export_flow.hpp"
@@ -11,31 +12,32 @@
 
 namespace sharefs::cli {
 
-/// `access:` with the number of its group on this host. Error with the place.
+/// Returns `access:` with the id of its group on this host. An error has the place in the file.
 Result<plan::DirectoryAccess> directory_access(sys::System& system, const config::Access& access, const Origin& origin);
 
-/// The servers of sharefs.yaml that are this host: by address, by name, or by what the address resolves to.
+/// The servers of sharefs.yaml that are this host: by their address, their name, or an address that the name resolves
+/// to.
 struct OwnServers {
   std::vector<const config::Server*> servers;
-  std::string address;                       ///< of this host, as clients reach it; for the check over the network
-  [[nodiscard]] std::size_t exports() const; ///< how many they have
+  std::string address;                       ///< of this host, as clients reach it; used to verify over the network
+  [[nodiscard]] std::size_t exports() const; ///< the number of their exports
 };
-/// None is an empty list, no error.
+/// Finds them; an empty list is not an error.
 OwnServers find_own_servers(sys::System& system, const config::Config& config);
-/// `config` error that names the addresses of this host and those of the file.
+/// Returns an error `config` that names the addresses of this host and those of the file.
 Error not_a_server(sys::System& system, const config::Config& config);
 
-/// What is to be done with the exports that the words of the command line mean (PATH, SERVER:PATH or the last part of
-/// PATH, or --all). `usage` if neither or both are given or a word is ambiguous, `not_found` with a "did you mean"
-/// hint. `files`: those of the host; --remove can name what sharefs exports there, too.
+/// Makes the task for the exports that the command line names (PATH, SERVER:PATH or the last part of PATH, or --all).
+/// Errors: `usage` if neither or both are given or a word is ambiguous, `not_found` with a "did you mean" hint. `files`
+/// are the exports files of the host; --remove can also name what sharefs exports there.
 Result<exports::Task> export_task(sys::System& system, const config::Config& config, const Arguments& arguments,
                                   const OwnServers& own, const exports::HostFiles& files);
-/// What was found of the exports that `executed` was to put into force. Those that are not as wanted are taken back,
-/// with all else of that change, and are an error.
+/// Reports the findings about the exports that `executed` was to put into force. If they are not as wanted, the whole
+/// change is undone, and an error is returned.
 Result<void> conclude_exports(Context& context, const Executed& executed, const exports::Look& look,
                               const Diagnoses& found);
 
-/// [{directory, client, kind, options, origin}]
+/// Returns [{directory, client, kind, options, origin}].
 nlohmann::ordered_json to_json(const std::vector<exports::Export>& list);
 
 } // namespace sharefs::cli

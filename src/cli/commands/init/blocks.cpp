@@ -12,7 +12,7 @@ namespace sharefs::cli {
 namespace {
 
 constexpr std::size_t k_line_width = 100;
-constexpr std::size_t k_most_named = 8; ///< in a comment
+constexpr std::size_t k_most_named = 8; ///< names in one comment
 
 } // namespace
 

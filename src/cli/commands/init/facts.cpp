@@ -18,21 +18,22 @@ namespace {
 constexpr std::array<std::string_view, 5> k_of_containers{"/var/lib/docker", "/var/lib/containers", "/var/lib/kubelet",
                                                           "/var/snap", "/run"};
 
-/// IPv4 first: it is what people write into exports.
+/// Puts IPv4 first, because people write IPv4 addresses into exports.
 std::vector<std::string> ordered(std::vector<std::string> addresses) {
   std::ranges::stable_partition(addresses,
                                 [](const std::string& address) { return address.find(':') == std::string::npos; });
   return addresses;
 }
 
-/// The first hostfile at the usual places and on the shares that only root can write or replace; empty: there is none.
+/// Returns the first hostfile, in the usual places and on the shares, that only root can write or replace; "" if there
+/// is none.
 std::string find_hostfile(sys::System& system, const std::vector<sys::MountEntry>& mounts) {
   sys::EntryRequest request;
   const auto ask = [&request](const std::string& directory) {
     request.queries.push_back(
         {.path = join_path(directory, "hostfile"), .links = sys::Links::trusted, .guarded = true});
   };
-  for (const auto* directory : {"/job", "/etc/sharefs", "/etc", "/root"}) // the first is DeepSpeed's default
+  for (const auto* directory : {"/job", "/etc/sharefs", "/etc", "/root"}) // the first one is DeepSpeed's default
     ask(directory);
   for (const auto& mount : mounts)
     ask(mount.target);

@@ -1,5 +1,5 @@
 #pragma once
-// What `sharefs init` finds on a host, as values for the text that it writes.
+// The facts that `sharefs init` finds on a host, from which its text is made.
 #include "exports/parse.hpp"
 #include "mounts/boot.hpp"
 #include "sys/system.hpp"
@@ -11,23 +11,23 @@ namespace sharefs::cli {
 
 struct InitFacts {
   std::string hostname;
-  std::vector<std::string> addresses;        ///< of this host, best first
+  std::vector<std::string> addresses;        ///< of this host, the best for clients first
   std::vector<exports::ExportsFile> exports; ///< in the order in which exportfs reads them
-  std::vector<sys::MountEntry> mounts;       ///< NFS mounts a person made, in the order of the table
-  std::vector<mounts::BootEntry> boot;       ///< what mounts NFS at boot, but for what sharefs wrote
-  std::vector<mounts::BootEntry> not_taken;  ///< other storage elsewhere, and NFS that nothing mounts at boot
+  std::vector<sys::MountEntry> mounts;       ///< NFS mounts that a person made, in the order of the mount table
+  std::vector<mounts::BootEntry> boot;       ///< entries that mount NFS at boot, without those of sharefs
+  std::vector<mounts::BootEntry> not_taken;  ///< entries of other storage, and NFS entries that nothing mounts at boot
   std::string hostfile;                      ///< empty: none was found that only root can write
 };
 
-/// The source of a mount that a shell works out: what it is, only a run of rc.local says.
+/// True if a shell computes the source of a mount: it is known only when rc.local runs.
 bool is_expanded(const std::string& source);
 
-/// NFS mounts of the table that stand for themselves: visible, not of containers, and not made by the kernel when it
-/// crossed into another file system of the same server.
+/// Returns the NFS mounts of the table that a person made: visible, not of containers, and not made by the kernel when
+/// a path crossed into another file system of the same server.
 std::vector<sys::MountEntry> own_nfs_mounts(const sys::MountTable& table);
 
-/// Everything with a deadline; no server is asked. With `live` false only files below the root are read. Errors: files
-/// that cannot be read.
+/// Reads the facts with deadlines; no server is asked. With `live` false only files below the root are read. Returns
+/// the errors of files that cannot be read.
 Result<InitFacts> find_init_facts(sys::System& system, bool live);
 
 } // namespace sharefs::cli

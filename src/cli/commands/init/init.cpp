@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint32_t k_file_mode = 0644, k_directory_mode = 0755;
 constexpr std::string_view k_standard_output = "-";
 
-/// Makes the file, and the directory that it lies in if only that one is missing.
+/// Plans the file, and its directory if only that is missing.
 Result<plan::Plan> plan_file(const sys::Entry& there, std::string text) {
   plan::Plan plan;
   const auto directory = parent_path(there.resolved);
@@ -28,14 +28,14 @@ Result<plan::Plan> plan_file(const sys::Entry& there, std::string text) {
   return plan;
 }
 
-/// The command that checks the file, as it can be typed.
+/// Returns the command that checks the file, ready to be typed.
 std::string check_command(const Context& context, const std::string& path) {
   return fmt::format("`sharefs {}config check{}`",
                      context.flags.root == "/" ? "" : "--root " + shell_quote(context.flags.root) + " ",
                      path == context.config_path() ? "" : " " + shell_quote(path));
 }
 
-/// What lies at the path, which must be nothing: no file is overwritten, and no link followed.
+/// Checks that nothing exists at the path: no file is overwritten, and no link is followed. Returns the entry.
 Result<sys::Entry> check_new(Context& context, const std::string& path) {
   auto there = context.system.files().entry({.path = path});
   if (there.exists())
@@ -46,7 +46,7 @@ Result<sys::Entry> check_new(Context& context, const std::string& path) {
   return there;
 }
 
-/// The usual place is root's; elsewhere the file system decides.
+/// Checks that this user may write the file: below /etc only root may; elsewhere the file system decides.
 Result<void> check_permission(Context& context, const std::string& path) {
   const bool changes = !context.flags.only_looks();
   if (changes && is_under(path, "/etc") && context.system.identity().uid != 0)

@@ -35,7 +35,7 @@ constexpr std::string_view k_servers_example = "servers:\n"
                                                "        options: [rw, sync, no_subtree_check]\n"
                                                "        access: keep\n";
 
-/// Clients of one directory that have the same rights.
+/// Clients of one directory that have the same options.
 struct Group {
   std::vector<std::string> clients;
   exports::Export first;
@@ -46,19 +46,20 @@ struct FoundExport {
   std::vector<std::string> origins;
 };
 
-/// As sharefs.yaml has directories: `/mnt/share/` is /mnt/share. What `..` leads to, links decide.
+/// Normalizes a directory as sharefs.yaml has it: `/mnt/share/` becomes /mnt/share. A path with `..` stays, because
+/// links decide where it leads.
 std::string plain_directory(const std::string& directory) {
   const auto names = split(directory, '/');
   const bool climbs = std::ranges::find(names, "..") != names.end();
   return directory.starts_with('/') && !climbs ? normalize_path(directory) : directory;
 }
 
-/// Directories, groups and clients in the order in which they stand in the files.
+/// Returns the exports; directories, groups and clients stay in the order of the files.
 std::vector<FoundExport> exports_of(const InitFacts& facts) {
   std::vector<FoundExport> found;
   std::map<std::string, std::size_t> directories;
   std::map<std::pair<std::size_t, std::string>, std::size_t> groups;
-  std::set<std::pair<std::size_t, std::string_view>> clients; // exportfs takes the first of two
+  std::set<std::pair<std::size_t, std::string_view>> clients; // exportfs uses the first of two equal clients
   for (const auto& file : facts.exports)
     for (const auto& entry : file.read()) {
       const auto path = plain_directory(entry.directory);
@@ -78,8 +79,8 @@ std::vector<FoundExport> exports_of(const InitFacts& facts) {
   return found;
 }
 
-/// The options as they are written, or in full where sharefs.yaml would take those for something else: without any,
-/// exportfs exports ro. `own`: behind the options of an export that has none.
+/// Returns the options as they are written; in full if sharefs.yaml would read them differently (without options
+/// exportfs exports ro). `own`: they stand behind the options of an export, which has none.
 std::vector<std::string> options_of(const exports::Export& entry, bool own) {
   auto options = entry.defaults;
   options.insert(options.end(), entry.options.begin(), entry.options.end());
@@ -115,7 +116,8 @@ std::string host_name(const InitFacts& facts) {
   return config::complaint_about_name(name) || config::plain_meaning(name) ? "storage1" : name;
 }
 
-/// Servers that mounts name by a short name: a typing mistake in one is found only if they are described.
+/// Returns the short names of servers in mounts: a typing mistake in such a name is found only if `servers:` describes
+/// it.
 std::set<std::string> named_servers(const InitFacts& facts) {
   std::set<std::string> names;
   for (const auto& mount : facts.mounts)
@@ -168,7 +170,7 @@ constexpr std::string_view k_mounts_head =
 constexpr std::string_view k_mounts_example =
     "mounts:\n  share: {from: \"storage1:/mnt/share\", at: /data/share, profile: safe}\n";
 
-/// `taken`: the names so far, each with the last number that was put behind it.
+/// Makes a name for a mount. `taken` has the names so far, each with the last number that was appended to it.
 std::string mount_name(const std::string& target, std::map<std::string, int>& taken) {
   auto first = base_name(target);
   for (auto& letter : first)
@@ -183,7 +185,7 @@ std::string mount_name(const std::string& target, std::map<std::string, int>& ta
       return name;
 }
 
-/// A mount's source, its server as the file names it.
+/// Returns the source of a mount, with the server's name as the file has it.
 std::string from_of(const std::string& source, const InitFacts& facts) {
   const auto remote = parse_source(source);
   if (remote.server.empty())
@@ -195,12 +197,12 @@ std::string from_of(const std::string& source, const InitFacts& facts) {
   return format_source(server, normalize_path(remote.path));
 }
 
-/// How a mount behaves that is, and stays, as `options` beside those of `safe` say.
+/// Returns the profile `safe` and the options with which a mount behaves as it does now.
 std::string behaviour_text(const std::vector<std::string>& options) {
   return "    profile: safe\n" + (options.empty() ? "" : list("    ", "options", options));
 }
 
-/// Who mounts it at boot: left alone, until the person wants sharefs to do it.
+/// Names what mounts it at boot: that is left alone until the user lets sharefs do it.
 std::string boot_text(const InitFacts& facts, const std::string& target) {
   for (const auto* entries : {&facts.boot, &facts.not_taken})
     for (const auto& entry : *entries)
@@ -210,7 +212,7 @@ std::string boot_text(const InitFacts& facts, const std::string& target) {
   return "";
 }
 
-/// Those that are not in the file as what is mounted now.
+/// Returns the entries that the file does not have as present mounts.
 std::vector<mounts::BootEntry> left_out(const InitFacts& facts) {
   auto entries = facts.not_taken;
   std::erase_if(entries, [&](const mounts::BootEntry& entry) {
@@ -220,14 +222,14 @@ std::vector<mounts::BootEntry> left_out(const InitFacts& facts) {
   return entries;
 }
 
-/// Why an NFS mount is left out; of another the type.
+/// Returns the reason why an NFS mount is left out; for another file system its type.
 std::string why_left_out(const mounts::BootEntry& entry) {
   if (!entry.is_nfs())
     return entry.type;
   return is_expanded(entry.source) ? "the shell knows from where" : "not mounted at boot";
 }
 
-/// sharefs mounts NFS and nothing else: of another file system it would make an NFS mount, or a bind mount.
+/// Lists what is left out: sharefs mounts only NFS, and would make an NFS mount or a bind mount of another file system.
 std::string left_out_text(const InitFacts& facts) {
   std::string text;
   for (const auto& entry : left_out(facts))
@@ -267,7 +269,7 @@ std::string mounts_section(const InitFacts& facts) {
 
 // ---- the rest ----
 
-/// Who works in a shared store, and where the homes have conda, is for a person to say.
+/// The section is only an example: a person has to say who works in a shared store, and where the homes have conda.
 std::string conda_section(const InitFacts& facts) {
   const auto share = facts.mounts.empty() ? "/data/share" : facts.mounts.front().target;
   return "# Shared conda environments: `sharefs conda link --all` makes ~/CONDA/envs/ENV in each home a link to "
@@ -304,8 +306,8 @@ std::string init_text(const InitFacts& facts) {
       join({head, servers_section(facts), mounts_section(facts), conda_section(facts), rest_section(facts)}, "\n");
   if (config::parse(text, ""))
     return text;
-  // Each part is taken by itself, so this is not to be expected; a file that does not parse is worse than one of
-  // comments.
+  // Each part was checked by itself, so this is not expected. A file of comments is better than one that cannot be
+  // parsed.
   return head + "\n" + commented(text.substr(head.size()), "");
 }
 

@@ -6,10 +6,10 @@
 
 namespace sharefs::cli {
 
-/// A text that config::parse takes, whatever was found: what sharefs.yaml cannot express becomes a comment that says
-/// why, and what was not found an example in comments.
+/// Returns a text that config::parse accepts, whatever was found. Facts that sharefs.yaml cannot express become
+/// comments with the reason, and sections without facts become examples in comments.
 std::string init_text(const InitFacts& facts);
-/// What the text holds, in words, and what was left out of it: "1 export and 6 NFS mounts; not taken over: ...".
+/// Summarizes the text and what was left out of it: "1 export and 6 NFS mounts; not taken over: ...".
 std::string summary_of(const InitFacts& facts, const std::string& text);
 
 } // namespace sharefs::cli

@@ -1,5 +1,5 @@
 #pragma once
-// Which mirrors a command of `sharefs mirror` is about.
+// Choosing the mirrors for a command of `sharefs mirror`.
 #include "cli/context.hpp"
 #include "fleet/mirror.hpp"
 
@@ -8,8 +8,8 @@
 
 namespace sharefs::cli {
 
-/// Those of sharefs.yaml with these names, or all. Errors: `config`, `usage` for an unknown name or where there is
-/// none.
+/// Returns the mirrors of sharefs.yaml with these names, or all. Errors: `config`, `usage` for an unknown name or if
+/// there is no mirror.
 Result<std::vector<fleet::Mirror>> chosen_mirrors(Context& context, const std::vector<std::string>& names);
 
 } // namespace sharefs::cli

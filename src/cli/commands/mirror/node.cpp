@@ -1,5 +1,5 @@
-// sharefs mirror node: what push, verify and status do for one node. Their engine starts it on this machine, once per
-// node, and reads its answer as that of the node.
+// sharefs mirror node: the work of push, verify and status for one node. An engine starts it on this machine, once per
+// node, and its answer counts as the node's.
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "cli/commands/mirror/choice.hpp"
@@ -20,7 +20,7 @@ using fleet::Way;
 using fleet::Work;
 using Json = nlohmann::ordered_json;
 
-/// The answer in the node's place: it was not reached, or it cannot do it.
+/// Answers for a node that was not reached, or that cannot do the work.
 Result<int> give_up(Context& context, const fleet::Outcome& outcome) {
   context.envelope.fields["reached"] = {
       {"state", to_string(outcome.state)}, {"why", outcome.why}, {"hint", outcome.hint}};
@@ -33,8 +33,8 @@ fleet::Outcome failed_there(const Way& way, std::string why, std::string hint) {
   return {.node = way.node, .state = fleet::State::failed, .why = std::move(why), .hint = std::move(hint)};
 }
 
-/// What is free there is asked before anything is sent: rsync would find out at the last file. Directories of one file
-/// system share it.
+/// Checks the free space of the node before anything is sent, because rsync would find out at the last file.
+/// Directories of one file system share the space in `needed`.
 std::optional<fleet::Outcome> check_room(const Mirror& mirror, const fleet::Compared& looked, const Way& way,
                                          std::map<std::string, std::uint64_t>& needed) {
   if (!looked.there.room)
@@ -49,7 +49,7 @@ std::optional<fleet::Outcome> check_room(const Mirror& mirror, const fleet::Comp
                       "make room there: `ssh NODE df -h " + mirror.path + "`");
 }
 
-/// As a person would type it: the same for all nodes.
+/// Returns the step with the command as a person would type it; it is the same for all nodes.
 plan::RunTool shown_step(const Mirror& mirror) {
   plan::RunTool tool;
   tool.argv = rsync_shown(mirror);
@@ -71,7 +71,7 @@ Result<int> push(Context& context, const std::vector<Mirror>& mirrors, const Way
       return give_up(context, *full);
     if (context.flags.only_looks())
       continue;
-    needed.clear(); // what was sent has taken its room by the next look
+    needed.clear(); // sent files are already subtracted from the free space of the next answer
     TRY_ASSIGN(const auto pushed, run_rsync(context.system, mirror, Work::push, way));
     if (pushed.trouble)
       return give_up(context, *pushed.trouble);
@@ -83,7 +83,7 @@ Result<int> push(Context& context, const std::vector<Mirror>& mirrors, const Way
   return is_pending ? k_exit_pending : k_exit_ok;
 }
 
-/// Of each mirror what the node has otherwise than this machine. `is_error`: that is a failure of the node.
+/// Reports for each mirror how the node differs from this machine. `is_error`: a difference is a failure of the node.
 Result<int> compare(Context& context, const std::vector<Mirror>& mirrors, const Way& way, bool is_error) {
   auto rows = Json::array();
   std::vector<std::string> different, names;
@@ -94,7 +94,7 @@ Result<int> compare(Context& context, const std::vector<Mirror>& mirrors, const 
     auto& difference = compared.difference;
     const auto extra = difference.extra;
     if (!mirror.removes)
-      difference.extra = 0; // the node's own
+      difference.extra = 0; // such files belong to the node
     const bool differs = !difference.empty();
     const auto text = difference.text("missing", "too many");
     const auto* state = compared.there.is_missing ? "missing" : differs ? "differs" : "same";
@@ -120,7 +120,7 @@ Result<int> compare(Context& context, const std::vector<Mirror>& mirrors, const 
 }
 
 Result<int> run_mirror_node(Context& context, const Arguments& arguments) {
-  sys::install_interrupt_handlers(); // rsync and ssh end with this process
+  sys::install_interrupt_handlers(); // so that rsync and ssh end with this process
   const Way way{arguments.value("node").value_or(""), arguments.value("rsh").value_or(""),
                 fleet::path_for_engines(context.system, context.environment("PATH").value_or(""))};
   const auto work = arguments.positional.front();

@@ -1,4 +1,4 @@
-// sharefs mirror push, verify, status: directories on the nodes' own disks, by rsync from this machine.
+// sharefs mirror push, verify, status: copies directories to the nodes' own disks by rsync from this machine.
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
@@ -23,12 +23,12 @@ using fleet::Mirror;
 const OptionSpec k_to{.names = "--to", .value = "NODES", .help = "names, ranges and groups; without it all nodes"};
 const OptionSpec k_engine{
     .names = "--engine", .value = "NAME", .help = "what starts it for each node: xargs, clush, pdsh"};
-// All copies share this machine's link: a few at a time are through sooner than many, and as fast together.
+// All copies share this machine's network link: a few at a time take no longer in total, and the first ones end sooner.
 const OptionSpec k_fanout{.names = "--fanout", .value = "N", .help = "how many nodes at a time", .fallback = "8"};
 const OptionSpec k_deadline{
     .names = "--node-deadline", .value = "TIME", .help = "by when it ends for a node", .fallback = "24h"};
 
-/// The words that each node's own process is given.
+/// Returns the arguments of the process that works for each node.
 Argv words_for(Context& context, const std::string& work, const std::vector<Mirror>& mirrors) {
   Argv words{"mirror", "node", work};
   for (const auto& mirror : mirrors)
@@ -36,7 +36,7 @@ Argv words_for(Context& context, const std::string& work, const std::vector<Mirr
   return with_config(context, std::move(words));
 }
 
-/// How much is here of each. Errors: `not_found` for a directory that is not there, `timeout` on a dead mount.
+/// Measures each mirror on this machine. Errors: `not_found` for a missing directory, `timeout` on a dead mount.
 Result<std::vector<fleet::Difference>> measure_all(Context& context, const std::vector<Mirror>& mirrors) {
   std::vector<fleet::Difference> sizes;
   ui::Console::Progress progress(context.console, "reading", mirrors.size());
@@ -81,7 +81,7 @@ Result<int> run_push(Context& context, const Arguments& arguments) {
   return change_from_here(context, arguments, nodes, words);
 }
 
-/// One row for each mirror and state, with the nodes that have it.
+/// Prints one row for each mirror and state, with the nodes in that state.
 void show_states(Context& context, const std::vector<Mirror>& mirrors, const std::vector<fleet::Outcome>& outcomes) {
   std::map<std::tuple<std::size_t, std::string, std::string>, std::vector<std::string>> rows;
   for (const auto& outcome : outcomes) {
@@ -105,7 +105,7 @@ Result<int> run_compare(Context& context, const Arguments& arguments, const std:
   TRY_ASSIGN(const auto mirrors, chosen_mirrors(context, arguments.positional));
   TRY_ASSIGN(const auto nodes, other_nodes(context, arguments.value("to").value_or(std::string(fleet::k_all))));
   sys::install_interrupt_handlers();
-  TRY(measure_all(context, mirrors)); // is it all here?
+  TRY(measure_all(context, mirrors)); // check that all mirrors exist here
   TRY_ASSIGN(const auto outcomes, ask_from_here(context, arguments, nodes, words_for(context, work, mirrors)));
   show_states(context, mirrors, outcomes);
   show_outcomes(context, outcomes);

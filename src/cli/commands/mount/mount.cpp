@@ -1,4 +1,4 @@
-// sharefs mount: what should be mounted here is mounted; what is right is left alone; what is wrong is reported.
+// sharefs mount: mounts what sharefs.yaml lists; right mounts are left alone, wrong ones are reported.
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "cli/commands/conda/staged.hpp"
@@ -16,7 +16,7 @@ Result<int> run_mount(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(const auto config, context.config());
   TRY_ASSIGN(const auto chosen, choose_mounts(context, config, arguments, false));
   const auto& [wanted, timeout] = chosen;
-  // Directories of `shares:` can be made by whoever may; the rest is root's.
+  // A user who is not root may make the directories of `shares:`; all else needs root.
   const bool is_root = context.system.identity().uid == 0;
   if (auto root = require_root_for_mounts(context); !root && !has_shares(*config, wanted))
     return fail(root.error());

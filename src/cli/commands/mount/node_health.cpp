@@ -14,15 +14,15 @@ namespace sharefs::cli {
 
 namespace {
 
-// node-problem-detector's: it keeps 80 bytes of the output, and takes 0 for well, 1 for a problem, all else for unknown
-// (pkg/custompluginmonitor/plugin). Of the others all but 0 is a problem.
+// The limits of node-problem-detector: it keeps 80 bytes of the output, and reads exit code 0 as well, 1 as a problem,
+// and all others as unknown (pkg/custompluginmonitor/plugin). For the other schedulers every code but 0 is a problem.
 constexpr std::size_t k_health_bytes = 80;
 constexpr int k_exit_unknown = 2;
-/// For all but the mounts themselves.
+/// Time for everything but the mounts themselves.
 constexpr std::chrono::milliseconds k_margin{1000};
 
-/// A full file system, or one that does not let us write, makes jobs fail as surely as one that is gone. Options that
-/// differ do not.
+/// True if jobs can use the mount. A full file system, or one that cannot be written, makes jobs fail like a missing
+/// one; different options do not.
 bool is_healthy(const mounts::MountState& state) {
   return mounts::is_good(state.health) && state.health != mounts::Health::full;
 }
@@ -34,7 +34,7 @@ std::string health_line(const std::vector<mounts::MountState>& states) {
   const auto others = std::count_if(first + 1, states.end(), [](const auto& state) { return !is_healthy(state); });
   const auto more = others == 0 ? "" : fmt::format(" and {} more", others);
   const auto rest = fmt::format(": {}{}", mounts::to_string(first->health), more);
-  // What is wrong stands there, however long the name is.
+  // The reason must be in the line, however long the name is.
   return "sharefs: " + fit_width(visible(name_of(first->point)), k_health_bytes / 3) + rest;
 }
 

@@ -1,4 +1,4 @@
-// sharefs probe: what an NFS server answers, stage by stage. Needs neither root nor sharefs.yaml.
+// sharefs probe: reports what an NFS server answers, stage by stage. Needs neither root nor sharefs.yaml.
 #include "base/json_fields.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
@@ -23,8 +23,7 @@ ui::Colour colour_of(sys::StageOutcome outcome) {
                              : ui::Colour::dim;
 }
 
-/// HOST, a server's name in sharefs.yaml, or either with `:/path`. A sharefs.yaml that cannot be read is no reason not
-/// to probe.
+/// Reads HOST, a server's name in sharefs.yaml, or either with `:/path`. It probes also if sharefs.yaml cannot be read.
 sys::NfsProbeRequest what_to_probe(Context& context, const std::string& word) {
   using namespace mounts;
   const bool whole_server = word.find('/') == std::string::npos;
@@ -45,7 +44,7 @@ sys::NfsProbeRequest what_to_probe(Context& context, const std::string& word) {
   return request;
 }
 
-/// "can be mounted", or the stage that forbids it.
+/// Returns "can be mounted", or the stage that prevents it.
 std::string answer_for(const sys::NfsProbe& probe, int version) {
   const auto* stage = probe.failing(version);
   if (stage == nullptr) {

@@ -1,4 +1,4 @@
-// sharefs recover: the ladder from "is it really stale?" to a mount that works again.
+// sharefs recover: from the check whether a mount is really stale to a mount that works again.
 #include "mounts/recover.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
@@ -13,7 +13,7 @@ namespace sharefs::cli {
 
 namespace {
 
-/// Paths that nobody configured: kept only if an NFS mount is there.
+/// Checks paths that sharefs.yaml does not have: an NFS mount must be there.
 Result<void> check_unknown(const sys::MountTable& table, const std::vector<mounts::MountPoint>& selected) {
   for (const auto& request : selected) {
     const auto* entry = table.at(request.target);
@@ -24,7 +24,7 @@ Result<void> check_unknown(const sys::MountTable& table, const std::vector<mount
   return {};
 }
 
-/// Those that sharefs.yaml knows: of others only the target was named.
+/// Returns the mounts that sharefs.yaml has; the others have only a mount point.
 std::vector<mounts::MountPoint> configured(std::vector<mounts::MountPoint> selected) {
   std::erase_if(selected, [](const mounts::MountPoint& point) { return point.server.empty(); });
   return selected;
@@ -33,7 +33,8 @@ std::vector<mounts::MountPoint> configured(std::vector<mounts::MountPoint> selec
 mounts::ProbeRequest what_to_ask(const ChosenMounts& chosen, bool every) {
   mounts::ProbeRequest request;
   request.wanted = configured(chosen.points);
-  // --all without a configuration means every NFS mount; a path that nobody configured is found in the table.
+  // --all also means every NFS mount that sharefs.yaml does not have; a path that it does not have is found in the
+  // mount table.
   request.others = every || request.wanted.size() < chosen.points.size();
   request.want_access = request.targets = true;
   request.server_deadline = chosen.timeout;

@@ -1,4 +1,4 @@
-// sharefs status: the state of every NFS mount, never hanging on one.
+// sharefs status: shows the state of every NFS mount, and never hangs on one.
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "cli/commands/conda/staged.hpp"

@@ -23,7 +23,7 @@ bool is_of_image(const plan::Action& action) {
          (unmount != nullptr && unmount->fs_type == sys::k_image);
 }
 
-/// Targets of the steps with this action; a target counts only if all its steps are good.
+/// Returns the targets of the steps with this action; a target counts only if all its steps are good.
 template <class ActionType> std::set<std::string> targets_by(const plan::Plan& plan, const plan::Report& report) {
   std::set<std::string> good, bad;
   for (const auto& result : report.results) {
@@ -81,7 +81,7 @@ Result<std::vector<mounts::MountPoint>> select_mounts(Context& context, const co
   return selected;
 }
 
-/// As config's choice spells them.
+/// Reads the words of the key `mounts.*.boot`.
 mounts::BootWay boot_way_of(const std::string& word) {
   using enum mounts::BootWay;
   return word == "auto"        ? automatic
@@ -229,7 +229,7 @@ nlohmann::ordered_json to_json(const mounts::MountState& state) {
 
 void put_states(Context& context, const std::vector<mounts::MountState>& states) {
   if (!context.flags.json)
-    return; // a thousand mounts are felt
+    return; // the text of a thousand mounts takes noticeable time
   auto json = nlohmann::ordered_json::array();
   for (const auto& state : states)
     json.push_back(to_json(state));

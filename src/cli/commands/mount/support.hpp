@@ -1,5 +1,5 @@
 #pragma once
-// What mount, umount, recover and status share: from sharefs.yaml and the command line to the mounts room.
+// Shared by mount, umount, recover and status: translates sharefs.yaml and the command line for the mounts room.
 #include "cli/command.hpp"
 #include "cli/context.hpp"
 #include "cli/execute.hpp"
@@ -17,59 +17,58 @@
 
 namespace sharefs::cli {
 
-/// Every mount of the configuration; none for nullptr.
+/// Returns every mount of the configuration; none for nullptr.
 std::vector<mounts::MountPoint> mount_points(sys::System& system, const config::Config* config);
 
-/// What mount, umount and recover are to work on.
+/// The mounts on which mount, umount and recover work.
 struct ChosenMounts {
   std::vector<mounts::MountPoint> points;
   std::chrono::milliseconds timeout; ///< --timeout
 };
-/// The mounts that the words of the command line mean: names, mount points, or all with --all. `usage` error if neither
-/// or both are given, `not_found` with a "did you mean" hint for an unknown name.
-/// `config` may be nullptr. With `unknown_paths` a path that nobody configured is taken as a target of its own (without
-/// a server).
+/// Returns the mounts that the command line names: names, mount points, or all with --all. Errors: `usage` if neither
+/// or both are given, `not_found` with a "did you mean" hint for an unknown name. `config` may be nullptr. With
+/// `unknown_paths` a path that is not in sharefs.yaml becomes a mount point without a server.
 Result<ChosenMounts> choose_mounts(Context& context, const config::Config* config, const Arguments& arguments,
                                    bool unknown_paths);
 
-/// `permission` for others than root.
+/// Error `permission` if this user is not root.
 Result<void> require_root_for_mounts(const Context& context);
 
-/// --timeout as given; at least 1 ms.
+/// Returns the value of --timeout, at least 1 ms.
 inline constexpr OptionSpec k_servers_timeout{
     .names = "--timeout", .value = "TIME", .help = "how long to wait for the servers' answers", .fallback = "5s"};
 Result<std::chrono::milliseconds> timeout_of(const Arguments& arguments);
 
-/// mounts::probe with a line of progress.
+/// Calls mounts::probe with a progress line.
 Result<mounts::Observation> observe(Context& context, const mounts::ProbeRequest& request);
-/// Writes a test file on each point, and reports. Returns the targets that failed.
+/// Writes a test file on each point and reports the results. Returns the targets that failed.
 std::set<std::string> verify(Context& context, const std::vector<mounts::MountPoint>& points,
                              std::chrono::milliseconds deadline);
 
 inline constexpr std::chrono::milliseconds k_holders_deadline{2000};
-/// Who uses each of `mounts`: after what `head` reports of it, a line for each process; and `holders` of the JSON
-/// document.
+/// Prints who uses each of `mounts`: `head` prints the first line about it, then a line for each process follows. The
+/// JSON document gets `holders`.
 void report_holders(Context& context, const std::vector<sys::MountEntry>& mounts,
                     const std::function<void(const std::string& target, const mounts::HolderReport&)>& head);
-/// Who must stop before mounts get other options than they have, where that is not possible in place.
+/// Prints the processes that must stop before mounts can get other options, if these cannot be changed in place.
 void report_holders_of_different(Context& context, const mounts::Observation& seen);
 
-/// mounts::probe_recovery with a line of progress.
+/// Calls mounts::probe_recovery with a progress line.
 mounts::RecoveryRequest probe_recovery(Context& context, mounts::Observation seen,
                                        std::vector<mounts::MountPoint> wanted);
 
-/// The targets of those Mount or Unmount steps of a report that were done (or were done already), without those of
-/// staged images, which are no mounts of sharefs.yaml.
+/// Return the targets of the Mount (and Remount) or Unmount steps that were done, or were done already. Staged images
+/// are left out, because they are not mounts of sharefs.yaml.
 std::set<std::string> mounted_by(const plan::Plan& plan, const plan::Report& report);
 std::set<std::string> unmounted_by(const plan::Plan& plan, const plan::Report& report);
-/// The staged images whose steps failed.
+/// Counts the staged images whose steps failed.
 std::size_t count_failed_images(const plan::Plan& plan, const plan::Report& report);
-/// The targets of the Unmount steps that failed as busy.
+/// Returns the targets of the Unmount steps that failed as busy.
 std::set<std::string> busy_targets(const plan::Plan& plan, const plan::Report& report);
 
-/// {name, source, target, state, mounted, latency_us, size_bytes, used_bytes, options, differences, detail}
+/// Returns {name, source, target, state, mounted, latency_us, size_bytes, used_bytes, options, differences, detail}.
 nlohmann::ordered_json to_json(const mounts::MountState& state);
-/// The states as the `mounts` of the JSON document.
+/// Puts the states into the JSON document as `mounts`.
 void put_states(Context& context, const std::vector<mounts::MountState>& states);
 
 } // namespace sharefs::cli

@@ -1,4 +1,4 @@
-// sharefs umount: plain first; who is in the way is listed; force and lazy only when asked for.
+// sharefs umount: tries a plain unmount first and lists the processes that prevent it; force and lazy only on request.
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "cli/commands/conda/staged.hpp"
@@ -12,7 +12,7 @@ namespace sharefs::cli {
 
 namespace {
 
-/// Says what mounts one of `points` again at boot.
+/// Reports what mounts one of `points` again at boot.
 void report_boot(Context& context, const mounts::BootFacts& facts, const std::vector<mounts::MountPoint>& points,
                  bool forgets) {
   const auto* const hint = forgets ? "" : "; --forget takes that away";
@@ -45,7 +45,7 @@ Result<int> run_umount(Context& context, const Arguments& arguments) {
   if (executed.applied()) {
     failed_images = count_failed_images(plan.plan, *executed.report);
     report_busy(context, work.table, plan.plan, *executed.report);
-    const auto unmounted = unmounted_by(plan.plan, *executed.report); // copies over directories of the share, too
+    const auto unmounted = unmounted_by(plan.plan, *executed.report); // also has copies over directories of the share
     good = plan.right.size() +
            static_cast<std::size_t>(std::ranges::count_if(
                chosen.points, [&](const mounts::MountPoint& point) { return unmounted.contains(point.target); }));

@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::chrono::milliseconds k_longest_look{2000}, k_one_mount_deadline{30'000}, k_pending_deadline{500};
 
-/// A directory that is an ordinary one already needs no step. One on which something is mounted is not looked at.
+/// Removes the steps for directories that already are ordinary ones. A directory on which something is mounted is not
+/// examined.
 void drop_ordinary_directories(sys::System& system, const sys::MountTable& table, plan::Plan& plan) {
   std::erase_if(plan.steps, [&](const plan::Step& step) {
     const auto* flag = std::get_if<plan::SetImmutable>(&step.action);
@@ -49,7 +50,7 @@ Result<MountWork> plan_mount_work(Context& context, const config::Config& config
     mounts::append(work.plan.diagnoses, boot.diagnoses);
     work.plan.plan.add(boot.plan);
   }
-  if (scope.caches) { // all that sharefs.yaml says
+  if (scope.caches) { // a run for all mounts of sharefs.yaml
     mounts::append(work.plan.diagnoses, mounts::diagnose_left_at_boot(at_boot, wanted));
     work.plan.plan.add(
         cachefix::plan_local_directories(context.system, config.caches.local, exports::system_directory_reason));
@@ -81,7 +82,7 @@ Result<UnmountWork> plan_unmount_work(Context& context, std::vector<mounts::Moun
   TRY_ASSIGN(auto table, context.system.mounts());
   const auto pending = mounts::find_pending(context.system, k_pending_deadline);
   UnmountWork work{std::move(table), mounts::boot_facts(context.system), {}};
-  if (forget) // of what sharefs mounts at boot, nothing needs to be mounted now
+  if (forget) // an entry of sharefs can be forgotten although its target is not mounted now
     for (const auto& entry : work.boot.entries)
       for (auto& point : points)
         if (entry.ours && point.name.empty() && point.target == entry.target)

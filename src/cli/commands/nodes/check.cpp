@@ -1,4 +1,5 @@
-// sharefs nodes check: are all machines of sharefs.yaml there, and alike? And what each of them says of itself for it.
+// sharefs nodes check: checks whether all machines of sharefs.yaml can be reached and are alike. nodes self and nodes
+// lock are its parts on each machine.
 #include "base/json.hpp"
 #include "base/json_fields.hpp"
 #include "base/path.hpp"
@@ -79,8 +80,8 @@ Result<int> run_lock(Context& context, const Arguments& arguments) {
   return k_exit_ok;
 }
 
-/// The nodes on which each mount of sharefs.yaml is well. The server's own directory is none: what it locks there by
-/// flock(2) no client sees.
+/// Returns for each mount of sharefs.yaml the nodes on which it is well. The server is not among them: a lock by
+/// flock(2) on its own directory is not seen by clients.
 Result<std::map<std::string, std::vector<std::string>>> find_sharing(Context& context,
                                                                      const std::vector<fleet::Node>& nodes) {
   TRY_ASSIGN(const auto config, context.config());
@@ -96,7 +97,7 @@ Result<std::map<std::string, std::vector<std::string>>> find_sharing(Context& co
   return sharing;
 }
 
-/// The first two nodes that have a mount in common, and whether a lock of the one means anything to the other.
+/// Tries on the first two nodes that have a mount in common whether a lock of the first excludes the second.
 Result<void> try_locks(Context& context, const std::vector<fleet::Node>& nodes, Diagnoses& found) {
   TRY_ASSIGN(const auto sharing, find_sharing(context, nodes));
   for (const auto& [target, names] : sharing) {

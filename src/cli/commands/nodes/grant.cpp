@@ -1,5 +1,5 @@
-// sharefs nodes grant: one thing that ssh needs on nodes, and its way back. `nodes trust` starts it as a step of its
-// plan, so that `undo` takes it away again.
+// sharefs nodes grant: gives nodes one thing that ssh needs there, or removes it. `nodes trust` starts it as a step of
+// its plan, so that `undo` can remove it.
 #include "base/random.hpp"
 #include "base/try.hpp"
 #include "cli/commands/nodes/trust.hpp"
@@ -39,7 +39,7 @@ Result<int> run_nodes_grant(Context& context, const Arguments& arguments) {
     TRY_ASSIGN(const auto made,
                plan::PrivateDirectory::make(context.system.files(), fleet::record_of_grant(trust, *name)));
     TRY(fleet::write_outcomes(made, outcomes));
-    return k_exit_ok; // whoever reads it says what failed
+    return k_exit_ok; // the process that reads the record reports failures
   }
   return fleet::exit_code_of(outcomes);
 }

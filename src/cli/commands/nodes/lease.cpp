@@ -1,4 +1,5 @@
-// sharefs nodes lease: what a server is told by `--on` before many machines are changed, and after it.
+// sharefs nodes lease: takes or gives back the lease on a server; `--on` runs it before and after a change of many
+// machines.
 #include "fleet/lease.hpp"
 #include "base/path.hpp"
 #include "base/try.hpp"

@@ -1,4 +1,4 @@
-// sharefs nodes list: the machines of sharefs.yaml, for people and for other launchers.
+// sharefs nodes list: lists the machines of sharefs.yaml for people and for launchers.
 #include "base/json_fields.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"

@@ -1,4 +1,4 @@
-// sharefs nodes push: this program and sharefs.yaml on other machines, also on those that have none.
+// sharefs nodes push: brings this program and sharefs.yaml to other machines, also to those that have no sharefs.
 #include "fleet/push.hpp"
 
 #include "base/path.hpp"
@@ -19,11 +19,11 @@ namespace sharefs::cli {
 
 namespace {
 
-/// What this machine sends, and from where.
+/// The content that this machine sends, and its sources.
 struct Load {
   fleet::PushContent content;
-  std::string program; ///< or the package
-  std::string guard;   ///< the directory with it; empty: none
+  std::string program; ///< path of the program or the package
+  std::string guard;   ///< directory of the guard; empty: none
   std::string config;  ///< text of sharefs.yaml
 };
 
@@ -58,7 +58,7 @@ Result<Load> load_of(Context& context, const Arguments& arguments) {
   return load;
 }
 
-/// The archive for the nodes: its file.
+/// Makes the archive for the nodes; returns its path.
 Result<std::string> pack(Context& context, const Load& load, const fleet::Scratch& scratch) {
   auto file = join_path(scratch.path(), "archive.tar");
   TRY(scratch.write("sharefs.yaml", load.config));
@@ -78,7 +78,7 @@ Result<std::string> pack(Context& context, const Load& load, const fleet::Scratc
 fleet::Request ask_request(const Load& load) {
   fleet::Request request;
   request.asking.script = fleet::installed_script(load.content.prefix);
-  request.asking.as_root = true; // who may not be root there may not change it either
+  request.asking.as_root = true; // the change needs root, so it is already needed here
   request.read = [content = load.content](const fleet::Node& node, const std::string& out, const fleet::Ended& ended) {
     const auto there = fleet::parse_installed(out);
     return there ? fleet::plan_push(node, content, *there) : fleet::outcome_of(node, {}, ended);

@@ -1,4 +1,4 @@
-// sharefs nodes trust: host keys into known_hosts, and what lets this user in at the nodes.
+// sharefs nodes trust: writes host keys to known_hosts, and makes nodes accept logins of this user.
 #include "cli/commands/nodes/trust.hpp"
 
 #include "base/path.hpp"
@@ -20,7 +20,7 @@ using fleet::State;
 
 namespace {
 
-/// One run. A step gives an exit code: one other than 0 ends the command.
+/// One run of the command. Each step returns an exit code; one other than 0 ends the command.
 class TrustNodes {
  public:
   TrustNodes(Context& context, const Arguments& arguments, fleet::Trust trust)
@@ -66,7 +66,7 @@ class TrustNodes {
     m_context.console.show(table);
   }
 
-  /// Of nodes that ssh does not know the keys are shown, and written into known_hosts where the person accepts them,
+  /// Shows the keys of nodes that ssh does not know, and writes them to known_hosts if the user accepts them, together
   /// with a line for the authority.
   Result<int> accept_host_keys() {
     TRY_ASSIGN(const auto authority, m_ca.empty() ? Result<std::string>("") : read_authority(m_ca));
@@ -87,11 +87,11 @@ class TrustNodes {
     return executed.exit_code;
   }
 
-  /// What the nodes themselves need, once known_hosts is as it should be.
+  /// Changes the nodes themselves, once known_hosts is right.
   Result<int> work_on_nodes() {
     constexpr std::chrono::minutes k_longest{10};
     const bool is_mesh = m_arguments.flag("mesh");
-    std::unique_ptr<LeaseOnServers> lease; // a user's own key is nobody else's business
+    std::unique_ptr<LeaseOnServers> lease; // not taken for the user's own key, which concerns nobody else
     if ((!m_ca.empty() || !m_user_ca.empty() || is_mesh) && !m_context.flags.only_looks()) {
       TRY_ASSIGN(lease, LeaseOnServers::take(m_context, "trust-" + random_letters(8), k_longest));
     }
@@ -113,19 +113,19 @@ class TrustNodes {
     return code;
   }
 
-  /// The user's key comes to nodes that do not let him in with it.
+  /// Brings the user's key to the nodes that deny a login with it.
   Result<int> bring_key() {
     const auto denied = m_trust.in(State::denied);
     if (denied.empty())
       return k_exit_ok;
     const fleet::Granting key{.grant = Grant::key, .password = given_path(m_context, m_arguments, "password-file")};
     TRY_ASSIGN(const int code, grant(denied, key, "they let " + denied.front().ssh.user + " in with it"));
-    if (code == k_exit_ok) // another key may have let us in for the change
+    if (code == k_exit_ok) // the change may have been made with another key
       TRY(m_trust.try_login(m_trust.in(State::changed), "the key is there now"));
     return code;
   }
 
-  /// Nodes believe user certificates of the authority, and this user has one.
+  /// Makes the nodes accept user certificates of the authority, and makes one for this user.
   Result<int> certify_user() {
     TRY_ASSIGN(const auto plan, fleet::plan_certificate(m_trust, m_user_ca, m_arguments.value("valid").value_or("1d")));
     if (!plan.empty()) {
@@ -148,7 +148,7 @@ class TrustNodes {
     return execute_further(m_context, [&]() -> Result<Proposal> { return Proposal{plan, ""}; });
   }
 
-  /// Those of the nodes that lack it get it, once a person has agreed.
+  /// Grants it to the nodes that lack it, after the user's consent.
   Result<int> grant(const std::vector<Reached>& nodes, fleet::Granting granting, const std::string& why) {
     if (nodes.empty())
       return k_exit_ok;
@@ -174,14 +174,14 @@ class TrustNodes {
     if (executed.report->interrupted)
       return k_exit_interrupted;
     const auto done = fleet::take_record(m_trust, granting.mark);
-    if (!done && executed.exit_code != k_exit_ok) // the step has said why
+    if (!done && executed.exit_code != k_exit_ok) // the step has reported the reason
       return executed.exit_code;
     TRY(done);
     m_trust.note(*done);
     return k_exit_ok;
   }
 
-  /// For the process that does it.
+  /// Returns the options for the process of `nodes grant`.
   [[nodiscard]] Argv grant_options() const {
     auto words = with_config(m_context, {});
     if (const auto engine = m_arguments.value("engine"); engine && !engine->empty())
@@ -192,7 +192,7 @@ class TrustNodes {
   Context& m_context;
   const Arguments& m_arguments;
   fleet::Trust m_trust;
-  std::string m_ca, m_user_ca; ///< files of authorities' private keys; empty: none
+  std::string m_ca, m_user_ca; ///< files of the authorities' private keys; empty: none
 };
 
 Result<int> run_nodes_trust(Context& context, const Arguments& arguments) {

@@ -8,9 +8,9 @@
 
 namespace sharefs::cli {
 
-/// How ssh reaches these nodes, and the key that they shall let in, by `--key`. It works by the options of the fleet.
+/// Finds out how ssh reaches these nodes, and the key of `--key` that they shall accept. Uses the options of the fleet.
 Result<fleet::Trust> begin_trust(Context& context, const Arguments& arguments, const std::vector<fleet::Node>& nodes);
-/// The file that an option names, with the home in place of `~`; "" without it.
+/// Returns the path that an option gives, with `~` replaced by the home; "" without the option.
 std::string given_path(Context& context, const Arguments& arguments, std::string_view option);
 
 } // namespace sharefs::cli

@@ -1,4 +1,4 @@
-// sharefs nodes serve: what a node that stages something is asked for by those behind it.
+// sharefs nodes serve: sends a file to the next nodes while this node stages it.
 #include "cli/commands/stage/hand_on.hpp"
 
 #include "base/number.hpp"
@@ -18,10 +18,11 @@ namespace sharefs::cli {
 
 namespace {
 
-/// Whoever has begun before this node may still wait for its own upstream.
+/// Longest wait for the file to appear or to grow: the asking node may have begun before this one, which may still wait
+/// for its own upstream.
 constexpr std::chrono::seconds k_serve_patience{15};
 
-/// ssh to a node, as the user who may log in there: sudo(8) names who has called it.
+/// Returns the ssh command line for a node. It runs as the user who may log in there, whom sudo(8) names in SUDO_USER.
 tree::Upstream upstream_at(Context& context, const fleet::Node& node, const Argv& words) {
   tree::Upstream upstream{
       .name = node.name, .argv = {"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5"}, .as = {}};
@@ -46,16 +47,16 @@ Result<int> run_serve(Context& context, const Arguments& arguments) {
   const auto stage = std::ranges::find_if(stages, [&](const auto& one) { return is_under(path, one); });
   if (stage == stages.end() || path != arguments.positional.at(0))
     return fail(ErrorCode::permission, path + " is nothing that is staged");
-  // What lies in a staged directory is its owner's, who could replace it; whoever gets it checks what it is. Links of
-  // the directory, which root has made as they were on the share, may lead anywhere, and none is followed.
+  // The owner of a staged directory could replace the file, so the receiving node checks it. Links in the directory
+  // were made by root as they were on the share and may lead anywhere, so no link is followed.
   const tree::Place place{
       .path = path, .root = context.system.files().root(), .guarded = path.ends_with(".sqfs"), .beneath = *stage};
   TRY(tree::serve(place, *bytes, *offset, STDOUT_FILENO, k_serve_patience));
   return k_exit_ok;
 }
 
-/// The numbers of those who hand on to the node of this number, nearest first. Those of a chain take in and hand on as
-/// fast as one link can; where they are too many to wait for one another, two get it from each.
+/// Returns the numbers of the nodes that serve the node `place`, nearest first. In a chain each node receives and sends
+/// at the full speed of one link; if a chain would be too long, each node serves two.
 std::vector<std::size_t> before(std::size_t place, std::size_t nodes) {
   constexpr std::size_t k_most_in_chain = 16;
   std::vector<std::size_t> numbers;

@@ -1,4 +1,4 @@
-// sharefs --on NODES stage PATH: one node looks and packs, and all are told what it has found.
+// sharefs --on NODES stage PATH: one node reads and packs the directory, and all nodes get its findings.
 #include "base/json.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
@@ -15,12 +15,14 @@ namespace sharefs::cli {
 
 namespace {
 
-/// Asks the nodes, one after the other until one can say it, what the directory holds, or to make the image of that.
+/// Asks the nodes, one after the other until one can do it, for the survey of the directory or, with `packs`, to make
+/// its image.
 Result<fleet::Outcome> ask_one_of(Context& context, const fleet::Request& job, const std::string& path, bool packs) {
-  constexpr int k_most_failures = 3; // what so many cannot do is no fault of one node
+  constexpr int k_most_failures = 3; // if that many nodes fail, it is not the fault of one node
   auto nodes = job.nodes;
   std::ranges::stable_partition(nodes,
-                                [](const auto& node) { return !node.in(fleet::k_servers); }); // need not mount it
+                                // A server need not mount its own share.
+                                [](const auto& node) { return !node.in(fleet::k_servers); });
   std::optional<fleet::Outcome> worst;
   for (int failures = 0; const auto& node : nodes) {
     TRY_ASSIGN(const auto outcomes, ask_nodes(context, {node}, {"stage", path, "--pack", packs ? "--yes" : "--check"},

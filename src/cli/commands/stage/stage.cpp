@@ -1,4 +1,4 @@
-// sharefs stage PATH|ENV: a directory of the share, or an environment, on each node's own disk.
+// sharefs stage PATH|ENV: copies a directory of the share, or an environment, to each node's own disk.
 #include "cli/commands/stage/stage.hpp"
 
 #include "base/path.hpp"
@@ -24,7 +24,8 @@ namespace sharefs::cli {
 
 namespace {
 
-/// Below `conda.store`, which has one owner: root mounts no other user's images.
+/// Returns the directory of images. The default is below `conda.store`, which has one owner: root mounts no other
+/// user's images.
 Result<std::string> image_store(const config::Config& config) {
   if ((config.stage && !config.stage->store.empty()))
     return config.stage->store;
@@ -34,12 +35,12 @@ Result<std::string> image_store(const config::Config& config) {
               "add `stage: {store: /PATH/ON/SHARE}`");
 }
 
-/// Where copies lie in a user's directory for caches.
+/// Returns the directory of copies in a user's directory for caches.
 std::string copies_below(const std::string& own) {
   return join_path(own, "staged");
 }
 
-/// `stage.at`, or where root's copies lie without it.
+/// Returns `stage.at`, or the default directory of root's copies.
 std::string staged_for_all(const config::Config& config) {
   if (config.stage && !config.stage->at.empty())
     return config.stage->at;
@@ -49,14 +50,14 @@ std::string staged_for_all(const config::Config& config) {
   return "/var/cache/sharefs/staged";
 }
 
-/// Without `stage.at` root's copies lie below a directory in which every user may make names: each user's lie in an own
-/// one, which takes no name from root and the others.
+/// True if this user's copies need a directory of their own. Without `stage.at` root's copies lie below a directory in
+/// which every user may create names, so users must not share names with root or with each other.
 bool has_own_place(Context& context) {
   const auto& config = **context.config();
   return context.system.identity().uid != 0 && (!config.stage || config.stage->at.empty());
 }
 
-/// Where this user's copies go. Error `config`: none of the directories for caches can be used.
+/// Returns the directory of this user's copies. Error `config` if no directory for caches can be used.
 Result<std::string> place_of_copies(Context& context) {
   if (!has_own_place(context))
     return staged_for_all(**context.config());
@@ -74,7 +75,7 @@ Result<conda::PathStagingRequest> path_request(Context& context, const Arguments
   TRY(check_share(context, asked));
   TRY_ASSIGN(auto directory,
              conda::find_directory(context.system, asked, readers(context), staged_paths_directories(context)));
-  if (!directory.is_shared && !arguments.flag("pack")) // a server need not mount its own share
+  if (!directory.is_shared && !arguments.flag("pack")) // a server has its own share without a mount
     return fail(ErrorCode::usage, asked + " lies on this host's own disk already",
                 "`sharefs mirror push` brings it to other nodes");
   request.path = std::move(directory.path);
@@ -95,8 +96,8 @@ Result<conda::PathStagingRequest> path_request(Context& context, const Arguments
   return request;
 }
 
-/// Makes the image, as whoever may write in the store: root, or a worker of the store's owner. The exit code; that is
-/// all that is to be done (`only`): the worker's answer is the command's.
+/// Makes the image as a user who may write in the store: as root, or by a worker as the store's owner. Returns the exit
+/// code. `only`: nothing follows, so the worker's answer is the answer of the command.
 Result<int> pack_as_whoever_may(Context& context, const conda::PathStagingRequest& request,
                                 const conda::PackedPath& packed, bool only) {
   TRY_ASSIGN(auto packer, conda::find_packer(context.system, request.store, readers(context)));
@@ -112,13 +113,13 @@ Result<int> pack_as_whoever_may(Context& context, const conda::PathStagingReques
                                      : fail(ErrorCode::failed, "its owner could not make the image");
 }
 
-/// Something is to be made on the share first: there is neither an image of what it holds now, nor a list.
+/// True if something must be made on the share first: the directory as it is now has neither an image nor a list.
 bool wants_packing(const conda::PackedPath& packed) {
   return !packed.exists && packed.survey.files > 0;
 }
 
-/// Looks at the directory, and makes its image on the share where this host could mount it. For one node alone a list
-/// of few large files is of no use.
+/// Surveys the directory, and makes its image on the share if this host can mount one. A list of a few large files is
+/// not made for one node alone.
 Result<conda::PackedPath> packed_path(Context& context, const conda::PathStagingRequest& request) {
   auto packed = conda::survey_path(context.system, request, say_to(context));
   if (!packed || !wants_packing(*packed) || conda::is_few_large(packed->survey) ||
@@ -138,7 +139,7 @@ Result<conda::PackedPath> packed_path(Context& context, const conda::PathStaging
 Result<int> stage_path(Context& context, const Arguments& arguments, const std::string& word) {
   TRY_ASSIGN(const auto request, path_request(context, arguments, word));
   const auto say = say_to(context);
-  sys::install_interrupt_handlers(); // what is being made is removed
+  sys::install_interrupt_handlers(); // so that unfinished files are removed
   if (arguments.flag("pack")) {
     TRY_ASSIGN(const auto packed, conda::survey_path(context.system, request, say));
     context.envelope.fields["packed"] = conda::text_of(packed.survey);
@@ -158,7 +159,7 @@ Result<int> stage_path(Context& context, const Arguments& arguments, const std::
   if (!packed)
     return fail(packed.error());
   conda::PathStaging path;
-  std::optional<plan::HostLock> alone; // until the steps are done
+  std::optional<plan::HostLock> alone; // held until the steps are done
   const auto propose = [&]() -> Result<Proposal> {
     if (auto there =
             conda::copy_of_root(context.system, staged_for_all(**context.config()), request.path, packed->survey);

@@ -1,4 +1,4 @@
-// sharefs stage --list, --drop: what is staged here.
+// sharefs stage --list, --drop: lists and removes the copies on this host.
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
@@ -47,7 +47,7 @@ Result<int> drop_staged(Context& context, const std::string& word) {
   const auto path = normalize_path(word, context.host.working_directory);
   const auto seen = conda::see(context.system, {.queries = {{.path = path, .follow = true}}}, readers(context));
   const auto& led_to = seen.entries.front().resolved;
-  std::optional<plan::HostLock> alone; // what has no mark yet may be coming
+  std::optional<plan::HostLock> alone; // a copy without a mark may be one that is being made
   if (!context.flags.only_looks()) {
     TRY_ASSIGN(auto lock, lock_staging(context));
     alone.emplace(std::move(lock));

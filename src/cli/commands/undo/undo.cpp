@@ -1,4 +1,4 @@
-// sharefs undo: takes a change back by its journal entry.
+// sharefs undo: undoes a change by its journal entry.
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "cli/execute.hpp"
@@ -63,7 +63,7 @@ Result<int> list_entries(Context& context, const plan::Journal& journal) {
   return k_exit_ok;
 }
 
-/// The newest entry that can be taken back, and a word on those that cannot; nullopt if there is none.
+/// Returns the newest entry that can be undone, and reports newer ones that cannot; nullopt if there is none.
 Result<std::optional<JournalEntry>> find_latest(Context& context, const plan::Journal& journal) {
   std::vector<JournalEntry> passed;
   auto latest = journal.latest(&passed);
@@ -73,10 +73,11 @@ Result<std::optional<JournalEntry>> find_latest(Context& context, const plan::Jo
   return latest;
 }
 
-/// Files that are no longer as the change left them stay so; said here, since only applying finds it out.
+/// Notes the files that have changed since the change: undo leaves them as they are. Only apply() would find this out
+/// otherwise.
 void note_conflicts(Context& context, plan::Plan& plan) {
   std::map<std::string, std::pair<std::optional<std::string>, std::optional<std::string>>>
-      files; // the first step of each
+      files; // the first step of each file
   for (const auto& step : plan.steps)
     if (const auto* file = std::get_if<plan::File>(&step.action); file && !file->actor)
       files.try_emplace(file->path, file->before, file->after);

@@ -1,4 +1,4 @@
-// sharefs down: takes back what `up` has made of this host. Nothing that holds data is touched.
+// sharefs down: undoes what `up` has made on this host. Nothing that holds data is touched.
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "cli/commands/conda/staged.hpp"
@@ -17,7 +17,7 @@ namespace sharefs::cli {
 
 namespace {
 
-/// One run on a host that is up and running.
+/// One run on a running host.
 class TakeDown {
  public:
   TakeDown(Context& context, const config::Config& config, const mounts::UnmountOptions& how)
@@ -65,7 +65,7 @@ class TakeDown {
     if (m_exports) {
       TRY(exports::propose(m_context.system, *m_exports, m_look, m_say));
       for (auto step : m_look.plan.steps) {
-        step.group.clear(); // behind all others: what is bound from them goes first
+        step.group.clear(); // last, after what is bound from the exported directories
         plan.steps.push_back(std::move(step));
       }
       mounts::append(plan.notes, m_look.plan.notes);
@@ -76,7 +76,7 @@ class TakeDown {
     return proposal;
   }
 
-  /// What holds data, or may be seen on other hosts, too.
+  /// Lists what is left because it holds data, or may be seen on other hosts.
   [[nodiscard]] std::string left_as_it_is() const {
     std::vector<std::string> left;
     if (m_exports && !m_look.actual.files.own.value_or("").empty())
@@ -91,7 +91,7 @@ class TakeDown {
   const config::Config& m_config;
   plan::Say m_say;
   mounts::UnmountOptions m_how;
-  std::optional<exports::Task> m_exports; ///< nullopt: sharefs exports nothing here
+  std::optional<exports::Task> m_exports; ///< nullopt: sharefs exports nothing on this host
   exports::Look m_look;
   UnmountWork m_mounts;
 };

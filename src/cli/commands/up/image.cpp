@@ -24,13 +24,14 @@ namespace sharefs::cli {
 namespace {
 
 constexpr const char* k_wanted_units = "/etc/systemd/system/multi-user.target.wants";
-constexpr const char* k_group = "at boot"; // of what the mounts room writes there, too: in order
-/// No mount has a unit of this name: theirs are sharefs-TARGET.service.
+constexpr const char* k_group = "at boot"; // the group that the mounts room uses for units, so that they run in order
+/// No mount can have a unit of this name, because theirs are sharefs-TARGET.service.
 constexpr const char* k_first_boot_unit = "sharefs.service";
 constexpr const char* k_machines_config = "/etc/sharefs/sharefs.yaml";
 
-/// It tries until `up` succeeds, and does not hold up the boot (DefaultDependencies). A wrong sharefs.yaml does not
-/// become right by trying again. The waiting services of the mounts go first: two would mount the same thing.
+/// The unit tries until `up` succeeds, and does not delay the boot (DefaultDependencies). It does not try again after a
+/// configuration error, which repeating cannot cure. It comes after the waiting services of the mounts, because
+/// otherwise both would mount the same shares.
 std::string first_boot_text(const config::Config& config, const std::string& program) {
   std::string after = "basic.target network-online.target";
   for (const auto& mount : config.mounts)
@@ -47,7 +48,7 @@ std::string first_boot_text(const config::Config& config, const std::string& pro
                      mounts::k_unit_mark, k_machines_config, after, program);
 }
 
-/// The first of the paths that is a file in the image; "" if none is.
+/// Returns the first of the paths that is a file in the image; "" if none is.
 template <std::size_t N> std::string first_file(sys::System& system, const std::array<const char*, N>& paths) {
   for (const auto* path : paths)
     if (system.entry({.path = path, .follow = true}).kind == sys::EntryKind::file)
@@ -55,13 +56,13 @@ template <std::size_t N> std::string first_file(sys::System& system, const std::
   return "";
 }
 
-/// The mounts of a node that boots the image, with their options: by what their servers answer now, if they do.
+/// Returns the mounts of a node that boots the image. Their options follow what the servers answer now, if they do.
 Result<std::vector<mounts::MountPoint>> points_of(Context& context, const config::Config& config,
                                                   std::chrono::milliseconds timeout, bool wanted) {
   std::map<std::string, sys::NfsProbe> servers;
   std::vector<mounts::MountPoint> points;
   for (auto point : mount_points(context.system, &config)) {
-    point.here = false; // where the image is made is not where it boots
+    point.here = false; // the machine that makes the image is not the one that boots it
     if (!wanted) {
       point.boot = mounts::BootWay::none;
       points.push_back(std::move(point));
@@ -69,14 +70,14 @@ Result<std::vector<mounts::MountPoint>> points_of(Context& context, const config
     }
     if (!servers.contains(point.server))
       servers[point.server] = context.system.probe_nfs({point.server, {}, timeout, false});
-    const auto* probe = &servers[point.server]; // before the point is moved
+    const auto* probe = &servers[point.server]; // taken before the point is moved
     TRY_ASSIGN(auto decided, mounts::decide(std::move(point), probe));
     points.push_back(std::move(decided));
   }
   return points;
 }
 
-/// What only a running machine can do.
+/// Describes what is left for the running machine.
 std::string left_for_boot(const config::Config& config, const std::vector<mounts::MountPoint>& points, bool by_unit) {
   std::vector<std::string> left;
   if (!points.empty())
@@ -92,7 +93,7 @@ std::string left_for_boot(const config::Config& config, const std::vector<mounts
                              : "without systemd in the image, run `sharefs up` on the machine");
 }
 
-/// What the image lacks, and the node would miss.
+/// Warns of parts that the image lacks and the node needs.
 void warn_of_missing(Context& context, const config::Config& config, const std::string& program) {
   if (program.empty())
     context.console.warning("there is no sharefs in the image", "install its package there, or copy the program to "
@@ -107,7 +108,7 @@ void warn_of_missing(Context& context, const config::Config& config, const std::
                                                                   "(RHEL) there");
 }
 
-/// The daemon's unit is the package's: only the link that starts it is made or removed.
+/// Plans the link that starts the daemon at boot. The unit itself belongs to the package.
 void add_daemon(Context& context, const config::Config& config, bool wanted, plan::Plan& plan) {
   if (!config.watch)
     return;
@@ -127,7 +128,8 @@ void add_daemon(Context& context, const config::Config& config, bool wanted, pla
   }
 }
 
-/// Nothing of an image runs. What several parts need is made once.
+/// Returns the steps that an image can take: none that runs a program, because nothing in an image runs, and each step
+/// once, although several parts may need it.
 std::vector<plan::Step> what_an_image_takes(const std::vector<plan::Step>& steps) {
   std::vector<plan::Step> taken;
   for (const auto& step : steps)

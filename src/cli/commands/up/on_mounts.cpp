@@ -14,8 +14,8 @@ namespace sharefs::cli {
 
 namespace {
 
-/// Why no link can be made now although sharefs.yaml has some; "": nothing is in the way. What is wrong with a mount
-/// was said of the mount.
+/// Returns the reason why no link of sharefs.yaml can be made yet; "" if they can. The mount itself is reported
+/// elsewhere.
 std::string no_links_yet(const conda::StoreState& store, const HostPart& part) {
   if (!store.unmounted || !store.share)
     return "";
@@ -30,7 +30,7 @@ Result<void> add_links(Context& context, const config::Config& config, const Hos
     return {};
   auto probed = probe_links(context.system, config);
   if (!probed && probed.error().code == ErrorCode::permission && context.system.identity().uid != 0)
-    return {}; // a user who looks at the plan, and has no home in it
+    return {}; // a user without a home in the plan, who only reads it
   TRY_ASSIGN(auto links, std::move(probed));
   auto& [request, state] = links;
   if (auto why = no_links_yet(*state.store, part); !why.empty()) {
@@ -58,7 +58,7 @@ Result<void> add_links(Context& context, const config::Config& config, const Hos
   return {};
 }
 
-/// Takes away the directories that were made.
+/// Plans to remove the directories that were made.
 plan::Plan without_shares(const OnMounts& done) {
   plan::Plan back;
   for (auto index = done.made; index-- > 0;) {

@@ -1,6 +1,5 @@
 #pragma once
-// What lies on mounts, or can be judged only where they are: the directories of `shares:`, and links from the homes to
-// the store.
+// What is on mounts or can be checked only there: the directories of `shares:`, and links from the homes to the store.
 #include "cli/commands/mount/shares.hpp"
 #include "cli/commands/mount/work.hpp"
 #include "cli/commands/up/part.hpp"
@@ -10,7 +9,7 @@
 
 namespace sharefs::cli {
 
-/// All links of sharefs.yaml in the homes of this host, and what is there of them.
+/// All links of sharefs.yaml in the homes of this host, with their present state.
 struct AllLinks {
   conda::LinkRequest request;
   conda::LinkState state;
@@ -18,25 +17,25 @@ struct AllLinks {
 Result<AllLinks> probe_links(sys::System& system, const config::Config& config);
 
 struct OnMounts {
-  std::vector<mounts::MountPoint> ready; ///< what is there
+  std::vector<mounts::MountPoint> ready; ///< mounts that are there
   WantedShares wanted;
   std::optional<AllLinks> links; ///< nullopt: no links are to be made here, or not yet
   plan::Plan plan;
-  std::size_t made = 0; ///< its first steps: the directories of `shares:`
+  std::size_t made = 0; ///< the number of its first steps that make directories of `shares:`
   Diagnoses found;
   std::vector<std::string> messages;
-  std::size_t failed = 0; ///< mounts, homes and stores of which something cannot be done
+  std::size_t failed = 0; ///< number of mounts, homes and stores for which something cannot be done
 };
-/// `good`: targets that are there now. `part`: nullptr for the directories alone, without links.
+/// Plans it. `good` are the targets that are mounted now. With `part` nullptr it plans only directories, no links.
 Result<OnMounts> plan_on_mounts(Context& context, const config::Config& config, const HostPart* part,
                                 const MountWork& mounts, const std::set<std::string>& good,
                                 std::chrono::milliseconds deadline);
 
-/// What `look` finds to do, as a further plan of this command.
+/// Calls `look` to fill `on`, and executes its plan as a further plan of this command.
 Result<Executed> execute_on_mounts(Context& context, OnMounts& on, const std::function<Result<void>()>& look);
 
-/// Directories that were made and became somebody else's, since their server squashes root, are reported (SF241) and
-/// taken away again. The consent to make them covers that.
+/// Checks the directories that were made. If their server squashes root they belong to another user; they are reported
+/// (SF241) and removed again. The consent to make them covers that.
 Result<void> check_shares_made(Context& context, OnMounts& done, std::chrono::milliseconds deadline);
 
 } // namespace sharefs::cli

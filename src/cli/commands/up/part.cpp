@@ -21,10 +21,11 @@ namespace {
 
 using exports::ClientKind;
 
-/// For all names of a file together: without an answer the server is asked, which knows better anyway.
+/// Deadline for resolving all names of a file together. A name without an answer counts as this host, and the server
+/// decides.
 constexpr std::chrono::milliseconds k_names_deadline{3'000};
 
-/// Whether clients of sharefs.yaml are this host. Names are looked up at most once, and only where none is its own.
+/// Decides whether clients of sharefs.yaml are this host. A name is resolved at most once, and only if no text matches.
 class Self {
  public:
   explicit Self(sys::System& system) : m_system(system), m_identity(system.identity()) {}
@@ -35,14 +36,14 @@ class Self {
   }
 
  private:
-  /// By what is written, or because only the server can say.
+  /// Decides by the text alone; true where only the server can decide.
   [[nodiscard]] bool is_by_text(const std::string& client) const {
     switch (exports::kind_of(client)) {
     case ClientKind::host:
       return sys::is_this_host(m_identity, client);
     case ClientKind::network:
       return is_in_network(client);
-    case ClientKind::wildcard: // one with a domain is compared with a name that only the server knows
+    case ClientKind::wildcard: // a pattern with a domain is compared with a name that only the server knows
       return client.find('.') != std::string::npos || matches(client, m_identity.hostname) ||
              matches(client, m_identity.hostname.substr(0, m_identity.hostname.find('.')));
     default:
@@ -88,7 +89,7 @@ class Self {
   sys::Deadline m_end = sys::deadline_in(k_names_deadline);
 };
 
-/// The clients of those exports of the server that the mount lies in; nullopt: the file does not say.
+/// Returns the clients of the server's exports that contain the mount; nullopt if the file does not have them.
 std::optional<std::vector<std::string>> clients_of(const config::Config& config, const mounts::MountPoint& point) {
   std::optional<std::vector<std::string>> clients;
   for (const auto& server : config.servers)

@@ -1,4 +1,5 @@
-// sharefs up: all that sharefs.yaml says about this host, as one plan. Each part of it is what its own command does.
+// sharefs up: makes everything that sharefs.yaml says about this host, as one plan. Each part does what its own command
+// does.
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "cli/commands/conda/link.hpp"
@@ -17,7 +18,7 @@ namespace sharefs::cli {
 
 namespace {
 
-/// One run on a host that is up and running.
+/// One run on a running host.
 class BringUp {
  public:
   BringUp(Context& context, const config::Config& config, HostPart part, std::chrono::milliseconds timeout)
@@ -49,7 +50,7 @@ class BringUp {
   }
 
  private:
-  /// It is said once, also where the plan is made again.
+  /// Prints the text once, also if the plan is made again.
   void message(const std::string& text) {
     if (std::ranges::find(m_messages, text) != m_messages.end())
       return;
@@ -66,7 +67,7 @@ class BringUp {
       TRY(proposed);
       plan = m_look.plan;
       for (auto& step : plan.steps)
-        step.group.clear(); // before all others: what is bound from them, and mounted of them, has to be there
+        step.group.clear(); // first, because others are bound from them or mounted from them
       if (!plan.empty())
         proposal.before_groups = [this] { return check_exports(); };
     }
@@ -99,7 +100,7 @@ class BringUp {
     return mounts::watch::plan_daemon(daemon, true);
   }
 
-  /// The store and directories on a share can be looked at only where it is mounted.
+  /// Notes what is planned later: the store and directories on a share can be read only where it is mounted.
   void note_later(plan::Plan& plan) {
     std::vector<std::string> what;
     if (has_shares(m_config, m_part.mounts))
@@ -118,7 +119,7 @@ class BringUp {
     return {};
   }
 
-  /// Between the exports and what comes after them.
+  /// Runs between the steps of the exports and the other steps.
   Result<void> check_exports() {
     TRY_ASSIGN(m_verified, exports::verify(m_context.system, *m_exports, m_look, m_say));
     if (has_errors(*m_verified))
@@ -126,7 +127,7 @@ class BringUp {
     return {};
   }
 
-  /// Exports that are not as wanted are taken back, with all of this run.
+  /// Verifies the exports; if they are not as wanted, the whole run is undone.
   Result<void> after_exports(const Executed& executed) {
     if (!m_exports)
       return {};
@@ -144,7 +145,7 @@ class BringUp {
     m_context.report(mounts::diagnose_mounted(m_context.system, m_mounts->seen, mounted, m_scope.path_deadline()));
   }
 
-  /// What had to wait for the first plan, as a second one. An exit code other than 0 ends the command.
+  /// Executes what had to wait for the first plan, as a second plan. An exit code other than 0 ends the command.
   Result<int> go_on() {
     TRY_ASSIGN(const auto executed, execute_on_mounts(m_context, m_on, [this] { return plan_what_lies_on_mounts(); }));
     count(executed);
@@ -159,7 +160,7 @@ class BringUp {
       ++m_done;
   }
 
-  /// Of what this host is to be: 4 if some of it is, and some is not.
+  /// Returns 4 if some parts of this host are as wanted and others are not.
   [[nodiscard]] int exit_code() const {
     const auto& plan = m_mounts->plan;
     const bool dry = m_context.flags.dry_run;
@@ -177,14 +178,14 @@ class BringUp {
   MountScope m_scope;
   std::optional<exports::Task> m_exports; ///< nullopt: this host exports nothing
   exports::Look m_look;
-  std::optional<Diagnoses> m_verified; ///< of the exports; nullopt: not verified
+  std::optional<Diagnoses> m_verified; ///< findings about the exports; nullopt: not verified
   std::optional<MountWork> m_mounts;
-  std::set<std::string> m_good; ///< targets that are there
-  bool m_later = false;         ///< what lies on mounts is planned behind the first plan
+  std::set<std::string> m_good; ///< targets that are mounted
+  bool m_later = false;         ///< what is on mounts is planned after the first plan is done
   bool m_later_applied = false;
   OnMounts m_on;
   std::vector<std::string> m_messages;
-  std::size_t m_done = 0, m_failed = 0; ///< executions
+  std::size_t m_done = 0, m_failed = 0; ///< executed plans
 };
 
 Result<int> run_up(Context& context, const Arguments& arguments) {

@@ -49,7 +49,7 @@ Result<int> run_watch(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(const auto config, context.config());
   if (config->watch.value_or(config::Watch{}).recover != "never")
     TRY(require_root_for_mounts(context));
-  // Two would undo each other's pauses.
+  // Two daemons would not know of each other's pauses.
   TRY_ASSIGN(const auto state, state_directory(context));
   const auto alone =
       plan::HostLock::acquire(context.system.files(), state, {shell_join(context.argv), context.system.identity().user},
