@@ -366,7 +366,7 @@ class EnvironmentCheck {
         continue;
       const auto& record = m_reader.records()[i];
       auto edits = checksum_edits(record.record, record.text, m_checksums[i]);
-      const auto after = edits ? edited(record.text, *edits) : std::nullopt;
+      const auto after = edits ? apply_edits(record.text, *edits) : std::nullopt;
       if (!after) {
         note(Kind::bad_record, record.path, "its checksums cannot be corrected in place");
         continue;

@@ -85,12 +85,12 @@ ReplacedPrefixes replace_in(const NamingFile& file, const std::vector<std::strin
     replaced.named.push_back(from);
     if (made->empty())
       continue;
-    replaced.after = edited(replaced.after, *made).value_or(replaced.after);
+    replaced.after = apply_edits(replaced.after, *made).value_or(replaced.after);
     replaced.edits = std::move(*made);
     ++rounds;
   }
   if (rounds > 1)
-    replaced.edits = difference(file.bytes, replaced.after);
+    replaced.edits = find_edits(file.bytes, replaced.after);
   return replaced;
 }
 

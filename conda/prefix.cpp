@@ -376,7 +376,7 @@ Result<Edits> prefix_edits(std::string_view content, const PrefixChange& change)
 bool restores_package(std::string_view content, PrefixChange change, const std::string& sha256) {
   change.as_built = true;
   const auto edits = prefix_edits(content, change);
-  const auto before = edits ? edited(content, *edits) : std::nullopt;
+  const auto before = edits ? apply_edits(content, *edits) : std::nullopt;
   return before && sys::sha256(*before) == sha256;
 }
 

@@ -15,7 +15,7 @@ constexpr const char* k_system_known_hosts = "/etc/ssh/ssh_known_hosts";
 
 /// True if ssh's known_hosts files have another key for the node. ssh does not report this where the offered key is of
 /// another type: it only says that it does not know that key.
-Result<bool> is_known_otherwise(sys::System& system, const Reached& reached) {
+Result<bool> has_other_known_key(sys::System& system, const Reached& reached) {
   return known_host_lines(system, reached).map([](const std::vector<std::string>& lines) {
     return std::ranges::any_of(lines, [](const auto& line) { return !line.starts_with("@cert-authority"); });
   });
@@ -23,7 +23,7 @@ Result<bool> is_known_otherwise(sys::System& system, const Reached& reached) {
 
 /// Fills in the keys that the nodes offer. ssh-keyscan ends with exit code 0 although hosts are missing: a node that is
 /// not in its output did not answer.
-Result<void> scan(sys::System& system, std::vector<Reached>& nodes) {
+Result<void> scan_host_keys(sys::System& system, std::vector<Reached>& nodes) {
   std::map<std::string, std::vector<Reached*>> by_port;
   for (auto& reached : nodes)
     if (reached.ssh.proxy_jump.empty() && reached.ssh.proxy_command.empty())
@@ -105,13 +105,13 @@ Result<std::vector<std::string>> known_host_lines(sys::System& system, const Rea
 Result<std::vector<Reached>> find_host_keys(Trust& trust) {
   std::vector<Reached> unknown;
   for (auto& reached : trust.in(State::host_key)) {
-    TRY_ASSIGN(const auto otherwise, is_known_otherwise(trust.system, reached));
+    TRY_ASSIGN(const auto otherwise, has_other_known_key(trust.system, reached));
     if (otherwise)
       trust.note({other_host_key(reached.node)});
     else
       unknown.push_back(std::move(reached));
   }
-  TRY(scan(trust.system, unknown));
+  TRY(scan_host_keys(trust.system, unknown));
   return unknown;
 }
 

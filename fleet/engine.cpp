@@ -74,7 +74,7 @@ bool is_installed(sys::System& system, const Engine& engine, const std::string& 
 }
 
 /// True if the directory and each directory above it belong to root and nobody else can write to them.
-bool is_roots(sys::System& system, const std::string& directory) {
+bool belongs_to_root(sys::System& system, const std::string& directory) {
   std::string way;
   for (const auto& part : split(normalize_path(directory), '/')) {
     way = part.empty() ? "/" : join_path(way, part);
@@ -96,7 +96,7 @@ constexpr const char* k_sudo_for_sharefs =
 
 /// Returns a command line for the login shell of a node, whatever shell that is. The PATH of the login user, and of
 /// sudo, may be short.
-std::string line_of(const Argv& words, const std::string& become_root) {
+std::string shell_line(const Argv& words, const std::string& become_root) {
   std::string line = "sh -c " +
                      single_quote("PATH=$PATH:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin; " +
                                   become_root + "exec \"$@\"") +
@@ -107,12 +107,12 @@ std::string line_of(const Argv& words, const std::string& become_root) {
 }
 
 /// Returns the whole command line on a node: it becomes root if needed, sets a deadline, and runs the words.
-std::string started(const Asking& asking, const std::string& program, const std::string& node) {
+std::string command_on_node(const Asking& asking, const std::string& program, const std::string& node) {
   const auto seconds = std::to_string(asking.command.count());
   std::string line;
   if (asking.script.empty())
-    line = line_of({program, "--frame"},
-                   asking.as_root ? fmt::format(k_sudo_for_sharefs, k_system_directories) : std::string()) +
+    line = shell_line({program, "--frame"},
+                      asking.as_root ? fmt::format(k_sudo_for_sharefs, k_system_directories) : std::string()) +
            fmt::format(" {}:{}:{}", k_protocol, node, seconds);
   else
     line = node_line({"timeout", "-k", "2", seconds, "sh", "-c", asking.script, "sh"}, asking.as_root) + " " + node;
@@ -134,7 +134,7 @@ Argv ssh_words(const Asking& asking) {
 /// Returns the command that runs on this machine for the node `$n`. The command must end when the engine is ended:
 /// timeout(1) has a process group of its own, which a signal to the engine's group does not reach, so setpriv
 /// --pdeathsig ends it with the script.
-std::string started_from_here(const Asking& asking, std::chrono::seconds limit) {
+std::string command_from_here(const Asking& asking, std::chrono::seconds limit) {
   std::string line = fmt::format("setpriv --pdeathsig TERM timeout -k 5 {} {} --frame {}:\"$n\"", limit.count(),
                                  single_quote(asking.program), k_protocol);
   for (const auto& word : asking.words)
@@ -148,7 +148,7 @@ std::string path_for_engines(sys::System& system, const std::string& path) {
   const bool is_root = system.identity().uid == 0;
   std::string kept;
   for (const auto& directory : split(path, ':'))
-    if (directory.starts_with('/') && (!is_root || is_roots(system, directory)))
+    if (directory.starts_with('/') && (!is_root || belongs_to_root(system, directory)))
       kept += directory + ":";
   return kept + k_system_directories;
 }
@@ -174,7 +174,7 @@ Result<const Engine*> choose_engine(sys::System& system, std::string_view wanted
 }
 
 std::string node_line(const Argv& words, bool as_root) {
-  return line_of(words, as_root ? fmt::format(k_sudo_for_all, k_system_directories) : std::string());
+  return shell_line(words, as_root ? fmt::format(k_sudo_for_all, k_system_directories) : std::string());
 }
 
 std::string node_script(const std::string& directory, const Asking& asking) {
@@ -192,21 +192,21 @@ std::string node_script(const std::string& directory, const Asking& asking) {
                   "case $n in\n",
                   single_quote(directory), single_quote(asking.input.empty() ? "/dev/null" : asking.input));
   if (asking.from_here) {
-    text += fmt::format("*) {} ;;\n", started_from_here(asking, limit));
+    text += fmt::format("*) {} ;;\n", command_from_here(asking, limit));
   } else {
     if (!asking.here.empty())
-      text += fmt::format("{}) {} $w ;;\n", join(asking.here, "|"), started(asking, asking.program, "\"$n\""));
+      text += fmt::format("{}) {} $w ;;\n", join(asking.here, "|"), command_on_node(asking, asking.program, "\"$n\""));
     // --foreground keeps ssh in the engine's process group, so that a signal to the group ends ssh, too.
     Argv ssh{"timeout", "--foreground", "-k", "2", std::to_string(limit.count())};
     const auto words = ssh_words(asking);
     ssh.insert(ssh.end(), words.begin(), words.end());
     // This is the one argument for the shell of the node; the node's name is put in where the mark stands.
     constexpr std::string_view k_name = "@NODE@";
-    auto remote = single_quote(started(asking, "sharefs", std::string(k_name)));
+    auto remote = single_quote(command_on_node(asking, "sharefs", std::string(k_name)));
     remote.replace(remote.find(k_name), k_name.size(), "'\"$n\"'");
     // Only output from nodes is limited: a command on this machine may write files of any size. ulimit counts blocks of
     // 512 bytes.
-    text += fmt::format("*) ulimit -f {}; {} -- \"$n\" {}\" $w\" ;;\n", k_most_said / 512, shell_join(ssh), remote);
+    text += fmt::format("*) ulimit -f {}; {} -- \"$n\" {}\" $w\" ;;\n", k_output_limit / 512, shell_join(ssh), remote);
   }
   text += "esac >\"$n.out\" 2>\"$n.err\" <\"$i\"\n"
           "echo $? >\"$n.end\"\n";
@@ -214,7 +214,7 @@ std::string node_script(const std::string& directory, const Asking& asking) {
 }
 
 std::string task_text(const Asking& asking) {
-  auto text = started(asking, "sharefs", "\"$SLURMD_NODENAME\"");
+  auto text = command_on_node(asking, "sharefs", "\"$SLURMD_NODENAME\"");
   return "exec " + text;
 }
 

@@ -60,7 +60,7 @@ struct Asking {
 };
 
 /// The output of one node is kept up to this number of bytes.
-inline constexpr std::size_t k_most_said = 32U << 20U;
+inline constexpr std::size_t k_output_limit = 32U << 20U;
 
 /// Returns the script for one node, whose name is its argument. It runs in `directory` and writes NAME.out, NAME.err,
 /// and at last the exit code to NAME.end. A file NAME.words has further arguments for this node alone. It does nothing

@@ -15,8 +15,8 @@ namespace {
 using Names = std::vector<std::string>;
 
 /// Groups the machines by a value, the largest group first.
-std::vector<std::pair<std::string, Names>> by_value(const std::vector<NodeAnswer>& answers,
-                                                    const std::function<std::string(const NodeFacts&)>& value) {
+std::vector<std::pair<std::string, Names>> group_by_value(const std::vector<NodeAnswer>& answers,
+                                                          const std::function<std::string(const NodeFacts&)>& value) {
   std::vector<std::pair<std::string, Names>> groups;
   for (const auto& one : answers) {
     const auto its = value(one.facts);
@@ -34,13 +34,13 @@ Diagnosis finding(Severity severity, const char* code, const Names& nodes, std::
 }
 
 void compare_files(const std::vector<NodeAnswer>& answers, Diagnoses& found) {
-  const auto versions = by_value(answers, [](const NodeFacts& facts) { return facts.version; });
+  const auto versions = group_by_value(answers, [](const NodeFacts& facts) { return facts.version; });
   for (std::size_t i = 1; i < versions.size(); ++i)
     found.push_back(finding(Severity::warning, "SF801", versions[i].second,
                             fmt::format("sharefs {} is there, and {} on {}", versions[i].first, versions[0].first,
                                         fold(versions[0].second)),
                             fmt::format("`sharefs nodes push {}`", fold(versions[i].second))));
-  const auto configs = by_value(answers, [](const NodeFacts& facts) { return facts.config; });
+  const auto configs = group_by_value(answers, [](const NodeFacts& facts) { return facts.config; });
   for (std::size_t i = 1; i < configs.size(); ++i)
     found.push_back(finding(Severity::warning, "SF802", configs[i].second,
                             configs[i].first.empty()
@@ -56,7 +56,7 @@ void compare_users(const std::vector<NodeAnswer>& answers, Diagnoses& found) {
       if (std::ranges::find(users, user.name) == users.end())
         users.push_back(user.name);
   for (const auto& name : users) {
-    const auto groups = by_value(answers, [&](const NodeFacts& facts) -> std::string {
+    const auto groups = group_by_value(answers, [&](const NodeFacts& facts) -> std::string {
       const auto user = std::ranges::find(facts.users, name, &Account::name);
       if (user == facts.users.end() || !user->uid || !user->gid)
         return "";
@@ -94,7 +94,7 @@ void compare_clocks(const std::vector<NodeAnswer>& answers, Diagnoses& found) {
 
 } // namespace
 
-std::optional<NodeFacts> facts_from(const nlohmann::ordered_json& json) {
+std::optional<NodeFacts> read_facts(const nlohmann::ordered_json& json) {
   NodeFacts facts;
   if (!json.is_object() || read_fields(json, facts) != nullptr)
     return std::nullopt;

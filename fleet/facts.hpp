@@ -36,7 +36,7 @@ template <FieldsOf<NodeFacts> F> auto fields(F& f) {
 }
 
 /// Reads the facts of another machine's sharefs; nullopt if the JSON is something else.
-std::optional<NodeFacts> facts_from(const nlohmann::ordered_json& json);
+std::optional<NodeFacts> read_facts(const nlohmann::ordered_json& json);
 
 struct NodeAnswer {
   std::string node;

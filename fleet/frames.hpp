@@ -42,6 +42,7 @@ struct Answer {
 /// Collects the frames of many nodes, in any order and between other lines.
 class FrameReader {
  public:
+  /// Reads whole lines; lines without a valid frame are ignored.
   void add(std::string_view bytes);
   /// Returns the answer of this node.
   [[nodiscard]] Answer answer(const std::string& node) const;

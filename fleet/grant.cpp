@@ -59,7 +59,7 @@ std::string comment_of(const std::string& line) {
 }
 
 /// Returns the lines of this machine's known_hosts for these nodes, with plain names.
-Result<std::string> known_lines(sys::System& system, const std::vector<Reached>& nodes) {
+Result<std::string> collect_known_lines(sys::System& system, const std::vector<Reached>& nodes) {
   std::string lines;
   for (auto reached : nodes) {
     TRY_ASSIGN(const auto known, known_host_lines(system, reached));
@@ -76,8 +76,8 @@ Result<std::string> known_lines(sys::System& system, const std::vector<Reached>&
 }
 
 /// Makes the certificates of a node's host keys; returns "PATH CERTIFICATE" lines.
-Result<std::string> certificates_for(sys::System& system, const Scratch& scratch, const std::string& ca,
-                                     const Reached& reached, const std::vector<OwnHostKey>& keys) {
+Result<std::string> make_certificates(sys::System& system, const Scratch& scratch, const std::string& ca,
+                                      const Reached& reached, const std::vector<OwnHostKey>& keys) {
   std::string lines;
   for (const auto& key : keys) {
     const auto name = fmt::format("{}-{}", reached.node.name, &key - keys.data());
@@ -91,13 +91,13 @@ Result<std::string> certificates_for(sys::System& system, const Scratch& scratch
 }
 
 /// Returns the standard input for the script of each node.
-Result<std::map<std::string, std::string>> inputs_of(const Trust& trust, const std::vector<Reached>& nodes,
-                                                     const Granting& granting) {
+Result<std::map<std::string, std::string>> make_inputs(const Trust& trust, const std::vector<Reached>& nodes,
+                                                       const Granting& granting) {
   Result<std::string> text;
   if (granting.grant == Grant::key)
     text = bare_key(trust.public_key) + "\n";
   else if (granting.grant == Grant::mesh)
-    text = known_lines(trust.system, granting.mesh);
+    text = collect_known_lines(trust.system, granting.mesh);
   else if (granting.grant == Grant::users)
     text = read_public_key(trust.system, granting.ca).map([](const auto& line) { return bare_key(line) + "\n"; });
   else
@@ -110,15 +110,15 @@ Result<std::map<std::string, std::string>> inputs_of(const Trust& trust, const s
 }
 
 /// Runs the request over any login that works for this user: keys and an agent first, then the password.
-Result<std::vector<Outcome>> run_by_any(const Trust& trust, const std::vector<Reached>& nodes, Request request,
-                                        const Scratch& scratch, const Granting& granting) {
+Result<std::vector<Outcome>> run_with_any_login(const Trust& trust, const std::vector<Reached>& nodes, Request request,
+                                                const Scratch& scratch, const Granting& granting) {
   request.ssh_config = ssh_config_with_key(nodes, "");
-  TRY_ASSIGN(auto outcomes, trust.run_there(nodes, request, "working on nodes"));
-  const auto denied = those_in(State::denied, nodes, outcomes);
+  TRY_ASSIGN(auto outcomes, trust.run_on(nodes, request, "working on nodes"));
+  const auto denied = nodes_in_state(State::denied, nodes, outcomes);
   if (denied.empty() || granting.password.empty())
     return outcomes;
   TRY_ASSIGN(request.asking.ssh, ssh_with_password(trust.system, scratch, granting.password));
-  TRY_ASSIGN(auto again, trust.run_there(denied, request, "working on nodes"));
+  TRY_ASSIGN(auto again, trust.run_on(denied, request, "working on nodes"));
   replace(outcomes, std::move(again));
   return outcomes;
 }
@@ -196,35 +196,35 @@ Result<std::vector<Outcome>> grant_on_nodes(const Trust& trust, const std::vecto
   request.asking.as_root = granting.grant != Grant::key;
   const auto comment = granting.grant == Grant::key ? comment_of(trust.public_key) : std::string();
   if (work != GrantWork::remove) {
-    TRY_ASSIGN(request.inputs, inputs_of(trust, nodes, granting));
+    TRY_ASSIGN(request.inputs, make_inputs(trust, nodes, granting));
   }
   if (work != GrantWork::add || granting.grant != Grant::hosts) {
     request.asking.script = grant_script(granting.grant, work, granting.mark, comment);
-    return run_by_any(trust, nodes, request, scratch, granting);
+    return run_with_any_login(trust, nodes, request, scratch, granting);
   }
   // The certificates are made on this machine, from the host keys that the nodes report.
   std::map<std::string, std::string> certificates;
-  request.asking.script = grant_script(Grant::hosts, GrantWork::look, granting.mark, comment);
+  request.asking.script = grant_script(Grant::hosts, GrantWork::check, granting.mark, comment);
   std::optional<Error> problem;
   request.read = [&](const Node& node, const std::string& out, const Ended& ended) {
     const auto reached = std::ranges::find(nodes, node.name, [](const Reached& one) { return one.node.name; });
-    const auto lines = certificates_for(trust.system, scratch, granting.ca, *reached, parse_own_host_keys(out));
+    const auto lines = make_certificates(trust.system, scratch, granting.ca, *reached, parse_own_host_keys(out));
     if (lines)
       certificates[node.name] = *lines;
     else
       problem = lines.error();
     return script_outcome(node, out, ended);
   };
-  TRY_ASSIGN(auto outcomes, run_by_any(trust, nodes, request, scratch, granting));
+  TRY_ASSIGN(auto outcomes, run_with_any_login(trust, nodes, request, scratch, granting));
   if (problem)
     return fail(*problem);
-  const auto pending = those_in(State::pending, nodes, outcomes);
+  const auto pending = nodes_in_state(State::pending, nodes, outcomes);
   if (pending.empty())
     return outcomes;
   request.read = nullptr;
   request.inputs = std::move(certificates);
   request.asking.script = grant_script(Grant::hosts, GrantWork::add, granting.mark, comment);
-  TRY_ASSIGN(auto added, run_by_any(trust, pending, request, scratch, granting));
+  TRY_ASSIGN(auto added, run_with_any_login(trust, pending, request, scratch, granting));
   replace(outcomes, std::move(added));
   return outcomes;
 }

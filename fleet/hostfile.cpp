@@ -12,7 +12,7 @@ namespace sharefs::fleet {
 namespace {
 
 /// Reads one line; nullopt if it has another form.
-std::optional<Node> node_of(std::string_view line) {
+std::optional<Node> parse_node(std::string_view line) {
   const auto comment = line.find(" #");
   const auto words = split_words(line.substr(0, comment));
   Node node{.name = words.front()};
@@ -54,7 +54,7 @@ Result<std::vector<Node>> parse_hostfile(std::string_view text, const std::strin
     const auto content = trim(line);
     if (content.empty() || content.front() == '#')
       continue;
-    auto node = node_of(content);
+    auto node = parse_node(content);
     if (!node)
       return fail(ErrorCode::config, fmt::format("{}: not a node: `{}`", origin.text(), to_utf8(content)),
                   "a line is `NAME slots=N` (DeepSpeed, Open MPI), `NAME:N` (MPICH) or `NAME`");

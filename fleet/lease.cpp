@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t k_limit = 65536;
 
-std::optional<ClusterLease> parsed(const std::string& text) {
+std::optional<ClusterLease> parse_lease(const std::string& text) {
   const auto json = read_json<nlohmann::ordered_json>(text, {.bytes = k_limit});
   ClusterLease lease;
   if (!json || !json->is_object() || read_fields(*json, lease) != nullptr)
@@ -25,7 +25,7 @@ std::optional<ClusterLease> parsed(const std::string& text) {
 
 Result<void> take_lease(const sys::Files& files, const std::string& path, const ClusterLease& lease) {
   TRY_ASSIGN(const auto before, files.read_if_exists(path, k_limit));
-  const auto held = before ? parsed(*before) : std::nullopt;
+  const auto held = before ? parse_lease(*before) : std::nullopt;
   if (held && held->who != lease.who && held->until > lease.since)
     return fail(ErrorCode::busy,
                 fmt::format("{} has been changing the cluster for {} (run {})", to_utf8(held->who),
@@ -42,7 +42,7 @@ Result<void> take_lease(const sys::Files& files, const std::string& path, const 
 
 Result<void> give_back_lease(const sys::Files& files, const std::string& path, const std::string& run) {
   TRY_ASSIGN(const auto text, files.read_if_exists(path, k_limit));
-  const auto held = text ? parsed(*text) : std::nullopt;
+  const auto held = text ? parse_lease(*text) : std::nullopt;
   return held && held->run == run ? files.remove(path) : Result<void>();
 }
 

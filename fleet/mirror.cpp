@@ -16,13 +16,13 @@ namespace {
 constexpr std::chrono::hours k_no_limit{24 * 30}; ///< the callers have deadlines of their own
 constexpr std::size_t k_most_output = 512U << 20U;
 constexpr std::uint64_t k_block = 4096; ///< the usual block size of file systems
-constexpr std::string_view k_said = "sharefs: ";
+constexpr std::string_view k_own_mark = "sharefs: ";
 constexpr const char* k_partial = ".rsync-partial";
 
 // This script runs in front of rsync on the node. It is one line, because any login shell must pass it on. A link in
 // the path could lead root to another directory: only links of root are followed, and the directory itself must not be
 // one. The lock of a push is held as long as rsync lives; its files are synced to the disk before the connection ends.
-constexpr const char* k_before_rsync =
+constexpr const char* k_rsync_wrapper =
     "work=$1 name=$2 dir=$3 locks=/var/lib/sharefs/mirror; shift 3; "
     "no() { echo \"sharefs: $*\" >&2; exit 100; }; "
     "command -v \"$1\" >/dev/null || no \"no rsync\"; "
@@ -41,7 +41,7 @@ constexpr const char* k_before_rsync =
     "\"$@\"; code=$?; sync -f \"$dir\" 2>/dev/null || sync; exit $code";
 
 /// Returns the number at the beginning of the text; 0 if there is none.
-template <class Number> Number leading_number(std::string_view text) {
+template <class Number> Number read_leading_number(std::string_view text) {
   Number number{};
   std::from_chars(text.data(), text.data() + text.size(), number);
   return number;
@@ -66,16 +66,16 @@ Argv words_of(const Mirror& mirror, Work work) {
 }
 
 /// Returns the messages of our own script on the node, without their mark.
-std::vector<std::string> said_by_us(std::string_view text) {
+std::vector<std::string> own_messages(std::string_view text) {
   std::vector<std::string> said;
   for (const auto& line : split_lines(text))
-    if (const auto at = line.find(k_said); at != std::string::npos)
-      said.push_back(line.substr(at + k_said.size()));
+    if (const auto at = line.find(k_own_mark); at != std::string::npos)
+      said.push_back(line.substr(at + k_own_mark.size()));
   return said;
 }
 
 /// Returns the first of rsync's errors, because the last ones only report that it ended.
-std::string first_error(std::string_view errors) {
+std::string find_first_error(std::string_view errors) {
   for (const auto& line : split_lines(errors))
     if (const auto text = trim(line); (text.starts_with("rsync: ") || text.starts_with("file has vanished")) &&
                                       text.find("unexpectedly closed") == std::string_view::npos)
@@ -84,17 +84,17 @@ std::string first_error(std::string_view errors) {
 }
 
 /// Removes the lines that rsync prints about every end of a connection.
-std::string without_rsyncs_end(std::string_view errors) {
+std::string remove_rsync_lines(std::string_view errors) {
   std::string kept;
   for (const auto& line : split_lines(errors))
-    if (!line.starts_with("rsync") && !line.starts_with(k_said))
+    if (!line.starts_with("rsync") && !line.starts_with(k_own_mark))
       kept += std::string(line) + "\n";
   return kept;
 }
 
 /// Returns the reason for which our own script on the node refused the work; nullopt if it did not.
-std::optional<std::string> objection(std::string_view errors, const Mirror& mirror, std::string& hint) {
-  for (const auto& said : said_by_us(errors)) {
+std::optional<std::string> find_refusal(std::string_view errors, const Mirror& mirror, std::string& hint) {
+  for (const auto& said : own_messages(errors)) {
     if (said == "no rsync") {
       hint = "`apt install rsync` there, or `dnf install rsync`";
       return "rsync is not installed there";
@@ -117,12 +117,12 @@ std::optional<std::string> objection(std::string_view errors, const Mirror& mirr
   return std::nullopt;
 }
 
-std::optional<Outcome> trouble_of(const sys::Completed& ended, const Mirror& mirror, const std::string& node) {
-  constexpr int k_no_rsync = 127, k_protocol_ended = 12, k_ssh_ended = 255, k_socket = 10, k_said_no = 100;
+std::optional<Outcome> problem_of(const sys::Completed& ended, const Mirror& mirror, const std::string& node) {
+  constexpr int k_no_rsync = 127, k_protocol_ended = 12, k_ssh_ended = 255, k_socket = 10, k_refused = 100;
   if (ended.ok())
     return std::nullopt;
   Outcome outcome{.node = node, .state = State::failed};
-  if (auto why = objection(ended.err, mirror, outcome.hint)) {
+  if (auto why = find_refusal(ended.err, mirror, outcome.hint)) {
     outcome.why = *why;
     return outcome;
   }
@@ -132,16 +132,16 @@ std::optional<Outcome> trouble_of(const sys::Completed& ended, const Mirror& mir
     outcome.hint = "make room there, then push again: what has come stays";
     return outcome;
   }
-  const std::array connection{k_protocol_ended, k_ssh_ended, k_socket, k_no_rsync, k_said_no};
+  const std::array connection{k_protocol_ended, k_ssh_ended, k_socket, k_no_rsync, k_refused};
   if (std::ranges::find(connection, ended.exit_code) != connection.end()) {
-    const auto words = without_rsyncs_end(ended.err);
+    const auto words = remove_rsync_lines(ended.err);
     outcome = outcome_of({.name = node}, {}, {.exit_code = k_ssh_ended, .errors = words});
     if (trim(words).empty())
       outcome.why = "the connection ended before all was there";
     return outcome;
   }
   constexpr int k_vanished = 24;
-  outcome.why = first_error(ended.err);
+  outcome.why = find_first_error(ended.err);
   if (outcome.why.empty())
     outcome.why = fmt::format("rsync ended with {}", ended.exit_code);
   if (ended.exit_code == k_vanished)
@@ -164,7 +164,7 @@ sys::Command command_of(Argv words, const std::string& path) {
 } // namespace
 
 Result<Difference> measure(sys::System& system, const Mirror& mirror) {
-  auto words = words_of(mirror, Work::look);
+  auto words = words_of(mirror, Work::preview);
   // A dry run does not make this directory, so that rsync reports every file as new.
   words.insert(words.end(), {"--out-format=%i %l", "--", mirror.path + "/", "/nonexistent/"});
   const auto ended = system.run(command_of(words, ""));
@@ -173,7 +173,7 @@ Result<Difference> measure(sys::System& system, const Mirror& mirror) {
                 ended.error().code == ErrorCode::not_found ? "`apt install rsync`, or `dnf install rsync`"
                                                            : ended.error().hint);
   if (!ended->ok())
-    return fail(ErrorCode::failed, fmt::format("{}: {}", mirror.path, first_error(ended->err)));
+    return fail(ErrorCode::failed, fmt::format("{}: {}", mirror.path, find_first_error(ended->err)));
   return parse_difference(ended->out);
 }
 
@@ -203,7 +203,7 @@ Difference parse_difference(std::string_view listed) {
     if (line.size() <= k_flags || line[k_flags] != ' ')
       continue;
     const auto flags = line.substr(0, k_flags);
-    const auto bytes = leading_number<std::uint64_t>(line.substr(k_flags + 1));
+    const auto bytes = read_leading_number<std::uint64_t>(line.substr(k_flags + 1));
     const bool is_new = flags.substr(2).starts_with('+');
     const bool is_sent = flags[0] == '<' || flags[0] == '>';
     if (flags[0] == '*') {
@@ -225,12 +225,12 @@ Difference parse_difference(std::string_view listed) {
 
 There parse_there(std::string_view errors) {
   There there;
-  for (const auto& said : said_by_us(errors)) {
+  for (const auto& said : own_messages(errors)) {
     const auto words = split_words(said);
     if (said == "missing")
       there.is_missing = true;
     else if (words.size() == 4 && words[0] == "room") {
-      there.room = leading_number<std::uint64_t>(words[1]) * leading_number<std::uint64_t>(words[2]);
+      there.room = read_leading_number<std::uint64_t>(words[1]) * read_leading_number<std::uint64_t>(words[2]);
       there.file_system = words[3];
     }
   }
@@ -246,7 +246,7 @@ Argv rsync_shown(const Mirror& mirror) {
 Argv rsync_words(const Mirror& mirror, Work work, const Way& way) {
   auto words = words_of(mirror, work);
   const auto before = node_line(
-      {"sh", "-c", k_before_rsync, "sh", work == Work::push ? "push" : "look", mirror.name, mirror.path, "rsync"},
+      {"sh", "-c", k_rsync_wrapper, "sh", work == Work::push ? "push" : "look", mirror.name, mirror.path, "rsync"},
       true);
   // -s is the short and older name of --secluded-args: the node's shell does not interpret the path.
   words.insert(words.end(), {"-s", "--rsh=" + way.rsh, "--rsync-path=" + before});
@@ -259,7 +259,7 @@ Argv rsync_words(const Mirror& mirror, Work work, const Way& way) {
 
 Result<Compared> run_rsync(sys::System& system, const Mirror& mirror, Work work, const Way& way) {
   TRY_ASSIGN(const auto ended, system.run(command_of(rsync_words(mirror, work, way), way.path)));
-  return Compared{trouble_of(ended, mirror, way.node), parse_difference(ended.out), parse_there(ended.err)};
+  return Compared{problem_of(ended, mirror, way.node), parse_difference(ended.out), parse_there(ended.err)};
 }
 
 } // namespace sharefs::fleet

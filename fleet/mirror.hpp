@@ -42,6 +42,7 @@ struct Difference {
   /// Returns "120 new (79M), 2 changed (1M), 3 to delete"; the caller chooses the words for missing and extra files.
   [[nodiscard]] std::string text(std::string_view missing_word, std::string_view extra_word) const;
 };
+/// Counts the lines that rsync printed.
 Difference parse_difference(std::string_view listed);
 
 /// Lists all files here with rsync, so that the exclude patterns mean the same. Errors: `not_found` without rsync here,
@@ -54,10 +55,11 @@ struct There {
   std::string file_system;           ///< equal for directories on the same file system
   bool is_missing = false;           ///< there is no such directory
 };
+/// Reads what the script on the node has reported on standard error.
 There parse_there(std::string_view errors);
 
 enum class Work {
-  look,    ///< report what a push would do
+  preview, ///< report what a push would do
   push,    ///< copy the files
   compare, ///< report also files there that are not here
 };
@@ -66,7 +68,7 @@ Argv rsync_words(const Mirror& mirror, Work work, const Way& way);
 Argv rsync_shown(const Mirror& mirror);
 
 struct Compared {
-  std::optional<Outcome> trouble; ///< set for a node that was not reached, or cannot run rsync
+  std::optional<Outcome> problem; ///< set for a node that was not reached, or cannot run rsync
   Difference difference;
   There there;
 };

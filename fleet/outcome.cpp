@@ -16,7 +16,7 @@ constexpr int k_killed = 128 + 9, k_not_executable = 126, k_not_found = 127, k_s
               k_usage = 2;
 
 /// Messages of ssh and sudo with their meaning. The first row whose text occurs in the message counts.
-struct Saying {
+struct KnownMessage {
   std::string_view text;
   State state;
   std::string_view why;
@@ -27,38 +27,39 @@ constexpr std::string_view k_sudo = "let this user run sharefs by `sudo -n` ther
 constexpr std::string_view k_ping = "is it switched on? `ping NODE`";
 constexpr std::string_view k_sshd = "`journalctl -u ssh` there says why";
 constexpr std::string_view k_changed_key = "REMOTE HOST IDENTIFICATION HAS CHANGED";
-constexpr std::array k_sayings{
-    Saying{k_changed_key, State::other_host_key,
-           "its host key is another one than before: somebody else may answer in its place",
-           "if it was installed anew, forget its old key (`ssh-keygen -R NODE`), then `sharefs nodes trust NODE`"},
-    Saying{"Host key verification failed", State::host_key, "its host key is not known here", k_compare},
-    Saying{"host key is known", State::host_key, "its host key is not known here", k_compare},
-    Saying{"sudo: a password is required", State::denied, "sudo asks for a password there", k_sudo},
-    Saying{"sudo: a terminal is required", State::denied, "sudo asks for a password there", k_sudo},
-    Saying{"sudoers", State::denied, "sudo is not for this user there", k_sudo},
-    Saying{"sudo: not found", State::denied, "it needs root, and there is no sudo",
-           "install sudo there, or log in as root"},
-    Saying{"sudo: command not found", State::denied, "it needs root, and there is no sudo",
-           "install sudo there, or log in as root"},
-    Saying{"sudo': No such file", State::denied, "it needs root, and there is no sudo",
-           "install sudo there, or log in as root"},
-    Saying{"Permission denied (", State::denied, "ssh does not let this user in",
-           "`sharefs nodes trust NODE` brings this user's key there"},
-    Saying{"Too many authentication failures", State::denied, "ssh does not let this user in",
-           "name the key of this node in ~/.ssh/config (IdentityFile)"},
-    Saying{"Connection refused", State::refused, "nothing listens for ssh there", "`systemctl start ssh` there"},
-    Saying{"Could not resolve hostname", State::unreachable, "no name service knows it",
-           "give it an `address` under `nodes:`"},
-    Saying{"timed out", State::unreachable, "no answer", k_ping},
-    Saying{"No route to host", State::unreachable, "no route to it", k_ping},
-    Saying{"Network is unreachable", State::unreachable, "no route to it", k_ping},
-    Saying{"not responding", State::unreachable, "it stopped answering", k_ping},
-    Saying{"losed by", State::unreachable, "its ssh server ended the connection", k_sshd},
-    Saying{"reset by", State::unreachable, "its ssh server ended the connection", k_sshd},
+constexpr std::array k_known_messages{
+    KnownMessage{
+        k_changed_key, State::other_host_key,
+        "its host key is another one than before: somebody else may answer in its place",
+        "if it was installed anew, forget its old key (`ssh-keygen -R NODE`), then `sharefs nodes trust NODE`"},
+    KnownMessage{"Host key verification failed", State::host_key, "its host key is not known here", k_compare},
+    KnownMessage{"host key is known", State::host_key, "its host key is not known here", k_compare},
+    KnownMessage{"sudo: a password is required", State::denied, "sudo asks for a password there", k_sudo},
+    KnownMessage{"sudo: a terminal is required", State::denied, "sudo asks for a password there", k_sudo},
+    KnownMessage{"sudoers", State::denied, "sudo is not for this user there", k_sudo},
+    KnownMessage{"sudo: not found", State::denied, "it needs root, and there is no sudo",
+                 "install sudo there, or log in as root"},
+    KnownMessage{"sudo: command not found", State::denied, "it needs root, and there is no sudo",
+                 "install sudo there, or log in as root"},
+    KnownMessage{"sudo': No such file", State::denied, "it needs root, and there is no sudo",
+                 "install sudo there, or log in as root"},
+    KnownMessage{"Permission denied (", State::denied, "ssh does not let this user in",
+                 "`sharefs nodes trust NODE` brings this user's key there"},
+    KnownMessage{"Too many authentication failures", State::denied, "ssh does not let this user in",
+                 "name the key of this node in ~/.ssh/config (IdentityFile)"},
+    KnownMessage{"Connection refused", State::refused, "nothing listens for ssh there", "`systemctl start ssh` there"},
+    KnownMessage{"Could not resolve hostname", State::unreachable, "no name service knows it",
+                 "give it an `address` under `nodes:`"},
+    KnownMessage{"timed out", State::unreachable, "no answer", k_ping},
+    KnownMessage{"No route to host", State::unreachable, "no route to it", k_ping},
+    KnownMessage{"Network is unreachable", State::unreachable, "no route to it", k_ping},
+    KnownMessage{"not responding", State::unreachable, "it stopped answering", k_ping},
+    KnownMessage{"losed by", State::unreachable, "its ssh server ended the connection", k_sshd},
+    KnownMessage{"reset by", State::unreachable, "its ssh server ended the connection", k_sshd},
 };
 
 /// Returns the last line that is neither empty nor a progress report.
-std::string last_words(std::string_view errors) {
+std::string last_message(std::string_view errors) {
   const auto lines = split_lines(errors);
   const auto line = std::find_if(lines.rbegin(), lines.rend(), [](const auto& one) {
     return !trim(one).empty() && !one.starts_with("{\"progress\"");
@@ -79,7 +80,7 @@ std::size_t count_steps(const nlohmann::ordered_json& document) {
 }
 
 /// Returns the message of the first finding of this severity.
-std::string finding(const nlohmann::ordered_json& document, std::string_view severity, std::string& hint) {
+std::string find_diagnosis(const nlohmann::ordered_json& document, std::string_view severity, std::string& hint) {
   for (const auto& one : member(document, "diagnoses"))
     if (text_in(one, "severity") == severity) {
       const auto subject = text_in(one, "subject");
@@ -123,9 +124,9 @@ void read_document(Outcome& outcome, int exit_code) {
         break;
       }
   } else {
-    outcome.why = finding(document, "error", outcome.hint);
+    outcome.why = find_diagnosis(document, "error", outcome.hint);
     if (outcome.why.empty())
-      outcome.why = finding(document, "warning", outcome.hint);
+      outcome.why = find_diagnosis(document, "warning", outcome.hint);
     if (outcome.why.empty())
       outcome.why = fmt::format("exit code {}", exit_code);
   }
@@ -135,15 +136,15 @@ void read_document(Outcome& outcome, int exit_code) {
 void read_errors(Outcome& outcome, int exit_code, const std::string& errors) {
   const bool by_others = exit_code == k_ssh_failed || errors.find("sudo") != std::string::npos;
   const auto* row = std::ranges::find_if(
-      k_sayings, [&](const Saying& saying) { return errors.find(saying.text) != std::string::npos; });
-  if (by_others && row != k_sayings.end()) {
+      k_known_messages, [&](const KnownMessage& known) { return errors.find(known.text) != std::string::npos; });
+  if (by_others && row != k_known_messages.end()) {
     outcome.state = row->state;
     outcome.why = row->why;
     outcome.hint = row->hint;
     return;
   }
   outcome.state = exit_code == k_ssh_failed ? State::unreachable : State::failed;
-  outcome.why = last_words(errors);
+  outcome.why = last_message(errors);
   if (outcome.why.empty())
     outcome.why = fmt::format("it ended with {} and did not answer", exit_code);
 }

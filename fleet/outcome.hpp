@@ -39,7 +39,7 @@ struct Ended {
   std::string errors;           ///< its standard error: messages of ssh or of the command
   std::int64_t at_ms = 0;       ///< since 1970, by this machine's clock; 0: not known
   bool begun = false;           ///< it was started, for one that has not ended
-  bool cut = false;             ///< its output was longer than k_most_said and was cut
+  bool cut = false;             ///< its output was longer than k_output_limit and was cut
 };
 
 struct Outcome {
@@ -61,6 +61,7 @@ nlohmann::ordered_json to_json(const Outcome& outcome);
 /// The exit code of timeout(1) when the deadline has passed.
 inline constexpr int k_timed_out = 124;
 
+/// Decides the outcome of a node from its answer and from the end of the program that reached it.
 Outcome outcome_of(const Node& node, Answer answer, const Ended& ended);
 
 /// Returns the outcome for a node that offers another key than the known one; it equals the outcome where ssh reports

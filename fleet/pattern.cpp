@@ -31,7 +31,7 @@ bool is_digit(char one) {
 }
 
 /// A list of names in their order, each only once.
-class Ordered {
+class OrderedNames {
  public:
   void add(const Names& names) {
     for (const auto& name : names)
@@ -44,7 +44,7 @@ class Ordered {
     m_seen = {m_names.begin(), m_names.end()};
   }
   void keep_one_of_both(const Names& names) {
-    const Ordered before = *this;
+    const OrderedNames before = *this;
     keep(names, false);
     for (const auto& name : names)
       if (!before.m_seen.contains(name))
@@ -62,10 +62,10 @@ class PatternReader {
   PatternReader(std::string_view text, const Group& group) : m_text(text), m_group(group) {}
 
   Result<Names> read() {
-    Ordered names;
+    OrderedNames names;
     skip_spaces();
     if (at_end())
-      return wrong(0, "names no node");
+      return error_at(0, "names no node");
     for (char sign = ',';;) {
       TRY_ASSIGN(const auto term, read_term());
       if (sign == ',')
@@ -80,7 +80,7 @@ class PatternReader {
         return names.take();
       const bool is_sign = std::string_view(",!&^").find(m_text[m_at]) != std::string_view::npos;
       if (!is_sign && before == m_at)
-        return wrong(m_at, fmt::format("has `{}` in a name", to_utf8(m_text.substr(m_at, 1))));
+        return error_at(m_at, fmt::format("has `{}` in a name", to_utf8(m_text.substr(m_at, 1))));
       sign = is_sign ? m_text[m_at++] : ',';
       skip_spaces();
     }
@@ -92,7 +92,7 @@ class PatternReader {
     while (!at_end() && (m_text[m_at] == ' ' || m_text[m_at] == '\t'))
       ++m_at;
   }
-  [[nodiscard]] tl::unexpected<Error> wrong(std::size_t at, const std::string& what) const {
+  [[nodiscard]] tl::unexpected<Error> error_at(std::size_t at, const std::string& what) const {
     return fail(ErrorCode::usage, fmt::format("`{}` {} (column {})", to_utf8(m_text), what, at + 1),
                 at < m_text.size() && (m_text[at] == ':' || (m_text[at] == '@' && at > 0))
                     ? "write what ssh needs as `{name: gpu1, address: 192.168.16.11, user: alice}`; a port stands in "
@@ -121,7 +121,7 @@ class PatternReader {
         parts.emplace_back(m_text.substr(from, m_at - from));
       }
       if (names.size() * parts.size() > k_most_nodes)
-        return wrong(begin, fmt::format("stands for more than {} nodes", k_most_nodes));
+        return error_at(begin, fmt::format("stands for more than {} nodes", k_most_nodes));
       Names longer;
       for (const auto& name : names)
         for (const auto& part : parts)
@@ -129,20 +129,20 @@ class PatternReader {
       names = std::move(longer);
     }
     if (m_at == begin + (is_group ? 1 : 0))
-      return at_end() ? wrong(begin, "ends where a name should be")
-                      : wrong(m_at, fmt::format("has `{}` where a name should be", to_utf8(m_text.substr(m_at, 1))));
+      return at_end() ? error_at(begin, "ends where a name should be")
+                      : error_at(m_at, fmt::format("has `{}` where a name should be", to_utf8(m_text.substr(m_at, 1))));
     if (is_group)
-      return members(names, begin);
+      return read_groups(names, begin);
     if (std::ranges::any_of(names.front(), is_wildcard))
-      return matching(names, begin);
+      return find_matching(names, begin);
     if (names.front().front() == '-' || names.front().front() == '.')
-      return wrong(begin, "has a name that begins with `-` or `.`"); // ssh would read it as an option
+      return error_at(begin, "has a name that begins with `-` or `.`"); // ssh would read it as an option
     return names;
   }
 
-  Result<Names> members(const Names& groups, std::size_t begin) {
+  Result<Names> read_groups(const Names& groups, std::size_t begin) {
     if (m_group == nullptr)
-      return wrong(begin, "names a group where there are none");
+      return error_at(begin, "names a group where there are none");
     Names all;
     for (const auto& group : groups) {
       TRY_ASSIGN(const auto names, m_group(group));
@@ -152,9 +152,9 @@ class PatternReader {
   }
 
   /// Returns all nodes that match one of the masks.
-  Result<Names> matching(const Names& masks, std::size_t begin) {
+  Result<Names> find_matching(const Names& masks, std::size_t begin) {
     if (m_group == nullptr)
-      return wrong(begin, "has `*` or `?` where there is no list of nodes to look in");
+      return error_at(begin, "has `*` or `?` where there is no list of nodes to look in");
     auto names = m_group(std::string(k_every_node));
     if (!names)
       return names;
@@ -172,7 +172,7 @@ class PatternReader {
     const auto begin = m_at++;
     const auto end = m_text.find(']', m_at);
     if (end == std::string_view::npos)
-      return wrong(begin, "has a `[` without its `]`");
+      return error_at(begin, "has a `[` without its `]`");
     Names all;
     for (const auto& range : split(m_text.substr(m_at, end - m_at), ',')) {
       TRY_ASSIGN(auto numbers, read_range(trim(range), m_at));
@@ -197,15 +197,15 @@ class PatternReader {
     const auto from = read(from_text), to = read(to_text);
     const auto step = slash == std::string_view::npos ? std::optional<std::uint64_t>(1) : read(text.substr(slash + 1));
     if (!from || !to || !step || *step == 0 || (slash != std::string_view::npos && dash == std::string_view::npos))
-      return wrong(at, fmt::format("has the range `{}`", to_utf8(text)));
+      return error_at(at, fmt::format("has the range `{}`", to_utf8(text)));
     if (*to < *from)
-      return wrong(at, fmt::format("has the range `{}`, which goes backwards", to_utf8(text)));
+      return error_at(at, fmt::format("has the range `{}`, which goes backwards", to_utf8(text)));
     const std::size_t width = from_text.size() > 1 && from_text.front() == '0' ? from_text.size() : 0;
     const bool is_padded = width != 0 || (to_text.size() > 1 && to_text.front() == '0');
     if (is_padded && from_text.size() != to_text.size())
-      return wrong(at, fmt::format("has the range `{}`, whose ends have different widths", to_utf8(text)));
+      return error_at(at, fmt::format("has the range `{}`, whose ends have different widths", to_utf8(text)));
     if ((*to - *from) / *step >= k_most_nodes)
-      return wrong(at, fmt::format("stands for more than {} nodes", k_most_nodes));
+      return error_at(at, fmt::format("stands for more than {} nodes", k_most_nodes));
     Names numbers;
     for (auto number = *from; number <= *to; number += *step)
       numbers.push_back(fmt::format("{:0{}}", number, width));
@@ -225,7 +225,7 @@ struct Numbered {
   bool has_number = false;
 };
 
-Numbered numbered(const std::string& name) {
+Numbered split_number(const std::string& name) {
   Numbered found{name, {}, 0, 0, false};
   const auto end = std::find_if(name.rbegin(), name.rend(), is_digit);
   const auto begin = std::find_if_not(end, name.rend(), is_digit);
@@ -269,7 +269,7 @@ std::string fold(const std::vector<std::string>& names) {
   std::vector<Family> families; // in the order of their first names
   std::map<std::tuple<std::string, std::string, std::size_t>, std::size_t> known;
   for (const auto& name : names) {
-    auto one = numbered(name);
+    auto one = split_number(name);
     // A number that fills its width continues numbers with leading zeros: gpu09, gpu10.
     const auto digits = fmt::format("{}", one.number).size();
     auto found = known.end();

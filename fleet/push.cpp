@@ -156,7 +156,7 @@ std::string installed_script(const std::string& prefix, const std::string& progr
 std::optional<Installed> parse_installed(std::string_view out) {
   Installed found;
   bool ended = false;
-  for (const auto& [key, value] : said_lines(out)) {
+  for (const auto& [key, value] : parse_reports(out)) {
     if (key == "machine")
       found.machine = value;
     else if (key == "program")

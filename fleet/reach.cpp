@@ -42,7 +42,7 @@ Argv ssh_words(const Node& node) {
   return words;
 }
 
-Result<std::vector<Reached>> reach(sys::System& system, const std::vector<Node>& nodes) {
+Result<std::vector<Reached>> read_ssh_settings(sys::System& system, const std::vector<Node>& nodes) {
   const auto home = system.identity().home;
   std::vector<Reached> reached;
   for (const auto& node : nodes) {
@@ -54,7 +54,8 @@ Result<std::vector<Reached>> reach(sys::System& system, const std::vector<Node>&
   return reached;
 }
 
-std::vector<Reached> those_in(State state, const std::vector<Reached>& nodes, const std::vector<Outcome>& outcomes) {
+std::vector<Reached> nodes_in_state(State state, const std::vector<Reached>& nodes,
+                                    const std::vector<Outcome>& outcomes) {
   std::set<std::string_view> names;
   for (const auto& outcome : outcomes)
     if (outcome.state == state)
@@ -72,7 +73,7 @@ std::string folded(const std::vector<Reached>& nodes) {
 }
 
 Result<void> Trust::begin(const std::vector<Node>& named, const std::string& given) {
-  TRY_ASSIGN(nodes, reach(system, named));
+  TRY_ASSIGN(nodes, read_ssh_settings(system, named));
   auto files = nodes.empty() ? std::vector<std::string>{} : nodes.front().ssh.identity_files;
   if (!given.empty())
     files = {given.ends_with(".pub") ? given.substr(0, given.size() - 4) : given};
@@ -98,7 +99,7 @@ std::vector<Reached> Trust::in(State state) const {
   return found;
 }
 
-std::vector<Reached> Trust::open() const {
+std::vector<Reached> Trust::nodes_with_login() const {
   auto found = in(State::ok);
   const auto fresh = in(State::changed);
   found.insert(found.end(), fresh.begin(), fresh.end());
@@ -110,8 +111,8 @@ void Trust::note(const std::vector<Outcome>& newer) {
     outcomes.insert_or_assign(outcome.node, outcome);
 }
 
-Result<std::vector<Outcome>> Trust::run_there(const std::vector<Reached>& there, Request request,
-                                              const std::string& what) const {
+Result<std::vector<Outcome>> Trust::run_on(const std::vector<Reached>& there, Request request,
+                                           const std::string& what) const {
   request.asking.always_by_ssh = true;
   if (request.asking.ssh.size() == 1)
     request.asking.ssh = {"ssh", "-o", "StrictHostKeyChecking=yes"};
@@ -131,7 +132,7 @@ Result<void> Trust::try_login(const std::vector<Reached>& there, const std::stri
   Request request;
   request.asking.script = login_script();
   request.asking.connect = k_first_contact;
-  TRY_ASSIGN(auto tried, run_there(there, std::move(request), "trying to log in"));
+  TRY_ASSIGN(auto tried, run_on(there, std::move(request), "trying to log in"));
   for (auto& outcome : tried)
     if (outcome.state == State::ok && !changed.empty()) {
       outcome.state = State::changed;
@@ -142,12 +143,12 @@ Result<void> Trust::try_login(const std::vector<Reached>& there, const std::stri
 }
 
 Result<void> Trust::try_mesh() {
-  const auto ring = open();
+  const auto ring = nodes_with_login();
   Request step;
   step.asking.script = next_node_script();
   for (std::size_t i = 0; i < ring.size(); ++i)
     step.inputs[ring[i].node.name] = ring[(i + 1) % ring.size()].node.name + "\n";
-  TRY_ASSIGN(const auto stepped, run_there(ring, step, "going from node to node"));
+  TRY_ASSIGN(const auto stepped, run_on(ring, step, "going from node to node"));
   for (auto outcome : stepped)
     if (outcome.state != State::ok) {
       outcome.hint = "the user needs a key there, as with a home on the share, or hostbased authentication";

@@ -25,9 +25,10 @@ Result<std::string> fingerprint_of(sys::System& system, const std::string& file)
 /// Returns the options of ssh for the address and user of a node, followed by its name.
 Argv ssh_words(const Node& node);
 /// Finds out how ssh reaches each of these nodes (`ssh -G`).
-Result<std::vector<Reached>> reach(sys::System& system, const std::vector<Node>& nodes);
+Result<std::vector<Reached>> read_ssh_settings(sys::System& system, const std::vector<Node>& nodes);
 /// Returns the nodes whose outcome has this state.
-std::vector<Reached> those_in(State state, const std::vector<Reached>& nodes, const std::vector<Outcome>& outcomes);
+std::vector<Reached> nodes_in_state(State state, const std::vector<Reached>& nodes,
+                                    const std::vector<Outcome>& outcomes);
 /// Returns "gpu[01-64],storage1".
 std::string folded(const std::vector<Reached>& nodes);
 
@@ -45,15 +46,17 @@ struct Trust {
 
   /// Finds out how ssh reaches the nodes, and which key to use: `given`, or the first existing one of ssh's.
   Result<void> begin(const std::vector<Node>& named, const std::string& given);
+  /// Returns the nodes whose outcome has this state.
   [[nodiscard]] std::vector<Reached> in(State state) const;
   /// Returns the nodes that ssh can log in to.
-  [[nodiscard]] std::vector<Reached> open() const;
+  [[nodiscard]] std::vector<Reached> nodes_with_login() const;
+  /// Replaces the outcomes of these nodes.
   void note(const std::vector<Outcome>& newer);
 
   /// Runs a script by ssh on nodes whose host keys are known, each with its own input. ssh uses only the one key,
   /// unless the request has other settings.
-  [[nodiscard]] Result<std::vector<Outcome>> run_there(const std::vector<Reached>& there, Request request,
-                                                       const std::string& what) const;
+  [[nodiscard]] Result<std::vector<Outcome>> run_on(const std::vector<Reached>& there, Request request,
+                                                    const std::string& what) const;
   /// Tries to log in to each of these nodes with the one key, and notes the outcome. A node that denied the login
   /// before gets the state `changed`, with the reason `changed`; if that is empty nothing was changed.
   Result<void> try_login(const std::vector<Reached>& there, const std::string& changed = {});

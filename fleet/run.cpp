@@ -26,8 +26,8 @@ namespace {
 
 using plan::PrivateDirectory;
 constexpr const char* k_results = "results.jsonl";
-constexpr std::chrono::milliseconds k_look{100}; ///< shortest pause between two checks for new answers
-constexpr std::chrono::milliseconds k_listening{1000};
+constexpr std::chrono::milliseconds k_shortest_pause{100}; ///< shortest pause between two checks for new answers
+constexpr std::chrono::milliseconds k_progress_interval{1000};
 /// The longest silence of a node that reports its progress each second, which it does while it waits for others, too. A
 /// longer silence means that its sharefs is stopped and would never end.
 constexpr std::chrono::seconds k_most_silent{60};
@@ -58,17 +58,17 @@ class Runner {
     TRY(write_files());
     std::size_t failures = 0;
     const auto all = m_request.nodes.size();
-    m_most = m_request.at_once ? all : m_request.settings.most_failures.of(all);
+    m_most_failures = m_request.at_once ? all : m_request.settings.most_failures.of(all);
     for (std::size_t number = 0; number < m_batches.size(); ++number) {
       const auto& batch = m_batches[number];
-      m_allowed = batch.must_succeed ? 0 : m_most - std::min(m_most, failures);
+      m_allowed = batch.must_succeed ? 0 : m_most_failures - std::min(m_most_failures, failures);
       if (!m_run.stopped && !m_run.interrupted)
         TRY(run_batch(batch, number));
       for (const auto& node : batch.nodes) {
-        const auto seen = m_seen.find(node.name);
+        const auto seen = m_answers.find(node.name);
         // A node for which the engine has brought no answer counts as a failure, too.
-        m_failures += seen == m_seen.end() && !m_run.stopped && !m_run.interrupted ? 1 : 0;
-        m_run.outcomes.push_back(seen != m_seen.end() ? std::move(seen->second) : unanswered(node));
+        m_failures += seen == m_answers.end() && !m_run.stopped && !m_run.interrupted ? 1 : 0;
+        m_run.outcomes.push_back(seen != m_answers.end() ? std::move(seen->second) : unanswered(node));
       }
       m_run.stopped = m_run.stopped || m_failures > m_allowed;
       failures += m_failures;
@@ -111,43 +111,43 @@ class Runner {
       command.output_limit = k_stream_limit;
     auto engine = std::async(std::launch::async, [&] { return m_system.run(command); });
     constexpr int k_part = 10; // at most a tenth of the time is spent on checking many files
-    std::chrono::steady_clock::duration pause = k_look;
+    std::chrono::steady_clock::duration pause = k_shortest_pause;
     while (engine.wait_for(pause) != std::future_status::ready) {
       const auto begin = std::chrono::steady_clock::now();
-      TRY(m_request.settings.engine->joins_streams ? Result<void>() : look(batch));
-      pause =
-          std::max<std::chrono::steady_clock::duration>(k_look, k_part * (std::chrono::steady_clock::now() - begin));
+      TRY(m_request.settings.engine->joins_streams ? Result<void>() : read_answers(batch));
+      pause = std::max<std::chrono::steady_clock::duration>(k_shortest_pause,
+                                                            k_part * (std::chrono::steady_clock::now() - begin));
     }
     const auto ended = engine.get();
     m_run.interrupted = sys::interrupted();
     if (m_request.settings.engine->joins_streams && ended)
       return read_stream(batch, *ended);
-    TRY(look(batch));
+    TRY(read_answers(batch));
     if (!ended)
       return m_run.interrupted ? Result<void>() : fail(ended.error());
     if (!ended->ok())
-      m_engine_said =
+      m_engine_error =
           fmt::format("{} ended with {}: {}", m_request.settings.engine->name, ended->exit_code, trim(ended->err));
-    if (m_seen.empty())
-      m_run.problem = m_engine_said;
+    if (m_answers.empty())
+      m_run.problem = m_engine_error;
     return {};
   }
 
   /// Reads the answers that are complete by now.
-  Result<void> look(const Batch& batch) {
+  Result<void> read_answers(const Batch& batch) {
     TRY_ASSIGN(const auto names, m_directory.names());
     const std::set<std::string_view> there(names.begin(), names.end());
     std::vector<Outcome> fresh;
-    const bool listens = m_listener.said && sys::Clock::now() >= m_next_listening;
-    if (listens)
-      m_next_listening = sys::deadline_in(k_listening);
+    const bool reads_progress = m_listener.progressed && sys::Clock::now() >= m_next_progress;
+    if (reads_progress)
+      m_next_progress = sys::deadline_in(k_progress_interval);
     for (const auto& node : batch.nodes) {
-      if (m_seen.contains(node.name))
+      if (m_answers.contains(node.name))
         continue;
-      if (listens && there.contains(node.name + ".err")) {
+      if (reads_progress && there.contains(node.name + ".err")) {
         const auto line = last_line_of(node.name + ".err");
         if (!line.empty())
-          m_listener.said(node.name, line);
+          m_listener.progressed(node.name, line);
         give_up_silent(node.name, line);
       }
       if (!there.contains(node.name + ".end"))
@@ -158,7 +158,7 @@ class Runner {
         continue;
       const auto out = m_directory.read(node.name + ".out").value_or("");
       Ended ended{code, m_directory.read(node.name + ".err").value_or(""), written_at(node.name + ".end")};
-      ended.cut = out.size() >= k_most_said || ended.errors.size() >= k_most_said;
+      ended.cut = out.size() >= k_output_limit || ended.errors.size() >= k_output_limit;
       if (m_request.read) {
         fresh.push_back(m_request.read(node, out, ended));
         continue;
@@ -166,23 +166,23 @@ class Runner {
       FrameReader reader;
       reader.add(out);
       fresh.push_back(outcome_of(node, reader.answer(node.name), ended));
-      if (m_heard[node.name].is_given_up && !is_good(fresh.back().state)) {
+      if (m_last_lines[node.name].is_given_up && !is_good(fresh.back().state)) {
         fresh.back().state = State::timed_out;
         fresh.back().why = "it has said nothing for more than a minute: it may be stopped, or wait for a server";
       }
     }
-    return keep(std::move(fresh));
+    return record(std::move(fresh));
   }
 
   /// Ends a silent node: one that no longer reports its progress, or has not even begun. Only what its script started
   /// is ended (see node_script()); the script goes on and writes the exit code.
   void give_up_silent(const std::string& node, const std::string& line) {
     const auto [known, first] =
-        m_heard.try_emplace(node, line, sys::deadline_in(m_request.asking.connect + k_first_word));
-    auto& heard = known->second;
-    if (heard.line != line)
-      heard = {line, sys::deadline_in(k_most_silent)};
-    if (heard.is_given_up || sys::Clock::now() < heard.until)
+        m_last_lines.try_emplace(node, line, sys::deadline_in(m_request.asking.connect + k_first_word));
+    auto& last = known->second;
+    if (last.line != line)
+      last = {line, sys::deadline_in(k_most_silent)};
+    if (last.is_given_up || sys::Clock::now() < last.until)
       return;
     // The first frame of the answer has arrived.
     const bool has_begun = m_request.read || !last_line_of(node + ".out").empty();
@@ -191,7 +191,7 @@ class Runner {
       const auto children = m_system.files().read(fmt::format("/proc/{0}/task/{0}/children", script)); // proc(5)
       for (const auto& word : split_words(children.value_or("")))
         if (const auto pid = parse_number<pid_t>(word); pid && ::kill(*pid, SIGTERM) == 0)
-          heard.is_given_up = true;
+          last.is_given_up = true;
     }
   }
 
@@ -231,20 +231,20 @@ class Runner {
       }
       fresh.push_back(std::move(outcome));
     }
-    return keep(std::move(fresh));
+    return record(std::move(fresh));
   }
 
   /// Writes the outcomes to the disk first, then reports them.
-  Result<void> keep(std::vector<Outcome> fresh) {
+  Result<void> record(std::vector<Outcome> fresh) {
     auto lines = m_request.keeps_record ? lines_of(fresh) : std::string();
     if (!lines.empty())
       lines.pop_back(); // append() adds the last line end
     if (!fresh.empty() && m_request.keeps_record)
       TRY(m_directory.append(k_results, lines));
     for (auto& outcome : fresh) {
-      m_listener.came(outcome);
+      m_listener.answered(outcome);
       m_failures += is_good(outcome.state) ? 0 : 1;
-      m_seen.emplace(outcome.node, std::move(outcome));
+      m_answers.emplace(outcome.node, std::move(outcome));
     }
     if (m_failures > m_allowed && !m_run.stopped) {
       m_run.stopped = true;
@@ -261,7 +261,7 @@ class Runner {
     auto outcome =
         outcome_of(node, reader.answer(node.name), {.exit_code = std::nullopt, .errors = "", .begun = out.has_value()});
     if (outcome.state == State::not_tried && !m_run.stopped && !m_run.interrupted)
-      outcome.why = to_utf8(m_engine_said);
+      outcome.why = to_utf8(m_engine_error);
     return outcome;
   }
 
@@ -271,16 +271,18 @@ class Runner {
   PrivateDirectory m_directory;
   const Listener& m_listener;
   std::vector<Batch> m_batches;
-  sys::Deadline m_next_listening{};
-  std::map<std::string, Outcome> m_seen;
-  struct Heard { ///< of a node that is still at work
+  sys::Deadline m_next_progress{};
+  std::map<std::string, Outcome> m_answers;
+  struct LastLine { ///< of a node that is still at work
     std::string line;
     sys::Deadline until{}; ///< by when another line must come
     bool is_given_up = false;
   };
-  std::map<std::string, Heard> m_heard;
-  std::string m_engine_said;                             ///< error of the engine itself
-  std::size_t m_most = 0, m_allowed = 0, m_failures = 0; ///< m_most: of all batches; the others: in this batch
+  std::map<std::string, LastLine> m_last_lines;
+  std::string m_engine_error;      ///< error of the engine itself
+  std::size_t m_most_failures = 0; ///< in all batches
+  std::size_t m_allowed = 0;       ///< failures in this batch that do not end the run
+  std::size_t m_failures = 0;      ///< in this batch
   Run m_run;
 };
 

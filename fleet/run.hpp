@@ -17,6 +17,7 @@ namespace sharefs::fleet {
 struct MostFailures {
   std::size_t count = 3;
   bool is_percent = false;
+  /// Returns how many of `nodes` nodes may fail.
   [[nodiscard]] std::size_t of(std::size_t nodes) const;
 };
 /// Reads "3" or "5%"; nullopt for anything else.
@@ -29,8 +30,8 @@ struct Settings {
   unsigned at_a_time = 64;
   std::size_t canary = 1;
   MostFailures most_failures;
-  std::chrono::seconds command{600}; ///< time for the command on a node
-  std::chrono::seconds looking{600}; ///< time for the check before a change
+  std::chrono::seconds command{600};        ///< time for the command on a node
+  std::chrono::seconds check_deadline{600}; ///< time for the check before a change
 };
 
 struct Batch {
@@ -71,8 +72,8 @@ bool is_here(const sys::Identity& identity, const Node& node);
 /// Callbacks: one for each answer, once it is on the disk; one about once a second with the last line on the standard
 /// error of a node that is still at work (not with srun, which has one stream for all nodes).
 struct Listener {
-  std::function<void(const Outcome&)> came;
-  std::function<void(const std::string& node, const std::string& line)> said = {};
+  std::function<void(const Outcome&)> answered;
+  std::function<void(const std::string& node, const std::string& line)> progressed = {};
 };
 /// Runs the request. Errors: those of the record's directory, which must belong to this user alone.
 Result<Run> run_on_nodes(sys::System& system, const std::string& directory, const Request& request,

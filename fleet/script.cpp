@@ -24,7 +24,7 @@ std::string assign(std::string_view name, const std::string& value) {
   return fmt::format("{}={}\n", name, single_quote(value));
 }
 
-std::vector<std::pair<std::string, std::string>> said_lines(std::string_view out) {
+std::vector<std::pair<std::string, std::string>> parse_reports(std::string_view out) {
   std::vector<std::pair<std::string, std::string>> lines;
   for (const auto& line : split_lines(out)) {
     const auto mark = line.rfind(k_script_mark);
@@ -40,7 +40,7 @@ std::vector<std::pair<std::string, std::string>> said_lines(std::string_view out
 Outcome script_outcome(const Node& node, std::string_view out, const Ended& ended) {
   std::string changed, failure, pending;
   bool is_whole = false;
-  for (const auto& [key, value] : said_lines(out)) {
+  for (const auto& [key, value] : parse_reports(out)) {
     if (key == "changed")
       changed = value;
     else if (key == "failed")

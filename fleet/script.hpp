@@ -18,7 +18,7 @@ extern const std::string_view k_script_functions;
 std::string assign(std::string_view name, const std::string& value);
 
 /// Returns the reports of a script in their order, each as key and text.
-std::vector<std::pair<std::string, std::string>> said_lines(std::string_view out);
+std::vector<std::pair<std::string, std::string>> parse_reports(std::string_view out);
 
 /// Decides the outcome from the script's last report, or from ssh's error messages.
 Outcome script_outcome(const Node& node, std::string_view out, const Ended& ended);

@@ -13,8 +13,8 @@ namespace sharefs::fleet {
 namespace {
 
 /// Calls expand(), and puts the place of the text in front of an error.
-Result<std::vector<std::string>> expanded(const std::string& pattern, const Origin& origin,
-                                          const Group& group = nullptr) {
+Result<std::vector<std::string>> expand_at(const std::string& pattern, const Origin& origin,
+                                           const Group& group = nullptr) {
   auto names = expand(pattern, group);
   if (!names) {
     auto error = names.error();
@@ -26,7 +26,8 @@ Result<std::vector<std::string>> expanded(const std::string& pattern, const Orig
 }
 
 /// Runs a program that prints one name per line. Slurm prints a node several times.
-Result<std::vector<Node>> asked(sys::System& system, const Argv& argv, const Origin& origin, std::string_view key) {
+Result<std::vector<Node>> ask_program(sys::System& system, const Argv& argv, const Origin& origin,
+                                      std::string_view key) {
   const auto& program = argv.front();
   const auto answer = system.run({.argv = argv});
   if (!answer)
@@ -66,7 +67,7 @@ Result<void> add_groups(std::vector<Node>& nodes, const std::vector<NamedGroup>&
     by_name.emplace(node.name, &node);
   for (const auto& group : groups)
     for (const auto& pattern : group.patterns) {
-      TRY_ASSIGN(const auto names, expanded(pattern, group.origin, groups_among(nodes)));
+      TRY_ASSIGN(const auto names, expand_at(pattern, group.origin, groups_among(nodes)));
       for (const auto& name : names) {
         const auto found = by_name.find(name);
         if (found == by_name.end()) {
@@ -98,7 +99,7 @@ Result<std::vector<Node>> read_nodes(sys::System& system, const Sources& sources
     return {};
   };
   for (const auto& listed : sources.list) {
-    TRY_ASSIGN(const auto names, expanded(listed.pattern, listed.origin));
+    TRY_ASSIGN(const auto names, expand_at(listed.pattern, listed.origin));
     if (names.size() > 1 && !listed.address.empty())
       return fail(ErrorCode::config,
                   fmt::format("{}: {} has one address for {}", listed.origin.text(), listed.pattern,
@@ -116,11 +117,11 @@ Result<std::vector<Node>> read_nodes(sys::System& system, const Sources& sources
     TRY(add(parse_hostfile(*text, sources.hostfile)));
   }
   if (!sources.slurm.empty())
-    TRY(add(asked(system, {"sinfo", "--noheader", "--Node", "--partition=" + sources.slurm, "--format=%N"},
-                  sources.origin, "nodes.slurm")));
+    TRY(add(ask_program(system, {"sinfo", "--noheader", "--Node", "--partition=" + sources.slurm, "--format=%N"},
+                        sources.origin, "nodes.slurm")));
   if (!sources.clustershell.empty())
-    TRY(add(asked(system, {"nodeset", "--expand", "--separator=\\n", sources.clustershell}, sources.origin,
-                  "nodes.clustershell")));
+    TRY(add(ask_program(system, {"nodeset", "--expand", "--separator=\\n", sources.clustershell}, sources.origin,
+                        "nodes.clustershell")));
   TRY_ASSIGN(auto merged, merge(std::move(nodes), sources.servers));
   for (const auto& node : merged)
     if (!is_plain(node.address) || !is_plain(node.user))

@@ -23,7 +23,7 @@ const char* to_string(Grant grant);
 std::optional<Grant> grant_from(std::string_view text);
 
 enum class GrantWork {
-  look,   ///< reports `pending` where something is missing
+  check,  ///< reports `pending` where something is missing
   add,    ///< adds what is missing: lines get the mark at their end
   remove, ///< removes the lines with this mark; certificates together with their entry in sshd_config.d
 };
@@ -36,6 +36,7 @@ struct OwnHostKey {
   std::string public_key; ///< "ssh-ed25519 AAAA..."
   friend bool operator==(const OwnHostKey&, const OwnHostKey&) = default;
 };
+/// Reads the output of that check.
 std::vector<OwnHostKey> parse_own_host_keys(std::string_view out);
 
 /// Returns a script that logs in, as the user, from its node to the node that it reads from stdin.

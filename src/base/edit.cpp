@@ -4,7 +4,7 @@
 
 namespace sharefs {
 
-std::optional<std::string> edited(std::string_view content, const Edits& edits) {
+std::optional<std::string> apply_edits(std::string_view content, const Edits& edits) {
   std::string result;
   result.reserve(content.size());
   std::uint64_t at = 0;
@@ -19,7 +19,7 @@ std::optional<std::string> edited(std::string_view content, const Edits& edits) 
   return result;
 }
 
-Edits inverse_of(const Edits& edits) {
+Edits invert_edits(const Edits& edits) {
   Edits inverse;
   // Unsigned arithmetic: the sum wraps around where the content shrinks, and the offsets are still right.
   std::uint64_t grown = 0;
@@ -30,7 +30,7 @@ Edits inverse_of(const Edits& edits) {
   return inverse;
 }
 
-Edits difference(std::string_view before, std::string_view after) {
+Edits find_edits(std::string_view before, std::string_view after) {
   constexpr std::size_t k_gap = 64;
   const auto shorter = std::min(before.size(), after.size());
   std::size_t begin = 0;

@@ -25,12 +25,12 @@ using Edits = std::vector<Edit>;
 
 /// Applies the edits. Returns nullopt where the content does not hold the bytes that an edit replaces, or where edits
 /// overlap.
-std::optional<std::string> edited(std::string_view content, const Edits& edits);
+std::optional<std::string> apply_edits(std::string_view content, const Edits& edits);
 /// Returns the edits that undo `edits`; they apply to the content that `edits` produced.
-Edits inverse_of(const Edits& edits);
+Edits invert_edits(const Edits& edits);
 
 /// Compares two contents. Of the same length: returns the ranges in which they differ. Of different lengths: returns
 /// one range, from the first to the last difference.
-Edits difference(std::string_view before, std::string_view after);
+Edits find_edits(std::string_view before, std::string_view after);
 
 } // namespace sharefs

@@ -10,7 +10,7 @@ namespace sharefs {
 namespace {
 
 /// Returns the position of the quote that ends the string which begins at `at`; the end of the text if there is none.
-std::size_t end_of_string(std::string_view text, std::size_t at) {
+std::size_t find_end_of_string(std::string_view text, std::size_t at) {
   for (auto end = text.find('"', at + 1); end != std::string_view::npos; end = text.find('"', end + 1)) {
     std::size_t escapes = 0;
     while (text[end - 1 - escapes] == '\\')
@@ -23,7 +23,7 @@ std::size_t end_of_string(std::string_view text, std::size_t at) {
 
 } // namespace
 
-std::string json_excess(std::string_view text, const JsonLimits& limits) {
+std::string find_json_excess(std::string_view text, const JsonLimits& limits) {
   if (text.size() > limits.bytes)
     return "is larger than " + format_bytes(limits.bytes);
   struct Open {
@@ -35,7 +35,7 @@ std::string json_excess(std::string_view text, const JsonLimits& limits) {
   for (std::size_t at = 0; at < text.size(); ++at) {
     const char byte = text[at];
     if (byte == '"') {
-      at = end_of_string(text, at);
+      at = find_end_of_string(text, at);
     } else if (byte == '[' || byte == '{' || byte == ',') {
       if (++values > limits.values)
         return fmt::format("holds more than {} values", limits.values);

@@ -20,12 +20,12 @@ struct JsonLimits {
 };
 
 /// Returns the limit that the text exceeds, such as "is larger than 4.0 MiB"; "" where it exceeds none. Takes one pass.
-std::string json_excess(std::string_view text, const JsonLimits& limits);
+std::string find_json_excess(std::string_view text, const JsonLimits& limits);
 
 /// Returns an error of code `failed` where the text exceeds the limits or is not JSON. The message has no subject: the
 /// caller puts the name of the file or stream in front.
 template <class Json = nlohmann::json> Result<Json> read_json(std::string_view text, const JsonLimits& limits) {
-  if (auto excess = json_excess(text, limits); !excess.empty())
+  if (auto excess = find_json_excess(text, limits); !excess.empty())
     return fail(ErrorCode::failed, std::move(excess));
   auto json = Json::parse(text, nullptr, false);
   if (json.is_discarded())

@@ -25,6 +25,7 @@ std::optional<std::string> bytes_from_json(const nlohmann::ordered_json& json);
 /// back.
 enum class JsonTexts { for_people, exact };
 
+/// True for the name of a field with permission bits.
 inline bool is_mode(std::string_view name) {
   return name.starts_with("mode");
 }

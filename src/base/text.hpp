@@ -52,16 +52,16 @@ std::string to_utf8(std::string_view bytes);
 bool is_utf8(std::string_view bytes);
 std::string base64(std::string_view bytes);
 
-/// 0 -> "0 B", 1536 -> "1.5 KiB", in powers of 1024 with one decimal below 10.
+/// Writes a size: 0 -> "0 B", 1536 -> "1.5 KiB", in powers of 1024 with one decimal below 10.
 std::string format_bytes(std::uint64_t bytes);
-/// Microseconds -> "87 us", "1.2 ms", "3.4 s", "2 min 5 s".
+/// Writes microseconds as "87 us", "1.2 ms", "3.4 s", "2 min 5 s".
 std::string format_duration(std::int64_t microseconds);
-/// "10", "10s", "500ms", "2min", "1h", "30d" -> milliseconds (a bare number is seconds, fractions allowed); nullopt
-/// otherwise.
+/// Reads "10", "10s", "500ms", "2min", "1h", "30d". Returns milliseconds (a bare number is seconds, fractions are
+/// allowed), or nullopt for anything else.
 std::optional<std::int64_t> parse_duration(std::string_view text);
-/// "4096", "64K", "10G", "1.5TiB" (powers of 1024) -> bytes; nullopt otherwise.
+/// Reads "4096", "64K", "10G", "1.5TiB" (powers of 1024). Returns bytes, or nullopt for anything else.
 std::optional<std::uint64_t> parse_size(std::string_view text);
-/// "2775", "0755" (octal, at most 07777) -> mode bits; nullopt otherwise.
+/// Reads "2775", "0755" (octal, at most 07777). Returns mode bits, or nullopt for anything else.
 std::optional<unsigned> parse_mode(std::string_view text);
 std::string format_mode(unsigned mode); ///< 04755 -> "4755", 0644 -> "0644"
 

@@ -11,7 +11,7 @@ namespace sharefs {
 namespace {
 
 /// Reads the number at the front of `text` (no sign, no exponent). Returns it and the rest of the text.
-std::optional<std::pair<double, std::string_view>> leading_number(std::string_view text) {
+std::optional<std::pair<double, std::string_view>> read_leading_number(std::string_view text) {
   const auto end = text.find_first_not_of("0123456789.");
   const std::string digits(text.substr(0, end));
   char* stop = nullptr;
@@ -53,7 +53,7 @@ std::string format_duration(std::int64_t microseconds) {
 }
 
 std::optional<std::int64_t> parse_duration(std::string_view text) {
-  const auto number = leading_number(trim(text));
+  const auto number = read_leading_number(trim(text));
   if (!number)
     return std::nullopt;
   constexpr std::array<std::pair<std::string_view, double>, 7> k_units{
@@ -68,7 +68,7 @@ std::optional<std::int64_t> parse_duration(std::string_view text) {
 }
 
 std::optional<std::uint64_t> parse_size(std::string_view text) {
-  const auto number = leading_number(trim(text));
+  const auto number = read_leading_number(trim(text));
   if (!number)
     return std::nullopt;
   auto unit = trim(number->second);

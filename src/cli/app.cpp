@@ -50,7 +50,7 @@ bool is_run(const Argv& argv) {
 }
 
 /// Reports a usage error. There is no command yet; with --json the error is printed as one JSON document, too.
-int usage_error(const Error& error, const Argv& argv, Host& host, ui::Console& console) {
+int report_usage_error(const Error& error, const Argv& argv, Host& host, ui::Console& console) {
   if (wants_json(argv)) {
     ui::Envelope envelope;
     envelope.ok = false;
@@ -83,7 +83,7 @@ int failed_code(const Parsed& parsed, const Error& error) {
 int run_command(Parsed& parsed, const Argv& argv, Host& host, ui::Console& console) {
   sys::set_verbose(parsed.flags.verbose);
   if (auto checked = check_root(parsed.flags, host); !checked)
-    return usage_error(checked.error(), argv, host, console);
+    return report_usage_error(checked.error(), argv, host, console);
   const auto system = host.make_system(parsed.flags.root);
   Context context(host, *system, console, parsed.flags, argv);
   context.envelope.command = std::string(parsed.command->name);
@@ -166,7 +166,7 @@ int run(const Argv& argv, Host& host) {
   try {
     auto parsed = parse_command_line(argv, text_width(host.console.width));
     if (!parsed)
-      return usage_error(parsed.error(), argv, host, console);
+      return report_usage_error(parsed.error(), argv, host, console);
     console.set_flags(parsed->flags.json, parsed->flags.quiet, parsed->flags.verbose);
     if (parsed->print)
       host.out << *parsed->print;

@@ -101,7 +101,7 @@ Argv with_config(const Context& context, Argv words) {
 }
 
 Result<void> require_root(const Context& context, const std::string& refusal) {
-  if (context.flags.only_looks() || context.system.identity().uid == 0)
+  if (context.flags.changes_nothing() || context.system.identity().uid == 0)
     return {};
   return fail(ErrorCode::permission, refusal, "run `sudo " + shell_join(context.argv) + "`");
 }

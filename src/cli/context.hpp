@@ -24,7 +24,7 @@ struct GlobalFlags {
   bool json = false, quiet = false, verbose = false;
   bool dry_run = false, check = false, yes = false;
   std::chrono::milliseconds wait{10'000}; ///< longest wait for the host lock
-  [[nodiscard]] bool only_looks() const { return dry_run || check; }
+  [[nodiscard]] bool changes_nothing() const { return dry_run || check; }
 };
 
 /// Stands for a working directory that was removed or cannot be reached; no path lies below it.

@@ -22,7 +22,8 @@ int exit_code_of_report(const plan::Report& report) {
 }
 
 /// Reports a run that was killed: its journal entry is unfinished. An entry that is being undone now is not reported.
-std::optional<Diagnosis> unfinished(const Context& context, const plan::Journal& journal, const std::string& undoes) {
+std::optional<Diagnosis> find_unfinished(const Context& context, const plan::Journal& journal,
+                                         const std::string& undoes) {
   const auto newest = journal.newest_id();
   const auto entry = newest && !newest->empty() ? journal.load(*newest) : fail(ErrorCode::not_found, "");
   if (!entry || entry->state != plan::JournalState::unfinished || entry->id == undoes)
@@ -68,7 +69,7 @@ Executed apply(Context& context, const Proposal& proposal, const plan::Journal& 
     if (lasting)
       said.push_back(text);
     else
-      progress.at(text);
+      progress.update(text);
   };
   auto report = plan::apply(plan, context.system, journal, options);
   context.envelope.report = report;
@@ -82,7 +83,7 @@ Executed apply(Context& context, const Proposal& proposal, const plan::Journal& 
 /// Shows the plan. Returns a value if the command ends here.
 std::optional<Executed> present(Context& context, const Proposal& proposal) {
   context.envelope.plan = proposal.plan;
-  context.console.show(proposal.plan, context.flags.only_looks());
+  context.console.show(proposal.plan, context.flags.changes_nothing());
   if (proposal.plan.empty()) {
     if (!proposal.nothing.empty())
       context.console.message(proposal.nothing);
@@ -154,7 +155,7 @@ Result<Diagnoses> diagnose_journal(Context& context) {
                 fmt::format("look at it, then move it away, so that `sharefs undo` works for older ones: "
                             "`mv {} /root/`",
                             shell_quote(join_path(state, "journal/" + *newest))));
-  auto left = unfinished(context, journal, "");
+  auto left = find_unfinished(context, journal, "");
   if (!left)
     return {};
   left->subject = state;
@@ -171,7 +172,7 @@ Result<Executed> execute(Context& context, const std::function<Result<Proposal>(
   for (bool first = true;; first = false) {
     if (auto ended = present(context, proposal))
       return *ended;
-    if (const auto left = first ? unfinished(context, journal, proposal.plan.undoes) : std::nullopt)
+    if (const auto left = first ? find_unfinished(context, journal, proposal.plan.undoes) : std::nullopt)
       context.console.warning(left->message, left->hint); // reported before the next change is made
     TRY_ASSIGN(const auto agreed, ask_consent(context));
     if (!agreed) {
@@ -200,7 +201,7 @@ namespace {
 
 /// Makes the plan that undoes the entry, from the present journal.
 Result<Proposal> propose_undo(Context& context, const plan::Journal& journal, const std::string& id,
-                              const std::function<Result<void>(plan::Plan&)>& look) {
+                              const std::function<Result<void>(plan::Plan&)>& inspect) {
   TRY_ASSIGN(const auto entry, journal.load(id));
   TRY_ASSIGN(const auto attempts, journal.undos_of(id));
   const auto& by = entry.undone_by;
@@ -218,10 +219,10 @@ Result<Proposal> propose_undo(Context& context, const plan::Journal& journal, co
   if (plan.empty() && !plan.notes.empty())
     return fail(ErrorCode::unsupported, fmt::format("nothing of {} (`{}`) can be taken back", id, entry.command),
                 "`sharefs undo --list` shows older changes, `sharefs undo ID` takes one back", join(plan.notes, "\n"));
-  TRY(look && !plan.empty() ? look(plan) : Result<void>());
+  TRY(inspect && !plan.empty() ? inspect(plan) : Result<void>());
   // An undo that was killed after its last step has done everything; unmarked, the entry would stay the newest for
   // ever.
-  if (plan.empty() && !context.flags.only_looks())
+  if (plan.empty() && !context.flags.changes_nothing())
     TRY(journal.mark_undone(id, ""));
   return Proposal{std::move(plan), "there is nothing left to take back of " + id};
 }
@@ -229,9 +230,9 @@ Result<Proposal> propose_undo(Context& context, const plan::Journal& journal, co
 } // namespace
 
 Result<Executed> take_back(Context& context, const std::string& id,
-                           const std::function<Result<void>(plan::Plan&)>& look) {
+                           const std::function<Result<void>(plan::Plan&)>& inspect) {
   TRY_ASSIGN(const auto journal, journal_of(context));
-  return execute(context, [&] { return propose_undo(context, journal, id, look); });
+  return execute(context, [&] { return propose_undo(context, journal, id, inspect); });
 }
 
 Result<void> roll_back(Context& context, const std::string& journal_id, std::string_view why) {

@@ -52,10 +52,10 @@ Result<Executed> execute(Context& context, const plan::Plan& plan, std::string_v
 /// was no. Errors: `usage` without a terminal, `interrupted`.
 Result<bool> ask_consent(Context& context);
 
-/// Executes the plan that undoes an entry of the journal. apply() marks the entry as undone. `look` may check the plan
-/// and add notes before it is shown.
+/// Executes the plan that undoes an entry of the journal. apply() marks the entry as undone. `inspect` may check the
+/// plan and add notes before it is shown.
 Result<Executed> take_back(Context& context, const std::string& id,
-                           const std::function<Result<void>(plan::Plan&)>& look = nullptr);
+                           const std::function<Result<void>(plan::Plan&)>& inspect = nullptr);
 /// Undoes, without a question, what was just applied and has turned out wrong: the consent to the change covers this.
 Result<void> roll_back(Context& context, const std::string& journal_id, std::string_view why);
 

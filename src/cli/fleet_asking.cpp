@@ -52,7 +52,7 @@ Result<fleet::Settings> settings_of(Context& context, const Arguments& arguments
   settings.canary = canary;
   settings.most_failures = most;
   settings.command = std::max(std::chrono::duration_cast<std::chrono::seconds>(command), k_least);
-  settings.looking = settings.command;
+  settings.check_deadline = settings.command;
   return settings;
 }
 
@@ -74,7 +74,7 @@ Argv words_for_nodes(const Argv& argv) {
 
 fleet::Request question(fleet::Request request, const Argv& further) {
   request.at_once = true;
-  request.settings.command = request.settings.looking;
+  request.settings.command = request.settings.check_deadline;
   request.asking.words.insert(request.asking.words.end(), further.begin(), further.end());
   return request;
 }
@@ -84,8 +84,8 @@ Result<fleet::Run> run_with_progress(Context& context, const std::string& direct
   sys::install_interrupt_handlers();
   FleetProgress progress(context, what, request.nodes.size());
   const fleet::Listener listener{
-      .came = [&](const fleet::Outcome& outcome) { progress.came(outcome.node, to_string(outcome.state)); },
-      .said = [&](const std::string& node, const std::string& line) { progress.said(node, line); }};
+      .answered = [&](const fleet::Outcome& outcome) { progress.add_answer(outcome.node, to_string(outcome.state)); },
+      .progressed = [&](const std::string& node, const std::string& line) { progress.add_line(node, line); }};
   auto run = fleet::run_on_nodes(context.system, directory, request, listener);
   if (run && !run->problem.empty())
     return fail(ErrorCode::failed, run->problem);
@@ -95,9 +95,9 @@ Result<fleet::Run> run_with_progress(Context& context, const std::string& direct
 Result<fleet::Run> ask_once(Context& context, const fleet::Request& request, const std::string& what) {
   TRY_ASSIGN(const auto parent, fleet_directory(context));
   const auto id = "asked-" + new_run_id();
-  auto asked = request;
-  asked.keeps_record = false;
-  auto run = run_with_progress(context, join_path(parent, id), asked, what);
+  auto unrecorded = request;
+  unrecorded.keeps_record = false;
+  auto run = run_with_progress(context, join_path(parent, id), unrecorded, what);
   if (const auto opened = plan::PrivateDirectory::open(context.system.files(), parent); opened && *opened)
     if (const auto removed = (*opened)->remove(id); !removed)
       context.console.warning(removed.error().message);

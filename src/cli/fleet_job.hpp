@@ -31,6 +31,6 @@ Result<void> begin_record(Context& context, const std::string& directory, const 
 /// to that of the newest run. Error `not_found` with a "did you mean".
 Result<fleet::Request> load_record(Context& context, std::string& id);
 /// Prepares `undo RUN`: changes the job so that each node undoes the change that the run made there.
-Result<void> look_up_run(Context& context, const Arguments& arguments, fleet::Request& job);
+Result<void> find_run(Context& context, const Arguments& arguments, fleet::Request& job);
 
 } // namespace sharefs::cli

@@ -44,7 +44,7 @@ std::string text_of_nodes(const std::map<std::string, tree::Progress>& nodes, st
   return texts.empty() ? sum : sum + "; " + join(texts, ", ");
 }
 
-void FleetProgress::came(const std::string& node, std::string_view state) {
+void FleetProgress::add_answer(const std::string& node, std::string_view state) {
   if (const auto found = m_nodes.find(node); found != m_nodes.end()) { // it has all of it, or will report nothing more
     found->second.bytes = found->second.total_bytes;
     found->second.files = found->second.total_files;
@@ -52,17 +52,17 @@ void FleetProgress::came(const std::string& node, std::string_view state) {
   m_line.advance(fmt::format("{}: {}", node, state));
 }
 
-void FleetProgress::said(const std::string& node, const std::string& line) {
+void FleetProgress::add_line(const std::string& node, const std::string& line) {
   const auto json = read_json<nlohmann::ordered_json>(line, {.bytes = k_longest_line, .depth = 2});
   if (!json || !json->is_object() || !json->contains("progress"))
     return;
   read_fields(*json, m_nodes[node]);
   const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(sys::Clock::now() - m_begin);
-  m_line.at(text_of_nodes(m_nodes, took));
+  m_line.update(text_of_nodes(m_nodes, took));
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(took);
-  if (!m_context.flags.json || seconds <= m_said)
+  if (!m_context.flags.json || seconds <= m_reported)
     return;
-  m_said = seconds;
+  m_reported = seconds;
   const auto sum = sum_of(m_nodes, took);
   nlohmann::ordered_json text{{"progress", to_utf8(m_what)},
                               {"bytes", sum.bytes},

@@ -109,7 +109,7 @@ Result<fleet::Request> load_record(Context& context, std::string& id) {
   return std::move(job);
 }
 
-Result<void> look_up_run(Context& context, const Arguments& arguments, fleet::Request& job) {
+Result<void> find_run(Context& context, const Arguments& arguments, fleet::Request& job) {
   if (arguments.positional.empty())
     return fail(ErrorCode::usage, "`--on NODES undo` needs the run that it is to take back",
                 "`sharefs nodes resume --list` shows them; changes of one machine are undone there");

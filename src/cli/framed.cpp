@@ -26,7 +26,7 @@ void write_lines(const std::string& lines) {
 }
 
 /// Starts timeout(1) from here and not in front of sharefs, so that a sudoers file can allow sharefs alone.
-int run_within(std::chrono::seconds deadline, const fleet::FrameRequest& request, const Argv& argv, Host& host) {
+int run_with_deadline(std::chrono::seconds deadline, const fleet::FrameRequest& request, const Argv& argv, Host& host) {
   const auto system = host.make_system("/");
   const auto own = system->entry({.path = "/proc/self/exe"}).link_target;
   Argv words{"timeout", "-k", "2", std::to_string(deadline.count()), own, "--frame"};
@@ -47,7 +47,7 @@ std::optional<int> run_framed(const Argv& argv, Host& host) {
     return k_exit_usage;
   }
   if (request->deadline.count() > 0)
-    return run_within(request->deadline, *request, argv, host);
+    return run_with_deadline(request->deadline, *request, argv, host);
   write_lines(fleet::hello_frame(request->node, SHAREFS_VERSION));
   if (request->protocol != fleet::k_protocol)
     return k_exit_usage;

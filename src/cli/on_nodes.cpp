@@ -22,10 +22,11 @@ namespace {
 using fleet::Outcome;
 using fleet::State;
 constexpr std::string_view k_default_deadline = "10min";
-constexpr std::chrono::minutes k_looking{2}; ///< deadline of a question to a node, unless --node-deadline is given
+constexpr std::chrono::minutes k_check_deadline{
+    2}; ///< deadline of a question to a node, unless --node-deadline is given
 
 /// Prints how to continue a run and how to undo it.
-void say_end(Context& context, const std::string& id, const fleet::Run& run, const std::vector<Outcome>& outcomes) {
+void report_end(Context& context, const std::string& id, const fleet::Run& run, const std::vector<Outcome>& outcomes) {
   std::vector<std::string> open;
   for (const auto& outcome : outcomes)
     if (!is_good(outcome.state))
@@ -55,19 +56,19 @@ Result<int> apply_on_nodes(Context& context, fleet::Request job) {
   auto outcomes = std::move(job.before);
   outcomes.insert(outcomes.end(), run.outcomes.begin(), run.outcomes.end());
   show_outcomes(context, outcomes);
-  say_end(context, id, run, outcomes);
+  report_end(context, id, run, outcomes);
   return run.interrupted ? k_exit_interrupted : fleet::exit_code_of(outcomes);
 }
 
 /// A client that can do nothing before its servers have changed is not a failure, if it has answered: it is asked again
 /// after the servers.
-void expect_servers(const fleet::Request& job, std::vector<Outcome>& looked) {
+void expect_servers(const fleet::Request& job, std::vector<Outcome>& answers) {
   const auto is_server = [&](const Outcome& outcome) {
     return std::ranges::find(job.nodes, outcome.node, &fleet::Node::name)->in(fleet::k_servers);
   };
   const bool servers_change = std::ranges::any_of(
-      looked, [&](const Outcome& outcome) { return outcome.state == State::pending && is_server(outcome); });
-  for (auto& outcome : looked)
+      answers, [&](const Outcome& outcome) { return outcome.state == State::pending && is_server(outcome); });
+  for (auto& outcome : answers)
     if (servers_change && outcome.state == State::failed && outcome.document.is_object() && !is_server(outcome)) {
       outcome.state = State::pending;
       outcome.why = "asked again once the servers are done: " + outcome.why;
@@ -77,14 +78,14 @@ void expect_servers(const fleet::Request& job, std::vector<Outcome>& looked) {
 /// Asks all nodes for their plans and shows them; only nodes with something to do stay in the job. Returns an exit code
 /// if the command ends here.
 Result<std::optional<int>> plan_on_nodes(Context& context, fleet::Request& job) {
-  TRY_ASSIGN(auto looked, ask_once(context, question(job, {"--check", "--json"}), "asking nodes"));
-  if (looked.interrupted)
+  TRY_ASSIGN(auto answers, ask_once(context, question(job, {"--check", "--json"}), "asking nodes"));
+  if (answers.interrupted)
     return fail(ErrorCode::interrupted, "interrupted: nothing was changed");
-  expect_servers(job, looked.outcomes);
-  for (const auto& outcome : looked.outcomes)
+  expect_servers(job, answers.outcomes);
+  for (const auto& outcome : answers.outcomes)
     if (outcome.state != State::pending)
       job.before.push_back(outcome);
-  TRY_ASSIGN(auto agreed, agree_on_plans(context, job.nodes, looked.outcomes, job.settings.most_failures));
+  TRY_ASSIGN(auto agreed, agree_on_plans(context, job.nodes, answers.outcomes, job.settings.most_failures));
   if (const auto* code = std::get_if<int>(&agreed))
     return *code;
   job.nodes = std::get<std::vector<fleet::Node>>(std::move(agreed));
@@ -112,7 +113,7 @@ bool changes_nodes(const CommandSpec& spec, const Arguments& arguments) {
 
 /// Shows the plan, asks for consent, and applies it.
 Result<int> change_nodes(Context& context, fleet::Request job) {
-  if (!context.flags.yes || context.flags.only_looks()) {
+  if (!context.flags.yes || context.flags.changes_nothing()) {
     TRY_ASSIGN(const auto ended, plan_on_nodes(context, job));
     if (ended)
       return *ended;
@@ -186,22 +187,22 @@ Result<fleet::Run> run_script(Context& context, const Arguments& arguments, cons
 }
 
 Result<Pending> agree_on_plans(Context& context, const std::vector<fleet::Node>& nodes,
-                               const std::vector<Outcome>& looked, const fleet::MostFailures& most) {
-  show_plans(context, looked);
+                               const std::vector<Outcome>& answers, const fleet::MostFailures& most) {
+  show_plans(context, answers);
   std::vector<fleet::Node> pending;
   std::size_t failures = 0;
-  for (const auto& outcome : looked)
+  for (const auto& outcome : answers)
     if (outcome.state == State::pending)
       pending.push_back(*std::ranges::find(nodes, outcome.node, &fleet::Node::name));
     else
       failures += is_good(outcome.state) ? 0 : 1;
-  if (pending.empty() || context.flags.only_looks()) {
-    show_outcomes(context, looked);
-    const int code = fleet::exit_code_of(looked);
+  if (pending.empty() || context.flags.changes_nothing()) {
+    show_outcomes(context, answers);
+    const int code = fleet::exit_code_of(answers);
     return context.flags.dry_run && code == k_exit_pending ? k_exit_ok : code;
   }
   if (failures > most.of(nodes.size())) {
-    show_outcomes(context, looked);
+    show_outcomes(context, answers);
     return fail(ErrorCode::failed, fmt::format("{} cannot do it: nothing was changed", count_of(failures, "node")),
                 "mend them, leave them out (`--on 'all!NODE'`), or allow more by --max-failures");
   }
@@ -268,7 +269,7 @@ Result<std::vector<Outcome>> ask_nodes(Context& context, const std::vector<fleet
                                        bool as_root, std::chrono::seconds deadline) {
   fleet::Request request{.nodes = nodes, .asking = {.words = words, .as_root = as_root}};
   TRY(choose_engine(context, "", request.settings));
-  request.settings.looking = deadline;
+  request.settings.check_deadline = deadline;
   return all_answers(ask_once(context, question(std::move(request), {"--json"}), "asking nodes"));
 }
 
@@ -284,16 +285,16 @@ Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Argume
   context.envelope.fields["on"] = context.flags.on;
   context.envelope.fields["engine"] = settings.engine->name;
   if (spec.name == "undo")
-    TRY(look_up_run(context, arguments, job));
+    TRY(find_run(context, arguments, job));
   if (spec.before_nodes != nullptr)
     TRY(spec.before_nodes(context, arguments, job));
   // A copy has no short deadline: it ends by itself when no more bytes arrive.
   constexpr std::chrono::hours k_copying{24};
   const bool is_default = arguments.value("node-deadline") == k_default_deadline;
   if (is_default)
-    job.settings.looking = k_looking;
+    job.settings.check_deadline = k_check_deadline;
   if (job.at_once && is_default)
-    job.settings.command = job.settings.looking = k_copying;
+    job.settings.command = job.settings.check_deadline = k_copying;
   if (job.nodes.empty()) {
     context.console.message("nothing is to be done on any node");
     return k_exit_ok;

@@ -21,6 +21,7 @@ Result<std::vector<fleet::Node>> known_nodes(Context& context);
 Result<std::vector<fleet::Node>> known_servers(Context& context);
 /// Returns the known nodes that a pattern names; if sharefs.yaml has no `nodes:`, any names are accepted.
 Result<std::vector<fleet::Node>> chosen_of(const std::vector<fleet::Node>& known, const std::string& pattern);
+/// Returns the nodes of sharefs.yaml that a pattern names, as chosen_of() does.
 Result<std::vector<fleet::Node>> chosen_nodes(Context& context, const std::string& pattern);
 /// As chosen_nodes(), without this machine.
 Result<std::vector<fleet::Node>> other_nodes(Context& context, const std::string& pattern);
@@ -48,7 +49,8 @@ Result<std::vector<fleet::Outcome>> all_answers(Result<fleet::Run> run);
 /// agree. Error `failed` if so many nodes cannot do it that --max-failures forbids the change.
 using Pending = std::variant<int, std::vector<fleet::Node>>;
 Result<Pending> agree_on_plans(Context& context, const std::vector<fleet::Node>& nodes,
-                               const std::vector<fleet::Outcome>& looked, const fleet::MostFailures& most);
+                               const std::vector<fleet::Outcome>& answers, const fleet::MostFailures& most);
+/// Reads `--max-failures`. Error `usage`.
 Result<fleet::MostFailures> most_failures_of(const Arguments& arguments);
 
 /// Runs the command on the nodes of Context::flags.on.

@@ -95,7 +95,7 @@ class Program {
     m_root.set_help_flag(); // our own flag is used: it counts only if the rest of the command line is right
     m_root.allow_extras();  // remaining words are reported with our own hints
     m_root.require_subcommand(0, 1);
-    reach(m_root, "");
+    define_options(m_root, "");
   }
 
   Result<Parsed> parse(Argv words, std::optional<Argv> rest, std::size_t width) {
@@ -112,9 +112,9 @@ class Program {
       return wrong_usage(message_of(error), m_path);
     }
     find_path();
-    take_options();
+    collect_options();
     parsed.command = find_command(m_path);
-    TRY_ASSIGN(const auto foreign, take_words(parsed.command, std::move(rest)));
+    TRY_ASSIGN(const auto foreign, assign_words(parsed.command, std::move(rest)));
     if (m_arguments.flag("version"))
       parsed.print = fmt::format("sharefs {}\n", SHAREFS_VERSION);
     else if (m_arguments.flag("help") || (m_path.empty() && !foreign && !m_arguments.value("on")))
@@ -124,13 +124,13 @@ class Program {
     if (parsed.command == nullptr)
       return fail(ErrorCode::usage, fmt::format("`sharefs{}` needs a command", m_path.empty() ? "" : " " + m_path),
                   fmt::format("one of {}", join(next_words(m_path), ", ")));
-    TRY(place_positional(*parsed.command, foreign));
+    TRY(check_positional(*parsed.command, foreign));
     parsed.arguments = std::move(m_arguments);
     return parsed;
   }
 
  private:
-  void reach(CLI::App& app, const std::string& path) {
+  void define_options(CLI::App& app, const std::string& path) {
     const auto* command = find_command(path);
     add_options(app, global_options(), k_global_group);
     if (path.empty() || (command != nullptr && command->on_nodes))
@@ -145,7 +145,7 @@ class Program {
     }
     for (const auto& [word, summary, group] : words_below(path)) {
       auto* below = app.add_subcommand(word, summary)->group(group);
-      below->preparse_callback([this, below, path = joined(path, word)](std::size_t) { reach(*below, path); });
+      below->preparse_callback([this, below, path = joined(path, word)](std::size_t) { define_options(*below, path); });
     }
   }
 
@@ -177,7 +177,7 @@ class Program {
 
   /// Collects the options. They may stand before and behind the command, and the last one counts. An option that was
   /// not given gets its default.
-  void take_options() {
+  void collect_options() {
     for (const auto* app : m_apps)
       for (const auto* option : app->get_options()) {
         if (!option->nonpositional())
@@ -200,7 +200,7 @@ class Program {
   /// Assigns the words that are not options. They become positional arguments. For a command that runs another one, the
   /// words of that other command are returned: those behind `--` (`rest`), or, without `--`, those behind the arguments
   /// that the command itself needs.
-  Result<std::optional<Argv>> take_words(const CommandSpec* command, std::optional<Argv> rest) {
+  Result<std::optional<Argv>> assign_words(const CommandSpec* command, std::optional<Argv> rest) {
     const bool runs_one = command != nullptr && command->takes_command;
     for (const auto* app : m_apps) {
       const auto left_over = app->remaining();
@@ -244,7 +244,7 @@ class Program {
     return fail(ErrorCode::usage, fmt::format("unknown option `{}`", option), near.empty() ? help_hint(m_path) : near);
   }
 
-  Result<void> place_positional(const CommandSpec& command, const std::optional<Argv>& rest) {
+  Result<void> check_positional(const CommandSpec& command, const std::optional<Argv>& rest) {
     auto& words = m_arguments.positional;
     const auto& positional = command.positional;
     if (!command.takes_command && rest) // `--` only ended the options

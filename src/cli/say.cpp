@@ -19,11 +19,11 @@ tree::OnProgress progress_of(Context& context, const std::string& what) {
   const auto space = std::min(what.find(' '), what.size());
   const auto object = what.substr(std::min(space + 1, what.size()));
   const auto shown = std::make_shared<ui::Console::Progress>(context.console, what.substr(0, space));
-  shown->at(object);
+  shown->update(object);
   return [&context, what, object, shown, said = std::chrono::seconds(0)](const tree::Progress& now) mutable {
     // The numbers come first, so that a narrow terminal cuts off the path.
     const auto numbers = now.text();
-    shown->at(numbers.empty() ? object : numbers + ": " + object);
+    shown->update(numbers.empty() ? object : numbers + ": " + object);
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now.took);
     if (!context.flags.json || seconds <= said)
       return;

@@ -11,7 +11,7 @@ namespace sharefs::config {
 
 Checked check(std::string_view yaml, const std::string& file) {
   const Source source(yaml, file);
-  if (const auto problem = source.unreadable())
+  if (const auto problem = source.find_unreadable())
     return {{}, {source.error(*problem)}};
   const auto root = read_tree(source);
   if (!root)

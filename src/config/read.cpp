@@ -87,7 +87,7 @@ std::string hint_for_list(const Key& key, const Node& node) {
   std::string written;
   for (const auto& word : split(right ? node.text : "", ',')) {
     const auto part = trim(word);
-    right = right && parts.emplace(part).second && !complaint_about(key, part);
+    right = right && parts.emplace(part).second && !check_value(key, part);
     written += (written.empty() ? "" : ", ") + yaml_scalar(part);
   }
   return fmt::format("write `{}: [{}]`", key.last_name(), right ? written : "...");
@@ -101,25 +101,25 @@ class Reader {
     Config config;
     config.file = m_source.file();
     if (root.is(Kind::mapping))
-      mapping(root, "", {"", {1, 1}}, &config);
+      read_mapping(root, "", {"", {1, 1}}, &config);
     else if (root.is(Kind::null))
       m_problems.add({1, 1}, "the configuration is empty", "begin it with `version: 1`");
     else
       m_problems.add(root.place, fmt::format("a configuration must be a mapping, not {}", kind_name(root.kind)),
                      root.is(Kind::scalar) ? hint_for_text(root, children_of(""))
                                            : "write `KEY: VALUE` instead of `- `");
-    finish(config);
+    resolve_servers(config);
     return config;
   }
 
  private:
-  void wrong_kind(const Place& place, std::string_view name, std::string_view wanted, const Node& node,
-                  std::string hint) {
+  void report_wrong_kind(const Place& place, std::string_view name, std::string_view wanted, const Node& node,
+                         std::string hint) {
     m_problems.add(place, fmt::format("`{}` must be {}, not {}", shown(name), wanted, kind_name(node.kind)),
                    std::move(hint));
   }
 
-  void mapping(const Node& node, std::string_view pattern, const Position& at, void* object) {
+  void read_mapping(const Node& node, std::string_view pattern, const Position& at, void* object) {
     const auto& children = children_of(pattern);
     std::unordered_map<std::string_view, int> lines; // the line on which each key stands first
     for (const auto& entry : node.entries)
@@ -137,29 +137,29 @@ class Reader {
         for (const Key* key : children) // a merge may bring any of the keys
           meant.emplace(key->last_name());
       } else if (children.front()->any_name()) {
-        named_entry(entry, *children.front(), at, object);
+        read_named_entry(entry, *children.front(), at, object);
       } else if (child != children.end()) {
-        value(entry.value, **child, below(at, entry), object);
+        read_value(entry.value, **child, below(at, entry), object);
       } else {
-        unknown(entry, children, lines, at, meant);
+        report_unknown(entry, children, lines, at, meant);
       }
     }
     for (const Key* key : children)
       if (key->required && !lines.contains(key->last_name()) && !meant.contains(std::string(key->last_name())))
-        missing(*key, at);
+        report_missing(*key, at);
   }
 
-  void named_entry(const Entry& entry, const Key& key, const Position& at, void* object) {
-    if (auto complaint = complaint_about_name(entry.name))
+  void read_named_entry(const Entry& entry, const Key& key, const Position& at, void* object) {
+    if (auto complaint = check_name(entry.name))
       m_problems.add(entry.place, fmt::format("`{}` {}", shown(entry.name), complaint->what), complaint->hint);
     else if (const auto meaning = entry.plain ? plain_meaning(entry.name) : std::nullopt)
       m_problems.add(entry.place, fmt::format("`{}` is {} in YAML, not a name", entry.name, *meaning),
                      fmt::format("quote it: `{}`", yaml_quoted(entry.name)));
-    value(entry.value, key, below(at, entry), object);
+    read_value(entry.value, key, below(at, entry), object);
   }
 
-  void unknown(const Entry& entry, const Keys& children, const std::unordered_map<std::string_view, int>& lines,
-               const Position& at, std::set<std::string>& meant) {
+  void report_unknown(const Entry& entry, const Keys& children, const std::unordered_map<std::string_view, int>& lines,
+                      const Position& at, std::set<std::string>& meant) {
     std::vector<std::string> names, free; // a key that is present is not offered for a misspelt one
     for (const Key* child : children) {
       names.emplace_back(child->last_name());
@@ -175,7 +175,7 @@ class Reader {
     m_problems.add(entry.place, fmt::format("unknown key `{}`", shown(entry.name)), std::move(hint));
   }
 
-  void missing(const Key& key, const Position& at) {
+  void report_missing(const Key& key, const Position& at) {
     if (at.name.empty())
       m_problems.add(at.place, fmt::format("the key `{}` is missing", key.last_name()),
                      "begin the file with `version: 1`");
@@ -184,70 +184,70 @@ class Reader {
                      fmt::format("add `{}: ...` ({})", key.last_name(), key.description));
   }
 
-  void value(const Node& node, const Key& key, const Position& at, void* parent) {
+  void read_value(const Node& node, const Key& key, const Position& at, void* parent) {
     if (key.is_element())
-      return elements(node, key, at, parent);
+      return read_elements(node, key, at, parent);
     if (key.type == ValueType::mapping || (key.type == ValueType::access && node.is(Kind::mapping)))
-      return mapping_value(node, key, at, parent);
+      return read_mapping_value(node, key, at, parent);
     if (key.type == ValueType::text_list || (key.type == ValueType::path_list && !node.is(Kind::scalar)))
-      return list(node, key, at, parent);
-    if (scalar(node, key, at))
+      return read_list(node, key, at, parent);
+    if (read_scalar(node, key, at))
       key.field.set(parent, {node.text});
   }
 
-  void elements(const Node& node, const Key& key, const Position& at, void* parent) {
+  void read_elements(const Node& node, const Key& key, const Position& at, void* parent) {
     if (key.required && is_empty_list(node))
       return m_problems.add(at.place, fmt::format("`{}` is empty", key.last_name()), need("at least one element", key));
     if (key.type == ValueType::mappings && !node.is(Kind::null) && !node.is(Kind::list))
-      return mapping_value(node, key, at, parent);
+      return read_mapping_value(node, key, at, parent);
     if (!node.is(Kind::null) && !node.is(Kind::list))
-      wrong_kind(node.place, key.last_name(), "a list", node,
-                 key.is_list() ? hint_for_list(key, node) : hint_for_entries(key));
+      report_wrong_kind(node.place, key.last_name(), "a list", node,
+                        key.is_list() ? hint_for_list(key, node) : hint_for_entries(key));
     for (std::size_t i = 0; i < node.items.size(); ++i) {
       const auto& item = node.items[i];
       const Position element{fmt::format("{}[{}]", at.name, i), item.place};
       if (!key.is_list() || item.is(Kind::mapping))
-        mapping_value(item, key, element, parent);
+        read_mapping_value(item, key, element, parent);
       else if (const auto* first = children_of(key.name).front();
-               scalar(item, key, {fmt::format("{}.{}", element.name, first->last_name()), item.place}))
+               read_scalar(item, key, {fmt::format("{}.{}", element.name, first->last_name()), item.place}))
         first->field.set(key.field.add(parent, "", m_source.origin(item.place)), {item.text});
     }
   }
 
-  void mapping_value(const Node& node, const Key& key, const Position& at, void* parent) {
+  void read_mapping_value(const Node& node, const Key& key, const Position& at, void* parent) {
     const bool null = node.is(Kind::null);
     if (null && !key.is_element() && !key.any_name()) // `mounts:` with every entry commented out
       return;
     if (!node.is(Kind::mapping) && !(null && key.any_name()))
-      return wrong_kind(null ? at.place : node.place, at.name, "a mapping", node,
-                        node.is(Kind::list) ? "write `NAME:` or `KEY:` instead of `- `"
-                                            : hint_for_text(node, children_of(key.name)));
+      return report_wrong_kind(null ? at.place : node.place, at.name, "a mapping", node,
+                               node.is(Kind::list) ? "write `NAME:` or `KEY:` instead of `- `"
+                                                   : hint_for_text(node, children_of(key.name)));
     const auto name = key.any_name() ? at.name.substr(at.name.find('.') + 1) : "";
-    mapping(node, key.name, at, key.field.add(parent, name, m_source.origin(at.place)));
+    read_mapping(node, key.name, at, key.field.add(parent, name, m_source.origin(at.place)));
   }
 
-  void list(const Node& node, const Key& key, const Position& at, void* parent) {
+  void read_list(const Node& node, const Key& key, const Position& at, void* parent) {
     if (is_empty_list(node)) {
       if (key.required || key.type == ValueType::path_list)
         m_problems.add(at.place, fmt::format("`{}` is empty", key.last_name()), need("at least one element", key));
       return;
     }
     if (!node.is(Kind::list))
-      return wrong_kind(node.place, key.last_name(), "a list", node, hint_for_list(key, node));
+      return report_wrong_kind(node.place, key.last_name(), "a list", node, hint_for_list(key, node));
     std::vector<std::string> texts;
     std::set<std::string_view> seen;
     for (const auto& item : node.items) {
       if (item.is(Kind::scalar) && !seen.insert(item.text).second)
         m_problems.add(item.place, fmt::format("`{}` stands in this list already", shown(item.text)),
                        "remove one of them");
-      else if (scalar(item, key, {at.name, item.place}))
+      else if (read_scalar(item, key, {at.name, item.place}))
         texts.push_back(item.text);
     }
     key.field.set(parent, texts);
   }
 
   /// True if the node is a text that is right for the key; otherwise reports the problem.
-  bool scalar(const Node& node, const Key& key, const Position& at) {
+  bool read_scalar(const Node& node, const Key& key, const Position& at) {
     const auto name = key.last_name();
     if (node.is(Kind::null)) {
       m_problems.add(at.place, fmt::format("`{}` has no value", name),
@@ -255,9 +255,9 @@ class Reader {
                      : key.required ? need("a value", key)
                                     : "leave the key out for its default");
     } else if (!node.is(Kind::scalar)) {
-      wrong_kind(node.place, name, key.type == ValueType::access ? one_of(key) : "a single value", node,
-                 "write the value without brackets or `- `");
-    } else if (auto complaint = wrong_text(node, key)) {
+      report_wrong_kind(node.place, name, key.type == ValueType::access ? one_of(key) : "a single value", node,
+                        "write the value without brackets or `- `");
+    } else if (auto complaint = check_text(node, key)) {
       m_problems.add(node.place, fmt::format("`{}` {}", name, complaint->what), std::move(complaint->hint));
     } else {
       if (key.unique)
@@ -269,9 +269,9 @@ class Reader {
     return false;
   }
 
-  static std::optional<Complaint> wrong_text(const Node& node, const Key& key) {
+  static std::optional<Complaint> check_text(const Node& node, const Key& key) {
     if (key.type == ValueType::integer && key.choices.empty() && node.plain)
-      return complaint_about(key, node.text);
+      return check_value(key, node.text);
     if (key.type == ValueType::integer && !key.choices.empty()) {
       if (node.plain && node.text == key.choices)
         return std::nullopt;
@@ -286,7 +286,7 @@ class Reader {
       return Complaint{fmt::format("must be {}, not `{}`", one_of(key), shown(node.text)),
                        hint.empty() ? std::string(key.description) : std::move(hint)};
     }
-    auto complaint = complaint_about(key, node.text);
+    auto complaint = check_value(key, node.text);
     if (complaint && !node.text.empty())
       complaint->what += fmt::format(": `{}`", shown(node.text));
     if (const auto meaning = node.plain && !complaint ? plain_meaning(node.text) : std::nullopt) {
@@ -314,7 +314,7 @@ class Reader {
   }
 
   /// Fills in values that depend on other sections, and checks the names of servers, which needs the whole file.
-  void finish(Config& config) {
+  void resolve_servers(Config& config) {
     std::unordered_map<std::string_view, std::string_view> addresses;
     std::vector<std::string> names;
     for (auto& server : config.servers) {

@@ -47,7 +47,7 @@ Source::Source(std::string_view text, std::string file) : m_text(text), m_file(s
   if (m_text.starts_with("\xef\xbb\xbf"))
     m_text.remove_prefix(3);
   if (m_text.size() > k_max_bytes)
-    return; // unreadable() reports it
+    return; // find_unreadable() reports it
   m_lines.push_back(0);
   for (std::size_t i = 0; i < m_text.size(); ++i) {
     if (m_text[i] == '\n')
@@ -57,7 +57,7 @@ Source::Source(std::string_view text, std::string file) : m_text(text), m_file(s
   }
 }
 
-std::optional<Problem> Source::unreadable() const {
+std::optional<Problem> Source::find_unreadable() const {
   if (m_text.size() > k_max_bytes)
     return Problem{{1, 1},
                    fmt::format("the file has {}; a configuration has at most {}", format_bytes(m_text.size()),

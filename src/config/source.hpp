@@ -47,9 +47,10 @@ class Source {
   [[nodiscard]] const std::string& file() const { return m_file; }
 
   /// Returns the reason why the bytes cannot be a configuration: too large, not UTF-8, or control characters.
-  [[nodiscard]] std::optional<Problem> unreadable() const;
+  [[nodiscard]] std::optional<Problem> find_unreadable() const;
   /// Returns the place of a byte. `line` counts from 0 and `byte` from the beginning of that line, as yaml-cpp counts.
   [[nodiscard]] Place place(int line, int byte) const;
+  /// Returns the place of the byte at this offset.
   [[nodiscard]] Place place_of(std::size_t offset) const;
   [[nodiscard]] std::string_view line(int number) const; ///< from 1, without its end; empty beyond the file
   [[nodiscard]] Origin origin(const Place& place) const { return {m_file, place.line, place.column}; }

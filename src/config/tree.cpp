@@ -43,13 +43,13 @@ class Builder final : public YAML::EventHandler {
   }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    leaf(mark, node(mark, Node::Kind::null), anchor);
+    add_leaf(mark, make_node(mark, Node::Kind::null), anchor);
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = m_anchors.find(anchor);
     if (found == m_anchors.end())
       stop(mark, "the alias stands inside of its own anchor", "write the value out");
-    spend(mark, cost_of(found->second)); // before the copy, so that its size is limited
+    add_cost(mark, cost_of(found->second)); // before the copy, so that its size is limited
     place_value(mark, found->second);
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -60,10 +60,10 @@ class Builder final : public YAML::EventHandler {
       refuse_tag(mark, tag);
     if (tag == "!")
       m_last_quoted = mark;
-    Node scalar = node(mark, Node::Kind::scalar);
+    Node scalar = make_node(mark, Node::Kind::scalar);
     scalar.text = value;
     scalar.plain = plain;
-    leaf(mark, std::move(scalar), anchor);
+    add_leaf(mark, std::move(scalar), anchor);
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value /*style*/) override {
@@ -85,28 +85,28 @@ class Builder final : public YAML::EventHandler {
   };
 
   [[noreturn]] void stop(const YAML::Mark& mark, std::string message, std::string hint) const {
-    throw Problem{place(mark), std::move(message), std::move(hint)};
+    throw Problem{place_of(mark), std::move(message), std::move(hint)};
   }
   [[noreturn]] void refuse_tag(const YAML::Mark& mark, const std::string& tag) const {
     stop(mark, fmt::format("the tag `{}` has no meaning here", shown(tag)),
          "remove it; a text that begins with `!` must be quoted");
   }
-  [[nodiscard]] Node node(const YAML::Mark& mark, Node::Kind kind) const {
+  [[nodiscard]] Node make_node(const YAML::Mark& mark, Node::Kind kind) const {
     Node result;
     result.kind = kind;
-    result.place = place(mark);
+    result.place = place_of(mark);
     return result;
   }
-  [[nodiscard]] Place place(const YAML::Mark& mark) const { return m_source.place(mark.line, mark.column); }
+  [[nodiscard]] Place place_of(const YAML::Mark& mark) const { return m_source.place(mark.line, mark.column); }
 
-  void spend(const YAML::Mark& mark, std::size_t cost) {
+  void add_cost(const YAML::Mark& mark, std::size_t cost) {
     m_cost += cost;
     if (m_cost > k_max_cost)
       stop(mark, "too many values (an alias counts as much as what it stands for)", "split the configuration");
   }
 
-  void leaf(const YAML::Mark& mark, Node node, YAML::anchor_t anchor) {
-    spend(mark, 1 + node.text.size() / 16);
+  void add_leaf(const YAML::Mark& mark, Node node, YAML::anchor_t anchor) {
+    add_cost(mark, 1 + node.text.size() / 16);
     if (anchor != 0)
       m_anchors[anchor] = node;
     place_value(mark, std::move(node));
@@ -117,15 +117,15 @@ class Builder final : public YAML::EventHandler {
       refuse_tag(mark, tag);
     if (m_open.size() >= k_max_depth)
       stop(mark, fmt::format("nested more than {} levels deep", k_max_depth), "no key of sharefs lies so deep");
-    spend(mark, 1);
-    m_open.push_back({node(mark, kind), mark, anchor, false});
+    add_cost(mark, 1);
+    m_open.push_back({make_node(mark, kind), mark, anchor, false});
   }
 
   void close() {
     Level level = std::move(m_open.back());
     m_open.pop_back();
     if (level.anchor != 0) {
-      spend(level.mark, cost_of(level.node));
+      add_cost(level.mark, cost_of(level.node));
       m_anchors[level.anchor] = level.node;
     }
     place_value(level.mark, std::move(level.node));
@@ -199,7 +199,7 @@ Problem translate(const Source& source, const YAML::Exception& exception) {
 }
 
 /// yaml-cpp 0.7 takes the end of the file for the closing quote. This can happen only to the last quoted text.
-std::optional<Problem> unclosed_quote(const Source& source, const YAML::Mark& mark) {
+std::optional<Problem> find_unclosed_quote(const Source& source, const YAML::Mark& mark) {
   const auto text = source.text();
   auto begin = static_cast<std::size_t>(std::max(mark.pos, 0));
   // An anchor or a tag may stand before the quote.
@@ -236,7 +236,7 @@ tl::expected<Node, Problem> read_tree(const Source& source) {
     problem = Problem{{1, 1}, std::string("not readable as YAML: ") + visible(exception.what()), {}};
   }
   if (builder.last_quoted()) // an open quote is also the cause of whatever yaml-cpp reported at the end
-    if (auto unclosed = unclosed_quote(source, *builder.last_quoted()))
+    if (auto unclosed = find_unclosed_quote(source, *builder.last_quoted()))
       problem = std::move(unclosed);
   if (problem)
     return tl::make_unexpected(std::move(*problem));

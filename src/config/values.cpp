@@ -223,7 +223,7 @@ std::optional<Complaint> program_rule(std::string_view text) {
 
 namespace {
 
-std::optional<Complaint> first_complaint(const Key& key, std::string_view value) {
+std::optional<Complaint> find_complaint(const Key& key, std::string_view value) {
   if (value.size() > k_longest_value)
     return Complaint{fmt::format("has {} bytes", value.size()), fmt::format("a value has at most {}", k_longest_value)};
   if (find_invisible(value))
@@ -241,17 +241,17 @@ std::optional<Complaint> first_complaint(const Key& key, std::string_view value)
 
 } // namespace
 
-std::optional<Complaint> complaint_about(const Key& key, std::string_view value) {
-  auto complaint = first_complaint(key, value);
+std::optional<Complaint> check_value(const Key& key, std::string_view value) {
+  auto complaint = find_complaint(key, value);
   if (!complaint || complaint->instead.empty())
     return complaint;
   const auto written = yaml_scalar(complaint->instead);
-  if (shown(written) == written && !first_complaint(key, complaint->instead))
+  if (shown(written) == written && !find_complaint(key, complaint->instead))
     complaint->hint = fmt::format("write `{}`", written);
   return complaint;
 }
 
-std::optional<Complaint> complaint_about_name(std::string_view name) {
+std::optional<Complaint> check_name(std::string_view name) {
   const bool bad = name.empty() || name.starts_with('-') || name.starts_with('.') || name.size() > 64 ||
                    find_invisible(name) ||
                    name.find_first_of(" \t/:,;@\\\"'`$*?[]{}()<>|&#%=!~^+") != std::string_view::npos;

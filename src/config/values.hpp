@@ -30,8 +30,8 @@ std::optional<Complaint> textfile_rule(std::string_view text);
 
 /// Applies the rules of the key's type and of the key itself. Returns nullopt if the value is right. The hint offers
 /// another value only if that value is right.
-std::optional<Complaint> complaint_about(const Key& key, std::string_view value);
+std::optional<Complaint> check_value(const Key& key, std::string_view value);
 /// Applies the rule for a name that the user chose (`servers.*`, `mounts.*`).
-std::optional<Complaint> complaint_about_name(std::string_view name);
+std::optional<Complaint> check_name(std::string_view name);
 
 } // namespace sharefs::config

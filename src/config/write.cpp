@@ -64,7 +64,7 @@ Json object_of(std::string_view pattern, const void* object) {
 }
 
 /// Writes a value on one line, in YAML's flow style.
-std::string flow(const Json& value) {
+std::string flow_text(const Json& value) {
   if (value.is_string())
     return yaml_scalar(value.get_ref<const std::string&>());
   if (!value.is_structured())
@@ -75,7 +75,7 @@ std::string flow(const Json& value) {
       out += ", ";
     if (value.is_object())
       out += yaml_scalar(name) + ": ";
-    out += flow(element);
+    out += flow_text(element);
   }
   return value.is_object() ? "{" + out + "}" : "[" + out + "]";
 }
@@ -92,7 +92,7 @@ bool is_flow(const Json& value) {
   return true;
 }
 
-void block(const Json& value, std::size_t indentation, std::string& out) {
+void write_block(const Json& value, std::size_t indentation, std::string& out) {
   const std::string margin(indentation, ' ');
   bool first = true;
   for (const auto& [name, element] : value.items()) {
@@ -102,13 +102,13 @@ void block(const Json& value, std::size_t indentation, std::string& out) {
       out += margin;
     first = false;
     if (is_flow(element)) {
-      out += front + " " + flow(element) + "\n";
+      out += front + " " + flow_text(element) + "\n";
     } else if (value.is_array()) {
       out += "- ";
-      block(element, indentation + 2, out);
+      write_block(element, indentation + 2, out);
     } else {
       out += front + "\n";
-      block(element, indentation + 2, out);
+      write_block(element, indentation + 2, out);
     }
   }
 }
@@ -121,7 +121,7 @@ nlohmann::ordered_json to_json(const Config& config) {
 
 std::string to_yaml(const Config& config) {
   std::string out;
-  block(to_json(config), 0, out);
+  write_block(to_json(config), 0, out);
   return out;
 }
 

@@ -184,8 +184,9 @@ class FileChanger {
     const auto checksum = sys::sha256(content);
     if (checksum == change.after)
       return FileOutcome::already;
-    const auto result =
-        checksum == change.before && is_planned(change, work.status) ? edited(content, change.edits) : std::nullopt;
+    const auto result = checksum == change.before && is_planned(change, work.status)
+                            ? apply_edits(content, change.edits)
+                            : std::nullopt;
     if (!result || sys::sha256(*result) != change.after)
       return FileOutcome::since;
     if (m_phase == Phase::perform) {

@@ -54,7 +54,7 @@ struct Inverter {
         return std::nullopt;
       std::swap(change.before, change.after);
       std::swap(change.mode_before, change.mode_after);
-      change.edits = inverse_of(change.edits);
+      change.edits = invert_edits(change.edits);
       const auto inode = change.before.empty() ? change.identity.inode : 0; // a new content is another file
       change.identity = change.identity.owner_only();
       change.identity.inode = inode;

@@ -148,9 +148,9 @@ void Console::Progress::advance(std::string_view now_at) {
     m_ticker->advance(now_at);
 }
 
-void Console::Progress::at(std::string_view now_at) {
+void Console::Progress::update(std::string_view now_at) {
   if (m_ticker)
-    m_ticker->at(now_at);
+    m_ticker->update(now_at);
 }
 
 } // namespace sharefs::ui

@@ -80,7 +80,7 @@ class Console {
     Progress(const Progress&) = delete;
     Progress& operator=(const Progress&) = delete;
     void advance(std::string_view now_at); ///< thread-safe
-    void at(std::string_view now_at);
+    void update(std::string_view now_at);
 
    private:
     std::unique_ptr<Ticker> m_ticker;

@@ -97,7 +97,7 @@ void Ticker::advance(std::string_view now_at) {
   m_now_at = now_at;
 }
 
-void Ticker::at(std::string_view now_at) {
+void Ticker::update(std::string_view now_at) {
   const std::scoped_lock lock(m_mutex);
   m_now_at = now_at;
 }

@@ -23,6 +23,7 @@ class StatusLine {
   /// Draws for `by`. Where several draw at once (one began while another was at work), only the one that began last
   /// does.
   void draw(const void* by, std::string_view text, int width);
+  /// `by` starts or stops drawing; the drawer that began last is the one that is seen.
   void begin(const void* by);
   void end(const void* by);
 
@@ -51,7 +52,7 @@ class Ticker {
   Ticker& operator=(const Ticker&) = delete;
 
   void advance(std::string_view now_at); ///< thread-safe; a new step begins
-  void at(std::string_view now_at);      ///< thread-safe; the same step goes on
+  void update(std::string_view now_at);  ///< thread-safe; the same step goes on
 
  private:
   void run();

@@ -18,6 +18,7 @@ struct TerminalFacts {
   std::string no_color, clicolor_force, term, columns;
   int window_width = 0; ///< as the terminal reports it; 0: unknown
 };
+/// Decides about colour and width; pure.
 ConsoleOptions decide_console(const TerminalFacts& facts);
 
 } // namespace sharefs::ui

@@ -7,10 +7,10 @@ using namespace sharefs;
 TEST_CASE("edits make a content of another, and back", "[edit]") {
   const std::string before = "one two three";
   const Edits edits{{0, "one", "1"}, {4, "two", "zwei"}, {13, "", "!"}};
-  const auto after = edited(before, edits);
+  const auto after = apply_edits(before, edits);
   REQUIRE(after == "1 zwei three!");
-  CHECK(edited(*after, inverse_of(edits)) == before);
-  CHECK(edited(before, {}) == before);
+  CHECK(apply_edits(*after, invert_edits(edits)) == before);
+  CHECK(apply_edits(before, {}) == before);
 }
 
 TEST_CASE("the difference of two contents", "[edit]") {
@@ -27,17 +27,17 @@ TEST_CASE("the difference of two contents", "[edit]") {
                                                                       {"head old tail", "head newer tail"}};
   for (const auto& [before, after] : pairs) {
     INFO(before << " -> " << after);
-    const auto edits = difference(before, after);
-    CHECK(edited(before, edits) == after);
-    CHECK(edited(after, inverse_of(edits)) == before);
+    const auto edits = find_edits(before, after);
+    CHECK(apply_edits(before, edits) == after);
+    CHECK(apply_edits(after, invert_edits(edits)) == before);
   }
-  CHECK(difference("1" + zeros + "2", "3" + zeros + "4") == Edits{{0, "1", "3"}, {201, "2", "4"}});
+  CHECK(find_edits("1" + zeros + "2", "3" + zeros + "4") == Edits{{0, "1", "3"}, {201, "2", "4"}});
 }
 
 TEST_CASE("edits of another content are refused", "[edit]") {
-  CHECK_FALSE(edited("one", {{0, "two", "x"}}));
-  CHECK_FALSE(edited("one", {{4, "", "x"}}));
-  CHECK_FALSE(edited("one", {{2, "ex", "x"}}));
-  CHECK_FALSE(edited("aaaa", {{0, "aaa", "x"}, {2, "aa", "y"}}));
-  CHECK_FALSE(edited("aaaa", {{2, "a", "x"}, {0, "a", "y"}}));
+  CHECK_FALSE(apply_edits("one", {{0, "two", "x"}}));
+  CHECK_FALSE(apply_edits("one", {{4, "", "x"}}));
+  CHECK_FALSE(apply_edits("one", {{2, "ex", "x"}}));
+  CHECK_FALSE(apply_edits("aaaa", {{0, "aaa", "x"}, {2, "aa", "y"}}));
+  CHECK_FALSE(apply_edits("aaaa", {{2, "a", "x"}, {0, "a", "y"}}));
 }

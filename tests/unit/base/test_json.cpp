@@ -9,12 +9,12 @@ TEST_CASE("JSON within its limits is read") {
       read_json(R"({"a": [1, "],{[\"", {}], "b": -1})", {.bytes = 100, .depth = 3, .values = 6, .members = 2});
   REQUIRE(json);
   CHECK(json->at("a").size() == 3);
-  CHECK(json_excess("", {.bytes = 0}).empty());
+  CHECK(find_json_excess("", {.bytes = 0}).empty());
   CHECK(read_json("", {.bytes = 0}).error().message == "is no JSON that can be read");
 }
 
 TEST_CASE("JSON that has too much of anything is not parsed") {
-  const auto why = [](std::string_view text, JsonLimits limits) { return json_excess(text, limits); };
+  const auto why = [](std::string_view text, JsonLimits limits) { return find_json_excess(text, limits); };
   CHECK(why("[   ]", {.bytes = 4}) == "is larger than 4 B");
   CHECK(why("[[[]]]", {.bytes = 9, .depth = 2}) == "is nested deeper than 2");
   CHECK(why("[[],[],[]]", {.bytes = 99, .values = 5}) == "holds more than 5 values");

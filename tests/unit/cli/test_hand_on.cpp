@@ -13,7 +13,7 @@ std::vector<std::string> told(std::size_t nodes) {
   fleet::Request job;
   for (std::size_t number = 0; number < nodes; ++number)
     job.nodes.push_back({.name = fmt::format("n{}", number)});
-  tell_upstreams(job);
+  assign_upstreams(job);
   std::vector<std::string> words;
   for (const auto& node : job.nodes)
     words.push_back(node.words);

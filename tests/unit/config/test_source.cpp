@@ -20,7 +20,7 @@ TEST_CASE("Source: bytes that are no configuration", "[source]") {
       {std::string((1U << 20U) + 1, ' '), {1, 1}, "the file has 1.0 MiB; a configuration has at most 1.0 MiB"},
   };
   for (const auto& [text, place, message] : rows) {
-    const auto problem = Source(text, "f").unreadable();
+    const auto problem = Source(text, "f").find_unreadable();
     INFO(message);
     REQUIRE(problem);
     CHECK(problem->place == place);
@@ -29,8 +29,8 @@ TEST_CASE("Source: bytes that are no configuration", "[source]") {
   CHECK_FALSE(Source("\xef\xbb\xbf"
                      "a: ä\r\n\tb\n",
                      "f")
-                  .unreadable());
-  CHECK_FALSE(Source(std::string(1U << 20U, '#'), "f").unreadable());
+                  .find_unreadable());
+  CHECK_FALSE(Source(std::string(1U << 20U, '#'), "f").find_unreadable());
 }
 
 TEST_CASE("Source: places count characters, lines are found", "[source]") {

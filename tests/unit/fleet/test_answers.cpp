@@ -218,9 +218,9 @@ TEST_CASE("machines that differ are named by what most have", "[fleet]") {
 TEST_CASE("what a machine says of itself is read as it was written", "[fleet]") {
   const NodeFacts facts{"gpu1", "1.0", "abc", 12, {{"alice", 1000, 100}, {"bob"}}};
   const auto json = nlohmann::ordered_json::parse(json_of(facts).dump());
-  REQUIRE(facts_from(json));
-  CHECK(*facts_from(json) == facts);
-  CHECK_FALSE(facts_from(nlohmann::ordered_json::parse(R"({"users": 3})")));
+  REQUIRE(read_facts(json));
+  CHECK(*read_facts(json) == facts);
+  CHECK_FALSE(read_facts(nlohmann::ordered_json::parse(R"({"users": 3})")));
 }
 
 TEST_CASE("a node without sudo is not one without sharefs", "[fleet]") {

@@ -60,7 +60,7 @@ TEST_CASE("rsync deletes only where it is asked to, and reads contents where it 
   CHECK_FALSE(has(push, "--checksum"));
   CHECK(has(push, "--numeric-ids"));
   CHECK(push.back() == "gpu1:/data/code/");
-  CHECK(has(rsync_words(k_code, Work::look, way), "--dry-run"));
+  CHECK(has(rsync_words(k_code, Work::preview, way), "--dry-run"));
   const auto compared = rsync_words(k_code, Work::compare, way);
   CHECK(has(compared, "--dry-run"));
   CHECK(has(compared, "--delete-delay"));

@@ -116,11 +116,11 @@ TEST_CASE("a key comes once into authorized_keys, whatever the file ends with, a
     INFO(ended->err);
     return script_outcome({"gpu1"}, ended->out, {0, ""}).state;
   };
-  CHECK(work(GrantWork::look, "ssh-ed25519 AAA") == State::pending);
+  CHECK(work(GrantWork::check, "ssh-ed25519 AAA") == State::pending);
   CHECK_FALSE(std::ifstream(file).good());
   CHECK(work(GrantWork::add, "ssh-ed25519 AAA") == State::changed);
   CHECK(content_of(file) == "ssh-ed25519 AAA me@here sharefs-m1\n");
-  CHECK(work(GrantWork::look, "ssh-ed25519 AAA") == State::ok);
+  CHECK(work(GrantWork::check, "ssh-ed25519 AAA") == State::ok);
   CHECK(work(GrantWork::add, "ssh-ed25519 AAA", "m2") == State::ok);
   std::ofstream(file, std::ios::app) << "# ssh-ed25519 CCC\nno-pty ssh-rsa BBB own\nssh-rsa DDD without an end";
   ::chmod(file.c_str(), 0640);

@@ -31,7 +31,7 @@ Result<int> collect(Context& context, const Arguments& arguments, const std::str
   conda::CollectRequest request;
   request.forgotten = arguments.list("forget");
   request.programs = seen;
-  request.looks_only = context.flags.only_looks();
+  request.looks_only = context.flags.changes_nothing();
   request.is_exported = [&](const std::string& directory) {
     const auto exported = exports::read_etab(context.system.files());
     return exported && std::ranges::any_of(
@@ -47,7 +47,7 @@ Result<int> collect(Context& context, const Arguments& arguments, const std::str
     kept = std::move(collection.kept);
     return std::move(collection.plan);
   };
-  change.look_again = [&](const conda::SharedEnvironment& now) {
+  change.check_again = [&](const conda::SharedEnvironment& now) {
     return conda::check_unused(context.system, now, request, kept);
   };
   return change_environment(context, word, change);

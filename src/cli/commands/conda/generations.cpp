@@ -120,7 +120,7 @@ Result<int> change_environment(Context& context, const std::string& word, const 
   if (!environment)
     return fail(environment.error());
   std::optional<sys::Lease> lease;
-  if (!context.flags.only_looks()) {
+  if (!context.flags.changes_nothing()) {
     TRY_ASSIGN(auto taken, conda::take_lease(context.system, *environment, lease_wish(context), say_to(context)));
     lease.emplace(std::move(taken));
     // Under the lease it is final: the former holder may have changed it.
@@ -135,10 +135,10 @@ Result<int> change_environment(Context& context, const std::string& word, const 
     TRY(lease->check());
   Proposal proposal{*plan, change.nothing};
   bool refused = false;
-  if (change.look_again)
+  if (change.check_again)
     proposal.before_groups = [&]() -> Result<void> {
       const auto now = conda::probe_environment(context.system, where.store, where.name);
-      auto answer = now ? change.look_again(*now) : fail(now.error());
+      auto answer = now ? change.check_again(*now) : fail(now.error());
       refused = !answer;
       return answer;
     };
@@ -156,7 +156,7 @@ extern const CommandSpec k_conda_generations_command{
                    "is, how much of that no earlier one has, and the size of its image.",
     .example = "sharefs conda generations llm_train",
     .positional = k_environment,
-    .elsewhere = read_as_whoever_may,
+    .elsewhere = read_as_permitted_user,
     .run = run_generations,
 };
 

@@ -14,7 +14,7 @@ struct EnvironmentChange {
   std::function<Result<plan::Plan>(const conda::SharedEnvironment&)> make;
   /// Checks again when the first steps are done (see plan::ApplyOptions); if it refuses, these steps are undone. May be
   /// empty.
-  std::function<Result<void>(const conda::SharedEnvironment& now)> look_again = {};
+  std::function<Result<void>(const conda::SharedEnvironment& now)> check_again = {};
 };
 /// Reads the environment again under its lease, makes a plan with `make`, and executes it.
 Result<int> change_environment(Context& context, const std::string& word, const EnvironmentChange& change);

@@ -146,7 +146,7 @@ Result<int> change_conda_links(Context& context, const Arguments& arguments, Ver
     request.shares = shares_of(context.system, *config, request.store);
   TRY_ASSIGN(const auto state, conda::probe(context.system, request));
   if (state.store)
-    say_read_by(context, request.store, state.store->by);
+    report_reader(context, request.store, state.store->by);
   context.report(diagnose(state, request));
   if (verb == Verb::unlink)
     TRY(check_unlinked_names(*config->conda, state, request));

@@ -22,7 +22,7 @@ using conda::Availability;
 using conda::ListedEnvironment;
 
 /// Returns the jobs without those that are known to have ended.
-std::vector<conda::Job> jobs_now(const ListedEnvironment& row) {
+std::vector<conda::Job> running_jobs(const ListedEnvironment& row) {
   auto jobs = row.jobs;
   std::erase_if(jobs, [](const conda::Job& job) { return job.runs == false; });
   return jobs;
@@ -31,7 +31,7 @@ std::vector<conda::Job> jobs_now(const ListedEnvironment& row) {
 std::string jobs_text(const ListedEnvironment& row) {
   constexpr std::size_t k_named = 3;
   std::vector<std::string> words;
-  const auto jobs = jobs_now(row);
+  const auto jobs = running_jobs(row);
   for (const auto& job : jobs)
     if (words.size() < k_named)
       words.push_back(fmt::format("{}:{}{}", job.host, job.pid, job.runs ? "" : "?"));
@@ -92,7 +92,7 @@ nlohmann::ordered_json rows_json(const std::vector<ListedEnvironment>& rows) {
 Result<int> list_environments(Context& context, const Arguments& arguments) {
   const auto only = arguments.positional.empty() ? std::string() : arguments.positional.front();
   TRY_ASSIGN(const auto found, read_inventory(context, only));
-  say_read_by(context, found.store, found.by);
+  report_reader(context, found.store, found.by);
   if (found.denied)
     context.console.error(nobody_may(context, found.store));
   const auto& rows = found.environments;

@@ -62,7 +62,7 @@ std::vector<conda::Homes> homes_of(const config::Conda& conda, const sys::Identi
 
 Result<void> check_environment_name(const std::string& name) {
   const auto key = std::ranges::find(config::keys(), "conda.envs[].name", &config::Key::name);
-  const auto complaint = config::complaint_about(*key, name);
+  const auto complaint = config::check_value(*key, name);
   return complaint
              ? fail(ErrorCode::usage, "environment `" + shell_quote(name) + "` " + complaint->what, complaint->hint)
              : Result<void>{};

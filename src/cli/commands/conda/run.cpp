@@ -124,7 +124,7 @@ extern const CommandSpec k_conda_run_command{
     .effect = Effect::reads,
     .positional = {.name = "ENV", .help = "a name in the store (`conda.store`), or a path", .min = 1, .max = 1},
     .takes_command = true,
-    .elsewhere = read_as_whoever_may,
+    .elsewhere = read_as_permitted_user,
     .run = run_in_environment,
 };
 

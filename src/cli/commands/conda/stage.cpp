@@ -68,7 +68,7 @@ Result<conda::Copying> copying_by(Context& context, const Arguments& arguments) 
 Result<int> stage_environment(Context& context, const Arguments& arguments, const std::string& word) {
   TRY_ASSIGN(auto request, staging_request(context, arguments, word));
   const auto say = say_to(context);
-  say_read_by(context, request.store, request.how.as);
+  report_reader(context, request.store, request.how.as);
   conda::Staging staging;
   const auto propose = [&]() -> Result<Proposal> {
     TRY_ASSIGN(staging, conda::plan_staging(context.system, request, say));
@@ -109,7 +109,7 @@ Result<int> stage_all(Context& context, const Arguments& arguments) {
                               [&](const std::string& name) { return stage_one_of_all(context, arguments, name); });
 }
 
-Result<int> mount_again(Context& context) {
+Result<int> mount_all_staged(Context& context) {
   TRY_ASSIGN(const auto config, context.config());
   TRY(require_root(context, "only root can mount staged images"));
   Diagnoses damaged;
@@ -161,7 +161,7 @@ Result<int> run_stage(Context& context, const Arguments& arguments) {
   if (named + all + again != 1)
     return fail(ErrorCode::usage, "name an environment, or give --all or --mount: one of the three");
   if (again)
-    return mount_again(context);
+    return mount_all_staged(context);
   return all ? stage_all(context, arguments) : stage_environment(context, arguments, arguments.positional.front());
 }
 
@@ -212,7 +212,7 @@ extern const CommandSpec k_conda_stage_command{
     .on_nodes = true,
     .before_nodes = [](Context& /*context*/, const Arguments& arguments, fleet::Request& job) -> Result<void> {
       if (!arguments.flag("remove") && !arguments.flag("mount"))
-        tell_upstreams(job);
+        assign_upstreams(job);
       return {};
     },
     .run = run_stage,

@@ -34,7 +34,7 @@ std::vector<std::string> path_for(Context& context, const Argv& command) {
 
 Result<std::optional<int>> update_as_owner(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(const auto where, store_name(context, arguments.positional.front()));
-  if (!context.flags.only_looks() && !context.flags.yes &&
+  if (!context.flags.changes_nothing() && !context.flags.yes &&
       (!context.console.options().in_terminal || context.flags.json))
     return fail(ErrorCode::usage, "there is no terminal to ask for consent", "add --yes to go ahead");
   return work_as_owner(context, where.store, {.environment = path_for(context, *arguments.rest), .makes_view = true});
@@ -60,7 +60,7 @@ void show_changes(Context& context, const conda::NewGeneration& made) {
 
 Result<int> run_update(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(const auto where, store_name(context, arguments.positional.front()));
-  if (context.flags.only_looks())
+  if (context.flags.changes_nothing())
     return show_intent(context, *arguments.rest, where);
   sys::install_interrupt_handlers();
   conda::UpdateRequest request;

@@ -120,7 +120,7 @@ Result<Executed> repair_generation(Context& context, const StoreName& where, con
 
 Result<int> run_verify(Context& context, const Arguments& arguments) {
   const bool repair = arguments.flag("repair");
-  if (!repair && (context.flags.only_looks() || !arguments.list("from").empty()))
+  if (!repair && (context.flags.changes_nothing() || !arguments.list("from").empty()))
     return fail(ErrorCode::usage, "`--dry-run`, `--check` and `--from` have no meaning without `--repair`",
                 "`conda verify` alone changes nothing");
   TRY_ASSIGN(auto request, environment_request(context, arguments));
@@ -211,7 +211,7 @@ extern const CommandSpec k_conda_verify_command{
     .elsewhere =
         [](Context& context, const Arguments& arguments) {
           return arguments.flag("repair") ? change_as_owner(context, arguments)
-                                          : read_as_whoever_may(context, arguments);
+                                          : read_as_permitted_user(context, arguments);
         },
     .run = run_verify,
 };

@@ -70,7 +70,7 @@ Result<conda::Seen> see_store(Context& context, const std::string& store, bool l
   return seen;
 }
 
-void say_read_by(Context& context, const std::string& path, const std::optional<sys::User>& by) {
+void report_reader(Context& context, const std::string& path, const std::optional<sys::User>& by) {
   if (by)
     context.console.message(fmt::format("{} is read as `{}`: root of this host may not (root_squash)", path, by->name));
 }
@@ -92,7 +92,7 @@ Result<std::optional<int>> work_as_owner(Context& context, const std::string& pa
   return work_as(context, std::move(task)).map([](int code) { return std::optional(code); });
 }
 
-Result<std::optional<int>> read_as_whoever_may(Context& context, const Arguments& arguments) {
+Result<std::optional<int>> read_as_permitted_user(Context& context, const Arguments& arguments) {
   const auto path = path_for_root(context, arguments);
   const auto store = path ? (*context.config())->conda->store : "";
   if (!path || !is_under(*path, store)) // an environment outside the store does not need its users

@@ -14,7 +14,7 @@ Result<conda::Seen> see_store(Context& context, const std::string& store, bool l
 /// be done.
 Error nobody_may(Context& context, const std::string& path);
 /// Prints as which user root has read the path, if not as root.
-void say_read_by(Context& context, const std::string& path, const std::optional<sys::User>& by);
+void report_reader(Context& context, const std::string& path, const std::optional<sys::User>& by);
 
 /// A command of root that is run as another user.
 struct WorkerTask {
@@ -35,7 +35,7 @@ Result<std::optional<int>> work_as_owner(Context& context, const std::string& pa
 
 /// CommandSpec::elsewhere of commands that only read a store: if the server maps root to nobody (root_squash), it is
 /// read as a user of `conda.homes` who may read it. Error `permission` if none of them may.
-Result<std::optional<int>> read_as_whoever_may(Context& context, const Arguments& arguments);
+Result<std::optional<int>> read_as_permitted_user(Context& context, const Arguments& arguments);
 /// CommandSpec::elsewhere of commands that change a shared environment, their first argument: root works as the owner
 /// of the store.
 Result<std::optional<int>> change_store_as_owner(Context& context, const Arguments& arguments);

@@ -40,7 +40,7 @@ Result<int> config_show(Context& context, const Arguments& /*arguments*/) {
 // ---- check ----
 
 /// Returns the errors of a file. A file that is not the configuration in force may belong to anybody.
-std::vector<Error> errors_of(Context& context, const std::string& given) {
+std::vector<Error> check_file(Context& context, const std::string& given) {
   if (given == "-")
     return config::check(std::string(std::istreambuf_iterator<char>(context.host.in), {}), "<stdin>").errors;
   const auto path = normalize_path(given, context.host.working_directory);
@@ -63,7 +63,7 @@ Result<int> config_check(Context& context, const Arguments& arguments) {
     names.push_back(context.config_path());
   Json rows = Json::array();
   for (const auto& name : names) {
-    const auto errors = errors_of(context, name);
+    const auto errors = check_file(context, name);
     if (!context.flags.json)
       for (const auto& error : errors)
         context.console.error(error);

@@ -101,7 +101,7 @@ Result<Examination> examination_of(Context& context, const Arguments& arguments)
                 "`sharefs export check` and `sharefs config check` work on files");
   Examination how;
   how.plans = arguments.flag("fix");
-  if (!how.plans && context.flags.only_looks())
+  if (!how.plans && context.flags.changes_nothing())
     return fail(ErrorCode::usage, "`--dry-run` and `--check` have no meaning without `--fix`",
                 "`sharefs doctor` alone changes nothing");
   for (const auto& [name, into] : {std::pair{"timeout", &how.timeout}, {"deadline", &how.deadline}}) {

@@ -271,7 +271,7 @@ void examine_conda(const PartInput& input, Part& part) {
 }
 
 /// Returns the first user of sharefs.yaml whom this host knows, or else `nobody`.
-sys::User somebody(Context& context) {
+sys::User choose_user(Context& context) {
   const auto config = context.config_if_any();
   if (config && *config != nullptr && (*config)->conda)
     for (const auto& name : (*config)->conda->users())
@@ -294,7 +294,7 @@ void examine_caches(const PartInput& input, Part& part) {
     });
   const auto identity = input.context.system.identity();
   if (identity.uid == 0) // root may write everywhere, but users make the directories
-    choices->local.as = somebody(input.context);
+    choices->local.as = choose_user(input.context);
   const auto root = cachefix::find_local_root(input.context.system, choices->local, identity);
   part.found = cachefix::diagnose(root, Severity::warning);
   if (identity.uid == 0)

@@ -16,7 +16,7 @@ constexpr std::size_t k_most_named = 8; ///< names in one comment
 
 } // namespace
 
-std::string commented(std::string_view block, std::string_view margin) {
+std::string comment_out(std::string_view block, std::string_view margin) {
   std::string out;
   for (const auto& line : split_lines(block)) {
     const auto own = std::string_view(line).substr(line.starts_with(margin) ? margin.size() : 0);
@@ -25,7 +25,7 @@ std::string commented(std::string_view block, std::string_view margin) {
   return out;
 }
 
-std::string list(std::string_view margin, std::string_view key, const std::vector<std::string>& values) {
+std::string list_text(std::string_view margin, std::string_view key, const std::vector<std::string>& values) {
   std::vector<std::string> scalars;
   for (const auto& value : values)
     scalars.push_back(config::yaml_scalar(value));
@@ -38,7 +38,7 @@ std::string list(std::string_view margin, std::string_view key, const std::vecto
   return line;
 }
 
-std::string few(std::vector<std::string> names) {
+std::string join_few(std::vector<std::string> names) {
   if (names.size() > k_most_named) {
     const auto more = names.size() - k_most_named;
     names.resize(k_most_named);
@@ -47,7 +47,7 @@ std::string few(std::vector<std::string> names) {
   return join(names, ", ");
 }
 
-std::string refusal(const std::string& sections) {
+std::string find_refusal(const std::string& sections) {
   const auto parsed = config::parse("version: 1\n" + sections, "");
   if (parsed)
     return {};
@@ -56,11 +56,11 @@ std::string refusal(const std::string& sections) {
   return what == std::string::npos ? message : message.substr(what + 2);
 }
 
-std::string usable(const std::string& sections, const std::string& entry, std::string_view margin) {
-  const auto why = refusal(sections);
+std::string entry_or_comment(const std::string& sections, const std::string& entry, std::string_view margin) {
+  const auto why = find_refusal(sections);
   if (why.empty())
     return entry;
-  return fmt::format("{}# not taken over: {}\n", margin, visible(why)) + commented(entry, margin);
+  return fmt::format("{}# not taken over: {}\n", margin, visible(why)) + comment_out(entry, margin);
 }
 
 } // namespace sharefs::cli

@@ -48,7 +48,7 @@ Result<sys::Entry> check_new(Context& context, const std::string& path) {
 
 /// Checks that this user may write the file: below /etc only root may; elsewhere the file system decides.
 Result<void> check_permission(Context& context, const std::string& path) {
-  const bool changes = !context.flags.only_looks();
+  const bool changes = !context.flags.changes_nothing();
   if (changes && is_under(path, "/etc") && context.system.identity().uid != 0)
     return fail(ErrorCode::permission, "only root may write " + path, "run as root, or give --output FILE");
   return {};

@@ -94,26 +94,27 @@ std::string export_text(const FoundExport& found) {
   auto text = fmt::format("      - path: {}\n", yaml_scalar(found.path));
   if (found.groups.size() == 1) {
     const auto& [clients, first] = found.groups.front();
-    return text + list("        ", "clients", clients) + list("        ", "options", options_of(first, false));
+    return text + list_text("        ", "clients", clients) +
+           list_text("        ", "options", options_of(first, false));
   }
   text += "        clients:\n";
   for (const auto& [clients, first] : found.groups) {
-    auto hosts = list("            ", "hosts", clients);
+    auto hosts = list_text("            ", "hosts", clients);
     hosts.replace(10, 1, "-");
-    text += hosts + list("            ", "options", options_of(first, true));
+    text += hosts + list_text("            ", "options", options_of(first, true));
   }
   return text;
 }
 
 std::string export_block(const FoundExport& found) {
   const auto entry = export_text(found);
-  auto text = fmt::format("      # {}\n", visible(few(found.origins)));
-  return text + usable("servers:\n  x:\n    exports:\n" + entry, entry, "      ");
+  auto text = fmt::format("      # {}\n", visible(join_few(found.origins)));
+  return text + entry_or_comment("servers:\n  x:\n    exports:\n" + entry, entry, "      ");
 }
 
 std::string host_name(const InitFacts& facts) {
   const auto name = facts.hostname.substr(0, facts.hostname.find('.'));
-  return config::complaint_about_name(name) || config::plain_meaning(name) ? "storage1" : name;
+  return config::check_name(name) || config::plain_meaning(name) ? "storage1" : name;
 }
 
 /// Returns the short names of servers in mounts: a typing mistake in such a name is found only if `servers:` describes
@@ -123,7 +124,7 @@ std::set<std::string> named_servers(const InitFacts& facts) {
   for (const auto& mount : facts.mounts)
     if (const auto server = parse_source(mount.source).server;
         !server.empty() && server.find_first_of(".:") == std::string::npos &&
-        refusal(fmt::format("servers:\n  {0}: {{address: {0}}}\n", server)).empty())
+        find_refusal(fmt::format("servers:\n  {0}: {{address: {0}}}\n", server)).empty())
       names.insert(server);
   return names;
 }
@@ -134,7 +135,7 @@ std::string servers_section(const InitFacts& facts) {
   others.erase(host_name(facts));
   std::string text(k_servers_head);
   if (found.empty() && others.empty())
-    return text + "# None was found on this host. For example:\n" + commented(k_servers_example, "");
+    return text + "# None was found on this host. For example:\n" + comment_out(k_servers_example, "");
   const bool foreign = std::ranges::any_of(found, [](const FoundExport& entry) {
     return std::ranges::any_of(entry.origins,
                                [](const std::string& origin) { return !origin.starts_with(exports::k_own_file); });
@@ -151,7 +152,7 @@ std::string servers_section(const InitFacts& facts) {
     const auto address = facts.addresses.empty() ? host_name(facts) : facts.addresses.front();
     text += fmt::format("  {}:\n    address: {}", host_name(facts), yaml_scalar(address));
     if (facts.addresses.size() > 1)
-      text += fmt::format("  # or {}", few({facts.addresses.begin() + 1, facts.addresses.end()}));
+      text += fmt::format("  # or {}", join_few({facts.addresses.begin() + 1, facts.addresses.end()}));
     text += "\n    exports:\n";
     for (const auto& entry : found)
       text += export_block(entry);
@@ -174,9 +175,9 @@ constexpr std::string_view k_mounts_example =
 std::string mount_name(const std::string& target, std::map<std::string, int>& taken) {
   auto first = base_name(target);
   for (auto& letter : first)
-    if (config::complaint_about_name(std::string("x") + letter))
+    if (config::check_name(std::string("x") + letter))
       letter = '-';
-  if (config::complaint_about_name(first) || config::plain_meaning(first))
+  if (config::check_name(first) || config::plain_meaning(first))
     first = "share";
   if (taken.try_emplace(first, 1).second)
     return first;
@@ -199,7 +200,7 @@ std::string from_of(const std::string& source, const InitFacts& facts) {
 
 /// Returns the profile `safe` and the options with which a mount behaves as it does now.
 std::string behaviour_text(const std::vector<std::string>& options) {
-  return "    profile: safe\n" + (options.empty() ? "" : list("    ", "options", options));
+  return "    profile: safe\n" + (options.empty() ? "" : list_text("    ", "options", options));
 }
 
 /// Names what mounts it at boot: that is left alone until the user lets sharefs do it.
@@ -246,7 +247,7 @@ std::string mounts_section(const InitFacts& facts) {
   std::string text(k_mounts_head);
   text += left_out_text(facts);
   if (facts.mounts.empty() && facts.boot.empty())
-    return text + "# No NFS mount was found on this host. For example:\n" + commented(k_mounts_example, "");
+    return text + "# No NFS mount was found on this host. For example:\n" + comment_out(k_mounts_example, "");
   text += "mounts:\n";
   std::map<std::string, int> taken;
   std::set<std::string> targets;
@@ -256,7 +257,7 @@ std::string mounts_section(const InitFacts& facts) {
       return;
     const auto entry = fmt::format("  {}:\n    from: {}\n    at: {}\n{}{}", mount_name(target, taken),
                                    yaml_scalar(from), yaml_scalar(target), rest, boot_text(facts, target));
-    text += fmt::format("  # {}\n", visible(comment)) + usable("mounts:\n" + entry, entry, "  ");
+    text += fmt::format("  # {}\n", visible(comment)) + entry_or_comment("mounts:\n" + entry, entry, "  ");
   };
   for (const auto& mount : facts.mounts)
     add("now " + mount.super_options, from_of(mount.source, facts), mount.target,
@@ -275,10 +276,10 @@ std::string conda_section(const InitFacts& facts) {
   return "# Shared conda environments: `sharefs conda link --all` makes ~/CONDA/envs/ENV in each home a link to "
          "STORE/ENV.\n"
          "# For example:\n" +
-         commented(fmt::format("conda:\n  store: {}\n  envs: [llm_train]\n  homes:\n"
-                               "    users: [alice, bob]\n    conda: miniconda3\n",
-                               yaml_scalar(join_path(share, "conda"))),
-                   "");
+         comment_out(fmt::format("conda:\n  store: {}\n  envs: [llm_train]\n  homes:\n"
+                                 "    users: [alice, bob]\n    conda: miniconda3\n",
+                                 yaml_scalar(join_path(share, "conda"))),
+                     "");
 }
 
 std::string rest_section(const InitFacts& facts) {
@@ -290,7 +291,7 @@ std::string rest_section(const InitFacts& facts) {
          "  local: /var/cache/sharefs\n"
          "\n"
          "# The nodes of the cluster, one `HOST slots=GPUS` per line as DeepSpeed has it.\n" +
-         (facts.hostfile.empty() ? commented(nodes, "") : nodes);
+         (facts.hostfile.empty() ? comment_out(nodes, "") : nodes);
 }
 
 } // namespace
@@ -308,7 +309,7 @@ std::string init_text(const InitFacts& facts) {
     return text;
   // Each part was checked by itself, so this is not expected. A file of comments is better than one that cannot be
   // parsed.
-  return head + "\n" + commented(text.substr(head.size()), "");
+  return head + "\n" + comment_out(text.substr(head.size()), "");
 }
 
 std::string summary_of(const InitFacts& facts, const std::string& text) {
@@ -321,7 +322,7 @@ std::string summary_of(const InitFacts& facts, const std::string& text) {
   std::vector<std::string> others;
   for (const auto& entry : left_out(facts))
     others.push_back(fmt::format("{} ({})", entry.target, why_left_out(entry)));
-  return others.empty() ? summary : visible(summary + "; not taken over: " + few(others));
+  return others.empty() ? summary : visible(summary + "; not taken over: " + join_few(others));
 }
 
 } // namespace sharefs::cli

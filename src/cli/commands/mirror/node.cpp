@@ -35,17 +35,17 @@ fleet::Outcome failed_there(const Way& way, std::string why, std::string hint) {
 
 /// Checks the free space of the node before anything is sent, because rsync would find out at the last file.
 /// Directories of one file system share the space in `needed`.
-std::optional<fleet::Outcome> check_room(const Mirror& mirror, const fleet::Compared& looked, const Way& way,
+std::optional<fleet::Outcome> check_room(const Mirror& mirror, const fleet::Compared& compared, const Way& way,
                                          std::map<std::string, std::uint64_t>& needed) {
-  if (!looked.there.room)
+  if (!compared.there.room)
     return std::nullopt;
-  auto& sum = needed[looked.there.file_system];
-  sum += looked.difference.room_needed();
-  if (sum <= *looked.there.room)
+  auto& sum = needed[compared.there.file_system];
+  sum += compared.difference.room_needed();
+  if (sum <= *compared.there.room)
     return std::nullopt;
   return failed_there(way,
                       fmt::format("{}: {} are needed, and {} are free there", mirror.path, format_bytes(sum),
-                                  format_bytes(*looked.there.room)),
+                                  format_bytes(*compared.there.room)),
                       "make room there: `ssh NODE df -h " + mirror.path + "`");
 }
 
@@ -61,20 +61,20 @@ Result<int> push(Context& context, const std::vector<Mirror>& mirrors, const Way
   plan::Report report;
   std::map<std::string, std::uint64_t> needed;
   for (const auto& mirror : mirrors) {
-    TRY_ASSIGN(const auto looked, run_rsync(context.system, mirror, Work::look, way));
-    if (looked.trouble)
-      return give_up(context, *looked.trouble);
-    if (looked.difference.empty())
+    TRY_ASSIGN(const auto compared, run_rsync(context.system, mirror, Work::preview, way));
+    if (compared.problem)
+      return give_up(context, *compared.problem);
+    if (compared.difference.empty())
       continue;
-    plan.add(mirror.name, looked.difference.text("new", "to delete"), shown_step(mirror));
-    if (const auto full = check_room(mirror, looked, way, needed))
+    plan.add(mirror.name, compared.difference.text("new", "to delete"), shown_step(mirror));
+    if (const auto full = check_room(mirror, compared, way, needed))
       return give_up(context, *full);
-    if (context.flags.only_looks())
+    if (context.flags.changes_nothing())
       continue;
     needed.clear(); // sent files are already subtracted from the free space of the next answer
     TRY_ASSIGN(const auto pushed, run_rsync(context.system, mirror, Work::push, way));
-    if (pushed.trouble)
-      return give_up(context, *pushed.trouble);
+    if (pushed.problem)
+      return give_up(context, *pushed.problem);
     report.results.push_back({plan.steps.size() - 1, plan::Outcome::done, std::nullopt});
   }
   const bool is_pending = context.flags.check && !plan.empty();
@@ -89,8 +89,8 @@ Result<int> compare(Context& context, const std::vector<Mirror>& mirrors, const 
   std::vector<std::string> different, names;
   for (const auto& mirror : mirrors) {
     TRY_ASSIGN(auto compared, run_rsync(context.system, mirror, Work::compare, way));
-    if (compared.trouble)
-      return give_up(context, *compared.trouble);
+    if (compared.problem)
+      return give_up(context, *compared.problem);
     auto& difference = compared.difference;
     const auto extra = difference.extra;
     if (!mirror.removes)

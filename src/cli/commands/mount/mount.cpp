@@ -49,12 +49,12 @@ Result<int> run_mount(Context& context, const Arguments& arguments) {
   if (executed.stopped())
     return executed.exit_code;
   OnMounts on;
-  const auto look = [&]() -> Result<void> {
+  const auto replan = [&]() -> Result<void> {
     TRY_ASSIGN(on, plan_on_mounts(context, *config, nullptr, work, good, scope.path_deadline()));
     context.report(on.found);
     return {};
   };
-  TRY_ASSIGN(const auto shared, execute_on_mounts(context, on, look));
+  TRY_ASSIGN(const auto shared, execute_on_mounts(context, on, replan));
   if (shared.stopped())
     return shared.exit_code;
   if (shared.applied())

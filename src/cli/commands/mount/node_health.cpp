@@ -14,8 +14,8 @@ namespace sharefs::cli {
 
 namespace {
 
-// The limits of node-problem-detector: it keeps 80 bytes of the output, and reads exit code 0 as well, 1 as a problem,
-// and all others as unknown (pkg/custompluginmonitor/plugin). For the other schedulers every code but 0 is a problem.
+// The limits of node-problem-detector: it keeps 80 bytes of the output, and takes exit code 0 for healthy, 1 for a
+// problem, and all others for unknown (pkg/custompluginmonitor/plugin). For the others every code but 0 is a problem.
 constexpr std::size_t k_health_bytes = 80;
 constexpr int k_exit_unknown = 2;
 /// Time for everything but the mounts themselves.
@@ -61,7 +61,7 @@ Result<int> run_node_health(Context& context, const Arguments& arguments) {
     say(std::string("sharefs: ") + fit_width(visible(seen.error().message), k_health_bytes - 9));
     return k_exit_unknown;
   }
-  put_states(context, seen->states);
+  add_states(context, seen->states);
   say(health_line(seen->states));
   return std::ranges::all_of(seen->states, is_healthy) ? k_exit_ok : k_exit_failed;
 }

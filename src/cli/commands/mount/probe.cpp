@@ -24,7 +24,7 @@ ui::Colour colour_of(sys::StageOutcome outcome) {
 }
 
 /// Reads HOST, a server's name in sharefs.yaml, or either with `:/path`. It probes also if sharefs.yaml cannot be read.
-sys::NfsProbeRequest what_to_probe(Context& context, const std::string& word) {
+sys::NfsProbeRequest server_request(Context& context, const std::string& word) {
   using namespace mounts;
   const bool whole_server = word.find('/') == std::string::npos;
   const auto source = parse_source(whole_server ? word + ":/" : word);
@@ -109,7 +109,7 @@ void show(Context& context, const sys::NfsProbe& probe) {
 Result<int> run_probe(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(const auto timeout, timeout_of(arguments));
   const auto& word = arguments.positional.front();
-  auto request = what_to_probe(context, word);
+  auto request = server_request(context, word);
   if (request.host.empty())
     return fail(ErrorCode::usage, fmt::format("`{}` names no host", word), "give HOST or HOST:/path");
   request.timeout = timeout;

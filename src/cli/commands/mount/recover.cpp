@@ -30,7 +30,7 @@ std::vector<mounts::MountPoint> configured(std::vector<mounts::MountPoint> selec
   return selected;
 }
 
-mounts::ProbeRequest what_to_ask(const ChosenMounts& chosen, bool every) {
+mounts::ProbeRequest recovery_request(const ChosenMounts& chosen, bool every) {
   mounts::ProbeRequest request;
   request.wanted = configured(chosen.points);
   // --all also means every NFS mount that sharefs.yaml does not have; a path that it does not have is found in the
@@ -50,7 +50,7 @@ Result<int> run_recover(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(const auto table, context.system.mounts());
   TRY(check_unknown(table, selected));
 
-  TRY_ASSIGN(auto seen, observe(context, what_to_ask(chosen, arguments.flag("all"))));
+  TRY_ASSIGN(auto seen, observe(context, recovery_request(chosen, arguments.flag("all"))));
   if (!arguments.flag("all"))
     std::erase_if(seen.states, [&](const mounts::MountState& state) {
       return std::ranges::find(selected, state.point.target, &mounts::MountPoint::target) == selected.end();
@@ -66,7 +66,7 @@ Result<int> run_recover(Context& context, const Arguments& arguments) {
   std::set<std::string> unmounted;
   if (executed.applied())
     unmounted = unmounted_by(plan.plan, *executed.report);
-  put_states(context, recovery.seen.states);
+  add_states(context, recovery.seen.states);
   if (executed.stopped())
     return executed.exit_code;
 

@@ -12,6 +12,7 @@
 
 namespace sharefs::cli {
 
+/// True if one of the points has `shares:` in sharefs.yaml.
 bool has_shares(const config::Config& config, const std::vector<mounts::MountPoint>& points);
 
 /// Returns the mounts on which directories can be made now: those with a `good` target, and this host's own

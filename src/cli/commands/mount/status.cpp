@@ -68,7 +68,7 @@ Result<int> run_status(Context& context, const Arguments& arguments) {
   request.path_deadline = request.server_deadline = timeout;
   TRY_ASSIGN(const auto seen, observe(context, request));
 
-  put_states(context, seen.states);
+  add_states(context, seen.states);
   context.console.show(table_of(seen.states));
   if (seen.states.empty())
     context.console.message(k_no_mounts);

@@ -227,7 +227,7 @@ nlohmann::ordered_json to_json(const mounts::MountState& state) {
           {"detail", to_utf8(state.detail)}};
 }
 
-void put_states(Context& context, const std::vector<mounts::MountState>& states) {
+void add_states(Context& context, const std::vector<mounts::MountState>& states) {
   if (!context.flags.json)
     return; // the text of a thousand mounts takes noticeable time
   auto json = nlohmann::ordered_json::array();

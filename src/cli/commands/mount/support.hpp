@@ -25,9 +25,9 @@ struct ChosenMounts {
   std::vector<mounts::MountPoint> points;
   std::chrono::milliseconds timeout; ///< --timeout
 };
-/// Returns the mounts that the command line names: names, mount points, or all with --all. Errors: `usage` if neither
-/// or both are given, `not_found` with a "did you mean" hint for an unknown name. `config` may be nullptr. With
-/// `unknown_paths` a path that is not in sharefs.yaml becomes a mount point without a server.
+/// Returns the mounts that the command line names: names, mount points, or all with --all. Error `usage` if neither or
+/// both are given, or for an unknown name (with a "did you mean" hint). `config` may be nullptr. With `unknown_paths` a
+/// path that is not in sharefs.yaml becomes a mount point without a server.
 Result<ChosenMounts> choose_mounts(Context& context, const config::Config* config, const Arguments& arguments,
                                    bool unknown_paths);
 
@@ -69,6 +69,6 @@ std::set<std::string> busy_targets(const plan::Plan& plan, const plan::Report& r
 /// Returns {name, source, target, state, mounted, latency_us, size_bytes, used_bytes, options, differences, detail}.
 nlohmann::ordered_json to_json(const mounts::MountState& state);
 /// Puts the states into the JSON document as `mounts`.
-void put_states(Context& context, const std::vector<mounts::MountState>& states);
+void add_states(Context& context, const std::vector<mounts::MountState>& states);
 
 } // namespace sharefs::cli

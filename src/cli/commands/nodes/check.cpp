@@ -136,7 +136,7 @@ Result<int> run_check(Context& context, const Arguments& arguments) {
   for (auto& outcome : outcomes) {
     if (outcome.state != fleet::State::ok)
       continue;
-    const auto facts = fleet::facts_from(member(outcome.document, "self"));
+    const auto facts = fleet::read_facts(member(outcome.document, "self"));
     if (facts) {
       answers.push_back({outcome.node, *facts, outcome.at_ms});
       asked.push_back(*std::ranges::find(nodes, outcome.node, &fleet::Node::name));

@@ -29,7 +29,7 @@ Result<int> run_nodes_grant(Context& context, const Arguments& arguments) {
                            .password = given_path(context, arguments, "password-file")};
   if (const auto of = arguments.value("of")) {
     TRY_ASSIGN(const auto all, chosen_of(known, *of));
-    TRY_ASSIGN(granting.mesh, fleet::reach(context.system, all));
+    TRY_ASSIGN(granting.mesh, fleet::read_ssh_settings(context.system, all));
   }
   TRY_ASSIGN(const auto outcomes,
              fleet::grant_on_nodes(trust, trust.nodes, granting,

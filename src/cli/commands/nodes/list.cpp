@@ -34,7 +34,7 @@ Result<fleet::ListFormat> format_of(const std::string& name) {
               name == "json" ? "`--json` prints it" : did_you_mean_hint(name, known, "one of " + join(known, ", ")));
 }
 
-void put(Context& context, const std::vector<fleet::Node>& nodes) {
+void add_nodes(Context& context, const std::vector<fleet::Node>& nodes) {
   auto list = nlohmann::ordered_json::array();
   for (const auto& node : nodes) {
     auto& row = list.emplace_back(json_of(node));
@@ -55,7 +55,7 @@ Result<int> run_nodes_list(Context& context, const Arguments& arguments) {
       if (!node.slots)
         node.slots = number;
   }
-  put(context, nodes);
+  add_nodes(context, nodes);
   if (const auto name = arguments.value("format")) {
     TRY_ASSIGN(const auto format, format_of(*name));
     TRY_ASSIGN(const auto text, fleet::format_nodes(nodes, format));

@@ -95,14 +95,14 @@ Result<int> run_nodes_push(Context& context, const Arguments& arguments) {
     return k_exit_ok;
   }
   std::optional<plan::HostLock> lock;
-  if (!context.flags.only_looks()) {
+  if (!context.flags.changes_nothing()) {
     TRY_ASSIGN(auto taken, lock_fleet(context));
     lock.emplace(std::move(taken));
   }
-  TRY_ASSIGN(auto looked, run_script(context, arguments, nodes, ask_request(load), false, "asking nodes"));
-  if (looked.interrupted)
+  TRY_ASSIGN(auto answers, run_script(context, arguments, nodes, ask_request(load), false, "asking nodes"));
+  if (answers.interrupted)
     return fail(ErrorCode::interrupted, "interrupted: nothing was changed");
-  TRY_ASSIGN(const auto agreed, agree_on_plans(context, nodes, looked.outcomes, most));
+  TRY_ASSIGN(const auto agreed, agree_on_plans(context, nodes, answers.outcomes, most));
   if (const auto* code = std::get_if<int>(&agreed))
     return *code;
 
@@ -119,11 +119,11 @@ Result<int> run_nodes_push(Context& context, const Arguments& arguments) {
   request.read = fleet::script_outcome;
   TRY_ASSIGN(auto done, run_script(context, arguments, std::get<std::vector<fleet::Node>>(agreed), request, true,
                                    "pushing to nodes"));
-  fleet::replace(looked.outcomes, std::move(done.outcomes));
-  show_outcomes(context, looked.outcomes);
+  fleet::replace(answers.outcomes, std::move(done.outcomes));
+  show_outcomes(context, answers.outcomes);
   if (done.stopped)
     context.console.message("stopped: too many nodes failed, and the others were not begun (--max-failures, --canary)");
-  const int code = fleet::exit_code_of(looked.outcomes);
+  const int code = fleet::exit_code_of(answers.outcomes);
   if (code != k_exit_ok)
     context.console.message("the same command goes on where it is not done");
   return done.interrupted ? k_exit_interrupted : code;

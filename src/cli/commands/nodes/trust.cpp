@@ -80,7 +80,7 @@ class TrustNodes {
       return Proposal{std::move(plan), ""};
     };
     TRY_ASSIGN(const auto executed, execute(m_context, propose));
-    if (m_context.flags.only_looks())
+    if (m_context.flags.changes_nothing())
       return k_exit_ok;
     if (executed.applied() && executed.exit_code == k_exit_ok)
       TRY(m_trust.try_login(accepted));
@@ -92,7 +92,7 @@ class TrustNodes {
     constexpr std::chrono::minutes k_longest{10};
     const bool is_mesh = m_arguments.flag("mesh");
     std::unique_ptr<LeaseOnServers> lease; // not taken for the user's own key, which concerns nobody else
-    if ((!m_ca.empty() || !m_user_ca.empty() || is_mesh) && !m_context.flags.only_looks()) {
+    if ((!m_ca.empty() || !m_user_ca.empty() || is_mesh) && !m_context.flags.changes_nothing()) {
       TRY_ASSIGN(lease, LeaseOnServers::take(m_context, "trust-" + random_letters(8), k_longest));
     }
     int code = k_exit_ok;
@@ -102,12 +102,12 @@ class TrustNodes {
     m_trust.explain_denied();
     if (code == k_exit_ok && !m_ca.empty()) {
       const fleet::Granting hosts{.grant = Grant::hosts, .ca = m_ca};
-      TRY_ASSIGN(code, grant(m_trust.open(), hosts, "one line of known_hosts stands for them all"));
+      TRY_ASSIGN(code, grant(m_trust.nodes_with_login(), hosts, "one line of known_hosts stands for them all"));
     }
     if (code == k_exit_ok && is_mesh) {
-      const fleet::Granting mesh{.grant = Grant::mesh, .mesh = m_trust.open()};
-      TRY_ASSIGN(code, grant(m_trust.open(), mesh, "they know one another"));
-      if (code == k_exit_ok && !m_context.flags.only_looks())
+      const fleet::Granting mesh{.grant = Grant::mesh, .mesh = m_trust.nodes_with_login()};
+      TRY_ASSIGN(code, grant(m_trust.nodes_with_login(), mesh, "they know one another"));
+      if (code == k_exit_ok && !m_context.flags.changes_nothing())
         TRY(m_trust.try_mesh());
     }
     return code;
@@ -134,12 +134,12 @@ class TrustNodes {
         return executed.exit_code;
     }
     const auto denied = m_trust.in(State::denied);
-    auto nodes = m_trust.open();
+    auto nodes = m_trust.nodes_with_login();
     nodes.insert(nodes.end(), denied.begin(), denied.end());
     const fleet::Granting users{
         .grant = Grant::users, .ca = m_user_ca, .password = given_path(m_context, m_arguments, "password-file")};
     TRY_ASSIGN(const int code, grant(nodes, users, "sshd there believes its certificates"));
-    if (code == k_exit_ok && !m_context.flags.only_looks())
+    if (code == k_exit_ok && !m_context.flags.changes_nothing())
       TRY(m_trust.try_login(denied, "a certificate lets this user in now"));
     return code;
   }
@@ -153,8 +153,8 @@ class TrustNodes {
     if (nodes.empty())
       return k_exit_ok;
     granting.mark = random_letters(8);
-    TRY_ASSIGN(const auto looked, fleet::grant_on_nodes(m_trust, nodes, granting, fleet::GrantWork::look));
-    for (const auto& outcome : looked)
+    TRY_ASSIGN(const auto checked, fleet::grant_on_nodes(m_trust, nodes, granting, fleet::GrantWork::check));
+    for (const auto& outcome : checked)
       if (outcome.state == State::ok && granting.grant == Grant::key)
         m_trust.note(
             {{.node = outcome.node,
@@ -163,7 +163,7 @@ class TrustNodes {
               .hint = "`journalctl -u ssh` there says why; home and ~/.ssh must be writable by their user alone"}});
       else if (outcome.state != State::ok)
         m_trust.note({outcome});
-    const auto lacking = fleet::those_in(State::pending, nodes, looked);
+    const auto lacking = fleet::nodes_in_state(State::pending, nodes, checked);
     if (lacking.empty())
       return k_exit_ok;
     plan::Plan plan;

@@ -69,7 +69,7 @@ std::vector<std::size_t> before(std::size_t place, std::size_t nodes) {
 
 } // namespace
 
-void tell_upstreams(fleet::Request& job) {
+void assign_upstreams(fleet::Request& job) {
   for (std::size_t place = 0; place < job.nodes.size(); ++place) {
     std::vector<std::string> names;
     for (const auto number : before(place, job.nodes.size()))

@@ -8,7 +8,7 @@
 namespace sharefs::cli {
 
 /// Adds this option to the command of each node: the nodes from which it may get the files.
-void tell_upstreams(fleet::Request& job);
+void assign_upstreams(fleet::Request& job);
 inline constexpr OptionSpec k_upstreams_option{
     .names = "--upstreams", .value = "NODES", .help = "get it from the first of these that has it; `--on` says it"};
 

@@ -53,7 +53,7 @@ Result<tree::Survey> survey_for_all(const std::string& text) {
 }
 
 Result<bool> agree_to_pack(Context& context, const std::string& path, const tree::Survey& survey) {
-  const bool looks = context.flags.only_looks();
+  const bool looks = context.flags.changes_nothing();
   const auto* be = looks ? "would be" : survey.files == 1 ? "is" : "are";
   const auto* what =
       conda::is_few_large(survey) ? "read once first, for checksums" : "packed into one file on the share first";
@@ -67,20 +67,20 @@ Result<bool> agree_to_pack(Context& context, const std::string& path, const tree
   return fail(ErrorCode::interrupted, "nothing was changed");
 }
 
-Result<void> tell_nodes_what_is_staged(Context& context, const Arguments& arguments, fleet::Request& job) {
+Result<void> survey_for_nodes(Context& context, const Arguments& arguments, fleet::Request& job) {
   if (arguments.flag("list") || arguments.flag("drop") || arguments.positional.size() != 1 || job.nodes.empty())
     return {};
   const auto& word = arguments.positional.front();
   if (is_path(word)) {
     const auto path = normalize_path(word, context.host.working_directory);
-    const auto looked = ask_one_of(context, job, path, false);
-    if (!looked)
-      return fail(looked.error());
-    const auto packed = text_in(looked->document, "packed");
+    const auto surveyed = ask_one_of(context, job, path, false);
+    if (!surveyed)
+      return fail(surveyed.error());
+    const auto packed = text_in(surveyed->document, "packed");
     TRY_ASSIGN(const auto survey, survey_for_all(packed));
-    if (looked->state == fleet::State::pending) {
+    if (surveyed->state == fleet::State::pending) {
       TRY_ASSIGN(const auto agreed, agree_to_pack(context, path, survey));
-      const auto made = agreed ? ask_one_of(context, job, path, true) : looked;
+      const auto made = agreed ? ask_one_of(context, job, path, true) : surveyed;
       if (!made && made.error().code == ErrorCode::interrupted)
         return fail(made.error());
       if (!made)
@@ -88,7 +88,7 @@ Result<void> tell_nodes_what_is_staged(Context& context, const Arguments& argume
     }
     job.asking.words.insert(job.asking.words.end(), {"--packed", packed});
   }
-  tell_upstreams(job);
+  assign_upstreams(job);
   return {};
 }
 

@@ -98,8 +98,8 @@ Result<conda::PathStagingRequest> path_request(Context& context, const Arguments
 
 /// Makes the image as a user who may write in the store: as root, or by a worker as the store's owner. Returns the exit
 /// code. `only`: nothing follows, so the worker's answer is the answer of the command.
-Result<int> pack_as_whoever_may(Context& context, const conda::PathStagingRequest& request,
-                                const conda::PackedPath& packed, bool only) {
+Result<int> pack_as_permitted_user(Context& context, const conda::PathStagingRequest& request,
+                                   const conda::PackedPath& packed, bool only) {
   TRY_ASSIGN(auto packer, conda::find_packer(context.system, request.store, readers(context)));
   if (!packer.user)
     return pack_path(context.system, request, packed, say_to(context)).map([] { return k_exit_ok; });
@@ -128,7 +128,7 @@ Result<conda::PackedPath> packed_path(Context& context, const conda::PathStaging
   TRY_ASSIGN(const auto agreed, agree_to_pack(context, request.path, packed->survey));
   if (!agreed)
     return packed;
-  if (auto made = pack_as_whoever_may(context, request, *packed, false); !made) {
+  if (auto made = pack_as_permitted_user(context, request, *packed, false); !made) {
     if (made.error().code == ErrorCode::interrupted)
       return fail(made.error());
     context.console.warning("it gets no image: " + made.error().message);
@@ -145,8 +145,8 @@ Result<int> stage_path(Context& context, const Arguments& arguments, const std::
     context.envelope.fields["packed"] = conda::text_of(packed.survey);
     if (!wants_packing(packed))
       return k_exit_ok;
-    return context.flags.only_looks() ? Result<int>(k_exit_pending)
-                                      : pack_as_whoever_may(context, request, packed, true);
+    return context.flags.changes_nothing() ? Result<int>(k_exit_pending)
+                                           : pack_as_permitted_user(context, request, packed, true);
   }
   auto packed = Result<conda::PackedPath>(conda::PackedPath{});
   if (const auto told = arguments.value("packed")) {
@@ -263,7 +263,7 @@ extern const CommandSpec k_stage_command{
                 {.names = "--packed", .value = "TEXT", .help = "what `--on NODES` has found out about the directory"},
                 k_upstreams_option},
     .on_nodes = true,
-    .before_nodes = tell_nodes_what_is_staged,
+    .before_nodes = survey_for_nodes,
     .run = run_stage_command,
 };
 

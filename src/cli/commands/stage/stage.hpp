@@ -22,8 +22,9 @@ Result<tree::Survey> survey_for_all(const std::string& text);
 /// if the answer is no.
 Result<bool> agree_to_pack(Context& context, const std::string& path, const tree::Survey& survey);
 /// CommandSpec::before_nodes of `stage`.
-Result<void> tell_nodes_what_is_staged(Context& context, const Arguments& arguments, fleet::Request& job);
+Result<void> survey_for_nodes(Context& context, const Arguments& arguments, fleet::Request& job);
 
+/// Prints the copies of directories on this host.
 Result<int> list_staged(Context& context);
 /// Removes copies. `word` is a path, or the beginning of the hash of a copy.
 Result<int> drop_staged(Context& context, const std::string& word);

@@ -48,7 +48,7 @@ Result<int> drop_staged(Context& context, const std::string& word) {
   const auto seen = conda::see(context.system, {.queries = {{.path = path, .follow = true}}}, readers(context));
   const auto& led_to = seen.entries.front().resolved;
   std::optional<plan::HostLock> alone; // a copy without a mark may be one that is being made
-  if (!context.flags.only_looks()) {
+  if (!context.flags.changes_nothing()) {
     TRY_ASSIGN(auto lock, lock_staging(context));
     alone.emplace(std::move(lock));
   }

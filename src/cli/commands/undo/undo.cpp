@@ -108,14 +108,14 @@ Result<int> run_undo(Context& context, const Arguments& arguments) {
   const JournalEntry& undone = *entry;
   context.envelope.fields["undoes"] = undone.id;
   bool is_said = false;
-  const auto look = [&](plan::Plan& plan) {
+  const auto inspect = [&](plan::Plan& plan) {
     if (!std::exchange(is_said, true))
       context.console.message(fmt::format("taking back `{}` of {} ({})", undone.command, undone.started, undone.id));
     mounts::undo_on_what_is_there(mounts::boot_facts(context.system), plan);
     note_conflicts(context, plan);
     return Result<void>();
   };
-  return take_back(context, undone.id, look).map(&Executed::exit_code);
+  return take_back(context, undone.id, inspect).map(&Executed::exit_code);
 }
 
 } // namespace

@@ -57,8 +57,8 @@ template <std::size_t N> std::string first_file(sys::System& system, const std::
 }
 
 /// Returns the mounts of a node that boots the image. Their options follow what the servers answer now, if they do.
-Result<std::vector<mounts::MountPoint>> points_of(Context& context, const config::Config& config,
-                                                  std::chrono::milliseconds timeout, bool wanted) {
+Result<std::vector<mounts::MountPoint>> decide_points(Context& context, const config::Config& config,
+                                                      std::chrono::milliseconds timeout, bool wanted) {
   std::map<std::string, sys::NfsProbe> servers;
   std::vector<mounts::MountPoint> points;
   for (auto point : mount_points(context.system, &config)) {
@@ -130,7 +130,7 @@ void add_daemon(Context& context, const config::Config& config, bool wanted, pla
 
 /// Returns the steps that an image can take: none that runs a program, because nothing in an image runs, and each step
 /// once, although several parts may need it.
-std::vector<plan::Step> what_an_image_takes(const std::vector<plan::Step>& steps) {
+std::vector<plan::Step> steps_for_image(const std::vector<plan::Step>& steps) {
   std::vector<plan::Step> taken;
   for (const auto& step : steps)
     if (!std::holds_alternative<plan::RunTool>(step.action) &&
@@ -157,7 +157,7 @@ Result<int> change_image(Context& context, const config::Config& config, std::ch
   constexpr std::array k_programs{"/usr/bin/sharefs", "/usr/local/bin/sharefs"};
   const bool has_systemd = !first_file(system, k_systemd).empty();
   const auto program = first_file(system, k_programs);
-  TRY_ASSIGN(const auto points, points_of(context, config, timeout, wanted));
+  TRY_ASSIGN(const auto points, decide_points(context, config, timeout, wanted));
   if (wanted)
     warn_of_missing(context, config, program);
   const mounts::BootHost host{has_systemd, program.empty() ? k_programs.front() : program, ""};
@@ -168,7 +168,7 @@ Result<int> change_image(Context& context, const config::Config& config, std::ch
   if (has_systemd || !wanted)
     plan.add(plan_first_boot(facts, config, host.program, wanted));
   add_daemon(context, config, wanted, plan);
-  plan.steps = what_an_image_takes(plan.steps);
+  plan.steps = steps_for_image(plan.steps);
   if (wanted)
     plan.add(cachefix::plan_local_directories(system, config.caches.local, exports::system_directory_reason));
   TRY_ASSIGN(const auto executed, execute(context, plan,

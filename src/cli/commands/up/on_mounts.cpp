@@ -100,9 +100,9 @@ Result<OnMounts> plan_on_mounts(Context& context, const config::Config& config, 
   return on;
 }
 
-Result<Executed> execute_on_mounts(Context& context, OnMounts& on, const std::function<Result<void>()>& look) {
+Result<Executed> execute_on_mounts(Context& context, OnMounts& on, const std::function<Result<void>()>& replan) {
   return execute_further(context, [&]() -> Result<Proposal> {
-    TRY(look());
+    TRY(replan());
     return Proposal{on.plan, on.failed > 0 ? "no more can be set on the mounts now" : ""};
   });
 }

@@ -14,6 +14,7 @@ struct AllLinks {
   conda::LinkRequest request;
   conda::LinkState state;
 };
+/// Reads the state of all these links.
 Result<AllLinks> probe_links(sys::System& system, const config::Config& config);
 
 struct OnMounts {
@@ -31,8 +32,8 @@ Result<OnMounts> plan_on_mounts(Context& context, const config::Config& config, 
                                 const MountWork& mounts, const std::set<std::string>& good,
                                 std::chrono::milliseconds deadline);
 
-/// Calls `look` to fill `on`, and executes its plan as a further plan of this command.
-Result<Executed> execute_on_mounts(Context& context, OnMounts& on, const std::function<Result<void>()>& look);
+/// Calls `replan` to fill `on`, and executes its plan as a further plan of this command.
+Result<Executed> execute_on_mounts(Context& context, OnMounts& on, const std::function<Result<void>()>& replan);
 
 /// Checks the directories that were made. If their server squashes root they belong to another user; they are reported
 /// (SF241) and removed again. The consent to make them covers that.

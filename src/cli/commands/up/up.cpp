@@ -36,9 +36,9 @@ class BringUp {
     m_context.envelope.fields["mounts"] = mounts_json(*m_mounts, m_good, executed.applied());
     if (executed.stopped())
       return executed.exit_code;
-    count(executed);
-    if (m_later && executed.applied() && executed.exit_code != k_exit_failed)
-      if (const auto further = go_on(); !further || *further != k_exit_ok)
+    count_executed(executed);
+    if (m_has_later_plan && executed.applied() && executed.exit_code != k_exit_failed)
+      if (const auto further = execute_later_plan(); !further || *further != k_exit_ok)
         return further;
     if (executed.applied() || m_later_applied)
       TRY(check_shares_made(m_context, m_on, m_scope.path_deadline()));
@@ -51,7 +51,7 @@ class BringUp {
 
  private:
   /// Prints the text once, also if the plan is made again.
-  void message(const std::string& text) {
+  void message_once(const std::string& text) {
     if (std::ranges::find(m_messages, text) != m_messages.end())
       return;
     m_messages.push_back(text);
@@ -73,16 +73,16 @@ class BringUp {
     }
     TRY_ASSIGN(auto work, plan_mount_work(m_context, m_config, m_part.mounts, m_scope));
     m_context.report(work.plan.diagnoses);
-    m_later = !plan.empty() || !work.plan.planned.empty();
+    m_has_later_plan = !plan.empty() || !work.plan.planned.empty();
     plan.add(work.plan.plan);
     m_mounts = std::move(work);
     m_good = {m_mounts->plan.right.begin(), m_mounts->plan.right.end()};
     if (m_config.watch)
       plan.add(plan_watch());
-    if (m_later) {
+    if (m_has_later_plan) {
       note_later(plan);
     } else {
-      TRY(plan_what_lies_on_mounts());
+      TRY(plan_shares_and_links());
       plan.add(m_on.plan);
     }
     if (m_on.failed + m_mounts->plan.blocked.size() > 0)
@@ -93,10 +93,11 @@ class BringUp {
   plan::Plan plan_watch() {
     const auto daemon = mounts::watch::probe_daemon(m_context.system);
     if (!daemon.systemd)
-      message("watch: systemd does not run here; have `sharefs watch` started by what starts services on this host");
+      message_once(
+          "watch: systemd does not run here; have `sharefs watch` started by what starts services on this host");
     else if (daemon.unit_file.empty())
-      message(fmt::format("watch: there is no {} here, which comes with the package of sharefs",
-                          mounts::watch::k_watch_unit));
+      message_once(fmt::format("watch: there is no {} here, which comes with the package of sharefs",
+                               mounts::watch::k_watch_unit));
     return mounts::watch::plan_daemon(daemon, true);
   }
 
@@ -111,10 +112,10 @@ class BringUp {
       plan.notes.push_back(fmt::format("{}: planned, shown and asked for once this is done", join(what, " and ")));
   }
 
-  Result<void> plan_what_lies_on_mounts() {
+  Result<void> plan_shares_and_links() {
     TRY_ASSIGN(m_on, plan_on_mounts(m_context, m_config, &m_part, *m_mounts, m_good, m_scope.path_deadline()));
     for (const auto& text : m_on.messages)
-      message(text);
+      message_once(text);
     m_context.report(m_on.found);
     return {};
   }
@@ -146,14 +147,14 @@ class BringUp {
   }
 
   /// Executes what had to wait for the first plan, as a second plan. An exit code other than 0 ends the command.
-  Result<int> go_on() {
-    TRY_ASSIGN(const auto executed, execute_on_mounts(m_context, m_on, [this] { return plan_what_lies_on_mounts(); }));
-    count(executed);
+  Result<int> execute_later_plan() {
+    TRY_ASSIGN(const auto executed, execute_on_mounts(m_context, m_on, [this] { return plan_shares_and_links(); }));
+    count_executed(executed);
     m_later_applied = executed.applied();
     return executed.stopped() ? executed.exit_code : k_exit_ok;
   }
 
-  void count(const Executed& executed) {
+  void count_executed(const Executed& executed) {
     if (executed.exit_code == k_exit_failed || executed.exit_code == k_exit_partly)
       ++m_failed;
     if (executed.exit_code == k_exit_partly || (executed.applied() && executed.exit_code == k_exit_ok))
@@ -180,8 +181,8 @@ class BringUp {
   exports::Look m_look;
   std::optional<Diagnoses> m_verified; ///< findings about the exports; nullopt: not verified
   std::optional<MountWork> m_mounts;
-  std::set<std::string> m_good; ///< targets that are mounted
-  bool m_later = false;         ///< what is on mounts is planned after the first plan is done
+  std::set<std::string> m_good;  ///< targets that are mounted
+  bool m_has_later_plan = false; ///< what is on mounts is planned after the first plan is done
   bool m_later_applied = false;
   OnMounts m_on;
   std::vector<std::string> m_messages;
