@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
         if (const auto edits =
                 checksum_edits(*record, input,
                                {{record->files.front().path, record->files.front().installed(), std::string(64, 'f')}}))
-          FUZZ_CHECK(parse_record(edited(input, *edits).value_or(""))->files.front().installed() ==
+          FUZZ_CHECK(parse_record(apply_edits(input, *edits).value_or(""))->files.front().installed() ==
                      std::string(64, 'f'));
     }
     return 0;
@@ -36,9 +36,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   change.slot = (choices & 128U) != 0 ? 9 : 0;
   const auto edits = prefix_edits(input, change);
   if (edits) {
-    const auto result = edited(input, *edits);
+    const auto result = apply_edits(input, *edits);
     FUZZ_CHECK(result.has_value());
-    FUZZ_CHECK(edited(*result, inverse_of(*edits)) == input);
+    FUZZ_CHECK(apply_edits(*result, invert_edits(*edits)) == input);
     FUZZ_CHECK(change.mode == FileMode::text || result->size() == input.size());
     if (!PrefixNeedle(change.from).in(input) && !change.env_is_prefix)
       FUZZ_CHECK(edits->empty());

@@ -18,9 +18,9 @@ std::string replaced(const std::string& content, PrefixChange change) {
   const auto edits = prefix_edits(content, change);
   if (!edits)
     return "error: " + edits.error().message;
-  const auto result = edited(content, *edits);
+  const auto result = apply_edits(content, *edits);
   REQUIRE(result);
-  CHECK(edited(*result, inverse_of(*edits)) == content);
+  CHECK(apply_edits(*result, invert_edits(*edits)) == content);
   if (change.mode == FileMode::binary)
     CHECK(result->size() == content.size());
   return *result;

@@ -146,7 +146,7 @@ TEST_CASE("requirement 9: checksums are corrected in place", "[records]") {
   const auto changed = [](const std::string& json, const std::vector<NewChecksum>& changes) {
     const auto record = parse_record(json);
     const auto edits = record ? checksum_edits(*record, json, changes) : std::nullopt;
-    return edits ? edited(json, *edits) : std::nullopt;
+    return edits ? apply_edits(json, *edits) : std::nullopt;
   };
   const std::vector<NewChecksum> two{{"a", k_two, four}, {"t", k_three, five}};
   CHECK(changed(text(k_two, k_one, k_three), two) == text(four, k_one, five));

@@ -82,18 +82,18 @@ TEST_CASE("the rules of values, key by key", "[values]") {
     const Key& key = *found;
     for (const auto& value : right) {
       INFO(name << ": " << value);
-      const auto complaint = complaint_about(key, value);
+      const auto complaint = check_value(key, value);
       INFO((complaint ? complaint->what : ""));
       CHECK_FALSE(complaint);
     }
     for (const auto& value : wrong) {
       INFO(name << ": " << value);
-      const auto complaint = complaint_about(key, value);
+      const auto complaint = check_value(key, value);
       REQUIRE(complaint);
       CHECK_FALSE(complaint->what.empty());
       CHECK_FALSE(complaint->hint.empty());
       if (const auto written = written_in(complaint->hint); !written.empty())
-        CHECK_FALSE(complaint_about(key, written));
+        CHECK_FALSE(check_value(key, written));
     }
   }
 }
@@ -101,7 +101,7 @@ TEST_CASE("the rules of values, key by key", "[values]") {
 TEST_CASE("names of servers and mounts", "[values]") {
   for (const std::string name : {"share", "storage1", "a.b-c_d", "2024", "größe", "共享"}) {
     INFO(name);
-    CHECK_FALSE(complaint_about_name(name));
+    CHECK_FALSE(check_name(name));
   }
   for (const std::string name :
        {"", "-a", "--all", ".", "..", ".x", "a/b", "a:b", "a b", "a,b", "a;b", "$x", "a\n", "*",
@@ -109,6 +109,6 @@ TEST_CASE("names of servers and mounts", "[values]") {
         "b",
         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}) {
     INFO(name);
-    CHECK(complaint_about_name(name));
+    CHECK(check_name(name));
   }
 }

@@ -143,7 +143,7 @@ TEST_CASE("a script on this machine reads its own input, and writes files of any
                           "end_well \"$1 $word\"\n";
   request.inputs[name] = "own\n";
   request.read = script_outcome;
-  const auto run = run_on_nodes(system, directory.path() + "/run", request, {.came = [](const Outcome&) {}});
+  const auto run = run_on_nodes(system, directory.path() + "/run", request, {.answered = [](const Outcome&) {}});
   REQUIRE(run);
   REQUIRE(run->outcomes.size() == 1);
   CHECK(run->outcomes.front().state == State::changed);
