@@ -167,7 +167,7 @@ Result<const Engine*> choose_engine(sys::System& system, std::string_view wanted
   for (const auto& engine : k_engines)
     names.emplace_back(engine.name);
   if (wanted.empty())
-    return fail(ErrorCode::not_found, "no program that reaches many nodes is installed here",
+    return fail(ErrorCode::not_found, "no program that can run commands on many nodes is installed here",
                 "install findutils (xargs)");
   return fail(ErrorCode::usage, fmt::format("no engine is called `{}`", wanted),
               did_you_mean_hint(wanted, names, "one of " + join(names, ", ")));

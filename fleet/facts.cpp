@@ -37,15 +37,15 @@ void compare_files(const std::vector<NodeAnswer>& answers, Diagnoses& found) {
   const auto versions = group_by_value(answers, [](const NodeFacts& facts) { return facts.version; });
   for (std::size_t i = 1; i < versions.size(); ++i)
     found.push_back(finding(Severity::warning, "SF801", versions[i].second,
-                            fmt::format("sharefs {} is there, and {} on {}", versions[i].first, versions[0].first,
-                                        fold(versions[0].second)),
+                            fmt::format("sharefs is version {} there, and {} on {}", versions[i].first,
+                                        versions[0].first, fold(versions[0].second)),
                             fmt::format("`sharefs nodes push {}`", fold(versions[i].second))));
   const auto configs = group_by_value(answers, [](const NodeFacts& facts) { return facts.config; });
   for (std::size_t i = 1; i < configs.size(); ++i)
     found.push_back(finding(Severity::warning, "SF802", configs[i].second,
                             configs[i].first.empty()
                                 ? "there is no sharefs.yaml"
-                                : fmt::format("its sharefs.yaml is another one than on {}", fold(configs[0].second)),
+                                : fmt::format("its sharefs.yaml differs from that on {}", fold(configs[0].second)),
                             fmt::format("`sharefs nodes push {}` brings this machine's", fold(configs[i].second))));
 }
 

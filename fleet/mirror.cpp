@@ -129,7 +129,7 @@ std::optional<Outcome> problem_of(const sys::Completed& ended, const Mirror& mir
   if (ended.err.find("No space left on device") != std::string::npos ||
       ended.err.find("Disk quota exceeded") != std::string::npos) {
     outcome.why = fmt::format("{}: its disk is full", mirror.path);
-    outcome.hint = "make room there, then push again: what has come stays";
+    outcome.hint = "make room there, then push again: files that were copied stay";
     return outcome;
   }
   const std::array connection{k_protocol_ended, k_ssh_ended, k_socket, k_no_rsync, k_refused};
@@ -137,7 +137,7 @@ std::optional<Outcome> problem_of(const sys::Completed& ended, const Mirror& mir
     const auto words = remove_rsync_lines(ended.err);
     outcome = outcome_of({.name = node}, {}, {.exit_code = k_ssh_ended, .errors = words});
     if (trim(words).empty())
-      outcome.why = "the connection ended before all was there";
+      outcome.why = "the connection ended before all files were copied";
     return outcome;
   }
   constexpr int k_vanished = 24;

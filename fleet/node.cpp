@@ -43,7 +43,7 @@ Result<std::string> as_hostfile(const std::vector<Node>& nodes, bool needs_slots
   for (const auto& node : nodes) {
     if (!node.slots && needs_slots)
       return fail(ErrorCode::usage,
-                  fmt::format("the slots of {} are not known, and DeepSpeed reads no line without", node.name),
+                  fmt::format("the slots of {} are not known, and DeepSpeed needs them on each line", node.name),
                   fmt::format("write `nodes: {{list: [{{name: {}, slots: 8}}]}}` in sharefs.yaml, or use --slots N",
                               node.name));
     text += node.slots ? fmt::format("{} slots={}\n", node.name, *node.slots) : node.name + "\n";

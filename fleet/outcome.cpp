@@ -36,7 +36,7 @@ constexpr std::array k_known_messages{
     KnownMessage{"host key is known", State::host_key, "its host key is not known here", k_compare},
     KnownMessage{"sudo: a password is required", State::denied, "sudo asks for a password there", k_sudo},
     KnownMessage{"sudo: a terminal is required", State::denied, "sudo asks for a password there", k_sudo},
-    KnownMessage{"sudoers", State::denied, "sudo is not for this user there", k_sudo},
+    KnownMessage{"sudoers", State::denied, "sudo is not allowed for this user there", k_sudo},
     KnownMessage{"sudo: not found", State::denied, "it needs root, and there is no sudo",
                  "install sudo there, or log in as root"},
     KnownMessage{"sudo: command not found", State::denied, "it needs root, and there is no sudo",
@@ -146,7 +146,7 @@ void read_errors(Outcome& outcome, int exit_code, const std::string& errors) {
   outcome.state = exit_code == k_ssh_failed ? State::unreachable : State::failed;
   outcome.why = last_message(errors);
   if (outcome.why.empty())
-    outcome.why = fmt::format("it ended with {} and did not answer", exit_code);
+    outcome.why = fmt::format("it ended with exit code {} and sent no answer", exit_code);
 }
 
 } // namespace
@@ -204,7 +204,7 @@ Outcome outcome_of(const Node& node, Answer answer, const Ended& ended) {
     outcome.hint = "`sharefs nodes push NODE` installs it";
   } else if (*ended.exit_code == k_usage && ended.errors.find("`--frame`") != std::string::npos) {
     outcome.state = State::version_differs;
-    outcome.why = "an older sharefs is there, which does not answer to others: nothing was run";
+    outcome.why = "sharefs there is too old to be called from other machines: nothing was run";
     outcome.hint = "`sharefs nodes push NODE` brings this version there";
   } else if (ended.cut) {
     outcome.state = State::failed;

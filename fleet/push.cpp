@@ -51,7 +51,7 @@ config=/etc/sharefs/sharefs.yaml new= changed=
 d=$(mktemp -d /var/tmp/sharefs-push.XXXXXX 2>&1) || no "$d"
 trap "rm -rf \$d \$new" EXIT
 trap "exit 1" HUP INT TERM
-said=$(tar -x -o -f - -C "$d" 2>&1) || no "what was sent did not arrive whole: $said"
+said=$(tar -x -o -f - -C "$d" 2>&1) || no "the files did not arrive completely: $said"
 # Renames NAME.new, which was written beside its place, over NAME; the old file is kept as NAME.old.
 replace() {
   sync "$1.new" 2>/dev/null || sync
@@ -61,7 +61,7 @@ replace() {
 )sh";
 
 constexpr std::string_view k_prepare_program = R"sh(
-[ "$(sum "$d/sharefs")" = "$program_sum" ] || no "what was sent did not arrive whole"
+[ "$(sum "$d/sharefs")" = "$program_sum" ] || no "the files did not arrive completely"
 find_program
 checker=$program
 if [ ! -e "$program" ] || [ "$(sum "$program")" != "$program_sum" ]; then
@@ -69,7 +69,7 @@ if [ ! -e "$program" ] || [ "$(sum "$program")" != "$program_sum" ]; then
   said=$(mkdir -p "$(dirname "$program")" 2>&1 && cp "$d/sharefs" "$program.new" 2>&1 && chmod 755 "$program.new" 2>&1) ||
     no "$said"
   said=$("$program.new" --version 2>&1) || no "this program does not run there: $said"
-  [ "$said" = "$version" ] || no "this program says of itself there: $said"
+  [ "$said" = "$version" ] || no "the program reports another version there: $said"
   checker=$program.new
 fi
 )sh";
@@ -98,7 +98,7 @@ if ! cmp -s "$d/sharefs.yaml" "$config"; then
   new="$new $config.new"
   said=$(mkdir -p /etc/sharefs 2>&1 && cp "$d/sharefs.yaml" "$config.new" 2>&1 && chmod 644 "$config.new" 2>&1) ||
     no "$said"
-  said=$("$checker" config check "$config.new" 2>&1) || no "sharefs does not take this sharefs.yaml there: $said"
+  said=$("$checker" config check "$config.new" 2>&1) || no "sharefs there rejects this sharefs.yaml: $said"
 fi
 )sh";
 
@@ -124,7 +124,7 @@ if [ -e "$program.new" ]; then
   found=$(command -v sharefs) && said=$("$found" --version 2>&1) || said="no sharefs is found in PATH"
   if [ "$said" != "$version" ]; then
     if [ "$was" ]; then mv -f "$program.old" "$program"; else rm -f "$program"; fi
-    no "it was taken back: $said"
+    no "the old program was put back: $said"
   fi
   changed="${changed}program, "
   if [ -d /run/systemd/system ]; then systemctl try-restart sharefs-watch.service >/dev/null 2>&1; fi

@@ -161,7 +161,7 @@ void Trust::explain_denied() {
   for (const auto& reached : in(State::denied)) {
     auto& outcome = outcomes.at(reached.node.name);
     if (key.empty()) {
-      outcome.why = "ssh does not let this user in, who has no key";
+      outcome.why = "ssh does not let this user in, because there is no key";
       outcome.hint = "`ssh-keygen -t ed25519` makes one; then `sharefs nodes trust NODE`";
     } else {
       outcome.hint = fmt::format("a password is needed once: `--password-file FILE`; or add this line to "

@@ -75,7 +75,7 @@ Result<void> add_groups(std::vector<Node>& nodes, const std::vector<NamedGroup>&
           for (const auto& one : nodes)
             known.push_back(one.name);
           return fail(ErrorCode::config,
-                      fmt::format("{}: {} of the group {} is none of the nodes", group.origin.text(), name, group.name),
+                      fmt::format("{}: {} in the group {} is not a node", group.origin.text(), name, group.name),
                       did_you_mean_hint(name, known));
         }
         if (!found->second->in(group.name))

@@ -125,7 +125,7 @@ constexpr std::string_view k_users = R"sh(
 umask 022
 mine=/etc/ssh/sharefs_user_ca.pub
 keys=$(sshd -T 2>/dev/null | sed -n "s/^trustedusercakeys //p")
-[ "$keys" ] || no "sshd there does not say whose certificates it believes"
+[ "$keys" ] || no "sshd there does not report whose certificates it accepts"
 [ "$keys" != none ] || keys=
 change_lines "${keys:-$mine}"
 if [ "$work" = remove ]; then

@@ -62,7 +62,7 @@ const std::vector<CommandGroup>& command_groups() {
         &k_umount_command},
        {{"config",
          "Show and check sharefs.yaml",
-         "What the file says once its defaults are in it, what is wrong with it, and every key that it may have.",
+         "Prints the configuration with its defaults, checks it, and lists every key.",
          {&k_config_show_command, &k_config_check_command, &k_config_keys_command}}}},
       {"Look", {&k_doctor_command, &k_status_command, &k_probe_command, &k_explain_command}},
       {"Repair", {&k_recover_command, &k_watch_command, &k_undo_command}},
@@ -85,7 +85,7 @@ const std::vector<CommandGroup>& command_groups() {
        {&k_run_command, &k_env_command, &k_cachefix_script_command},
        {{"cache",
          "List, delete and place the node-local caches that `run` made",
-         "`sharefs run` builds datasets on this node's own disk. These commands show what has come together there, and "
+         "`sharefs run` builds datasets on this node's own disk. These commands list what is stored there, and "
          "make room.",
          {&k_cache_list_command, &k_cache_prune_command, &k_cache_place_command}}}},
       {"Environments",

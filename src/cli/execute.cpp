@@ -239,7 +239,7 @@ Result<void> roll_back(Context& context, const std::string& journal_id, std::str
   auto flags = context.flags;
   flags.yes = true;
   Context undo(context.host, context.system, context.console, flags, context.argv);
-  context.console.message("not as it should be: taking it back");
+  context.console.message("the result is not as it should be: undoing the change");
   TRY_ASSIGN(const auto undone, take_back(undo, journal_id));
   if (undone.exit_code != k_exit_ok)
     return fail(ErrorCode::failed, fmt::format("{}, and not everything could be taken back", why),

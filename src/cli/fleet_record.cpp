@@ -93,7 +93,7 @@ Result<fleet::Request> load_record(Context& context, std::string& id) {
   TRY_ASSIGN(const auto ids, run_ids(context, directory));
   if (ids.empty() || (!id.empty() && std::ranges::find(ids, id) == ids.end()))
     return fail(ErrorCode::not_found,
-                id.empty() ? "no run of this machine is on record" : fmt::format("there is no run {}", id),
+                id.empty() ? "this machine has no record of a run" : fmt::format("there is no run {}", id),
                 id.empty() ? "" : did_you_mean_hint(id, ids, "`sharefs nodes resume --list` shows them"));
   id = id.empty() ? ids.back() : id;
   TRY_ASSIGN(auto run, read_run(context, directory, id));

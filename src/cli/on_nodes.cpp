@@ -34,9 +34,10 @@ void report_end(Context& context, const std::string& id, const fleet::Run& run, 
   if (run.interrupted)
     context.console.message(fmt::format("interrupted; not known to be done: {}", fleet::fold(open)));
   else if (run.stopped)
-    context.console.message("stopped: too many nodes failed, and the others were not begun (--max-failures, --canary)");
+    context.console.message(
+        "stopped: too many nodes failed, and the others were not started (--max-failures, --canary)");
   if (!open.empty())
-    context.console.message(fmt::format("`sharefs nodes resume {}` goes on where it is not done", id));
+    context.console.message(fmt::format("`sharefs nodes resume {}` continues where it is not done", id));
   if (std::ranges::any_of(outcomes, [](const Outcome& outcome) { return !outcome.journal_id().empty(); }))
     context.console.message(fmt::format("`sharefs --on all undo {}` takes it back", id));
 }
@@ -71,7 +72,7 @@ void expect_servers(const fleet::Request& job, std::vector<Outcome>& answers) {
   for (auto& outcome : answers)
     if (servers_change && outcome.state == State::failed && outcome.document.is_object() && !is_server(outcome)) {
       outcome.state = State::pending;
-      outcome.why = "asked again once the servers are done: " + outcome.why;
+      outcome.why = "it is asked again after the servers: " + outcome.why;
     }
 }
 
@@ -128,19 +129,21 @@ const std::vector<OptionSpec>& fleet_options() {
       {.names = "--on",
        .value = "NODES",
        .help = "do it on these nodes of sharefs.yaml: gpu[01-64], @GROUP, all, servers, clients, all!gpu07"},
-      {.names = "--engine", .value = "NAME", .help = "what reaches them: xargs (with ssh), clush, pdsh, srun"},
+      {.names = "--engine",
+       .value = "NAME",
+       .help = "the program that runs it on them: xargs (with ssh), clush, pdsh, srun"},
       {.names = "--fanout", .value = "N", .help = "how many at a time", .fallback = "64"},
       {.names = "--canary",
        .value = "N",
-       .help = "a change is tried on so many first, behind the servers",
+       .help = "try a change on this many nodes first, after the servers",
        .fallback = "1"},
       {.names = "--max-failures",
        .value = "N|P%",
-       .help = "more nodes that fail or cannot be reached end a change",
+       .help = "stop a change when more nodes than this fail or cannot be reached",
        .fallback = "3"},
       {.names = "--node-deadline",
        .value = "TIME",
-       .help = "by when it ends on a node; what only looks has 2min",
+       .help = "longest time on a node; 2min for a command that changes nothing",
        .fallback = k_default_deadline},
   };
   return k_options;

@@ -116,7 +116,7 @@ class Builder final : public YAML::EventHandler {
     if (tag != "?" && tag != "!" && !tag.empty())
       refuse_tag(mark, tag);
     if (m_open.size() >= k_max_depth)
-      stop(mark, fmt::format("nested more than {} levels deep", k_max_depth), "no key of sharefs lies so deep");
+      stop(mark, fmt::format("nested more than {} levels deep", k_max_depth), "no key of sharefs is nested so deeply");
     add_cost(mark, 1);
     m_open.push_back({make_node(mark, kind), mark, anchor, false});
   }
@@ -181,7 +181,7 @@ const std::array<Translation, 14> k_translations{{
     {YAML::ErrorMsg::ALIAS_NOT_FOUND, "a `*` without a name",
      "quote a text that begins with `*`, for example the client `\"*\"`"},
     {YAML::ErrorMsg::EOF_IN_SCALAR, "the quote is never closed", "close it"},
-    {YAML::ErrorMsg::BAD_FILE, "nested too deeply", "no key of sharefs lies so deep"},
+    {YAML::ErrorMsg::BAD_FILE, "nested too deeply", "no key of sharefs is nested so deeply"},
 }};
 
 Problem translate(const Source& source, const YAML::Exception& exception) {

@@ -122,7 +122,7 @@ std::optional<Complaint> nodes_rule(std::string_view text) {
 
 std::optional<Complaint> group_rule(std::string_view text) {
   if (text == "all" || text == "servers" || text == "clients")
-    return Complaint{"is the name of a group that is there anyhow", "choose another name"};
+    return Complaint{"is the name of a group that always exists", "choose another name"};
   constexpr std::string_view k_signs = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
   if (text.starts_with('-') || text.find_first_not_of(k_signs) != std::string_view::npos)
     return Complaint{"is not a name for a group", "use letters, digits, `_` and `-`"};

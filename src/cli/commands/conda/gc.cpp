@@ -102,7 +102,7 @@ Result<int> run_gc(Context& context, const Arguments& arguments) {
 
 extern const CommandSpec k_conda_gc_command{
     .name = "conda gc",
-    .summary = "Delete generations that nobody needs any more",
+    .summary = "Delete generations that are no longer needed",
     .description = "Keeps the present generation, those that have a file NNNN.pinned beside them (`touch` makes one, "
                    "and what stands in it is the reason), those that a process of `sharefs conda run` uses on any "
                    "host, or any program on this one, and the last `conda.keep`. Also deletes what a command that was "
@@ -116,7 +116,8 @@ extern const CommandSpec k_conda_gc_command{
     .options = {{.names = "--keep", .value = "N", .help = "the last N, instead of `conda.keep`"},
                 {.names = "--forget",
                  .value = "HOST",
-                 .help = "its processes have ended: the host is gone for good; USER@HOST or USER@: that user's",
+                 .help =
+                     "ignore the processes of this host, which is gone for good; USER@HOST or USER@: of that user only",
                  .repeat = true}},
     .on_nodes = true,
     .elsewhere = work_elsewhere,

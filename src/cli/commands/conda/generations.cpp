@@ -150,7 +150,7 @@ Result<int> change_environment(Context& context, const std::string& word, const 
 
 extern const CommandSpec k_conda_generations_command{
     .name = "conda generations",
-    .summary = "List what has become of a shared environment",
+    .summary = "List the generations of a shared environment",
     .description = "Every change of a shared environment makes a new generation beside the old one: when, by whom, by "
                    "which command, what it changed in the packages (+ added, - removed, ~ other version), how large it "
                    "is, how much of that no earlier one has, and the size of its image.",

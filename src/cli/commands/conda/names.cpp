@@ -141,7 +141,7 @@ Result<unsigned> generation_argument(const std::string& word) {
 Result<int> for_each_environment(Context& context, const std::vector<std::string>& names,
                                  const std::function<Result<int>(const std::string& name)>& work) {
   if (context.flags.json)
-    return fail(ErrorCode::usage, "--json: one document is of one environment", "name it");
+    return fail(ErrorCode::usage, "--json prints one document for one environment", "name it");
   if (names.empty())
     context.console.message("there is no shared environment");
   std::vector<int> codes;

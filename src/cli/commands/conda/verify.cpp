@@ -89,9 +89,10 @@ bool verify_images(Context& context, const conda::KnownGeneration& known) {
 /// Reports that the files of a generation are unchanged since they were last found good, and checks the rest of it.
 int verify_by_last_time(Context& context, const conda::KnownGeneration& known) {
   const auto path = known.environment.path(known.record.number);
-  context.console.message(fmt::format("{}: {} by size, time and inode as when they were found good on {}; `--files` "
-                                      "reads them again",
-                                      path, count_of(known.record.files, "file"), format_time(known.noted.at)));
+  context.console.message(
+      fmt::format("{}: {} unchanged in size, time and inode since they were found good on {}; `--files` "
+                  "reads them again",
+                  path, count_of(known.record.files, "file"), format_time(known.noted.at)));
   context.report(conda::diagnose_above(context.system, path));
   return verify_images(context, known) ? k_exit_ok : k_exit_failed;
 }

@@ -68,7 +68,7 @@ Result<Proposal> propose(Context& context, const std::vector<Part>& parts) {
   }
   if (for_root)
     TRY(require_root(context, "only root can mend exports and mounts"));
-  return Proposal{std::move(plan), "there is nothing that can be mended without you"};
+  return Proposal{std::move(plan), "there is nothing that sharefs can repair by itself"};
 }
 
 /// Shows the plan, asks, applies it, and examines the host once more.
@@ -107,7 +107,7 @@ Result<Examination> examination_of(Context& context, const Arguments& arguments)
   for (const auto& [name, into] : {std::pair{"timeout", &how.timeout}, {"deadline", &how.deadline}}) {
     TRY_ASSIGN(const auto time, arguments.duration(name));
     if (time.count() <= 0)
-      return fail(ErrorCode::usage, fmt::format("--{} must be more than nothing", name),
+      return fail(ErrorCode::usage, fmt::format("--{} must be greater than zero", name),
                   fmt::format("for example --{} 10s", name));
     *into = time;
   }
@@ -145,9 +145,9 @@ extern const CommandSpec k_doctor_command{
                "sharefs doctor --fix --dry-run\n"
                "sharefs doctor --json | jq '.diagnoses[] | {code, subject, message}'",
     .effect = Effect::changes,
-    .options = {{.names = "--fix", .help = "do what can be done about it"},
+    .options = {{.names = "--fix", .help = "repair what can be repaired"},
                 k_servers_timeout,
-                {.names = "--deadline", .value = "TIME", .help = "begin nothing more after it", .fallback = "1min"}},
+                {.names = "--deadline", .value = "TIME", .help = "start no further part after it", .fallback = "1min"}},
     .on_nodes = true,
     .run = run_doctor,
 };

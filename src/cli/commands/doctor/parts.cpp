@@ -364,8 +364,8 @@ std::vector<Part> examine(Context& context, const Examination& how) {
     if (Clock::now() < end)
       examine_one(spec, input, part);
     else
-      part.found.push_back({Severity::warning, "SF602", spec.name, "not looked at: the time was over",
-                            "see what is said above, or give it longer: --deadline 5min", ""});
+      part.found.push_back({Severity::warning, "SF602", spec.name, "not examined: the deadline has passed",
+                            "see the findings above, or give it more time: --deadline 5min", ""});
   }
   drop_repeated(parts);
   return parts;

@@ -109,7 +109,7 @@ extern const CommandSpec k_explain_command{
     .summary = "Explain a code such as SF212, or find the page of an error message",
     .description =
         "Each thing that sharefs finds wrong has a code, which stands behind the message. This prints what it means: "
-        "the cause, how to see it, its cure, and what sharefs does about it. Words find the pages that they stand in. "
+        "the cause, how to see it, its cure, and what sharefs does about it. Words find the pages that contain them. "
         "The "
         "same is in docs/diagnoses. Needs no sharefs.yaml, and asks nobody.",
     .example = "sharefs explain SF212\n"

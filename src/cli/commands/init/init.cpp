@@ -106,7 +106,7 @@ extern const CommandSpec k_init_command{
     .options = {{.names = "--output",
                  .value = "FILE",
                  .help = "write this file instead of the one that is read; - prints it"},
-                {.names = "--import", .help = "what it does anyhow; scripts of before say so"}},
+                {.names = "--import", .help = "no effect; accepted for older scripts"}},
     .run = run_init,
 };
 

@@ -227,7 +227,7 @@ std::vector<mounts::BootEntry> left_out(const InitFacts& facts) {
 std::string why_left_out(const mounts::BootEntry& entry) {
   if (!entry.is_nfs())
     return entry.type;
-  return is_expanded(entry.source) ? "the shell knows from where" : "not mounted at boot";
+  return is_expanded(entry.source) ? "a shell computes the source" : "not mounted at boot";
 }
 
 /// Lists what is left out: sharefs mounts only NFS, and would make an NFS mount or a bind mount of another file system.

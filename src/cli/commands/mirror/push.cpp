@@ -22,11 +22,11 @@ using fleet::Mirror;
 
 const OptionSpec k_to{.names = "--to", .value = "NODES", .help = "names, ranges and groups; without it all nodes"};
 const OptionSpec k_engine{
-    .names = "--engine", .value = "NAME", .help = "what starts it for each node: xargs, clush, pdsh"};
+    .names = "--engine", .value = "NAME", .help = "the program that starts it for each node: xargs, clush, pdsh"};
 // All copies share this machine's network link: a few at a time take no longer in total, and the first ones end sooner.
 const OptionSpec k_fanout{.names = "--fanout", .value = "N", .help = "how many nodes at a time", .fallback = "8"};
 const OptionSpec k_deadline{
-    .names = "--node-deadline", .value = "TIME", .help = "by when it ends for a node", .fallback = "24h"};
+    .names = "--node-deadline", .value = "TIME", .help = "longest time for a node", .fallback = "24h"};
 
 /// Returns the arguments of the process that works for each node.
 Argv words_for(Context& context, const std::string& work, const std::vector<Mirror>& mirrors) {
@@ -128,14 +128,14 @@ extern const CommandSpec k_mirror_push_command{
     .effect = Effect::changes,
     .positional = {.name = "NAME", .help = "mirrors of sharefs.yaml; without them all"},
     .options = {k_to,
-                {.names = "--delete", .help = "delete there what is not here"},
+                {.names = "--delete", .help = "delete files on the nodes that this machine does not have"},
                 {.names = "--content", .help = "compare files by content, not by size and time"},
                 k_engine,
                 k_fanout,
-                {.names = "--canary", .value = "N", .help = "so many nodes first", .fallback = "1"},
+                {.names = "--canary", .value = "N", .help = "copy to this many nodes first", .fallback = "1"},
                 {.names = "--max-failures",
                  .value = "N|P%",
-                 .help = "more nodes that fail or cannot be reached end it",
+                 .help = "stop when more nodes than this fail or cannot be reached",
                  .fallback = "3"},
                 k_deadline},
     .run = run_push,

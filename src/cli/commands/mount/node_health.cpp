@@ -43,7 +43,7 @@ std::string health_line(const std::vector<mounts::MountState>& states) {
 Result<int> run_node_health(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(const auto deadline, arguments.duration("deadline"));
   if (deadline.count() <= 0)
-    return fail(ErrorCode::usage, "--deadline must be more than nothing", "for example --deadline 4s");
+    return fail(ErrorCode::usage, "--deadline must be greater than zero", "for example --deadline 4s");
   const sys::ExitDeadline exits(deadline, "sharefs: no answer in time\n", k_exit_unknown);
   const auto say = [&](const std::string& line) {
     context.envelope.fields["health"] = line;

@@ -29,10 +29,9 @@ std::vector<mounts::MountPoint> ready_points(Context& context, const config::Con
     if (state.health != mounts::Health::autofs_idle)
       points.push_back(state.point);
     else if (has_shares(config, {state.point}))
-      context.console.message(
-          fmt::format("{}: an automount that nobody has looked at yet: its directories of `shares:` "
-                      "are left until it is mounted",
-                      mounts::name_of(state.point)));
+      context.console.message(fmt::format("{}: an automount that nobody has used yet: its directories of `shares:` "
+                                          "are left until it is mounted",
+                                          mounts::name_of(state.point)));
   }
   return points;
 }

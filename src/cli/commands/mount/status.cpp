@@ -104,7 +104,7 @@ extern const CommandSpec k_status_command{
                      "one line, and exit code 0 (well), 1 (not well) or 2 (not known): for Slurm, NHC and Kubernetes"},
                 {.names = "--deadline",
                  .value = "TIME",
-                 .help = "by when --node-health ends, whatever hangs",
+                 .help = "longest time of --node-health, whatever hangs",
                  .fallback = "4s"},
                 {.names = "--timeout", .value = "TIME", .help = "how long to wait for an answer", .fallback = "2s"}},
     .on_nodes = true,

@@ -114,7 +114,7 @@ std::vector<mounts::MountPoint> mount_points(sys::System& system, const config::
 Result<std::chrono::milliseconds> timeout_of(const Arguments& arguments) {
   auto timeout = arguments.duration("timeout");
   if (timeout && timeout->count() <= 0)
-    return fail(ErrorCode::usage, "--timeout must be more than nothing", "for example --timeout 5s");
+    return fail(ErrorCode::usage, "--timeout must be greater than zero", "for example --timeout 5s");
   return timeout;
 }
 

@@ -60,7 +60,7 @@ Result<int> run_lock(Context& context, const Arguments& arguments) {
   const auto& target = arguments.positional.at(0);
   const auto& name = arguments.positional.at(1);
   if (!are_random_letters(name))
-    return fail(ErrorCode::usage, "a name is letters and digits");
+    return fail(ErrorCode::usage, "NAME must be letters and digits");
   TRY_ASSIGN(const auto config, context.config());
   const auto points = mount_points(context.system, config);
   if (std::ranges::find(points, target, &mounts::MountPoint::target) == points.end())
@@ -122,7 +122,7 @@ Result<void> try_locks(Context& context, const std::vector<fleet::Node>& nodes, 
                        fmt::format("whether locks work between the two could not be tried: {}",
                                    answer(0) != "held" ? outcomes[0].why
                                    : answer(1).empty() ? outcomes[1].why
-                                                       : "the one does not see the other's file"),
+                                                       : "one node does not see the file of the other"),
                        "`sharefs mount --all --verify` there says more", ""});
   }
   return {};
@@ -142,7 +142,7 @@ Result<int> run_check(Context& context, const Arguments& arguments) {
       asked.push_back(*std::ranges::find(nodes, outcome.node, &fleet::Node::name));
     } else {
       outcome.state = fleet::State::failed;
-      outcome.why = "what it says of itself cannot be read";
+      outcome.why = "its facts cannot be read";
     }
   }
   auto found = fleet::compare(answers);
@@ -166,7 +166,7 @@ Result<int> run_check(Context& context, const Arguments& arguments) {
 
 extern const CommandSpec k_nodes_self_command{
     .name = "nodes self",
-    .summary = "Say what other machines want to know of this one",
+    .summary = "Print the facts that `nodes check` compares",
     .description =
         "What `sharefs nodes check` asks each machine for, as JSON: version, the checksum of sharefs.yaml, the "
         "numbers of its users, and its clock.",

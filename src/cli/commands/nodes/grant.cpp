@@ -19,7 +19,7 @@ Result<int> run_nodes_grant(Context& context, const Arguments& arguments) {
     return fail(ErrorCode::usage, fmt::format("`nodes grant` does not know `{}`", arguments.positional.at(0)),
                 "one of key, hosts, users, mesh");
   if (!are_random_letters(mark))
-    return fail(ErrorCode::usage, "option `--mark` needs letters and digits: what the lines are known by later");
+    return fail(ErrorCode::usage, "option `--mark` needs letters and digits; they mark the lines that are added");
   TRY_ASSIGN(const auto known, known_nodes(context));
   TRY_ASSIGN(const auto nodes, chosen_of(known, arguments.positional.at(1)));
   TRY_ASSIGN(const auto trust, begin_trust(context, arguments, nodes));

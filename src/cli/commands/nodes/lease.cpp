@@ -33,9 +33,9 @@ Result<int> run_lease(Context& context, const Arguments& arguments) {
 
 extern const CommandSpec k_nodes_lease_command{
     .name = "nodes lease",
-    .summary = "Note on a server who changes the cluster; `--on` does it",
+    .summary = "Take or give back the cluster lease on a server; `--on` does it",
     .description = "`--on NODES` with a change takes it on all servers first and gives it back at its end, so that two "
-                   "administrators on two machines do not work against each other. It ends by itself.",
+                   "administrators on two machines do not work against each other. An old lease expires.",
     .example = "sharefs nodes lease 20261125-181500-a1b2 --release   # after a machine that died in its work",
     .effect = Effect::reads,
     .positional = {.name = "RUN [WHO]", .help = "the run, and its user@machine", .min = 1, .max = 2},

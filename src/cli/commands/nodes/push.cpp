@@ -53,7 +53,7 @@ Result<Load> load_of(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(const auto said, fleet::output_of(context.system, {"sh", "-c", script, "sh"}));
   const auto here = fleet::parse_installed(said);
   if (!here)
-    return fail(ErrorCode::failed, "this machine does not say what it has");
+    return fail(ErrorCode::failed, "what is installed on this machine cannot be read");
   load.content.here = *here;
   return load;
 }
@@ -122,7 +122,8 @@ Result<int> run_nodes_push(Context& context, const Arguments& arguments) {
   fleet::replace(answers.outcomes, std::move(done.outcomes));
   show_outcomes(context, answers.outcomes);
   if (done.stopped)
-    context.console.message("stopped: too many nodes failed, and the others were not begun (--max-failures, --canary)");
+    context.console.message(
+        "stopped: too many nodes failed, and the others were not started (--max-failures, --canary)");
   const int code = fleet::exit_code_of(answers.outcomes);
   if (code != k_exit_ok)
     context.console.message("the same command goes on where it is not done");

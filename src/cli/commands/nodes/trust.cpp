@@ -138,7 +138,7 @@ class TrustNodes {
     nodes.insert(nodes.end(), denied.begin(), denied.end());
     const fleet::Granting users{
         .grant = Grant::users, .ca = m_user_ca, .password = given_path(m_context, m_arguments, "password-file")};
-    TRY_ASSIGN(const int code, grant(nodes, users, "sshd there believes its certificates"));
+    TRY_ASSIGN(const int code, grant(nodes, users, "sshd there accepts its certificates"));
     if (code == k_exit_ok && !m_context.flags.changes_nothing())
       TRY(m_trust.try_login(denied, "a certificate lets this user in now"));
     return code;
@@ -246,16 +246,16 @@ extern const CommandSpec k_nodes_trust_command{
     .effect = Effect::changes,
     .positional = {.name = "NODES", .help = "names, ranges and groups (@a100, clients); without them all", .max = 1},
     .options = with_fleet_options(
-        {{.names = "--accept", .help = "believe the host keys that are shown"},
+        {{.names = "--accept", .help = "accept the host keys that are shown"},
          {.names = "--fingerprint",
           .value = "FILE",
-          .help = "believe those whose fingerprints FILE lists with the node"},
+          .help = "accept those whose fingerprints FILE lists with the node"},
          {.names = "--system", .help = "write /etc/ssh/ssh_known_hosts, for all users of this machine"},
          {.names = "--key", .value = "FILE", .help = "the key that nodes shall let in, instead of ssh's first"},
          {.names = "--password-file", .value = "FILE", .help = "a file of this user alone with the password for nodes"},
          {.names = "--ca", .value = "KEY", .help = "certify the host keys by this authority's private key"},
          {.names = "--user-ca", .value = "KEY", .help = "certify this user's key, in place of authorized_keys"},
-         {.names = "--valid", .value = "TIME", .help = "of that certificate", .fallback = "1d"},
+         {.names = "--valid", .value = "TIME", .help = "how long that certificate is valid", .fallback = "1d"},
          {.names = "--mesh", .help = "all nodes know each other, too: for launchers that go from node to node"}}),
     .run = run_nodes_trust,
 };

@@ -46,7 +46,7 @@ Result<int> run_serve(Context& context, const Arguments& arguments) {
   stages.merge(staged_paths_directories(context));
   const auto stage = std::ranges::find_if(stages, [&](const auto& one) { return is_under(path, one); });
   if (stage == stages.end() || path != arguments.positional.at(0))
-    return fail(ErrorCode::permission, path + " is nothing that is staged");
+    return fail(ErrorCode::permission, path + " is not a staged file");
   // The owner of a staged directory could replace the file, so the receiving node checks it. Links in the directory
   // were made by root as they were on the share and may lead anywhere, so no link is followed.
   const tree::Place place{

@@ -186,7 +186,7 @@ Result<int> stage_path(Context& context, const Arguments& arguments, const std::
 
 Result<int> run_stage_command(Context& context, const Arguments& arguments) {
   if (context.flags.root != "/")
-    return fail(ErrorCode::unsupported, "what is staged is staged on a running system: --root is not possible here");
+    return fail(ErrorCode::unsupported, "staging works on a running system: --root is not possible here");
   const bool list = arguments.flag("list");
   if (list == (arguments.positional.size() == 1))
     return fail(ErrorCode::usage, "name a directory of the share or an environment, or give --list");
@@ -257,8 +257,8 @@ extern const CommandSpec k_stage_command{
                    .min = 0,
                    .max = 1},
     .options = {k_limit_option,
-                {.names = "--list", .help = "what is staged here"},
-                {.names = "--drop", .help = "take the copies of it away, or the one with this HASH of --list"},
+                {.names = "--list", .help = "list the copies on this host"},
+                {.names = "--drop", .help = "remove its copies, or the one with this HASH of --list"},
                 {.names = "--pack", .help = "only make the image on the share"},
                 {.names = "--packed", .value = "TEXT", .help = "what `--on NODES` has found out about the directory"},
                 k_upstreams_option},

@@ -57,7 +57,7 @@ Result<int> drop_staged(Context& context, const std::string& word) {
     std::erase_if(staged, [&](const conda::StagedPath& one) {
       return !one.is_of(path) && !one.is_of(led_to) && base_name(one.copy.tree.path) != word;
     });
-    return Proposal{conda::plan_drop(staged), "nothing of it is staged here"};
+    return Proposal{conda::plan_drop(staged), "no copy of it is staged here"};
   };
   return execute(context, propose).map(&Executed::exit_code);
 }

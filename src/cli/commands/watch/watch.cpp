@@ -81,8 +81,7 @@ extern const CommandSpec k_watch_command{
     .example = "systemctl enable --now sharefs-watch\n"
                "sharefs watch --once   # one look, and what follows from it: for cron",
     .effect = Effect::reads,
-    .options = {{.names = "--once",
-                 .help = "look once, recover what is to be recovered, and end; 1 if not all is well"}},
+    .options = {{.names = "--once", .help = "check once, recover what needs it, and exit with 1 if not all is well"}},
     .run = run_watch,
 };
 
