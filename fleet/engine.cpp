@@ -155,7 +155,7 @@ std::string path_for_engines(sys::System& system, const std::string& path) {
 
 Result<const Engine*> choose_engine(sys::System& system, std::string_view wanted, const std::string& path) {
   for (const auto& engine : k_engines) {
-    if (!wanted.empty() && engine.name != wanted)
+    if (wanted.empty() ? engine.joins_streams : engine.name != wanted)
       continue;
     if (is_installed(system, engine, path))
       return &engine;

@@ -73,7 +73,7 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
     return std::nullopt;
   auto unit = trim(number->second);
   for (const std::string_view suffix : {"iB", "B"})
-    if (unit.ends_with(suffix)) {
+    if (unit.ends_with(suffix) && (unit.size() > suffix.size() || unit == "B")) {
       unit.remove_suffix(suffix.size());
       break;
     }

@@ -18,6 +18,7 @@
 #include <exception>
 #include <fcntl.h>
 #include <iostream>
+#include <span>
 #include <string_view>
 #include <system_error>
 #include <unistd.h>
@@ -43,10 +44,18 @@ bool wants_json(const Argv& argv) {
   return false;
 }
 
-/// `run` has the exit codes of env(1): its own failures, also usage errors, differ from those of its child.
-bool is_run(const Argv& argv) {
-  const auto word = std::find_if(argv.begin() + 1, argv.end(), [](const auto& w) { return !w.starts_with('-'); });
-  return word != argv.end() && *word == "run";
+/// True if the command is `run`, which has the exit codes of env(1): its own failures, also usage errors, differ from
+/// those of its child. Allocates nothing.
+template <class Word> bool is_run(std::span<Word> argv) {
+  bool is_value = true; // so is the program's name, as it were
+  for (const std::string_view word : argv) {
+    if (!is_value && !word.starts_with('-'))
+      return word == "run";
+    is_value = !is_value && std::ranges::any_of(global_options(), [&](const OptionSpec& option) {
+      return option.names == word && !option.value.empty();
+    });
+  }
+  return false;
 }
 
 /// Reports a usage error. There is no command yet; with --json the error is printed as one JSON document, too.
@@ -59,7 +68,7 @@ int report_usage_error(const Error& error, const Argv& argv, Host& host, ui::Con
   } else {
     console.error(error);
   }
-  return is_run(argv) ? k_exit_run_failed : exit_code_of(error);
+  return is_run(std::span(argv)) ? k_exit_run_failed : exit_code_of(error);
 }
 
 /// Checks `--root`. It must be an existing directory; otherwise an installation would be made from nothing.
@@ -130,10 +139,7 @@ int run_command(Parsed& parsed, const Argv& argv, Host& host, ui::Console& conso
 
 /// It runs before anything that allocates memory: glibc gives main()'s arguments to constructors.
 [[gnu::constructor(101)]] void set_terminate_handler(int argc, char** argv) {
-  int word = 1;
-  while (word < argc && argv[word][0] == '-')
-    ++word;
-  if (word < argc && std::string_view(argv[word]) == "run")
+  if (is_run(std::span(argv, static_cast<std::size_t>(argc))))
     std::set_terminate([] { exit_out_of_resources(k_exit_run_failed); });
   else
     std::set_terminate([] { exit_out_of_resources(k_exit_failed); });
@@ -173,7 +179,7 @@ int run(const Argv& argv, Host& host) {
     code = parsed->print ? k_exit_ok : run_command(*parsed, argv, host, console);
   } catch (...) {
     console.error({ErrorCode::failed, reason_of(std::current_exception()), "", ""});
-    code = is_run(argv) ? k_exit_run_failed : k_exit_failed;
+    code = is_run(std::span(argv)) ? k_exit_run_failed : k_exit_failed;
   }
   host.out << std::flush;
   if (!host.out && g_pipe_closed != 0)

@@ -88,14 +88,25 @@ Result<void> begin_record(Context& context, const std::string& directory, const 
   return made.create(k_request, json_of(run, JsonTexts::exact).dump() + "\n");
 }
 
+namespace {
+
+/// Error `not_found` with a "did you mean" if this machine has no record of the run.
+Result<void> check_run(const std::vector<std::string>& ids, const std::string& id) {
+  if (contains(ids, id))
+    return {};
+  return fail(ErrorCode::not_found,
+              id.empty() ? "this machine has no record of a run" : fmt::format("there is no run {}", id),
+              id.empty() ? "" : did_you_mean_hint(id, ids, "`sharefs nodes resume --list` shows them"));
+}
+
+} // namespace
+
 Result<fleet::Request> load_record(Context& context, std::string& id) {
   TRY_ASSIGN(const auto directory, fleet_directory(context));
   TRY_ASSIGN(const auto ids, run_ids(context, directory));
-  if (ids.empty() || (!id.empty() && std::ranges::find(ids, id) == ids.end()))
-    return fail(ErrorCode::not_found,
-                id.empty() ? "this machine has no record of a run" : fmt::format("there is no run {}", id),
-                id.empty() ? "" : did_you_mean_hint(id, ids, "`sharefs nodes resume --list` shows them"));
-  id = id.empty() ? ids.back() : id;
+  if (id.empty() && !ids.empty())
+    id = ids.back();
+  TRY(check_run(ids, id));
   TRY_ASSIGN(auto run, read_run(context, directory, id));
   auto& [job, engine] = run;
   TRY(choose_engine(context, engine, job.settings));
@@ -115,13 +126,12 @@ Result<void> find_run(Context& context, const Arguments& arguments, fleet::Reque
                 "`sharefs nodes resume --list` shows them; changes of one machine are undone there");
   const auto id = arguments.positional.front();
   TRY_ASSIGN(const auto directory, fleet_directory(context));
-  const auto outcomes = fleet::read_outcomes(context.system, join_path(directory, id));
-  if (!outcomes)
-    return fail(outcomes.error().code, fmt::format("there is no run {} on this machine", id),
-                "`sharefs nodes resume --list` shows them");
+  TRY_ASSIGN(const auto ids, run_ids(context, directory));
+  TRY(check_run(ids, id));
+  TRY_ASSIGN(const auto outcomes, fleet::read_outcomes(context.system, join_path(directory, id)));
   std::vector<fleet::Node> changed;
   for (auto& node : job.nodes)
-    if (const auto found = outcomes->find(node.name); found != outcomes->end() && !found->second.journal_id().empty()) {
+    if (const auto found = outcomes.find(node.name); found != outcomes.end() && !found->second.journal_id().empty()) {
       node.words = found->second.journal_id();
       changed.push_back(std::move(node));
     }

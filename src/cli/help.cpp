@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 
 namespace sharefs::cli {
@@ -14,7 +15,7 @@ namespace sharefs::cli {
 namespace {
 
 /// Returns one line with the names of options that many commands have.
-std::string line_of(std::string_view title, const std::vector<OptionSpec>& options, std::size_t width) {
+std::string line_of(std::string_view title, std::span<const OptionSpec> options, std::size_t width) {
   std::vector<std::string> names;
   for (const auto& option : options)
     names.push_back(split(option.names, ',').back());
@@ -196,8 +197,8 @@ std::string fill(std::string_view text, std::size_t width, std::size_t indent, s
   return out;
 }
 
-const std::vector<OptionSpec>& global_options() {
-  static const std::vector<OptionSpec> k_options{
+std::span<const OptionSpec> global_options() {
+  static constexpr auto k_options = std::to_array<OptionSpec>({
       {.names = "--config",
        .value = "FILE",
        .help = "read this sharefs.yaml instead of $SHAREFS_CONFIG or /etc/sharefs/sharefs.yaml"},
@@ -213,7 +214,7 @@ const std::vector<OptionSpec>& global_options() {
       {.names = "-v,--verbose", .help = "log what is run"},
       {.names = "-h,--help", .help = "show this help"},
       {.names = "-V,--version", .help = "show the version"},
-  };
+  });
   return k_options;
 }
 
@@ -232,7 +233,7 @@ std::string help_of(const CLI::App& app, const std::string& path, std::size_t wi
   return help.make_help(&app, "", CLI::AppFormatMode::Normal);
 }
 
-void add_options(CLI::App& app, const std::vector<OptionSpec>& specs, const std::string& group) {
+void add_options(CLI::App& app, std::span<const OptionSpec> specs, const std::string& group) {
   for (const auto& spec : specs) {
     const std::string names(spec.names), help(spec.help);
     auto* option =

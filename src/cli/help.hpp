@@ -1,6 +1,7 @@
 #pragma once
 #include "cli/command.hpp"
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,7 +12,7 @@ class App;
 
 namespace sharefs::cli {
 
-const std::vector<OptionSpec>& global_options(); ///< they apply to every command
+std::span<const OptionSpec> global_options();    ///< they apply to every command; usable before main()
 const std::vector<OptionSpec>& change_options(); ///< they apply to commands that change something
 
 /// Returns the columns for text in a terminal of `columns`: never so many that lines are hard to read.
@@ -23,7 +24,7 @@ inline constexpr const char* k_global_group = "Options of every command";
 inline constexpr const char* k_options_page = "options"; ///< `sharefs help options` explains the global options
 
 /// Adds the options to CLI11, which parses them and prints their help.
-void add_options(CLI::App& app, const std::vector<OptionSpec>& specs, const std::string& group);
+void add_options(CLI::App& app, std::span<const OptionSpec> specs, const std::string& group);
 
 /// Returns the --help of the command, or of the family, that `path` ("conda link", "conda", "") names; `app` is its
 /// parser.

@@ -71,7 +71,7 @@ TEST_CASE("sizes", "[units]") {
   CHECK(parse_size("1.5TiB") == 1649267441664ULL);
   CHECK(parse_size("4096") == 4096);
   CHECK(parse_size("2 GB") == 2ULL << 30U);
-  for (const auto* bad : {"", "K", "1X", "-1", "1e3", "99999999999E"})
+  for (const auto* bad : {"", "K", "1X", "-1", "1e3", "99999999999E", "5iB", "5KK"})
     CHECK_FALSE(parse_size(bad));
 }
 

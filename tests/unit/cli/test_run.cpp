@@ -45,10 +45,14 @@ struct Node {
         squat(++looked);
       return std::nullopt;
     };
+    return call({"run", "--explain", "--", "python", "t.py", "--cache_dir", "/share/c"});
+  }
+  int call(Argv argv) {
+    argv.insert(argv.begin(), "sharefs");
     std::istringstream in;
     std::ostringstream out_stream, err_stream;
     cli::Host host{[&](const std::string&) { return system; }, in, out_stream, err_stream, {}, {"PATH=/usr/bin"}, "/"};
-    const int code = cli::run({"sharefs", "run", "--explain", "--", "python", "t.py", "--cache_dir", "/share/c"}, host);
+    const int code = cli::run(argv, host);
     err = err_stream.str();
     return code;
   }
@@ -80,4 +84,12 @@ TEST_CASE("a directory that cannot be made for another reason is an error, and t
   }) == 125);
   CHECK(node.started.empty());
   CHECK(count_in(node.err, "error: ") == 1);
+}
+
+TEST_CASE("a usage error of run has an exit code that its command cannot have, whatever stands before it", "[run]") {
+  Node node;
+  for (const Argv& argv : {Argv{"run", "--wrong"}, {"--json", "run"}, {"--config", "/f", "run"}, {"--wait=1s", "run"}})
+    CHECK(node.call(argv) == 125);
+  for (const Argv& argv : {Argv{"--json", "mount", "--wrong", "run"}, {"--config", "run", "mount", "--wrong"}, {"-q"}})
+    CHECK(node.call(argv) != 125);
 }

@@ -46,7 +46,7 @@ std::optional<fleet::Outcome> check_room(const Mirror& mirror, const fleet::Comp
   return failed_there(way,
                       fmt::format("{}: {} are needed, and {} are free there", mirror.path, format_bytes(sum),
                                   format_bytes(*compared.there.room)),
-                      "make room there: `ssh NODE df -h " + mirror.path + "`");
+                      fmt::format("make room there: `ssh NODE df -h {}`", shell_quote(mirror.path)));
 }
 
 /// Returns the step with the command as a person would type it; it is the same for all nodes.
