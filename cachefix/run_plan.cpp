@@ -130,7 +130,12 @@ Decisions report_losses(const Launch& launch, const Program& program, const Deci
   ScriptReport all = launch.rules.guard ? read_program(launch, program) : ScriptReport();
   const bool certain = std::ranges::all_of(launch.walk.chain, &ChainLink::certain);
   const bool on_a_node = std::ranges::find(decided, "node", &Decision::rule) != decided.end();
-  const bool lost = !certain || (!on_a_node && !can_carry(launch, program));
+  // Where Python does not read PYTHONPATH, words and other variables may have been enough.
+  const bool isolated =
+      std::ranges::any_of(launch.walk.links(program),
+                          [](const ChainLink& link) { return !isolating_option(link).empty(); }) &&
+      std::ranges::none_of(decided, [](const Decision& one) { return one.is_change() && one.rule != "guard"; });
+  const bool lost = !certain || isolated || (!on_a_node && !can_carry(launch, program));
   if (const Mention loss = loss_of(launch);
       loss.subject == "RAY_ADDRESS" || (lost && loss.code == "SF407" && loss.subject != "PYTHONPATH="))
     all.losses.insert(all.losses.begin(), loss); // a PYTHONPATH in a word has got the guard

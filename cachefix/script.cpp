@@ -24,7 +24,7 @@ bool is_script_name(const std::string& word) {
 
 /// What a command reads: `$(...)`, `<(...)`.
 bool is_substitution(const std::string& word) {
-  return is_listed(word, "$(* <(* `*");
+  return is_listed(word, "$(* <(* `*") && is_listed(word, "*) *`");
 }
 
 /// Do the directives of a script count that these words start? Options go before them.
@@ -181,6 +181,8 @@ class ScriptReader {
       write(command.to, command.line, std::exchange(m_said, {}), depth);
     if (first.empty())
       return;
+    if (first == "cd" && words.size() == 2)
+      m_path.enter(words[1]);
     if (first == "set" && contains(words, "--"))
       m_path.give("@", {std::ranges::find(words, "--") + 1, words.end()});
     const bool sources = is_listed(first, "source .") && words.size() > 1;
@@ -199,13 +201,14 @@ class ScriptReader {
     if (is_plain_tool(first) && find_launcher(words, 0, words.size()) == nullptr)
       return;
     if (find_opaque(first) != nullptr) {
-      Argv variables;
+      Argv values;
       if (!command.input.empty())
         words.push_back(command.input);
       for (const std::string& word : words) // ssh node1 "$CMD --rank 1"
-        std::ranges::copy_if(split_words(word), std::back_inserter(variables),
-                             [](const auto& part) { return part.find('$') != std::string::npos; });
-      std::ranges::move(m_path.expanded(variables), std::back_inserter(words));
+        for (const std::string& part : split_words(word))
+          if (const Argv value = m_path.expanded({part}); value != Argv{part})
+            values.insert(values.end(), value.begin(), value.end());
+      std::ranges::move(values, std::back_inserter(words));
     }
     start(command, depth);
   }
@@ -283,8 +286,8 @@ class ScriptReader {
       m_written.erase(written);
       return read(text.input, text.line, depth + 1, how);
     }
-    if (!name.empty() && name.find('$') == std::string::npos)
-      out.scripts.push_back({name, arguments, how});
+    for (const std::string& file : m_path.files(name))
+      out.scripts.push_back({file, arguments, how});
   }
 
   void lose(int line, Mention loss) {

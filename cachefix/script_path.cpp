@@ -1,5 +1,6 @@
 #include "cachefix/script_path.hpp"
 
+#include "base/path.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
@@ -9,6 +10,7 @@ namespace sharefs::cachefix {
 namespace {
 
 constexpr std::size_t k_most_value = 4096; // of a value
+constexpr int k_most_values = 8;           // one in the other
 constexpr std::string_view k_path = "PYTHONPATH";
 constexpr std::string_view k_exports = "export declare typeset readonly local";
 constexpr std::string_view k_changes = "unset unsetenv setenv read mapfile readarray for select set printf";
@@ -156,6 +158,29 @@ bool PythonPath::mentions(std::string_view text) const {
 bool PythonPath::is_path(const std::string& name) const {
   const bool prefix = name.starts_with("${!") && k_path.starts_with(name.substr(3, name.find_first_of("*@") - 3));
   return name == k_path || prefix || (m_by_name && name.starts_with('$'));
+}
+
+std::string PythonPath::with_values(std::string name) const {
+  for (int times = 0; name.starts_with('$') && times < k_most_values; ++times) {
+    const auto slash = std::min(name.find('/'), name.size());
+    const bool plain = name.find_first_of("(%#:-") >= slash; // else it is $(...) or ${A%/*}
+    const std::string rest = name.substr(plain ? slash : name.find_last_of(")}") + 1);
+    const auto known = m_environment.find(plain ? variable_at(name, 0) : "");
+    name = known != m_environment.end() ? known->second + rest : rest.substr(std::min<std::size_t>(1, rest.size()));
+  }
+  return name.find_first_of("$`") == std::string::npos ? name : std::string();
+}
+
+std::vector<std::string> PythonPath::files(const std::string& name) const {
+  std::vector<std::string> all{with_values(name)};
+  if (all[0].empty())
+    return {};
+  if (!m_directory.empty())
+    all.push_back(join_path(m_directory, all[0]));
+  if (const Argv& self = words("0"); name.starts_with('$') && !self.empty() && self[0].find('/') != std::string::npos)
+    all.push_back(join_path(parent_path(self[0]), all[0]));
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
 }
 
 Argv PythonPath::expanded(const Argv& words) const {

@@ -118,9 +118,10 @@ class Walker {
     const bool shows = !words.empty() && is_listed(words.back(), words_of("shows")) && !names_some_program(words);
     if (shows || (!words.empty() && is_listed(words.front(), known.get("nouns"))))
       return false; // tmux new -d nvidia-smi, docker volume create
-    if (known.has("by"))
-      return std::ranges::any_of(words, [&](const std::string& word) { return is_listed(word, known.get("by")); });
-    return known.has("container") || names_some_program(words);
+    if (known.has("by") &&
+        std::ranges::none_of(words, [&](const std::string& word) { return is_listed(word, known.get("by")); }))
+      return false;
+    return known.has("container") || (known.has("by") && !known.has("names")) || names_some_program(words, true);
   }
 
   /// Does a word behind a program without a row start another program, or name one? Some names are common words, which

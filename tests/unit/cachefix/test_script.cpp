@@ -205,6 +205,20 @@ TEST_CASE("what takes the guard away, in the place of a command only") {
       {"mpirun -np 2 -H a,b -x PYTHONPATH python t.py", ""},
       {"screen -S x -X quit; screen -X -S x kill; screen -d -r x", ""},
       {"screen -dmS x python t.py; screen -S x -X stuff 'python t.py'", "1 SF402 screen"},
+      {"screen -dmS x python t.py; screen -S y bash r.sh; dtach -n s python t.py; gosu me python t.py", ""},
+      {"su me -c 'python t.py'; runuser -u me -- python t.py; su -l me -c 'apt update'", ""},
+      {"su -l me -c 'python t.py'", "1 SF402 su"},
+      {"qsub -v HF_HOME,PYTHONPATH j.pbs; kubectl get pods; apptainer instance list", ""},
+      {"qsub -v HF_HOME j.pbs; kubectl apply -f job.yaml", "1 SF402 qsub; 1 SF404 kubectl"},
+      // Behind ssh also what no table knows.
+      {"ssh n1 ./train", "1 SF402 ssh"},
+      {"ssh -o A=b n1 /job/work --rank 1", "1 SF402 ssh"},
+      {"ssh n1 'cd /job && make train'", "1 SF402 ssh"},
+      {"ssh $h \"$CMD\"", "1 SF402 ssh"},
+      {"ssh $h \"cd $D && $CMD --rank 1\"", "1 SF402 ssh"},
+      {"ssh n1 \"$(declare -f train); train\"", "1 SF402 ssh"},
+      {"ssh $h; ssh -i /k $h hostname -I; ssh $h ls /job; ssh $h \"mkdir -p $D\"; ssh $h 'echo $HOME'", ""},
+      {"ssh -N -f -R $P:localhost:$P $LOGIN; D=/x; ssh $h \"test -d $D\"", ""},
       {"parallel --env PYTHONPATH -S n1 python t.py ::: 1; parallel --env _ -S n1 python t.py ::: 1", ""},
   };
   for (const Row& row : rows) {
@@ -328,6 +342,14 @@ TEST_CASE("commands that come from stdin, from files, and from variables") {
                                  {"j.sbatch", {"j.sbatch"}, Started::submitted},
                                  {"./run.sh", {"./run.sh", "python", "t.py"}},
                                  {"a/Makefile"}});
+  // Names with variables: with their values, or beside the script, whose name is not known here.
+  CHECK(report_of("R=/r; S=${R}/s; bash $S/a.sh; H=$(cd \"$(dirname $0)\"; pwd); . \"$H/b.sh\"; cd d; bash c.sh")
+            .scripts == std::vector<NamedScript>{{"/r/s/a.sh", {"$S/a.sh"}},
+                                                 {"b.sh", {"$H/b.sh"}, Started::sourced},
+                                                 {"c.sh", {"c.sh"}},
+                                                 {"d/c.sh", {"c.sh"}}});
+  CHECK(report_of("bash $(dirname $0)/a.sh; bash ${0%/*}/b.sh; bash $H/$N.sh; bash $H").scripts ==
+        std::vector<NamedScript>{{"a.sh", {"$(dirname $0)/a.sh"}}, {"b.sh", {"${0%/*}/b.sh"}}});
   CHECK(report_of("make -j 4 --directory=a --file=b.mk A=1 c d; make -Cb -f c").scripts ==
         std::vector<NamedScript>{{"a/b.mk"}, {"b/c"}});
 }
