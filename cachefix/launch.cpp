@@ -34,6 +34,7 @@ Environment Launch::all_variables(const Program& program) const {
   Environment all = environment;
   for (const Assignment& one : program.assigned)
     all[one.name] = one.value;
+  std::erase_if(all, [&](const auto& one) { return !variable(program, one.first); });
   return all;
 }
 

@@ -15,7 +15,7 @@ struct Launch {
 
   /// The value of a variable as the program will see it; nullopt: not set or empty.
   [[nodiscard]] std::optional<std::string> variable(const Program& program, std::string_view name) const;
-  /// The environment that the program will see, but for what is taken away.
+  /// All that are set and not empty.
   [[nodiscard]] Environment all_variables(const Program& program) const;
   [[nodiscard]] std::string home(const Program& program) const;
   /// A value as the program would resolve it: `~`, relative to its working directory; nullopt if it is no path (empty,

@@ -73,7 +73,7 @@ bool is_in_container(const Launch& launch, Decisions& out) {
     for (const ChainLink& link : launch.walk.links(program)) {
       const std::string names = link.launcher->get("containers");
       for (const auto& [name, value] : names.empty() ? Environment() : launch.all_variables(program)) {
-        if (!is_listed(name, names) || !launch.variable(program, name))
+        if (!is_listed(name, names))
           continue;
         out.push_back(warning("SF404", link.name, "with `" + name + "` " + std::string(k_in_container),
                               std::string(k_into_container)));

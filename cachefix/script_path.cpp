@@ -58,6 +58,14 @@ bool lists_names(const Commands& commands, std::size_t at) {
   });
 }
 
+/// `$(which singularity)` as `singularity`; any other word as it is.
+std::string named_by_command(const std::string& word) {
+  if (!is_listed(word, "$(which* `which* $(command*"))
+    return word;
+  const Argv parts = split_words(word);
+  return parts.back().substr(0, parts.back().find_first_of(")`"));
+}
+
 } // namespace
 
 bool PythonPath::sets_variables(std::string_view command) {
@@ -185,7 +193,8 @@ std::vector<std::string> PythonPath::files(const std::string& name) const {
 
 Argv PythonPath::expanded(const Argv& words) const {
   Argv all;
-  for (const std::string& word : words) {
+  for (const std::string& given : words) {
+    const std::string word = named_by_command(given);
     const bool whole = word.starts_with('$') &&
                        (word.find('}') == word.size() - 1 || word.find_first_of("{}/.:-=") == std::string::npos);
     const auto known = whole ? m_words.find(variable_at(word, 0)) : m_words.end();

@@ -162,7 +162,8 @@ class Walker {
     }
     if (name.ends_with(".py") && m_argv[begin].find('/') != std::string::npos)
       return python_file(begin, end, std::move(scope));
-    if (known == nullptr && !is_plain_tool(name) && starts_container(behind))
+    const bool starts_here = known == nullptr || (known->has("by") && !known->has("container")); // parallel without -S
+    if (starts_here && !is_plain_tool(name) && starts_container(behind))
       return in_container(begin);
     const bool script = name.ends_with(".sh") || name.ends_with(".bash") || is_plain_tool(name);
     if (!script && behind_unknown(begin + 1, end, scope))
