@@ -171,8 +171,7 @@ Names seen_by(const Launch& launch, std::size_t at, const Program& inside) {
   Names seen;
   const Row* row = find_opaque(launch.argv[at]);
   const auto& argv = launch.argv;
-  const bool made_now = std::any_of(argv.begin() + static_cast<std::ptrdiff_t>(inside.begin), argv.end(),
-                                    [](const std::string& word) { return is_listed(word, "run exec shell"); });
+  const bool made_now = any_listed(std::span(argv).subspan(inside.begin), "run exec shell");
   if (!made_now || (!row->has("same") && contains(argv, "exec")))
     return seen;
   for (const Assignment& one : program_options(argv, inside)) {

@@ -29,10 +29,8 @@ bool is_substitution(const std::string& word) {
 
 /// Do the directives of a script count that these words start? Options go before them.
 Started started_by(const Argv& argv) {
-  const auto any = [&](auto is) { return std::ranges::any_of(argv, is); };
-  const bool submits = any([](const auto& word) { return is_listed(base_name(word), "sbatch bsub"); });
-  const bool exports = any([](const auto& word) { return is_listed(word, "--export* -env"); });
-  return submits && !exports ? Started::submitted : Started::run;
+  const bool submits = any_listed(argv, "sbatch bsub */sbatch */bsub");
+  return submits && !any_listed(argv, "--export* -env") ? Started::submitted : Started::run;
 }
 
 /// The file of commands that make, xargs, parallel or srun reads; empty: there is none.

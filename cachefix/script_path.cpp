@@ -81,8 +81,7 @@ void PythonPath::note_test(const Argv& words) {
   if (words.empty() || words == Argv{"then"})
     return;
   m_if_empty = m_looked || (m_if_empty && m_in_if && !is_listed(words[0], "fi else elif"));
-  m_looked = std::ranges::any_of(words, [](const auto& word) { return is_listed(word, "[ [[ test"); }) &&
-             std::ranges::any_of(words, has_path) && !contains(words, "!=");
+  m_looked = any_listed(words, "[ [[ test") && std::ranges::any_of(words, has_path) && !contains(words, "!=");
   m_in_if = m_looked ? words[0] == "if" : m_in_if;
 }
 

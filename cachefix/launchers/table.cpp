@@ -21,10 +21,7 @@ bool is_python_tool(std::span<const std::string> words, std::size_t at) {
 bool is_unknown_program(const Argv& words, std::size_t at, bool host) {
   const bool last = at + 1 == words.size();
   if (words[at].starts_with('$'))
-    return host ? at > 0 && last &&
-                      std::ranges::none_of(words,
-                                           [](const auto& word) { return is_listed(word, "-N -fN* -nN* -L -R -D -W"); })
-                : at == 0;
+    return host ? at > 0 && last && !any_listed(words, "-N -fN* -nN* -L -R -D -W") : at == 0;
   const bool is_command = host ? at > 0 && (words[at - 1] == "--" || !words[at - 1].starts_with('-')) : at == 0;
   return is_command && is_listed(words[at], "./* /* make just") && !is_plain_tool(words[at]);
 }
@@ -124,7 +121,7 @@ bool starts_container(std::span<const std::string> words) {
     std::ranges::replace_if(word, [](char c) { return k_marks.find(c) != std::string_view::npos; }, ' ');
     std::ranges::move(split_words(word), std::back_inserter(pieces));
   }
-  if (std::ranges::any_of(pieces, [](const std::string& piece) { return is_listed(piece, k_options); }))
+  if (any_listed(pieces, k_options))
     return true;
   std::set<const Row*> runs; // those of which a verb stands behind
   for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece)

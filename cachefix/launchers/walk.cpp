@@ -118,8 +118,7 @@ class Walker {
     const bool shows = !words.empty() && is_listed(words.back(), words_of("shows")) && !names_some_program(words);
     if (shows || (!words.empty() && is_listed(words.front(), known.get("nouns"))))
       return false; // tmux new -d nvidia-smi, docker volume create
-    if (known.has("by") &&
-        std::ranges::none_of(words, [&](const std::string& word) { return is_listed(word, known.get("by")); }))
+    if (known.has("by") && !any_listed(words, known.get("by")))
       return false;
     return known.has("container") || (known.has("by") && !known.has("names")) || names_some_program(words, true);
   }
@@ -145,8 +144,7 @@ class Walker {
     const std::string name = base_name(m_argv[begin]);
     const Row* known = find_opaque(m_argv[begin]);
     const auto behind = std::span(m_argv).subspan(begin + 1, end - begin - 1);
-    if (known != nullptr &&
-        std::ranges::any_of(behind, [&](const auto& word) { return is_listed(word, known->get("unless")); }))
+    if (known != nullptr && any_listed(behind, known->get("unless")))
       known = nullptr;
     if (known != nullptr && runs_something(*known, begin + 1, end)) {
       if (!known->has("container"))
