@@ -10,12 +10,6 @@
 namespace sharefs::cachefix {
 namespace {
 
-/// Made by the datasets and hub libraries.
-constexpr std::string_view k_library_names =
-    "models--* datasets--* spaces--* .* downloads extracted hub modules datasets xet metrics evaluate assets token "
-    "version.txt CACHEDIR.TAG *_modules json csv parquet text arrow imagefolder audiofolder videofolder webdataset "
-    "pandas generator xml sql spark cache-* *.lock *.incomplete";
-
 /// Does it lie in one of the directories?
 bool is_in(const Names& directories, const std::string& path) {
   return std::ranges::any_of(directories, [&](const std::string& one) { return is_under(path, one); });
@@ -96,7 +90,7 @@ class FlagDecider {
     if (rule.unless_prepared && !there.names.empty())
       return stays(one, rule, "a prepared dataset lies there, which is shared on purpose");
     const auto foreign = std::ranges::find_if(there.names, [](const std::string& name) {
-      return !is_listed(name, k_library_names) && name.find("___") == std::string::npos;
+      return !is_listed(name, words_of("library_files")) && name.find("___") == std::string::npos;
     });
     if (by_table && foreign != there.names.end())
       return leave(one, rule, path, "`" + *foreign + "` lies there",
@@ -177,8 +171,7 @@ Names seen_by(const Launch& launch, std::size_t at, const Program& inside) {
   Names seen;
   const Row* row = find_opaque(launch.argv[at]);
   const auto& argv = launch.argv;
-  const bool made_now = std::any_of(argv.begin() + static_cast<std::ptrdiff_t>(inside.begin), argv.end(),
-                                    [](const std::string& word) { return is_listed(word, "run exec shell"); });
+  const bool made_now = any_listed(std::span(argv).subspan(inside.begin), "run exec shell");
   if (!made_now || (!row->has("same") && contains(argv, "exec")))
     return seen;
   for (const Assignment& one : program_options(argv, inside)) {

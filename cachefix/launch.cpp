@@ -34,6 +34,7 @@ Environment Launch::all_variables(const Program& program) const {
   Environment all = environment;
   for (const Assignment& one : program.assigned)
     all[one.name] = one.value;
+  std::erase_if(all, [&](const auto& one) { return !variable(program, one.first); });
   return all;
 }
 
@@ -112,11 +113,14 @@ bool Launch::runs_no_python(const Program& program) const {
                                                                 "ELF");
 }
 
+bool Launch::is_isolated(const Program& program) const {
+  return std::ranges::any_of(walk.links(program),
+                             [](const ChainLink& link) { return !isolating_option(link).empty(); });
+}
+
 bool Launch::is_guarded(const Program& program) const {
-  const bool isolated =
-      std::ranges::any_of(walk.links(program), [](const ChainLink& link) { return !isolating_option(link).empty(); });
-  return rules.guard && !isolated && variable(program, "SHAREFS_GUARD") != "0" && !runs_no_python(program) &&
-         can_carry(*this, program);
+  return rules.guard && !is_isolated(program) && variable(program, "SHAREFS_GUARD") != "0" &&
+         !runs_no_python(program) && can_carry(*this, program);
 }
 
 Decision keep(std::string flag, std::optional<std::size_t> index, std::string value, CacheClass cache_class,

@@ -15,7 +15,7 @@ struct Launch {
 
   /// The value of a variable as the program will see it; nullopt: not set or empty.
   [[nodiscard]] std::optional<std::string> variable(const Program& program, std::string_view name) const;
-  /// The environment that the program will see, but for what is taken away.
+  /// All that are set and not empty.
   [[nodiscard]] Environment all_variables(const Program& program) const;
   [[nodiscard]] std::string home(const Program& program) const;
   /// A value as the program would resolve it: `~`, relative to its working directory; nullopt if it is no path (empty,
@@ -36,6 +36,8 @@ struct Launch {
   [[nodiscard]] bool runs_no_python(const Program& program) const;
   /// Will it read the variables that say where caches are? Python does, and what starts Python.
   [[nodiscard]] bool reads_caches(const Program& program) const;
+  /// Is it a Python that does not read PYTHONPATH?
+  [[nodiscard]] bool is_isolated(const Program& program) const;
   /// Does the guard get hold of the program?
   [[nodiscard]] bool is_guarded(const Program& program) const;
 };
@@ -53,9 +55,6 @@ Decisions decide_in_container(const Launch& launch);
 Decisions decide_variables(const Launch& launch, const Program& program, const Row* framework);
 /// The guard's own variables, for all that may start Python.
 Decisions decide_guard(const Launch& launch, const Program& program);
-/// What loses the guard: launchers that nothing is carried through, the text of a shell or of a script that is named,
-/// in one warning.
-Decisions report_losses(const Launch& launch, const Program& program, const Decisions& decided);
 /// The words that it takes so that the variables that were set reach the programs, behind env, srun, mpirun and
 /// micromamba.
 Decisions carry(const Launch& launch, const Decisions& decided);

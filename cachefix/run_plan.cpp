@@ -57,6 +57,47 @@ Decisions on_the_node(const Launch& launch, const Program& program, Decisions de
   return decided;
 }
 
+/// What loses the guard: launchers that nothing is carried through, the text of a shell or of a script that is named,
+/// in one warning.
+Decisions report_losses(const Launch& launch, const Program& program, const Decisions& decided) {
+  if (!launch.rules.guard && std::ranges::none_of(decided, &Decision::variable))
+    return {};
+  ScriptReport all = launch.rules.guard ? read_program(launch, program) : ScriptReport();
+  const bool certain = std::ranges::all_of(launch.walk.chain, &ChainLink::certain);
+  const bool on_a_node = std::ranges::find(decided, "node", &Decision::rule) != decided.end();
+  // Where Python does not read PYTHONPATH, words and other variables may have been enough.
+  const bool isolated = launch.is_isolated(program) && std::ranges::none_of(decided, [](const Decision& one) {
+                          return one.is_change() && one.rule != "guard";
+                        });
+  const bool lost = !certain || isolated || (!on_a_node && !can_carry(launch, program));
+  if (const Mention loss = loss_of(launch);
+      loss.subject == "RAY_ADDRESS" || (lost && loss.code == "SF407" && loss.subject != "PYTHONPATH="))
+    all.losses.insert(all.losses.begin(), loss); // a PYTHONPATH in a word has got the guard
+  for (std::size_t i = 0; i < all.scripts.size() && i < k_most_scripts; ++i) {
+    const NamedScript script = all.scripts[i];
+    const auto path = launch.absolute(program, script.name);
+    const std::string start = path ? launch.facts.look(*path, Look::start).content : std::string();
+    if (start.empty() || is_python_start(start) || start.find('\0') != std::string::npos)
+      continue;
+    const std::string& text = launch.facts.look(*path, Look::text).content;
+    if (text.size() > k_longest_script)
+      continue;
+    const ScriptReport report = read_script(text, launch.facts, script.arguments, script.how);
+    for (Mention loss : report.losses) {
+      loss.subject = script.name + ":" + std::to_string(loss.line) + ": " + loss.subject;
+      all.losses.push_back(std::move(loss));
+    }
+    for (const NamedScript& named : report.scripts)
+      add_once(all.scripts, named);
+  }
+  if (all.losses.empty())
+    return {};
+  const Mention& first = all.losses.front();
+  const std::string more =
+      all.losses.size() == 1 ? "" : " (and " + count_of(all.losses.size() - 1, "place") + " like it)";
+  return {warning(first.code, first.subject, first.says + more, "let it run `sharefs run -- CMD...`")};
+}
+
 Decisions decide_program(const Launch& launch, const Program& program) {
   const Row* const framework = framework_of(program, launch.argv);
   Decisions decided = decide_flags(launch, program, framework);
@@ -73,7 +114,7 @@ bool is_in_container(const Launch& launch, Decisions& out) {
     for (const ChainLink& link : launch.walk.links(program)) {
       const std::string names = link.launcher->get("containers");
       for (const auto& [name, value] : names.empty() ? Environment() : launch.all_variables(program)) {
-        if (!is_listed(name, names) || !launch.variable(program, name))
+        if (!is_listed(name, names))
           continue;
         out.push_back(warning("SF404", link.name, "with `" + name + "` " + std::string(k_in_container),
                               std::string(k_into_container)));
@@ -123,41 +164,6 @@ void assemble(Decisions decisions, Facts& facts, RunPlan& out) {
 }
 
 } // namespace
-
-Decisions report_losses(const Launch& launch, const Program& program, const Decisions& decided) {
-  if (!launch.rules.guard && std::ranges::none_of(decided, &Decision::variable))
-    return {};
-  ScriptReport all = launch.rules.guard ? read_program(launch, program) : ScriptReport();
-  const bool certain = std::ranges::all_of(launch.walk.chain, &ChainLink::certain);
-  const bool on_a_node = std::ranges::find(decided, "node", &Decision::rule) != decided.end();
-  const bool lost = !certain || (!on_a_node && !can_carry(launch, program));
-  if (const Mention loss = loss_of(launch);
-      loss.subject == "RAY_ADDRESS" || (lost && loss.code == "SF407" && loss.subject != "PYTHONPATH="))
-    all.losses.insert(all.losses.begin(), loss); // a PYTHONPATH in a word has got the guard
-  for (std::size_t i = 0; i < all.scripts.size() && i < k_most_scripts; ++i) {
-    const NamedScript script = all.scripts[i];
-    const auto path = launch.absolute(program, script.name);
-    const std::string start = path ? launch.facts.look(*path, Look::start).content : std::string();
-    if (start.empty() || is_python_start(start) || start.find('\0') != std::string::npos)
-      continue;
-    const std::string& text = launch.facts.look(*path, Look::text).content;
-    if (text.size() > k_longest_script)
-      continue;
-    const ScriptReport report = read_script(text, launch.facts, script.arguments, script.how);
-    for (Mention loss : report.losses) {
-      loss.subject = script.name + ":" + std::to_string(loss.line) + ": " + loss.subject;
-      all.losses.push_back(std::move(loss));
-    }
-    for (const NamedScript& named : report.scripts)
-      add_once(all.scripts, named);
-  }
-  if (all.losses.empty())
-    return {};
-  const Mention& first = all.losses.front();
-  const std::string more =
-      all.losses.size() == 1 ? "" : " (and " + count_of(all.losses.size() - 1, "place") + " like it)";
-  return {warning(first.code, first.subject, first.says + more, "let it run `sharefs run -- CMD...`")};
-}
 
 Decisions RunPlan::of(std::initializer_list<Action> actions) const {
   Decisions found;

@@ -24,15 +24,13 @@ bool is_script_name(const std::string& word) {
 
 /// What a command reads: `$(...)`, `<(...)`.
 bool is_substitution(const std::string& word) {
-  return is_listed(word, "$(* <(* `*");
+  return is_listed(word, "$(* <(* `*") && is_listed(word, "*) *`");
 }
 
 /// Do the directives of a script count that these words start? Options go before them.
 Started started_by(const Argv& argv) {
-  const auto any = [&](auto is) { return std::ranges::any_of(argv, is); };
-  const bool submits = any([](const auto& word) { return is_listed(base_name(word), "sbatch bsub"); });
-  const bool exports = any([](const auto& word) { return is_listed(word, "--export* -env"); });
-  return submits && !exports ? Started::submitted : Started::run;
+  const bool submits = any_listed(argv, "sbatch bsub */sbatch */bsub");
+  return submits && !any_listed(argv, "--export* -env") ? Started::submitted : Started::run;
 }
 
 /// The file of commands that make, xargs, parallel or srun reads; empty: there is none.
@@ -103,7 +101,7 @@ class ScriptReader {
         lose(command.line, loss_of(launch_of(words, walk(words, "/"))));
       if (behind == '(') {
         m_path.begin_subshell();
-        m_inner = m_said.size();
+        m_inner = m_printed.input.size();
       } else if (behind == ')') {
         m_path.end_subshell();
       }
@@ -148,7 +146,7 @@ class ScriptReader {
     Argv& words = command.words;
     const std::string keyword = words.empty() ? "" : words.front();
     if (keyword == "{")
-      m_said.clear();
+      m_printed = {};
     m_path.note_test(words);
     words.erase(words.begin(),
                 std::ranges::find_if_not(words, [](const auto& word) { return is_listed(word, k_keywords); }));
@@ -162,6 +160,10 @@ class ScriptReader {
       words[words.size() - 3] += "=" + words.back();
       words.resize(words.size() - 2);
     }
+    for (const std::string& word : words) // : ${RUN:=srun --export=NONE}
+      if (const auto sign = word.find(":="); word.starts_with("${") && word.ends_with('}') && sign != std::string::npos)
+        assignment({.name = word.substr(2, sign - 2), .value = word.substr(sign + 2, word.size() - sign - 3)},
+                   command.line);
     // Before names are set: a text may have them from a variable, bash -c "$LAUNCH python ...".
     words = m_path.expanded(words);
     if (const Argv file = m_path.expanded({command.to}); file.size() == 1)
@@ -178,15 +180,19 @@ class ScriptReader {
     Argv& words = command.words;
     const std::string first = words.empty() ? "" : words.front();
     if ((first.empty() || first == "done") && !command.to.empty()) // { echo a; echo b; } > job.sh
-      write(command.to, command.line, std::exchange(m_said, {}), depth);
+      write(command.to, command.line, std::exchange(m_printed, {}), depth);
     if (first.empty())
       return;
+    if (is_listed(first, "cd pushd") && words.size() == 2)
+      m_path.enter(words[1]);
     if (first == "set" && contains(words, "--"))
       m_path.give("@", {std::ranges::find(words, "--") + 1, words.end()});
     const bool sources = is_listed(first, "source .") && words.size() > 1;
     if (sources && !is_listed(words[1], words_of("settings")))
       settle(); // it may start programs
-    if (is_listed(first, k_prints))
+    if (is_listed(first, "cp mv") && words.size() == 3)
+      write(words[2], command.line, content_of(words[1]), depth);
+    else if (is_listed(first, k_prints))
       print(command, depth);
     else if (is_listed(first, k_read_lines) || (sources && words[1] == "/dev/stdin")) // commands, or what is exported
       read_input(command, Started::sourced, depth);
@@ -199,13 +205,14 @@ class ScriptReader {
     if (is_plain_tool(first) && find_launcher(words, 0, words.size()) == nullptr)
       return;
     if (find_opaque(first) != nullptr) {
-      Argv variables;
+      Argv values;
       if (!command.input.empty())
         words.push_back(command.input);
       for (const std::string& word : words) // ssh node1 "$CMD --rank 1"
-        std::ranges::copy_if(split_words(word), std::back_inserter(variables),
-                             [](const auto& part) { return part.find('$') != std::string::npos; });
-      std::ranges::move(m_path.expanded(variables), std::back_inserter(words));
+        for (const std::string& part : split_words(word))
+          if (const Argv value = m_path.expanded({part}); value != Argv{part})
+            values.insert(values.end(), value.begin(), value.end());
+      std::ranges::move(values, std::back_inserter(words));
     }
     start(command, depth);
   }
@@ -227,49 +234,54 @@ class ScriptReader {
     else if (!command.from.empty())
       start_file(command.from, command.line, depth, {}, how);
     else if (!command.words.empty() && command.words[0] != "done")
-      start_said(0, command.line, depth, how);
+      start_printed(std::exchange(m_printed, {}), 0, command.line, depth, how);
   }
 
-  /// What a command writes goes to a file, or to whoever reads it.
+  /// What a command prints goes to a file, or to whoever reads it.
   void print(const Command& command, int depth) {
     const Argv& words = command.words;
     const bool tee = words[0] == "tee";
     const std::string file = !command.from.empty() || words.size() == 1 || tee ? command.from : words.back();
-    std::string text = is_listed(words[0], "echo printf") ? written_by(words) : command.input;
-    if (const auto written = m_written.find(file_name(file)); text.empty() && written != m_written.end())
-      text = written->second.input;
-    else if (text.empty() && is_listed(file, "*.env")) // export $(cat x.env)
+    Command printed{.words = {}, .input = is_listed(words[0], "echo printf") ? written_by(words) : command.input};
+    if (printed.input.empty() && !file.starts_with('-'))
+      printed = content_of(file);
+    if (contains(printed.words, file) && is_listed(file, "*.env")) // export $(cat x.env)
       start_file(file, command.line, depth, {}, Started::sourced);
-    else if (text.empty() && !file.starts_with('-'))
-      m_shown.push_back(file);
     if (const std::string& to = tee && words.size() > 1 ? words.back() : command.to; !to.empty()) {
-      text = text.empty() ? std::exchange(m_said, {}) : text;
-      write(to, command.line, text, depth);
+      if (printed.input.empty()) // it comes from a pipe
+        add(printed, std::exchange(m_printed, {}));
+      write(to, command.line, printed, depth);
     }
     if (command.to.empty())
-      add_text(m_said, text);
+      add(m_printed, printed);
   }
 
+  /// What the text has written to a file; else the file itself.
+  [[nodiscard]] Command content_of(const std::string& file) const {
+    const auto written = m_written.find(file_name(file));
+    return written != m_written.end() ? written->second : Command{.words = {file}};
+  }
   [[nodiscard]] static std::string file_name(const std::string& path) {
     return path.starts_with("./") ? path.substr(2) : path;
   }
-  static void add_text(std::string& all, const std::string& text) {
-    if (all.size() < k_most_text)
-      all += text + "\n";
+  static void add(Command& all, const Command& more) {
+    if (all.input.size() < k_most_text && !more.input.empty())
+      all.input += more.input + "\n";
+    if (all.words.size() < k_most_words)
+      all.words.insert(all.words.end(), more.words.begin(), more.words.end());
   }
-  void write(const std::string& file, int line, const std::string& text, int depth) {
+  void write(const std::string& file, int line, const Command& printed, int depth) {
     Command& written = m_written[file_name(file)]; // it may be written line by line
     written.line = written.input.empty() ? line : written.line;
-    add_text(written.input, text);
+    add(written, printed);
     if (base_name(file) == ".deepspeed_env") // which deepspeed hands on
-      read(text, line, depth + 1, Started::sourced);
+      read(printed.input, line, depth + 1, Started::sourced);
   }
 
-  /// What was printed from `begin` on, and the files of which that is not known, as commands.
-  void start_said(std::size_t begin, int line, int depth, Started how) {
-    const std::string text = std::exchange(m_said, {});
-    read(text.substr(std::min(begin, text.size())), line, depth + 1, how);
-    for (const std::string& file : std::exchange(m_shown, {}))
+  /// What was printed, from `begin` on, as commands.
+  void start_printed(const Command& printed, std::size_t begin, int line, int depth, Started how) {
+    read(printed.input.substr(std::min(begin, printed.input.size())), line, depth + 1, how);
+    for (const std::string& file : printed.words)
       start_file(file, line, depth, {}, how);
   }
 
@@ -277,14 +289,14 @@ class ScriptReader {
   void start_file(const std::string& name, int line, int depth, const Argv& arguments = {},
                   Started how = Started::run) {
     if (is_substitution(name))
-      return start_said(m_inner, line, depth, how);
+      return start_printed(std::exchange(m_printed, {}), m_inner, line, depth, how);
     if (const auto written = m_written.find(file_name(name)); written != m_written.end()) {
       const Command text = written->second;
       m_written.erase(written);
-      return read(text.input, text.line, depth + 1, how);
+      return start_printed(text, 0, text.line, depth, how);
     }
-    if (!name.empty() && name.find('$') == std::string::npos)
-      out.scripts.push_back({name, arguments, how});
+    for (const std::string& file : m_path.files(name))
+      out.scripts.push_back({file, arguments, how});
   }
 
   void lose(int line, Mention loss) {
@@ -311,7 +323,8 @@ class ScriptReader {
     static const auto k_rules = variable_rules();
     if (std::ranges::find(k_rules, one.name, &CacheRule::name) != k_rules.end() || names_cache(one.name))
       out.caches.push_back({line, "", one.name, one.value});
-    const bool whole = one.value.starts_with("${") && one.value.find('}') == one.value.size() - 1;
+    const bool whole =
+        is_substitution(one.value) || (one.value.starts_with("${") && one.value.find('}') == one.value.size() - 1);
     const Argv words = m_path.expanded(whole ? Argv{one.value} : split_words(one.value));
     const bool keeps = !m_path.words(one.name).empty() && loses(m_path.words(one.name)) && !loses(words);
     m_path.assign(one.name, one.value, keeps ? Argv() : words, line);
@@ -341,10 +354,11 @@ class ScriptReader {
   Facts& m_facts;
   Start m_start{{}, "/", {}};
   PythonPath m_path;
-  std::map<std::string, Command> m_written; ///< files that the text has made, with their text as `input`
-  std::string m_said;                       ///< what it has printed, until somebody reads it
-  std::size_t m_inner = 0;                  ///< where in m_said the last parenthesis began
-  Argv m_shown;                             ///< files that it has printed
+  /// What the text has printed, until somebody reads it, and the files that it has made: `input` is what is known of
+  /// it, `words` are files that are printed, too.
+  Command m_printed;
+  std::map<std::string, Command> m_written;
+  std::size_t m_inner = 0;                  ///< where in m_printed the last parenthesis began
   Rules m_rules{{}, When::shared, Guard()}; // guarded, as what it is called by
   ScriptReport out;
 };

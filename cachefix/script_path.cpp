@@ -1,5 +1,6 @@
 #include "cachefix/script_path.hpp"
 
+#include "base/path.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
@@ -9,6 +10,7 @@ namespace sharefs::cachefix {
 namespace {
 
 constexpr std::size_t k_most_value = 4096; // of a value
+constexpr int k_most_values = 8;           // one in the other
 constexpr std::string_view k_path = "PYTHONPATH";
 constexpr std::string_view k_exports = "export declare typeset readonly local";
 constexpr std::string_view k_changes = "unset unsetenv setenv read mapfile readarray for select set printf";
@@ -56,6 +58,14 @@ bool lists_names(const Commands& commands, std::size_t at) {
   });
 }
 
+/// `$(which singularity)` as `singularity`; any other word as it is.
+std::string named_by_command(const std::string& word) {
+  if (!is_listed(word, "$(which* `which* $(command*"))
+    return word;
+  const Argv parts = split_words(word);
+  return parts.back().substr(0, parts.back().find_first_of(")`"));
+}
+
 } // namespace
 
 bool PythonPath::sets_variables(std::string_view command) {
@@ -71,8 +81,7 @@ void PythonPath::note_test(const Argv& words) {
   if (words.empty() || words == Argv{"then"})
     return;
   m_if_empty = m_looked || (m_if_empty && m_in_if && !is_listed(words[0], "fi else elif"));
-  m_looked = std::ranges::any_of(words, [](const auto& word) { return is_listed(word, "[ [[ test"); }) &&
-             std::ranges::any_of(words, has_path) && !contains(words, "!=");
+  m_looked = any_listed(words, "[ [[ test") && std::ranges::any_of(words, has_path) && !contains(words, "!=");
   m_in_if = m_looked ? words[0] == "if" : m_in_if;
 }
 
@@ -158,9 +167,33 @@ bool PythonPath::is_path(const std::string& name) const {
   return name == k_path || prefix || (m_by_name && name.starts_with('$'));
 }
 
+std::string PythonPath::with_values(std::string name) const {
+  for (int times = 0; name.starts_with('$') && times < k_most_values; ++times) {
+    const auto slash = std::min(name.find('/'), name.size());
+    const bool plain = name.find_first_of("(%#:-") >= slash; // else it is $(...) or ${A%/*}
+    const std::string rest = name.substr(plain ? slash : name.find_last_of(")}") + 1);
+    const auto known = m_environment.find(plain ? variable_at(name, 0) : "");
+    name = known != m_environment.end() ? known->second + rest : rest.substr(std::min<std::size_t>(1, rest.size()));
+  }
+  return name.find_first_of("$`") == std::string::npos ? name : std::string();
+}
+
+std::vector<std::string> PythonPath::files(const std::string& name) const {
+  std::vector<std::string> all{with_values(name)};
+  if (all[0].empty())
+    return {};
+  if (!m_directory.empty())
+    all.push_back(join_path(m_directory, all[0]));
+  if (const Argv& self = words("0"); name.starts_with('$') && !self.empty() && self[0].find('/') != std::string::npos)
+    all.push_back(join_path(parent_path(self[0]), all[0]));
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
+
 Argv PythonPath::expanded(const Argv& words) const {
   Argv all;
-  for (const std::string& word : words) {
+  for (const std::string& given : words) {
+    const std::string word = named_by_command(given);
     const bool whole = word.starts_with('$') &&
                        (word.find('}') == word.size() - 1 || word.find_first_of("{}/.:-=") == std::string::npos);
     const auto known = whole ? m_words.find(variable_at(word, 0)) : m_words.end();

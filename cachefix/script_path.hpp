@@ -38,6 +38,11 @@ class PythonPath {
   /// `$RUN`, `${RUN}`, `${RUN[@]}`, `$@` as the words that it was last given; of `${RUN:-words}` in the place of the
   /// program else these.
   [[nodiscard]] Argv expanded(const Argv& words) const;
+  /// `cd DIRECTORY`
+  void enter(const std::string& directory) { m_directory = with_values(directory); }
+  /// Where a script of this name may lie: `$ROOT/a.sh` where ROOT says, `$HERE/a.sh` of a variable that is not known
+  /// beside the script that names it, above it, or in the working directory. None if it cannot be told.
+  [[nodiscard]] std::vector<std::string> files(const std::string& name) const;
 
  private:
   /// Does a variable in the text have the name in its value?
@@ -46,9 +51,13 @@ class PythonPath {
   [[nodiscard]] bool mentions(std::string_view text) const;
   [[nodiscard]] bool is_path(const std::string& name) const;
   void lose(int line, const std::string& subject);
+  /// Without the variable in front, which has its value, if it is known, or names a directory that is not: `$HERE/a.sh`
+  /// as `a.sh`. Empty: there are others.
+  [[nodiscard]] std::string with_values(std::string name) const;
 
   Environment m_environment;                       ///< what the text has assigned so far
   std::map<std::string, Argv> m_words;             ///< the same as words
+  std::string m_directory;                         ///< of the last `cd`
   bool m_by_name = false;                          ///< names of variables come from variables: any may be PYTHONPATH
   bool m_looked = false, m_in_if = false;          ///< at `[ -z "$PYTHONPATH" ]`: the command above, and up to `fi`
   bool m_if_empty = false;                         ///< so it is only set where it is empty

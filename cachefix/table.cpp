@@ -30,14 +30,11 @@ std::vector<std::string> whole_lines(const std::string& text) {
 
 /// `$race` is what the row `words race` says; any other name stays for those who expand it.
 std::string with_words(const std::string& text, const std::vector<Row>& words) {
-  std::string out = text;
-  for (auto at = out.find('$'); at != std::string::npos; at = out.find('$', at + 1)) {
-    const auto end = std::min(out.find_first_not_of("abcdefghijklmnopqrstuvwxyz_", at + 1), out.size());
-    const auto known = std::ranges::find(words, out.substr(at + 1, end - at - 1), &Row::name);
-    if (known != words.end())
-      out.replace(at, end - at, known->get(""));
-  }
-  return out;
+  const auto value_of = [&](std::string_view name, std::size_t) -> std::optional<std::string> {
+    const auto known = std::ranges::find(words, name, &Row::name);
+    return known == words.end() ? "$" + std::string(name) : known->get("");
+  };
+  return expand_variables(text, value_of).value_or(text);
 }
 
 Tables read_tables() {

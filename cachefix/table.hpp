@@ -50,5 +50,9 @@ template <class Enum> std::optional<Enum> enumerator(std::string_view names, std
 }
 /// Is `name` one of the words of `list`? `*` at the beginning or the end of a word stands for anything.
 bool is_listed(std::string_view name, std::string_view list);
+/// Is one of these words?
+template <class Words> bool any_listed(const Words& words, std::string_view list) {
+  return std::ranges::any_of(words, [&](std::string_view word) { return is_listed(word, list); });
+}
 
 } // namespace sharefs::cachefix

@@ -16,17 +16,12 @@ constexpr std::pair<std::string_view, std::string_view> k_bases[] = {{"HF_HOME",
 
 /// `$HF_HOME/datasets` as the program would expand it.
 std::string expand(const Launch& launch, const Program& program, std::string_view text) {
-  if (!text.starts_with('$'))
-    return std::string(text);
-  const auto end = std::min(text.find('/'), text.size());
-  const std::string_view name = text.substr(1, end - 1);
-  const std::string rest(text.substr(end));
-  if (const auto value = launch.variable(program, name))
-    return *value + rest;
-  for (const auto& [base, fallback] : k_bases)
-    if (base == name)
-      return expand(launch, program, fallback) + rest;
-  return {};
+  const auto value_of = [&](std::string_view name, std::size_t) {
+    const auto* const base = std::ranges::find(k_bases, name, &std::pair<std::string_view, std::string_view>::first);
+    const auto value = launch.variable(program, name);
+    return value || base == std::end(k_bases) ? value : expand(launch, program, base->second);
+  };
+  return expand_variables(text, value_of).value_or("");
 }
 
 /// A variable whose cache lies on shared storage, by its value or by default.
@@ -100,7 +95,7 @@ Decisions decide_variables(const Launch& launch, const Program& program, const R
   // A cache that no row knows. And TMPDIR, below which everything else may cache.
   const Environment all = launch.all_variables(program);
   for (const auto& [name, value] : all)
-    if ((names_cache(name) || name == "TMPDIR") && value.starts_with('/') && launch.variable(program, name) == value &&
+    if ((names_cache(name) || name == "TMPDIR") && value.starts_with('/') &&
         std::ranges::find(rules, name, &CacheRule::name) == rules.end() &&
         std::ranges::find(launch.rules.user, name, &UserRule::flag) == launch.rules.user.end()) {
       unknown.push_back(name);

@@ -74,8 +74,9 @@ std::vector<KnownOption> options_of(const std::string& options);
 bool builds_nothing(const Launcher* row, std::span<const std::string> words);
 /// The row `elsewhere` for a word that names a program; nullptr if there is none.
 const Row* find_opaque(const std::string& word);
-/// `ssh node1 "cd /job && python train.py"`: some word, or a part of one.
-bool names_some_program(std::span<const std::string> words);
+/// `ssh node1 "cd /job && python train.py"`: some word, or a part of one. `any`: also one that is not known, as in
+/// `ssh node1 ./train` and `ssh node1 "$CMD"`.
+bool names_some_program(std::span<const std::string> words, bool any = false);
 /// Do words of a command, or of a shell text, start a container, or make a launcher do so? It may stand in one word
 /// with others.
 bool starts_container(std::span<const std::string> words);

@@ -16,9 +16,19 @@ bool is_python_tool(std::span<const std::string> words, std::size_t at) {
          (at + 1 == words.size() || !is_listed(words[at + 1], "stop status --version --help list pip add sync login"));
 }
 
+/// Is words[at] a program that no table knows: one by its path, what a variable holds, a target of make? Behind the
+/// name of a host only a last word that is a variable, and not where ssh makes a tunnel.
+bool is_unknown_program(const Argv& words, std::size_t at, bool host) {
+  const bool last = at + 1 == words.size();
+  if (words[at].starts_with('$'))
+    return host ? at > 0 && last && !any_listed(words, "-N -fN* -nN* -L -R -D -W") : at == 0;
+  const bool is_command = host ? at > 0 && (words[at - 1] == "--" || !words[at - 1].starts_with('-')) : at == 0;
+  return is_command && is_listed(words[at], "./* /* make just") && !is_plain_tool(words[at]);
+}
+
 /// Not of a tool; `source train.sh` starts what that does, but there are scripts that only set variables. The first
 /// word may be the name of a host.
-bool starts_program(const Argv& words, bool host) {
+bool starts_program(const Argv& words, bool host, bool any) {
   constexpr std::string_view k_scripts = "*.py *.sh *.pbs *.sbatch *.slurm *.sub";
   const bool sources = is_listed(words[0], "source .");
   if (words == Argv{"env"} || (words.size() > 1 && words[0] == "command" && words[1].starts_with('-')))
@@ -32,6 +42,9 @@ bool starts_program(const Argv& words, bool host) {
       return false;
     const bool script = is_listed(word, k_scripts) && word.find('*') == std::string::npos;
     if (script || row != nullptr || ((at > 0 || !host) && is_python_tool(words, at)))
+      return true;
+    any = any && (at == 0 || !is_plain_tool(word)); // behind it are what it works on
+    if (any && is_unknown_program(words, at, host))
       return true;
   }
   return false;
@@ -87,12 +100,12 @@ bool builds_nothing(const Launcher* row, std::span<const std::string> words) {
   });
 }
 
-bool names_some_program(std::span<const std::string> words) {
+bool names_some_program(std::span<const std::string> words, bool any) {
   std::string text; // as ssh hands them to a shell; `ssh node1 "cd /job && python train.py"`: a line of its own
   for (const std::string& word : words)
     text += (word.find_first_of(" \t\n") == std::string::npos ? " " : "\n") + word;
-  return std::ranges::any_of(commands_of(text), [](const Command& command) {
-    return !command.words.empty() && starts_program(command.words, command.line == 1);
+  return std::ranges::any_of(commands_of(text), [&](const Command& command) {
+    return !command.words.empty() && starts_program(command.words, command.line == 1, any);
   });
 }
 
@@ -108,7 +121,7 @@ bool starts_container(std::span<const std::string> words) {
     std::ranges::replace_if(word, [](char c) { return k_marks.find(c) != std::string_view::npos; }, ' ');
     std::ranges::move(split_words(word), std::back_inserter(pieces));
   }
-  if (std::ranges::any_of(pieces, [](const std::string& piece) { return is_listed(piece, k_options); }))
+  if (any_listed(pieces, k_options))
     return true;
   std::set<const Row*> runs; // those of which a verb stands behind
   for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece)

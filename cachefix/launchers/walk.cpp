@@ -118,9 +118,9 @@ class Walker {
     const bool shows = !words.empty() && is_listed(words.back(), words_of("shows")) && !names_some_program(words);
     if (shows || (!words.empty() && is_listed(words.front(), known.get("nouns"))))
       return false; // tmux new -d nvidia-smi, docker volume create
-    if (known.has("by"))
-      return std::ranges::any_of(words, [&](const std::string& word) { return is_listed(word, known.get("by")); });
-    return known.has("container") || names_some_program(words);
+    if (known.has("by") && !any_listed(words, known.get("by")))
+      return false;
+    return known.has("container") || (known.has("by") && !known.has("names")) || names_some_program(words, true);
   }
 
   /// Does a word behind a program without a row start another program, or name one? Some names are common words, which
@@ -144,8 +144,7 @@ class Walker {
     const std::string name = base_name(m_argv[begin]);
     const Row* known = find_opaque(m_argv[begin]);
     const auto behind = std::span(m_argv).subspan(begin + 1, end - begin - 1);
-    if (known != nullptr &&
-        std::ranges::any_of(behind, [&](const auto& word) { return is_listed(word, known->get("unless")); }))
+    if (known != nullptr && any_listed(behind, known->get("unless")))
       known = nullptr;
     if (known != nullptr && runs_something(*known, begin + 1, end)) {
       if (!known->has("container"))
@@ -161,7 +160,8 @@ class Walker {
     }
     if (name.ends_with(".py") && m_argv[begin].find('/') != std::string::npos)
       return python_file(begin, end, std::move(scope));
-    if (known == nullptr && !is_plain_tool(name) && starts_container(behind))
+    const bool starts_here = known == nullptr || (known->has("by") && !known->has("container")); // parallel without -S
+    if (starts_here && !is_plain_tool(name) && starts_container(behind))
       return in_container(begin);
     const bool script = name.ends_with(".sh") || name.ends_with(".bash") || is_plain_tool(name);
     if (!script && behind_unknown(begin + 1, end, scope))

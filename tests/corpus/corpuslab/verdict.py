@@ -46,7 +46,7 @@ _LAUNCHERS = set(
 # Here they only record: what they would start is in their words.
 _CARRIERS = set("docker podman nvidia-docker ray ssh pdsh tmux screen parallel qsub zsh fish tcsh enroot".split())
 # And these hand the environment on.
-_LOSES = _CARRIERS - {"parallel", "zsh", "fish", "tcsh"}
+_LOSES = _CARRIERS - {"parallel", "zsh", "fish", "tcsh", "screen"}
 # Directories of the world with what the libraries did not make, and files from which more is derived than a cache.
 _OWN_CONTENT = tuple(f"{SHARE}/{name}" for name in ("features", "saved", "checkpoints"))
 # Their sources show that they only hand it on to the libraries' loaders: what else lies there, they never read.

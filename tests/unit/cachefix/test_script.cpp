@@ -163,6 +163,13 @@ TEST_CASE("what takes the guard away, in the place of a command only") {
       {"make -Ca; cat > a/Makefile <<EOT\nall:\n\tPYTHONPATH=src python t.py\nEOT\nmake -Ca", "3 SF407 PYTHONPATH="},
       {"for i in 1 2; do\necho \"env -i python t.py $i\"\ndone | parallel -j 2", "3 SF407 env"},
       {"for i in 1 2; do echo 'env -i python t.py'; done > l; bash l", "1 SF407 env"},
+      {": ${RUN:=srun --export=NONE}; $RUN python t.py", "1 SF407 --export=NONE"},
+      {"srun $(which singularity) exec x.sif python t.py", "1 SF404 singularity"},
+      {"S=$(command -v apptainer); \"$S\" exec x.sif python t.py", "1 SF404 apptainer"},
+      {"P=`which python`; $P t.py; $(which python) -u t.py; W=$(which docker || true)", ""},
+      {"echo 'sudo python t.py'; cp a.sh b.sh; mv b.sh c.sh; cp c.sh ./c.sh; bash c.sh", ""},
+      {"echo 'sudo python t.py' > a; cp a b.sh; bash b.sh", "1 SF402 sudo"},
+      {"sed s/a/b/ t.sh > a.sh; cat b.sh | grep x > c.sh; bash a.sh; bash c.sh", ""},
       {"tee a.sh > /dev/null <<EOT\nenv -i python t.py\nEOT\nbash a.sh", "2 SF407 env"},
       {"echo PYTHONPATH=/x > e; while read -r l; do export \"$l\"; done < e; python t.py", "1 SF407 PYTHONPATH="},
       {"ssh n1 'export A=1; env | sort'", ""},
@@ -205,6 +212,22 @@ TEST_CASE("what takes the guard away, in the place of a command only") {
       {"mpirun -np 2 -H a,b -x PYTHONPATH python t.py", ""},
       {"screen -S x -X quit; screen -X -S x kill; screen -d -r x", ""},
       {"screen -dmS x python t.py; screen -S x -X stuff 'python t.py'", "1 SF402 screen"},
+      {"screen -dmS x python t.py; screen -S y bash r.sh; dtach -n s python t.py; gosu me python t.py", ""},
+      {"su me -c 'python t.py'; runuser -u me -- python t.py; su -l me -c 'apt update'", ""},
+      {"su -l me -c 'python t.py'", "1 SF402 su"},
+      {"qsub -v HF_HOME,PYTHONPATH j.pbs; kubectl get pods; apptainer instance list", ""},
+      {"qsub -v HF_HOME j.pbs; kubectl apply -f job.yaml", "1 SF402 qsub; 1 SF404 kubectl"},
+      {"parallel -j2 docker run img python t.py {} ::: 1; kubectl replace -f j.yaml; helm upgrade t c",
+       "1 SF404 parallel; 1 SF404 kubectl; 1 SF404 helm"},
+      // Behind ssh also what no table knows.
+      {"ssh n1 ./train", "1 SF402 ssh"},
+      {"ssh -o A=b n1 /job/work --rank 1", "1 SF402 ssh"},
+      {"ssh n1 'cd /job && make train'", "1 SF402 ssh"},
+      {"ssh $h \"$CMD\"", "1 SF402 ssh"},
+      {"ssh $h \"cd $D && $CMD --rank 1\"", "1 SF402 ssh"},
+      {"ssh n1 \"$(declare -f train); train\"", "1 SF402 ssh"},
+      {"ssh $h; ssh -i /k $h hostname -I; ssh $h ls /job; ssh $h \"mkdir -p $D\"; ssh $h 'echo $HOME'", ""},
+      {"ssh -N -f -R $P:localhost:$P $LOGIN; D=/x; ssh $h \"test -d $D\"", ""},
       {"parallel --env PYTHONPATH -S n1 python t.py ::: 1; parallel --env _ -S n1 python t.py ::: 1", ""},
   };
   for (const Row& row : rows) {
@@ -328,6 +351,18 @@ TEST_CASE("commands that come from stdin, from files, and from variables") {
                                  {"j.sbatch", {"j.sbatch"}, Started::submitted},
                                  {"./run.sh", {"./run.sh", "python", "t.py"}},
                                  {"a/Makefile"}});
+  // Names with variables: with their values, or beside the script, whose name is not known here.
+  CHECK(report_of("R=/r; S=${R}/s; bash $S/a.sh; H=$(cd \"$(dirname $0)\"; pwd); . \"$H/b.sh\"; cd d; bash c.sh")
+            .scripts == std::vector<NamedScript>{{"/r/s/a.sh", {"$S/a.sh"}},
+                                                 {"b.sh", {"$H/b.sh"}, Started::sourced},
+                                                 {"c.sh", {"c.sh"}},
+                                                 {"d/c.sh", {"c.sh"}}});
+  CHECK(report_of("pushd d; bash c.sh").scripts == std::vector<NamedScript>{{"c.sh", {"c.sh"}}, {"d/c.sh", {"c.sh"}}});
+  // A copy, and what a program makes of a file.
+  CHECK(report_of("cp a.sh b.sh; bash b.sh; sed s/x/y/ c.sh > d.sh; sbatch d.sh; cp e.sh /backup").scripts ==
+        std::vector<NamedScript>{{"a.sh"}, {"c.sh", {}, Started::submitted}});
+  CHECK(report_of("bash $(dirname $0)/a.sh; bash ${0%/*}/b.sh; bash $H/$N.sh; bash $H").scripts ==
+        std::vector<NamedScript>{{"a.sh", {"$(dirname $0)/a.sh"}}, {"b.sh", {"${0%/*}/b.sh"}}});
   CHECK(report_of("make -j 4 --directory=a --file=b.mk A=1 c d; make -Cb -f c").scripts ==
         std::vector<NamedScript>{{"a/b.mk"}, {"b/c"}});
 }
