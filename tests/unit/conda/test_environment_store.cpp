@@ -112,6 +112,7 @@ TEST_CASE("records that are no files are no records", "[conda]") {
   test::ScriptedSystem system(root.path());
   const auto found = probed(system);
   CHECK_FALSE(found.generations[0].record);
+  CHECK(found.generations[0].problem.ends_with("0001.json: is a pipe, socket or device"));
   CHECK_FALSE(found.generations[1].record);
 }
 
