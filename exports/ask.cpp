@@ -14,15 +14,15 @@ namespace sharefs::exports {
 
 namespace {
 
-constexpr std::chrono::seconds k_deadline{60}; ///< as `exportfs -r` has when the exports are put into force
+constexpr std::chrono::seconds k_deadline{60}; ///< the same as for `exportfs -r` in a plan
 constexpr std::size_t k_largest_etab = 64U << 20U;
-/// For each name exportfs reads all of /etc/hosts, twice.
+/// A limit is needed because exportfs reads all of /etc/hosts twice for each name.
 constexpr std::size_t k_most_names = 20'000;
 constexpr const char* k_features = "/proc/fs/nfsd/export_features";
-/// exportfs starts there: relative paths lead nowhere, as they would from an empty directory.
+/// exportfs starts in this directory, which is empty in the namespace, so that relative paths lead to nothing.
 constexpr const char* k_nowhere = "/proc/fs";
 
-/// Where the file number `i` stands in the namespace.
+/// Returns the path of file number `i` in the namespace.
 std::string path_of(const std::vector<ExportsFile>& files, std::size_t i, Scope scope) {
   if (scope == Scope::host)
     return files[i].name;
@@ -44,7 +44,7 @@ std::set<std::string> clients_of(const std::vector<ExportsFile>& files) {
   return clients;
 }
 
-/// Names that stand in a file as hosts(5), in lower case.
+/// Returns the host names in the text of a hosts(5) file, in lower case.
 std::set<std::string> names_in(std::string_view hosts) {
   std::set<std::string> names;
   for (const auto& line : split_lines(hosts)) {
@@ -55,9 +55,9 @@ std::set<std::string> names_in(std::string_view hosts) {
   return names;
 }
 
-/// The namespace has no network, so that no name server can be asked: what exportfs would be answered there stands in
-/// its /etc/hosts. That is the host's own, and a line for each address of the other names. A name that nobody has
-/// looked up, or that gave no answer, gets an address of its own from a range that nobody has (240.0.0.0/4).
+/// Returns the /etc/hosts of the namespace. The namespace has no network, so exportfs cannot ask a name server there:
+/// the file is the host's own with a line for each address of the other names. A name that was not resolved, or gave no
+/// answer, gets an address of its own from the unused range 240.0.0.0/4.
 std::string hosts_for(const std::set<std::string>& clients, const HostFacts& facts) {
   auto text = facts.hosts;
   auto known = names_in(text);
@@ -76,8 +76,8 @@ std::string hosts_for(const std::set<std::string>& clients, const HostFacts& fac
   return text;
 }
 
-/// Interfaces that addresses of clients name (`fe80::1%eth0`, or by a label `fe80::1%eth0:1`): those that this host
-/// has, and, where nobody has looked, all.
+/// Returns the interfaces that addresses of clients name (`fe80::1%eth0`, or with a label `fe80::1%eth0:1`), without
+/// those that this host is known not to have.
 std::vector<std::string> interfaces_for(const std::set<std::string>& clients, const HostFacts& facts) {
   std::set<std::string> names;
   for (const auto& client : clients) {
@@ -93,7 +93,7 @@ std::vector<std::string> interfaces_for(const std::set<std::string>& clients, co
   return {names.begin(), names.end()};
 }
 
-/// "xprtsec=tls" of `unknown keyword "xprtsec=tls"` and `bad fsid "fsid=x"`; "" for a complaint that names no option.
+/// Returns the option in quotes, "xprtsec=tls" for `unknown keyword "xprtsec=tls"`; "" if the complaint names none.
 std::string option_in(std::string_view text) {
   const auto begin = text.find('"');
   const auto end = text.rfind('"');
@@ -113,7 +113,8 @@ Complaint complaint_of(std::size_t number, const ExportsFile& file, std::string 
   return complaint;
 }
 
-/// "exportfs: /etc/exports:3: unknown keyword "rx"", "exportfs: /etc/exports: 5: bad fsid "fsid=x"".
+/// Reads the complaints on exportfs' standard error: `exportfs: /etc/exports:3: unknown keyword "rx"`,
+/// `exportfs: /etc/exports: 5: bad fsid "fsid=x"`.
 std::vector<Complaint> complaints_in(std::string_view said, const std::vector<ExportsFile>& files, Scope scope) {
   constexpr std::string_view k_program = "exportfs: ";
   constexpr std::size_t k_most = 1000, k_longest_path = 4096;
@@ -128,7 +129,7 @@ std::vector<Complaint> complaints_in(std::string_view said, const std::vector<Ex
       continue;
     text.remove_prefix(k_program.size());
     auto number = numbers.end();
-    auto colon = text.find(':'); // the name of a file may hold some, and line ends
+    auto colon = text.find(':'); // the name of a file may hold colons and line ends, too
     for (; colon <= k_longest_path; colon = text.find(':', colon + 1))
       if (number = numbers.find(text.substr(0, colon)); number != numbers.end())
         break;
@@ -143,20 +144,20 @@ std::vector<Complaint> complaints_in(std::string_view said, const std::vector<Ex
   return complaints;
 }
 
-/// One spelling for all that exportfs takes for one client by its name.
+/// Returns the same spelling for all client names that exportfs takes for the same client.
 std::string one_spelling(const std::string& client) {
   auto address = kind_of(client) == ClientKind::host ? canonical_address(client) : std::string();
   return address.empty() ? lower_case(client) : address;
 }
 
-/// The name that etab has for a client: of a host its canonical name, or, if it shares an address with hosts that
-/// exportfs has read before, that of the first of them.
+/// Finds the name that etab has for a client. For a host this is its canonical name; if the host shares an address with
+/// hosts that exportfs has read before, it is the name of the first of them.
 class NamesInEtab {
  public:
   explicit NamesInEtab(const Names& names) : m_facts(names) {}
 
-  /// To be asked in the order in which exportfs reads the entries. A client of which it has taken no entry is not known
-  /// to it: whoever shares an address with that one keeps a name of their own.
+  /// Has to be called in the order in which exportfs reads the entries. `taken` means that exportfs takes an entry of
+  /// this client, and so remembers its addresses: other clients with one of these addresses get its name.
   std::string of(const std::string& client, bool taken) {
     if (kind_of(client) != ClientKind::host)
       return client;
@@ -183,7 +184,7 @@ class NamesInEtab {
   std::unordered_map<std::string, std::size_t> m_by_address;
 };
 
-/// How many entries of each file exportfs has read, by the text and by its complaints.
+/// Returns how many entries of each file exportfs has read, by the text and by its complaints.
 std::vector<std::size_t> entries_read(const std::vector<ExportsFile>& files, const std::vector<Complaint>& complaints) {
   std::vector<std::size_t> read;
   for (const auto& file : files)
@@ -193,14 +194,15 @@ std::vector<std::size_t> entries_read(const std::vector<ExportsFile>& files, con
   return read;
 }
 
-/// Gives each entry of the files its line of `etab`, and `expected` those lines in the order of the files. An entry
-/// behind an error has only a line that no other one wants: it has one where exportfs has read on all the same.
+/// Assigns the lines of `etab` to the entries of the files, and stores them in `expected` in the order of the files. An
+/// entry after an error gets only a line that is left over, for the case that exportfs has read on after all.
 void place(std::vector<Export> etab, const std::vector<ExportsFile>& files, const HostFacts& facts,
            ExpectedEtab& expected) {
   const auto key = [](const std::string& directory, const std::string& client) {
     return directory + '\0' + client; // no name of a file system holds it
   };
-  // Names of two hosts may differ in case alone: the other spelling counts where no line has the name itself.
+  // The names of two hosts may differ only in case, so the normalized spelling is used only if no line has the exact
+  // name.
   std::unordered_map<std::string, std::size_t> lines;
   for (std::size_t i = 0; i < etab.size(); ++i)
     lines.emplace(key(etab[i].directory, etab[i].client), i);
@@ -209,7 +211,7 @@ void place(std::vector<Export> etab, const std::vector<ExportsFile>& files, cons
   NamesInEtab names(facts.names);
   const auto find = [&](const Export& written) -> std::optional<std::size_t> {
     const auto client = names.of(written.client, false);
-    const auto relative = normalize_path(join_path(k_nowhere, written.directory)); // as exportfs resolves it in there
+    const auto relative = normalize_path(join_path(k_nowhere, written.directory)); // as exportfs resolves it
     for (const auto& directory : {etab_path(written.directory, facts), written.directory, relative})
       for (const auto& name : {client, one_spelling(client)})
         if (const auto line = lines.find(key(directory, name)); line != lines.end()) {
@@ -218,7 +220,7 @@ void place(std::vector<Export> etab, const std::vector<ExportsFile>& files, cons
         }
     return std::nullopt;
   };
-  std::vector<std::optional<std::size_t>> taken(etab.size()); // by line: the position of its entry
+  std::vector<std::optional<std::size_t>> taken(etab.size()); // for each line the position of its entry
   expected.positions.resize(files.size());
   const auto read = entries_read(files, expected.complaints);
   const auto take = [&](std::size_t file, std::size_t i) {
@@ -233,7 +235,7 @@ void place(std::vector<Export> etab, const std::vector<ExportsFile>& files, cons
     } else if (i < read[file]) {
       expected.dropped.push_back({file, written, line ? taken[*line] : std::nullopt});
     } else if (i < files[file].taken) {
-      expected.dropped.push_back({file, written, std::nullopt}); // not read at all, so that it is no duplicate
+      expected.dropped.push_back({file, written, std::nullopt}); // exportfs did not read it, so it is no duplicate
     }
   };
   for (std::size_t file = 0; file < files.size(); ++file)
@@ -247,7 +249,7 @@ void place(std::vector<Export> etab, const std::vector<ExportsFile>& files, cons
       expected.entries.push_back(std::move(etab[i]));
 }
 
-/// Of such a file exportfs makes nothing and says nothing, whether it is installed or not.
+/// True for a file without entries and faults: for it exportfs writes nothing, so it need not be asked.
 bool is_empty(const ExportsFile& file) {
   return file.exports.empty() && file.complete && file.diagnoses.empty();
 }
@@ -279,7 +281,7 @@ ExpectedEtab read_answer(std::string_view etab, const std::vector<ExportsFile>& 
     auto entry = parse_etab_line(line, {k_etab, ++number, 1});
     if (entry) {
       const bool readable = is_readable(line, *entry);
-      // In there a name that a name server knows has no other than the one that was looked up.
+      // The namespace has no name server, so etab has the name as written where the host has its canonical name.
       if (const auto fact = facts.names.find(entry->client);
           fact != facts.names.end() && !fact->second.canonical.empty() && !in_hosts.contains(lower_case(entry->client)))
         entry->client = fact->second.canonical;
@@ -359,7 +361,7 @@ ExpectedEtab ask_exportfs(sys::System& system, const std::vector<ExportsFile>& f
   isolation.files["/etc/nsswitch.conf"] = "hosts: files\npasswd: files\ngroup: files\nnetgroup: files\n";
   isolation.files["/etc/host.conf"] = "multi on\n";
   isolation.interfaces = interfaces_for(clients, facts);
-  // What may differ between the flavours of an export is what the kernel's server says; exportfs reads it there.
+  // exportfs reads there which flags the kernel's server keeps for each security flavour.
   if (const auto features = system.entry({.path = k_features, .read_bytes = 4096}); !features.content.empty())
     isolation.files[k_features] = features.content;
 

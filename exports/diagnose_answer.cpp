@@ -1,4 +1,4 @@
-// What exportfs itself says about the files, where it is not said already in our own words.
+// Reports the messages of exportfs about the files, where sharefs has no diagnosis of its own.
 #include "base/text.hpp"
 #include "exports/client.hpp"
 #include "exports/diagnose_parts.hpp"
@@ -12,8 +12,8 @@ namespace sharefs::exports {
 
 namespace {
 
-/// The entry at which exportfs stopped: the one with the option, or else the one behind the last that it has taken.
-/// nullptr: none.
+/// Returns the entry at which exportfs stopped: the one with the bad option, or else the one after the last entry that
+/// it has taken; nullptr if there is none.
 const Export* stopped_at(const Complaint& complaint, const ExportsFile& file, const ExpectedEtab& expected) {
   if (complaint.entry)
     return &file.exports[*complaint.entry];
@@ -25,7 +25,7 @@ const Export* stopped_at(const Complaint& complaint, const ExportsFile& file, co
   return next < file.exports.size() ? &file.exports[next] : nullptr;
 }
 
-/// Where an option stands that not every exportfs knows, if it complains of one.
+/// Returns the place of the option of which exportfs complains, if only newer versions know it.
 std::optional<Origin> place_of_newer(const Complaint& complaint, const ExportsFile& file) {
   for (const auto& [written, place] : file.newer)
     if (written == complaint.option)
@@ -70,11 +70,11 @@ Diagnosis of_dropped(const Export& entry) {
 
 void diagnose_answer(const std::vector<ExportsFile>& files, const ExpectedEtab& expected,
                      std::map<std::string, Diagnoses>& by_file) {
-  std::map<std::size_t, std::vector<Export>> lost; // by file that exportfs gives up, though its text looks right
-  std::set<std::string> known;                     // places with an error
+  std::map<std::size_t, std::vector<Export>> lost; // by file that exportfs stops reading although its text looks right
+  std::set<std::string> known;                     // places that have an error already
   for (const auto& complaint : expected.complaints) {
     const auto& file = files[complaint.file];
-    const auto newer = place_of_newer(complaint, file); // it stands before the error by the text
+    const auto newer = place_of_newer(complaint, file); // stands before the error that parse() has found
     if (!file.complete && !newer)
       continue;
     const auto* const entry = stopped_at(complaint, file, expected);

@@ -18,17 +18,18 @@ namespace sharefs::exports {
 
 namespace {
 
-/// mountd needs a moment after its start until it is registered and answers.
+/// After its start mountd needs a moment until it is registered and answers.
 constexpr int k_listing_attempts = 5;
 constexpr std::chrono::milliseconds k_listing_pause{400};
 constexpr std::chrono::milliseconds k_listing_timeout{3000};
 
-/// `known`: names that were looked up before, and are not asked again while the host lock is held.
+/// Probes the host. `known` holds names that were resolved before, so that they are not asked again while the host lock
+/// is held.
 Result<Actual> gather(sys::System& system, const Request& request, const Names& known) {
   Actual actual;
   TRY_ASSIGN(actual.files, read_host_files(system.files()));
   TRY_ASSIGN(actual.etab, read_etab(system.files()));
-  // The desired clients are asked about together with those of the files.
+  // The desired exports are probed together with those of the files.
   auto asked = actual.files.files;
   asked.emplace_back().exports = request.exports;
   TRY_ASSIGN(actual.facts, probe_facts(system, asked, request.remove, known));
@@ -38,7 +39,8 @@ Result<Actual> gather(sys::System& system, const Request& request, const Names& 
   return actual;
 }
 
-/// Only of directories that can be exported: others are not touched at all.
+/// Reads the access of the directories. It runs after the diagnoses, so that a directory that must not be exported is
+/// not read at all.
 Result<void> gather_access(sys::System& system, const Request& request, Actual& actual) {
   for (const auto& [directory, wanted] : request.access) {
     const auto entry = actual.facts.directories.find(directory);
@@ -62,7 +64,7 @@ bool is_about(const Diagnosis& diagnosis, const std::string& file) {
   return diagnosis.subject == file || diagnosis.subject.starts_with(file + ":");
 }
 
-/// What is to be said about the desired exports before anything is changed.
+/// Returns the diagnoses of the desired exports, before anything is changed.
 Diagnoses diagnose_desired(const Actual& actual, const Request& request, const Composed& composed,
                            const std::string& config_file) {
   Diagnoses found = diagnose_access(actual, request);
@@ -70,12 +72,12 @@ Diagnoses diagnose_desired(const Actual& actual, const Request& request, const C
     if (entry.origin.file != k_own_file)
       std::ranges::move(diagnose_entry(entry), std::back_inserter(found));
   if (has_errors(found))
-    return found; // what exports(5) cannot hold cannot be judged further
+    return found; // an entry that exports(5) cannot express cannot be checked further
   for (auto& diagnosis : diagnose(composed.files, composed.expected, actual.facts)) {
     const bool to_be_made = diagnosis.code == "SF123" && diagnosis.severity != Severity::error;
-    if (diagnosis.code == "SF138") // a warning of other files, which others answer for
+    if (diagnosis.code == "SF138") // only a warning in files of others, who are responsible for them
       diagnosis.severity = Severity::error;
-    if (diagnosis.code == "SF115") // of another file, as sharefs.yaml has a directory and client once
+    if (diagnosis.code == "SF115") // the duplicate is in another file: sharefs.yaml has each pair only once
       diagnosis.hint = "take the line out of that file, then run this again";
     if ((is_about(diagnosis, config_file) && !to_be_made) || diagnosis.code == "SF158")
       found.push_back(std::move(diagnosis));
@@ -88,7 +90,7 @@ Diagnoses diagnose_desired(const Actual& actual, const Request& request, const C
   return found;
 }
 
-/// Naming some exports keeps the others of own file, so all of it has to be understood.
+/// A request for some exports keeps the others in the own file, so the whole file has to be readable.
 Result<void> check_own_file(const HostFiles& files, const Request& request) {
   for (const auto& file : files.files)
     if (file.name == k_own_file && !file.complete && !request.exactly)
@@ -97,7 +99,7 @@ Result<void> check_own_file(const HostFiles& files, const Request& request) {
   return {};
 }
 
-/// Each directory answers, and the programs of a server are there.
+/// Checks that each directory answers and that the programs of a server are installed.
 Result<void> check_host(const Actual& actual, const Request& request) {
   if (!request.exports.empty())
     TRY(check_installed(actual.server));
@@ -114,7 +116,7 @@ std::string nothing_to_do(const Request& request, const Composed& composed) {
   return composed.exports.empty() ? "sharefs exports nothing here: nothing to do" : "nothing to do";
 }
 
-/// The exports over the network.
+/// Verifies the exports over the network, with some attempts for a server that was just started.
 Diagnoses check_listing(sys::System& system, const Look& look, const std::string& address) {
   sys::NfsProbeRequest request;
   request.host = address;
@@ -130,7 +132,7 @@ Diagnoses check_listing(sys::System& system, const Look& look, const std::string
   return found;
 }
 
-/// A file that a person names may lie on a dead mount: read in a child.
+/// Reads a file that the user named. It may lie on a dead mount, so a child with a deadline reads it.
 Result<std::string> read_named(sys::System& system, const std::string& path, const std::string& name) {
   constexpr std::size_t k_limit = 16U << 20U;
   constexpr std::chrono::milliseconds k_patience{5000};
@@ -176,7 +178,7 @@ Result<void> propose(sys::System& system, const Task& task, Look& look, const pl
   auto found = diagnose_desired(look.actual, request, look.composed, task.config_file);
   if (!task.members.empty())
     std::ranges::move(diagnose_members(probe_members(system, task.members), request.access), std::back_inserter(found));
-  if (found != look.found) // said once, also if the plan is made again
+  if (found != look.found) // the same diagnoses are reported once, even if the plan is made again
     say.report(found);
   look.found = std::move(found);
   if (has_errors(look.found))

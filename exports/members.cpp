@@ -10,10 +10,10 @@ namespace sharefs::exports {
 
 namespace {
 
-constexpr std::size_t k_most_groups = 16; ///< that AUTH_SYS carries (RFC 5531, appendix A)
+constexpr std::size_t k_most_groups = 16; ///< in a credential of AUTH_SYS (RFC 5531, appendix A)
 constexpr std::uint32_t k_all = 7;
 
-/// The group has more than everybody.
+/// True if the group gets rights that others do not have.
 bool decides(const plan::DirectoryAccess& access) {
   return access.kind == plan::DirectoryAccess::Kind::group && ((access.mode >> 3U) & ~access.mode & k_all) != 0;
 }
@@ -46,7 +46,7 @@ Diagnoses diagnose_members(const Members& members,
       else if (!members.manage_gids && user && user->groups.size() > k_most_groups)
         many.push_back(name);
     }
-    const auto& subject = directory; // clang captures no structured binding
+    const auto& subject = directory; // clang cannot capture a structured binding
     const auto add = [&](const std::vector<std::string>& names, const std::string& what, const std::string& hint) {
       if (!names.empty())
         found.push_back({Severity::warning, "SF156", subject,

@@ -31,7 +31,7 @@ const Unit* server_unit(const ServerState& state) {
   return find(state, {"nfs-server.service", "nfs-kernel-server.service"});
 }
 
-/// Enabled at boot and running, with as few calls as can be taken back exactly.
+/// Adds the step that enables and starts the unit, in one call that undo can take back exactly.
 void add_unit(const Unit& unit, bool runs, std::string_view what, const std::string& group, plan::Plan& plan) {
   const bool enable = unit.enabled == "disabled";
   if (enable && !runs)
@@ -40,7 +40,7 @@ void add_unit(const Unit& unit, bool runs, std::string_view what, const std::str
   else if (enable)
     plan.add(group, fmt::format("start {} at boot", what),
              tool({"systemctl", "enable", unit.name}, {"systemctl", "disable", unit.name}));
-  else if (!runs) // active without threads: it is oneshot, somebody stopped the threads behind its back
+  else if (!runs) // the unit may be `active` without threads: it is oneshot, and somebody may have stopped the threads
     plan.add(group, fmt::format("start {}", what),
              tool({"systemctl", unit.active == "active" ? "restart" : "start", unit.name},
                   {"systemctl", "stop", unit.name}));
@@ -58,7 +58,7 @@ void add_units(const ServerState& state, const std::string& group, plan::Plan& p
     add_unit(*rpcbind, answers, "the portmapper", group, plan);
   if (const auto* const server = server_unit(state))
     add_unit(*server, state.running(), "the NFS server", group, plan);
-  const auto* const mountd = find(state, {"nfs-mountd.service"}); // comes with the server, and may end by itself
+  const auto* const mountd = find(state, {"nfs-mountd.service"}); // starts with the server, but may end alone
   if (mountd != nullptr && state.running() && mountd->active != "active")
     add_unit(*mountd, false, "what answers who may mount what", group, plan);
 }
@@ -67,7 +67,7 @@ bool is_missing(const ServerState& state, std::string_view program) {
   return std::ranges::count(state.missing, program) > 0;
 }
 
-/// What is started, if it is needed. A daemon puts itself into the background.
+/// A command that starts a part of the server, if it is needed. Daemons put themselves into the background.
 struct Start {
   bool needed;
   std::string_view why;
@@ -79,7 +79,7 @@ void add_processes(const ServerState& state, const std::string& group, plan::Pla
   const bool down = !state.running();
   const bool exportd = !state.version3 && is_missing(state, "rpc.mountd");
   const std::string mountd = exportd ? "nfsv4.exportd" : "rpc.mountd";
-  // The order matters: the pipes and nfsdcld well before rpc.nfsd, or a start may fall into a grace period of 10 s.
+  // The order matters: the pipes and nfsdcld come well before rpc.nfsd, or a grace period of 10 s may delay the start.
   for (const auto& start : std::vector<Start>{
            {!state.nfsd_mounted, "the kernel server's control files", {"mount", "-t", "nfsd", "nfsd", "/proc/fs/nfsd"}},
            {down && !state.pipefs_mounted,
@@ -101,7 +101,8 @@ tl::unexpected<Error> not_installed(std::string message, std::string_view debian
       fmt::format("run `apt-get install {}` (Debian, Ubuntu) or `dnf install {}` (RHEL, Fedora)", debian, rhel));
 }
 
-/// A server that offers version 4 only does without the portmapper, and takes nfsv4.exportd for rpc.mountd.
+/// True for a program that a server of only NFS version 4 does not need: rpcbind, and rpc.mountd if nfsv4.exportd is
+/// installed.
 bool is_for_version3(const ServerState& state, std::string_view program) {
   return program == "rpcbind" || (program == "rpc.mountd" && !is_missing(state, "nfsv4.exportd"));
 }
@@ -134,7 +135,7 @@ Diagnoses diagnose_server(const ServerState& state) {
   const auto says = [](Severity severity, std::string what, std::string hint) {
     return Diagnoses{{severity, "SF146", "nfsd", std::move(what), std::move(hint), ""}};
   };
-  // Of a program without a unit, or with a masked one, somebody has decided.
+  // Where systemd has no unit for a program, or a masked one, the administrator has decided that it shall not run.
   const auto should_run = [&](std::initializer_list<std::string_view> units) {
     return !state.systemd || find(state, units) != nullptr;
   };

@@ -1,4 +1,4 @@
-// Settings in words: for tables, and for what differs between what was wanted and what etab says.
+// Shows settings in words, for tables and for the differences between the desired settings and etab.
 #include "exports/settings.hpp"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ std::string flavours(const Settings& settings) {
   return text;
 }
 
-/// "fsid=3", "mountpoint", "no refer", "anonuid=65534" for one that is not given.
+/// Returns "fsid=3" or "mountpoint"; for an option that is not given "no refer", or its default "anonuid=65534".
 std::string text_of(const Settings& settings, std::string_view option) {
   const auto found = settings.values.find(option);
   if (found == settings.values.end())
@@ -63,7 +63,7 @@ std::string summary(const Settings& settings) {
   static const Settings k_usual = settings_of({}, {});
   std::string text;
   const auto add = [&](std::string_view word) { text += (text.empty() ? "" : ",") + std::string(word); };
-  // `before`: what would count if the word were left out
+  // `before` holds the flags that count if the word is left out.
   const auto add_flags = [&](std::uint32_t mine, std::uint32_t usual, std::uint32_t before, std::uint32_t among) {
     for (const auto& row : k_flag_options)
       if (!row.alias && (row.flag & among) != 0 &&
@@ -81,7 +81,7 @@ std::string summary(const Settings& settings) {
     add(text_of(settings, option));
   if (one)
     return text;
-  auto before = usual; // a flavour begins with what was said of the one before it
+  auto before = usual; // a flavour begins with the flags of the one before it
   for (const auto& flavour : settings.security) {
     add("sec=" + flavour.name);
     add_flags(flavour.flags, usual, std::exchange(before, flavour.flags), k_flavour_flags);
