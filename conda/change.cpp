@@ -14,8 +14,8 @@ namespace sharefs::conda {
 
 namespace {
 
-/// Deletes notes in uses/ whose processes have ended, each as its user: our own or, for root, all. Only this host knows
-/// that they have ended; on other hosts they would count as jobs.
+/// Deletes notes in uses/ whose processes have ended, each in the name of its user; without root only our own. Only
+/// this host knows that these processes have ended; other hosts would count them as jobs.
 void clear_uses(sys::System& system, const SharedEnvironment& environment, std::vector<Use> ended) {
   constexpr std::size_t k_at_once = 32;
   const auto self = system.identity();
@@ -30,7 +30,7 @@ void clear_uses(sys::System& system, const SharedEnvironment& environment, std::
         continue;
       note.actor = plan::Actor{std::move(*user), uses};
     }
-    std::ignore = plan::apply_action(note, system); // the next command tries again
+    std::ignore = plan::apply_action(note, system); // after a failure the next command tries again
   }
 }
 

@@ -17,7 +17,7 @@ namespace sharefs::conda {
 
 namespace {
 
-/// All generations are of shares that were taken back: each original is in its place again.
+/// True if all generations come from shares that were undone: each original is in its place again.
 bool was_taken_back(sys::System& system, const SharedEnvironment& environment) {
   return std::ranges::all_of(environment.generations, [&](const StoredGeneration& one) {
     if (!one.record || one.record->original.path.empty())
@@ -28,11 +28,11 @@ bool was_taken_back(sys::System& system, const SharedEnvironment& environment) {
   });
 }
 
-/// A client may follow the link to where it led before for as long as it remembers attributes (nfs(5), acdirmax): what
-/// is deleted in that time is missing there.
+/// Waits as long as an NFS client may cache the old target of the link (nfs(5), acdirmax): on that client a generation
+/// that is deleted earlier would be missing.
 Result<void> wait_for_other_hosts(const SharedEnvironment& environment, const CollectRequest& request,
                                   const plan::Say& say) {
-  constexpr std::chrono::seconds k_remembered{62}; // 60 by default, of which both times may lack a part
+  constexpr std::chrono::seconds k_remembered{62}; // 60 by default, and up to a second for each of the two times
   constexpr std::chrono::milliseconds k_poll{100};
   if (!environment.entry.shared && !request.is_exported(environment.root.resolved))
     return {};
@@ -44,17 +44,17 @@ Result<void> wait_for_other_hosts(const SharedEnvironment& environment, const Co
   for (const auto end = sys::deadline_in(k_remembered - since); sys::Clock::now() < end;) {
     if (sys::interrupted())
       return fail(ErrorCode::interrupted, "interrupted: nothing was deleted");
-    std::this_thread::sleep_for(k_poll); // NOLINT: another host does not wake us
+    std::this_thread::sleep_for(k_poll); // NOLINT: no event of another host could wake this process
   }
   return {};
 }
 
-/// A user name and a host name may both hold an `@`, so the words are compared as a whole.
+/// True if `word` names the use. User names and host names may contain an `@`, so whole words are compared.
 bool is_forgotten(const Use& use, const std::string& word) {
   return word == use.host || (!use.user.empty() && (word == use.user + "@" + use.host || word == use.user + "@"));
 }
 
-/// Nothing is deleted where not all uses are known.
+/// Fails if not all uses are known, because then nothing may be deleted.
 Result<void> check_uses_are_known(sys::System& system, const SharedEnvironment& environment) {
   if (environment.unknown_uses.empty())
     return {};
@@ -72,7 +72,8 @@ Result<void> check_uses_are_known(sys::System& system, const SharedEnvironment& 
                           shell_quote(join_path(environment.root.path, "uses"))));
 }
 
-/// A generation is deleted by its owner, or by who may write in it. Anybody else would take its name away, and fail.
+/// Keeps generations that this user cannot delete: only the owner, root or a user who can write in it can. Anybody else
+/// would rename it and then fail.
 Result<void> keep_those_of_others(sys::System& system, const SharedEnvironment& environment, std::vector<Kept>& kept) {
   const auto self = system.identity();
   std::string owner;
@@ -96,7 +97,7 @@ Result<void> keep_those_of_others(sys::System& system, const SharedEnvironment& 
                     fmt::format("run it as `{}`", owner));
 }
 
-/// The uses that count, and the programs that run here without a note.
+/// Returns the uses that count, and the programs that run on this host without a note.
 std::vector<Use> uses_that_count(sys::System& system, const SharedEnvironment& environment,
                                  const CollectRequest& request) {
   auto live = live_uses(system, environment);
@@ -110,7 +111,7 @@ std::vector<Use> uses_that_count(sys::System& system, const SharedEnvironment& e
   return live;
 }
 
-/// What cut-off commands have left that this user may delete.
+/// Returns the trees and images that interrupted commands have left and that this user may delete.
 std::vector<sys::Entry> unfinished_of(sys::System& system, const SharedEnvironment& environment) {
   sys::EntryRequest request;
   for (const auto& name : environment.unfinished)
@@ -122,7 +123,7 @@ std::vector<sys::Entry> unfinished_of(sys::System& system, const SharedEnvironme
   return left;
 }
 
-/// Why what is kept is kept.
+/// Returns the notes of the plan: the reason for each kept generation.
 std::vector<std::string> notes_of(sys::System& system, const SharedEnvironment& environment,
                                   const std::vector<Kept>& kept, const std::vector<Use>& live) {
   std::vector<std::string> notes;

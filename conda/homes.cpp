@@ -67,7 +67,7 @@ bool is_denied(const sys::Entry& entry) {
 }
 
 Seen see(sys::System& system, sys::EntryRequest request, const std::vector<std::string>& users) {
-  constexpr std::size_t k_users_to_try = 16; // each is a process of its own
+  constexpr std::size_t k_users_to_try = 16; // a limit, since each takes a process of its own
   Seen seen{system.entries(request)};
   if (std::ranges::none_of(seen.entries, is_denied) || system.identity().uid != 0)
     return seen;

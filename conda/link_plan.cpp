@@ -1,4 +1,4 @@
-// What is done in a home, and what is said about it: one decision for each place, so that plan and diagnoses agree.
+// Makes the steps and the diagnoses of a home by one decision for each place, so that both agree.
 #include "conda/generation.hpp"
 #include "conda/link.hpp"
 
@@ -27,7 +27,7 @@ std::string what_is_there(const Place& place) {
   }
 }
 
-/// The command for one home and one environment; options behind.
+/// Returns the command line for one home and one environment, with the option at the end.
 std::string command(std::string verb, const HomeState& home, const std::string& environment,
                     const std::string& option) {
   Argv argv{"sharefs", "conda", std::move(verb)};

@@ -16,7 +16,7 @@ namespace sharefs::conda {
 
 namespace {
 
-/// Takes the lease, and the environment as the holder before us has left it.
+/// Takes the lease, then reads the environment as the holder before has left it.
 Result<Held> hold_latest(sys::System& system, const Making& making, const plan::Say& say) {
   TRY_ASSIGN(auto lease, take_lease(system, making.environment, making.lease, say));
   TRY_ASSIGN(auto now, find_shared(system, making.environment.store, making.environment.name));
@@ -50,7 +50,8 @@ Result<Generation> record_of(sys::System& system, const Making& making, const Ne
   return record;
 }
 
-/// A copy of the present generation on this host's own disk, staged by root or by this process's user; empty: none.
+/// Returns the path of a copy of the present generation on this host's own disk, staged by root or by this process's
+/// user; empty if there is none.
 std::string staged_tree(sys::System& system, const std::string& stage, const SharedEnvironment& environment) {
   const auto path = environment.path(environment.current);
   const auto source = in_generation(system.entry({.path = path, .follow = true}).resolved);
@@ -60,7 +61,7 @@ std::string staged_tree(sys::System& system, const std::string& stage, const Sha
   return staged ? staged->tree.path : "";
 }
 
-/// Makes its image beside it. It can be made again, so nothing but Ctrl-C is an error.
+/// Makes the image beside the generation. Only an interrupt is an error, because the image can be made later.
 Result<void> add_image(sys::System& system, const Making& making, const Filled& filled, NewGeneration& made,
                        const plan::Say& say) {
   if (!making.image.makes)
@@ -84,7 +85,7 @@ Result<void> add_image(sys::System& system, const Making& making, const Filled& 
   return {};
 }
 
-/// Is a file of compiled Python stale only because it names the old place in tracebacks?
+/// True if a compiled file is stale only because it names the old place, for tracebacks.
 bool names_old_place_only(const EnvironmentState& state, const std::string& path) {
   if (std::ranges::find(state.contents, source_of(path), &plan::FileChange::path) != state.contents.end())
     return false; // its source changes, too
@@ -93,7 +94,7 @@ bool names_old_place_only(const EnvironmentState& state, const std::string& path
   });
 }
 
-/// Who may not point STORE/ENV to another generation hears so before the work, not behind it.
+/// Checks before the work, and not after it, that this user may point STORE/ENV to another generation.
 Result<void> check_switch(sys::System& system, const SharedEnvironment& environment) {
   constexpr std::uint32_t k_sticky = 01000;
   if (environment.current == 0)
@@ -163,7 +164,7 @@ Result<void> confirm(sys::System& system, NewGeneration& made) {
   TRY(made.lease->check());
   const auto& files = system.files();
   const auto path = made.environment.path(made.record.number) + ".json";
-  TRY_ASSIGN(const auto cut_off, files.read_if_exists(path)); // a text that is there is of a command that was cut off
+  TRY_ASSIGN(const auto cut_off, files.read_if_exists(path)); // an existing text comes from an interrupted command
   if (auto written = files.write_if(path, cut_off, format_generation(made.record)); !written || !made.image)
     return written;
   return publish_image(system, made.hidden_image(), *made.image, made.environment.path(made.record.number));
@@ -183,7 +184,7 @@ Result<void> mend_copy(sys::System& system, const CopyToMend& copy, const plan::
                 "see who writes in the store, then run the command again");
   const bool runs_programs = copy.runs_programs && !state.others_write;
   state.uncompiled = copy.uncompiled;
-  if (!runs_programs) // nobody would compile it again
+  if (!runs_programs) // such files stay, because nothing would compile them again
     std::erase_if(state.compiled,
                   [&](const plan::FileChange& change) { return names_old_place_only(state, change.path); });
   for (const auto& step : plan_repair(state, false, runs_programs).steps) {
@@ -197,8 +198,8 @@ Result<void> mend_copy(sys::System& system, const CopyToMend& copy, const plan::
     return {};
   auto left = diagnose_unrepaired(state);
   std::erase_if(left, [](const Diagnosis& one) {
-    return one.severity != Severity::error || one.code == "SF501" || one.code == "SF502" || // as the original is
-           one.code == "SF510"; // close_tree() opens what is left, by all of its names
+    return one.severity != Severity::error || one.code == "SF501" || one.code == "SF502" || // faults of the original
+           one.code == "SF510"; // close_tree() opens these paths later
   });
   say.report(left);
   return left.empty() ? Result<void>{} : fail(ErrorCode::failed, "the copy is not sound", "nothing was changed");

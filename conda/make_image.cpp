@@ -5,8 +5,8 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "conda/change.hpp"
-#include "conda/prefix.hpp"
 #include "conda/make_generation.hpp"
+#include "conda/prefix.hpp"
 #include "conda/staging.hpp"
 #include "plan/apply.hpp"
 #include "tree/survey.hpp"
@@ -18,16 +18,17 @@ namespace sharefs::conda {
 
 namespace {
 
-constexpr std::uint64_t k_part_of_tree = 2; ///< that an image may take; a third is usual
+constexpr std::uint64_t k_part_of_tree = 2; ///< an image may take this part of the tree's size; a third is usual
 
-/// What Python would compile again at each start: it could not keep it, where all is read-only.
+/// True for a stale compiled file. Python would compile its source at each start, and could not write the result to a
+/// read-only image.
 bool is_stale_in(const tree::Entry& file, std::string_view head, const tree::Packing::Find& find) {
   const auto source = is_compiled(file.path) ? source_of(file.path) : std::string();
   const auto* there = source.empty() ? nullptr : find(source);
   return there != nullptr && is_stale(head, there->mtime, there->size);
 }
 
-/// Why an image is made where one lies; empty: that is as it was made, and may be mounted.
+/// Returns the reason why the image has to be made anew; empty if it is unchanged and may be mounted.
 Result<std::string> why_anew(sys::System& system, const SharedEnvironment& now, const Image& image,
                              const plan::Say& say) {
   if (!image.exists())
@@ -42,7 +43,7 @@ Result<std::string> why_anew(sys::System& system, const SharedEnvironment& now, 
 
 Result<ImageNote> make_image(sys::System& system, tree::Packing packing, const Generation& record,
                              const std::string& name, const plan::Say& say) {
-  const auto directory = system.entry({.path = packing.file}); // where it is to lie
+  const auto directory = system.entry({.path = packing.file}); // it is missing, so `ancestor` is its directory
   TRY(check_room(system, directory, {.files = 1, .bytes = record.bytes / k_part_of_tree}, ""));
   if (!name.empty())
     packing.leaves_out = is_stale_in;
@@ -113,7 +114,7 @@ Result<Imaged> make_missing_image(sys::System& system, const Imaging& imaging, c
   const auto record = one->record.value_or(Generation{});
   auto there = probe_image(system, now.path(now.current), record.created);
   TRY_ASSIGN(const auto why, why_anew(system, now, there, say));
-  if (why.empty()) // made while we waited
+  if (why.empty()) // another command has made it while this one waited for the lease
     return Imaged{std::move(held.lease), std::move(*there.note)};
   if (one->image.kind != sys::EntryKind::file)
     TRY(clear_place(system, there.path));

@@ -16,14 +16,14 @@ namespace sharefs::conda {
 namespace {
 
 constexpr auto k_none = std::string_view::npos;
-/// The longest first line that installers trust the kernel with (conda's core/portability.py, rattler's link.rs).
+/// The longest first line that installers write for a kernel (conda's core/portability.py, rattler's link.rs).
 constexpr std::size_t k_longest_shebang = 127;
 
 std::size_t find_bytes(std::string_view content, std::string_view bytes, std::size_t from) {
   if (from > content.size())
     return k_none;
   const auto* found = static_cast<const char*>(
-      ::memmem(content.data() + from, content.size() - from, bytes.data(), bytes.size())); // find() is slower by far
+      ::memmem(content.data() + from, content.size() - from, bytes.data(), bytes.size())); // far faster than find()
   return found == nullptr ? k_none : static_cast<std::size_t>(found - content.data());
 }
 
@@ -61,7 +61,7 @@ std::string encoded(std::string_view utf8, std::size_t width, bool big_endian) {
 
 char32_t unit_at(std::string_view content, std::size_t at, const PrefixNeedle::Encoding& encoding) {
   char32_t unit = 0;
-  // At the end only a part may be there: a match in the other byte order than that of the text.
+  // At the end of the content there may be less than a character, after a match in the wrong byte order.
   for (std::size_t i = 0; i < std::min(encoding.width, content.size() - at); ++i)
     unit |= static_cast<char32_t>(static_cast<unsigned char>(content[at + i]))
             << 8U * (encoding.big_endian ? encoding.width - 1 - i : i);
@@ -73,10 +73,10 @@ bool is_name(char32_t unit) {
          unit == '-' || unit == '+' || unit == '~' || unit == '@' || unit >= 0x80;
 }
 
-/// The longest name in a path.
+/// Bytes of the longest name in a path.
 constexpr std::size_t k_longest_name = 255;
 
-/// The path goes on: `/data/llm2`, `/data/llm.old`, but not `in /data/llm.`
+/// True if the name goes on after the match: `/data/llm2`, `/data/llm.old`, but not `in /data/llm.`
 bool continues(std::string_view content, std::size_t end, const PrefixNeedle::Encoding& encoding) {
   const auto left = content.size() - end;
   if (left == 0)
@@ -86,7 +86,8 @@ bool continues(std::string_view content, std::size_t end, const PrefixNeedle::En
          (unit == '.' && left >= 2 * encoding.width && is_name(unit_at(content, end + encoding.width, encoding)));
 }
 
-/// The path begins further left: `/mnt/data/llm`, `$ROOT/data/llm`, but not `-L/data/llm` and `file:///data/llm`.
+/// True if the path begins before the match: `/mnt/data/llm`, `$ROOT/data/llm`, but not `-L/data/llm` and
+/// `file:///data/llm`.
 bool is_continued(std::string_view content, std::size_t begin, const PrefixNeedle::Encoding& encoding) {
   const auto width = encoding.width;
   if (begin < width)
@@ -122,16 +123,16 @@ std::string replaced_in(std::string_view content, const PrefixNeedle::Encoding& 
   return result.append(content.substr(done));
 }
 
-/// The lines that make a file a program, without the end of the last one.
+/// The first lines of a script, which start its interpreter, without the last line end.
 struct Head {
-  std::size_t length = 0; ///< bytes of the content
+  std::size_t length = 0; ///< bytes of the lines
   std::string space;      ///< between `#!` and the path
-  std::string executable; ///< what they start
+  std::string executable; ///< the program that the lines start
   std::string options;    ///< with the blank before them
 };
 
-/// Two lines that any shell understands, and a text that nobody reads for Python: as rattler writes them. conda's and
-/// distlib's own have a third line, and stay what they are.
+/// The two lines that rattler writes: a shell runs them, and to Python they are a string that has no effect. conda's
+/// and distlib's own form has a third line, and is kept.
 constexpr std::string_view k_any_exec = "#!/bin/sh\n'''exec' ";
 constexpr std::string_view k_exec_begin = "#!/bin/sh\n'''exec' \"";
 constexpr std::string_view k_exec_end = " \"$0\" \"$@\" #'''";
@@ -159,7 +160,8 @@ std::optional<Head> head_of(std::string_view content) {
               std::string(line.substr(end))};
 }
 
-/// Starts it Python, for which the lines of k_exec_begin are a text? `python3.11`, `pypy3`, not `python-config`.
+/// True for the name of a Python interpreter, to which the lines of k_exec_begin are a string: `python3.11`, `pypy3`,
+/// but not `python-config`.
 bool is_python(std::string_view name) {
   for (const std::string_view known : {"python", "pypy"})
     if (name.starts_with(known) && name.find_first_not_of("0123456789.", known.size()) == k_none)
@@ -172,12 +174,12 @@ std::string written(const Head& head, const PrefixChange& change) {
   if (change.as_built || (line.size() <= k_longest_shebang && head.executable.find(' ') == std::string::npos))
     return line;
   const auto name = base_name(head.executable);
-  if (is_python(name)) // by `env` it would be whichever Python is first, and options would be part of its name
+  if (is_python(name)) // `env` would start the first Python in PATH, and take options for a part of its name
     return std::string(k_exec_begin) + head.executable + "\"" + head.options + std::string(k_exec_end);
   return "#!/usr/bin/env " + name + head.options;
 }
 
-/// What becomes of the head; nullopt: it is text like any other.
+/// Returns the edit of the head; nullopt if its program is not in the prefix, so that it is replaced like other text.
 std::optional<Edit> head_edit(std::string_view content, const PrefixChange& change,
                               const PrefixNeedle::Encoding& from) {
   auto head = head_of(content);
@@ -197,7 +199,8 @@ std::optional<Edit> head_edit(std::string_view content, const PrefixChange& chan
   return Edit{0, std::string(content.substr(0, head->length)), written(*head, change)};
 }
 
-/// `'''exec' PATH ...` of distlib has quotes only where they are needed.
+/// Returns the edit that adds quotes in `'''exec' PATH ...` for a prefix with a space: distlib writes none if it needs
+/// none.
 std::optional<Edit> unquoted_exec_edit(std::string_view content, const PrefixChange& change) {
   if (change.to.find(' ') == std::string::npos || !content.starts_with(k_any_exec))
     return std::nullopt;
@@ -231,13 +234,13 @@ bool is_zero(std::string_view bytes) {
   return bytes.find_first_not_of('\0') == k_none;
 }
 
-/// The string of a binary file that begins with a match at `at`.
+/// Returns the edit of the string in a binary file that begins with the match at `at`.
 Result<std::optional<Edit>> string_edit(std::string_view content, const PrefixChange& change,
                                         const PrefixNeedle::Encoding& from, std::size_t at) {
   auto end = at + from.bytes.size();
   while (end + from.width <= content.size() && !is_zero(content.substr(end, from.width)))
     end += from.width;
-  if (end + from.width > content.size()) { // no NUL: no string, and conda leaves it, too
+  if (end + from.width > content.size()) { // without a NUL it is no string, and conda leaves it, too
     if (change.guessed)
       return fail(ErrorCode::unsupported, "the prefix stands in no string");
     return std::nullopt;
@@ -250,7 +253,7 @@ Result<std::optional<Edit>> string_edit(std::string_view content, const PrefixCh
        match = next_match(content.substr(0, end), from, match + from.bytes.size()))
     ++count;
   const auto to = encoded(change.to, from.width, from.big_endian);
-  // The match at the front is one by what stands before it.
+  // The match at the front was checked with the bytes before it, so it is replaced here without another check.
   auto text = to + replaced_in(old.substr(from.bytes.size()), from, to);
   if (text.size() <= old.size()) {
     text.append(old.size() - text.size(), '\0');
@@ -320,8 +323,8 @@ PrefixNeedle::PrefixNeedle(std::string prefix) : m_prefix(std::move(prefix)) {
 }
 
 bool PrefixNeedle::in(std::string_view content) const {
-  // Almost every content is without it, and few searches show that: where no byte is zero there are no wide characters,
-  // and the two byte orders of a prefix differ by the zeros at its ends.
+  // Almost no content has the prefix, so this avoids searches: without a zero byte there are no wide characters, and
+  // the two byte orders of a prefix share all bytes but the zeros at the ends, so that one search rules out both.
   const bool may_be_wide = content.find('\0') != k_none;
   std::string_view missing;
   return std::ranges::any_of(m_encodings, [&](const Encoding& encoding) {
@@ -362,7 +365,7 @@ Result<Edits> prefix_edits(std::string_view content, const PrefixChange& change)
   const PrefixNeedle needle(change.from);
   TRY_ASSIGN(auto edits, change.mode == FileMode::text ? text_edits(content, change, needle)
                                                        : binary_edits(content, change, needle));
-  // A string of utf-16 matches in both byte orders, by a byte that both see as theirs.
+  // A string of UTF-16 may match in both byte orders, at overlapping places; the first match counts.
   std::ranges::stable_sort(edits, {}, &Edit::offset);
   std::uint64_t end = 0;
   std::erase_if(edits, [&](const Edit& edit) {
@@ -383,7 +386,7 @@ bool restores_package(std::string_view content, PrefixChange change, const std::
 std::vector<std::string> interpreter_of(std::string_view head) {
   const auto words = [](std::string_view program, std::string_view options) {
     std::vector<std::string> found{std::string(program)};
-    if (const auto argument = trim(options); !argument.empty()) // the kernel takes all of it as one
+    if (const auto argument = trim(options); !argument.empty()) // the kernel passes all options as one argument
       found.emplace_back(argument);
     return found;
   };

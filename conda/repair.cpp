@@ -26,7 +26,7 @@ Result<Filled> fill(sys::System& system, const RepairRequest& request, const New
   options.total_files = seen.files;
   options.total_bytes = seen.bytes;
   options.copy_instead = [&](const std::string& path, const struct stat& /*status*/) -> Result<bool> {
-    return path.starts_with("conda-meta/") || closed.contains(path); // all names of a file have one mode
+    return path.starts_with("conda-meta/") || closed.contains(path); // hard links would share the mode of the old file
   };
   const auto& root = system.files().root();
   const tree::Place before{
@@ -37,7 +37,7 @@ Result<Filled> fill(sys::System& system, const RepairRequest& request, const New
   made.inode = linked.inode;
   tree::Options opening;
   opening.admit = admit_opened(seen, tree::Modes{}.mode);
-  TRY(tree::set_modes(made, {}, opening)); // names in it are to be replaced
+  TRY(tree::set_modes(made, {}, opening)); // makes directories writable, since files in them are replaced
   const CopyToMend copy{.tree = made,
                         .prefix = environment.path(),
                         .from = seen.decision.replace,
@@ -92,7 +92,7 @@ Result<NewGeneration> make_repaired_generation(sys::System& system, const Repair
 }
 
 Diagnoses diagnose_unrepaired_generation(const EnvironmentState& seen) {
-  auto rest = seen; // files that not everybody can read are mended by copies of their own
+  auto rest = seen; // closed files are repaired, because the new generation has copies of them
   std::erase_if(rest.found, [](const Found& found) { return found.kind == Kind::closed; });
   return diagnose_unrepaired(rest);
 }

@@ -21,8 +21,8 @@ using sys::EntryKind;
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
 constexpr std::size_t k_largest_state = 1U << 20U;
-constexpr std::size_t k_most_variables = 1000, k_most_values = 10'000; // of an environment
-constexpr std::size_t k_all_states = 16U << 20U, k_most_files = 1000;  // of its packages
+constexpr std::size_t k_most_variables = 1000, k_most_values = 10'000; // limits for an environment
+constexpr std::size_t k_all_states = 16U << 20U, k_most_files = 1000;  // limits for the files of its packages
 constexpr std::size_t k_script_head = 1024;
 constexpr std::string_view k_generation_variable = "SHAREFS_CONDA_GENERATION";
 constexpr std::string_view k_unset = "***unset***"; // conda's CONDA_ENV_VARS_UNSET_VAR
@@ -98,7 +98,8 @@ void add_variables(RunningPlace& place, const sys::Entry& entry, bool is_state) 
     std::ranges::move(*read, std::back_inserter(place.variables));
 }
 
-/// The directory of the same environment in another generation, or by STORE/NAME, becomes the one at `prefix`.
+/// Returns the path below `prefix` for a `resolved` path in any generation of the same environment; nullopt for other
+/// paths.
 std::optional<std::string> moved_to(const std::string& prefix, const GenerationPath& generation,
                                     const std::string& resolved) {
   const auto there = in_generation(resolved);
@@ -107,7 +108,7 @@ std::optional<std::string> moved_to(const std::string& prefix, const GenerationP
   return there->rest.empty() ? prefix : join_path(prefix, there->rest);
 }
 
-/// The places of PATH up to the environment's own: the command may be in one of these.
+/// Returns the paths at which the command may lie: below the directories of PATH up to the environment's own bin.
 std::vector<std::string> places_of(const std::string& word, const std::string& prefix,
                                    const std::vector<std::string>& environment, const std::string& directory) {
   if (word.find('/') != std::string::npos)
@@ -122,7 +123,7 @@ std::vector<std::string> places_of(const std::string& word, const std::string& p
   return {};
 }
 
-/// `number_of`: of the name of the directory.
+/// Parses a path below .generations; `number_of` parses the name of the generation's directory.
 template <class NumberOf> std::optional<GenerationPath> below_generations(std::string_view path, NumberOf number_of) {
   constexpr std::string_view k_mark = "/.generations/";
   const auto mark = path.rfind(k_mark);
@@ -157,9 +158,9 @@ Result<Variables> package_variables(std::string_view json) {
 
 namespace {
 
-/// One look, which is one child where the path may hang; it begins with the note. A client of NFS may remember for a
-/// minute where a link led, while another host has updated the environment or taken the update back; the path of a
-/// generation leads nowhere else.
+/// Reads the environment in one request, which needs one child if the path may hang; the note is left first. `fresh`,
+/// because an NFS client may cache the target of STORE/ENV for a minute while another host updates the environment; the
+/// path of a generation always leads to the same place.
 std::vector<sys::Entry> look_into(sys::System& system, const std::string& path, const std::optional<sys::Note>& note,
                                   std::chrono::milliseconds deadline) {
   const auto inside = [&](const char* name, bool list, std::size_t bytes) {
@@ -182,8 +183,8 @@ Result<RunningPlace> probe_running(sys::System& system, const std::string& path,
                                    std::chrono::milliseconds deadline) {
   auto entries = look_into(system, path, note, deadline);
   auto prefix = entries[0].resolved;
-  // The link may lead to another generation in the middle of the look: then once more, in the one that it led to first;
-  // if that was deleted before the note was there, in the other one.
+  // STORE/ENV may be switched to another generation during the request. Then the one that it led to first is read
+  // again; if that was deleted before the note was left, the other one.
   const auto is_elsewhere = [&](const sys::Entry& entry) {
     return entry.kind != EntryKind::unknown && !is_under(entry.resolved, prefix);
   };
@@ -265,7 +266,7 @@ std::vector<std::string> environment_for_changes(std::vector<std::string> enviro
 }
 
 Argv scripts_command(const std::vector<std::string>& scripts) {
-  // What scripts print is for people: the environment alone goes to standard output.
+  // The output of the scripts goes to standard error, so that standard output has only the environment.
   Argv command{"bash",
                "--noprofile",
                "--norc",
@@ -341,7 +342,7 @@ Argv pinned(sys::System& system, Argv command, const std::vector<std::string>& e
 
 std::vector<RunningProgram> running_programs(sys::System& system) {
   constexpr std::chrono::seconds k_deadline{3};
-  const auto number_of = [](std::string_view name) { // also where `gc` has just taken it out of sight
+  const auto number_of = [](std::string_view name) { // also a generation that `gc` has just renamed to delete it
     const auto number = generation_number(name);
     return number ? number : unfinished_generation(name);
   };

@@ -61,7 +61,7 @@ void remove_unfinished(sys::System& system, const SharedEnvironment& environment
       }
   for (const auto& entry : left_images(system, environment))
     remove_left(system, entry, say);
-  for (const auto& name : environment.root.names) { // a record is written before its generation has its name
+  for (const auto& name : environment.root.names) { // a record is written before its generation gets its name
     const auto number = name.ends_with(".json") ? used_number(name) : std::nullopt;
     if (!number || name != generation_name(*number) + ".json" || environment.find(*number) != nullptr)
       continue;

@@ -11,7 +11,7 @@ namespace sharefs::conda {
 
 namespace {
 
-/// Checks whose .generations and .generations/ENV are now.
+/// Checks that .generations and .generations/ENV belong to users who may own them.
 Result<void> check_places(sys::System& system, const sys::Entry& store, const std::string& root, const plan::Say& say) {
   const auto found =
       diagnose_places(store, system.entries({{{.path = parent_path(root)}, {.path = root}}}), system.identity().uid);
@@ -20,16 +20,16 @@ Result<void> check_places(sys::System& system, const sys::Entry& store, const st
                        : fail(ErrorCode::permission, fmt::format("`{}` is not shared there", base_name(root)));
 }
 
-/// Makes .generations/ENV/uses, and all above it. It is no part of the plan: nothing else may happen before the lease
-/// is held, which lies there.
+/// Makes .generations/ENV/uses and the directories above it. They are not steps of the plan, because the lease lies
+/// there and has to be held before any step.
 Result<void> make_places(sys::System& system, Sharing& sharing, const plan::Say& say) {
   constexpr std::uint32_t k_sticky = 01000, k_but_set_id = 01777;
   const auto make = [&](const std::string& path, std::uint32_t mode, const sys::FileIdentity& parent = {}) {
     const auto directory = plan::make_directory(path, mode & k_but_set_id, std::nullopt, false, parent);
-    return plan::apply_action(directory, system); // the group is inherited
+    return plan::apply_action(directory, system); // mkdir(2) inherits the group
   };
   auto& store = sharing.store;
-  if (store.is_new) { // as open as the directory that it lies in, whose group and ACLs it inherits
+  if (store.is_new) { // it gets the mode of the directory above it, and inherits the group and ACLs of that
     TRY(make(store.path, store.entry.mode));
     store.entry = system.entry({.path = store.path, .follow = true});
   }
@@ -41,7 +41,8 @@ Result<void> make_places(sys::System& system, Sharing& sharing, const plan::Say&
   return check_places(system, store.entry, root, say);
 }
 
-/// The directory at `path`, if it is a copy of the source that we have begun. What others have put there is none.
+/// Returns the directory at `path` if it is a copy of the source that this user has begun; nullopt if another user has
+/// put it there.
 std::optional<tree::Place> copy_at(sys::System& system, const Source& source, const std::string& path) {
   const auto entries = system.entries(
       {.queries = {{.path = path, .links = sys::Links::none},
@@ -52,7 +53,7 @@ std::optional<tree::Place> copy_at(sys::System& system, const Source& source, co
       .path = path, .root = system.files().root(), .device = entries[0].device, .inode = entries[0].inode};
 }
 
-/// Goes on with a copy, or begins one, in a directory that nobody else enters.
+/// Continues a copy or begins one, in a directory that no other user can enter.
 Result<tree::Place> begin_copy(sys::System& system, const Source& source, const std::string& path) {
   if (auto begun = copy_at(system, source, path))
     return std::move(*begun);
@@ -73,7 +74,8 @@ Result<void> write_marks(sys::System& system, const std::string& tree, const std
   return {};
 }
 
-/// Adds the guard, in the place of another version. Its package, which is to be compiled; empty: it has none.
+/// Adds the guard, and removes another version of it. Returns the directory of its package, which has to be compiled;
+/// empty if the guard was not added.
 Result<std::string> add_guard(sys::System& system, const tree::Place& copy, const GuardFiles& guard) {
   TRY_ASSIGN(const auto contents, guard.empty() ? Result<Contents>(Contents{}) : read_contents(system, copy.path));
   const auto directory = guard_directory(contents.python);
@@ -95,8 +97,8 @@ Result<Filled> fill(sys::System& system, Sharing& sharing, const NewGeneration& 
   tree::Options options;
   options.own = true;
   options.admit = admit_copied(state);
-  options.take_away = 0022;     // nobody else writes in it while it is made
-  options.remove_others = true; // what an earlier run has left
+  options.take_away = 0022;     // no other user may write in it while it is made
+  options.remove_others = true; // an interrupted run may have left files that the original no longer has
   options.leave = k_copy_mark;
   options.bytes_per_second = sharing.bytes_per_second;
   options.total_files = state.files;
@@ -121,7 +123,7 @@ Result<Filled> fill(sys::System& system, Sharing& sharing, const NewGeneration& 
                 .files = state.files,
                 .bytes = state.bytes,
                 .own_bytes = state.bytes,
-                .sound = !has_errors(diagnose_unrepaired(state)), // what was wrong with the original is wrong with it
+                .sound = !has_errors(diagnose_unrepaired(state)), // the copy has the same faults as the original
                 .no_guard = sharing.no_guard};
 }
 

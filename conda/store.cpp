@@ -17,7 +17,7 @@ Diagnosis error(std::string code, std::string subject, std::string message, std:
   return {Severity::error, std::move(code), std::move(subject), std::move(message), std::move(hint), std::move(fix)};
 }
 
-/// What is wrong with the directory itself; as a warning if its environments may be sound all the same.
+/// Returns what is wrong with the directory itself; a warning if its environments may be sound nevertheless.
 std::optional<Diagnosis> diagnose_directory(const StoreState& state) {
   const auto& store = state.entry;
   if (state.unmounted)
@@ -81,8 +81,8 @@ Diagnoses diagnose_environment(const StoreState& state, const StoredEnvironment&
   return found;
 }
 
-/// An NFS client remembers for half a minute that a name was missing. Opening the directory above ends that, so that a
-/// store which another host has made just now is seen.
+/// Reads the store again if it is missing. An NFS client caches for half a minute that a name is missing; opening the
+/// directory above ends that, so that a store which another host has just made is found.
 Seen see_again_if_missing(sys::System& system, const sys::EntryRequest& wanted, const std::vector<std::string>& users) {
   auto seen = see(system, wanted, users);
   const auto& store = seen.entries.front();
@@ -155,7 +155,7 @@ Diagnoses diagnose_store(const StoreState& state) {
   if (has_errors(found))
     return found;
   for (const auto& environment : state.environments)
-    if (!problem || environment.entry.kind != EntryKind::unknown) // reported once, above
+    if (!problem || environment.entry.kind != EntryKind::unknown) // `problem` has reported that it cannot be read
       std::ranges::move(diagnose_environment(state, environment), std::back_inserter(found));
   return found;
 }

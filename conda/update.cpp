@@ -18,8 +18,8 @@ namespace {
 
 constexpr mode_t k_write_bits = 0222;
 
-/// Root works as the owner of a store. Where the store is root's own, root runs no program that others could have put
-/// there.
+/// Root works as the owner of a store. If root owns the store, this checks that others cannot put programs there, which
+/// root would run.
 Result<void> check_programs(sys::System& system, const SharedEnvironment& environment) {
   const auto programs = join_path(environment.path(environment.current), "bin");
   if (system.identity().uid != 0 || !others_could_replace(system, programs))
@@ -31,7 +31,7 @@ Result<void> check_programs(sys::System& system, const SharedEnvironment& enviro
                           shell_quote(environment.store)));
 }
 
-/// Fills the tree of the next generation by the command.
+/// Fills the tree of the next generation by running the command.
 class UpdateFill {
  public:
   UpdateFill(sys::System& system, const UpdateRequest& request, const NewGeneration& making, const plan::Say& say)
@@ -61,16 +61,16 @@ class UpdateFill {
   }
   [[nodiscard]] mode_t write_bits() const { return m_request.protect ? k_write_bits : 0; }
 
-  /// Runs a command where the request's own is run.
+  /// Runs a command in the same view or copy as the request's command; returns its exit code.
   using Runs = std::function<Result<int>(const Argv&)>;
 
-  /// A command, as if the environment at `prefix` were active.
+  /// Returns a command that runs as if the environment at `prefix` were active.
   [[nodiscard]] sys::TerminalCommand command_in(const std::string& prefix, const Argv& command) const {
     return {command, environment_for_changes(m_request.environment, prefix, m_environment.name),
             m_request.working_directory, m_request.output_to_stderr};
   }
 
-  /// Runs the request's command, which has to succeed, and makes ready what it leaves (see make_ready()).
+  /// Runs the request's command, which has to succeed, and prepares its result (see make_ready()).
   Result<void> work(const std::string& left, bool whole, const Runs& runs) {
     const auto code = runs(m_request.command);
     m_no_view = !code && code.error().code == ErrorCode::unsupported;
@@ -101,11 +101,11 @@ class UpdateFill {
       return sys::run_layered(command_in(m_environment.path(), command), layers);
     };
     TRY(work(layers.upper, false, runs));
-    TRY(close(layers.upper)); // whatever the umask of the command was
+    TRY(close(layers.upper)); // the umask of the command may have been another one
     return add_layer(layers.upper);
   }
 
-  /// The command works in a full copy at a path of its own, which is given the stable prefix afterwards.
+  /// Runs the command in a full copy at a path of its own, which gets the stable prefix afterwards.
   Result<Filled> by_copy() {
     const ScratchTree guard(m_system, join_path(m_environment.root.path, hidden_name(m_making.record.number)), m_say);
     auto copy = place(guard.path());
@@ -128,8 +128,9 @@ class UpdateFill {
     return share_files(copy);
   }
 
-  /// What the command has left is still an environment, gets the guard, and has the marks again that the command did
-  /// not see. `whole`: all of the environment is in `left`; otherwise what is not there is as it was.
+  /// Checks that the result of the command is still an environment, adds the guard, and restores the protection marks,
+  /// which were hidden from the command. With `whole` the whole environment is in `left`; otherwise only its changes
+  /// are.
   Result<void> make_ready(const std::string& left, bool whole, const Runs& runs) {
     for (const auto* name : {"conda-meta", "lib"}) {
       const auto entry = m_system.entry({.path = join_path(left, name)});
@@ -140,8 +141,8 @@ class UpdateFill {
         return fail(ErrorCode::failed, fmt::format("`{}` has deleted {} of the environment: nothing was changed",
                                                    shell_join(m_request.command), name));
     }
-    const auto guarded = whole ? add_guard(left, "", left, runs)
-                               : add_guard(left, m_before.path, m_environment.path(), runs); // which hides the marks
+    const auto guarded =
+        whole ? add_guard(left, "", left, runs) : add_guard(left, m_before.path, m_environment.path(), runs);
     return guarded ? restore_marks(left) : guarded;
   }
 
@@ -157,15 +158,15 @@ class UpdateFill {
         continue;
       const auto path = join_path(left, after[i].path);
       TRY(files.make_directories(parent_path(path)));
-      const auto there = m_system.entry({.path = path}); // a whiteout
+      const auto there = m_system.entry({.path = path}); // may be a whiteout of the overlay
       TRY(there.exists() ? files.remove(path) : Result<void>{});
       TRY(files.write_if(path, std::nullopt, *text, 0444));
     }
     return {};
   }
 
-  /// Adds the guard to what the command has left: `left`, with the tree `below` it where it is only a layer. `seen` is
-  /// the whole environment for a further command. What somebody has taken away stays away.
+  /// Adds the guard to the result of the command in `left`; `below` is the lower tree if `left` is only a layer. `seen`
+  /// is the path of the whole environment for further commands. A guard that a user has removed is not added again.
   Result<void> add_guard(const std::string& left, const std::string& below, const std::string& seen, const Runs& runs) {
     const auto before = read_contents(m_system, m_before.path);
     const auto after = read_contents(m_system, left);
@@ -191,7 +192,7 @@ class UpdateFill {
     return {};
   }
 
-  /// The records of the guard in `directory` of what the command has left.
+  /// Returns the records of the guard in `directory` of the command's result.
   [[nodiscard]] std::vector<std::string> guard_records_in(const std::string& left, const std::string& below,
                                                           const std::string& directory) const {
     const auto site = join_path(left, directory);
@@ -201,14 +202,14 @@ class UpdateFill {
         if (std::ranges::find(names, name) == names.end())
           names.push_back(name);
     auto records = guard_records(names);
-    std::erase_if(records, [&](const std::string& record) { // a layer has another file there for what was deleted
+    std::erase_if(records, [&](const std::string& record) { // in a layer a deleted directory is a whiteout
       const auto entry = m_system.entry({.path = join_path(site, record)});
       return entry.exists() && entry.kind != sys::EntryKind::directory;
     });
     return records;
   }
 
-  /// Gives what the command has left the modes of the store, and its group.
+  /// Gives the result of the command the modes and the group of the store.
   Result<void> close(const std::string& path) {
     auto tree = place(path);
     const auto entry = m_system.entry({.path = path});
@@ -218,7 +219,7 @@ class UpdateFill {
     return close_tree(tree, store, m_request.protect);
   }
 
-  /// Makes the new tree of further names of the files of the present generation.
+  /// Makes the new tree of hard links to the files of the present generation.
   Result<tree::CopyReport> link_before() {
     tree::Options options;
     options.take_away = write_bits();
@@ -227,14 +228,14 @@ class UpdateFill {
       return path.starts_with("conda-meta/"); // tools append to `history` there
     };
     auto linked = tree::copy(m_before, m_made, options, m_say.progress("linking " + m_before.path));
-    if (linked) { // known by its number: whoever may write in the store could replace the name
+    if (linked) { // the inode is noted, because a user who may write in the store could replace the name
       m_made.device = linked->device;
       m_made.inode = linked->inode;
     }
     return linked;
   }
 
-  /// Brings the new tree to what the command has changed on top of the present generation.
+  /// Applies the changes of the command, which lie in the upper layer, to the new tree.
   Result<Filled> add_layer(const std::string& upper) {
     TRY_ASSIGN(const auto linked, link_before());
     tree::Options options;
@@ -245,10 +246,10 @@ class UpdateFill {
     return Filled{.tree = m_made, .own_bytes = linked.bytes + changed.bytes};
   }
 
-  /// Makes the new tree of the copy. What is as before is the same file.
+  /// Makes the new tree of the copy. Files that did not change are hard links to those of the present generation.
   Result<Filled> share_files(const tree::Place& copy) {
     const auto linked = link_before();
-    if (!linked) { // the files are another user's, or the file system has no further names
+    if (!linked) { // the files belong to another user, or the file system has no hard links
       m_say.message("nothing is shared with the generation before: " + linked.error().message);
       TRY(tree::remove(m_made, {}));
       TRY(plan::apply_action(plan::Rename{copy.path, m_made.path, std::nullopt}, m_system));
@@ -262,7 +263,7 @@ class UpdateFill {
     return Filled{.tree = m_made, .own_bytes = linked->bytes + changed.bytes};
   }
 
-  /// Compares with conda's records what is new: the other files are of a generation that was compared.
+  /// Compares new files with conda's records. The other files come from a generation that was compared already.
   Result<Filled> verified(Filled filled) {
     const EnvironmentRequest request{.path = m_made.path, .prefix = m_environment.path(), .reading = Reading::own};
     TRY_ASSIGN(const auto state, probe(m_system, request, m_say.progress("reading " + request.path)));
@@ -287,7 +288,7 @@ class UpdateFill {
   Generation m_record; ///< of the present generation; an empty one if there is none
   tree::Place m_before, m_made;
   bool m_no_view = false;
-  bool m_no_guard = false; ///< somebody has taken the guard away
+  bool m_no_guard = false; ///< a user has removed the guard
 };
 
 } // namespace
