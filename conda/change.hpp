@@ -9,22 +9,22 @@ namespace sharefs::conda {
 /// how to get one.
 Result<SharedEnvironment> find_shared(sys::System& system, const std::string& store, const std::string& name);
 /// Checks the same of an environment that was read already.
-Result<SharedEnvironment> with_present_generation(SharedEnvironment found);
+Result<SharedEnvironment> check_present_generation(SharedEnvironment found);
 /// As find_shared(), but also accepts an environment whose link or present generation somebody has removed.
 Result<SharedEnvironment> find_with_generations(sys::System& system, const std::string& store, const std::string& name);
 
 /// The command that asks for a lease, and how long it waits for another holder.
-struct LeaseWish {
+struct LeaseSettings {
   std::string command;
   std::chrono::milliseconds wait{0};
 };
 /// Takes the lease, which is held while the environment is changed and excludes all other hosts. The caller then has to
 /// read the environment again, because the holder before may have changed it.
-Result<sys::Lease> take_lease(sys::System& system, const SharedEnvironment& environment, const LeaseWish& wish,
+Result<sys::Lease> take_lease(sys::System& system, const SharedEnvironment& environment, const LeaseSettings& settings,
                               const plan::Say& say);
 
 /// Returns the uses that keep their generations, with the names of the users who own the notes. Deletes notes of uses
 /// that have ended.
-std::vector<Use> live_uses(sys::System& system, const SharedEnvironment& environment);
+std::vector<Use> find_live_uses(sys::System& system, const SharedEnvironment& environment);
 
 } // namespace sharefs::conda

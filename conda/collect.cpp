@@ -74,7 +74,7 @@ Result<void> check_uses_are_known(sys::System& system, const SharedEnvironment& 
 
 /// Keeps generations that this user cannot delete: only the owner, root or a user who can write in it can. Anybody else
 /// would rename it and then fail.
-Result<void> keep_those_of_others(sys::System& system, const SharedEnvironment& environment, std::vector<Kept>& kept) {
+Result<void> keep_undeletable(sys::System& system, const SharedEnvironment& environment, std::vector<Kept>& kept) {
   const auto self = system.identity();
   std::string owner;
   bool deletes = false;
@@ -98,9 +98,9 @@ Result<void> keep_those_of_others(sys::System& system, const SharedEnvironment& 
 }
 
 /// Returns the uses that count, and the programs that run on this host without a note.
-std::vector<Use> uses_that_count(sys::System& system, const SharedEnvironment& environment,
-                                 const CollectRequest& request) {
-  auto live = live_uses(system, environment);
+std::vector<Use> find_counted_uses(sys::System& system, const SharedEnvironment& environment,
+                                   const CollectRequest& request) {
+  auto live = find_live_uses(system, environment);
   std::erase_if(live, [&](const Use& use) {
     return std::ranges::any_of(request.forgotten, [&](const std::string& one) { return is_forgotten(use, one); });
   });
@@ -112,7 +112,7 @@ std::vector<Use> uses_that_count(sys::System& system, const SharedEnvironment& e
 }
 
 /// Returns the trees and images that interrupted commands have left and that this user may delete.
-std::vector<sys::Entry> unfinished_of(sys::System& system, const SharedEnvironment& environment) {
+std::vector<sys::Entry> find_unfinished(sys::System& system, const SharedEnvironment& environment) {
   sys::EntryRequest request;
   for (const auto& name : environment.unfinished)
     request.queries.push_back({.path = join_path(environment.root.path, name)});
@@ -145,8 +145,9 @@ std::vector<std::string> notes_of(sys::System& system, const SharedEnvironment& 
                                   whose, shell_quote(whose)));
   if (elsewhere.size() > k_shown)
     notes.push_back(fmt::format("and {} more", elsewhere.size() - k_shown));
-  const auto old = std::ranges::count_if(
-      environment.uses, [&](const Use& use) { return !keeps(system, use) && runs(system, use) != false; });
+  const auto old = std::ranges::count_if(environment.uses, [&](const Use& use) {
+    return !keeps_generation(system, use) && is_running(system, use) != false;
+  });
   if (old > 0)
     notes.push_back(fmt::format("{} older than {} days {} nothing any more; `touch {}/NNNN.pinned` keeps a generation",
                                 count_of(static_cast<std::size_t>(old), "note"), k_note_days,
@@ -166,13 +167,13 @@ Result<Collection> collect(sys::System& system, const SharedEnvironment& environ
                            const plan::Say& say) {
   TRY(check_uses_are_known(system, environment));
   const bool taken_back = !environment.entry.exists(); // see find_collectable()
-  const auto live = uses_that_count(system, environment, request);
+  const auto live = find_counted_uses(system, environment, request);
   Collection found;
-  found.kept = kept_generations(environment, live, taken_back ? 0 : request.keep);
-  TRY(keep_those_of_others(system, environment, found.kept));
-  if (!request.looks_only && std::ranges::any_of(found.kept, &std::string::empty, &Kept::reason))
+  found.kept = decide_kept(environment, live, taken_back ? 0 : request.keep);
+  TRY(keep_undeletable(system, environment, found.kept));
+  if (!request.only_plans && std::ranges::any_of(found.kept, &std::string::empty, &Kept::reason))
     TRY(wait_for_other_hosts(environment, request, say));
-  found.plan = plan_collect(environment, found.kept, random_letters(6), unfinished_of(system, environment));
+  found.plan = plan_collect(environment, found.kept, random_letters(6), find_unfinished(system, environment));
   found.plan.notes = notes_of(system, environment, found.kept, live);
   return found;
 }
@@ -180,7 +181,7 @@ Result<Collection> collect(sys::System& system, const SharedEnvironment& environ
 Result<void> check_unused(sys::System& system, const SharedEnvironment& now, const CollectRequest& request,
                           const std::vector<Kept>& kept) {
   TRY(check_uses_are_known(system, now));
-  for (const auto& use : uses_that_count(system, now, request))
+  for (const auto& use : find_counted_uses(system, now, request))
     for (const auto& [number, reason] : kept)
       if (number == use.generation && reason.empty())
         return fail(ErrorCode::busy, fmt::format("{} works with generation {} since", text_of(use), number),

@@ -13,7 +13,7 @@ struct CollectRequest {
   unsigned keep = 0;                    ///< this number of the last generations is kept
   std::vector<std::string> forgotten;   ///< HOST, USER@HOST or USER@: their notes do not count
   std::vector<RunningProgram> programs; ///< found by root, who sees the programs of all users of this host
-  bool looks_only = false;              ///< nothing will be deleted, so collect() does not wait for other hosts
+  bool only_plans = false;              ///< nothing will be deleted, so collect() does not wait for other hosts
   /// True if this host exports the directory.
   std::function<bool(const std::string& directory)> is_exported;
 };

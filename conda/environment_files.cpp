@@ -53,7 +53,7 @@ class EnvironmentCheck {
     note_writers(status.st_uid, status.st_gid, status.st_mode);
     m_checksums.resize(m_reader.records().size());
     const auto& entries = m_reader.entries();
-    m_reader.tree().in_parallel(entries.size(), [&](std::size_t i) { one(entries[i]); });
+    m_reader.tree().in_parallel(entries.size(), [&](std::size_t i) { check_entry(entries[i]); });
     find_missing();
     correct_records();
     m_state.prefixes = m_uses;
@@ -72,7 +72,7 @@ class EnvironmentCheck {
     m_state.found.push_back({kind, path, std::move(detail)});
   }
 
-  void one(const tree::Entry& entry) {
+  void check_entry(const tree::Entry& entry) {
     check_access(entry);
     if (entry.error_number != 0)
       return note(Kind::unreadable, entry.path, errno_text(entry.error_number));
@@ -132,7 +132,7 @@ class EnvironmentCheck {
     return entry.mode != 0 && entry.uid != m_reader.tree().status().st_uid;
   }
   /// True if the file may be changed.
-  [[nodiscard]] bool is_ours(const tree::Entry& entry) const { return m_request.mixed || !is_foreign(entry); }
+  [[nodiscard]] bool may_change(const tree::Entry& entry) const { return m_request.mixed || !is_foreign(entry); }
 
   /// Returns a change of this very file, so that another file that takes its place meanwhile is not changed.
   static plan::FileChange change_of(const tree::Entry& entry) {
@@ -194,7 +194,7 @@ class EnvironmentCheck {
         auto identity = identity_of(entry);
         identity.changed = 0;
         const std::scoped_lock lock(m_mutex);
-        if (is_ours(entry))
+        if (may_change(entry))
           m_state.links.push_back({entry.path, entry.target, m_decision.right + target.substr(old.size()), identity});
         return;
       }
@@ -221,7 +221,7 @@ class EnvironmentCheck {
 
   void remove_compiled(const tree::Entry& entry, const std::string& why) {
     note(Kind::stale_pyc, entry.path, why);
-    if (!is_ours(entry))
+    if (!may_change(entry))
       return;
     auto change = change_of(entry);
     change.identity.changed = entry.changed; // since the content is not compared before it is deleted
@@ -242,7 +242,7 @@ class EnvironmentCheck {
 
   /// Reads the file once, for its checksum and the prefixes in it; or returns errno, ESTALE if the file changed
   /// meanwhile.
-  tl::expected<FileFacts, int> facts_of(const tree::Entry& entry) const {
+  tl::expected<FileFacts, int> read_facts(const tree::Entry& entry) const {
     FileFacts facts;
     facts.holds.resize(m_needles.size());
     sys::Sha256 hash;
@@ -266,7 +266,7 @@ class EnvironmentCheck {
   }
 
   void check_content(const tree::Entry& entry, const RecordedFile* recorded) {
-    auto facts = facts_of(entry);
+    auto facts = read_facts(entry);
     if (!facts)
       return facts.error() == ESTALE ? note(Kind::changing, entry.path)
                                      : note(Kind::unreadable, entry.path, errno_text(facts.error()));
@@ -320,7 +320,7 @@ class EnvironmentCheck {
         note_checksum(entry.path, *recorded, file.facts.checksum);
       return;
     }
-    if (!is_ours(entry))
+    if (!may_change(entry))
       return note(Kind::no_room, entry.path, "it belongs to uid " + std::to_string(entry.uid));
     auto change = change_of(entry);
     change.before = file.facts.checksum;
@@ -375,7 +375,7 @@ class EnvironmentCheck {
         continue;
       }
       const auto* entry = m_reader.entry(record.path);
-      if (entry == nullptr || !is_ours(*entry)) {
+      if (entry == nullptr || !may_change(*entry)) {
         note(Kind::bad_record, record.path, "it belongs to another user, and its checksums are left");
         continue;
       }

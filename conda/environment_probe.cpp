@@ -12,7 +12,7 @@ namespace sharefs::conda {
 namespace {
 
 /// Finds out where the prefixes lead now. They may lie on a server that is gone, so they are read with a deadline.
-void follow(const sys::Files& files, const std::string& path, std::vector<PrefixUse>& uses) {
+void resolve_prefixes(const sys::Files& files, const std::string& path, std::vector<PrefixUse>& uses) {
   sys::EntryRequest request;
   request.queries.push_back({.path = path, .follow = true});
   for (const auto& use : uses) {
@@ -34,7 +34,7 @@ const PrefixUse* find_use(const std::vector<PrefixUse>& uses, const std::string&
   return found == uses.end() ? nullptr : &*found;
 }
 
-void note_leads(EnvironmentState& state, const std::vector<PrefixUse>& uses) {
+void note_resolved(EnvironmentState& state, const std::vector<PrefixUse>& uses) {
   for (auto& use : state.prefixes)
     if (const auto* found = find_use(uses, use.prefix)) {
       use.leads = found->leads;
@@ -121,9 +121,9 @@ Result<EnvironmentState> probe(sys::System& system, const EnvironmentRequest& re
         auto uses = find_prefixes(reader);
         if (!uses)
           return fail(uses.error().code, request.path + ": " + uses.error().message, uses.error().hint);
-        follow(files, request.path, *uses);
+        resolve_prefixes(files, request.path, *uses);
         auto found = read_environment(reader, decide_prefixes(*uses, request), request);
-        note_leads(found, *uses);
+        note_resolved(found, *uses);
         return found;
       });
   if (state && (state->own_group || !state->compiled.empty())) {

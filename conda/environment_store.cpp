@@ -79,7 +79,7 @@ namespace {
 /// Moves names from `unfinished` to `doubtful` that may not be copies of sharefs. Where others may write, a name proves
 /// nothing: they could have given it to a private directory of a user, which that user would then delete. There a
 /// directory has to hold the mark of a copy, or conda-meta.
-void ours_of(sys::System& system, const std::optional<sys::User>& as, SharedEnvironment& found) {
+void find_doubtful(sys::System& system, const std::optional<sys::User>& as, SharedEnvironment& found) {
   if ((found.root.mode & 022U) == 0 || found.unfinished.empty())
     return;
   sys::EntryRequest inside;
@@ -165,7 +165,7 @@ Result<SharedEnvironment> probe_environment(sys::System& system, const std::stri
     rest.queries.push_back({.path = path + ".pinned", .read_bytes = k_longest_reason});
     found.generations.push_back({.number = *number});
   }
-  ours_of(system, as, found);
+  find_doubtful(system, as, found);
   auto entries = system.entries(rest);
   for (std::size_t index = 0; index < found.generations.size(); ++index) {
     auto& one = found.generations[index];
@@ -236,7 +236,7 @@ std::string user_name(sys::System& system, std::uint32_t uid) {
   return user ? user->name : fmt::format("uid {}", uid);
 }
 
-std::optional<bool> runs(sys::System& system, const Use& use) {
+std::optional<bool> is_running(sys::System& system, const Use& use) {
   if (use.host != system.identity().hostname)
     return std::nullopt;
   const auto start = sys::process_start(system.files(), use.pid);
@@ -246,8 +246,8 @@ std::optional<bool> runs(sys::System& system, const Use& use) {
   return start && *start == use.start;
 }
 
-bool keeps(sys::System& system, const Use& use) {
-  const auto running = runs(system, use);
+bool keeps_generation(sys::System& system, const Use& use) {
+  const auto running = is_running(system, use);
   if (running == false)
     return false;
   const bool its_own = running && system.entry({.path = fmt::format("/proc/{}", use.pid)}).uid == use.uid;

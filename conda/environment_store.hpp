@@ -35,10 +35,10 @@ struct SharedEnvironment {
   unsigned current = 0;                           ///< present generation; 0: STORE/ENV is no link to a generation
   std::vector<StoredGeneration> generations = {}; ///< by number
   std::vector<std::string> unfinished = {};       ///< names in `root`: new-..., old-...
-  std::vector<std::string> doubtful = {};         ///< such names that may be a user's own directory, see ours_of()
-  std::vector<std::string> left_images = {};      ///< names of images in `root` without a generation, see is_of_image()
-  std::optional<sys::LeaseHolder> holder = {};    ///< who changes it now
-  std::int64_t held = 0;                          ///< last renewal of the lease, by the server's clock (seconds)
+  std::vector<std::string> doubtful = {};      ///< such names that may be a user's own directory, see find_doubtful()
+  std::vector<std::string> left_images = {};   ///< names of images in `root` without a generation, see is_of_image()
+  std::optional<sys::LeaseHolder> holder = {}; ///< who changes it now
+  std::int64_t held = 0;                       ///< last renewal of the lease, by the server's clock (seconds)
   std::vector<Use> uses = {};
   std::string unknown_uses = {}; ///< why not all of `uses` are known; empty: all are
   unsigned highest = 0;          ///< the highest number that is known to have been used
@@ -53,8 +53,8 @@ struct SharedEnvironment {
   [[nodiscard]] bool lost_its_name() const { return entry.kind == sys::EntryKind::missing && !generations.empty(); }
 };
 
-/// Reads the environment as this process's user, or as `as` where the server refuses root (see()). Errors: `timeout`,
-/// `permission`, or the error of the file system. A missing environment is no error.
+/// Reads the environment as this process's user, or as `as` where the server refuses root (read_as_permitted()).
+/// Errors: `timeout`, `permission`, or the error of the file system. A missing environment is no error.
 Result<SharedEnvironment> probe_environment(sys::System& system, const std::string& store, const std::string& name,
                                             const std::optional<sys::User>& as = {});
 
@@ -70,9 +70,9 @@ std::string user_name(sys::System& system, std::uint32_t uid);
 
 /// True if the process of a use still runs. nullopt if it is on another host, which alone knows that, or if this host
 /// hides it.
-std::optional<bool> runs(sys::System& system, const Use& use);
+std::optional<bool> is_running(sys::System& system, const Use& use);
 /// True if the use keeps its generation: its process runs here and its user owns the note, or the note is fresh and its
 /// process is not known to have ended.
-bool keeps(sys::System& system, const Use& use);
+bool keeps_generation(sys::System& system, const Use& use);
 
 } // namespace sharefs::conda

@@ -124,7 +124,7 @@ struct Use {
   unsigned generation = 0;
   std::uint32_t uid = 0;  ///< owner of the note
   std::int64_t noted = 0; ///< time of the note, seconds since 1970, by the server's clock
-  std::string user = {};  ///< the name of `uid`; empty until live_uses() has looked it up
+  std::string user = {};  ///< the name of `uid`; empty until find_live_uses() has looked it up
   friend bool operator==(const Use&, const Use&) = default;
 };
 /// Returns the note that a process leaves beside its generation; use_name() returns the note's full name.

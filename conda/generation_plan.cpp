@@ -74,7 +74,7 @@ Result<plan::Plan> plan_rollback(const SharedEnvironment& environment, unsigned 
   return plan;
 }
 
-std::vector<Kept> kept_generations(const SharedEnvironment& environment, const std::vector<Use>& live, unsigned keep) {
+std::vector<Kept> decide_kept(const SharedEnvironment& environment, const std::vector<Use>& live, unsigned keep) {
   std::vector<Kept> kept;
   unsigned last = 0;
   for (auto one = environment.generations.rbegin(); one != environment.generations.rend(); ++one) {

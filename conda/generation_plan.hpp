@@ -24,7 +24,7 @@ struct Kept {
 };
 /// Returns an element for each generation. `live` holds the uses that keep their generations. Kept are the present
 /// generation, pinned ones, those in use, the last `keep`, and those whose record cannot be read.
-std::vector<Kept> kept_generations(const SharedEnvironment& environment, const std::vector<Use>& live, unsigned keep);
+std::vector<Kept> decide_kept(const SharedEnvironment& environment, const std::vector<Use>& live, unsigned keep);
 /// Plans the deletion of the generations that are not kept, and of `unfinished`. `suffix`: six random letters.
 plan::Plan plan_collect(const SharedEnvironment& environment, const std::vector<Kept>& kept, const std::string& suffix,
                         const std::vector<sys::Entry>& unfinished);

@@ -44,14 +44,15 @@ class HomeReader {
 };
 
 /// Files of a share as a user who may read them sees them: on its server root may be nobody (root_squash).
-struct Seen {
+struct PermittedEntries {
   std::vector<sys::Entry> entries;  ///< in the order of the queries
   std::optional<sys::User> by = {}; ///< the user who has read them; nullopt: this process's user
 };
 bool is_denied(const sys::Entry& entry);
 /// Reads the entries as this process's user. If root is denied one, reads them as the first of `users` who may read
 /// all; if nobody may, returns what root has read.
-Seen see(sys::System& system, sys::EntryRequest request, const std::vector<std::string>& users);
+PermittedEntries read_as_permitted(sys::System& system, sys::EntryRequest request,
+                                   const std::vector<std::string>& users);
 
 /// Returns the owner. Fails with `permission` and this hint if this host does not know that user.
 Result<sys::User> owner_of(sys::System& system, const sys::Entry& entry, std::string hint = {});

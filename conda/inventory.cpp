@@ -88,8 +88,9 @@ class InventoryReader {
       add(m_request.only, store, Availability::unmounted, "share `" + share->name + "` is not mounted");
       return;
     }
-    auto seen = see(m_system, {.queries = {{.path = store, .follow = true, .list = true, .automount = true}}},
-                    conda::users_of(m_request.homes));
+    auto seen =
+        read_as_permitted(m_system, {.queries = {{.path = store, .follow = true, .list = true, .automount = true}}},
+                          conda::users_of(m_request.homes));
     m_store = std::move(seen.entries.front());
     m_inventory.by = std::move(seen.by);
     m_inventory.denied = is_denied(m_store) && m_system.identity().uid == 0;
@@ -108,9 +109,9 @@ class InventoryReader {
     std::erase_if(names, [&](const std::string& name) {
       return name.starts_with('.') || (!m_request.only.empty() && name != m_request.only);
     });
-    std::size_t looked_at = 0;
+    std::size_t read = 0;
     for (const auto& name : names)
-      if (++looked_at > k_most_environments) { // in a store that is open to all anybody may have made them
+      if (++read > k_most_environments) { // in a store that is open to all anybody may have made them
         add("", store, Availability::unreadable,
             fmt::format("holds {} names: only the first {} were looked at", names.size(), k_most_environments));
         return;
@@ -182,7 +183,7 @@ class InventoryReader {
     for (const auto& use : shared.uses) {
       if (use.host == host)
         noted.insert(use.pid);
-      if (const auto running = runs(m_system, use); running || use.noted > oldest)
+      if (const auto running = is_running(m_system, use); running || use.noted > oldest)
         jobs.push_back({use.host, use.pid, use.generation, true, running});
     }
     const auto is_noted = [&](int pid) { return noted.contains(pid); };
@@ -220,7 +221,7 @@ class InventoryReader {
   }
 
   void note_links(const HomeState& home) {
-    const auto is_linked = [&](const Place& place) { return standing(place, m_request.store) == Standing::linked; };
+    const auto is_linked = [&](const Place& place) { return state_of(place, m_request.store) == PlaceState::linked; };
     const auto users = users_of(home);
     for (auto& row : m_inventory.environments) {
       const auto place = std::ranges::find(home.environments, row.name, &Place::environment);

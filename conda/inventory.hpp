@@ -20,7 +20,7 @@ enum class Availability {
   unreadable, ///< this user may not read it
   incomplete, ///< it has no conda-meta, or its generation has no record
 };
-const char* to_string(Availability availability); ///< "good", "unmounted", "missing", "no answer", ...
+const char* to_string(Availability availability); ///< "good", "not mounted", "missing", "no answer", ...
 
 /// A process that uses an environment.
 struct Job {

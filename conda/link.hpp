@@ -46,8 +46,8 @@ struct StoredEnvironment {
   sys::Entry meta;  ///< STORE/NAME/conda-meta
 };
 
-/// The directory on the share that holds the environments. Checked before any link is made, because a link into a share
-/// that is not mounted looks to conda as if the environment had been deleted.
+/// The directory on the share that holds the environments. It is checked before any link is made: if the share is not
+/// mounted, conda would take an environment behind such a link for deleted.
 struct StoreState {
   sys::Entry entry;                 ///< links followed, with its names; only the path is known while `unmounted` is set
   std::optional<Share> share;       ///< the share on which it should lie
@@ -79,16 +79,16 @@ struct Place {
   std::string cure = {};      ///< a hint for `unusable`, where one is known
 };
 
-enum class Standing {
+enum class PlaceState {
   free,     ///< there is nothing
   linked,   ///< it is a link to the target
   older,    ///< it is a link to another place in the store, or to nowhere, and may be replaced
   source,   ///< see Place::is_source
   occupied, ///< anything else; it is never replaced, only moved aside on request
 };
-const char* to_string(Standing standing); ///< "free", "linked", "older", "source", "occupied"
+const char* to_string(PlaceState state); ///< "free", "linked", "older", "source", "occupied"
 /// `store` is LinkRequest::store.
-Standing standing(const Place& place, const std::string& store);
+PlaceState state_of(const Place& place, const std::string& store);
 
 enum class HomeProblem {
   none,
@@ -130,7 +130,7 @@ Diagnoses diagnose(const LinkState& state, const LinkRequest& request);
 std::vector<std::string> take_absent_homes(LinkState& state);
 /// Lowers SF303 and SF324 to information: it is no fault of this host that nobody has put an environment into the
 /// store.
-void forgive_not_yet(Diagnoses& found);
+void lower_not_shared_yet(Diagnoses& found);
 
 /// Returns the steps; none if there is nothing to do, or if the store cannot be used. Homes with a problem and occupied
 /// places get no steps.

@@ -90,7 +90,7 @@ std::vector<std::string> take_absent_homes(LinkState& state) {
   return absent;
 }
 
-void forgive_not_yet(Diagnoses& found) {
+void lower_not_shared_yet(Diagnoses& found) {
   for (auto& one : found)
     if (one.code == "SF303" || one.code == "SF324")
       one.severity = Severity::info;

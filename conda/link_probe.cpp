@@ -34,7 +34,7 @@ HomeProblem problem_of(const Entry& entry, bool is_home) {
   }
 }
 
-void stop(HomeState& home, HomeProblem problem, const Entry& where) {
+void set_problem(HomeState& home, HomeProblem problem, const Entry& where) {
   home.problem = problem;
   home.where = where;
 }
@@ -71,7 +71,7 @@ class LinkProbe {
     for (std::size_t index = 0; index < envs; ++index)
       if (const auto problem = problem_of(entries[index], index == 0 && home.conda != home.actor->beneath);
           problem != HomeProblem::none)
-        return stop(home, problem, entries[index]);
+        return set_problem(home, problem, entries[index]);
     if (!is_readable(home, entries[envs]))
       return;
     home.envs = {.environment = {}, .target = m_request.store, .entry = entries[envs]};
@@ -105,7 +105,7 @@ class LinkProbe {
     const auto problem = problem_of(entry, false);
     if (problem != HomeProblem::no_answer && problem != HomeProblem::unreadable)
       return true;
-    stop(home, problem, entry);
+    set_problem(home, problem, entry);
     return false;
   }
 
@@ -141,7 +141,7 @@ class LinkProbe {
     const auto collect = [&](Place& place) {
       const auto above = parent_path(place.entry.path);
       const auto& text = place.entry.link_target;
-      if (place.entry.kind != EntryKind::symlink || standing(place, m_request.store) != Standing::occupied ||
+      if (place.entry.kind != EntryKind::symlink || state_of(place, m_request.store) != PlaceState::occupied ||
           leads_into_unmounted(place, normalize_path(text, above)))
         return;
       places.push_back(&place);
@@ -226,7 +226,7 @@ void find_homes(HomeReader& reader, std::vector<HomeState>& homes, const std::ve
   for (std::size_t index = 0; index < found.size(); ++index) {
     auto& home = *wanted[index];
     if (found[index].hung())
-      stop(home, HomeProblem::no_answer, found[index]);
+      set_problem(home, HomeProblem::no_answer, found[index]);
     else if (home.conda == home.actor->beneath && reader.as_root())
       act_as_owner(home, found[index], users);
     else if (home.conda != home.actor->beneath && found[index].exists()) {
@@ -238,7 +238,7 @@ void find_homes(HomeReader& reader, std::vector<HomeState>& homes, const std::ve
 }
 
 /// Removes installations that another entry of `conda.homes` names already.
-void drop_second_names(std::vector<HomeState>& homes) {
+void remove_second_names(std::vector<HomeState>& homes) {
   std::set<std::string> known;
   std::erase_if(homes, [&](const HomeState& home) {
     return home.problem == HomeProblem::none && !known.insert(home.conda).second;
@@ -271,7 +271,7 @@ Result<LinkState> probe(sys::System& system, const LinkRequest& request) {
   }
   HomeReader reader(system, mounts);
   find_homes(reader, state.homes, users);
-  drop_second_names(state.homes);
+  remove_second_names(state.homes);
   LinkProbe homes(reader, mounts, linked, state.store);
   for (auto& home : state.homes)
     if (home.problem == HomeProblem::none)

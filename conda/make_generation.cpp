@@ -17,14 +17,14 @@ namespace sharefs::conda {
 namespace {
 
 /// Takes the lease, then reads the environment as the holder before has left it.
-Result<Held> hold_latest(sys::System& system, const Making& making, const plan::Say& say) {
+Result<HeldEnvironment> hold_latest(sys::System& system, const GenerationRequest& making, const plan::Say& say) {
   TRY_ASSIGN(auto lease, take_lease(system, making.environment, making.lease, say));
   TRY_ASSIGN(auto now, find_shared(system, making.environment.store, making.environment.name));
-  return Held{std::move(now), std::move(lease)};
+  return HeldEnvironment{std::move(now), std::move(lease)};
 }
 
-Result<Generation> record_of(sys::System& system, const Making& making, const NewGeneration& made,
-                             const Filled& filled) {
+Result<Generation> record_of(sys::System& system, const GenerationRequest& making, const NewGeneration& made,
+                             const FilledTree& filled) {
   TRY_ASSIGN(auto contents, read_contents(system, filled.tree.path));
   tree::Measured size{.files = filled.files, .bytes = filled.bytes};
   if (filled.files == 0) {
@@ -62,8 +62,8 @@ std::string staged_tree(sys::System& system, const std::string& stage, const Sha
 }
 
 /// Makes the image beside the generation. Only an interrupt is an error, because the image can be made later.
-Result<void> add_image(sys::System& system, const Making& making, const Filled& filled, NewGeneration& made,
-                       const plan::Say& say) {
+Result<void> add_image(sys::System& system, const GenerationRequest& making, const FilledTree& filled,
+                       NewGeneration& made, const plan::Say& say) {
   if (!making.image.makes)
     return {};
   const auto& environment = made.environment;
@@ -129,16 +129,17 @@ std::string NewGeneration::hidden_image() const {
   return image_path(path());
 }
 
-Result<Held> hold(sys::System& system, const SharedEnvironment& planned, const LeaseWish& wish, const plan::Say& say) {
-  TRY_ASSIGN(auto lease, take_lease(system, planned, wish, say));
+Result<HeldEnvironment> hold(sys::System& system, const SharedEnvironment& planned, const LeaseSettings& settings,
+                             const plan::Say& say) {
+  TRY_ASSIGN(auto lease, take_lease(system, planned, settings, say));
   TRY_ASSIGN(auto now, probe_environment(system, planned.store, planned.name));
   if (now.current != planned.current || now.next() != planned.next())
     return fail(ErrorCode::conflict, fmt::format("somebody else has changed `{}` meanwhile", planned.name),
                 "run the command again");
-  return Held{std::move(now), std::move(lease)};
+  return HeldEnvironment{std::move(now), std::move(lease)};
 }
 
-Result<NewGeneration> make_generation(sys::System& system, const Making& making, const plan::Say& say) {
+Result<NewGeneration> make_generation(sys::System& system, const GenerationRequest& making, const plan::Say& say) {
   TRY_ASSIGN(auto held, making.hidden.empty() ? hold_latest(system, making, say)
                                               : hold(system, making.environment, making.lease, say));
   TRY(check_switch(system, held.environment));
@@ -160,7 +161,7 @@ Result<NewGeneration> make_generation(sys::System& system, const Making& making,
   return made;
 }
 
-Result<void> confirm(sys::System& system, NewGeneration& made) {
+Result<void> publish(sys::System& system, NewGeneration& made) {
   TRY(made.lease->check());
   const auto& files = system.files();
   const auto path = made.environment.path(made.record.number) + ".json";
@@ -170,12 +171,12 @@ Result<void> confirm(sys::System& system, NewGeneration& made) {
   return publish_image(system, made.hidden_image(), *made.image, made.environment.path(made.record.number));
 }
 
-void note_made(sys::System& system, const NewGeneration& made) {
+void note_soundness(sys::System& system, const NewGeneration& made) {
   if (made.sound)
     note_verified(system, made.environment.store, made.environment.name, made.record, *made.sound);
 }
 
-Result<void> mend_copy(sys::System& system, const CopyToMend& copy, const plan::Say& say) {
+Result<void> repair_copy(sys::System& system, const CopyToRepair& copy, const plan::Say& say) {
   const auto& path = copy.tree.path;
   const EnvironmentRequest request{.path = path, .prefix = copy.prefix, .from = copy.from, .mixed = true};
   TRY_ASSIGN(auto state, probe(system, request, say.progress("reading " + path)));

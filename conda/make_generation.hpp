@@ -19,7 +19,7 @@ struct NewGeneration {
   SharedEnvironment environment;  ///< as it was read under the lease
   Generation record;              ///< has only the number while the tree is filled
   std::string hidden;             ///< the name of the tree until it is complete
-  std::optional<ImageNote> image; ///< of its image, which lies at hidden_image() until confirm()
+  std::optional<ImageNote> image; ///< of its image, which lies at hidden_image() until publish()
   std::optional<bool> sound;      ///< for `conda list`, VERIFIED; nullopt: it was not compared with its records
   std::optional<sys::Lease> lease;
   std::unique_ptr<ScratchTree> guard; ///< deletes the tree; nullptr: an unfinished copy stays for the next run
@@ -30,8 +30,8 @@ struct NewGeneration {
   [[nodiscard]] std::string hidden_image() const;
 };
 
-/// The result of Making::fill.
-struct Filled {
+/// The result of GenerationRequest::fill.
+struct FilledTree {
   tree::Place tree;                   ///< with device and inode, since others may be able to replace the name
   std::uint64_t files = 0, bytes = 0; ///< 0 files: not counted yet
   std::uint64_t own_bytes = 0;        ///< upper limit of the bytes that the generation before does not have
@@ -39,10 +39,10 @@ struct Filled {
   bool no_guard = false; ///< for the record
 };
 
-struct Making {
+struct GenerationRequest {
   SharedEnvironment environment; ///< as it was when the change was planned
-  LeaseWish lease;
-  ImageWish image;
+  LeaseSettings lease;
+  ImageSettings image;
   std::string near;             ///< local tree from which the image's files are read; empty: a staged copy, if any
   std::string command, message; ///< for the record
   Original original = {};
@@ -50,16 +50,17 @@ struct Making {
   /// generation is changed, whichever it is once the lease is held.
   std::string hidden;
   bool resumes = false; ///< a copy at the hidden name is continued, and stays after a failure
-  std::function<Result<Filled>(const NewGeneration& making)> fill;
+  std::function<Result<FilledTree>(const NewGeneration& making)> fill;
 };
 
 /// An environment whose lease is held.
-struct Held {
+struct HeldEnvironment {
   SharedEnvironment environment; ///< as it was read under the lease
   sys::Lease lease;
 };
 /// Takes the lease of an environment for a change that was planned. `conflict`: somebody else has changed it since.
-Result<Held> hold(sys::System& system, const SharedEnvironment& planned, const LeaseWish& wish, const plan::Say& say);
+Result<HeldEnvironment> hold(sys::System& system, const SharedEnvironment& planned, const LeaseSettings& settings,
+                             const plan::Say& say);
 
 /// Returns a random name for the tree of a generation until it is complete.
 std::string hidden_name(unsigned number);
@@ -67,18 +68,18 @@ std::string hidden_name(unsigned number);
 /// Takes the lease and makes the generation with its image, under its hidden name. Errors: those of the lease and of
 /// the fill; `conflict`: somebody else has changed the environment since it was planned; `unsupported`: all numbers are
 /// used.
-Result<NewGeneration> make_generation(sys::System& system, const Making& making, const plan::Say& say);
+Result<NewGeneration> make_generation(sys::System& system, const GenerationRequest& making, const plan::Say& say);
 
 /// Checks that the lease is still held, writes the record and publishes the image. This comes right before the steps of
 /// the plan that give the tree its name and switch to it, because a generation without a record counts as damaged.
-Result<void> confirm(sys::System& system, NewGeneration& made);
+Result<void> publish(sys::System& system, NewGeneration& made);
 /// Notes whether the generation is sound. Called once STORE/ENV leads to it.
-void note_made(sys::System& system, const NewGeneration& made);
+void note_soundness(sys::System& system, const NewGeneration& made);
 
-// The following functions are for Making::fill.
+// The following functions are for GenerationRequest::fill.
 
 /// A copy of an environment that has to be repaired.
-struct CopyToMend {
+struct CopyToRepair {
   tree::Place tree;                   ///< with device and inode
   std::string prefix;                 ///< the prefix that its files shall name
   std::vector<std::string> from = {}; ///< prefixes that are replaced
@@ -88,7 +89,7 @@ struct CopyToMend {
 };
 /// Gives a copy its prefix, as `conda relocate` does, before users see it. `conflict`: another directory lies there;
 /// `failed`: it has faults that cannot be repaired.
-Result<void> mend_copy(sys::System& system, const CopyToMend& copy, const plan::Say& say);
+Result<void> repair_copy(sys::System& system, const CopyToRepair& copy, const plan::Say& say);
 
 /// Gives a tree the modes and the group of a generation in this store. `of`: the state of the environment when it was
 /// checked, for a tree that shares files with it (see admit_opened()); nullptr for a copy.

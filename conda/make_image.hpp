@@ -12,7 +12,7 @@
 namespace sharefs::conda {
 
 /// The settings for the image of a new generation.
-struct ImageWish {
+struct ImageSettings {
   bool makes = true; ///< `conda.image`
   std::string stage; ///< `conda.stage`: a staged copy of the generation before is read instead of the share
 };
@@ -37,23 +37,23 @@ Result<void> publish_image(sys::System& system, const std::string& file, const I
                            const std::string& generation);
 
 /// The flow of `conda image`, which makes an image of the present generation unless it has an unchanged one.
-struct Imaging {
+struct ImagePlan {
   SharedEnvironment environment; ///< as it was when the image was planned
   std::string file;              ///< the path of the image while it is made
   plan::Plan plan;               ///< empty: there is an image already
 };
 /// `letters` are a part of the file's name until it is complete; they are the same for all plans of one command.
-Result<Imaging> plan_image(sys::System& system, const std::string& store, const std::string& name,
-                           const std::string& letters, const plan::Say& say);
+Result<ImagePlan> plan_image(sys::System& system, const std::string& store, const std::string& name,
+                             const std::string& letters, const plan::Say& say);
 /// The lease and the image, which are kept while the steps of the plan are done.
-struct Imaged {
+struct MadeImage {
   sys::Lease lease;
   ImageNote note;
   std::unique_ptr<ScratchTree> guard = {}; ///< deletes the file if it does not get its name
 };
 /// Makes the image and its note under the lease, before the steps of the plan. `conflict`: somebody else has changed
 /// the environment.
-Result<Imaged> make_missing_image(sys::System& system, const Imaging& imaging, const LeaseWish& lease,
-                                  const plan::Say& say);
+Result<MadeImage> make_missing_image(sys::System& system, const ImagePlan& imaging, const LeaseSettings& lease,
+                                     const plan::Say& say);
 
 } // namespace sharefs::conda

@@ -91,7 +91,7 @@ std::optional<tree::Listing> read_list(sys::System& system, const PathStagingReq
 }
 
 Result<Packer> find_packer(sys::System& system, const std::string& store, const std::vector<std::string>& readers) {
-  auto seen = see(system, {.queries = {{.path = store, .follow = true}}}, readers);
+  auto seen = read_as_permitted(system, {.queries = {{.path = store, .follow = true}}}, readers);
   auto place = seen.entries.front();
   const bool exists = place.exists();
   if (!exists)

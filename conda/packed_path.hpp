@@ -18,7 +18,7 @@ struct PathStagingRequest {
   bool binds = false;  ///< the copy is mounted over the directory, read-only
   /// The survey of the copy that is mounted over the directory here, and hides the present content of the share.
   std::optional<tree::Survey> bound = {};
-  Copying how = {};
+  CopySettings how = {};
 };
 
 /// The user who may write in the directory of images, or may make it.

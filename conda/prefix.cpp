@@ -41,7 +41,7 @@ std::vector<char32_t> code_points(std::string_view utf8) {
   return points;
 }
 
-std::string encoded(std::string_view utf8, std::size_t width, bool big_endian) {
+std::string encode(std::string_view utf8, std::size_t width, bool big_endian) {
   if (width == 1)
     return std::string(utf8);
   std::string bytes;
@@ -77,7 +77,7 @@ bool is_name(char32_t unit) {
 constexpr std::size_t k_longest_name = 255;
 
 /// True if the name goes on after the match: `/data/llm2`, `/data/llm.old`, but not `in /data/llm.`
-bool continues(std::string_view content, std::size_t end, const PrefixNeedle::Encoding& encoding) {
+bool goes_on(std::string_view content, std::size_t end, const PrefixNeedle::Encoding& encoding) {
   const auto left = content.size() - end;
   if (left == 0)
     return false;
@@ -88,7 +88,7 @@ bool continues(std::string_view content, std::size_t end, const PrefixNeedle::En
 
 /// True if the path begins before the match: `/mnt/data/llm`, `$ROOT/data/llm`, but not `-L/data/llm` and
 /// `file:///data/llm`.
-bool is_continued(std::string_view content, std::size_t begin, const PrefixNeedle::Encoding& encoding) {
+bool begins_before(std::string_view content, std::size_t begin, const PrefixNeedle::Encoding& encoding) {
   const auto width = encoding.width;
   if (begin < width)
     return false;
@@ -108,12 +108,12 @@ bool is_continued(std::string_view content, std::size_t begin, const PrefixNeedl
 std::size_t next_match(std::string_view content, const PrefixNeedle::Encoding& encoding, std::size_t from) {
   for (auto at = find_bytes(content, encoding.bytes, from); at != k_none;
        at = find_bytes(content, encoding.bytes, at + encoding.bytes.size()))
-    if (!continues(content, at + encoding.bytes.size(), encoding) && !is_continued(content, at, encoding))
+    if (!goes_on(content, at + encoding.bytes.size(), encoding) && !begins_before(content, at, encoding))
       return at;
   return k_none;
 }
 
-std::string replaced_in(std::string_view content, const PrefixNeedle::Encoding& from, const std::string& to) {
+std::string replace_all_in(std::string_view content, const PrefixNeedle::Encoding& from, const std::string& to) {
   std::string result;
   std::size_t done = 0;
   for (auto at = next_match(content, from, 0); at != k_none; at = next_match(content, from, done)) {
@@ -169,7 +169,7 @@ bool is_python(std::string_view name) {
   return false;
 }
 
-std::string written(const Head& head, const PrefixChange& change) {
+std::string format_head(const Head& head, const PrefixChange& change) {
   auto line = "#!" + head.space + head.executable + head.options;
   if (change.as_built || (line.size() <= k_longest_shebang && head.executable.find(' ') == std::string::npos))
     return line;
@@ -195,8 +195,8 @@ std::optional<Edit> head_edit(std::string_view content, const PrefixChange& chan
   } else {
     return std::nullopt;
   }
-  head->options = replaced_in(head->options, from, change.to);
-  return Edit{0, std::string(content.substr(0, head->length)), written(*head, change)};
+  head->options = replace_all_in(head->options, from, change.to);
+  return Edit{0, std::string(content.substr(0, head->length)), format_head(*head, change)};
 }
 
 /// Returns the edit that adds quotes in `'''exec' PATH ...` for a prefix with a space: distlib writes none if it needs
@@ -222,7 +222,7 @@ Edits text_edits(std::string_view content, const PrefixChange& change, const Pre
   if (!edits.empty() && edits.front().before == edits.front().after)
     edits.clear();
   for (const auto& from : needle.encodings()) {
-    const auto to = encoded(change.to, from.width, from.big_endian);
+    const auto to = encode(change.to, from.width, from.big_endian);
     for (auto at = next_match(content, from, begin); at != k_none;
          at = next_match(content, from, at + from.bytes.size()))
       edits.push_back({at, from.bytes, to});
@@ -252,9 +252,9 @@ Result<std::optional<Edit>> string_edit(std::string_view content, const PrefixCh
   for (std::size_t match = next_match(content.substr(0, end), from, at); match != k_none;
        match = next_match(content.substr(0, end), from, match + from.bytes.size()))
     ++count;
-  const auto to = encoded(change.to, from.width, from.big_endian);
+  const auto to = encode(change.to, from.width, from.big_endian);
   // The match at the front was checked with the bytes before it, so it is replaced here without another check.
-  auto text = to + replaced_in(old.substr(from.bytes.size()), from, to);
+  auto text = to + replace_all_in(old.substr(from.bytes.size()), from, to);
   if (text.size() <= old.size()) {
     text.append(old.size() - text.size(), '\0');
     return Edit{at, std::string(old), std::move(text)};
@@ -319,7 +319,7 @@ PrefixNeedle::PrefixNeedle(std::string prefix) : m_prefix(std::move(prefix)) {
   for (const auto& [width, big_endian] :
        std::array<std::pair<std::size_t, bool>, 5>{{{1, false}, {2, false}, {2, true}, {4, false}, {4, true}}})
     if (width == 1 || is_utf8(m_prefix))
-      m_encodings.push_back({width, big_endian, encoded(m_prefix, width, big_endian)});
+      m_encodings.push_back({width, big_endian, encode(m_prefix, width, big_endian)});
 }
 
 bool PrefixNeedle::in(std::string_view content) const {

@@ -9,8 +9,8 @@ struct RepairRequest {
   SharedEnvironment environment;
   EnvironmentState seen; ///< of the present generation
   bool protect = true;   ///< the generation gets no write bits
-  LeaseWish lease;
-  ImageWish image;
+  LeaseSettings lease;
+  ImageSettings image;
 };
 /// Returns the steps that follow make_repaired_generation(), with the planned repairs in its notes. Empty if nothing
 /// can be repaired.

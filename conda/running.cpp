@@ -161,8 +161,8 @@ namespace {
 /// Reads the environment in one request, which needs one child if the path may hang; the note is left first. `fresh`,
 /// because an NFS client may cache the target of STORE/ENV for a minute while another host updates the environment; the
 /// path of a generation always leads to the same place.
-std::vector<sys::Entry> look_into(sys::System& system, const std::string& path, const std::optional<sys::Note>& note,
-                                  std::chrono::milliseconds deadline) {
+std::vector<sys::Entry> read_place(sys::System& system, const std::string& path, const std::optional<sys::Note>& note,
+                                   std::chrono::milliseconds deadline) {
   const auto inside = [&](const char* name, bool list, std::size_t bytes) {
     return sys::EntryQuery{
         .path = path + "/" + name, .follow = bytes != 0, .list = list, .read_bytes = bytes, .automount = true};
@@ -181,7 +181,7 @@ std::vector<sys::Entry> look_into(sys::System& system, const std::string& path, 
 
 Result<RunningPlace> probe_running(sys::System& system, const std::string& path, const std::optional<sys::Note>& note,
                                    std::chrono::milliseconds deadline) {
-  auto entries = look_into(system, path, note, deadline);
+  auto entries = read_place(system, path, note, deadline);
   auto prefix = entries[0].resolved;
   // STORE/ENV may be switched to another generation during the request. Then the one that it led to first is read
   // again; if that was deleted before the note was left, the other one.
@@ -189,9 +189,9 @@ Result<RunningPlace> probe_running(sys::System& system, const std::string& path,
     return entry.kind != EntryKind::unknown && !is_under(entry.resolved, prefix);
   };
   if (entries[0].exists() && std::any_of(entries.begin() + 1, entries.end(), is_elsewhere)) {
-    entries = look_into(system, prefix, note, deadline);
+    entries = read_place(system, prefix, note, deadline);
     if (entries[0].kind == EntryKind::missing)
-      entries = look_into(system, path, note, deadline);
+      entries = read_place(system, path, note, deadline);
     prefix = entries[0].resolved;
   }
   const auto &whole = entries[0], &meta = entries[1];
@@ -231,8 +231,8 @@ Result<RunningPlace> probe_running(sys::System& system, const std::string& path,
   return place;
 }
 
-std::vector<std::string> activated(std::vector<std::string> environment, const RunningPlace& place,
-                                   const std::string& name) {
+std::vector<std::string> activate(std::vector<std::string> environment, const RunningPlace& place,
+                                  const std::string& name) {
   const int level = parse_number<int>(variable(environment, "CONDA_SHLVL").value_or("")).value_or(0);
   const auto before = variable(environment, "CONDA_PREFIX").value_or("");
   if (level > 0 && !before.empty())
@@ -262,7 +262,7 @@ std::vector<std::string> environment_for_changes(std::vector<std::string> enviro
   RunningPlace place;
   place.prefix = prefix;
   place.variables = {{"PYTHONNOUSERSITE", "1"}};
-  return activated(std::move(environment), place, name);
+  return activate(std::move(environment), place, name);
 }
 
 Argv scripts_command(const std::vector<std::string>& scripts) {
@@ -277,7 +277,7 @@ Argv scripts_command(const std::vector<std::string>& scripts) {
   return command;
 }
 
-std::vector<std::string> after_scripts(std::vector<std::string> environment, std::string_view printed) {
+std::vector<std::string> apply_script_output(std::vector<std::string> environment, std::string_view printed) {
   constexpr std::array<std::string_view, 4> k_of_the_shell{"_", "SHLVL", "PWD", "OLDPWD"};
   const auto is_shells = [&](std::string_view entry) {
     return std::ranges::find(k_of_the_shell, name_of(entry)) != k_of_the_shell.end();
@@ -292,8 +292,8 @@ std::vector<std::string> after_scripts(std::vector<std::string> environment, std
   return after;
 }
 
-Argv pinned(sys::System& system, Argv command, const std::string& prefix, const GenerationPath& generation,
-            const std::vector<std::string>& environment, const std::string& working_directory) {
+Argv pin_command(sys::System& system, Argv command, const std::string& prefix, const GenerationPath& generation,
+                 const std::vector<std::string>& environment, const std::string& working_directory) {
   sys::EntryRequest request;
   for (auto& place : places_of(command.front(), prefix, environment, working_directory)) {
     request.queries.push_back({.path = place});
@@ -306,7 +306,7 @@ Argv pinned(sys::System& system, Argv command, const std::string& prefix, const 
       continue;
     auto path = moved_to(prefix, generation, entries[index].resolved);
     if (!path && is_under(entries[index].resolved, prefix))
-      path = entries[index].resolved; // a staged copy
+      path = entries[index].resolved; // the prefix is a staged copy
     if (!path)
       return command;
     if (entries[index].path != *path)
@@ -331,13 +331,13 @@ void set_generation(std::vector<std::string>& environment, const GenerationPath&
                generation_path(generation.store, generation.name, generation.number));
 }
 
-Argv pinned(sys::System& system, Argv command, const std::vector<std::string>& environment,
-            const std::string& working_directory) {
+Argv pin_command(sys::System& system, Argv command, const std::vector<std::string>& environment,
+                 const std::string& working_directory) {
   const auto generation = in_generation(variable(environment, k_generation_variable).value_or(""));
   const auto prefix = variable(environment, "CONDA_PREFIX").value_or("");
   if (!generation || !generation->rest.empty() || !prefix.starts_with('/'))
     return command;
-  return pinned(system, std::move(command), prefix, *generation, environment, working_directory);
+  return pin_command(system, std::move(command), prefix, *generation, environment, working_directory);
 }
 
 std::vector<RunningProgram> running_programs(sys::System& system) {

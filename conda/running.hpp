@@ -48,27 +48,27 @@ Result<std::vector<std::pair<std::string, std::string>>> state_variables(std::st
 Result<std::vector<std::pair<std::string, std::string>>> package_variables(std::string_view json);
 
 /// Returns `environment` (NAME=value) as activation changes it, before its scripts run. `name`: CONDA_DEFAULT_ENV.
-std::vector<std::string> activated(std::vector<std::string> environment, const RunningPlace& place,
-                                   const std::string& name);
-/// Returns `environment` for a command that changes the environment at `prefix`: as activated(), but without variables
+std::vector<std::string> activate(std::vector<std::string> environment, const RunningPlace& place,
+                                  const std::string& name);
+/// Returns `environment` for a command that changes the environment at `prefix`: as activate(), but without variables
 /// that would make the command install elsewhere (PYTHONPATH, PIP_TARGET) and without packages in the user's home.
 std::vector<std::string> environment_for_changes(std::vector<std::string> environment, const std::string& prefix,
                                                  const std::string& name);
 /// Returns a command that sources the scripts in a shell and then prints the environment, separated by NUL bytes.
 Argv scripts_command(const std::vector<std::string>& scripts);
 /// Returns the environment that scripts_command() has printed, but with the shell's own variables of `environment`.
-std::vector<std::string> after_scripts(std::vector<std::string> environment, std::string_view printed);
+std::vector<std::string> apply_script_output(std::vector<std::string> environment, std::string_view printed);
 
 /// Returns the command changed so that it stays in the generation at `prefix`: its path through STORE/NAME becomes a
 /// path in that generation, and so does the interpreter that a script names. Other commands are not changed.
-Argv pinned(sys::System& system, Argv command, const std::string& prefix, const GenerationPath& generation,
-            const std::vector<std::string>& environment, const std::string& working_directory);
+Argv pin_command(sys::System& system, Argv command, const std::string& prefix, const GenerationPath& generation,
+                 const std::vector<std::string>& environment, const std::string& working_directory);
 
 /// Names the generation in `environment`, so that commands which the command starts stay in it, too.
 void set_generation(std::vector<std::string>& environment, const GenerationPath& generation);
 /// As above for the generation that `environment` names; returns the command unchanged if it names none.
-Argv pinned(sys::System& system, Argv command, const std::vector<std::string>& environment,
-            const std::string& working_directory);
+Argv pin_command(sys::System& system, Argv command, const std::vector<std::string>& environment,
+                 const std::string& working_directory);
 
 /// A program of a generation that runs on this host, whether `conda run` has started it or not.
 struct RunningProgram {

@@ -48,8 +48,8 @@ plan::ExchangeForLink exchange_of(const Sharing& sharing) {
 
 } // namespace
 
-Worker probe_worker(sys::System& system, const Source& source, const std::string& store,
-                    const std::optional<sys::User>& as) {
+WorkerCheck probe_worker(sys::System& system, const Source& source, const std::string& store,
+                         const std::optional<sys::User>& as) {
   sys::EntryRequest request;
   request.as = as;
   request.deadline = std::chrono::seconds(10); // a write test waits for the server's disk
@@ -57,7 +57,7 @@ Worker probe_worker(sys::System& system, const Source& source, const std::string
                      {.path = store, .follow = true, .write_test = true}};
   const auto entries = system.entries(request);
   const auto name = as ? as->name : system.identity().user;
-  Worker worker;
+  WorkerCheck worker;
   worker.no_environment = entries[0].kind == EntryKind::missing;
   if (entries[0].kind != EntryKind::directory || entries[0].error_number != 0)
     worker.problem = fmt::format("{} cannot read {} ({})", name, source.entry.path, reason_of(entries[0]));

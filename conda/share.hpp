@@ -26,13 +26,13 @@ Result<Source> find_source(sys::System& system, const std::string& store, const 
                            const std::vector<Homes>& homes);
 
 /// The result of a test whether a user can do the work.
-struct Worker {
+struct WorkerCheck {
   std::string problem;         ///< empty: none
   bool no_environment = false; ///< the source has no directory conda-meta
 };
 /// Tests whether the user `as` (nullopt: this process's user) can read the source and write in the store.
-Worker probe_worker(sys::System& system, const Source& source, const std::string& store,
-                    const std::optional<sys::User>& as);
+WorkerCheck probe_worker(sys::System& system, const Source& source, const std::string& store,
+                         const std::optional<sys::User>& as);
 
 struct Preflight {
   EnvironmentState state;          ///< of the source, with STORE/ENV for a prefix
@@ -94,8 +94,8 @@ struct Sharing {
   bool protect = true;                ///< the generation gets no write bits
   GuardFiles guard = {};              ///< added to the copy
   bool no_guard = false;              ///< later updates do not add the guard either
-  LeaseWish lease = {};
-  ImageWish image = {};
+  LeaseSettings lease = {};
+  ImageSettings image = {};
   tree::CopyReport copied = {}; ///< set when the copy is complete
 };
 /// Reads all of the environment and sets Sharing::found. `active`: $CONDA_PREFIX of the user. Errors: `permission`:
@@ -108,12 +108,12 @@ Original original_of(const Sharing& sharing);
 plan::Plan plan_share(const Sharing& sharing);
 
 /// The object that holds the lease while the steps of the plan are done.
-struct Shared {
-  std::optional<Held> held;          ///< set for ShareStep::exchange
-  std::optional<NewGeneration> made; ///< set for ShareStep::copy
+struct SharedCopy {
+  std::optional<HeldEnvironment> held; ///< set for ShareStep::exchange
+  std::optional<NewGeneration> made;   ///< set for ShareStep::copy
 };
 /// Makes the directories in the store, and for ShareStep::copy the copy. Continues a copy that was interrupted.
-Result<Shared> make_shared_copy(sys::System& system, Sharing& sharing, const plan::Say& say);
+Result<SharedCopy> make_shared_copy(sys::System& system, Sharing& sharing, const plan::Say& say);
 
 /// Returns a hint for a plain directory STORE/ENV: how to share it.
 std::string hint_to_share(const SharedEnvironment& shared);

@@ -90,7 +90,7 @@ Result<std::string> add_guard(sys::System& system, const tree::Place& copy, cons
   });
 }
 
-Result<Filled> fill(sys::System& system, Sharing& sharing, const NewGeneration& making, const plan::Say& say) {
+Result<FilledTree> fill(sys::System& system, Sharing& sharing, const NewGeneration& making, const plan::Say& say) {
   const auto& source = sharing.source;
   const auto& state = sharing.state;
   TRY_ASSIGN(const auto copy, begin_copy(system, source, making.path()));
@@ -110,21 +110,21 @@ Result<Filled> fill(sys::System& system, Sharing& sharing, const NewGeneration& 
                              .inode = source.entry.inode};
   TRY_ASSIGN(sharing.copied, tree::copy(original, copy, options, say.progress("copying " + original.path)));
   TRY_ASSIGN(auto guard, add_guard(system, copy, sharing.guard));
-  CopyToMend mend{.tree = copy, .prefix = making.environment.path(), .from = state.decision.replace};
-  mend.uncompiled = std::move(guard);
-  mend.runs_programs = system.identity().uid == source.entry.uid && !state.others_write;
-  if (std::ranges::find(mend.from, source.path) == mend.from.end())
-    mend.from.push_back(source.path);
-  TRY(mend_copy(system, mend, say));
+  CopyToRepair repair{.tree = copy, .prefix = making.environment.path(), .from = state.decision.replace};
+  repair.uncompiled = std::move(guard);
+  repair.runs_programs = system.identity().uid == source.entry.uid && !state.others_write;
+  if (std::ranges::find(repair.from, source.path) == repair.from.end())
+    repair.from.push_back(source.path);
+  TRY(repair_copy(system, repair, say));
   if (sharing.protect)
     TRY(write_marks(system, copy.path, making.environment.name));
   TRY(close_tree(copy, sharing.store.entry, sharing.protect));
-  return Filled{.tree = copy,
-                .files = state.files,
-                .bytes = state.bytes,
-                .own_bytes = state.bytes,
-                .sound = !has_errors(diagnose_unrepaired(state)), // the copy has the same faults as the original
-                .no_guard = sharing.no_guard};
+  return FilledTree{.tree = copy,
+                    .files = state.files,
+                    .bytes = state.bytes,
+                    .own_bytes = state.bytes,
+                    .sound = !has_errors(diagnose_unrepaired(state)), // the copy has the same faults as the original
+                    .no_guard = sharing.no_guard};
 }
 
 } // namespace
@@ -154,15 +154,15 @@ Result<Sharing> prepare_sharing(sys::System& system, StorePlace store, const std
   return sharing;
 }
 
-Result<Shared> make_shared_copy(sys::System& system, Sharing& sharing, const plan::Say& say) {
+Result<SharedCopy> make_shared_copy(sys::System& system, Sharing& sharing, const plan::Say& say) {
   TRY(make_places(system, sharing, say));
-  Shared shared;
+  SharedCopy shared;
   if (sharing.step == ShareStep::exchange) {
     TRY_ASSIGN(auto held, hold(system, sharing.shared, sharing.lease, say));
     shared.held.emplace(std::move(held));
     return shared;
   }
-  Making making;
+  GenerationRequest making;
   making.environment = sharing.shared;
   making.lease = sharing.lease;
   making.image = sharing.image;
@@ -174,7 +174,7 @@ Result<Shared> make_shared_copy(sys::System& system, Sharing& sharing, const pla
   making.fill = [&](const NewGeneration& made) { return fill(system, sharing, made, say); };
   TRY_ASSIGN(auto made, make_generation(system, making, say));
   shared.made.emplace(std::move(made));
-  TRY(confirm(system, *shared.made));
+  TRY(publish(system, *shared.made));
   return shared;
 }
 

@@ -23,7 +23,7 @@ constexpr std::string_view k_mark_suffix = ".complete";
 
 /// Encodes a path as one name. If the name is longer than the NAME_MAX bytes of a file system, returns a checksum of
 /// the path and the end of the name.
-std::string encoded(std::string_view store) {
+std::string encode_name(std::string_view store) {
   constexpr std::size_t k_kept = 200;
   std::string text;
   for (const char byte : store)
@@ -69,7 +69,7 @@ bool is_ours(const sys::Entry& entry, unsigned uid) {
 } // namespace
 
 std::string staged_directory(const std::string& stage, unsigned uid, const std::string& source) {
-  return fmt::format("{}/{}/{}/{}", stage, uid, encoded(parent_path(source)), base_name(source));
+  return fmt::format("{}/{}/{}/{}", stage, uid, encode_name(parent_path(source)), base_name(source));
 }
 
 std::string staged_source(const std::string& directory) {
@@ -317,7 +317,7 @@ std::optional<plan::SetAccess> admit(const sys::Entry& directory, const StageAcc
 }
 
 sys::Note staged_use_note(sys::Note note, const std::string& store) {
-  note.above = encoded(store);
+  note.above = encode_name(store);
   return note;
 }
 
@@ -326,12 +326,12 @@ std::set<std::string> busy_copies(sys::System& system, const SharedEnvironment& 
   constexpr std::chrono::seconds k_deadline{3};
   std::set<std::string> busy;
   for (const auto& use : environment.uses)
-    if (runs(system, use) == true && keeps(system, use))
+    if (is_running(system, use) == true && keeps_generation(system, use))
       busy.insert(generation_name(use.generation));
   auto notes = system.entry({.path = staged_uses(staged.directory.path), .list = true}).names;
   notes.resize(std::min(notes.size(), k_most_uses)); // any user may have made any number of notes
   for (const auto& name : notes)
-    if (const auto use = parse_use(name); use && runs(system, *use) == true)
+    if (const auto use = parse_use(name); use && is_running(system, *use) == true)
       busy.insert(generation_name(use->generation));
   sys::EntryRequest request;
   for (const int pid : sys::process_ids(system, k_deadline))
@@ -372,7 +372,7 @@ namespace {
 
 /// Adds steps that remove entries in the place of a copy that has to be made anew: they are of another kind, or of an
 /// earlier generation with this number.
-void clear_the_way(const StagedCopy& there, bool by_image, plan::Plan& plan) {
+void remove_obstacles(const StagedCopy& there, bool by_image, plan::Plan& plan) {
   if (there.is_mounted())
     plan.add("", there.is_on_share() ? "a copy takes its place" : "it is not of this generation", unmount_copy(there));
   else if (by_image && there.tree.kind == EntryKind::directory)
@@ -433,7 +433,7 @@ StagePlan plan_stage(const StagedCopies& staged, const StageRequest& request) {
   made.by_image = is_wanted && wants_image && !has_files;
   if (is_wanted && there != nullptr) {
     unmark(*there);
-    clear_the_way(*there, made.by_image, plan);
+    remove_obstacles(*there, made.by_image, plan);
   }
   auto mark = wanted;
   if (!made.by_image) {

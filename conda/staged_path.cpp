@@ -36,7 +36,7 @@ bool is_as_listed(sys::System& system, const tree::Listing& files, const std::st
 
 Result<SharedDirectory> find_directory(sys::System& system, const std::string& asked,
                                        const std::vector<std::string>& readers, const std::set<std::string>& copies) {
-  const auto seen = see(system, {.queries = {{.path = asked, .follow = true, .list = true}}}, readers);
+  const auto seen = read_as_permitted(system, {.queries = {{.path = asked, .follow = true, .list = true}}}, readers);
   const auto& entry = seen.entries.front();
   if (entry.kind == sys::EntryKind::unknown) {
     auto error = entry.error();
@@ -58,7 +58,7 @@ Result<SharedDirectory> find_directory(sys::System& system, const std::string& a
                 "stage a directory that has none");
   SharedDirectory found{.path = entry.resolved, .is_shared = entry.shared, .by = seen.by};
   if (!found.by) // the NFS client may answer root from its cache for the directory, but not for the one above
-    found.by = see(system, {.queries = {{.path = parent_path(asked), .list = true}}}, readers).by;
+    found.by = read_as_permitted(system, {.queries = {{.path = parent_path(asked), .list = true}}}, readers).by;
   if (!found.is_shared)
     for (const auto& copy : list_staged_paths(system, copies))
       if (copy.is_bound && copy.path == asked)
@@ -145,8 +145,8 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
 namespace {
 
 /// Sets the owner, group and mode of a directory in a copy: this user's while files are copied, then the final ones.
-Result<void> give_directory(sys::System& system, const sys::Entry& entry, std::uint32_t uid, std::uint32_t gid,
-                            std::uint32_t mode) {
+Result<void> set_directory_access(sys::System& system, const sys::Entry& entry, std::uint32_t uid, std::uint32_t gid,
+                                  std::uint32_t mode) {
   if (entry.kind != sys::EntryKind::directory)
     return fail(entry.exists() ? Error{ErrorCode::conflict, entry.path + ": is no directory", "", ""} : entry.error());
   const plan::SetAccess step{.path = entry.path,
@@ -170,8 +170,8 @@ Result<void> open_directories(sys::System& system, const PathStaging& path) {
   for (auto at = entries.size(); at-- > 0;) { // inner directories first
     const auto& entry = entries[at];
     const bool gives = system.identity().uid == 0;
-    TRY(give_directory(system, entry, gives ? path.files->uid : entry.uid, gives ? path.files->gid : entry.gid,
-                       listed[at]->mode & 03777U));
+    TRY(set_directory_access(system, entry, gives ? path.files->uid : entry.uid, gives ? path.files->gid : entry.gid,
+                             listed[at]->mode & 03777U));
   }
   return {};
 }
@@ -195,7 +195,7 @@ Result<void> fetch_files(sys::System& system, const PathStagingRequest& request,
     if (S_ISDIR(one.mode)) {
       TRY(system.files().make_directories(to, 0700));
       const auto there = system.entry({.path = to, .links = sys::Links::none}); // an interrupted run may have made it
-      TRY(give_directory(system, there, self.uid, there.gid, 0700));
+      TRY(set_directory_access(system, there, self.uid, there.gid, 0700));
       continue;
     }
     if (S_ISLNK(one.mode)) {
@@ -267,7 +267,7 @@ Result<std::optional<plan::HostLock>> copy_path(sys::System& system, const PathS
     TRY(copy_tree(system, request.how, staging, say));
     return check_unchanged(system, request, path.survey, say); // the directory may have changed during the copy
   };
-  return bring_copy(system, request.how, staging, prepare, files, say).map([](plan::HostLock lock) {
+  return make_copy(system, request.how, staging, prepare, files, say).map([](plan::HostLock lock) {
     return std::optional(std::move(lock));
   });
 }

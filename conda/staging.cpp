@@ -33,7 +33,7 @@ bool has_squashfuse(sys::System& system) {
     for (const auto& directory : directories)
       request.queries.push_back({.path = join_path(directory, program), .follow = true});
   const auto entries = system.entries(request);
-  const auto has = [&](std::size_t first) { // one of two programs
+  const auto has = [&](std::size_t first) { // true if one of two programs is installed
     const auto begin = entries.begin() + 1 + static_cast<std::ptrdiff_t>(first * directories.size());
     return std::any_of(begin, begin + static_cast<std::ptrdiff_t>(2 * directories.size()),
                        [](const sys::Entry& entry) { return entry.exists(); });
@@ -112,7 +112,7 @@ bool can_mount_again(sys::System& system, const Staging& staging) {
 }
 
 /// Returns the size that still has to be written.
-tree::Measured to_copy(sys::System& system, const Staging& staging) {
+tree::Measured measure_rest(sys::System& system, const Staging& staging) {
   const auto* begun = staging.copies.find(staging.wanted.copy);
   if (staging.made.by_image) {
     const auto size = staging.image.file.size;
@@ -149,7 +149,7 @@ Result<void> check_programs_start(sys::System& system, const Staging& staging) {
               "set `conda.stage` in sharefs.yaml to another disk; an image could be staged there");
 }
 
-sys::Entry as_reader(sys::System& system, const StagingRequest& request, sys::EntryQuery query) {
+sys::Entry read_as_reader(sys::System& system, const StagingRequest& request, sys::EntryQuery query) {
   return system.entries({.queries = {std::move(query)}, .as = request.how.as}).front();
 }
 
@@ -159,7 +159,7 @@ Result<std::string> find_generation(sys::System& system, const StagingRequest& r
                                     const plan::Say& say) {
   auto environment = probe_environment(system, request.store, request.name, request.how.as);
   if (environment && !request.removes)
-    environment = with_present_generation(std::move(*environment));
+    environment = check_present_generation(std::move(*environment));
   if (!environment && !request.removes)
     return fail(environment.error());
   if (!environment)
@@ -167,7 +167,7 @@ Result<std::string> find_generation(sys::System& system, const StagingRequest& r
   staging.environment =
       environment ? std::move(*environment) : SharedEnvironment{.store = request.store, .name = request.name};
   const auto number = staging.environment.current;
-  const auto source = as_reader(
+  const auto source = read_as_reader(
       system, request, {.path = number == 0 ? request.store : staging.environment.path(number), .follow = true});
   const auto generation = in_generation(source.resolved);
   if (!generation && !request.removes)
@@ -178,7 +178,7 @@ Result<std::string> find_generation(sys::System& system, const StagingRequest& r
 
 } // namespace
 
-tree::Options Copying::options() const {
+tree::Options CopySettings::options() const {
   tree::Options options;
   options.bytes_per_second = bytes_per_second;
   options.wait = wait;
@@ -186,11 +186,11 @@ tree::Options Copying::options() const {
   return options;
 }
 
-std::vector<tree::Upstream> Copying::upstreams_for(const std::string& to, std::uint64_t bytes) const {
+std::vector<tree::Upstream> CopySettings::upstreams_for(const std::string& to, std::uint64_t bytes) const {
   return upstreams ? upstreams(to, bytes) : std::vector<tree::Upstream>{};
 }
 
-Result<void> copy_tree(sys::System& system, const Copying& how, const Staging& staging, const plan::Say& say) {
+Result<void> copy_tree(sys::System& system, const CopySettings& how, const Staging& staging, const plan::Say& say) {
   auto options = how.options();
   options.remove_others = true;
   options.total_files = staging.size.files;
@@ -255,7 +255,7 @@ Result<void> plan_copy(sys::System& system, Staging& staging, const std::string&
   staging.made = plan_stage(staging.copies, staging.wanted);
   if (!staging.made.copies)
     return {};
-  TRY(check_room(system, staging.copies.directory, to_copy(system, staging), hint));
+  TRY(check_room(system, staging.copies.directory, measure_rest(system, staging), hint));
   auto& notes = staging.made.plan.notes;
   const auto left = fmt::format("`sharefs undo` leaves that copy, unused, to `sharefs {}`", staging.drops);
   if (staging.made.by_image) {
@@ -289,7 +289,7 @@ Result<void> make_copies_directory(sys::System& system, const std::string& path,
 }
 
 /// Copies the image to this host, to the path of the copy's image.
-Result<void> copy_image(sys::System& system, const Copying& how, const Staging& staging, const plan::Say& say) {
+Result<void> copy_image(sys::System& system, const CopySettings& how, const Staging& staging, const plan::Say& say) {
   const auto to = image_path(staging.path());
   const auto& image = staging.image;
   const auto& note = *image.note;
@@ -315,9 +315,9 @@ Result<void> copy_image(sys::System& system, const Copying& how, const Staging& 
 
 } // namespace
 
-Result<plan::HostLock> bring_copy(sys::System& system, const Copying& how, const Staging& staging,
-                                  const std::function<Result<void>()>& prepare,
-                                  const std::function<Result<void>()>& files, const plan::Say& say) {
+Result<plan::HostLock> make_copy(sys::System& system, const CopySettings& how, const Staging& staging,
+                                 const std::function<Result<void>()>& prepare,
+                                 const std::function<Result<void>()>& files, const plan::Say& say) {
   TRY_ASSIGN(auto alone, how.lock());
   TRY(make_copies_directory(system, staging.copies.directory.path, staging.wanted.access));
   TRY(prepare());
@@ -340,7 +340,7 @@ Result<Staging> plan_staging(sys::System& system, const StagingRequest& request,
   wanted.busy = busy_copies(system, staging.environment, staging.copies);
   if (!request.removes) {
     const auto record = record_of(staging);
-    const auto owner = as_reader(system, request, {.path = store, .follow = true}).uid;
+    const auto owner = read_as_reader(system, request, {.path = store, .follow = true}).uid;
     TRY_ASSIGN(wanted.access, stage_access(system, staging.source, request.how.as));
     wanted.copy = generation_name(staging.environment.current);
     wanted.what = {.source = staging.source, .state = std::to_string(record.created)};
@@ -392,10 +392,10 @@ Result<void> copy_staged(sys::System& system, const StagingRequest& request, con
       return make_copies_directory(system, staged_uses(directory), {uses_mode(access.mode), access.gid});
     };
     const auto files = [&] { return copy_tree(system, request.how, staging, say); };
-    const auto made = bring_copy(system, request.how, staging, make_uses, files, say);
+    const auto made = make_copy(system, request.how, staging, make_uses, files, say);
     if (!made && made.error().code == ErrorCode::interrupted)
       return fail(made.error());
-    const auto source = as_reader(system, request, {.path = staging.source, .fresh = true});
+    const auto source = read_as_reader(system, request, {.path = staging.source, .fresh = true});
     const bool is_gone = source.kind == sys::EntryKind::missing || source.error_number == ESTALE;
     if (is_gone && (!made || !staging.made.by_image)) // `gc` does not know of the copy, so files of it are missing
       return fail(ErrorCode::conflict, fmt::format("{} was deleted while it was copied", staging.source),

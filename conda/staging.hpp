@@ -17,7 +17,7 @@ using Upstreams = std::function<std::vector<tree::Upstream>(const std::string& f
 using Fetched = std::function<void(const tree::FetchReport&)>;
 
 /// The settings of a copy to this host.
-struct Copying {
+struct CopySettings {
   std::uint64_t bytes_per_second = 0; ///< 0: no limit
   std::chrono::milliseconds wait{0};  ///< for another copy that has not ended
   std::optional<sys::User> as = {};   ///< the user who reads the share if its server refuses root (root_squash)
@@ -37,7 +37,7 @@ struct StagingRequest {
   bool by_image = true;    ///< `conda.image`; false: file by file
   bool removes = false;    ///< all copies of the environment are removed
   bool from_share = false; ///< the image is mounted from the share, if no copy of the environment is staged
-  Copying how = {};
+  CopySettings how = {};
 };
 
 /// Returns the reason why this process's user cannot mount images here; empty if the user can.
@@ -74,14 +74,14 @@ struct Staging {
   [[nodiscard]] std::string path() const; ///< of the copy
 };
 /// Copies the source file by file, and reports the numbers.
-Result<void> copy_tree(sys::System& system, const Copying& how, const Staging& staging, const plan::Say& say);
+Result<void> copy_tree(sys::System& system, const CopySettings& how, const Staging& staging, const plan::Say& say);
 /// Sets Staging::made, the plan of the copy. `failed`: there is no room; `hint`: how to make room.
 Result<void> plan_copy(sys::System& system, Staging& staging, const std::string& hint);
 /// Makes the directory of copies, calls `prepare`, and then copies if that is planned: the image, or by `files`.
 /// Returns the lock that keeps out other stagings on this host.
-Result<plan::HostLock> bring_copy(sys::System& system, const Copying& how, const Staging& staging,
-                                  const std::function<Result<void>()>& prepare,
-                                  const std::function<Result<void>()>& files, const plan::Say& say);
+Result<plan::HostLock> make_copy(sys::System& system, const CopySettings& how, const Staging& staging,
+                                 const std::function<Result<void>()>& prepare,
+                                 const std::function<Result<void>()>& files, const plan::Say& say);
 
 /// Plans the staging of an environment. Errors: those of find_shared(); `config`: `conda.stage` lies on shared storage;
 /// `failed`: there is no room.

@@ -24,13 +24,13 @@ struct OwnUse {
 };
 
 /// Returns the names of this host's notes whose processes have ended. The user waits for it, so its work is limited.
-std::vector<std::string> ended_of(sys::System& system, const std::string& host, const std::string& directory) {
-  constexpr std::size_t k_at_once = 32, k_most_looks = 1000;
+std::vector<std::string> find_ended(sys::System& system, const std::string& host, const std::string& directory) {
+  constexpr std::size_t k_at_once = 32, k_most_checked = 1000;
   std::vector<std::string> ended;
-  std::size_t looks = 0;
+  std::size_t checked = 0;
   for (const auto& name : system.entry({.path = directory, .follow = true, .list = true}).names)
-    if (const auto use = parse_use(name);
-        use && use->host == host && ended.size() < k_at_once && ++looks <= k_most_looks && runs(system, *use) == false)
+    if (const auto use = parse_use(name); use && use->host == host && ended.size() < k_at_once &&
+                                          ++checked <= k_most_checked && is_running(system, *use) == false)
       ended.push_back(name);
   return ended;
 }
@@ -45,7 +45,7 @@ void keep_notes(sys::System& system, const OwnUse& own, const RunningPlace& plac
   const auto& files = system.files();
   const auto directory = join_path(generations_path(generation.store, generation.name), own.note.directory);
   const bool lists = !place.noted || !place.shared || system.identity().pid % k_one_in == 0;
-  const auto ended = lists ? ended_of(system, own.host, directory) : std::vector<std::string>{};
+  const auto ended = lists ? find_ended(system, own.host, directory) : std::vector<std::string>{};
   if (place.noted && ended.empty())
     return;
   const auto ours = own.note.name + "." + generation_name(generation.number);
@@ -65,17 +65,18 @@ std::optional<StagedCopy> find_copy(sys::System& system, const StageOf& stage_of
 
 /// Returns the copy on this host's own disk, with a note of the use beside it; nullopt if there is none, or if no note
 /// could be left.
-std::optional<RunningPlace> begin_staged(sys::System& system, const GenerationPath& generation, const StageOf& stage_of,
-                                         const OwnUse& own) {
+std::optional<RunningPlace> use_staged(sys::System& system, const GenerationPath& generation, const StageOf& stage_of,
+                                       const OwnUse& own) {
   const auto copy = find_copy(system, stage_of, generation);
   if (!copy || copy->is_on_share())
     return std::nullopt;
   auto place = probe_running(system, copy->tree.path, staged_use_note(own.note, generation.store));
-  // `stage` removes the mark of a copy before it looks for notes and deletes the copy, so the mark is read again here.
+  // `stage` removes the mark of a copy before it checked for notes and deletes the copy, so the mark is read again
+  // here.
   if (!place || !place->noted || !find_copy(system, stage_of, generation))
     return std::nullopt;
   const auto uses = staged_uses(parent_path(copy->tree.path));
-  if (const auto ended = ended_of(system, own.host, uses); !ended.empty())
+  if (const auto ended = find_ended(system, own.host, uses); !ended.empty())
     std::ignore = system.files().replace_notes(uses, own.note.name + "." + generation_name(generation.number), ended);
   place->generation = generation;
   return std::move(*place);
@@ -92,7 +93,7 @@ Result<RunningPlace> find_running(sys::System& system, const std::string& path, 
     own = {self.hostname, use_note(self.hostname, self.pid, *start)};
     const auto there = system.entry({.path = path, .follow = true, .fresh = true, .automount = true});
     if (const auto generation = in_generation(there.resolved); generation && generation->rest.empty()) {
-      if (auto staged = begin_staged(system, *generation, stage_of, *own))
+      if (auto staged = use_staged(system, *generation, stage_of, *own))
         return std::move(*staged);
       present = there.resolved;
     }
@@ -138,7 +139,7 @@ Result<std::vector<std::string>> run_scripts(sys::System& system, const RunningP
   if (!done.ok() || done.out.empty())
     return fail(ErrorCode::failed,
                 fmt::format("{}: a script has ended the shell (exit code {})", where, done.exit_code));
-  return after_scripts(std::move(environment), done.out);
+  return apply_script_output(std::move(environment), done.out);
 }
 
 } // namespace sharefs::conda

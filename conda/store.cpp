@@ -83,14 +83,15 @@ Diagnoses diagnose_environment(const StoreState& state, const StoredEnvironment&
 
 /// Reads the store again if it is missing. An NFS client caches for half a minute that a name is missing; opening the
 /// directory above ends that, so that a store which another host has just made is found.
-Seen see_again_if_missing(sys::System& system, const sys::EntryRequest& wanted, const std::vector<std::string>& users) {
-  auto seen = see(system, wanted, users);
+PermittedEntries read_store(sys::System& system, const sys::EntryRequest& wanted,
+                            const std::vector<std::string>& users) {
+  auto seen = read_as_permitted(system, wanted, users);
   const auto& store = seen.entries.front();
   if (store.kind != EntryKind::missing || !store.shared)
     return seen;
   [[maybe_unused]] const auto opened =
       system.entries({{{.path = store.ancestor, .list = true}}, wanted.deadline, seen.by});
-  return see(system, wanted, users);
+  return read_as_permitted(system, wanted, users);
 }
 
 } // namespace
@@ -124,7 +125,7 @@ StoreState probe_store(sys::System& system, const sys::MountTable& mounts, const
     wanted.queries.push_back({.path = join_path(path, "conda-meta"), .follow = true});
   }
   constexpr std::size_t k_each = 2;
-  auto [entries, by] = see_again_if_missing(system, wanted, users_of(request.homes));
+  auto [entries, by] = read_store(system, wanted, users_of(request.homes));
   state.by = std::move(by);
   for (std::size_t index = 0; index < request.environments.size(); ++index)
     state.environments.push_back({.name = request.environments[index],

@@ -41,18 +41,18 @@ class UpdateFill {
       m_record = *record;
   }
 
-  Result<Filled> fill() {
+  Result<FilledTree> fill() {
     remove_old_scratch(m_system, m_request.scratch, m_say);
     const ScratchTree scratch(m_system, join_path(m_request.scratch, scratch_name(m_system, m_making.record.number)),
                               m_say);
-    auto filled = by_view(scratch.path());
+    auto filled = run_in_view(scratch.path());
     if (!filled && m_no_view) {
       m_say.message(filled.error().message + ": the command works in a full copy, which is relocated afterwards");
-      filled = by_copy();
+      filled = run_in_copy();
     }
     if (filled)
       filled->no_guard = m_no_guard;
-    return filled && m_request.verify ? verified(*filled) : filled;
+    return filled && m_request.verify ? verify_result(*filled) : filled;
   }
 
  private:
@@ -70,8 +70,8 @@ class UpdateFill {
             m_request.working_directory, m_request.output_to_stderr};
   }
 
-  /// Runs the request's command, which has to succeed, and prepares its result (see make_ready()).
-  Result<void> work(const std::string& left, bool whole, const Runs& runs) {
+  /// Runs the request's command, which has to succeed, and prepares its result (see finish_result()).
+  Result<void> run_command(const std::string& left, bool whole, const Runs& runs) {
     const auto code = runs(m_request.command);
     m_no_view = !code && code.error().code == ErrorCode::unsupported;
     if (!code)
@@ -80,10 +80,10 @@ class UpdateFill {
       return fail(
           sys::interrupted() ? ErrorCode::interrupted : ErrorCode::failed,
           fmt::format("`{}` ended with exit code {}: nothing was changed", shell_join(m_request.command), *code));
-    return make_ready(left, whole, runs);
+    return finish_result(left, whole, runs);
   }
 
-  Result<Filled> by_view(const std::string& scratch) {
+  Result<FilledTree> run_in_view(const std::string& scratch) {
     const auto& files = m_system.files();
     sys::Layers layers;
     layers.parent = m_environment.store;
@@ -100,13 +100,13 @@ class UpdateFill {
     const Runs runs = [&](const Argv& command) {
       return sys::run_layered(command_in(m_environment.path(), command), layers);
     };
-    TRY(work(layers.upper, false, runs));
-    TRY(close(layers.upper)); // the umask of the command may have been another one
+    TRY(run_command(layers.upper, false, runs));
+    TRY(set_result_modes(layers.upper)); // the umask of the command may have been another one
     return add_layer(layers.upper);
   }
 
   /// Runs the command in a full copy at a path of its own, which gets the stable prefix afterwards.
-  Result<Filled> by_copy() {
+  Result<FilledTree> run_in_copy() {
     const ScratchTree guard(m_system, join_path(m_environment.root.path, hidden_name(m_making.record.number)), m_say);
     auto copy = place(guard.path());
     tree::Options options;
@@ -122,16 +122,16 @@ class UpdateFill {
           !removed && removed.error().code != ErrorCode::not_found)
         return fail(removed.error());
     const Runs runs = [&](const Argv& command) { return sys::run_in_terminal(command_in(copy.path, command)); };
-    TRY(work(copy.path, true, runs));
-    TRY(mend_copy(m_system, {copy, m_environment.path(), {copy.path}, true}, m_say));
-    TRY(close(copy.path));
+    TRY(run_command(copy.path, true, runs));
+    TRY(repair_copy(m_system, {copy, m_environment.path(), {copy.path}, true}, m_say));
+    TRY(set_result_modes(copy.path));
     return share_files(copy);
   }
 
   /// Checks that the result of the command is still an environment, adds the guard, and restores the protection marks,
   /// which were hidden from the command. With `whole` the whole environment is in `left`; otherwise only its changes
   /// are.
-  Result<void> make_ready(const std::string& left, bool whole, const Runs& runs) {
+  Result<void> finish_result(const std::string& left, bool whole, const Runs& runs) {
     for (const auto* name : {"conda-meta", "lib"}) {
       const auto entry = m_system.entry({.path = join_path(left, name)});
       if (entry.kind == sys::EntryKind::unknown)
@@ -187,7 +187,7 @@ class UpdateFill {
       return {};
     const auto package = join_path(site, k_guard_package);
     const auto compiled = runs({join_path(seen, "bin/python"), "-I", "-S", "-m", "compileall", "-q", package});
-    if (!compiled || *compiled != 0) // then every start of Python does that
+    if (!compiled || *compiled != 0) // the guard works, but every start of Python compiles it
       m_say.message("the guard could not be compiled");
     return {};
   }
@@ -210,7 +210,7 @@ class UpdateFill {
   }
 
   /// Gives the result of the command the modes and the group of the store.
-  Result<void> close(const std::string& path) {
+  Result<void> set_result_modes(const std::string& path) {
     auto tree = place(path);
     const auto entry = m_system.entry({.path = path});
     tree.device = entry.device;
@@ -220,7 +220,7 @@ class UpdateFill {
   }
 
   /// Makes the new tree of hard links to the files of the present generation.
-  Result<tree::CopyReport> link_before() {
+  Result<tree::CopyReport> link_present() {
     tree::Options options;
     options.take_away = write_bits();
     options.link_files = true;
@@ -236,35 +236,35 @@ class UpdateFill {
   }
 
   /// Applies the changes of the command, which lie in the upper layer, to the new tree.
-  Result<Filled> add_layer(const std::string& upper) {
-    TRY_ASSIGN(const auto linked, link_before());
+  Result<FilledTree> add_layer(const std::string& upper) {
+    TRY_ASSIGN(const auto linked, link_present());
     tree::Options options;
     options.take_away = write_bits();
     options.layer = true;
     TRY_ASSIGN(const auto changed,
                tree::copy(place(upper), m_made, options, m_say.progress("copying what has changed")));
-    return Filled{.tree = m_made, .own_bytes = linked.bytes + changed.bytes};
+    return FilledTree{.tree = m_made, .own_bytes = linked.bytes + changed.bytes};
   }
 
   /// Makes the new tree of the copy. Files that did not change are hard links to those of the present generation.
-  Result<Filled> share_files(const tree::Place& copy) {
-    const auto linked = link_before();
+  Result<FilledTree> share_files(const tree::Place& copy) {
+    const auto linked = link_present();
     if (!linked) { // the files belong to another user, or the file system has no hard links
       m_say.message("nothing is shared with the generation before: " + linked.error().message);
       TRY(tree::remove(m_made, {}));
       TRY(plan::apply_action(plan::Rename{copy.path, m_made.path, std::nullopt}, m_system));
       m_made.device = copy.device;
       m_made.inode = copy.inode;
-      return Filled{.tree = m_made, .own_bytes = std::numeric_limits<std::uint64_t>::max()};
+      return FilledTree{.tree = m_made, .own_bytes = std::numeric_limits<std::uint64_t>::max()};
     }
     tree::Options options;
     options.remove_others = true;
     TRY_ASSIGN(const auto changed, tree::copy(copy, m_made, options, m_say.progress("copying what has changed")));
-    return Filled{.tree = m_made, .own_bytes = linked->bytes + changed.bytes};
+    return FilledTree{.tree = m_made, .own_bytes = linked->bytes + changed.bytes};
   }
 
   /// Compares new files with conda's records. The other files come from a generation that was compared already.
-  Result<Filled> verified(Filled filled) {
+  Result<FilledTree> verify_result(FilledTree filled) {
     const EnvironmentRequest request{.path = m_made.path, .prefix = m_environment.path(), .reading = Reading::own};
     TRY_ASSIGN(const auto state, probe(m_system, request, m_say.progress("reading " + request.path)));
     auto found = diagnose(state);
@@ -295,13 +295,13 @@ class UpdateFill {
 
 Result<NewGeneration> update(sys::System& system, const UpdateRequest& request, const plan::Say& say) {
   TRY_ASSIGN(auto environment, find_shared(system, request.store, request.name));
-  Making making;
+  GenerationRequest making;
   making.environment = std::move(environment);
   making.lease = request.lease;
   making.image = request.image;
   making.command = shell_join(request.command);
   making.message = request.message;
-  making.fill = [&](const NewGeneration& made) -> Result<Filled> {
+  making.fill = [&](const NewGeneration& made) -> Result<FilledTree> {
     TRY(check_programs(system, made.environment));
     return UpdateFill(system, request, made, say).fill();
   };

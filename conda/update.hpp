@@ -18,8 +18,8 @@ struct UpdateRequest {
   bool verify = true;            ///< the result of the command is compared with conda's records
   GuardFiles guard;              ///< added, unless a user has removed the guard
   std::string message;           ///< for the record
-  LeaseWish lease;
-  ImageWish image;
+  LeaseSettings lease;
+  ImageSettings image;
 };
 
 /// Makes the next generation by the command. Errors: `failed`: the command has failed, or its result is not sound;

@@ -61,7 +61,7 @@ std::set<std::string> names_in(std::string_view hosts) {
 std::string hosts_for(const std::set<std::string>& clients, const HostFacts& facts) {
   auto text = facts.hosts;
   auto known = names_in(text);
-  unsigned unknown = 1; // no more than k_most_names
+  unsigned unknown = 1; // stays below k_most_names
   for (const auto& client : clients) {
     if (!is_host_name(client) || !known.insert(lower_case(client)).second)
       continue;
@@ -100,7 +100,7 @@ std::string option_in(std::string_view text) {
   return begin == end ? "" : std::string(text.substr(begin + 1, end - begin - 1));
 }
 
-Complaint complaint_of(std::size_t number, const ExportsFile& file, std::string text) {
+Complaint make_complaint(std::size_t number, const ExportsFile& file, std::string text) {
   Complaint complaint{number, std::move(text), {}, {}};
   complaint.option = option_in(complaint.text);
   const auto has_option = [&](const std::vector<std::string>& options) {
@@ -115,7 +115,7 @@ Complaint complaint_of(std::size_t number, const ExportsFile& file, std::string 
 
 /// Reads the complaints on exportfs' standard error: `exportfs: /etc/exports:3: unknown keyword "rx"`,
 /// `exportfs: /etc/exports: 5: bad fsid "fsid=x"`.
-std::vector<Complaint> complaints_in(std::string_view said, const std::vector<ExportsFile>& files, Scope scope) {
+std::vector<Complaint> parse_complaints(std::string_view said, const std::vector<ExportsFile>& files, Scope scope) {
   constexpr std::string_view k_program = "exportfs: ";
   constexpr std::size_t k_most = 1000, k_longest_path = 4096;
   std::map<std::string, std::size_t, std::less<>> numbers;
@@ -139,13 +139,13 @@ std::vector<Complaint> complaints_in(std::string_view said, const std::vector<Ex
     const auto rest = trim(text.substr(0, text.find('\n'))); // "5: bad fsid ..."
     const auto digits = rest.find_first_not_of("0123456789");
     if (digits != 0 && digits != std::string_view::npos && rest.substr(digits).starts_with(": "))
-      complaints.push_back(complaint_of(number->second, files[number->second], to_utf8(rest.substr(digits + 2))));
+      complaints.push_back(make_complaint(number->second, files[number->second], to_utf8(rest.substr(digits + 2))));
   }
   return complaints;
 }
 
 /// Returns the same spelling for all client names that exportfs takes for the same client.
-std::string one_spelling(const std::string& client) {
+std::string normalize_client(const std::string& client) {
   auto address = kind_of(client) == ClientKind::host ? canonical_address(client) : std::string();
   return address.empty() ? lower_case(client) : address;
 }
@@ -158,14 +158,14 @@ class NamesInEtab {
 
   /// Has to be called in the order in which exportfs reads the entries. `taken` means that exportfs takes an entry of
   /// this client, and so remembers its addresses: other clients with one of these addresses get its name.
-  std::string of(const std::string& client, bool taken) {
+  std::string resolve(const std::string& client, bool taken) {
     if (kind_of(client) != ClientKind::host)
       return client;
     const auto fact = m_facts.find(client);
     const auto addresses = fact != m_facts.end() ? fact->second.addresses : std::vector{client};
     std::size_t first = m_names.size();
     for (const auto& address : addresses)
-      if (const auto known = m_by_address.find(one_spelling(address)); known != m_by_address.end())
+      if (const auto known = m_by_address.find(normalize_client(address)); known != m_by_address.end())
         first = std::min(first, known->second);
     if (first < m_names.size())
       return m_names[first];
@@ -173,7 +173,7 @@ class NamesInEtab {
     if (taken) {
       m_names.push_back(name);
       for (const auto& address : addresses)
-        m_by_address.emplace(one_spelling(address), first);
+        m_by_address.emplace(normalize_client(address), first);
     }
     return name;
   }
@@ -185,7 +185,7 @@ class NamesInEtab {
 };
 
 /// Returns how many entries of each file exportfs has read, by the text and by its complaints.
-std::vector<std::size_t> entries_read(const std::vector<ExportsFile>& files, const std::vector<Complaint>& complaints) {
+std::vector<std::size_t> count_read(const std::vector<ExportsFile>& files, const std::vector<Complaint>& complaints) {
   std::vector<std::size_t> read;
   for (const auto& file : files)
     read.push_back(file.taken);
@@ -196,10 +196,10 @@ std::vector<std::size_t> entries_read(const std::vector<ExportsFile>& files, con
 
 /// Assigns the lines of `etab` to the entries of the files, and stores them in `expected` in the order of the files. An
 /// entry after an error gets only a line that is left over, for the case that exportfs has read on after all.
-void place(std::vector<Export> etab, const std::vector<ExportsFile>& files, const HostFacts& facts,
-           ExpectedEtab& expected) {
+void assign_lines(std::vector<Export> etab, const std::vector<ExportsFile>& files, const HostFacts& facts,
+                  ExpectedEtab& expected) {
   const auto key = [](const std::string& directory, const std::string& client) {
-    return directory + '\0' + client; // no name of a file system holds it
+    return directory + '\0' + client; // a NUL byte cannot be part of a path
   };
   // The names of two hosts may differ only in case, so the normalized spelling is used only if no line has the exact
   // name.
@@ -207,22 +207,22 @@ void place(std::vector<Export> etab, const std::vector<ExportsFile>& files, cons
   for (std::size_t i = 0; i < etab.size(); ++i)
     lines.emplace(key(etab[i].directory, etab[i].client), i);
   for (std::size_t i = 0; i < etab.size(); ++i)
-    lines.emplace(key(etab[i].directory, one_spelling(etab[i].client)), i);
+    lines.emplace(key(etab[i].directory, normalize_client(etab[i].client)), i);
   NamesInEtab names(facts.names);
   const auto find = [&](const Export& written) -> std::optional<std::size_t> {
-    const auto client = names.of(written.client, false);
+    const auto client = names.resolve(written.client, false);
     const auto relative = normalize_path(join_path(k_nowhere, written.directory)); // as exportfs resolves it
     for (const auto& directory : {etab_path(written.directory, facts), written.directory, relative})
-      for (const auto& name : {client, one_spelling(client)})
+      for (const auto& name : {client, normalize_client(client)})
         if (const auto line = lines.find(key(directory, name)); line != lines.end()) {
-          names.of(written.client, true);
+          names.resolve(written.client, true);
           return line->second;
         }
     return std::nullopt;
   };
   std::vector<std::optional<std::size_t>> taken(etab.size()); // for each line the position of its entry
   expected.positions.resize(files.size());
-  const auto read = entries_read(files, expected.complaints);
+  const auto read = count_read(files, expected.complaints);
   const auto take = [&](std::size_t file, std::size_t i) {
     const auto& written = files[file].exports[i];
     const auto line = find(written);
@@ -254,7 +254,7 @@ bool is_empty(const ExportsFile& file) {
   return file.exports.empty() && file.complete && file.diagnoses.empty();
 }
 
-std::string reason(const Result<sys::Completed>& completed) {
+std::string find_failure(const Result<sys::Completed>& completed) {
   if (!completed)
     return completed.error().message;
   if (completed->timed_out)
@@ -292,14 +292,14 @@ ExpectedEtab read_answer(std::string_view etab, const std::vector<ExportsFile>& 
     expected.broken |= !entry;
   }
   expected.complaints = std::move(complaints);
-  place(std::move(entries), files, facts, expected);
+  assign_lines(std::move(entries), files, facts, expected);
   for (std::size_t i = 0; i < expected.entries.size() && !unreadable.empty(); ++i)
     if (unreadable.contains({expected.entries[i].directory, expected.entries[i].client}))
       expected.unreadable.push_back(i);
   return expected;
 }
 
-ExpectedEtab what_the_text_says(const std::vector<ExportsFile>& files, const HostFacts& facts) {
+ExpectedEtab predict_from_text(const std::vector<ExportsFile>& files, const HostFacts& facts) {
   const auto can_be_none = [&](const std::string& client) {
     const auto kind = kind_of(client);
     if (kind == ClientKind::network) {
@@ -319,21 +319,21 @@ ExpectedEtab what_the_text_says(const std::vector<ExportsFile>& files, const Hos
         continue;
       auto entry = written;
       entry.directory = etab_path(entry.directory, facts);
-      entry.client = names.of(entry.client, true);
-      if (taken.emplace(entry.directory, one_spelling(entry.client)).second)
+      entry.client = names.resolve(entry.client, true);
+      if (taken.emplace(entry.directory, normalize_client(entry.client)).second)
         etab.push_back(std::move(entry));
     }
   ExpectedEtab expected;
-  place(std::move(etab), files, facts, expected);
+  assign_lines(std::move(etab), files, facts, expected);
   return expected;
 }
 
 ExpectedEtab ask_exportfs(sys::System& system, const std::vector<ExportsFile>& files, const HostFacts& facts,
                           Scope scope) {
   if (std::ranges::all_of(files, is_empty))
-    return what_the_text_says(files, facts);
+    return predict_from_text(files, facts);
   const auto not_asked = [&](std::string why) {
-    auto expected = what_the_text_says(files, facts);
+    auto expected = predict_from_text(files, facts);
     expected.not_asked = std::move(why);
     return expected;
   };
@@ -373,14 +373,14 @@ ExpectedEtab ask_exportfs(sys::System& system, const std::vector<ExportsFile>& f
   command.output_limit = k_largest_etab;
   command.isolation = std::make_shared<const sys::Isolation>(std::move(isolation));
   const auto completed = system.run(command);
-  if (auto why = reason(completed); !why.empty()) {
+  if (auto why = find_failure(completed); !why.empty()) {
     auto expected = not_asked(std::move(why));
     if (completed && !completed->timed_out && completed->exit_code > 128)
       expected.cure =
           "`exportfs -r` would crash, too; the cause is mostly `squash_uids=`, which has no effect any more";
     return expected;
   }
-  return read_answer(completed->out, files, facts, complaints_in(completed->err, files, scope));
+  return read_answer(completed->out, files, facts, parse_complaints(completed->err, files, scope));
 }
 
 } // namespace sharefs::exports

@@ -15,7 +15,7 @@ enum class Scope {
 };
 
 /// Returns what exportfs makes of the files. Where exportfs cannot be asked (it is not installed, there are no
-/// namespaces, it does not end), returns what_the_text_says() with the reason in `not_asked`. The addresses of host
+/// namespaces, it does not end), returns predict_from_text() with the reason in `not_asked`. The addresses of host
 /// names are taken from `facts`, since the namespace has no network; a name that `facts` does not have counts as
 /// resolved. The directories of `facts` decide which entry a line of etab belongs to.
 ExpectedEtab ask_exportfs(sys::System& system, const std::vector<ExportsFile>& files, const HostFacts& facts,
@@ -23,13 +23,13 @@ ExpectedEtab ask_exportfs(sys::System& system, const std::vector<ExportsFile>& f
 
 /// Returns the part that is certain from the text alone: the first entry for a directory and client counts, and names
 /// that cannot be a client are dropped.
-ExpectedEtab what_the_text_says(const std::vector<ExportsFile>& files, const HostFacts& facts);
+ExpectedEtab predict_from_text(const std::vector<ExportsFile>& files, const HostFacts& facts);
 
 /// Turns the etab and the complaints of exportfs into entries with their places in `files`. Pure.
 ExpectedEtab read_answer(std::string_view etab, const std::vector<ExportsFile>& files, const HostFacts& facts,
                          std::vector<Complaint> complaints = {});
 
-/// The question by which compose() gets the expected etab: ask_exportfs(), or what_the_text_says() in a test that has
+/// The question by which compose() gets the expected etab: ask_exportfs(), or predict_from_text() in a test that has
 /// no exportfs.
 using Ask = std::function<ExpectedEtab(const std::vector<ExportsFile>& files, const HostFacts& facts)>;
 

@@ -40,7 +40,7 @@ struct Network {
 /// Explains in one phrase why a text is not a network.
 struct NetworkError {
   enum class Kind { address, prefix, zero, mask } kind = Kind::address;
-  std::string message; ///< "`10.0.0.0/33` is no network: the prefix length is at most 32"
+  std::string message; ///< "`10.0.0.0/33` is no network: the prefix length is a number from 1 to 32"
 };
 /// Parses a name of ClientKind::network, or an address, which is a network of one address. The error `zero` is a prefix
 /// length of 0 (or none after the slash): for it nfs-utils shifts by the width of the type, which is undefined and

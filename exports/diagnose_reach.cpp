@@ -70,7 +70,7 @@ void diagnose_mistaken(const Export& entry, const Export& in_etab, const HostFac
 // 2. A line end in etab
 
 /// Returns the client or the first option that holds a line end; "" if there is none.
-std::string with_line_end(const Export& entry) {
+std::string find_line_end(const Export& entry) {
   const auto has_it = [](const std::string& text) { return text.find('\n') != std::string::npos; };
   if (has_it(entry.client))
     return entry.client;
@@ -83,7 +83,7 @@ std::string with_line_end(const Export& entry) {
 // 3. A directory below another one of the same file system
 
 /// Returns only those settings that decide what a client may do, without those of the directory.
-Settings rights(Settings settings) {
+Settings client_rights(Settings settings) {
   settings.flags &= k_async;
   std::erase_if(settings.values,
                 [](const auto& value) { return !value.first.starts_with("anon") && value.first != "xprtsec"; });
@@ -119,7 +119,7 @@ void add(ByClient& clients, const Export& entry) {
 
 /// Returns the entry of the outer directory that decides the rights of a client of the inner one: the entry of the same
 /// client, of the narrowest network around it, or of everyone.
-const Export* deciding(const ByClient& outer, const std::string& client) {
+const Export* find_deciding(const ByClient& outer, const std::string& client) {
   const auto named = [&](const std::string& name) {
     const auto found = outer.find(name);
     return found == outer.end() ? nullptr : found->second;
@@ -136,8 +136,8 @@ const Export* deciding(const ByClient& outer, const std::string& client) {
 }
 
 void diagnose_inner(const Export& entry, const Export& outer, Found& by_file) {
-  const auto mine = rights(entry.settings);
-  const auto given = rights(outer.settings);
+  const auto mine = client_rights(entry.settings);
+  const auto given = client_rights(outer.settings);
   if (given == mine)
     return;
   report(by_file, gives_more(given, mine) ? Severity::error : Severity::warning, "SF143", entry.origin, outer.origin,
@@ -163,7 +163,7 @@ void diagnose_nested(const ExpectedEtab& expected, const HostFacts& facts, Found
     for (auto path = entry.directory; mount != mounts.end() && path != "/" && path != mount->second;) {
       path = parent_path(path);
       if (const auto outer = by_directory.find(path); outer != by_directory.end() && mounts.at(path) == mount->second)
-        if (const auto* const found = deciding(outer->second, entry.client))
+        if (const auto* const found = find_deciding(outer->second, entry.client))
           outermost = found;
     }
     if (outermost != nullptr)
@@ -190,7 +190,7 @@ void diagnose_reach(const std::vector<ExportsFile>& files, const ExpectedEtab& e
            "write shorter values, without blanks, quotes, backslashes and parentheses"));
   }
   for (const auto& [file, entry, winner] : expected.dropped)
-    if (const auto word = with_line_end(entry); expected.broken && !winner && !word.empty())
+    if (const auto word = find_line_end(entry); expected.broken && !winner && !word.empty())
       by_file[entry.origin.file].push_back(
           at(Severity::error, "SF141", entry.origin,
              fmt::format("exportfs writes the line end in `{}` to etab as it is: mountd may take what stands before it "

@@ -25,7 +25,7 @@ constexpr std::chrono::milliseconds k_listing_timeout{3000};
 
 /// Probes the host. `known` holds names that were resolved before, so that they are not asked again while the host lock
 /// is held.
-Result<Actual> gather(sys::System& system, const Request& request, const Names& known) {
+Result<Actual> probe_host(sys::System& system, const Request& request, const Names& known) {
   Actual actual;
   TRY_ASSIGN(actual.files, read_host_files(system.files()));
   TRY_ASSIGN(actual.etab, read_etab(system.files()));
@@ -41,7 +41,7 @@ Result<Actual> gather(sys::System& system, const Request& request, const Names& 
 
 /// Reads the access of the directories. It runs after the diagnoses, so that a directory that must not be exported is
 /// not read at all.
-Result<void> gather_access(sys::System& system, const Request& request, Actual& actual) {
+Result<void> probe_access(sys::System& system, const Request& request, Actual& actual) {
   for (const auto& [directory, wanted] : request.access) {
     const auto entry = actual.facts.directories.find(directory);
     if (entry == actual.facts.directories.end())
@@ -117,14 +117,14 @@ std::string nothing_to_do(const Request& request, const Composed& composed) {
 }
 
 /// Verifies the exports over the network, with some attempts for a server that was just started.
-Diagnoses check_listing(sys::System& system, const Look& look, const std::string& address) {
+Diagnoses check_listing(sys::System& system, const Proposed& proposed, const std::string& address) {
   sys::NfsProbeRequest request;
   request.host = address;
   request.want_access = false;
   request.timeout = k_listing_timeout;
   Diagnoses found;
   for (int attempt = 1; attempt <= k_listing_attempts; ++attempt) {
-    found = verify_listing(look.composed, look.actual.facts, system.probe_nfs(request));
+    found = verify_listing(proposed.composed, proposed.actual.facts, system.probe_nfs(request));
     if (!has_errors(found) || attempt == k_listing_attempts)
       break;
     std::this_thread::sleep_for(k_listing_pause);
@@ -164,29 +164,29 @@ Result<HostFiles> read_named_files(sys::System& system, const CheckRequest& requ
 
 } // namespace
 
-Result<void> propose(sys::System& system, const Task& task, Look& look, const plan::Say& say) {
+Result<void> propose(sys::System& system, const Task& task, Proposed& proposed, const plan::Say& say) {
   const auto progress = say.progress("looking at the exports");
-  TRY_ASSIGN(look.actual, gather(system, task.request, look.actual.facts.names));
-  look.plan = {};
+  TRY_ASSIGN(proposed.actual, probe_host(system, task.request, proposed.actual.facts.names));
+  proposed.plan = {};
   const auto& request = task.request;
-  TRY(check_own_file(look.actual.files, request));
-  TRY(check_host(look.actual, request));
-  look.composed = compose(look.actual, request, [&system](const auto& files, const auto& facts) {
+  TRY(check_own_file(proposed.actual.files, request));
+  TRY(check_host(proposed.actual, request));
+  proposed.composed = compose(proposed.actual, request, [&system](const auto& files, const auto& facts) {
     return ask_exportfs(system, files, facts, Scope::host);
   });
-  look.nothing = nothing_to_do(request, look.composed);
-  auto found = diagnose_desired(look.actual, request, look.composed, task.config_file);
+  proposed.nothing = nothing_to_do(request, proposed.composed);
+  auto found = diagnose_desired(proposed.actual, request, proposed.composed, task.config_file);
   if (!task.members.empty())
     std::ranges::move(diagnose_members(probe_members(system, task.members), request.access), std::back_inserter(found));
-  if (found != look.found) // the same diagnoses are reported once, even if the plan is made again
+  if (found != proposed.found) // the same diagnoses are reported once, even if the plan is made again
     say.report(found);
-  look.found = std::move(found);
-  if (has_errors(look.found))
+  proposed.found = std::move(found);
+  if (has_errors(proposed.found))
     return fail(ErrorCode::failed, "the exports of sharefs.yaml cannot be put into force; nothing was changed",
                 "correct the errors above");
-  TRY(gather_access(system, request, look.actual));
-  look.plan = plan_export(look.actual, request, look.composed);
-  if (const auto adhoc = diagnose_adhoc(request, look.composed, look.plan); !adhoc.empty()) {
+  TRY(probe_access(system, request, proposed.actual));
+  proposed.plan = plan_export(proposed.actual, request, proposed.composed);
+  if (const auto adhoc = diagnose_adhoc(request, proposed.composed, proposed.plan); !adhoc.empty()) {
     say.report(adhoc);
     return fail(ErrorCode::conflict, "exports that stand in no file would be dropped; nothing was changed",
                 "see the errors above");
@@ -194,13 +194,13 @@ Result<void> propose(sys::System& system, const Task& task, Look& look, const pl
   return {};
 }
 
-Result<Diagnoses> verify(sys::System& system, const Task& task, const Look& look, const plan::Say& say) {
+Result<Diagnoses> verify(sys::System& system, const Task& task, const Proposed& proposed, const plan::Say& say) {
   const auto progress = say.progress("verifying");
   TRY_ASSIGN(const auto etab, read_etab(system.files()));
-  const auto& facts = look.actual.facts;
-  auto found = verify_etab(look.composed, facts, etab);
-  if (!has_errors(found) && !look.composed.exports.empty())
-    std::ranges::move(check_listing(system, look, task.address), std::back_inserter(found));
+  const auto& facts = proposed.actual.facts;
+  auto found = verify_etab(proposed.composed, facts, etab);
+  if (!has_errors(found) && !proposed.composed.exports.empty())
+    std::ranges::move(check_listing(system, proposed, task.address), std::back_inserter(found));
   return found;
 }
 

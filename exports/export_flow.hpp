@@ -17,7 +17,7 @@ struct Task {
 };
 
 /// The host as it was read, and the plan that was made from it.
-struct Look {
+struct Proposed {
   Actual actual;
   Composed composed;
   plan::Plan plan;
@@ -25,14 +25,14 @@ struct Look {
   Diagnoses found;     ///< already reported
 };
 
-/// Reads the host into `look` and makes the plan. It is called again, with the same `look`, when another run has
-/// changed the host meanwhile: then names are not resolved again, and the same diagnoses are not reported again. Fails
-/// if a diagnosis is an error; then nothing may be changed.
-Result<void> propose(sys::System& system, const Task& task, Look& look, const plan::Say& say);
+/// Reads the host into `proposed` and makes the plan. It is called again, with the same `proposed`, when another run
+/// has changed the host meanwhile: then names are not resolved again, and the same diagnoses are not reported again.
+/// Fails if a diagnosis is an error; then nothing may be changed.
+Result<void> propose(sys::System& system, const Task& task, Proposed& proposed, const plan::Say& say);
 
 /// Checks in etab and over the network that the expected exports are in force. A server that was just started gets some
 /// seconds to answer.
-Result<Diagnoses> verify(sys::System& system, const Task& task, const Look& look, const plan::Say& say);
+Result<Diagnoses> verify(sys::System& system, const Task& task, const Proposed& proposed, const plan::Say& say);
 
 /// The exports files to check.
 struct CheckRequest {

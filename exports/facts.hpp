@@ -21,7 +21,7 @@ struct NameFact {
   friend bool operator==(const NameFact&, const NameFact&) = default;
 };
 
-using Names = std::map<std::string, NameFact, std::less<>>; ///< of clients that are host names
+using Names = std::map<std::string, NameFact, std::less<>>; ///< facts by the host name of a client
 
 struct HostFacts {
   std::map<std::string, sys::Entry, std::less<>> directories;  ///< by the directory as written

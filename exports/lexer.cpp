@@ -28,7 +28,7 @@ void decode_tail(std::string& text) {
 
 } // namespace
 
-int Lexer::get() {
+int Lexer::read_byte() {
   if (at_end())
     return -1;
   const char byte = m_source[m_at++];
@@ -43,7 +43,7 @@ int Lexer::get() {
 void Lexer::skip(std::string_view set) {
   while (!at_end()) {
     const auto before = m_at;
-    const int byte = get();
+    const int byte = read_byte();
     if (byte == '#') { // a comment begins only where a word could begin: `host(rw)#x` is one word
       m_at = std::min(m_source.find('\n', m_at), m_source.size());
       continue;
@@ -57,7 +57,7 @@ void Lexer::skip(std::string_view set) {
 
 void Lexer::skip_rest_of_line() {
   while (!at_end()) {
-    const int byte = get();
+    const int byte = read_byte();
     if (byte == '\n') {
       --m_at;
       return;
@@ -87,7 +87,7 @@ Lexer::Got Lexer::read(std::size_t limit, Word& word, std::vector<std::size_t>* 
   int byte = -1;
   while (text.size() < limit) {
     const auto offset = m_at;
-    byte = get();
+    byte = read_byte();
     if (byte < 0 || (!quoted && (is_space(byte) || byte == 0))) // exportfs separates words at blanks and NUL bytes
       break;
     if (byte == '"') {

@@ -49,7 +49,7 @@ class Lexer {
 
  private:
   Got read(std::size_t limit, Word& word, std::vector<std::size_t>* offsets);
-  int get(); ///< reads one byte; a backslash, newline and the blanks after them are one space; -1 at the end
+  int read_byte(); ///< reads one byte; a backslash, newline and the blanks after them are one space; -1 at the end
   void skip(std::string_view set);
 
   std::string_view m_source;

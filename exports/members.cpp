@@ -14,7 +14,7 @@ constexpr std::size_t k_most_groups = 16; ///< in a credential of AUTH_SYS (RFC 
 constexpr std::uint32_t k_all = 7;
 
 /// True if the group gets rights that others do not have.
-bool decides(const plan::DirectoryAccess& access) {
+bool has_group_rights(const plan::DirectoryAccess& access) {
   return access.kind == plan::DirectoryAccess::Kind::group && ((access.mode >> 3U) & ~access.mode & k_all) != 0;
 }
 
@@ -35,7 +35,7 @@ Diagnoses diagnose_members(const Members& members,
                            const std::map<std::string, plan::DirectoryAccess, std::less<>>& access) {
   Diagnoses found;
   for (const auto& [directory, wanted] : access) {
-    if (!decides(wanted))
+    if (!has_group_rights(wanted))
       continue;
     std::vector<std::string> unknown, outside, many;
     for (const auto& [name, user] : members.users) {

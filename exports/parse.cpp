@@ -43,7 +43,7 @@ struct Parts {
   bool has_list = false;
 };
 
-Parts take_apart(const std::string& word) {
+Parts split_client(const std::string& word) {
   Parts parts;
   const auto open = word.find('(');
   parts.name = word.substr(0, open);
@@ -79,7 +79,7 @@ class Parser {
 
   /// Reports a fault at which exportfs stops reading. The parser goes on with the next line or client, to report the
   /// rest.
-  void stop(std::string code, std::size_t offset, std::string_view message, std::string hint = {}) {
+  void report_stop(std::string code, std::size_t offset, std::string_view message, std::string hint = {}) {
     diagnose(Severity::error, std::move(code), offset,
              m_file.complete ? fmt::format("{}; {}", message, k_stops) : std::string(message), std::move(hint));
     m_file.complete = false;
@@ -107,12 +107,12 @@ class Parser {
     const auto begin = m_lexer.offset();
     switch (m_lexer.next(k_path_limit, directory)) {
     case Lexer::Got::nothing:
-      stop("SF109", begin, "an empty word (a stray carriage return, or `\"\"`) stands where a directory should",
-           R"(remove it; `sed -i 's/\r$//' FILE` removes carriage returns)");
+      report_stop("SF109", begin, "an empty word (a stray carriage return, or `\"\"`) stands where a directory should",
+                  R"(remove it; `sed -i 's/\r$//' FILE` removes carriage returns)");
       m_lexer.skip_rest_of_line();
       return true;
     case Lexer::Got::too_long:
-      stop("SF109", begin, fmt::format("a directory of {} bytes or more", k_path_limit));
+      report_stop("SF109", begin, fmt::format("a directory of {} bytes or more", k_path_limit));
       m_lexer.skip_rest_of_line();
       return true;
     case Lexer::Got::word:
@@ -139,7 +139,7 @@ class Parser {
     m_defaults.clear();
     m_default_words = 0;
     m_applied = {};
-    m_bare.clear();
+    m_client_before.clear();
     for (bool first = true;; first = false) {
       Word word;
       auto got = next_client(word);
@@ -155,12 +155,12 @@ class Parser {
                    "write all defaults in one word");
       }
       if (got == Lexer::Got::too_long) {
-        stop("SF109", word.begin, fmt::format("a client of {} bytes or more", k_client_limit));
+        report_stop("SF109", word.begin, fmt::format("a client of {} bytes or more", k_client_limit));
         m_lexer.skip_rest_of_line();
         return;
       }
       if (got == Lexer::Got::nothing && first) {
-        everyone(directory);
+        add_everyone(directory);
         continue; // after `""` exportfs reads more clients; at the end of the line it finds none
       }
       if (got == Lexer::Got::nothing) {
@@ -181,7 +181,7 @@ class Parser {
   }
 
   /// Adds an export to everyone, for a line that names no client where one is expected.
-  void everyone(const Word& directory) {
+  void add_everyone(const Word& directory) {
     auto settings = in_force(m_applied);
     const auto rights = summary(settings);
     diagnose(Severity::warning, "SF102", directory.begin,
@@ -207,9 +207,9 @@ class Parser {
 
   /// Returns false if the rest of this line cannot be read.
   bool read_client(const Word& directory, const Word& word) {
-    const auto parts = take_apart(word.text);
+    const auto parts = split_client(word.text);
     if (parts.has_list && (parts.close == std::string::npos || parts.close + 1 != word.text.size())) {
-      broken_list(word, parts);
+      diagnose_list(word, parts);
       m_lexer.skip_rest_of_line();
       return false;
     }
@@ -218,16 +218,16 @@ class Parser {
     if (!applied)
       return true;
     auto settings = in_force(std::move(*applied));
-    const auto before = std::exchange(m_bare, parts.has_list ? std::string() : parts.name);
+    const auto before = std::exchange(m_client_before, parts.has_list ? std::string() : parts.name);
     if (parts.has_list && parts.name.empty())
-      nameless(directory, word, before, settings);
+      diagnose_nameless(directory, word, before, settings);
     if (!parts.name.starts_with('-')) // no host has a name like `-x`; it was reported already
       add(directory, parts.name.empty() ? "*" : parts.name, std::move(options), std::move(settings), word.begin);
     return true;
   }
 
   /// Reports `(options)` without a name, which were meant for the client before them, but are given to everyone.
-  void nameless(const Word& directory, const Word& word, const std::string& before, const Settings& settings) {
+  void diagnose_nameless(const Word& directory, const Word& word, const std::string& before, const Settings& settings) {
     if (before.empty()) {
       diagnose(Severity::warning, "SF102", word.begin,
                fmt::format("`{}` names no client before `(`, so everyone gets `{}`", directory.text, summary(settings)),
@@ -259,24 +259,24 @@ class Parser {
         m_file.newer.emplace_back(options[i], m_lines.at(offset_of(i)));
     if (!bad)
       return settings;
-    stop(bad->unknown ? "SF107" : "SF108", offset_of(bad->index), bad->message, bad->hint);
+    report_stop(bad->unknown ? "SF107" : "SF108", offset_of(bad->index), bad->message, bad->hint);
     return std::nullopt;
   }
 
   /// Reports why the parenthesis does not close at the end of the word; reads ahead on the line to find that out.
-  void broken_list(const Word& word, const Parts& parts) {
+  void diagnose_list(const Word& word, const Parts& parts) {
     if (parts.close != std::string::npos) {
       const auto rest = word.text.substr(parts.close + 1);
       const auto at = m_lexer.offsets_of(word)[parts.close + 1];
       const auto good = word.text.substr(0, parts.close + 1);
       if (rest.front() == '#')
-        stop("SF106", at, "a comment begins only behind a space", fmt::format("write `{} {}`", good, rest));
+        report_stop("SF106", at, "a comment begins only behind a space", fmt::format("write `{} {}`", good, rest));
       else if (rest.front() == ',')
-        stop("SF106", at, "clients are separated by spaces, not by commas",
-             fmt::format("write `{} {}`", good, rest.substr(1)));
+        report_stop("SF106", at, "clients are separated by spaces, not by commas",
+                    fmt::format("write `{} {}`", good, rest.substr(1)));
       else
-        stop("SF106", at, fmt::format("`{}` stands behind the `)` of the options", rest),
-             fmt::format("separate clients by a space: `{} {}`", good, rest));
+        report_stop("SF106", at, fmt::format("`{}` stands behind the `)` of the options", rest),
+                    fmt::format("separate clients by a space: `{} {}`", good, rest));
       return;
     }
     Lexer ahead = m_lexer;
@@ -289,11 +289,12 @@ class Parser {
       joined += (comma ? "" : ",") + next.text; // the blank was meant as a comma
       if (next.text.find(')') == std::string::npos)
         continue;
-      stop("SF106", word.begin, fmt::format("a space inside the options: `{}` is read as a whole client", word.text),
-           fmt::format("write `{}`", joined));
+      report_stop("SF106", word.begin,
+                  fmt::format("a space inside the options: `{}` is read as a whole client", word.text),
+                  fmt::format("write `{}`", joined));
       return;
     }
-    stop("SF106", word.begin, fmt::format("`{}` has no `)`", word.text), fmt::format("write `{})`", word.text));
+    report_stop("SF106", word.begin, fmt::format("`{}` has no `)`", word.text), fmt::format("write `{})`", word.text));
   }
 
   Lexer m_lexer;
@@ -302,7 +303,7 @@ class Parser {
   std::vector<std::string> m_defaults; ///< of this line so far
   int m_default_words = 0;             ///< number of `-option,...` words in `m_defaults`
   Settings m_applied;                  ///< the meaning of `m_defaults`, before in_force()
-  std::string m_bare;                  ///< the client before, if it has no options of its own
+  std::string m_client_before;         ///< the client before, if it has no options of its own
 };
 
 } // namespace

@@ -89,7 +89,7 @@ Result<void> ask_systemd(sys::System& system, ServerState& state) {
 }
 
 /// Returns the names in `wanted` of which a process runs, sorted.
-std::vector<std::string> running(sys::System& system, const std::vector<std::string_view>& wanted) {
+std::vector<std::string> find_running(sys::System& system, const std::vector<std::string_view>& wanted) {
   std::set<std::string> names;
   for (auto& found : sys::find_processes(system, wanted, sys::Namespace::network))
     names.insert(std::move(found.name));
@@ -110,7 +110,7 @@ Result<ServerState> probe_server(sys::System& system) {
   find_programs(system, state);
   TRY(read_kernel(system, state));
   if (!state.systemd)
-    state.daemons = running(system, {k_daemons.begin(), k_daemons.end()});
+    state.daemons = find_running(system, {k_daemons.begin(), k_daemons.end()});
   else if (auto asked = ask_systemd(system, state); !asked)
     return fail(asked.error());
   return state;

@@ -38,7 +38,7 @@ Outcome bad(std::string_view name, std::string_view value, std::string_view what
 }
 
 /// Parses the whole `value` as strtoll(3) does; nullopt if it is empty or no number.
-std::optional<std::int64_t> decimal(const std::string& value) {
+std::optional<std::int64_t> parse_decimal(const std::string& value) {
   char* end = nullptr;
   const auto result = std::strtoll(value.c_str(), &end, 10);
   if (value.empty() || *end != '\0')
@@ -47,7 +47,7 @@ std::optional<std::int64_t> decimal(const std::string& value) {
 }
 
 /// Sets the option to this value, or removes it if the value is exportfs' default `usual`.
-Outcome put_value(Reader& reader, std::string_view option, std::string value, std::string_view usual) {
+Outcome set_value(Reader& reader, std::string_view option, std::string value, std::string_view usual) {
   if (value == usual)
     reader.settings.values.erase(option);
   else
@@ -56,11 +56,11 @@ Outcome put_value(Reader& reader, std::string_view option, std::string value, st
 }
 
 Outcome read_id(Reader& reader, std::string_view option, const std::string& value) {
-  const auto id = decimal(value);
+  const auto id = parse_decimal(value);
   if (!id)
     return tl::make_unexpected(fmt::format("`{}` is no number: exportfs takes user and group ids, not names", value));
   // Old files write -2 for nobody, hence the cast.
-  return put_value(reader, option, std::to_string(static_cast<std::uint32_t>(*id)), k_nobody);
+  return set_value(reader, option, std::to_string(static_cast<std::uint32_t>(*id)), k_nobody);
 }
 
 /// A UUID is kept even if a number is given, too, because exportfs loses the number when it reads both from etab.
@@ -128,7 +128,7 @@ Outcome read_reexport(Reader& reader, std::string_view option, const std::string
   if (value != "auto-fsidnum" && value != "predefined-fsidnum" && value != "none")
     return bad("reexport=", value, "it is auto-fsidnum, predefined-fsidnum or none");
   reader.saw_reexport = true;
-  return put_value(reader, option, value, "none");
+  return set_value(reader, option, value, "none");
 }
 
 /// Reads one id or range: exportfs ends the value at the first comma, so that a second range is an unknown option. The
@@ -137,7 +137,7 @@ Outcome read_reexport(Reader& reader, std::string_view option, const std::string
 Outcome read_squash(Reader& /*reader*/, std::string_view /*option*/, const std::string& value) {
   const auto dash = value.find('-', 1);
   for (const auto& id : {value.substr(0, dash), dash == std::string::npos ? std::string("0") : value.substr(dash + 1)})
-    if (id == "-1" || (!id.empty() && !decimal(id)))
+    if (id == "-1" || (!id.empty() && !parse_decimal(id)))
       return bad("squash_uids or squash_gids ", value, "it is one id or one range, as `0-99`");
   return {};
 }
@@ -182,18 +182,18 @@ const ValueOption* value_option(std::string_view word) {
   return equals == std::string_view::npos || row == k_value_options.end() ? nullptr : row;
 }
 
-void put(std::uint32_t& flags, Flag flag, bool set) {
+void set_flag(std::uint32_t& flags, Flag flag, bool set) {
   flags = set ? flags | flag : flags & ~static_cast<std::uint32_t>(flag);
 }
 
 /// Applies one option; nullopt if there is no such option.
-std::optional<Outcome> read_one(Reader& reader, const std::string& option) {
+std::optional<Outcome> read_option(Reader& reader, const std::string& option) {
   if (const auto found = flag_option(option)) {
     const auto [row, set] = *found;
-    put(reader.settings.flags, row->flag, set);
+    set_flag(reader.settings.flags, row->flag, set);
     if ((row->flag & k_flavour_flags) != 0)
       for (const auto index : reader.active)
-        put(reader.settings.security[index].flags, row->flag, set);
+        set_flag(reader.settings.security[index].flags, row->flag, set);
     return Outcome{};
   }
   if (option == "mountpoint" || option == "mp")
@@ -244,7 +244,7 @@ std::optional<OptionError> apply_options(Settings& settings, const std::vector<s
   Reader reader{settings, {}, false};
   std::optional<OptionError> first;
   for (std::size_t i = 0; i < options.size(); ++i) {
-    const auto outcome = read_one(reader, options[i]);
+    const auto outcome = read_option(reader, options[i]);
     if (first || (outcome && *outcome))
       continue;
     if (outcome)

@@ -16,7 +16,7 @@ std::string name_of(const FlagOption& row, std::uint32_t flags) {
   return row.clear.empty() ? fmt::format("no {}", row.set) : std::string(row.clear);
 }
 
-std::string flavours(const Settings& settings) {
+std::string join_flavours(const Settings& settings) {
   std::string text;
   for (const auto& flavour : settings.security)
     text += (text.empty() ? "" : ":") + flavour.name;
@@ -49,8 +49,8 @@ std::vector<std::string> differences(const Settings& wanted, const Settings& fou
       if (want.name == have.name)
         add_flags(want.flags, have.flags, k_flavour_flags,
                   wanted.security.size() == 1 ? std::string() : fmt::format(" for sec={}", want.name));
-  if (flavours(wanted) != flavours(found))
-    texts.push_back(fmt::format("sec={} instead of sec={}", flavours(found), flavours(wanted)));
+  if (join_flavours(wanted) != join_flavours(found))
+    texts.push_back(fmt::format("sec={} instead of sec={}", join_flavours(found), join_flavours(wanted)));
   auto given = wanted.values;
   given.insert(found.values.begin(), found.values.end());
   for (const auto& [option, value] : given)

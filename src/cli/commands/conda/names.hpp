@@ -56,8 +56,8 @@ std::string format_time(std::int64_t seconds);
 Result<unsigned> generation_argument(const std::string& word);
 
 /// How this command names itself to those who wait for the lease of an environment, and how long it waits itself.
-conda::LeaseWish lease_wish(const Context& context);
+conda::LeaseSettings lease_wish(const Context& context);
 /// What sharefs.yaml says about the images of an environment.
-conda::ImageWish image_wish(Context& context, const std::string& environment);
+conda::ImageSettings image_wish(Context& context, const std::string& environment);
 
 } // namespace sharefs::cli

@@ -9,7 +9,7 @@ namespace sharefs::cli {
 
 /// The store, or a path below it, as root or as a user of `conda.homes` sees it. `list`: with its names. `permission`:
 /// root may not, and nobody of them.
-Result<conda::Seen> see_store(Context& context, const std::string& store, bool list);
+Result<conda::PermittedEntries> see_store(Context& context, const std::string& store, bool list);
 /// Root is refused at `path`, and so is everybody in whose name it could look: where it can be done.
 Error nobody_may(Context& context, const std::string& path);
 /// Says as whom root has read it, if not as itself.

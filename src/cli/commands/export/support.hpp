@@ -32,7 +32,7 @@ Result<exports::Task> export_task(sys::System& system, const config::Config& con
                                   const OwnServers& own, const exports::HostFiles& files);
 /// What was found of the exports that `executed` was to put into force. Those that are not as wanted are taken back,
 /// with all else of that change, and are an error.
-Result<void> conclude_exports(Context& context, const Executed& executed, const exports::Look& look,
+Result<void> conclude_exports(Context& context, const Executed& executed, const exports::Proposed& look,
                               const Diagnoses& found);
 
 /// [{directory, client, kind, options, origin}]
