@@ -55,6 +55,8 @@ struct PrefixDecision {
   std::vector<std::string> left;    ///< prefixes of other environments, which may be intended and stay
   friend bool operator==(const PrefixDecision&, const PrefixDecision&) = default;
 };
+/// Replaces prefixes that lead here or nowhere, that a file unchanged since its installation names, or that the request
+/// lists; leaves those of other environments, and those above the right prefix.
 PrefixDecision decide_prefixes(const std::vector<PrefixUse>& uses, const EnvironmentRequest& request);
 
 /// The findings about one path, in the order of the report.

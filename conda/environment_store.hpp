@@ -63,6 +63,7 @@ struct Contents {
   std::string python;
   std::vector<Package> packages; ///< by name
 };
+/// Reads only names of files and directories. Errors: those of the file system, for a directory that cannot be read.
 Result<Contents> read_contents(sys::System& system, const std::string& path);
 
 /// Returns the name of a user; "uid 1001" if this host does not know the user.

@@ -130,6 +130,7 @@ struct Use {
 /// Returns the note that a process leaves beside its generation; use_name() returns the note's full name.
 sys::Note use_note(const std::string& host, int pid, std::uint64_t start);
 std::string use_name(const Use& use);
+/// Parses the name of a note; nullopt for other names.
 std::optional<Use> parse_use(std::string_view name);
 /// A note about a process that this host cannot see counts for this number of days, since nobody deletes the note of a
 /// host that is gone, or of a process that never existed.

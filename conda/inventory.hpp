@@ -74,6 +74,7 @@ struct Inventory {
   Diagnoses found;                             ///< SF310, SF312, then SF320
   std::size_t problems = 0;                    ///< number of the first in `found`, which make the list incomplete
 };
+/// Reads the store and the homes. Fails only if the mount table cannot be read.
 Result<Inventory> probe_inventory(sys::System& system, const InventoryRequest& request);
 
 } // namespace sharefs::conda

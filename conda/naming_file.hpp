@@ -37,6 +37,7 @@ struct ReplacedPrefixes {
   std::vector<std::string> named; ///< prefixes that the old content names
   std::string no_room = {};       ///< the reason why one of them cannot be replaced; empty: all can
 };
+/// Replaces `prefixes` by `right`, in this order. Stops at the first one that cannot be replaced.
 ReplacedPrefixes replace_in(const NamingFile& file, const std::vector<std::string>& prefixes, const std::string& right);
 
 } // namespace sharefs::conda

@@ -134,6 +134,7 @@ struct StagePlan {
   bool by_image = false;         ///< the image is copied, or mounted from the share
   std::set<std::string> removed; ///< copies whose marks go in the unnamed group, so that no command begins to use them
 };
+/// Plans how the requested copy gets its place, and the removal of other copies.
 StagePlan plan_stage(const StagedCopies& staged, const StageRequest& request);
 
 } // namespace sharefs::conda

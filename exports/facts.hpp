@@ -58,6 +58,7 @@ class ExportIndex {
 /// Parses /var/lib/nfs/etab, the exports that are in force. Lines that cannot be parsed are skipped; a line with an
 /// option of a newer nfs-utils is kept.
 std::vector<Export> parse_etab(std::string_view text);
+/// Parses one line of etab; nullopt if it is no entry.
 std::optional<Export> parse_etab_line(std::string_view line, const Origin& origin);
 /// True if mountd, which parses a line of etab like a line of exports(5), reads `entry` in it.
 bool is_readable(std::string_view line, const Export& entry);

@@ -21,6 +21,8 @@ struct HostFiles {
   std::string waits_for;          ///< as HostFacts::waits_for
   bool directory = false;         ///< /etc/exports.d exists
 };
+/// Reads /etc/exports and the files in /etc/exports.d. A file that cannot be read is a diagnosis; `timeout`: the
+/// directory does not answer.
 Result<HostFiles> read_host_files(const sys::Files& files);
 /// Returns the directories of the entries in k_own_file.
 std::vector<std::string> own_directories(const HostFiles& host);

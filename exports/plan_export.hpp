@@ -43,6 +43,7 @@ struct Composed {
   std::vector<Export> retired;    ///< in force now, of a directory of this request, and no longer in any file
   std::vector<Export> adhoc = {}; ///< in force now, of other directories and in no file: a reload drops them
 };
+/// Decides what the own file shall hold, and asks by `ask` what exportfs makes of all files then.
 Composed compose(const Actual& actual, const Request& request, const Ask& ask);
 
 /// Returns the text of the own file; "" without exports, for which there is no file.
@@ -59,6 +60,7 @@ std::optional<plan::SetTreeAccess> tree_access(const Actual& actual, const std::
 /// SF154: reports the ad hoc exports that a reload in the plan would drop, unless the request allows that.
 Diagnoses diagnose_adhoc(const Request& request, const Composed& composed, const plan::Plan& plan);
 
+/// Returns the steps: make directories and set their access, write the own file, reload, start the server.
 plan::Plan plan_export(const Actual& actual, const Request& request, const Composed& composed);
 
 } // namespace sharefs::exports
