@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,11 +27,13 @@ enum class Reading {
 
 struct EnvironmentRequest {
   std::string path; ///< absolute, normalized; may lead through links
-  std::string prefix =
-      {}; ///< the prefix that its files should name; empty: the one they name if it leads here, or `path`
+  /// The prefix that its files should name. Empty: the one that they name, if it leads here, or `path`.
+  std::string prefix = {};
   std::vector<std::string> from = {}; ///< prefixes that are replaced even if an environment lies there
   Reading reading = Reading::all;
   bool mixed = false; ///< files of other users are repaired, too, because sharefs has made this copy
+  /// If all files together are larger, they are listed and none is read: it would take long, and there is no room.
+  std::uint64_t most_bytes = std::numeric_limits<std::uint64_t>::max();
 };
 
 /// The place to which a prefix leads now.

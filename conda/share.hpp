@@ -41,9 +41,8 @@ struct Preflight {
   std::optional<sys::Space> space; ///< of the store
   tree::Measured copied;           ///< size of the part that an interrupted copy has already
 };
-/// Reads everything but `state` and `copied`. `active`: $CONDA_PREFIX of the user.
-Preflight probe_preflight(sys::System& system, const Source& source, const std::string& store,
-                          const std::string& active);
+/// Reads `base` and `users`. `active`: $CONDA_PREFIX of the user.
+Preflight probe_preflight(sys::System& system, const Source& source, const std::string& active);
 /// Reports what prevents sharing the environment, and warns of what a copy changes.
 Diagnoses preflight(const Preflight& found);
 
