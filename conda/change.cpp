@@ -14,8 +14,8 @@ namespace sharefs::conda {
 
 namespace {
 
-/// Deletes notes in uses/ whose processes have ended, each as its user: our own or, for root, all. Only this host knows
-/// that they have ended; on other hosts they would count as jobs.
+/// Deletes notes in uses/ whose processes have ended, each in the name of its user; without root only our own. Only
+/// this host knows that these processes have ended; other hosts would count them as jobs.
 void clear_uses(sys::System& system, const SharedEnvironment& environment, std::vector<Use> ended) {
   constexpr std::size_t k_at_once = 32;
   const auto self = system.identity();
@@ -30,7 +30,7 @@ void clear_uses(sys::System& system, const SharedEnvironment& environment, std::
         continue;
       note.actor = plan::Actor{std::move(*user), uses};
     }
-    std::ignore = plan::apply_action(note, system); // the next command tries again
+    std::ignore = plan::apply_action(note, system); // after a failure the next command tries again
   }
 }
 
@@ -38,10 +38,10 @@ void clear_uses(sys::System& system, const SharedEnvironment& environment, std::
 
 Result<SharedEnvironment> find_shared(sys::System& system, const std::string& store, const std::string& name) {
   auto found = probe_environment(system, store, name);
-  return found ? with_present_generation(std::move(*found)) : std::move(found);
+  return found ? check_present_generation(std::move(*found)) : std::move(found);
 }
 
-Result<SharedEnvironment> with_present_generation(SharedEnvironment found) {
+Result<SharedEnvironment> check_present_generation(SharedEnvironment found) {
   const auto &store = found.store, &name = found.name;
   if (found.current != 0 && found.find(found.current) != nullptr)
     return found;
@@ -69,12 +69,12 @@ Result<SharedEnvironment> find_with_generations(sys::System& system, const std::
   return some ? found : find_shared(system, store, name);
 }
 
-Result<sys::Lease> take_lease(sys::System& system, const SharedEnvironment& environment, const LeaseWish& wish,
+Result<sys::Lease> take_lease(sys::System& system, const SharedEnvironment& environment, const LeaseSettings& settings,
                               const plan::Say& say) {
   sys::LeaseRequest request;
   request.path = join_path(environment.root.path, "lock");
-  request.what = wish.command;
-  request.wait = wish.wait;
+  request.what = settings.command;
+  request.wait = settings.wait;
   bool said = false;
   auto lease = sys::Lease::take(system, request, [&](const sys::LeaseHolder& holder) {
     if (!said)
@@ -91,12 +91,12 @@ Result<sys::Lease> take_lease(sys::System& system, const SharedEnvironment& envi
   return lease;
 }
 
-std::vector<Use> live_uses(sys::System& system, const SharedEnvironment& environment) {
+std::vector<Use> find_live_uses(sys::System& system, const SharedEnvironment& environment) {
   std::vector<Use> live, ended;
   for (const auto& use : environment.uses)
-    if (keeps(system, use))
+    if (keeps_generation(system, use))
       live.push_back(use);
-    else if (runs(system, use) == false)
+    else if (is_running(system, use) == false)
       ended.push_back(use);
   clear_uses(system, environment, std::move(ended));
   std::map<std::uint32_t, std::string> names;

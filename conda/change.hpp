@@ -1,29 +1,30 @@
 #pragma once
-// What every change of a shared environment begins with: the environment as it has to be, the lease, and who runs it.
+// The beginning of every change of a shared environment: it finds the environment, takes its lease, and lists its uses.
 #include "conda/environment_store.hpp"
 #include "plan/say.hpp"
 
 namespace sharefs::conda {
 
-/// The environment, which has a present generation. `not_found` and `unsupported`, with a hint at the way there.
+/// Reads an environment and checks that it has a present generation. Errors: `not_found` and `unsupported`, with a hint
+/// how to get one.
 Result<SharedEnvironment> find_shared(sys::System& system, const std::string& store, const std::string& name);
-/// The same of an environment that was read already.
-Result<SharedEnvironment> with_present_generation(SharedEnvironment found);
-/// The same also for an environment whose name, or present generation, somebody has removed.
+/// Checks the same of an environment that was read already.
+Result<SharedEnvironment> check_present_generation(SharedEnvironment found);
+/// As find_shared(), but also accepts an environment whose link or present generation somebody has removed.
 Result<SharedEnvironment> find_with_generations(sys::System& system, const std::string& store, const std::string& name);
 
-/// Who asks for a lease, and for how long this command waits for another holder.
-struct LeaseWish {
+/// The command that asks for a lease, and how long it waits for another holder.
+struct LeaseSettings {
   std::string command;
   std::chrono::milliseconds wait{0};
 };
-/// Held for as long as the environment is changed; it excludes all other hosts. Once it is held the environment has to
-/// be read again: the holder before us may have changed it.
-Result<sys::Lease> take_lease(sys::System& system, const SharedEnvironment& environment, const LeaseWish& wish,
+/// Takes the lease, which is held while the environment is changed and excludes all other hosts. The caller then has to
+/// read the environment again, because the holder before may have changed it.
+Result<sys::Lease> take_lease(sys::System& system, const SharedEnvironment& environment, const LeaseSettings& settings,
                               const plan::Say& say);
 
-/// The uses that keep their generations, with the names of the users whose notes they are. Clears those that have
-/// ended.
-std::vector<Use> live_uses(sys::System& system, const SharedEnvironment& environment);
+/// Returns the uses that keep their generations, with the names of the users who own the notes. Deletes notes of uses
+/// that have ended.
+std::vector<Use> find_live_uses(sys::System& system, const SharedEnvironment& environment);
 
 } // namespace sharefs::conda

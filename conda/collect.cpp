@@ -17,7 +17,7 @@ namespace sharefs::conda {
 
 namespace {
 
-/// All generations are of shares that were taken back: each original is in its place again.
+/// True if all generations come from shares that were undone: each original is in its place again.
 bool was_taken_back(sys::System& system, const SharedEnvironment& environment) {
   return std::ranges::all_of(environment.generations, [&](const StoredGeneration& one) {
     if (!one.record || one.record->original.path.empty())
@@ -28,11 +28,11 @@ bool was_taken_back(sys::System& system, const SharedEnvironment& environment) {
   });
 }
 
-/// A client may follow the link to where it led before for as long as it remembers attributes (nfs(5), acdirmax): what
-/// is deleted in that time is missing there.
+/// Waits as long as an NFS client may cache the old target of the link (nfs(5), acdirmax): on that client a generation
+/// that is deleted earlier would be missing.
 Result<void> wait_for_other_hosts(const SharedEnvironment& environment, const CollectRequest& request,
                                   const plan::Say& say) {
-  constexpr std::chrono::seconds k_remembered{62}; // 60 by default, of which both times may lack a part
+  constexpr std::chrono::seconds k_remembered{62}; // 60 by default, and up to a second for each of the two times
   constexpr std::chrono::milliseconds k_poll{100};
   if (!environment.entry.shared && !request.is_exported(environment.root.resolved))
     return {};
@@ -44,17 +44,17 @@ Result<void> wait_for_other_hosts(const SharedEnvironment& environment, const Co
   for (const auto end = sys::deadline_in(k_remembered - since); sys::Clock::now() < end;) {
     if (sys::interrupted())
       return fail(ErrorCode::interrupted, "interrupted: nothing was deleted");
-    std::this_thread::sleep_for(k_poll); // NOLINT: another host does not wake us
+    std::this_thread::sleep_for(k_poll); // NOLINT: no event of another host could wake this process
   }
   return {};
 }
 
-/// A user name and a host name may both hold an `@`, so the words are compared as a whole.
+/// True if `word` names the use. User names and host names may contain an `@`, so whole words are compared.
 bool is_forgotten(const Use& use, const std::string& word) {
   return word == use.host || (!use.user.empty() && (word == use.user + "@" + use.host || word == use.user + "@"));
 }
 
-/// Nothing is deleted where not all uses are known.
+/// Fails if not all uses are known, because then nothing may be deleted.
 Result<void> check_uses_are_known(sys::System& system, const SharedEnvironment& environment) {
   if (environment.unknown_uses.empty())
     return {};
@@ -72,8 +72,9 @@ Result<void> check_uses_are_known(sys::System& system, const SharedEnvironment& 
                           shell_quote(join_path(environment.root.path, "uses"))));
 }
 
-/// A generation is deleted by its owner, or by who may write in it. Anybody else would take its name away, and fail.
-Result<void> keep_those_of_others(sys::System& system, const SharedEnvironment& environment, std::vector<Kept>& kept) {
+/// Keeps generations that this user cannot delete: only the owner, root or a user who can write in it can. Anybody else
+/// would rename it and then fail.
+Result<void> keep_undeletable(sys::System& system, const SharedEnvironment& environment, std::vector<Kept>& kept) {
   const auto self = system.identity();
   std::string owner;
   bool deletes = false;
@@ -96,10 +97,10 @@ Result<void> keep_those_of_others(sys::System& system, const SharedEnvironment& 
                     fmt::format("run it as `{}`", owner));
 }
 
-/// The uses that count, and the programs that run here without a note.
-std::vector<Use> uses_that_count(sys::System& system, const SharedEnvironment& environment,
-                                 const CollectRequest& request) {
-  auto live = live_uses(system, environment);
+/// Returns the uses that count, and the programs that run on this host without a note.
+std::vector<Use> find_counted_uses(sys::System& system, const SharedEnvironment& environment,
+                                   const CollectRequest& request) {
+  auto live = find_live_uses(system, environment);
   std::erase_if(live, [&](const Use& use) {
     return std::ranges::any_of(request.forgotten, [&](const std::string& one) { return is_forgotten(use, one); });
   });
@@ -110,8 +111,8 @@ std::vector<Use> uses_that_count(sys::System& system, const SharedEnvironment& e
   return live;
 }
 
-/// What cut-off commands have left that this user may delete.
-std::vector<sys::Entry> unfinished_of(sys::System& system, const SharedEnvironment& environment) {
+/// Returns the trees and images that interrupted commands have left and that this user may delete.
+std::vector<sys::Entry> find_unfinished(sys::System& system, const SharedEnvironment& environment) {
   sys::EntryRequest request;
   for (const auto& name : environment.unfinished)
     request.queries.push_back({.path = join_path(environment.root.path, name)});
@@ -122,7 +123,7 @@ std::vector<sys::Entry> unfinished_of(sys::System& system, const SharedEnvironme
   return left;
 }
 
-/// Why what is kept is kept.
+/// Returns the notes of the plan: the reason for each kept generation.
 std::vector<std::string> notes_of(sys::System& system, const SharedEnvironment& environment,
                                   const std::vector<Kept>& kept, const std::vector<Use>& live) {
   std::vector<std::string> notes;
@@ -144,8 +145,9 @@ std::vector<std::string> notes_of(sys::System& system, const SharedEnvironment& 
                                   whose, shell_quote(whose)));
   if (elsewhere.size() > k_shown)
     notes.push_back(fmt::format("and {} more", elsewhere.size() - k_shown));
-  const auto old = std::ranges::count_if(
-      environment.uses, [&](const Use& use) { return !keeps(system, use) && runs(system, use) != false; });
+  const auto old = std::ranges::count_if(environment.uses, [&](const Use& use) {
+    return !keeps_generation(system, use) && is_running(system, use) != false;
+  });
   if (old > 0)
     notes.push_back(fmt::format("{} older than {} days {} nothing any more; `touch {}/NNNN.pinned` keeps a generation",
                                 count_of(static_cast<std::size_t>(old), "note"), k_note_days,
@@ -165,13 +167,13 @@ Result<Collection> collect(sys::System& system, const SharedEnvironment& environ
                            const plan::Say& say) {
   TRY(check_uses_are_known(system, environment));
   const bool taken_back = !environment.entry.exists(); // see find_collectable()
-  const auto live = uses_that_count(system, environment, request);
+  const auto live = find_counted_uses(system, environment, request);
   Collection found;
-  found.kept = kept_generations(environment, live, taken_back ? 0 : request.keep);
-  TRY(keep_those_of_others(system, environment, found.kept));
-  if (!request.looks_only && std::ranges::any_of(found.kept, &std::string::empty, &Kept::reason))
+  found.kept = decide_kept(environment, live, taken_back ? 0 : request.keep);
+  TRY(keep_undeletable(system, environment, found.kept));
+  if (!request.only_plans && std::ranges::any_of(found.kept, &std::string::empty, &Kept::reason))
     TRY(wait_for_other_hosts(environment, request, say));
-  found.plan = plan_collect(environment, found.kept, random_letters(6), unfinished_of(system, environment));
+  found.plan = plan_collect(environment, found.kept, random_letters(6), find_unfinished(system, environment));
   found.plan.notes = notes_of(system, environment, found.kept, live);
   return found;
 }
@@ -179,7 +181,7 @@ Result<Collection> collect(sys::System& system, const SharedEnvironment& environ
 Result<void> check_unused(sys::System& system, const SharedEnvironment& now, const CollectRequest& request,
                           const std::vector<Kept>& kept) {
   TRY(check_uses_are_known(system, now));
-  for (const auto& use : uses_that_count(system, now, request))
+  for (const auto& use : find_counted_uses(system, now, request))
     for (const auto& [number, reason] : kept)
       if (number == use.generation && reason.empty())
         return fail(ErrorCode::busy, fmt::format("{} works with generation {} since", text_of(use), number),

@@ -12,7 +12,7 @@ namespace sharefs::conda {
 
 namespace {
 
-/// What is said of the paths of a kind: `%` stands for their number and noun ("3 files").
+/// The diagnosis of all paths of a kind. In the message `%` stands for their number and noun ("3 files").
 struct KindText {
   Kind kind;
   const char* name;
@@ -91,7 +91,7 @@ const char* to_string(Kind kind) {
 Diagnoses diagnose_unrepaired(const EnvironmentState& state) {
   auto rest = state;
   std::erase_if(rest.found, [&](const Found& found) {
-    // Files with several names, or of other owners, are left closed.
+    // Closed files with several names or of other owners have no change in `modes`: they stay closed.
     return text_of(found.kind).repaired &&
            (found.kind != Kind::closed ||
             std::ranges::binary_search(state.modes, found.path, {}, &plan::FileChange::path));
@@ -119,7 +119,7 @@ Diagnoses diagnose(const EnvironmentState& state) {
     std::string hint(text.hint);
     if (text.repaired)
       hint.replace(hint.find("ENV"), 3, shell_quote(state.path));
-    for (const std::string tool : {"`conda install", "`pip install"}) // nothing changes in a generation
+    for (const std::string tool : {"`conda install", "`pip install"}) // a generation is changed by an update only
       if (const auto at = hint.find(tool); at != std::string::npos && !state.shared.empty())
         hint.insert(at + 1, "sharefs conda update " + shell_quote(state.shared) + " -- ");
     diagnoses.push_back({text.severity, std::string(text.code), state.path, std::move(message), std::move(hint), ""});

@@ -1,4 +1,4 @@
-// Every file of an environment against its record.
+// Compares every file of an environment with its record.
 #include "conda/environment_reader.hpp"
 #include "conda/naming_file.hpp"
 
@@ -18,10 +18,10 @@ namespace sharefs::conda {
 
 namespace {
 
-/// Of a file that is read whole, a few times over; of one that is larger than the second, one at a time.
+/// The largest file that is patched: it is held in memory a few times. Files above `k_large` are read one at a time.
 constexpr std::uint64_t k_largest_patched = 2ULL << 30U, k_large = 32ULL << 20U;
-/// Prefixes to replace in all files together: each is an edit, which takes more memory than the prefix. The largest
-/// environments that are known have some 100,000.
+/// The limit of prefixes to replace in all files together: each is an edit, which takes more memory than the prefix.
+/// The largest environments that are known have some 100,000.
 constexpr std::size_t k_most_edits = 2'000'000;
 constexpr std::uint64_t k_largest_compiled = 64ULL << 20U;
 constexpr std::uint64_t k_compiled_header = 16; // PEP 552
@@ -55,9 +55,9 @@ class EnvironmentCheck {
     m_checksums.resize(m_reader.records().size());
     const auto& entries = m_reader.entries();
     for (const auto& entry : entries)
-      if (S_ISREG(entry.mode)) // sizes of files with holes are what somebody says they are
+      if (S_ISREG(entry.mode)) // a file with holes may have any size, so the sum must not overflow
         m_state.bytes += std::min(entry.size, std::numeric_limits<std::uint64_t>::max() - m_state.bytes);
-    m_reader.tree().in_parallel(entries.size(), [&](std::size_t i) { one(entries[i]); });
+    m_reader.tree().in_parallel(entries.size(), [&](std::size_t i) { check_entry(entries[i]); });
     find_missing();
     correct_records();
     m_state.prefixes = m_uses;
@@ -76,7 +76,7 @@ class EnvironmentCheck {
     m_state.found.push_back({kind, path, std::move(detail)});
   }
 
-  void one(const tree::Entry& entry) {
+  void check_entry(const tree::Entry& entry) {
     check_access(entry);
     if (entry.error_number != 0)
       return note(Kind::unreadable, entry.path, errno_text(entry.error_number));
@@ -121,8 +121,8 @@ class EnvironmentCheck {
     check_content(entry, recorded);
   }
 
-  /// As its package has it, without a prefix: what pip or a person has changed has another size, or is newer than the
-  /// record of the installation.
+  /// True if the file is as in its package, which has no prefix in it. A file that pip or a user has changed has
+  /// another size, or is newer than the record of the installation.
   [[nodiscard]] bool is_as_packaged(const tree::Entry& entry, const RecordedFile& recorded) const {
     if (recorded.sha256.empty() || recorded.patched() || !recorded.placeholder.empty() || recorded.size != entry.size ||
         recorded.type != PathType::hardlink || names_prefix(entry))
@@ -131,23 +131,25 @@ class EnvironmentCheck {
     return record != nullptr && entry.mtime < record->mtime;
   }
 
-  /// Whoever may write in a directory on the way could have put there what belongs to others.
+  /// True if the file belongs to another user than the environment. A user who may write in the environment could have
+  /// put it there.
   [[nodiscard]] bool is_foreign(const tree::Entry& entry) const {
     return entry.mode != 0 && entry.uid != m_reader.tree().status().st_uid;
   }
-  /// May it be changed?
-  [[nodiscard]] bool is_ours(const tree::Entry& entry) const { return m_request.mixed || !is_foreign(entry); }
+  /// True if the file may be changed.
+  [[nodiscard]] bool may_change(const tree::Entry& entry) const { return m_request.mixed || !is_foreign(entry); }
 
-  /// Known by what it is now: whatever is put in its place meanwhile is not changed.
+  /// Returns a change of this very file, so that another file that takes its place meanwhile is not changed.
   static plan::FileChange change_of(const tree::Entry& entry) {
     plan::FileChange change;
     change.path = entry.path;
     change.identity = identity_of(entry);
-    change.identity.changed = 0; // content and mode are compared themselves
+    change.identity.changed = 0; // the content and the mode are compared instead
     return change;
   }
 
-  /// A group of the owner's number is his own, as useradd(8) makes it; probe() asks whether it is.
+  /// Notes who may write. A group with the owner's number is taken for the owner's private one, as useradd(8) makes it;
+  /// probe() checks that.
   void note_writers(std::uint32_t uid, std::uint32_t gid, std::uint32_t mode) {
     const auto owner = m_reader.tree().status().st_uid;
     const bool group = (mode & S_IWGRP) != 0 && gid != 0;
@@ -197,7 +199,7 @@ class EnvironmentCheck {
         auto identity = identity_of(entry);
         identity.changed = 0;
         const std::scoped_lock lock(m_mutex);
-        if (is_ours(entry))
+        if (may_change(entry))
           m_state.links.push_back({entry.path, entry.target, m_decision.right + target.substr(old.size()), identity});
         return;
       }
@@ -207,14 +209,14 @@ class EnvironmentCheck {
 
   void check_compiled(const tree::Entry& entry) {
     std::string content;
-    // Its header says of which source it is; names of old prefixes may be anywhere in it.
+    // The header is enough to compare it with its source; the names of old prefixes may be anywhere in the file.
     const auto wanted = m_decision.replace.empty() ? k_compiled_header : k_largest_compiled;
     if (const int error = m_reader.tree().read(entry.path, wanted, content); error != 0)
       return note(Kind::unreadable, entry.path, errno_text(error));
     const auto source = source_of(entry.path);
     const auto* of_source = source.empty() ? nullptr : m_reader.entry(source);
     if (of_source == nullptr)
-      return; // without its source it is all there is
+      return; // without its source it cannot be made again
     const auto old = std::ranges::find_if(
         m_decision.replace, [&](const std::string& prefix) { return content.find(prefix) != std::string::npos; });
     if (old == m_decision.replace.end() && !is_stale(content, of_source->mtime, of_source->size))
@@ -224,10 +226,10 @@ class EnvironmentCheck {
 
   void remove_compiled(const tree::Entry& entry, const std::string& why) {
     note(Kind::stale_pyc, entry.path, why);
-    if (!is_ours(entry))
+    if (!may_change(entry))
       return;
     auto change = change_of(entry);
-    change.identity.changed = entry.changed; // its content is not compared again
+    change.identity.changed = entry.changed; // since the content is not compared before it is deleted
     change.removed = true;
     const std::scoped_lock lock(m_mutex);
     m_state.compiled.push_back(std::move(change));
@@ -238,17 +240,18 @@ class EnvironmentCheck {
     if (!may_be_editable(entry.path))
       return;
     if (m_reader.tree().read(entry.path, 1U << 16U, text) != 0)
-      text.clear(); // some are known by their names
+      text.clear(); // some forms are known by their names alone
     if (const auto line = editable_in(entry.path, text, m_decision))
       note(Kind::editable, entry.path, *line);
   }
 
-  /// Or errno; ESTALE: it changed meanwhile.
-  tl::expected<FileFacts, int> facts_of(const tree::Entry& entry) const {
+  /// Reads the file once, for its checksum and the prefixes in it; or returns errno, ESTALE if the file changed
+  /// meanwhile.
+  tl::expected<FileFacts, int> read_facts(const tree::Entry& entry) const {
     FileFacts facts;
     facts.holds.resize(m_needles.size());
     sys::Sha256 hash;
-    std::string window; // the end of the pieces before, in which a match may have begun
+    std::string window; // the end of the earlier pieces, in which a match may have begun
     const auto reach = std::ranges::max(m_needles, {}, &PrefixNeedle::reach).reach();
     const int error = m_reader.tree().read(entry.path, [&](std::string_view piece) {
       hash.add(piece);
@@ -268,7 +271,7 @@ class EnvironmentCheck {
   }
 
   void check_content(const tree::Entry& entry, const RecordedFile* recorded) {
-    auto facts = facts_of(entry);
+    auto facts = read_facts(entry);
     if (!facts)
       return facts.error() == ESTALE ? note(Kind::changing, entry.path)
                                      : note(Kind::unreadable, entry.path, errno_text(facts.error()));
@@ -322,7 +325,7 @@ class EnvironmentCheck {
         note_checksum(entry.path, *recorded, file.facts.checksum);
       return;
     }
-    if (!is_ours(entry))
+    if (!may_change(entry))
       return note(Kind::no_room, entry.path, "it belongs to uid " + std::to_string(entry.uid));
     auto change = change_of(entry);
     change.before = file.facts.checksum;
@@ -347,8 +350,8 @@ class EnvironmentCheck {
     m_checksums[m_reader.known(path)->record].push_back({path, recorded.installed(), after});
   }
 
-  /// A managed compiled file may be deleted: it comes again. A link may be there for a file where it leads to the
-  /// package's own (conda's `always_softlink`).
+  /// Reports files of packages that are missing. A compiled file may be missing, because Python makes it again. A link
+  /// may stand for a file if it leads to the package's own file (conda's `always_softlink`).
   void find_missing() {
     for (const auto& record : m_reader.records())
       for (const auto& file : record.record.files) {
@@ -377,7 +380,7 @@ class EnvironmentCheck {
         continue;
       }
       const auto* entry = m_reader.entry(record.path);
-      if (entry == nullptr || !is_ours(*entry)) {
+      if (entry == nullptr || !may_change(*entry)) {
         note(Kind::bad_record, record.path, "it belongs to another user, and its checksums are left");
         continue;
       }
@@ -387,7 +390,7 @@ class EnvironmentCheck {
       change.edits = std::move(*edits);
       m_state.contents.push_back(std::move(change));
     }
-    // Compiled from a source that changes now.
+    // Compiled files whose source changes now have to go, too.
     std::ranges::sort(m_changed_sources);
     std::set<std::string> removed;
     for (const auto& change : m_state.compiled)
@@ -396,7 +399,7 @@ class EnvironmentCheck {
       if (is_compiled(entry.path) && std::ranges::binary_search(m_changed_sources, source_of(entry.path)) &&
           !removed.contains(entry.path))
         remove_compiled(entry, "its source changes");
-    // What is deleted needs no other mode first.
+    // A file that is deleted needs no change of its mode.
     std::ranges::sort(m_state.compiled, {}, &plan::FileChange::path);
     std::erase_if(m_state.modes, [this](const plan::FileChange& change) {
       return std::ranges::binary_search(m_state.compiled, change.path, {}, &plan::FileChange::path);
@@ -406,12 +409,12 @@ class EnvironmentCheck {
   const EnvironmentReader& m_reader;
   const PrefixDecision& m_decision;
   const EnvironmentRequest& m_request;
-  std::vector<PrefixNeedle> m_needles; ///< the right one, those to replace, those that are left
+  std::vector<PrefixNeedle> m_needles; ///< first the right prefix, then those to replace, then those that are left
   std::mutex m_mutex;
-  std::mutex m_memory; ///< of a large file at a time
+  std::mutex m_memory; ///< lets one thread hold a large file at a time
   std::atomic<std::size_t> m_edits = 0;
-  std::vector<PrefixUse> m_uses;                     ///< as m_needles
-  std::vector<std::vector<NewChecksum>> m_checksums; ///< by record
+  std::vector<PrefixUse> m_uses;                     ///< one for each of m_needles
+  std::vector<std::vector<NewChecksum>> m_checksums; ///< for each record
   std::vector<std::string> m_changed_sources;
   EnvironmentState m_state;
 };

@@ -12,7 +12,7 @@ namespace sharefs::conda {
 
 namespace {
 
-/// `lib/python3.11` of `lib/python3.11/site-packages/x/__pycache__/y.pyc`.
+/// Returns the directories to compile: `lib/python3.11` for `lib/python3.11/site-packages/x/__pycache__/y.pyc`.
 std::set<std::string> libraries_of(const EnvironmentState& state) {
   std::set<std::string> libraries;
   if (!state.uncompiled.empty())
@@ -31,13 +31,13 @@ void add_changes(plan::Plan& plan, const EnvironmentState& state, std::string wh
     plan.add("", std::move(why), plan::ChangeFiles{state.path, state.device, state.inode, changes});
 }
 
-/// Of "bin/python3.11": 11; 0 for another name, which whoever may write there has chosen.
+/// Returns 11 for "bin/python3.11"; 0 for a name of another form.
 unsigned minor_version(const std::string& python) {
   return parse_number<unsigned>(std::string_view(python).substr(python.rfind('.') + 1)).value_or(0);
 }
 
-/// By the environment's own Python, as its owner, with nothing but its standard library. Nobody runs what others may
-/// have written.
+/// Adds the step that compiles Python files, by the environment's own Python with only its standard library, in the
+/// name of its owner. There is no such step where others may have written programs.
 void add_compilation(plan::Plan& plan, const EnvironmentState& state) {
   const auto libraries = libraries_of(state);
   if (state.python.empty() || libraries.empty())
@@ -47,18 +47,19 @@ void add_compilation(plan::Plan& plan, const EnvironmentState& state) {
         "Python is not compiled again: others may write in the environment, and no program of theirs is run");
     return;
   }
-  constexpr unsigned k_prepends = 9, k_starts_anew = 14; // `-p`; workers are processes of their own
+  // Python 3.9 has the option `-p`; from 3.14 on compileall's workers start anew, and not by fork().
+  constexpr unsigned k_prepends = 9, k_starts_anew = 14;
   const auto version = minor_version(state.python);
   plan::RunTool tool;
   tool.argv = {join_path(state.path, state.python), "-I", "-S", "-m", "compileall", "-q", "-j",
                version < k_starts_anew ? "0" : "1"};
-  if (version >= k_prepends) // names the path that it is used by
+  if (version >= k_prepends) // compiled files then name the path by which they are used
     tool.argv.insert(tool.argv.end(), {"-p", state.decision.right});
   tool.argv.insert(tool.argv.end(), libraries.begin(), libraries.end());
   tool.harmless = true;
-  tool.accept = {0, 1}; // tests of Python itself are no Python
+  tool.accept = {0, 1}; // it is 1 for Python's own tests, some of which are not valid Python
   tool.deadline = std::chrono::minutes(30);
-  // Never with the group of the directory: its owner may not be in it, and would have its rights for the asking.
+  // The group of the directory is not used: its owner may not be a member, and would get the rights of that group.
   constexpr std::uint32_t k_no_group = 65534;
   const auto group = state.uid == 0 ? 0 : k_no_group;
   tool.actor = plan::Actor{state.owner.value_or(sys::User{std::to_string(state.uid), state.uid, group, {group}, "/"}),
@@ -66,7 +67,7 @@ void add_compilation(plan::Plan& plan, const EnvironmentState& state) {
   auto identity = state.python_identity;
   identity.changed = 0;
   if (std::ranges::find(state.contents, state.python, &plan::FileChange::path) != state.contents.end())
-    identity = identity.owner_only(); // it gets another prefix before
+    identity = identity.owner_only(); // the step before gives it another prefix
   tool.program = sys::CheckedProgram{
       state.path, {.device = state.device, .inode = state.inode}, state.python, identity, state.own_group};
   plan.add("", "Python compiles what was deleted", std::move(tool));
@@ -74,7 +75,8 @@ void add_compilation(plan::Plan& plan, const EnvironmentState& state) {
 
 } // namespace
 
-/// Of files that get another content before, and are other files then.
+/// Returns the changes of modes. Files that get another content in an earlier step are new files then, so only their
+/// owner is compared.
 std::vector<plan::FileChange> modes_after_contents(const EnvironmentState& state) {
   std::set<std::string_view> rewritten;
   for (const auto& change : state.contents)

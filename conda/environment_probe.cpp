@@ -11,8 +11,8 @@ namespace sharefs::conda {
 
 namespace {
 
-/// Where the prefixes lead now. Old ones may lie on a server that is gone: each look has its deadline.
-void follow(const sys::Files& files, const std::string& path, std::vector<PrefixUse>& uses) {
+/// Finds out where the prefixes lead now. They may lie on a server that is gone, so they are read with a deadline.
+void resolve_prefixes(const sys::Files& files, const std::string& path, std::vector<PrefixUse>& uses) {
   sys::EntryRequest request;
   request.queries.push_back({.path = path, .follow = true});
   for (const auto& use : uses) {
@@ -34,7 +34,7 @@ const PrefixUse* find_use(const std::vector<PrefixUse>& uses, const std::string&
   return found == uses.end() ? nullptr : &*found;
 }
 
-void note_leads(EnvironmentState& state, const std::vector<PrefixUse>& uses) {
+void note_resolved(EnvironmentState& state, const std::vector<PrefixUse>& uses) {
   for (auto& use : state.prefixes)
     if (const auto* found = find_use(uses, use.prefix)) {
       use.leads = found->leads;
@@ -49,7 +49,8 @@ void note_leads(EnvironmentState& state, const std::vector<PrefixUse>& uses) {
   std::ranges::stable_sort(state.found, {}, &Found::kind);
 }
 
-/// Finds a directory above a generation that keeps its users out. Environments in homes may well be their owner's only.
+/// Finds a directory above a generation that keeps its users out. Only generations are checked, since an environment in
+/// a home may be private.
 void note_closed_above(sys::System& system, EnvironmentState& state) {
   auto above = system.entry({.path = state.path, .follow = true}).resolved;
   const auto generation = in_generation(above);
@@ -72,7 +73,7 @@ PrefixDecision decide_prefixes(const std::vector<PrefixUse>& uses, const Environ
   if (decision.right.empty()) {
     std::size_t most = 0;
     decision.right = request.path;
-    for (const auto& use : uses) // the path itself wins a draw
+    for (const auto& use : uses) // of prefixes with the same number of files the path itself is chosen
       if (use.leads == Leads::here && (use.files > most || (use.files == most && use.prefix == request.path))) {
         decision.right = use.prefix;
         most = use.files;
@@ -84,7 +85,7 @@ PrefixDecision decide_prefixes(const std::vector<PrefixUse>& uses, const Environ
   for (const auto& use : uses) {
     if (use.prefix == decision.right || named(use.prefix))
       continue;
-    // In `/opt/conda/envs/x` every `/opt/conda` may be the installation's.
+    // In `/opt/conda/envs/x` a `/opt/conda` may name the installation, so it is not replaced.
     const bool above = is_under(decision.right, use.prefix);
     const bool ours = !above && (use.certain || use.leads != Leads::environment);
     (ours ? decision.replace : decision.left).push_back(use.prefix);
@@ -112,17 +113,17 @@ Diagnoses diagnose_above(sys::System& system, const std::string& path) {
 
 Result<EnvironmentState> probe(sys::System& system, const EnvironmentRequest& request, const tree::OnProgress& watch) {
   tree::Options options;
-  options.deadline = std::chrono::minutes(1); // without any progress
+  options.deadline = std::chrono::minutes(1); // counts only while there is no progress
   auto state = tree::watched(
       request.path, options, watch, [&](const sys::ProgressCounters& counters) -> Result<EnvironmentState> {
-        const sys::Files files(system.files().root()); // its mount table is read here: that of the parent is not for us
+        const sys::Files files(system.files().root()); // reads the mount table anew, in this child
         TRY_ASSIGN(const auto reader, EnvironmentReader::read(files, request.path, counters));
         auto uses = find_prefixes(reader);
         if (!uses)
           return fail(uses.error().code, request.path + ": " + uses.error().message, uses.error().hint);
-        follow(files, request.path, *uses);
+        resolve_prefixes(files, request.path, *uses);
         auto found = read_environment(reader, decide_prefixes(*uses, request), request);
-        note_leads(found, *uses);
+        note_resolved(found, *uses);
         return found;
       });
   if (state && (state->own_group || !state->compiled.empty())) {

@@ -65,14 +65,15 @@ Result<void> EnvironmentReader::read_records(const sys::Files& files, const sys:
     if (S_ISREG(one.mode) && one.path.starts_with("conda-meta/") && one.path.ends_with(".json") &&
         path_depth("/" + one.path) == 2) {
       of_records.push_back(&one);
-      bytes += std::min<std::uint64_t>(one.size, k_record_limit); // no more is read of one
+      bytes += std::min<std::uint64_t>(one.size, k_record_limit); // of one record no more is read
       if (bytes > k_all_records_limit)
         return fail(ErrorCode::failed,
                     fmt::format("the records in its conda-meta are larger than {}", format_bytes(k_all_records_limit)),
                     std::string(k_hint));
     }
   std::atomic<std::size_t> named = 0;
-  std::mutex mutex, memory; // of a large record at a time: it takes many times its size
+  // `memory` lets one thread parse a large record at a time, since that takes many times its size.
+  std::mutex mutex, memory;
   m_tree.in_parallel(of_records.size(), [&](std::size_t i) {
     ReadRecord one{of_records[i]->path, {}, {}};
     std::string problem;
@@ -94,7 +95,7 @@ Result<void> EnvironmentReader::read_records(const sys::Files& files, const sys:
       one = {one.path, {}, {}};
     if (named.fetch_add(one.record.files.size()) + one.record.files.size() > k_all_recorded)
       return;
-    // libmamba leaves the placeholders out; the package in the cache has them, if it is still there.
+    // libmamba's records have no placeholders; the package in the cache has them, if it still exists.
     const bool incomplete = problem.empty() && std::ranges::any_of(one.record.files, [](const RecordedFile& file) {
                               return file.patched() && file.placeholder.empty();
                             });
@@ -156,7 +157,7 @@ bool names_prefix(const tree::Entry& entry) {
 }
 
 bool leads_out(const std::string& path, const std::string& target) {
-  // Counted, since normalize_path() ends at the root.
+  // The depth is counted, because normalize_path() does not show that a path leads above its root.
   std::size_t depth = path_depth(parent_path("/" + path));
   for (const auto& part : split(target, '/')) {
     if (part == ".." && depth == 0)

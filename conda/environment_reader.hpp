@@ -1,6 +1,5 @@
 #pragma once
-// Private to conda: what the child of probe() finds. It lists the tree and reads the records once, for all that needs
-// them.
+// Private to conda: the work in the child of probe(). The tree is listed and the records are read once, for all checks.
 #include "conda/environment.hpp"
 #include "conda/records.hpp"
 #include "plan/action_fields.hpp"
@@ -12,7 +11,7 @@
 
 namespace sharefs::conda {
 
-/// The tree and the records in it.
+/// The tree of an environment and the records in it.
 class EnvironmentReader {
  public:
   struct KnownFile {
@@ -24,14 +23,14 @@ class EnvironmentReader {
     Record record;
   };
 
-  /// `not_found` without conda-meta; `failed` where its records are more than k_all_records_limit or k_all_recorded.
+  /// Errors: `not_found` without conda-meta; `failed` if the records exceed k_all_records_limit or k_all_recorded.
   static Result<EnvironmentReader> read(const sys::Files& files, const std::string& path,
                                         const sys::ProgressCounters& counters);
 
   [[nodiscard]] const tree::Reader& tree() const { return m_tree; }
   [[nodiscard]] const std::vector<tree::Entry>& entries() const { return m_entries; }
   [[nodiscard]] const std::vector<ReadRecord>& records() const { return m_records; }
-  [[nodiscard]] const std::vector<Found>& problems() const { return m_problems; } ///< with records
+  [[nodiscard]] const std::vector<Found>& problems() const { return m_problems; } ///< faults of records
   [[nodiscard]] const tree::Entry* entry(std::string_view path) const;
   [[nodiscard]] const KnownFile* known(std::string_view path) const;
   [[nodiscard]] const RecordedFile* recorded(std::string_view path) const;
@@ -39,7 +38,7 @@ class EnvironmentReader {
  private:
   explicit EnvironmentReader(tree::Reader tree) : m_tree(std::move(tree)) {}
   Result<void> read_records(const sys::Files& files, const sys::ProgressCounters& counters);
-  /// The guard's own record, which pip or sharefs has written.
+  /// Reads the record of the guard, which pip or sharefs has written.
   void read_guard();
 
   tree::Reader m_tree;
@@ -49,23 +48,25 @@ class EnvironmentReader {
   std::unordered_map<std::string_view, KnownFile> m_known;
 };
 
-/// Is it a program, or a file of pkg-config? Their first lines name the prefix.
+/// True for a program or a pkg-config file, whose first lines name the prefix.
 bool names_prefix(const tree::Entry& entry);
-/// Does a relative link at `path` lead above the environment?
+/// True if a relative link at `path` leads above the environment.
 bool leads_out(const std::string& path, const std::string& target);
-/// The four ways in which pip and setuptools leave code where it is, by the name of a file and by its text: what it
-/// names, which may be empty; nullopt: it is none of them.
+/// True if a file of this name may belong to an editable install: pip and setuptools have four forms of it.
 bool may_be_editable(const std::string& path);
+/// Returns the line with the path of the code if the file belongs to an editable install, or "" for forms whose path is
+/// not read; nullopt if the file belongs to none.
 std::optional<std::string> editable_in(const std::string& path, const std::string& text,
                                        const PrefixDecision& decision);
-/// What group and others need to read something of this mode, if they may enter a tree with the mode `top`: never more.
+/// Returns the bits that group and others need to read a file or directory of this mode, if they may enter a tree whose
+/// mode is `top`; none for those who may not.
 std::uint32_t bits_as_open_as(std::uint32_t top, std::uint32_t mode);
 
-/// The prefixes that scripts name; `leads` is not known yet. `failed`: more than k_most_prefixes, for each of which all
-/// files would be searched.
+/// Returns the prefixes that scripts name; `leads` is not set yet. `failed` for more than k_most_prefixes, because all
+/// files would be searched for each of them.
 inline constexpr std::size_t k_most_prefixes = 100;
 Result<std::vector<PrefixUse>> find_prefixes(const EnvironmentReader& reader);
-/// Every file against its record.
+/// Compares every file with its record.
 EnvironmentState read_environment(const EnvironmentReader& reader, const PrefixDecision& decision,
                                   const EnvironmentRequest& request);
 

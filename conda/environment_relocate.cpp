@@ -42,7 +42,7 @@ Result<void> check_relocation(sys::System& system, const EnvironmentRequest& req
   if (here.kind != sys::EntryKind::directory)
     return fail(ErrorCode::not_found, "there is no directory " + request.path,
                 "ENV is where the environment lies now, or its name in the store");
-  // A directory that is moved keeps its device and inode number, whatever its path.
+  // Two paths lead to the same directory if its device and inode number are the same.
   if (there.exists() && there.device == here.device && there.inode == here.inode)
     return {};
   if (there.exists())

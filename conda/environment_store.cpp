@@ -17,14 +17,14 @@ namespace {
 
 constexpr std::size_t k_longest_reason = k_largest_note;
 
-/// As the packaging standard compares names: `Foo.Bar` is `foo-bar`.
+/// Normalizes a name as the packaging standard does to compare names: `Foo.Bar` is `foo-bar`.
 std::string distribution_name(std::string name) {
   for (char& c : name)
     c = c == '_' || c == '.' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return name;
 }
 
-/// The notes in uses/, and whose they are.
+/// Reads the notes in uses/, and who owns them.
 Result<void> read_uses(sys::System& system, const sys::Entry& directory, const std::optional<sys::User>& as,
                        SharedEnvironment& into) {
   std::vector<Use> named;
@@ -46,7 +46,7 @@ Result<void> read_uses(sys::System& system, const sys::Entry& directory, const s
     if (notes[index].kind == sys::EntryKind::unknown)
       return fail(notes[index].error());
     if (notes[index].kind != sys::EntryKind::symlink && notes[index].kind != sys::EntryKind::file)
-      continue; // gone by now, or nothing that `conda run` makes
+      continue; // deleted meanwhile, or not made by `conda run`
     named[index].uid = notes[index].uid;
     named[index].noted = notes[index].mtime;
     into.uses.push_back(std::move(named[index]));
@@ -76,9 +76,10 @@ const StoredGeneration* SharedEnvironment::find(unsigned number) const {
 
 namespace {
 
-/// A name proves nothing where others may write: they could have renamed a private directory of a user to it, which
-/// that user would then delete. There it is one of ours if it has what a copy begins with or an environment has.
-void ours_of(sys::System& system, const std::optional<sys::User>& as, SharedEnvironment& found) {
+/// Moves names from `unfinished` to `doubtful` that may not be copies of sharefs. Where others may write, a name proves
+/// nothing: they could have given it to a private directory of a user, which that user would then delete. There a
+/// directory has to hold the mark of a copy, or conda-meta.
+void find_doubtful(sys::System& system, const std::optional<sys::User>& as, SharedEnvironment& found) {
   if ((found.root.mode & 022U) == 0 || found.unfinished.empty())
     return;
   sys::EntryRequest inside;
@@ -93,7 +94,7 @@ void ours_of(sys::System& system, const std::optional<sys::User>& as, SharedEnvi
   found.unfinished = std::move(ours);
 }
 
-/// Those of the generations, and what is left of others.
+/// Reads the images of the generations, and keeps in `left_images` only those without a generation.
 void read_images(sys::System& system, const std::optional<sys::User>& as, SharedEnvironment& found) {
   std::erase_if(found.left_images, [&](const std::string& name) {
     return !unfinished_generation(name.substr(0, name.find(".sqfs"))) &&
@@ -123,7 +124,7 @@ Result<SharedEnvironment> probe_environment(sys::System& system, const std::stri
                                             const std::optional<sys::User>& as) {
   SharedEnvironment found{.store = store, .name = name};
   const auto root = generations_path(store, name);
-  // Another host may have changed it, or left its notes, a moment ago.
+  // `fresh`, because another host may just have changed the environment or left its notes.
   auto first =
       system.entries({.queries = {{.path = join_path(store, name), .fresh = true},
                                   {.path = root, .follow = true, .list = true, .fresh = true},
@@ -164,7 +165,7 @@ Result<SharedEnvironment> probe_environment(sys::System& system, const std::stri
     rest.queries.push_back({.path = path + ".pinned", .read_bytes = k_longest_reason});
     found.generations.push_back({.number = *number});
   }
-  ours_of(system, as, found);
+  find_doubtful(system, as, found);
   auto entries = system.entries(rest);
   for (std::size_t index = 0; index < found.generations.size(); ++index) {
     auto& one = found.generations[index];
@@ -235,18 +236,18 @@ std::string user_name(sys::System& system, std::uint32_t uid) {
   return user ? user->name : fmt::format("uid {}", uid);
 }
 
-std::optional<bool> runs(sys::System& system, const Use& use) {
+std::optional<bool> is_running(sys::System& system, const Use& use) {
   if (use.host != system.identity().hostname)
     return std::nullopt;
   const auto start = sys::process_start(system.files(), use.pid);
   const auto self = system.identity().uid;
   if (!start && self != 0 && use.uid != self && !sys::process_start(system.files(), 1))
-    return std::nullopt; // proc(5), hidepid: other users' processes are not for us to see
+    return std::nullopt; // proc(5), hidepid: this user cannot see the processes of others
   return start && *start == use.start;
 }
 
-bool keeps(sys::System& system, const Use& use) {
-  const auto running = runs(system, use);
+bool keeps_generation(sys::System& system, const Use& use) {
+  const auto running = is_running(system, use);
   if (running == false)
     return false;
   const bool its_own = running && system.entry({.path = fmt::format("/proc/{}", use.pid)}).uid == use.uid;

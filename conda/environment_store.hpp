@@ -1,5 +1,5 @@
 #pragma once
-// Reads what STORE/.generations says of one environment, with deadlines. Nothing here changes anything.
+// Reads the generations, records and notes of one environment in STORE/.generations, with deadlines. Changes nothing.
 #include "conda/generation.hpp"
 #include "sys/leases/lease.hpp"
 #include "sys/system.hpp"
@@ -8,9 +8,9 @@
 
 namespace sharefs::conda {
 
-/// Of all records of one environment together. Many generations are read with less for each.
+/// Limit of all records of one environment together. With many generations less is read of each.
 inline constexpr std::size_t k_all_records = 64U << 20U;
-/// Notes of uses that are looked at.
+/// Limit of the notes of uses that are read.
 inline constexpr std::size_t k_most_uses = 10'000;
 
 struct StoredGeneration {
@@ -18,12 +18,13 @@ struct StoredGeneration {
   sys::Entry entry = {}; ///< its directory
   std::optional<Generation> record = {};
   std::string problem = {};               ///< why there is no record
-  std::optional<std::string> pinned = {}; ///< the text of the file that keeps it, which may be empty
-  sys::Entry record_entry = {};           ///< the file, with its content
-  sys::Entry image = {}, image_note = {}; ///< its image (image.hpp); not exists(): there is none
+  std::optional<std::string> pinned = {}; ///< the text of NNNN.pinned, which keeps it and may be empty
+  sys::Entry record_entry = {};           ///< the file of the record, with its content
+  sys::Entry image = {}, image_note = {}; ///< of image.hpp; not exists() if there is no image
 
-  /// What `conda share` has copied; nullptr: it is not of a share, or its record is somebody else's than root's or of
-  /// `owner`, whose the directory is. Whoever may write in the store may have written it.
+  /// Returns the original that `conda share` has copied. nullptr if it was not made by a share, or if its record
+  /// belongs neither to root nor to `owner`, the owner of the original: any user who may write in the store may have
+  /// written it.
   [[nodiscard]] const Original* original(std::uint32_t owner) const;
 };
 
@@ -31,46 +32,48 @@ struct SharedEnvironment {
   std::string store, name;
   sys::Entry entry = {};                          ///< STORE/ENV, not followed
   sys::Entry root = {};                           ///< STORE/.generations/ENV with its names
-  unsigned current = 0;                           ///< 0: STORE/ENV is no link to a generation
+  unsigned current = 0;                           ///< present generation; 0: STORE/ENV is no link to a generation
   std::vector<StoredGeneration> generations = {}; ///< by number
   std::vector<std::string> unfinished = {};       ///< names in `root`: new-..., old-...
-  std::vector<std::string> doubtful = {};         ///< of that form, and perhaps somebody's own directory, see ours_of()
-  std::vector<std::string> left_images = {};      ///< names in `root` that no generation has, see left_images()
-  std::optional<sys::LeaseHolder> holder = {};    ///< who changes it now
-  std::int64_t held = 0;                          ///< when he last said so, by the clock of the server (seconds)
+  std::vector<std::string> doubtful = {};      ///< such names that may be a user's own directory, see find_doubtful()
+  std::vector<std::string> left_images = {};   ///< names of images in `root` without a generation, see left_images()
+  std::optional<sys::LeaseHolder> holder = {}; ///< who changes it now
+  std::int64_t held = 0;                       ///< last renewal of the lease, by the server's clock (seconds)
   std::vector<Use> uses = {};
-  std::string unknown_uses = {}; ///< why not all of `uses` are known; empty: they are
-  unsigned highest = 0;          ///< number that is known to have been used
+  std::string unknown_uses = {}; ///< why not all of `uses` are known; empty: all are
+  unsigned highest = 0;          ///< the highest number that is known to have been used
 
   [[nodiscard]] std::string path() const;                ///< STORE/ENV
   [[nodiscard]] std::string path(unsigned number) const; ///< of a generation
   [[nodiscard]] const StoredGeneration* find(unsigned number) const;
   [[nodiscard]] unsigned last() const { return generations.empty() ? 0 : generations.back().number; }
-  /// Of a new generation: never one that was used before. A host may have staged what was called so.
+  /// Returns the number of a new generation. No number is used twice, because a host may have staged the earlier one.
   [[nodiscard]] unsigned next() const { return std::max(highest, last()) + 1; }
-  /// Somebody has removed STORE/ENV, but what it led to is there.
+  /// True if somebody has removed STORE/ENV, but its generations exist.
   [[nodiscard]] bool lost_its_name() const { return entry.kind == sys::EntryKind::missing && !generations.empty(); }
 };
 
-/// What lies there, as this process's user or, where root is refused (see()), `as` sees it. Errors: `timeout`,
-/// `permission`, or what the disk says; nothing there is no error.
+/// Reads the environment as this process's user, or as `as` where the server refuses root (read_as_permitted()).
+/// Errors: `timeout`, `permission`, or the error of the file system. A missing environment is no error.
 Result<SharedEnvironment> probe_environment(sys::System& system, const std::string& store, const std::string& name,
                                             const std::optional<sys::User>& as = {});
 
-/// The packages in an environment: conda's by its records, and what pip has put beside them; and its Python's version.
+/// The version of Python and the packages of an environment: conda's by its records, and those of pip.
 struct Contents {
   std::string python;
   std::vector<Package> packages; ///< by name
 };
+/// Reads only names of files and directories. Errors: those of the file system, for a directory that cannot be read.
 Result<Contents> read_contents(sys::System& system, const std::string& path);
 
-/// The name of a user; "uid 1001" if this host does not know it.
+/// Returns the name of a user; "uid 1001" if this host does not know the user.
 std::string user_name(sys::System& system, std::uint32_t uid);
 
-/// Does the process of a use still run? nullopt: it is on another host, and only that one knows; or this one hides it.
-std::optional<bool> runs(sys::System& system, const Use& use);
-/// Does it keep its generation? A process that runs here does if the note is its user's own; any other note, also one
-/// that names somebody else's process, while it is fresh.
-bool keeps(sys::System& system, const Use& use);
+/// True if the process of a use still runs. nullopt if it is on another host, which alone knows that, or if this host
+/// hides it.
+std::optional<bool> is_running(sys::System& system, const Use& use);
+/// True if the use keeps its generation: its process runs here and its user owns the note, or the note is fresh and its
+/// process is not known to have ended.
+bool keeps_generation(sys::System& system, const Use& use);
 
 } // namespace sharefs::conda

@@ -22,11 +22,11 @@ using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* k_generations = ".generations";
 constexpr std::size_t k_random_letters = 6;
-/// Of a record, far beyond every real one: what is computed with these does not overflow.
+/// The largest number and time that a record may have: far beyond real ones, and sums of them do not overflow.
 constexpr std::uint64_t k_most = 1ULL << 50U;
 constexpr std::int64_t k_latest = 1LL << 40U;
 
-/// What is kept of a command or a message, and of a name.
+/// Bytes that are kept of a command or a message, and of a name.
 constexpr std::size_t k_longest_words = 16'384, k_longest_name = 255;
 
 constexpr std::string_view k_backup_mark = ".sharefs-backup-";
@@ -37,15 +37,15 @@ bool is_stamp(std::string_view text) {
                             [](char c, char shape) { return shape == '0' ? c >= '0' && c <= '9' : c == shape; });
 }
 
-/// `text` as it is, or without what a terminal would obey, and what nobody would read.
-std::string plain(std::string_view text, std::size_t most = k_longest_name) {
+/// Returns the first `most` bytes of `text` as UTF-8 without control characters, so that a terminal can show them.
+std::string sanitize(std::string_view text, std::size_t most = k_longest_name) {
   auto words = to_utf8(text.substr(0, most));
   std::ranges::replace_if(words, is_control, ' ');
   return words;
 }
 
-/// No share keeps an original at another place, or under another kind of name.
-bool is_of_share(const Original& original) {
+/// True if the original can come from a share, which keeps it in the same directory under the name of a backup.
+bool may_be_of_share(const Original& original) {
   const auto names_one_place = [](const std::string& path) {
     return path.starts_with('/') && path.find('\0') == std::string::npos && normalize_path(path) == path;
   };
@@ -74,7 +74,7 @@ std::string newest_backup(const std::vector<std::string>& entries, std::string_v
   std::string newest;
   for (const auto& entry : entries)
     if (entry.starts_with(prefix) && is_stamp(std::string_view(entry).substr(prefix.size())))
-      newest = std::max(newest, entry); // the stamps sort by time
+      newest = std::max(newest, entry); // stamps sort by time
   return newest;
 }
 
@@ -97,7 +97,7 @@ std::string format_generation(const Generation& generation) {
 }
 
 Result<Generation> parse_generation(std::string_view text) {
-  // Five values for each package, and fourteen members of the record itself.
+  // There are five values for each package, and fourteen members of the record itself.
   TRY_ASSIGN(const auto json,
              read_json<OrderedJson>(text, {.bytes = k_largest_record, .depth = 8, .values = 200'000, .members = 100}));
   const auto version = json.is_object() ? json.find("sharefs") : json.end();
@@ -109,13 +109,13 @@ Result<Generation> parse_generation(std::string_view text) {
       std::max({one.files, one.bytes, one.own_bytes}) > k_most)
     return fail(ErrorCode::failed, "is no record of a generation");
   for (auto* name : {&one.user, &one.host, &one.python})
-    *name = plain(*name);
+    *name = sanitize(*name);
   for (auto* words : {&one.command, &one.message})
-    *words = plain(*words, k_longest_words);
-  one.prefix = plain(one.prefix, PATH_MAX);
+    *words = sanitize(*words, k_longest_words);
+  one.prefix = sanitize(one.prefix, PATH_MAX);
   for (auto& package : one.packages)
-    package = {plain(package.name), plain(package.version), plain(package.build), package.pip};
-  if (!is_of_share(one.original))
+    package = {sanitize(package.name), sanitize(package.version), sanitize(package.build), package.pip};
+  if (!may_be_of_share(one.original))
     one.original = {};
   return one;
 }
@@ -163,8 +163,8 @@ std::optional<Package> package_of_record(std::string_view file_name) {
   const auto version = build == std::string_view::npos || build == 0 ? build : file_name.rfind('-', build - 1);
   if (version == std::string_view::npos || version == 0 || build == 0)
     return std::nullopt;
-  return Package{plain(file_name.substr(0, version)), plain(file_name.substr(version + 1, build - version - 1)),
-                 plain(file_name.substr(build + 1))};
+  return Package{sanitize(file_name.substr(0, version)), sanitize(file_name.substr(version + 1, build - version - 1)),
+                 sanitize(file_name.substr(build + 1))};
 }
 
 std::optional<Package> package_of_distribution(std::string_view directory_name) {
@@ -175,7 +175,7 @@ std::optional<Package> package_of_distribution(std::string_view directory_name) 
   const auto version = directory_name.rfind('-');
   if (version == std::string_view::npos || version == 0)
     return std::nullopt;
-  return Package{plain(directory_name.substr(0, version)), plain(directory_name.substr(version + 1)), "", true};
+  return Package{sanitize(directory_name.substr(0, version)), sanitize(directory_name.substr(version + 1)), "", true};
 }
 
 std::string generation_name(unsigned number) {
@@ -228,7 +228,7 @@ std::string use_name(const Use& use) {
 }
 
 std::optional<Use> parse_use(std::string_view name) {
-  std::array<std::string_view, 3> numbers; // a host name may have dots
+  std::array<std::string_view, 3> numbers; // read from the end, since a host name may have dots
   for (auto& number : numbers) {
     const auto dot = name.rfind('.');
     if (dot == std::string_view::npos)
@@ -241,7 +241,7 @@ std::optional<Use> parse_use(std::string_view name) {
   const auto pid = parse_number<int>(numbers[2]);
   if (!generation || !start || !pid || *pid <= 0 || name.empty())
     return std::nullopt;
-  return Use{plain(name), *pid, *start, *generation};
+  return Use{sanitize(name), *pid, *start, *generation};
 }
 
 bool is_fresh(const Use& use, std::int64_t now) {

@@ -45,7 +45,7 @@ unsigned previous_generation(const SharedEnvironment& environment) {
     const auto before = newest_before(environment.current);
     return before != 0 ? before : environment.last();
   }
-  // What lies between the two was rejected, or never switched to.
+  // Generations between the parent and the present one were rejected, or users never saw them.
   const auto parent = current->record ? current->record->parent : 0;
   return parent != 0 && environment.find(parent) != nullptr ? parent
                                                             : newest_before(parent != 0 ? parent : current->number);
@@ -74,7 +74,7 @@ Result<plan::Plan> plan_rollback(const SharedEnvironment& environment, unsigned 
   return plan;
 }
 
-std::vector<Kept> kept_generations(const SharedEnvironment& environment, const std::vector<Use>& live, unsigned keep) {
+std::vector<Kept> decide_kept(const SharedEnvironment& environment, const std::vector<Use>& live, unsigned keep) {
   std::vector<Kept> kept;
   unsigned last = 0;
   for (auto one = environment.generations.rbegin(); one != environment.generations.rend(); ++one) {
@@ -89,7 +89,7 @@ std::vector<Kept> kept_generations(const SharedEnvironment& environment, const s
     else if (one->record && last < keep)
       reason = fmt::format("one of the last {}", keep);
     else if (!one->record && one->record_entry.kind != sys::EntryKind::missing)
-      reason = "its record " + one->problem; // what it says may be worth keeping
+      reason = "its record " + one->problem; // the record may hold information that a newer sharefs can read
     if (one->record)
       ++last;
     kept.push_back({one->number, std::move(reason)});

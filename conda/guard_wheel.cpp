@@ -11,7 +11,8 @@ namespace sharefs::conda {
 
 namespace {
 
-/// Makes the directory, also where something else has its name: a layer has a mark there for what was deleted below.
+/// Makes the directory, and first removes a file of that name: a layer has a whiteout there if the directory was
+/// deleted.
 Result<void> make_place(sys::System& system, const std::string& path) {
   const auto entry = system.entry({.path = path});
   if (entry.kind == sys::EntryKind::unknown)
@@ -66,7 +67,7 @@ Result<bool> write_guard(sys::System& system, const std::string& tree, const std
     if (there == text)
       continue;
     TRY(make_place(system, parent_path(path)));
-    if (entry.exists()) // it may be a further name of a file of another generation, or no file
+    if (entry.exists()) // it may be a hard link to a file of another generation, or no file
       TRY(files.remove(path));
     TRY(files.write_if(path, std::nullopt, text, 0644));
     wrote = true;

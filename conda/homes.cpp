@@ -66,9 +66,10 @@ bool is_denied(const sys::Entry& entry) {
   return entry.error_number == EACCES || entry.error_number == EPERM;
 }
 
-Seen see(sys::System& system, sys::EntryRequest request, const std::vector<std::string>& users) {
-  constexpr std::size_t k_users_to_try = 16; // each is a process of its own
-  Seen seen{system.entries(request)};
+PermittedEntries read_as_permitted(sys::System& system, sys::EntryRequest request,
+                                   const std::vector<std::string>& users) {
+  constexpr std::size_t k_users_to_try = 16; // a limit, since each takes a process of its own
+  PermittedEntries seen{system.entries(request)};
   if (std::ranges::none_of(seen.entries, is_denied) || system.identity().uid != 0)
     return seen;
   for (std::size_t index = 0; index < std::min(users.size(), k_users_to_try); ++index)

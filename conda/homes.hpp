@@ -1,5 +1,6 @@
 #pragma once
-// Users' homes, which only their users may read where root is squashed, and some of which may lie on a dead server.
+// Reads users' homes. Where root is squashed only the users themselves may read them, and some homes may lie on a dead
+// server.
 #include "sys/system.hpp"
 
 #include <map>
@@ -16,19 +17,19 @@ struct Homes {
   friend bool operator==(const Homes&, const Homes&) = default;
 };
 
-/// All of them.
+/// Returns the users of all homes.
 std::vector<std::string> users_of(const std::vector<Homes>& homes);
 
-/// Asks one user after the other, one child for each. A file system that did not answer one of them is not asked again.
+/// Reads homes user by user, with one child for each. A file system that gave no answer once is not asked again.
 class HomeReader {
  public:
   HomeReader(sys::System& system, sys::MountTable mounts);
 
   [[nodiscard]] bool as_root() const { return m_as_root; }
-  /// Where the homes are, all in one request: a home itself may be a link of the administrator's, which is followed.
-  /// An empty path is an entry of kind `missing`.
+  /// Finds the homes, all in one request. A home may be a link of the administrator, which is followed. An empty path
+  /// gives an entry of kind `missing`.
   std::vector<sys::Entry> find(const std::vector<std::string>& homes);
-  /// The entries in the order of the queries, as the user sees them.
+  /// Returns the entries as the user sees them, in the order of the queries.
   std::vector<sys::Entry> read(const sys::User& user, std::vector<sys::EntryQuery> queries);
 
  private:
@@ -39,22 +40,24 @@ class HomeReader {
   sys::System& m_system;
   sys::MountTable m_mounts;
   bool m_as_root;
-  std::map<Superblock, std::string> m_hung; ///< and the first path on it that had no answer
+  std::map<Superblock, std::string> m_hung; ///< with the first path on it that gave no answer
 };
 
-/// Files of a share, as somebody sees them who may: root may be nobody on its server (root_squash).
-struct Seen {
+/// Files of a share as a user who may read them sees them: on its server root may be nobody (root_squash).
+struct PermittedEntries {
   std::vector<sys::Entry> entries;  ///< in the order of the queries
-  std::optional<sys::User> by = {}; ///< nullopt: as ourselves
+  std::optional<sys::User> by = {}; ///< the user who has read them; nullopt: this process's user
 };
 bool is_denied(const sys::Entry& entry);
-/// As ourselves; what root is denied, as the first of these users who may see all of it. If nobody may, as ourselves.
-Seen see(sys::System& system, sys::EntryRequest request, const std::vector<std::string>& users);
+/// Reads the entries as this process's user. If root is denied one, reads them as the first of `users` who may read
+/// all; if nobody may, returns what root has read.
+PermittedEntries read_as_permitted(sys::System& system, sys::EntryRequest request,
+                                   const std::vector<std::string>& users);
 
-/// To whom it belongs. Error `permission`, with this hint: this host does not know that user.
+/// Returns the owner. Fails with `permission` and this hint if this host does not know that user.
 Result<sys::User> owner_of(sys::System& system, const sys::Entry& entry, std::string hint = {});
 
-/// Why the entry is not known or cannot be read, in words.
+/// Returns the reason why the entry is not known or cannot be read.
 std::string reason_of(const sys::Entry& entry);
 
 } // namespace sharefs::conda

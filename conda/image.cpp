@@ -45,7 +45,7 @@ std::vector<sys::Entry> left_images(sys::System& system, const SharedEnvironment
                                .links = sys::Links::none});
   auto left = request.queries.empty() ? std::vector<sys::Entry>{} : system.entries(request);
   std::erase_if(left, [](const sys::Entry& one) {
-    const bool begun = one.content.find_first_not_of('\0') == std::string::npos; // the magic is written last
+    const bool begun = one.content.find_first_not_of('\0') == std::string::npos; // the magic number is written last
     return one.kind != sys::EntryKind::file ||
            !(begun || one.content == k_image_magic || (one.path.ends_with(".json") && one.content.starts_with('{')));
   });

@@ -1,58 +1,59 @@
 #pragma once
-// A generation in one file beside it. The tree stays the truth: an image is made of it, and can be made again.
-//   STORE/.generations/ENV/0003.sqfs       squashfs, complete from the moment when it has this name, never written
-//   again STORE/.generations/ENV/0003.sqfs.json  its note (ImageNote), written before the image has its name
-//   STORE/.generations/ENV/new-0003.XXXXXX.sqfs  being made, or left by one that was killed
+// The image of a generation: one file beside it. The tree is the original, and its image can be made again.
+//   STORE/.generations/ENV/0003.sqfs       a squashfs; it gets this name when it is complete, and is never written
+//   again STORE/.generations/ENV/0003.sqfs.json  its note (ImageNote), written before the image gets its name
+//   STORE/.generations/ENV/new-0003.XXXXXX.sqfs  an image that is being made, or was left by a killed command
 #include "conda/environment_store.hpp"
 
 namespace sharefs::conda {
 
-/// What is known of an image.
+/// The facts about an image that are noted when it is made.
 struct ImageNote {
   std::string sha256;       ///< 64 hexadecimal digits
   std::uint64_t bytes = 0;  ///< size of the image
-  std::int64_t created = 0; ///< of the generation, by its record: a later one may have its number
-  std::uint64_t files = 0;  ///< names in it that are no directories
+  std::int64_t created = 0; ///< of the generation, by its record, since a later generation may have its number
+  std::uint64_t files = 0;  ///< number of names in it that are not directories
   friend bool operator==(const ImageNote&, const ImageNote&) = default;
 };
 template <FieldsOf<ImageNote> N> auto fields(N& n) {
   return named("sha256", n.sha256, "bytes", n.bytes, "created", n.created, "files", n.files);
 }
 
-/// Of the name of a copy of a directory.
+/// Number of hexadecimal digits in the name of a directory's copy.
 inline constexpr std::size_t k_hash_digits = 16;
-/// It is a checksum of so many digits, or the beginning of one.
+/// True for a checksum, or the beginning of one, of exactly `digits` hexadecimal digits.
 bool is_hash(std::string_view text, std::size_t digits = 64);
 
-/// Of the path of a generation.
+/// Return the path of a generation's image, and of the image's note. `generation` is the path of the generation.
 std::string image_path(const std::string& generation);
 std::string image_note_path(const std::string& generation);
 
-/// A name beside the generations: of an image or its note, whole or unfinished.
+/// True for the name of an image or of its note beside the generations, complete or unfinished.
 bool is_of_image(std::string_view name);
-/// Files of images that no generation has, which a command that was cut off has left. A name proves nothing where
-/// others may write: an image is known by its first bytes.
+/// Returns files of images without a generation, which an interrupted command has left. Where others may write a name
+/// proves nothing, so the first bytes of the file are compared, too.
 std::vector<sys::Entry> left_images(sys::System& system, const SharedEnvironment& environment);
 
-/// JSON, one line.
+/// Returns one line of JSON.
 std::string format_image_note(const ImageNote& note);
-/// `failed`: no note of ours. Whoever may write in the store may have written anything.
+/// Fails if the text is no note of an image. It is not trusted: any user who may write in the store may have written
+/// it.
 Result<ImageNote> parse_image_note(std::string_view text);
 
-/// An image on the share, as it lies there.
+/// An image on the share, as it was read.
 struct Image {
   std::string path;
   sys::Entry file, note_file;    ///< not followed
-  std::optional<ImageNote> note; ///< nullopt: there is none, or it is of another generation or size
-  /// There is an image of this generation, of the size that its note says.
+  std::optional<ImageNote> note; ///< nullopt: there is none, or it describes another generation or size
+  /// True if there is an image of this generation, with the size in its note.
   [[nodiscard]] bool exists() const { return file.kind == sys::EntryKind::file && note.has_value(); }
-  /// What has the name of one is not that: it was cut off, or is of another generation.
+  /// True if the file with the image's name cannot be used: it is incomplete, or of another generation.
   [[nodiscard]] bool is_damaged() const { return file.kind == sys::EntryKind::file && !note; }
-  /// Root of this host may mount it: image and note are of root or of the store's owner, and nobody else can write
-  /// them. The kernel's squashfs is not made for images that an enemy has written.
+  /// True if root of this host may mount it: the image and its note belong to root or the store's owner, and nobody
+  /// else can write them. The kernel's squashfs does not protect itself against images that an attacker has written.
   [[nodiscard]] bool is_trusted(std::uint32_t store_owner) const;
 };
-/// `created`: of the generation, by its record.
+/// Reads the image of a generation. `created`: of the generation, by its record.
 Image probe_image(sys::System& system, const std::string& generation, std::int64_t created,
                   const std::optional<sys::User>& as = {});
 

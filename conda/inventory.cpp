@@ -29,7 +29,7 @@ Availability availability_of(const Entry& entry) {
   return entry.hung() ? Availability::no_answer : Availability::unreadable;
 }
 
-/// Of the names of conda-meta.
+/// Returns the version of Python by the names in conda-meta.
 std::string python_of(const std::vector<std::string>& records) {
   for (const auto& name : records)
     if (const auto package = package_of_record(name); package && package->name == "python")
@@ -69,7 +69,7 @@ class InventoryReader {
   }
 
  private:
-  /// What lies in the store, as whoever may read it.
+  /// Reads entries of the store, as the user who may read it.
   std::vector<Entry> stored(std::vector<sys::EntryQuery> queries) {
     return m_system.entries({.queries = std::move(queries), .as = m_inventory.by});
   }
@@ -88,8 +88,9 @@ class InventoryReader {
       add(m_request.only, store, Availability::unmounted, "share `" + share->name + "` is not mounted");
       return;
     }
-    auto seen = see(m_system, {.queries = {{.path = store, .follow = true, .list = true, .automount = true}}},
-                    conda::users_of(m_request.homes));
+    auto seen =
+        read_as_permitted(m_system, {.queries = {{.path = store, .follow = true, .list = true, .automount = true}}},
+                          conda::users_of(m_request.homes));
     m_store = std::move(seen.entries.front());
     m_inventory.by = std::move(seen.by);
     m_inventory.denied = is_denied(m_store) && m_system.identity().uid == 0;
@@ -104,13 +105,13 @@ class InventoryReader {
     m_programs = running_programs(m_system);
     const auto made = stored({{.path = generations_path(store, ""), .follow = true, .list = true}}).front();
     std::set<std::string> names(m_store.names.begin(), m_store.names.end());
-    names.insert(made.names.begin(), made.names.end()); // also those whose link somebody has removed
+    names.insert(made.names.begin(), made.names.end()); // also environments whose link somebody has removed
     std::erase_if(names, [&](const std::string& name) {
       return name.starts_with('.') || (!m_request.only.empty() && name != m_request.only);
     });
-    std::size_t looked_at = 0;
+    std::size_t read = 0;
     for (const auto& name : names)
-      if (++looked_at > k_most_environments) { // anybody may have made them, where a store is open to all
+      if (++read > k_most_environments) { // in a store that is open to all anybody may have made them
         add("", store, Availability::unreadable,
             fmt::format("holds {} names: only the first {} were looked at", names.size(), k_most_environments));
         return;
@@ -119,7 +120,7 @@ class InventoryReader {
       }
   }
 
-  /// False: the store hangs, and nothing more is asked of it.
+  /// Reads one environment. Returns false if the store hangs, so that nothing more is asked of it.
   bool read_shared(const std::string& name) {
     auto shared = probe_environment(m_system, m_request.store, name, m_inventory.by);
     const auto path = join_path(m_request.store, name);
@@ -129,14 +130,14 @@ class InventoryReader {
       return !hangs;
     }
     if (shared->entry.kind == EntryKind::missing && !shared->lost_its_name())
-      return true; // what a `share` that was cut off has left
+      return true; // an interrupted `share` has left it
     const auto entries = stored({{.path = path, .follow = true},
                                  {.path = join_path(path, "conda-meta"), .follow = true, .list = true},
                                  {.path = verified_path(m_request.store, name), .read_bytes = k_largest_note}});
     const auto& whole = entries[0];
     const auto& meta = entries[1];
     if (whole.kind != EntryKind::directory && whole.kind != EntryKind::missing && whole.kind != EntryKind::unknown)
-      return true; // a file in the store
+      return true; // it is a file in the store
     auto& row = add(name, path, Availability::good);
     row.generation = shared->current;
     row.generations = shared->generations.size();
@@ -182,14 +183,14 @@ class InventoryReader {
     for (const auto& use : shared.uses) {
       if (use.host == host)
         noted.insert(use.pid);
-      if (const auto running = runs(m_system, use); running || use.noted > oldest)
+      if (const auto running = is_running(m_system, use); running || use.noted > oldest)
         jobs.push_back({use.host, use.pid, use.generation, true, running});
     }
     const auto is_noted = [&](int pid) { return noted.contains(pid); };
     for (const auto& program : m_programs) {
       if (program.in.name != shared.name || program.in.store != m_store.resolved)
         continue;
-      int pid = program.pid; // what a command of `conda run` has started is pinned with it
+      int pid = program.pid; // a program that a command of `conda run` has started is pinned with that command
       for (int above = 0; pid > 1 && !is_noted(pid) && above < k_ancestors; ++above)
         pid = parent_of(m_system, pid);
       if (pid <= 1 || !is_noted(pid))
@@ -198,7 +199,7 @@ class InventoryReader {
     return jobs;
   }
 
-  /// Whose homes have a link to which environment.
+  /// Finds the users whose homes have a link to an environment.
   void read_homes() {
     LinkRequest request;
     request.verb = LinkRequest::Verb::unlink;
@@ -220,7 +221,7 @@ class InventoryReader {
   }
 
   void note_links(const HomeState& home) {
-    const auto is_linked = [&](const Place& place) { return standing(place, m_request.store) == Standing::linked; };
+    const auto is_linked = [&](const Place& place) { return state_of(place, m_request.store) == PlaceState::linked; };
     const auto users = users_of(home);
     for (auto& row : m_inventory.environments) {
       const auto place = std::ranges::find(home.environments, row.name, &Place::environment);
@@ -229,7 +230,7 @@ class InventoryReader {
     }
   }
 
-  /// Those who have conda there. An installation of the host has the name of its path.
+  /// Returns the users who have conda there. The name of an installation for the whole host is its path.
   [[nodiscard]] std::vector<std::string> users_of(const HomeState& home) const {
     if (!home.name.starts_with('/'))
       return {home.name};

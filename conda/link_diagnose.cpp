@@ -14,12 +14,12 @@ namespace {
 using sys::EntryKind;
 using Verb = LinkRequest::Verb;
 
-/// Why nothing can be done in a home. `%` stands for the reason, or for the target of a link.
+/// The diagnosis of a home in which nothing can be done. `%` stands for the reason, or for the target of a link.
 struct ProblemText {
   HomeProblem problem;
   Severity severity;
   std::string_view code, message, hint;
-  bool matters_to_unlink; ///< without an installation there is no link either
+  bool matters_to_unlink; ///< false for a home without an installation, which has no links either
 };
 constexpr std::array<ProblemText, 7> k_problems{{
     {HomeProblem::unknown_user, Severity::error, "SF310", "this host does not know the user",
@@ -45,7 +45,7 @@ std::string filled(std::string_view text, const std::string& detail) {
   return result;
 }
 
-/// One diagnosis for all: without root it is so for all homes but one.
+/// Returns one diagnosis for all homes, because without root all homes but one have this problem.
 Diagnoses left_to_root(const LinkState& state) {
   constexpr std::size_t k_named = 5;
   std::vector<std::string> names;
@@ -90,7 +90,7 @@ std::vector<std::string> take_absent_homes(LinkState& state) {
   return absent;
 }
 
-void forgive_not_yet(Diagnoses& found) {
+void lower_not_shared_yet(Diagnoses& found) {
   for (auto& one : found)
     if (one.code == "SF303" || one.code == "SF324")
       one.severity = Severity::info;

@@ -1,4 +1,4 @@
-// What is done in a home, and what is said about it: one decision for each place, so that plan and diagnoses agree.
+// Makes the steps and the diagnoses of a home by one decision for each place, so that both agree.
 #include "conda/generation.hpp"
 #include "conda/link.hpp"
 
@@ -27,7 +27,7 @@ std::string what_is_there(const Place& place) {
   }
 }
 
-/// The command for one home and one environment; options behind.
+/// Returns the command line for one home and one environment, with the option at the end.
 std::string command(std::string verb, const HomeState& home, const std::string& environment,
                     const std::string& option) {
   Argv argv{"sharefs", "conda", std::move(verb)};
@@ -63,7 +63,7 @@ class HomePlanner {
  private:
   void link_all() {
     const auto& entry = m_home.envs.entry;
-    if (entry.kind == EntryKind::symlink && standing(m_home.envs, m_request.store) == Standing::linked)
+    if (entry.kind == EntryKind::symlink && state_of(m_home.envs, m_request.store) == PlaceState::linked)
       return refuse("SF318", entry.path,
                     "the whole directory is a link to the store: each user's `conda create` acts on it, for all",
                     "remove that link first", command("unlink", m_home, "", ""));
@@ -81,26 +81,26 @@ class HomePlanner {
 
   void link(const Place& place) {
     const auto& path = place.entry.path;
-    if (!place.unusable.empty() && standing(place, m_request.store) != Standing::source)
+    if (!place.unusable.empty() && state_of(place, m_request.store) != PlaceState::source)
       return refuse("SF308", path,
                     "user `" + m_home.name + "` could not run Python of `" + place.target + "`: " + place.unusable,
                     place.cure.empty()
                         ? "all directories above it have to let its users through, and its files have to be readable"
                         : place.cure);
-    switch (standing(place, m_request.store)) {
-    case Standing::linked:
+    switch (state_of(place, m_request.store)) {
+    case PlaceState::linked:
       return;
-    case Standing::source:
+    case PlaceState::source:
       return note("SF317", path, "it is the shared directory itself: nothing to link");
-    case Standing::older:
+    case PlaceState::older:
       return add("it leads to another place", plan::Link{path, place.entry.link_target, place.target, m_home.actor});
-    case Standing::occupied:
+    case PlaceState::occupied:
       if (!m_request.backup)
         return leave_occupied(place);
       add("moved aside, `sharefs conda unlink` puts it back",
           plan::Rename{path, backup_name(path, m_now), m_home.actor});
       break;
-    case Standing::free:
+    case PlaceState::free:
       break;
     }
     add("shared environment `" + place.environment + "`", plan::make_link(path, place.target, m_home.actor));
@@ -121,7 +121,7 @@ class HomePlanner {
   void unlink_all() {
     const auto& envs = m_home.envs;
     const bool is_link = envs.entry.kind == EntryKind::symlink;
-    if (is_link && !m_request.all && standing(envs, m_request.store) == Standing::linked)
+    if (is_link && !m_request.all && state_of(envs, m_request.store) == PlaceState::linked)
       return refuse("SF318", envs.entry.path, "left alone: the whole directory is one link to the store",
                     "only `--all` removes it", command("unlink", m_home, "", ""));
     if (is_link || (envs.entry.kind == EntryKind::missing && !envs.backup.empty() && m_request.all))
@@ -132,10 +132,10 @@ class HomePlanner {
 
   void unlink(const Place& place) {
     const auto& path = place.entry.path;
-    const auto now = standing(place, m_request.store);
-    if (now == Standing::linked)
+    const auto now = state_of(place, m_request.store);
+    if (now == PlaceState::linked)
       add("leads to the store", plan::remove_link(path, place.entry.link_target, m_home.actor));
-    else if (now != Standing::free)
+    else if (now != PlaceState::free)
       return note("SF319", path,
                   "left alone: it is " + what_is_there(place) + ", not a link to `" + place.target + "`");
     if (!place.backup.empty())
@@ -179,15 +179,15 @@ plan::Plan plan(const LinkState& state, const LinkRequest& request) {
   return whole;
 }
 
-Standing standing(const Place& place, const std::string& store) {
+PlaceState state_of(const Place& place, const std::string& store) {
   if (place.entry.kind == EntryKind::missing)
-    return Standing::free;
+    return PlaceState::free;
   if (place.entry.kind != EntryKind::symlink)
-    return place.is_source ? Standing::source : Standing::occupied;
+    return place.is_source ? PlaceState::source : PlaceState::occupied;
   const auto leads_to = normalize_path(place.entry.link_target, parent_path(place.entry.path));
   if (leads_to == place.target)
-    return Standing::linked;
-  return place.dangling || is_under(leads_to, store) ? Standing::older : Standing::occupied;
+    return PlaceState::linked;
+  return place.dangling || is_under(leads_to, store) ? PlaceState::older : PlaceState::occupied;
 }
 
 const char* to_string(HomeSummary summary) {
@@ -195,9 +195,9 @@ const char* to_string(HomeSummary summary) {
   return k_names.at(static_cast<std::size_t>(summary));
 }
 
-const char* to_string(Standing standing) {
+const char* to_string(PlaceState state) {
   constexpr std::array<const char*, 5> k_names{"free", "linked", "older", "source", "occupied"};
-  return k_names.at(static_cast<std::size_t>(standing));
+  return k_names.at(static_cast<std::size_t>(state));
 }
 
 } // namespace sharefs::conda

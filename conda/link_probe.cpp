@@ -34,12 +34,12 @@ HomeProblem problem_of(const Entry& entry, bool is_home) {
   }
 }
 
-void stop(HomeState& home, HomeProblem problem, const Entry& where) {
+void set_problem(HomeState& home, HomeProblem problem, const Entry& where) {
   home.problem = problem;
   home.where = where;
 }
 
-/// Why the user could not start this Python of the store; empty: it starts, or there is none.
+/// Returns the reason why the user cannot start this Python of the store; empty if it starts, or if there is none.
 std::string reason_to_fail(const sys::User& user, const Entry& python) {
   if (python.kind == EntryKind::unknown)
     return reason_of(python);
@@ -50,7 +50,7 @@ std::string reason_to_fail(const sys::User& user, const Entry& python) {
              : "";
 }
 
-/// Reads homes, each with one request, and one more for links that lead elsewhere.
+/// Reads homes, each with one request, and a second one for links that do not lead into the store.
 class LinkProbe {
  public:
   LinkProbe(HomeReader& reader, const sys::MountTable& mounts, const LinkRequest& request,
@@ -63,14 +63,15 @@ class LinkProbe {
     for (const auto& name : m_request.environments)
       queries.push_back({.path = join_path(queries[envs].path, name), .links = sys::Links::none});
     const auto stored = queries.size();
-    if (m_request.verb == LinkRequest::Verb::link) // as this user: 0700 above it, a group that is not theirs
+    // The user reads Python in the store, which shows directories and groups that keep the user out.
+    if (m_request.verb == LinkRequest::Verb::link)
       for (const auto& name : m_request.environments)
         queries.push_back({.path = join_path(m_request.store, name + "/bin/python"), .follow = true});
     auto entries = m_reader.read(home.actor->user, std::move(queries));
     for (std::size_t index = 0; index < envs; ++index)
       if (const auto problem = problem_of(entries[index], index == 0 && home.conda != home.actor->beneath);
           problem != HomeProblem::none)
-        return stop(home, problem, entries[index]);
+        return set_problem(home, problem, entries[index]);
     if (!is_readable(home, entries[envs]))
       return;
     home.envs = {.environment = {}, .target = m_request.store, .entry = entries[envs]};
@@ -82,12 +83,13 @@ class LinkProbe {
           return;
     for (std::size_t index = 0; index < home.environments.size() && stored + index < entries.size(); ++index)
       home.environments[index].unusable = reason_to_fail(home.actor->user, entries[stored + index]);
-    if (m_request.verb == LinkRequest::Verb::link) // unlink removes only what leads to the store
+    if (m_request.verb == LinkRequest::Verb::link) // unlink removes only links to the store, so it need not know
       follow_links(home);
   }
 
  private:
-  /// From the home down to `envs`. No link is followed: it may lead to a server that does not answer.
+  /// Returns queries for all directories from the home down to `envs`. No link is followed, since it may lead to a
+  /// server that does not answer.
   static std::vector<sys::EntryQuery> way_to_envs(const HomeState& home) {
     auto path = home.actor->beneath;
     std::vector<sys::EntryQuery> queries{{.path = path, .links = sys::Links::none}};
@@ -103,7 +105,7 @@ class LinkProbe {
     const auto problem = problem_of(entry, false);
     if (problem != HomeProblem::no_answer && problem != HomeProblem::unreadable)
       return true;
-    stop(home, problem, entry);
+    set_problem(home, problem, entry);
     return false;
   }
 
@@ -117,7 +119,7 @@ class LinkProbe {
     return true;
   }
 
-  /// What the link would lead to, also under another name: a bind mount, or a home that is reached by a link.
+  /// True if the entry is the target of the link, also by another path: through a bind mount, or a home that is a link.
   [[nodiscard]] bool is_source(const Place& place) const {
     const auto& entry = place.entry;
     if (entry.kind != EntryKind::directory)
@@ -132,27 +134,27 @@ class LinkProbe {
            });
   }
 
-  /// Do links that lead neither to the target nor into the store lead anywhere?
+  /// Follows the links that lead neither to the target nor into the store, to find out whether they lead anywhere.
   void follow_links(HomeState& home) {
     std::vector<Place*> places;
     std::vector<sys::EntryQuery> queries;
     const auto collect = [&](Place& place) {
       const auto above = parent_path(place.entry.path);
       const auto& text = place.entry.link_target;
-      if (place.entry.kind != EntryKind::symlink || standing(place, m_request.store) != Standing::occupied ||
+      if (place.entry.kind != EntryKind::symlink || state_of(place, m_request.store) != PlaceState::occupied ||
           leads_into_unmounted(place, normalize_path(text, above)))
         return;
       places.push_back(&place);
-      queries.push_back({.path = join_path(above, text), .follow = true}); // not normalized: `..` is the kernel's
+      queries.push_back({.path = join_path(above, text), .follow = true}); // not normalized: the kernel resolves `..`
     };
     std::ranges::for_each(home.environments, collect);
     const auto targets = queries.empty() ? std::vector<Entry>{} : m_reader.read(home.actor->user, std::move(queries));
-    for (std::size_t index = 0; index < targets.size(); ++index) // no answer: it may well lead somewhere
+    for (std::size_t index = 0; index < targets.size(); ++index) // a link without an answer may lead somewhere
       places[index]->dangling =
           targets[index].kind == EntryKind::missing && !leads_into_unmounted(*places[index], targets[index].resolved);
   }
 
-  /// What the path leads to is there again when the share is mounted.
+  /// True if the path lies in a share that is not mounted, which is then noted: its target exists again later.
   bool leads_into_unmounted(Place& place, const std::string& path) const {
     const auto* share = unmounted_share(path, m_request.shares, m_mounts);
     if (share != nullptr)
@@ -185,7 +187,7 @@ HomeState home_of(sys::System& system, const std::string& conda, const sys::Iden
   return home;
 }
 
-/// An absolute path is one installation: of the user whose home it lies in, or of the host.
+/// Returns one home for an absolute path of conda: that of the user in whose home it lies, or one for the whole host.
 std::vector<HomeState> one_installation(const std::string& conda, const sys::Identity& self,
                                         std::vector<HomeState> homes) {
   const auto owner = std::ranges::find_if(homes, [](const HomeState& home) {
@@ -199,8 +201,8 @@ std::vector<HomeState> one_installation(const std::string& conda, const sys::Ide
   return {std::move(host)};
 }
 
-/// The owner of an installation of the host does the work, so that a link which the owner planted leads nowhere that
-/// the owner could not go anyway.
+/// Makes the owner of an installation for the whole host the actor of its steps, so that a link that this owner has
+/// planted gives no access beyond the owner's own.
 void act_as_owner(HomeState& host, const Entry& directory, const std::vector<sys::User>& users) {
   if (directory.kind != EntryKind::directory || directory.uid == 0)
     return;
@@ -211,7 +213,7 @@ void act_as_owner(HomeState& host, const Entry& directory, const std::vector<sys
           : sys::User{std::to_string(directory.uid), directory.uid, directory.gid, {directory.gid}, host.conda};
 }
 
-/// Finds where the homes are: /home/alice may be a link to it. Actions follow no link, so they have to begin there.
+/// Resolves the homes: /home/alice may be a link. Actions follow no link, so they have to begin at the resolved path.
 void find_homes(HomeReader& reader, std::vector<HomeState>& homes, const std::vector<sys::User>& users) {
   std::vector<HomeState*> wanted;
   std::vector<std::string> paths;
@@ -224,7 +226,7 @@ void find_homes(HomeReader& reader, std::vector<HomeState>& homes, const std::ve
   for (std::size_t index = 0; index < found.size(); ++index) {
     auto& home = *wanted[index];
     if (found[index].hung())
-      stop(home, HomeProblem::no_answer, found[index]);
+      set_problem(home, HomeProblem::no_answer, found[index]);
     else if (home.conda == home.actor->beneath && reader.as_root())
       act_as_owner(home, found[index], users);
     else if (home.conda != home.actor->beneath && found[index].exists()) {
@@ -235,8 +237,8 @@ void find_homes(HomeReader& reader, std::vector<HomeState>& homes, const std::ve
   }
 }
 
-/// One installation that two entries of `conda.homes` name is one.
-void drop_second_names(std::vector<HomeState>& homes) {
+/// Removes installations that another entry of `conda.homes` names already.
+void remove_second_names(std::vector<HomeState>& homes) {
   std::set<std::string> known;
   std::erase_if(homes, [&](const HomeState& home) {
     return home.problem == HomeProblem::none && !known.insert(home.conda).second;
@@ -264,12 +266,12 @@ Result<LinkState> probe(sys::System& system, const LinkRequest& request) {
   if (request.verb == LinkRequest::Verb::link) {
     state.store = probe_store(system, mounts, request);
     if (!is_usable(*state.store))
-      return state; // nothing will be linked: the homes need not be asked
+      return state; // no link can be made, so the homes need not be read
     std::erase_if(linked.environments, [&](const std::string& name) { return is_left_out(*state.store, name); });
   }
   HomeReader reader(system, mounts);
   find_homes(reader, state.homes, users);
-  drop_second_names(state.homes);
+  remove_second_names(state.homes);
   LinkProbe homes(reader, mounts, linked, state.store);
   for (auto& home : state.homes)
     if (home.problem == HomeProblem::none)

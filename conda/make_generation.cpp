@@ -16,15 +16,15 @@ namespace sharefs::conda {
 
 namespace {
 
-/// Takes the lease, and the environment as the holder before us has left it.
-Result<Held> hold_latest(sys::System& system, const Making& making, const plan::Say& say) {
+/// Takes the lease, then reads the environment as the holder before has left it.
+Result<HeldEnvironment> hold_latest(sys::System& system, const GenerationRequest& making, const plan::Say& say) {
   TRY_ASSIGN(auto lease, take_lease(system, making.environment, making.lease, say));
   TRY_ASSIGN(auto now, find_shared(system, making.environment.store, making.environment.name));
-  return Held{std::move(now), std::move(lease)};
+  return HeldEnvironment{std::move(now), std::move(lease)};
 }
 
-Result<Generation> record_of(sys::System& system, const Making& making, const NewGeneration& made,
-                             const Filled& filled) {
+Result<Generation> record_of(sys::System& system, const GenerationRequest& making, const NewGeneration& made,
+                             const FilledTree& filled) {
   TRY_ASSIGN(auto contents, read_contents(system, filled.tree.path));
   tree::Measured size{.files = filled.files, .bytes = filled.bytes};
   if (filled.files == 0) {
@@ -50,7 +50,8 @@ Result<Generation> record_of(sys::System& system, const Making& making, const Ne
   return record;
 }
 
-/// A copy of the present generation on this host's own disk, staged by root or by this process's user; empty: none.
+/// Returns the path of a copy of the present generation on this host's own disk, staged by root or by this process's
+/// user; empty if there is none.
 std::string staged_tree(sys::System& system, const std::string& stage, const SharedEnvironment& environment) {
   const auto path = environment.path(environment.current);
   const auto source = in_generation(system.entry({.path = path, .follow = true}).resolved);
@@ -60,9 +61,9 @@ std::string staged_tree(sys::System& system, const std::string& stage, const Sha
   return staged ? staged->tree.path : "";
 }
 
-/// Makes its image beside it. It can be made again, so nothing but Ctrl-C is an error.
-Result<void> add_image(sys::System& system, const Making& making, const Filled& filled, NewGeneration& made,
-                       const plan::Say& say) {
+/// Makes the image beside the generation. Only an interrupt is an error, because the image can be made later.
+Result<void> add_image(sys::System& system, const GenerationRequest& making, const FilledTree& filled,
+                       NewGeneration& made, const plan::Say& say) {
   if (!making.image.makes)
     return {};
   const auto& environment = made.environment;
@@ -84,7 +85,7 @@ Result<void> add_image(sys::System& system, const Making& making, const Filled& 
   return {};
 }
 
-/// Is a file of compiled Python stale only because it names the old place in tracebacks?
+/// True if a compiled file is stale only because it names the old place, for tracebacks.
 bool names_old_place_only(const EnvironmentState& state, const std::string& path) {
   if (std::ranges::find(state.contents, source_of(path), &plan::FileChange::path) != state.contents.end())
     return false; // its source changes, too
@@ -93,7 +94,7 @@ bool names_old_place_only(const EnvironmentState& state, const std::string& path
   });
 }
 
-/// Who may not point STORE/ENV to another generation hears so before the work, not behind it.
+/// Checks before the work, and not after it, that this user may point STORE/ENV to another generation.
 Result<void> check_switch(sys::System& system, const SharedEnvironment& environment) {
   constexpr std::uint32_t k_sticky = 01000;
   if (environment.current == 0)
@@ -128,16 +129,17 @@ std::string NewGeneration::hidden_image() const {
   return image_path(path());
 }
 
-Result<Held> hold(sys::System& system, const SharedEnvironment& planned, const LeaseWish& wish, const plan::Say& say) {
-  TRY_ASSIGN(auto lease, take_lease(system, planned, wish, say));
+Result<HeldEnvironment> hold(sys::System& system, const SharedEnvironment& planned, const LeaseSettings& settings,
+                             const plan::Say& say) {
+  TRY_ASSIGN(auto lease, take_lease(system, planned, settings, say));
   TRY_ASSIGN(auto now, probe_environment(system, planned.store, planned.name));
   if (now.current != planned.current || now.next() != planned.next())
     return fail(ErrorCode::conflict, fmt::format("somebody else has changed `{}` meanwhile", planned.name),
                 "run the command again");
-  return Held{std::move(now), std::move(lease)};
+  return HeldEnvironment{std::move(now), std::move(lease)};
 }
 
-Result<NewGeneration> make_generation(sys::System& system, const Making& making, const plan::Say& say) {
+Result<NewGeneration> make_generation(sys::System& system, const GenerationRequest& making, const plan::Say& say) {
   TRY_ASSIGN(auto held, making.hidden.empty() ? hold_latest(system, making, say)
                                               : hold(system, making.environment, making.lease, say));
   TRY(check_switch(system, held.environment));
@@ -159,22 +161,22 @@ Result<NewGeneration> make_generation(sys::System& system, const Making& making,
   return made;
 }
 
-Result<void> confirm(sys::System& system, NewGeneration& made) {
+Result<void> publish(sys::System& system, NewGeneration& made) {
   TRY(made.lease->check());
   const auto& files = system.files();
   const auto path = made.environment.path(made.record.number) + ".json";
-  TRY_ASSIGN(const auto cut_off, files.read_if_exists(path)); // a text that is there is of a command that was cut off
+  TRY_ASSIGN(const auto cut_off, files.read_if_exists(path)); // an existing text comes from an interrupted command
   if (auto written = files.write_if(path, cut_off, format_generation(made.record)); !written || !made.image)
     return written;
   return publish_image(system, made.hidden_image(), *made.image, made.environment.path(made.record.number));
 }
 
-void note_made(sys::System& system, const NewGeneration& made) {
+void note_soundness(sys::System& system, const NewGeneration& made) {
   if (made.sound)
     note_verified(system, made.environment.store, made.environment.name, made.record, *made.sound);
 }
 
-Result<void> mend_copy(sys::System& system, const CopyToMend& copy, const plan::Say& say) {
+Result<void> repair_copy(sys::System& system, const CopyToRepair& copy, const plan::Say& say) {
   const auto& path = copy.tree.path;
   const EnvironmentRequest request{.path = path, .prefix = copy.prefix, .from = copy.from, .mixed = true};
   TRY_ASSIGN(auto state, probe(system, request, say.progress("reading " + path)));
@@ -183,7 +185,7 @@ Result<void> mend_copy(sys::System& system, const CopyToMend& copy, const plan::
                 "see who writes in the store, then run the command again");
   const bool runs_programs = copy.runs_programs && !state.others_write;
   state.uncompiled = copy.uncompiled;
-  if (!runs_programs) // nobody would compile it again
+  if (!runs_programs) // such files stay, because nothing would compile them again
     std::erase_if(state.compiled,
                   [&](const plan::FileChange& change) { return names_old_place_only(state, change.path); });
   for (const auto& step : plan_repair(state, false, runs_programs).steps) {
@@ -197,8 +199,8 @@ Result<void> mend_copy(sys::System& system, const CopyToMend& copy, const plan::
     return {};
   auto left = diagnose_unrepaired(state);
   std::erase_if(left, [](const Diagnosis& one) {
-    return one.severity != Severity::error || one.code == "SF501" || one.code == "SF502" || // as the original is
-           one.code == "SF510"; // close_tree() opens what is left, by all of its names
+    return one.severity != Severity::error || one.code == "SF501" || one.code == "SF502" || // faults of the original
+           one.code == "SF510"; // close_tree() opens these paths later
   });
   say.report(left);
   return left.empty() ? Result<void>{} : fail(ErrorCode::failed, "the copy is not sound", "nothing was changed");

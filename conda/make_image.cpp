@@ -5,8 +5,8 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "conda/change.hpp"
-#include "conda/prefix.hpp"
 #include "conda/make_generation.hpp"
+#include "conda/prefix.hpp"
 #include "conda/staging.hpp"
 #include "plan/apply.hpp"
 #include "tree/survey.hpp"
@@ -18,18 +18,19 @@ namespace sharefs::conda {
 
 namespace {
 
-constexpr std::uint64_t k_part_of_tree = 2; ///< that an image may take; a third is usual
+constexpr std::uint64_t k_part_of_tree = 2; ///< an image may take this part of the tree's size; a third is usual
 
-/// What Python would compile again at each start: it could not keep it, where all is read-only.
+/// True for a stale compiled file. Python would compile its source at each start, and could not write the result to a
+/// read-only image.
 bool is_stale_in(const tree::Entry& file, std::string_view head, const tree::Packing::Find& find) {
   const auto source = is_compiled(file.path) ? source_of(file.path) : std::string();
   const auto* there = source.empty() ? nullptr : find(source);
   return there != nullptr && is_stale(head, there->mtime, there->size);
 }
 
-/// Why an image is made where one lies; empty: that is as it was made, and may be mounted.
-Result<std::string> why_anew(sys::System& system, const SharedEnvironment& now, const Image& image,
-                             const plan::Say& say) {
+/// Returns the reason why the image has to be made anew; empty if it is unchanged and may be mounted.
+Result<std::string> reason_to_remake(sys::System& system, const SharedEnvironment& now, const Image& image,
+                                     const plan::Say& say) {
   if (!image.exists())
     return "it is not of this generation, or was cut off";
   if (!image.is_trusted(system.entry({.path = now.store, .follow = true}).uid))
@@ -42,7 +43,7 @@ Result<std::string> why_anew(sys::System& system, const SharedEnvironment& now, 
 
 Result<ImageNote> make_image(sys::System& system, tree::Packing packing, const Generation& record,
                              const std::string& name, const plan::Say& say) {
-  const auto directory = system.entry({.path = packing.file}); // where it is to lie
+  const auto directory = system.entry({.path = packing.file}); // it is missing, so `ancestor` is its directory
   TRY(check_room(system, directory, {.files = 1, .bytes = record.bytes / k_part_of_tree}, ""));
   if (!name.empty())
     packing.leaves_out = is_stale_in;
@@ -84,19 +85,19 @@ Result<void> publish_image(sys::System& system, const std::string& file, const I
   return plan::apply_action(plan::Rename{file, image_path(generation), std::nullopt}, system).map([](plan::Outcome) {});
 }
 
-Result<Imaging> plan_image(sys::System& system, const std::string& store, const std::string& name,
-                           const std::string& letters, const plan::Say& say) {
+Result<ImagePlan> plan_image(sys::System& system, const std::string& store, const std::string& name,
+                             const std::string& letters, const plan::Say& say) {
   TRY_ASSIGN(auto environment, find_shared(system, store, name));
-  Imaging imaging{.environment = std::move(environment), .file = {}, .plan = {}};
+  ImagePlan imaging{.environment = std::move(environment), .file = {}, .plan = {}};
   const auto& now = imaging.environment;
   const auto* one = now.find(now.current);
   if (!one->record)
     return fail(ErrorCode::failed, fmt::format("generation {} of `{}` {}", now.current, name, one->problem),
                 "`sharefs conda rollback` shows another one");
   const auto path = now.path(now.current);
-  const auto why = why_anew(system, now, probe_image(system, path, one->record->created), say);
+  const auto why = reason_to_remake(system, now, probe_image(system, path, one->record->created), say);
   if (!why || why->empty())
-    return why ? Result<Imaging>(std::move(imaging)) : fail(why.error());
+    return why ? Result<ImagePlan>(std::move(imaging)) : fail(why.error());
   imaging.file = image_path(join_path(now.root.path, fmt::format("new-{}.{}", generation_name(now.current), letters)));
   if (one->image.kind == sys::EntryKind::file)
     imaging.plan.add(name, *why, removal_of(one->image));
@@ -105,16 +106,16 @@ Result<Imaging> plan_image(sys::System& system, const std::string& store, const 
   return imaging;
 }
 
-Result<Imaged> make_missing_image(sys::System& system, const Imaging& imaging, const LeaseWish& lease,
-                                  const plan::Say& say) {
+Result<MadeImage> make_missing_image(sys::System& system, const ImagePlan& imaging, const LeaseSettings& lease,
+                                     const plan::Say& say) {
   TRY_ASSIGN(auto held, hold(system, imaging.environment, lease, say));
   const auto& now = held.environment;
   const auto* one = now.find(now.current);
   const auto record = one->record.value_or(Generation{});
   auto there = probe_image(system, now.path(now.current), record.created);
-  TRY_ASSIGN(const auto why, why_anew(system, now, there, say));
-  if (why.empty()) // made while we waited
-    return Imaged{std::move(held.lease), std::move(*there.note)};
+  TRY_ASSIGN(const auto why, reason_to_remake(system, now, there, say));
+  if (why.empty()) // another command has made it while this one waited for the lease
+    return MadeImage{std::move(held.lease), std::move(*there.note)};
   if (one->image.kind != sys::EntryKind::file)
     TRY(clear_place(system, there.path));
   tree::Packing image{.tree = {.path = now.path(now.current), .root = system.files().root()}, .file = imaging.file};
@@ -124,7 +125,7 @@ Result<Imaged> make_missing_image(sys::System& system, const Imaging& imaging, c
   TRY_ASSIGN(auto note, make_image(system, image, record, now.name, say));
   TRY(write_image_note(system, note, image.tree.path));
   TRY(held.lease.check());
-  return Imaged{std::move(held.lease), std::move(note), std::move(guard)};
+  return MadeImage{std::move(held.lease), std::move(note), std::move(guard)};
 }
 
 } // namespace sharefs::conda

@@ -53,16 +53,17 @@ std::vector<std::string> prefixes_to_replace(const std::vector<PrefixNeedle>& ne
     if (file.facts.holds[i])
       found.push_back(needles[i].prefix());
   if (recorded != nullptr && recorded->mode && !recorded->placeholder.empty() &&
-      PrefixNeedle(recorded->placeholder).in(file.bytes)) // the installation was cut off
+      PrefixNeedle(recorded->placeholder).in(file.bytes)) // the installation was interrupted
     found.push_back(recorded->placeholder);
   if (file.sound && recorded->type != PathType::entry_point && !recorded->patched()) {
-    // The package's own words, whatever the checksum agrees with; but not what is to start the file.
+    // The file is as the package has it, so a prefix in it is the package's own text and stays, except for a prefix in
+    // the first lines, which starts the program.
     const auto heads = named_prefixes(std::string_view(file.bytes).substr(0, k_head_bytes));
     std::erase_if(found, [&](const std::string& prefix) {
       return !file.starts || std::ranges::find(heads, prefix) == heads.end();
     });
   }
-  // Written for a prefix too long for a kernel, be it the right one.
+  // `#!/usr/bin/env` was written because the prefix is too long for a kernel; this may even be the right prefix.
   if (!file.env_prefix.empty() && std::ranges::find(found, file.env_prefix) == found.end())
     found.insert(found.begin(), file.env_prefix);
   return found;

@@ -1,42 +1,43 @@
 #pragma once
-// A file of an environment that may name prefixes, once it was read: what it is to hold instead. Pure.
+// Replaces the prefixes in one file of an environment that was read. Pure.
 #include "conda/prefix.hpp"
 #include "conda/records.hpp"
 
 namespace sharefs::conda {
 
-/// What one file is and holds.
+/// The checksum of one file, and the prefixes in it.
 struct FileFacts {
   std::string checksum;
-  std::vector<bool> holds; ///< which needles
+  std::vector<bool> holds; ///< for each needle, whether the file holds it
 };
 
 struct NamingFile {
   FileFacts facts;
-  const RecordedFile* recorded = nullptr; ///< of its package; nullptr: of none
-  bool starts = false;                    ///< the prefix in its first lines is to start it
-  std::string bytes = {};                 ///< where a prefix may be replaced in it
-  bool sound = false;                     ///< as installed, by its record
-  bool follows = false;                   ///< its record is to follow what becomes of it
-  bool restored = false;                  ///< the package's content comes back from one of the prefixes
-  std::string env_prefix = {};            ///< from this one, for which `#!/usr/bin/env` was written
+  const RecordedFile* recorded = nullptr; ///< in the record of its package; nullptr: it belongs to none
+  bool starts = false;                    ///< its first lines name the prefix to start a program
+  std::string bytes = {};                 ///< the content; empty if no prefix can be replaced in it
+  bool sound = false;                     ///< it is as installed, by the checksum in its record
+  bool follows = false;                   ///< the checksum in its record is changed with the file
+  bool restored = false;                  ///< with the placeholder for one of the prefixes it is the package's file
+  std::string env_prefix = {};            ///< that prefix, if `#!/usr/bin/env` was written for it
 };
 
-/// How often the content may name the prefix, in any encoding; not counted beyond `most`.
+/// Counts how often the content may name the prefix in any encoding, and stops above `most`.
 std::size_t count_prefix(std::string_view content, const PrefixNeedle& needle, std::size_t most);
-/// `needles`: the right prefix, `old` others that it is to replace, and further ones. Finds out whether the package's
-/// content comes back from one of the former.
+/// Sets `restored`: checks whether the content is the package's if the placeholder replaces one of the first prefixes.
+/// `needles` holds the right prefix, `old` prefixes that it shall replace, and others.
 void find_restored(const std::vector<PrefixNeedle>& needles, std::size_t old, NamingFile& file);
-/// Those that are to be replaced in it; one of them may be the right one, where another form names it.
+/// Returns the prefixes to replace in the file. One may be the right prefix itself, if `#!/usr/bin/env` stands for it.
 std::vector<std::string> prefixes_to_replace(const std::vector<PrefixNeedle>& needles, std::size_t old,
                                              const NamingFile& file);
 
 struct ReplacedPrefixes {
-  std::string after;
-  Edits edits;                    ///< that make it of what was there
-  std::vector<std::string> named; ///< prefixes that it does name
-  std::string no_room = {};       ///< why one of them cannot be replaced; empty: all can
+  std::string after;              ///< the new content
+  Edits edits;                    ///< turn the old content into `after`
+  std::vector<std::string> named; ///< prefixes that the old content names
+  std::string no_room = {};       ///< the reason why one of them cannot be replaced; empty: all can
 };
+/// Replaces `prefixes` by `right`, in this order. Stops at the first one that cannot be replaced.
 ReplacedPrefixes replace_in(const NamingFile& file, const std::vector<std::string>& prefixes, const std::string& right);
 
 } // namespace sharefs::conda

@@ -23,10 +23,10 @@ namespace {
 constexpr std::uint64_t k_large_on_average = 64U << 20U;
 constexpr std::size_t k_largest_list = 16U << 20U;
 constexpr std::uint32_t k_others_write = 0022;
-const std::string k_unfinished = "new-"; // begins the name of an image that is being made
+const std::string k_unfinished = "new-"; // the beginning of the name of an image that is being made
 
-/// STORE/NAME-, by which all images of a directory are known. More is added to it, and a file system takes NAME_MAX
-/// bytes.
+/// Returns the beginning of the names of all images of a directory. NAME is cut, because more is added to it and a file
+/// system takes NAME_MAX bytes.
 std::string image_prefix(const std::string& path) {
   constexpr std::size_t k_most_of_name = 200;
   return base_name(path).substr(0, k_most_of_name) + "-" + sys::sha256(path).substr(0, 8) + "-";
@@ -36,8 +36,9 @@ std::string list_path(const std::string& packed) {
   return packed + ".files";
 }
 
-/// Each entry lies in a directory of the list that comes before it, and has its name alone. Below a link, which root
-/// makes and would follow, the owner of the store could have any file written on every node.
+/// True if each entry lies in a directory that comes before it in the list, and no name occurs twice. Otherwise the
+/// owner of the store could name a file below a link of the list: root would follow that link on every node, and write
+/// any file there.
 bool is_tree(const tree::Listing& listing) {
   std::set<std::string> names, directories;
   for (const auto& one : listing.entries) {
@@ -90,7 +91,7 @@ std::optional<tree::Listing> read_list(sys::System& system, const PathStagingReq
 }
 
 Result<Packer> find_packer(sys::System& system, const std::string& store, const std::vector<std::string>& readers) {
-  auto seen = see(system, {.queries = {{.path = store, .follow = true}}}, readers);
+  auto seen = read_as_permitted(system, {.queries = {{.path = store, .follow = true}}}, readers);
   auto place = seen.entries.front();
   const bool exists = place.exists();
   if (!exists)
@@ -124,7 +125,7 @@ Result<PackedPath> survey_path(sys::System& system, const PathStagingRequest& re
   PackedPath packed{.survey = std::move(survey), .image = {}};
   packed.image = packed_image(request, packed.survey);
   const auto image = probe_image(system, packed.image, 0, request.how.as);
-  // What others could have written is made anew by whoever can make one that is trusted.
+  // An image that others could have written counts as missing for a user who can make a trusted one.
   const auto uid = static_cast<std::uint32_t>(system.identity().uid);
   const bool makes_trusted = uid == 0 || uid == store.uid;
   packed.exists = (image.exists() && (image.is_trusted(store.uid) || !makes_trusted)) ||
@@ -151,8 +152,8 @@ bool is_few_large(const tree::Survey& survey) {
 
 namespace {
 
-/// Images and lists of what the directory held before, and images that were being made when their command was killed:
-/// one that is being made is written all the time, by the server's clock.
+/// Removes images and lists of the directory's earlier content, and unfinished images that were not written to for an
+/// hour, by the server's clock: their command was killed.
 void remove_older(sys::System& system, const PathStagingRequest& request, const PackedPath& packed) {
   constexpr std::int64_t k_abandoned = 3600; // seconds
   const auto prefix = image_prefix(request.path);
@@ -166,7 +167,7 @@ void remove_older(sys::System& system, const PathStagingRequest& request, const 
       unfinished.queries.push_back({.path = path, .links = sys::Links::none});
   }
   const auto entries = system.entries(unfinished);
-  const auto made = std::max(entries[0].mtime, entries[1].mtime); // just now
+  const auto made = std::max(entries[0].mtime, entries[1].mtime); // the server's time now, since it was just made
   for (auto one = entries.begin() + 2; one != entries.end(); ++one)
     if (one->kind == sys::EntryKind::file && one->mtime < made - k_abandoned)
       std::ignore = system.files().remove(one->path);
@@ -186,9 +187,10 @@ Result<void> write_list(sys::System& system, const PathStagingRequest& request, 
   return admitted ? plan::apply_action(*admitted, system).map([](plan::Outcome) {}) : Result<void>{};
 }
 
-/// `path` may lie in a store of environments that nobody has made yet: it gets the mode of the directory above it.
+/// Makes the directory of images. A store of environments above it that does not exist yet gets the mode of the
+/// directory above the store.
 Result<void> make_store(sys::System& system, const std::string& path) {
-  constexpr std::uint32_t k_but_set_id = 01777; // the group is inherited
+  constexpr std::uint32_t k_but_set_id = 01777; // mkdir(2) inherits the set-group-id bit
   const auto store = system.entry({.path = parent_path(path), .follow = true});
   if (store.kind == sys::EntryKind::missing) {
     const auto above = system.entry({.path = store.ancestor, .follow = true});
@@ -201,7 +203,7 @@ Result<void> make_store(sys::System& system, const std::string& path) {
 
 Result<void> pack_path(sys::System& system, const PathStagingRequest& request, const PackedPath& packed,
                        const plan::Say& say) {
-  // For nobody else than the directory: the directories above it may keep out others than those above the store.
+  // The directories above `path` may keep out other users than those above the store, so the mode is set by the former.
   TRY_ASSIGN(const auto access, stage_access(system, request.path, request.how.as));
   TRY(make_store(system, request.store));
   if (is_few_large(packed.survey)) {
@@ -209,7 +211,7 @@ Result<void> pack_path(sys::System& system, const PathStagingRequest& request, c
     remove_older(system, request, packed);
     return {};
   }
-  Generation what; // of which this is known
+  Generation what; // make_image() needs only these two fields
   what.files = packed.survey.files;
   what.bytes = packed.survey.bytes;
   const auto store = system.entry({.path = request.store, .follow = true});
@@ -217,12 +219,12 @@ Result<void> pack_path(sys::System& system, const PathStagingRequest& request, c
                             .file = image_path(join_path(store.resolved, k_unfinished + random_letters(12))),
                             .most = access.mode & 0444U,
                             .gid = access.gid};
-  const ScratchTree guard(system, image.file, say); // until it has its name
+  const ScratchTree guard(system, image.file, say); // deletes it if it does not get its name
   TRY_ASSIGN(auto note, make_image(system, image, what, "", say));
   TRY(check_unchanged(system, request, packed.survey, say));
   const auto there = probe_image(system, packed.image, 0);
   if (there.exists() && there.is_trusted(store.uid))
-    return {}; // another node has made it meanwhile, and others copy it already
+    return {}; // another node has made it meanwhile, and others may be copying it already
   TRY(publish_image(system, image.file, note, packed.image));
   remove_older(system, request, packed);
   return {};

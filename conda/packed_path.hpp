@@ -1,8 +1,8 @@
 #pragma once
-// A directory of the share, whatever it holds, and what is made of it once for all nodes, on the share:
-//   STORE/NAME-FINGERPRINT.sqfs{,.json}   the image and its note; what the directory holds now has another fingerprint
-//   STORE/NAME-FINGERPRINT.files          or, of few large files, what they are (tree::Listing): they are copied as
-//                                         they lie, and handed on from node to node
+// Packs any directory of the share once for all nodes. The result lies on the share:
+//   STORE/NAME-FINGERPRINT.sqfs{,.json}   the image and its note; a directory that changes gets another fingerprint
+//   STORE/NAME-FINGERPRINT.files          for few large files a list of them (tree::Listing) instead: the files are
+//                                         copied as they are, and handed on from node to node
 //   STORE/new-XXXXXXXXXXXX.sqfs           an image that is being made
 #include "conda/make_image.hpp"
 #include "conda/staging.hpp"
@@ -12,50 +12,53 @@ namespace sharefs::conda {
 
 struct PathStagingRequest {
   std::string path;    ///< of the directory, without links
-  std::string store;   ///< of images, on the share
-  std::string at;      ///< on this host's own disk
-  bool is_own = false; ///< it lies in this user's own directory for caches, which is made before the copy
+  std::string store;   ///< the directory of images on the share
+  std::string at;      ///< the directory of copies on this host's own disk
+  bool is_own = false; ///< `at` lies in this user's own directory for caches, which is made before the copy
   bool binds = false;  ///< the copy is mounted over the directory, read-only
-  /// Of the copy that is mounted over the directory here: what the share has now cannot be seen.
+  /// The survey of the copy that is mounted over the directory here, and hides the present content of the share.
   std::optional<tree::Survey> bound = {};
-  Copying how = {};
+  CopySettings how = {};
 };
 
-/// Who may write in the directory of images, or where it is to be made.
+/// The user who may write in the directory of images, or may make it.
 struct Packer {
   std::optional<sys::User> user; ///< nullopt: this process's user
-  std::string place;             ///< that belongs to the user
+  std::string place;             ///< the directory that belongs to the user
 };
+/// Finds the user who can pack directories into `store`.
 Result<Packer> find_packer(sys::System& system, const std::string& store, const std::vector<std::string>& readers);
 
-/// What there is of a directory to bring to nodes: all nodes are told the same.
+/// The packed form of a directory, the same for all nodes.
 struct PackedPath {
   tree::Survey survey;
-  std::string image;   ///< its path but for `.sqfs`
-  bool exists = false; ///< the image, or the list of files
+  std::string image;   ///< path of the image without `.sqfs`
+  bool exists = false; ///< the image or the list of files exists
 };
-/// "FINGERPRINT:FILES:BYTES", as one machine tells it to others, and as marks have it. nullopt: it is no such text.
+/// Returns "FINGERPRINT:FILES:BYTES", the form that machines send to each other and that marks have. survey_in() parses
+/// it; nullopt for another text.
 std::string text_of(const tree::Survey& survey);
 std::optional<tree::Survey> survey_in(std::string_view text);
-/// Few large files: an image would be as large as they are, and no faster.
+/// True for few large files: an image would be as large as they are, and no faster.
 bool is_few_large(const tree::Survey& survey);
-/// Of what it holds by that survey.
+/// Returns the path of the image, without `.sqfs`, for the content that the survey describes.
 std::string packed_image(const PathStagingRequest& request, const tree::Survey& survey);
-/// Looks at all that lies in the directory, by its names and attributes.
+/// Reads the names and attributes of everything in the directory, and finds its packed form.
 Result<PackedPath> survey_path(sys::System& system, const PathStagingRequest& request, const plan::Say& say);
-/// Makes the image, or the list of few large files, for nobody else than the directory is; those of what the directory
-/// held before go, and what packings that were killed have left. As whoever may write in the store. Errors: those of
-/// make_image() and tree::list_contents(); `conflict`: the directory has changed meanwhile.
+/// Makes the image, or the list of few large files, readable only for users who can read the directory. Removes packed
+/// forms of the directory's earlier content, and images that killed commands have left. The caller is a user who may
+/// write in the store. Errors: those of make_image() and tree::list_contents(); `conflict`: the directory has changed
+/// meanwhile.
 Result<void> pack_path(sys::System& system, const PathStagingRequest& request, const PackedPath& packed,
                        const plan::Say& say);
 
-/// The directory of images. It is listed, and the one above: another node may just have made what a client of NFS
-/// believes for a while not to be there.
+/// Reads the directory of images. It is listed, and so is the one above: an NFS client caches for a while that a name
+/// is missing, and another node may just have made it.
 sys::Entry probe_store(sys::System& system, const PathStagingRequest& request);
-/// What lies in the directory, if root or the owner of the store has noted it, and nobody else could have.
+/// Reads the list of the directory's files; nullopt unless only root or the owner of the store can have written it.
 std::optional<tree::Listing> read_list(sys::System& system, const PathStagingRequest& request,
                                        const std::string& packed, std::uint32_t store_owner);
-/// What was read of the directory is what it held when it was looked at: by that it is known again. `conflict`.
+/// Fails with `conflict` if the directory has changed since the survey `before`, which names the packed form.
 Result<void> check_unchanged(sys::System& system, const PathStagingRequest& request, const tree::Survey& before,
                              const plan::Say& say);
 

@@ -16,14 +16,14 @@ namespace sharefs::conda {
 namespace {
 
 constexpr auto k_none = std::string_view::npos;
-/// The longest first line that installers trust the kernel with (conda's core/portability.py, rattler's link.rs).
+/// The longest first line that installers write for a kernel (conda's core/portability.py, rattler's link.rs).
 constexpr std::size_t k_longest_shebang = 127;
 
 std::size_t find_bytes(std::string_view content, std::string_view bytes, std::size_t from) {
   if (from > content.size())
     return k_none;
   const auto* found = static_cast<const char*>(
-      ::memmem(content.data() + from, content.size() - from, bytes.data(), bytes.size())); // find() is slower by far
+      ::memmem(content.data() + from, content.size() - from, bytes.data(), bytes.size())); // far faster than find()
   return found == nullptr ? k_none : static_cast<std::size_t>(found - content.data());
 }
 
@@ -41,7 +41,7 @@ std::vector<char32_t> code_points(std::string_view utf8) {
   return points;
 }
 
-std::string encoded(std::string_view utf8, std::size_t width, bool big_endian) {
+std::string encode(std::string_view utf8, std::size_t width, bool big_endian) {
   if (width == 1)
     return std::string(utf8);
   std::string bytes;
@@ -61,7 +61,7 @@ std::string encoded(std::string_view utf8, std::size_t width, bool big_endian) {
 
 char32_t unit_at(std::string_view content, std::size_t at, const PrefixNeedle::Encoding& encoding) {
   char32_t unit = 0;
-  // At the end only a part may be there: a match in the other byte order than that of the text.
+  // At the end of the content there may be less than a character, after a match in the wrong byte order.
   for (std::size_t i = 0; i < std::min(encoding.width, content.size() - at); ++i)
     unit |= static_cast<char32_t>(static_cast<unsigned char>(content[at + i]))
             << 8U * (encoding.big_endian ? encoding.width - 1 - i : i);
@@ -73,11 +73,11 @@ bool is_name(char32_t unit) {
          unit == '-' || unit == '+' || unit == '~' || unit == '@' || unit >= 0x80;
 }
 
-/// The longest name in a path.
+/// Bytes of the longest name in a path.
 constexpr std::size_t k_longest_name = 255;
 
-/// The path goes on: `/data/llm2`, `/data/llm.old`, but not `in /data/llm.`
-bool continues(std::string_view content, std::size_t end, const PrefixNeedle::Encoding& encoding) {
+/// True if the name goes on after the match: `/data/llm2`, `/data/llm.old`, but not `in /data/llm.`
+bool goes_on(std::string_view content, std::size_t end, const PrefixNeedle::Encoding& encoding) {
   const auto left = content.size() - end;
   if (left == 0)
     return false;
@@ -86,8 +86,9 @@ bool continues(std::string_view content, std::size_t end, const PrefixNeedle::En
          (unit == '.' && left >= 2 * encoding.width && is_name(unit_at(content, end + encoding.width, encoding)));
 }
 
-/// The path begins further left: `/mnt/data/llm`, `$ROOT/data/llm`, but not `-L/data/llm` and `file:///data/llm`.
-bool is_continued(std::string_view content, std::size_t begin, const PrefixNeedle::Encoding& encoding) {
+/// True if the path begins before the match: `/mnt/data/llm`, `$ROOT/data/llm`, but not `-L/data/llm` and
+/// `file:///data/llm`.
+bool begins_before(std::string_view content, std::size_t begin, const PrefixNeedle::Encoding& encoding) {
   const auto width = encoding.width;
   if (begin < width)
     return false;
@@ -107,12 +108,12 @@ bool is_continued(std::string_view content, std::size_t begin, const PrefixNeedl
 std::size_t next_match(std::string_view content, const PrefixNeedle::Encoding& encoding, std::size_t from) {
   for (auto at = find_bytes(content, encoding.bytes, from); at != k_none;
        at = find_bytes(content, encoding.bytes, at + encoding.bytes.size()))
-    if (!continues(content, at + encoding.bytes.size(), encoding) && !is_continued(content, at, encoding))
+    if (!goes_on(content, at + encoding.bytes.size(), encoding) && !begins_before(content, at, encoding))
       return at;
   return k_none;
 }
 
-std::string replaced_in(std::string_view content, const PrefixNeedle::Encoding& from, const std::string& to) {
+std::string replace_all_in(std::string_view content, const PrefixNeedle::Encoding& from, const std::string& to) {
   std::string result;
   std::size_t done = 0;
   for (auto at = next_match(content, from, 0); at != k_none; at = next_match(content, from, done)) {
@@ -122,16 +123,16 @@ std::string replaced_in(std::string_view content, const PrefixNeedle::Encoding& 
   return result.append(content.substr(done));
 }
 
-/// The lines that make a file a program, without the end of the last one.
+/// The first lines of a script, which start its interpreter, without the last line end.
 struct Head {
-  std::size_t length = 0; ///< bytes of the content
+  std::size_t length = 0; ///< bytes of the lines
   std::string space;      ///< between `#!` and the path
-  std::string executable; ///< what they start
+  std::string executable; ///< the program that the lines start
   std::string options;    ///< with the blank before them
 };
 
-/// Two lines that any shell understands, and a text that nobody reads for Python: as rattler writes them. conda's and
-/// distlib's own have a third line, and stay what they are.
+/// The two lines that rattler writes: a shell runs them, and to Python they are a string that has no effect. conda's
+/// and distlib's own form has a third line, and is kept.
 constexpr std::string_view k_any_exec = "#!/bin/sh\n'''exec' ";
 constexpr std::string_view k_exec_begin = "#!/bin/sh\n'''exec' \"";
 constexpr std::string_view k_exec_end = " \"$0\" \"$@\" #'''";
@@ -159,7 +160,8 @@ std::optional<Head> head_of(std::string_view content) {
               std::string(line.substr(end))};
 }
 
-/// Starts it Python, for which the lines of k_exec_begin are a text? `python3.11`, `pypy3`, not `python-config`.
+/// True for the name of a Python interpreter, to which the lines of k_exec_begin are a string: `python3.11`, `pypy3`,
+/// but not `python-config`.
 bool is_python(std::string_view name) {
   for (const std::string_view known : {"python", "pypy"})
     if (name.starts_with(known) && name.find_first_not_of("0123456789.", known.size()) == k_none)
@@ -167,17 +169,17 @@ bool is_python(std::string_view name) {
   return false;
 }
 
-std::string written(const Head& head, const PrefixChange& change) {
+std::string format_head(const Head& head, const PrefixChange& change) {
   auto line = "#!" + head.space + head.executable + head.options;
   if (change.as_built || (line.size() <= k_longest_shebang && head.executable.find(' ') == std::string::npos))
     return line;
   const auto name = base_name(head.executable);
-  if (is_python(name)) // by `env` it would be whichever Python is first, and options would be part of its name
+  if (is_python(name)) // `env` would start the first Python in PATH, and take options for a part of its name
     return std::string(k_exec_begin) + head.executable + "\"" + head.options + std::string(k_exec_end);
   return "#!/usr/bin/env " + name + head.options;
 }
 
-/// What becomes of the head; nullopt: it is text like any other.
+/// Returns the edit of the head; nullopt if its program is not in the prefix, so that it is replaced like other text.
 std::optional<Edit> head_edit(std::string_view content, const PrefixChange& change,
                               const PrefixNeedle::Encoding& from) {
   auto head = head_of(content);
@@ -193,11 +195,12 @@ std::optional<Edit> head_edit(std::string_view content, const PrefixChange& chan
   } else {
     return std::nullopt;
   }
-  head->options = replaced_in(head->options, from, change.to);
-  return Edit{0, std::string(content.substr(0, head->length)), written(*head, change)};
+  head->options = replace_all_in(head->options, from, change.to);
+  return Edit{0, std::string(content.substr(0, head->length)), format_head(*head, change)};
 }
 
-/// `'''exec' PATH ...` of distlib has quotes only where they are needed.
+/// Returns the edit that adds quotes in `'''exec' PATH ...` for a prefix with a space: distlib writes none if it needs
+/// none.
 std::optional<Edit> unquoted_exec_edit(std::string_view content, const PrefixChange& change) {
   if (change.to.find(' ') == std::string::npos || !content.starts_with(k_any_exec))
     return std::nullopt;
@@ -219,7 +222,7 @@ Edits text_edits(std::string_view content, const PrefixChange& change, const Pre
   if (!edits.empty() && edits.front().before == edits.front().after)
     edits.clear();
   for (const auto& from : needle.encodings()) {
-    const auto to = encoded(change.to, from.width, from.big_endian);
+    const auto to = encode(change.to, from.width, from.big_endian);
     for (auto at = next_match(content, from, begin); at != k_none;
          at = next_match(content, from, at + from.bytes.size()))
       edits.push_back({at, from.bytes, to});
@@ -231,13 +234,13 @@ bool is_zero(std::string_view bytes) {
   return bytes.find_first_not_of('\0') == k_none;
 }
 
-/// The string of a binary file that begins with a match at `at`.
+/// Returns the edit of the string in a binary file that begins with the match at `at`.
 Result<std::optional<Edit>> string_edit(std::string_view content, const PrefixChange& change,
                                         const PrefixNeedle::Encoding& from, std::size_t at) {
   auto end = at + from.bytes.size();
   while (end + from.width <= content.size() && !is_zero(content.substr(end, from.width)))
     end += from.width;
-  if (end + from.width > content.size()) { // no NUL: no string, and conda leaves it, too
+  if (end + from.width > content.size()) { // without a NUL it is no string, and conda leaves it, too
     if (change.guessed)
       return fail(ErrorCode::unsupported, "the prefix stands in no string");
     return std::nullopt;
@@ -249,9 +252,9 @@ Result<std::optional<Edit>> string_edit(std::string_view content, const PrefixCh
   for (std::size_t match = next_match(content.substr(0, end), from, at); match != k_none;
        match = next_match(content.substr(0, end), from, match + from.bytes.size()))
     ++count;
-  const auto to = encoded(change.to, from.width, from.big_endian);
-  // The match at the front is one by what stands before it.
-  auto text = to + replaced_in(old.substr(from.bytes.size()), from, to);
+  const auto to = encode(change.to, from.width, from.big_endian);
+  // The match at the front was checked with the bytes before it, so it is replaced here without another check.
+  auto text = to + replace_all_in(old.substr(from.bytes.size()), from, to);
   if (text.size() <= old.size()) {
     text.append(old.size() - text.size(), '\0');
     return Edit{at, std::string(old), std::move(text)};
@@ -316,12 +319,12 @@ PrefixNeedle::PrefixNeedle(std::string prefix) : m_prefix(std::move(prefix)) {
   for (const auto& [width, big_endian] :
        std::array<std::pair<std::size_t, bool>, 5>{{{1, false}, {2, false}, {2, true}, {4, false}, {4, true}}})
     if (width == 1 || is_utf8(m_prefix))
-      m_encodings.push_back({width, big_endian, encoded(m_prefix, width, big_endian)});
+      m_encodings.push_back({width, big_endian, encode(m_prefix, width, big_endian)});
 }
 
 bool PrefixNeedle::in(std::string_view content) const {
-  // Almost every content is without it, and few searches show that: where no byte is zero there are no wide characters,
-  // and the two byte orders of a prefix differ by the zeros at its ends.
+  // Almost no content has the prefix, so this avoids searches: without a zero byte there are no wide characters, and
+  // the two byte orders of a prefix share all bytes but the zeros at the ends, so that one search rules out both.
   const bool may_be_wide = content.find('\0') != k_none;
   std::string_view missing;
   return std::ranges::any_of(m_encodings, [&](const Encoding& encoding) {
@@ -362,7 +365,7 @@ Result<Edits> prefix_edits(std::string_view content, const PrefixChange& change)
   const PrefixNeedle needle(change.from);
   TRY_ASSIGN(auto edits, change.mode == FileMode::text ? text_edits(content, change, needle)
                                                        : binary_edits(content, change, needle));
-  // A string of utf-16 matches in both byte orders, by a byte that both see as theirs.
+  // A string of UTF-16 may match in both byte orders, at overlapping places; the first match counts.
   std::ranges::stable_sort(edits, {}, &Edit::offset);
   std::uint64_t end = 0;
   std::erase_if(edits, [&](const Edit& edit) {
@@ -383,7 +386,7 @@ bool restores_package(std::string_view content, PrefixChange change, const std::
 std::vector<std::string> interpreter_of(std::string_view head) {
   const auto words = [](std::string_view program, std::string_view options) {
     std::vector<std::string> found{std::string(program)};
-    if (const auto argument = trim(options); !argument.empty()) // the kernel takes all of it as one
+    if (const auto argument = trim(options); !argument.empty()) // the kernel passes all options as one argument
       found.emplace_back(argument);
     return found;
   };

@@ -1,4 +1,4 @@
-// What stands in the way of sharing an environment. Pure.
+// Checks that an environment can be shared. Pure.
 #include "conda/environment_reader.hpp"
 #include "conda/share.hpp"
 
@@ -14,9 +14,9 @@ namespace sharefs::conda {
 
 namespace {
 
-constexpr std::size_t k_first_line_limit = 127; // with #!, as the kernel reads it
+constexpr std::size_t k_first_line_limit = 127; // bytes that the kernel reads, with `#!`
 
-/// How severe a finding of verify is for a copy with another prefix. What is not here is mended in the copy.
+/// The severity of a finding for a copy with another prefix. Kinds without a row are repaired in the copy.
 struct CopySeverity {
   Kind kind;
   Severity severity;
@@ -34,7 +34,7 @@ constexpr std::array<CopySeverity, 12> k_severities{{{Kind::missing, Severity::w
                                                      {Kind::foreign, Severity::error},
                                                      {Kind::nobody, Severity::warning}}};
 
-/// Others find there what the owner of the environment finds.
+/// True for a path of the operating system, which is the same for all users and hosts.
 bool is_of_system(const std::string& target) {
   constexpr std::array<std::string_view, 6> k_system{"/usr", "/lib", "/lib64", "/bin", "/etc", "/dev"};
   return std::ranges::any_of(k_system, [&](std::string_view top) { return is_under(target, std::string(top)); });
@@ -51,7 +51,7 @@ void add_findings(const EnvironmentState& state, Diagnoses& found) {
   }
 }
 
-/// Not everybody can read it who may enter a tree with the mode `top`.
+/// True if a user who may enter a tree with the mode `top` cannot read the entry.
 bool is_closed(std::uint32_t top, const struct stat& status) {
   const auto wanted = bits_as_open_as(top, status.st_mode);
   return !S_ISLNK(status.st_mode) && (status.st_mode & wanted) != wanted;

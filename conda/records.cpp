@@ -22,12 +22,12 @@ using Json = nlohmann::json;
 constexpr std::size_t k_longest_path = 4096;
 constexpr std::size_t k_longest_placeholder = 1024;
 
-/// Ten values for a file are usual.
+/// Parses JSON with limits: a file of a record usually has ten values.
 Result<Json> parsed(std::string_view text) {
   return read_json(text, {.bytes = k_record_limit, .values = 10 * k_most_recorded});
 }
 
-/// Where the file lies is what a record decides: nothing but a way down.
+/// True for a path that leads only downwards, so that a record cannot name a file outside of its environment.
 bool leads_down(std::string_view path) {
   const auto is_no_name = [](const auto& part) {
     const std::string_view name(part.begin(), part.end());
@@ -39,7 +39,7 @@ bool leads_down(std::string_view path) {
 
 constexpr std::size_t k_digits = 64; ///< of a checksum
 
-/// Of hexadecimal digits.
+/// Returns hexadecimal digits in lower case.
 std::string lower_case(std::string_view digits) {
   std::string text(digits);
   std::ranges::transform(text, text.begin(),
@@ -54,7 +54,8 @@ std::string checksum_in(const Json& object, const char* key) {
   return hexadecimal ? lower_case(text) : std::string();
 }
 
-/// A checksum in base64 as in URLs, without padding, as the digits that all other records have; empty: it is none.
+/// Converts a checksum in URL-safe base64 without padding to hexadecimal digits, as other records have them; empty if
+/// it is none.
 std::string hexadecimal_of(std::string_view base64) {
   constexpr std::string_view k_alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
   constexpr std::size_t k_sha256_bits = 256;
@@ -110,7 +111,8 @@ const Json* paths_in(const Json& record) {
   return data != record.end() && data->is_object() ? list_in(*data, "paths") : nullptr;
 }
 
-/// Python's directory of packages, as the first that lies in it says: "lib/python3.11/site-packages/"; or empty.
+/// Returns Python's directory of packages, "lib/python3.11/site-packages/", from the first installed file in it; or
+/// empty.
 std::string site_packages(const std::vector<std::string>& installed) {
   constexpr std::string_view k_name = "/site-packages/";
   for (const auto& path : installed)
@@ -119,8 +121,9 @@ std::string site_packages(const std::vector<std::string>& installed) {
   return "";
 }
 
-/// Where a file of a package for any Python lies: conda's records have it as the package does, unlike their own list of
-/// files and all of the others (conda core/path_actions.py, common/path get_python_noarch_target_path).
+/// Returns the path where a file of a package for any Python (`noarch: python`) is installed. Only `paths_data` of
+/// conda's records has the path in the package instead (conda core/path_actions.py, common/path
+/// get_python_noarch_target_path).
 std::string installed_path(const std::string& path, const std::string& site_packages) {
   constexpr std::string_view k_modules = "site-packages/";
   constexpr std::string_view k_programs = "python-scripts/";
@@ -182,14 +185,14 @@ Result<Record> parse_record(std::string_view text) {
 Result<Record> parse_distribution(std::string_view text, const std::string& site_packages) {
   constexpr std::string_view k_sha256 = "sha256=";
   Record record;
-  for (const auto& row : split_lines(text)) { // a path with a comma is in quotes: the guard has none
+  for (const auto& row : split_lines(text)) { // paths with a comma would be in quotes, but the guard has none
     const auto cells = split(std::string(row), ',');
     if (cells.size() != 3)
       continue;
     RecordedFile file{.path = join_path(site_packages, cells[0])};
     if (!leads_down(file.path) || record.files.size() == k_most_recorded)
       return bad_path(file.path);
-    if (cells[1].starts_with(k_sha256)) // RECORD itself has none
+    if (cells[1].starts_with(k_sha256)) // the row of RECORD itself has none
       file.sha256 = hexadecimal_of(std::string_view(cells[1]).substr(k_sha256.size()));
     record.files.push_back(std::move(file));
   }
@@ -218,7 +221,7 @@ void add_placeholders(Record& record, std::string_view paths_json) {
 
 std::optional<Edits> checksum_edits(const Record& record, std::string_view json,
                                     const std::vector<NewChecksum>& changes) {
-  std::unordered_map<std::string, std::string> wanted; // files of the same content stay files of the same content
+  std::unordered_map<std::string, std::string> wanted; // by checksum, since files of equal content change alike
   std::unordered_map<std::string, std::string> by_path;
   for (const auto& change : changes) {
     wanted.emplace(change.before, change.after);
@@ -232,12 +235,12 @@ std::optional<Edits> checksum_edits(const Record& record, std::string_view json,
           (found != wanted.end() && found->second != changed->second))
         return std::nullopt;
     }
-  // A letter or digit that is written as an escape would not be found.
+  // A digit or letter that is written as an escape would not be found in the text.
   constexpr std::string_view k_escape = "\\u00";
   for (auto at = json.find(k_escape); at != std::string_view::npos; at = json.find(k_escape, at + 1))
     if (const auto next = json.substr(at + k_escape.size(), 1); next >= "3" && next <= "7")
       return std::nullopt;
-  // The keys as they stand in the text: a string in JSON cannot hold a bare quote.
+  // The text is searched for keys in quotes; in a JSON string quotes are escaped, so such a match is a key or a value.
   constexpr std::string_view k_key = "\"sha256";
   Edits edits;
   for (auto at = json.find(k_key); at != std::string_view::npos; at = json.find(k_key, at)) {

@@ -13,8 +13,8 @@ namespace sharefs::conda {
 
 namespace {
 
-Result<Filled> fill(sys::System& system, const RepairRequest& request, const NewGeneration& making,
-                    const plan::Say& say) {
+Result<FilledTree> fill(sys::System& system, const RepairRequest& request, const NewGeneration& making,
+                        const plan::Say& say) {
   const auto& seen = request.seen;
   const auto& environment = making.environment;
   std::set<std::string> closed;
@@ -26,7 +26,7 @@ Result<Filled> fill(sys::System& system, const RepairRequest& request, const New
   options.total_files = seen.files;
   options.total_bytes = seen.bytes;
   options.copy_instead = [&](const std::string& path, const struct stat& /*status*/) -> Result<bool> {
-    return path.starts_with("conda-meta/") || closed.contains(path); // all names of a file have one mode
+    return path.starts_with("conda-meta/") || closed.contains(path); // hard links would share the mode of the old file
   };
   const auto& root = system.files().root();
   const tree::Place before{
@@ -37,51 +37,51 @@ Result<Filled> fill(sys::System& system, const RepairRequest& request, const New
   made.inode = linked.inode;
   tree::Options opening;
   opening.admit = admit_opened(seen, tree::Modes{}.mode);
-  TRY(tree::set_modes(made, {}, opening)); // names in it are to be replaced
-  const CopyToMend copy{.tree = made,
-                        .prefix = environment.path(),
-                        .from = seen.decision.replace,
-                        .runs_programs = true,
-                        .in_part = true};
-  TRY(mend_copy(system, copy, say));
+  TRY(tree::set_modes(made, {}, opening)); // makes directories writable, since files in them are replaced
+  const CopyToRepair copy{.tree = made,
+                          .prefix = environment.path(),
+                          .from = seen.decision.replace,
+                          .runs_programs = true,
+                          .in_part = true};
+  TRY(repair_copy(system, copy, say));
   const auto& record = environment.find(environment.current)->record;
   const auto store = system.entry({.path = environment.store, .follow = true});
   TRY(close_tree(made, store, request.protect, &seen));
-  return Filled{.tree = made,
-                .files = seen.files,
-                .bytes = seen.bytes,
-                .own_bytes = linked.bytes,
-                .sound = !has_errors(diagnose_unrepaired_generation(seen)),
-                .no_guard = record && record->no_guard};
+  return FilledTree{.tree = made,
+                    .files = seen.files,
+                    .bytes = seen.bytes,
+                    .own_bytes = linked.bytes,
+                    .sound = !has_errors(diagnose_unrepaired_generation(seen)),
+                    .no_guard = record && record->no_guard};
 }
 
 } // namespace
 
 plan::Plan plan_repaired_generation(const RepairRequest& request, const std::string& hidden) {
   const auto& [environment, seen, protect, lease, image] = request;
-  const auto mends = plan_repair(seen, true, false);
+  const auto repairs = plan_repair(seen, true, false);
   const auto closed = seen.count(Kind::closed);
-  if (mends.empty() && closed == 0)
+  if (repairs.empty() && closed == 0)
     return {};
   const auto number = environment.next();
   auto plan = plan_switch(environment, number, hidden);
-  plan.notes = mends.notes;
-  std::vector<std::string> mended;
+  plan.notes = repairs.notes;
+  std::vector<std::string> repaired;
   const auto add = [&](std::size_t count, std::string_view noun, std::string_view how) {
     if (count > 0)
-      mended.push_back(fmt::format("{} {}", count_of(count, noun), how));
+      repaired.push_back(fmt::format("{} {}", count_of(count, noun), how));
   };
   add(seen.contents.size() + seen.links.size(), "file", "with the right prefix or checksum");
   add(seen.compiled.size(), "file", "compiled again");
   add(closed, "path", "opened to those who may enter the environment");
   plan.notes.push_back(fmt::format("generation {} is made first, with {}; its other files are those of generation {}",
-                                   number, join(mended, ", "), environment.current));
+                                   number, join(repaired, ", "), environment.current));
   return plan;
 }
 
 Result<NewGeneration> make_repaired_generation(sys::System& system, const RepairRequest& request,
                                                const std::string& hidden, const plan::Say& say) {
-  Making making;
+  GenerationRequest making;
   making.environment = request.environment;
   making.lease = request.lease;
   making.image = request.image;
@@ -92,7 +92,7 @@ Result<NewGeneration> make_repaired_generation(sys::System& system, const Repair
 }
 
 Diagnoses diagnose_unrepaired_generation(const EnvironmentState& seen) {
-  auto rest = seen; // files that not everybody can read are mended by copies of their own
+  auto rest = seen; // closed files are repaired, because the new generation has copies of them
   std::erase_if(rest.found, [](const Found& found) { return found.kind == Kind::closed; });
   return diagnose_unrepaired(rest);
 }

@@ -1,6 +1,6 @@
 #pragma once
-// `conda verify --repair` of a shared environment: nothing in a generation changes, so what is mended becomes the next
-// one, with hard links to all that is right.
+// `conda verify --repair` of a shared environment: a generation never changes, so the repaired files become the next
+// one, with hard links to all sound files.
 #include "conda/make_generation.hpp"
 
 namespace sharefs::conda {
@@ -9,15 +9,15 @@ struct RepairRequest {
   SharedEnvironment environment;
   EnvironmentState seen; ///< of the present generation
   bool protect = true;   ///< the generation gets no write bits
-  LeaseWish lease;
-  ImageWish image;
+  LeaseSettings lease;
+  ImageSettings image;
 };
-/// The steps that follow the making, with what is going to be mended in the notes. Empty: there is nothing that can be
-/// repaired.
+/// Returns the steps that follow make_repaired_generation(), with the planned repairs in its notes. Empty if nothing
+/// can be repaired.
 plan::Plan plan_repaired_generation(const RepairRequest& request, const std::string& hidden);
 Result<NewGeneration> make_repaired_generation(sys::System& system, const RepairRequest& request,
                                                const std::string& hidden, const plan::Say& say);
-/// What is still found once that is done.
+/// Returns the diagnoses that remain after that.
 Diagnoses diagnose_unrepaired_generation(const EnvironmentState& seen);
 
 } // namespace sharefs::conda

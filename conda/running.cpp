@@ -21,8 +21,8 @@ using sys::EntryKind;
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
 constexpr std::size_t k_largest_state = 1U << 20U;
-constexpr std::size_t k_most_variables = 1000, k_most_values = 10'000; // of an environment
-constexpr std::size_t k_all_states = 16U << 20U, k_most_files = 1000;  // of its packages
+constexpr std::size_t k_most_variables = 1000, k_most_values = 10'000; // limits for an environment
+constexpr std::size_t k_all_states = 16U << 20U, k_most_files = 1000;  // limits for the files of its packages
 constexpr std::size_t k_script_head = 1024;
 constexpr std::string_view k_generation_variable = "SHAREFS_CONDA_GENERATION";
 constexpr std::string_view k_unset = "***unset***"; // conda's CONDA_ENV_VARS_UNSET_VAR
@@ -98,7 +98,8 @@ void add_variables(RunningPlace& place, const sys::Entry& entry, bool is_state) 
     std::ranges::move(*read, std::back_inserter(place.variables));
 }
 
-/// The directory of the same environment in another generation, or by STORE/NAME, becomes the one at `prefix`.
+/// Returns the path below `prefix` for a `resolved` path in any generation of the same environment; nullopt for other
+/// paths.
 std::optional<std::string> moved_to(const std::string& prefix, const GenerationPath& generation,
                                     const std::string& resolved) {
   const auto there = in_generation(resolved);
@@ -107,7 +108,7 @@ std::optional<std::string> moved_to(const std::string& prefix, const GenerationP
   return there->rest.empty() ? prefix : join_path(prefix, there->rest);
 }
 
-/// The places of PATH up to the environment's own: the command may be in one of these.
+/// Returns the paths at which the command may lie: below the directories of PATH up to the environment's own bin.
 std::vector<std::string> places_of(const std::string& word, const std::string& prefix,
                                    const std::vector<std::string>& environment, const std::string& directory) {
   if (word.find('/') != std::string::npos)
@@ -122,7 +123,7 @@ std::vector<std::string> places_of(const std::string& word, const std::string& p
   return {};
 }
 
-/// `number_of`: of the name of the directory.
+/// Parses a path below .generations; `number_of` parses the name of the generation's directory.
 template <class NumberOf> std::optional<GenerationPath> below_generations(std::string_view path, NumberOf number_of) {
   constexpr std::string_view k_mark = "/.generations/";
   const auto mark = path.rfind(k_mark);
@@ -157,11 +158,11 @@ Result<Variables> package_variables(std::string_view json) {
 
 namespace {
 
-/// One look, which is one child where the path may hang; it begins with the note. A client of NFS may remember for a
-/// minute where a link led, while another host has updated the environment or taken the update back; the path of a
-/// generation leads nowhere else.
-std::vector<sys::Entry> look_into(sys::System& system, const std::string& path, const std::optional<sys::Note>& note,
-                                  std::chrono::milliseconds deadline) {
+/// Reads the environment in one request, which needs one child if the path may hang; the note is left first. `fresh`,
+/// because an NFS client may cache the target of STORE/ENV for a minute while another host updates the environment; the
+/// path of a generation always leads to the same place.
+std::vector<sys::Entry> read_place(sys::System& system, const std::string& path, const std::optional<sys::Note>& note,
+                                   std::chrono::milliseconds deadline) {
   const auto inside = [&](const char* name, bool list, std::size_t bytes) {
     return sys::EntryQuery{
         .path = path + "/" + name, .follow = bytes != 0, .list = list, .read_bytes = bytes, .automount = true};
@@ -180,17 +181,17 @@ std::vector<sys::Entry> look_into(sys::System& system, const std::string& path, 
 
 Result<RunningPlace> probe_running(sys::System& system, const std::string& path, const std::optional<sys::Note>& note,
                                    std::chrono::milliseconds deadline) {
-  auto entries = look_into(system, path, note, deadline);
+  auto entries = read_place(system, path, note, deadline);
   auto prefix = entries[0].resolved;
-  // The link may lead to another generation in the middle of the look: then once more, in the one that it led to first;
-  // if that was deleted before the note was there, in the other one.
+  // STORE/ENV may be switched to another generation during the request. Then the one that it led to first is read
+  // again; if that was deleted before the note was left, the other one.
   const auto is_elsewhere = [&](const sys::Entry& entry) {
     return entry.kind != EntryKind::unknown && !is_under(entry.resolved, prefix);
   };
   if (entries[0].exists() && std::any_of(entries.begin() + 1, entries.end(), is_elsewhere)) {
-    entries = look_into(system, prefix, note, deadline);
+    entries = read_place(system, prefix, note, deadline);
     if (entries[0].kind == EntryKind::missing)
-      entries = look_into(system, path, note, deadline);
+      entries = read_place(system, path, note, deadline);
     prefix = entries[0].resolved;
   }
   const auto &whole = entries[0], &meta = entries[1];
@@ -230,8 +231,8 @@ Result<RunningPlace> probe_running(sys::System& system, const std::string& path,
   return place;
 }
 
-std::vector<std::string> activated(std::vector<std::string> environment, const RunningPlace& place,
-                                   const std::string& name) {
+std::vector<std::string> activate(std::vector<std::string> environment, const RunningPlace& place,
+                                  const std::string& name) {
   const int level = parse_number<int>(variable(environment, "CONDA_SHLVL").value_or("")).value_or(0);
   const auto before = variable(environment, "CONDA_PREFIX").value_or("");
   if (level > 0 && !before.empty())
@@ -261,11 +262,11 @@ std::vector<std::string> environment_for_changes(std::vector<std::string> enviro
   RunningPlace place;
   place.prefix = prefix;
   place.variables = {{"PYTHONNOUSERSITE", "1"}};
-  return activated(std::move(environment), place, name);
+  return activate(std::move(environment), place, name);
 }
 
 Argv scripts_command(const std::vector<std::string>& scripts) {
-  // What scripts print is for people: the environment alone goes to standard output.
+  // The output of the scripts goes to standard error, so that standard output has only the environment.
   Argv command{"bash",
                "--noprofile",
                "--norc",
@@ -276,7 +277,7 @@ Argv scripts_command(const std::vector<std::string>& scripts) {
   return command;
 }
 
-std::vector<std::string> after_scripts(std::vector<std::string> environment, std::string_view printed) {
+std::vector<std::string> apply_script_output(std::vector<std::string> environment, std::string_view printed) {
   constexpr std::array<std::string_view, 4> k_of_the_shell{"_", "SHLVL", "PWD", "OLDPWD"};
   const auto is_shells = [&](std::string_view entry) {
     return std::ranges::find(k_of_the_shell, name_of(entry)) != k_of_the_shell.end();
@@ -291,8 +292,8 @@ std::vector<std::string> after_scripts(std::vector<std::string> environment, std
   return after;
 }
 
-Argv pinned(sys::System& system, Argv command, const std::string& prefix, const GenerationPath& generation,
-            const std::vector<std::string>& environment, const std::string& working_directory) {
+Argv pin_command(sys::System& system, Argv command, const std::string& prefix, const GenerationPath& generation,
+                 const std::vector<std::string>& environment, const std::string& working_directory) {
   sys::EntryRequest request;
   for (auto& place : places_of(command.front(), prefix, environment, working_directory)) {
     request.queries.push_back({.path = place});
@@ -305,7 +306,7 @@ Argv pinned(sys::System& system, Argv command, const std::string& prefix, const 
       continue;
     auto path = moved_to(prefix, generation, entries[index].resolved);
     if (!path && is_under(entries[index].resolved, prefix))
-      path = entries[index].resolved; // a staged copy
+      path = entries[index].resolved; // the prefix is a staged copy
     if (!path)
       return command;
     if (entries[index].path != *path)
@@ -330,18 +331,18 @@ void set_generation(std::vector<std::string>& environment, const GenerationPath&
                generation_path(generation.store, generation.name, generation.number));
 }
 
-Argv pinned(sys::System& system, Argv command, const std::vector<std::string>& environment,
-            const std::string& working_directory) {
+Argv pin_command(sys::System& system, Argv command, const std::vector<std::string>& environment,
+                 const std::string& working_directory) {
   const auto generation = in_generation(variable(environment, k_generation_variable).value_or(""));
   const auto prefix = variable(environment, "CONDA_PREFIX").value_or("");
   if (!generation || !generation->rest.empty() || !prefix.starts_with('/'))
     return command;
-  return pinned(system, std::move(command), prefix, *generation, environment, working_directory);
+  return pin_command(system, std::move(command), prefix, *generation, environment, working_directory);
 }
 
 std::vector<RunningProgram> running_programs(sys::System& system) {
   constexpr std::chrono::seconds k_deadline{3};
-  const auto number_of = [](std::string_view name) { // also where `gc` has just taken it out of sight
+  const auto number_of = [](std::string_view name) { // also a generation that `gc` has just renamed to delete it
     const auto number = generation_number(name);
     return number ? number : unfinished_generation(name);
   };

@@ -1,6 +1,6 @@
 #pragma once
-// What a command of `conda run` is started with: one generation, whatever STORE/ENV leads to later, and the variables
-// that activating it sets. Compare conda's activate.py; nothing of conda is run.
+// Finds the generation and the variables of activation with which `conda run` starts a command. The command stays in
+// that generation even if STORE/ENV leads to another one later. Compare conda's activate.py; conda itself is not run.
 #include "base/argv.hpp"
 #include "base/diagnosis.hpp"
 #include "conda/generation.hpp"
@@ -23,71 +23,73 @@ struct GenerationPath {
   std::string rest; ///< "bin/python"; empty: the generation itself
   friend bool operator==(const GenerationPath&, const GenerationPath&) = default;
 };
-/// nullopt: not in a generation. The path is normalized, with no link in it.
+/// Parses a normalized path without links; nullopt if it is not in a generation.
 std::optional<GenerationPath> in_generation(std::string_view path);
 
 struct RunningPlace {
-  std::string prefix;                                         ///< where the environment lies, without links
-  std::optional<GenerationPath> generation;                   ///< that it is, or was staged from
+  std::string prefix;                                         ///< path of the environment, without links
+  std::optional<GenerationPath> generation;                   ///< the generation that it is, or was staged from
   std::vector<std::pair<std::string, std::string>> variables; ///< of its packages, then of `conda env config vars`
   std::vector<std::string> scripts;                           ///< activate.d/*.sh, in their order
-  bool noted = false;                                         ///< this use is noted beside it
+  bool noted = false;                                         ///< a note of this use was left beside it
   bool shared = false;                                        ///< it lies on storage that other hosts share
   std::string python;                                         ///< "python3.11"; empty: none
   Diagnoses found;                                            ///< files that could not be used (SF504)
 };
-/// `path` leads to an environment. `note`: use_note(), left before anything else is looked at. `deadline`: for the
-/// first answer. Errors: `not_found`, `timeout`, `permission`, or what the disk says.
+/// Reads the environment to which `path` leads. `note` (use_note()) is left before anything else is read. `deadline`:
+/// for the first answer. Errors: `not_found`, `timeout`, `permission`, or the error of the file system.
 Result<RunningPlace> probe_running(sys::System& system, const std::string& path,
                                    const std::optional<sys::Note>& note = {},
                                    std::chrono::milliseconds deadline = std::chrono::seconds(3));
 
-/// "NAME=value" of what conda-meta/state and etc/conda/env_vars.d/*.json set. `failed`: no JSON object of texts.
+/// Return the names and values that conda-meta/state and etc/conda/env_vars.d/*.json set. `failed`: the text is no JSON
+/// object of strings.
 Result<std::vector<std::pair<std::string, std::string>>> state_variables(std::string_view json);
 Result<std::vector<std::pair<std::string, std::string>>> package_variables(std::string_view json);
 
-/// `environment` (NAME=value) as activation leaves it, before its scripts. `name`: CONDA_DEFAULT_ENV.
-std::vector<std::string> activated(std::vector<std::string> environment, const RunningPlace& place,
-                                   const std::string& name);
-/// `environment` for a command that changes the environment at `prefix`: as activated(), and what would lead it
-/// elsewhere (PYTHONPATH, PIP_TARGET, packages in the user's home) is out.
+/// Returns `environment` (NAME=value) as activation changes it, before its scripts run. `name`: CONDA_DEFAULT_ENV.
+std::vector<std::string> activate(std::vector<std::string> environment, const RunningPlace& place,
+                                  const std::string& name);
+/// Returns `environment` for a command that changes the environment at `prefix`: as activate(), but without variables
+/// that would make the command install elsewhere (PYTHONPATH, PIP_TARGET) and without packages in the user's home.
 std::vector<std::string> environment_for_changes(std::vector<std::string> environment, const std::string& prefix,
                                                  const std::string& name);
-/// What a shell that sources the scripts prints at the end: its environment, with NULs.
+/// Returns a command that sources the scripts in a shell and then prints the environment, separated by NUL bytes.
 Argv scripts_command(const std::vector<std::string>& scripts);
-/// `environment` with what the scripts set and unset, but for the shell's own variables.
-std::vector<std::string> after_scripts(std::vector<std::string> environment, std::string_view printed);
+/// Returns the environment that scripts_command() has printed, but with the shell's own variables of `environment`.
+std::vector<std::string> apply_script_output(std::vector<std::string> environment, std::string_view printed);
 
-/// What is to be run so that the command stays in the generation at `prefix`: a path through STORE/NAME becomes one
-/// of it, and so does the interpreter that a script names. Anything else is left as it is.
-Argv pinned(sys::System& system, Argv command, const std::string& prefix, const GenerationPath& generation,
-            const std::vector<std::string>& environment, const std::string& working_directory);
+/// Returns the command changed so that it stays in the generation at `prefix`: its path through STORE/NAME becomes a
+/// path in that generation, and so does the interpreter that a script names. Other commands are not changed.
+Argv pin_command(sys::System& system, Argv command, const std::string& prefix, const GenerationPath& generation,
+                 const std::vector<std::string>& environment, const std::string& working_directory);
 
-/// Names the generation in `environment`, so that commands which are started by the command stay in it, too.
+/// Names the generation in `environment`, so that commands which the command starts stay in it, too.
 void set_generation(std::vector<std::string>& environment, const GenerationPath& generation);
-/// pinned() to the generation that `environment` names; the command as it is where it names none.
-Argv pinned(sys::System& system, Argv command, const std::vector<std::string>& environment,
-            const std::string& working_directory);
+/// As above for the generation that `environment` names; returns the command unchanged if it names none.
+Argv pin_command(sys::System& system, Argv command, const std::vector<std::string>& environment,
+                 const std::string& working_directory);
 
-/// Programs of generations that run here, whether `conda run` has started them or not. Of other users' only root knows.
+/// A program of a generation that runs on this host, whether `conda run` has started it or not.
 struct RunningProgram {
   int pid = 0;
   GenerationPath in;
 };
+/// Finds such programs. Only root sees those of other users.
 std::vector<RunningProgram> running_programs(sys::System& system);
 
-// The flow of `conda run` up to the moment when it becomes the command: its use is noted, a staged copy is taken, and
-// the scripts of activation are run.
+// The flow of `conda run` until it executes the command: the use is noted, a staged copy is chosen, and the scripts of
+// activation are run.
 
-/// `conda.stage` of the environment with this name; empty: no copies are looked for.
+/// Returns `conda.stage` for the environment with this name; empty: staged copies are not used.
 using StageOf = std::function<std::string(const std::string& environment)>;
 
-/// The environment at `path`, for this process, or a whole copy of its generation on this host. The process notes
-/// beside it that it uses it. Waits for a server that is being started anew. Errors: those of probe_running().
+/// Returns the environment at `path`, or a complete copy of its generation on this host, and leaves a note of this
+/// process's use beside it. Waits for a server that is being restarted. Errors: those of probe_running().
 Result<RunningPlace> find_running(sys::System& system, const std::string& path, const StageOf& stage_of,
                                   const plan::Say& say);
-/// `environment` (NAME=value) once the scripts of activate.d have changed it. What they say goes to `said`. Errors:
-/// `timeout`, `failed`.
+/// Returns `environment` (NAME=value) as the scripts of activate.d change it. `said` gets their standard error and
+/// output. Errors: `timeout`, `failed`.
 Result<std::vector<std::string>> run_scripts(sys::System& system, const RunningPlace& place,
                                              std::vector<std::string> environment, std::string& said);
 

@@ -20,7 +20,7 @@ void remove(const tree::Place& place, const plan::Say& say) {
     say.warning("left behind: " + gone.error().message, "remove " + place.path);
 }
 
-void remove_left(sys::System& system, const sys::Entry& entry, const plan::Say& say) {
+void remove_entry(sys::System& system, const sys::Entry& entry, const plan::Say& say) {
   remove({.path = entry.path, .root = system.files().root(), .device = entry.device, .inode = entry.inode}, say);
 }
 
@@ -29,7 +29,7 @@ void remove_left(sys::System& system, const sys::Entry& entry, const plan::Say& 
 ScratchTree::~ScratchTree() {
   const sys::DelayInterrupts until_done;
   if (const auto entry = m_system.entry({.path = m_path, .links = sys::Links::none}); entry.exists())
-    remove_left(m_system, entry, m_say);
+    remove_entry(m_system, entry, m_say);
 }
 
 std::string scratch_name(sys::System& system, unsigned generation) {
@@ -43,11 +43,11 @@ void remove_old_scratch(sys::System& system, const std::string& directory, const
   for (const auto& name : system.entry({.path = directory, .follow = true, .list = true}).names) {
     const auto use = name.starts_with(k_scratch) ? parse_use(name.substr(std::min(name.find('.'), name.size() - 1) + 1))
                                                  : std::nullopt;
-    if (!use || use->host != self.hostname || runs(system, *use) != false)
+    if (!use || use->host != self.hostname || is_running(system, *use) != false)
       continue;
     const auto entry = system.entry({.path = join_path(directory, name), .links = sys::Links::none});
     if (entry.kind == sys::EntryKind::directory && entry.uid == self.uid)
-      remove_left(system, entry, say);
+      remove_entry(system, entry, say);
   }
 }
 
@@ -57,11 +57,11 @@ void remove_unfinished(sys::System& system, const SharedEnvironment& environment
       if (const auto entry = system.entry({.path = join_path(environment.root.path, name)});
           entry.kind == sys::EntryKind::directory) {
         say.message("removing " + entry.path + ", left by one that was cut off");
-        remove_left(system, entry, say);
+        remove_entry(system, entry, say);
       }
   for (const auto& entry : left_images(system, environment))
-    remove_left(system, entry, say);
-  for (const auto& name : environment.root.names) { // a record is written before its generation has its name
+    remove_entry(system, entry, say);
+  for (const auto& name : environment.root.names) { // a record is written before its generation gets its name
     const auto number = name.ends_with(".json") ? used_number(name) : std::nullopt;
     if (!number || name != generation_name(*number) + ".json" || environment.find(*number) != nullptr)
       continue;

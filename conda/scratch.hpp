@@ -1,5 +1,5 @@
 #pragma once
-// Trees that sharefs works with while it makes a generation, and what killed commands have left of them.
+// Temporary trees of sharefs while it makes a generation, and the removal of those that killed commands have left.
 #include "conda/environment_store.hpp"
 #include "plan/say.hpp"
 
@@ -7,8 +7,7 @@
 
 namespace sharefs::conda {
 
-/// A tree, or a file, that is deleted when this object is destroyed. It is known by its path, so a tree that was
-/// renamed in the meantime stays.
+/// Deletes a tree or a file at the path when this object is destroyed. A tree that was renamed in the meantime stays.
 class ScratchTree {
  public:
   ScratchTree(sys::System& system, std::string path, plan::Say say)
@@ -24,12 +23,13 @@ class ScratchTree {
   plan::Say m_say;
 };
 
-/// A name for a scratch tree that nobody can guess. It names the process, so that what a killed one has left is found.
+/// Returns a name for a scratch tree that nobody can guess. It names the process, so that a tree that a killed process
+/// has left can be found.
 std::string scratch_name(sys::System& system, unsigned generation);
 /// Deletes the scratch trees in `directory` that killed commands of this user have left.
 void remove_old_scratch(sys::System& system, const std::string& directory, const plan::Say& say);
-/// Deletes what a killed command has left beside the generations. The caller holds the lease, so nobody else works
-/// there.
+/// Deletes trees, images and records that a killed command has left beside the generations. The caller holds the lease,
+/// so no other command works there.
 void remove_unfinished(sys::System& system, const SharedEnvironment& environment, const plan::Say& say);
 
 } // namespace sharefs::conda

@@ -24,7 +24,8 @@ std::string where_from(const Generation& record) {
   return fmt::format("generation {} was made by {} (`{}`)", record.number, record.user, record.command);
 }
 
-/// The newest generation that was copied from the directory of this owner; nullptr: none was.
+/// Returns the original of the newest generation that was copied from a directory of this owner; nullptr if there is
+/// none.
 const Original* newest_original(const SharedEnvironment& shared, std::uint32_t owner) {
   const Original* newest = nullptr;
   for (const auto& one : shared.generations)
@@ -47,8 +48,8 @@ plan::ExchangeForLink exchange_of(const Sharing& sharing) {
 
 } // namespace
 
-Worker probe_worker(sys::System& system, const Source& source, const std::string& store,
-                    const std::optional<sys::User>& as) {
+WorkerCheck probe_worker(sys::System& system, const Source& source, const std::string& store,
+                         const std::optional<sys::User>& as) {
   sys::EntryRequest request;
   request.as = as;
   request.deadline = std::chrono::seconds(10); // a write test waits for the server's disk
@@ -56,7 +57,7 @@ Worker probe_worker(sys::System& system, const Source& source, const std::string
                      {.path = store, .follow = true, .write_test = true}};
   const auto entries = system.entries(request);
   const auto name = as ? as->name : system.identity().user;
-  Worker worker;
+  WorkerCheck worker;
   worker.no_environment = entries[0].kind == EntryKind::missing;
   if (entries[0].kind != EntryKind::directory || entries[0].error_number != 0)
     worker.problem = fmt::format("{} cannot read {} ({})", name, source.entry.path, reason_of(entries[0]));
@@ -95,7 +96,7 @@ Diagnoses diagnose_places(const sys::Entry& store, const std::vector<sys::Entry>
   constexpr std::uint32_t k_others_write = 0002, k_group_or_others_write = 0022, k_sticky = 01000;
   Diagnoses found;
   if ((store.mode & k_group_or_others_write) != 0 && (store.mode & k_sticky) == 0)
-    return found; // whoever may write there could replace STORE/ENV as well
+    return found; // a user who may write in the store could replace STORE/ENV as well
   for (const auto& place : places) {
     if (!place.exists())
       continue;
@@ -120,7 +121,7 @@ Result<ShareStep> next_step(const SharedEnvironment& shared, const Source& sourc
   const bool linked = source.entry.kind == EntryKind::symlink;
   if (shared.current != 0 && linked)
     return ShareStep::nothing;
-  // The very directory: what somebody has made at its path since is not what was shared.
+  // The inode is compared, because a user may have made another directory at this path since it was shared.
   const auto* noted = newest_original(shared, source.entry.uid);
   if (shared.current != 0 && noted != nullptr && noted->path == source.path && noted->inode == source.entry.inode)
     return ShareStep::exchange;
@@ -137,7 +138,8 @@ Result<ShareStep> next_step(const SharedEnvironment& shared, const Source& sourc
   if (shared.entry.exists())
     return fail(ErrorCode::conflict, fmt::format("{} is there already, and no environment of sharefs", shared.path()),
                 "move it away first");
-  // Of a share that was cut off or taken back the copy stays, and is not gone on with: the original may have changed.
+  // An interrupted or undone share leaves its generation. Nothing is continued there, because the original may have
+  // changed, so a new copy is made.
   const auto of_a_share = [](const StoredGeneration& one) { return one.record && !one.record->original.path.empty(); };
   if (linked ? shared.generations.empty() : std::ranges::all_of(shared.generations, of_a_share))
     return ShareStep::copy;
@@ -146,7 +148,7 @@ Result<ShareStep> next_step(const SharedEnvironment& shared, const Source& sourc
 }
 
 std::string copy_mark(const Source& source) {
-  // Not the path itself: the copy gets another prefix, in this file, too.
+  // The path itself would be replaced when the copy gets another prefix, so its checksum is written.
   return fmt::format("{} {}\n", source.entry.inode, sys::sha256(source.path));
 }
 
@@ -158,7 +160,7 @@ bool is_copy_of(const Source& source, const sys::Entry& directory, const sys::En
 
 Original original_of(const Sharing& sharing) {
   const auto& source = sharing.source;
-  if (sharing.step == ShareStep::exchange) // as the one that was cut off has noted it
+  if (sharing.step == ShareStep::exchange) // the record of the interrupted share has the path
     if (const auto* noted = newest_original(sharing.shared, source.entry.uid))
       return *noted;
   return {source.path, join_path(parent_path(source.path), backup_name(base_name(source.path), sharing.now)),

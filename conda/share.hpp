@@ -1,10 +1,10 @@
 #pragma once
-// An environment of a user becomes generation 1 of a shared one, and its directory a link to that.
-//   source_at, find_source       where it lies
-//   probe_worker                 who may do what
-//   preflight                    what stands in the way (SF519 to SF526), with what a look at all its files has found
-//   prepare_sharing, make_shared_copy   the flow: what stands in the way, then a copy in the store that is generation 1
-//   plan_share                   the steps that follow the copy: what others see of it
+// A user's environment becomes generation 1 of a shared one, and its directory becomes a link to the shared one.
+//   source_at, find_source       find the environment
+//   probe_worker                 finds out what a user may do
+//   preflight                    reports what prevents sharing (SF519 to SF526), also faults of its files
+//   prepare_sharing, make_shared_copy   the flow: check everything, then make a copy in the store as generation 1
+//   plan_share                   the steps after the copy, which users can see
 #include "conda/guard_wheel.hpp"
 #include "conda/link.hpp"
 #include "conda/make_generation.hpp"
@@ -15,102 +15,110 @@ namespace sharefs::conda {
 struct Source {
   std::string path; ///< absolute; no link is followed below the home
   plan::Actor actor;
-  sys::Entry entry;   ///< at `path`; where an exchange was cut off (see plan::ExchangeForLink), of the directory
+  sys::Entry entry;   ///< at `path`; after an interrupted exchange (see plan::ExchangeForLink) that of the directory
   std::string backup; ///< name of the newest original beside it; empty: none
 };
 
-/// The environment at `path`, or that has lain there before an exchange that was cut off. `target`: STORE/ENV.
+/// Finds the environment at `path`, or the one that an interrupted exchange has moved away. `target`: STORE/ENV.
 Result<Source> source_at(sys::System& system, const std::string& path, const std::string& target);
-/// The one directory of that name in the homes. `usage`: there are several; `not_found`.
+/// Finds the only directory of that name in the homes. `usage`: there are several; `not_found`.
 Result<Source> find_source(sys::System& system, const std::string& store, const std::string& name,
                            const std::vector<Homes>& homes);
 
-/// Whether a user (nullopt: this process's) can read all of the source and write in the store.
-struct Worker {
+/// The result of a test whether a user can do the work.
+struct WorkerCheck {
   std::string problem;         ///< empty: none
   bool no_environment = false; ///< the source has no directory conda-meta
 };
-Worker probe_worker(sys::System& system, const Source& source, const std::string& store,
-                    const std::optional<sys::User>& as);
+/// Tests whether the user `as` (nullopt: this process's user) can read the source and write in the store.
+WorkerCheck probe_worker(sys::System& system, const Source& source, const std::string& store,
+                         const std::optional<sys::User>& as);
 
 struct Preflight {
   EnvironmentState state;          ///< of the source, with STORE/ENV for a prefix
-  bool base = false;               ///< holds an installation of conda, and other environments
-  std::vector<std::string> users;  ///< "python3.11 (process 12)"
+  bool base = false;               ///< it is an installation of conda with other environments in it
+  std::vector<std::string> users;  ///< what uses it now: "process 12 (python3.11)"
   std::optional<sys::Space> space; ///< of the store
-  tree::Measured copied;           ///< what a copy that was cut off has already
+  tree::Measured copied;           ///< size of the part that an interrupted copy has already
 };
-/// Reads `base` and `users`. `active`: $CONDA_PREFIX of who asks.
+/// Reads `base` and `users`. `active`: $CONDA_PREFIX of the user.
 Preflight probe_preflight(sys::System& system, const Source& source, const std::string& active);
+/// Reports what prevents sharing the environment, and warns of what a copy changes.
 Diagnoses preflight(const Preflight& found);
 
-/// What of the environment may be copied (tree::Options::admit): files of its owner, as SF531 and SF532 say, also of
-/// what was put there since. Refused by name.
+/// Returns the check (tree::Options::admit) that only files of the environment's owner are copied, as SF531 and SF532
+/// require, even files that were added since the state was read. It names the file that it refuses.
 tree::Admit admit_copied(const EnvironmentState& of);
-/// What of it may get the mode `wanted` (of directories) when it is protected: of other users nothing that gets wider.
+/// Returns the check for a tree that gets the mode `wanted` (of directories): no file of another user may become
+/// readable for more users.
 tree::Admit admit_opened(const EnvironmentState& of, std::uint32_t wanted);
 
-/// SF529: who owns .generations or .generations/ENV (`places`, not followed) could put another environment there,
-/// though only the owner of a name can replace it in the store itself. `self`: this process's user.
+/// SF529: reports .generations or .generations/ENV (`places`, not followed) if its owner or others could put another
+/// environment there, although in the store itself only the owner of a name can replace it. `self`: this process's
+/// user.
 Diagnoses diagnose_places(const sys::Entry& store, const std::vector<sys::Entry>& places, std::uint32_t self);
 
-/// What is still to be done.
+/// The next step of sharing an environment: copy it, exchange its directory for a link, or nothing.
 enum class ShareStep { copy, exchange, nothing };
-/// Errors: `conflict`.
+/// Returns the next step. `conflict`: something else has the environment's name in the store.
 Result<ShareStep> next_step(const SharedEnvironment& shared, const Source& source);
 
-/// A file in the copy, in which others cannot write: of which directory it is one. By it a copy that was cut off is
-/// known for ours, and goes on; a name says nothing where others may rename. It stays in the generation.
+/// The mark of a copy: a file in it that identifies the source. By it sharefs knows an interrupted copy of its own, and
+/// continues it; a name would not show that, where others may rename. Others cannot write in the copy. The mark stays
+/// in the generation.
 inline constexpr const char* k_copy_mark = ".sharefs-copy";
+/// Returns the content of the mark.
 std::string copy_mark(const Source& source);
-/// The entry of a directory, not followed, and that of its mark with the content.
+/// True if the directory is a copy of the source that the user `self` has begun. `directory` and `mark` are not
+/// followed; `mark` has its content.
 bool is_copy_of(const Source& source, const sys::Entry& directory, const sys::Entry& mark, std::uint32_t self);
 
-/// The directory of the shared environments, as the one who looks sees it.
+/// The directory of the shared environments, as the working user sees it.
 struct StorePlace {
   std::string path;
-  sys::Entry entry;    ///< or, while there is none, the directory in which it is made
-  bool is_new = false; ///< it is made with the first environment
+  sys::Entry entry;    ///< of the store; if `is_new` that of the directory in which it will be made
+  bool is_new = false; ///< it does not exist, and is made with the first environment
 };
 
 struct Sharing {
   StorePlace store;
   SharedEnvironment shared;
   Source source;
-  EnvironmentState state = {}; ///< of the source; only where it is copied
+  EnvironmentState state = {}; ///< of the source; only read for ShareStep::copy
   ShareStep step = ShareStep::copy;
   std::chrono::system_clock::time_point now = {};
   std::string hidden = {};            ///< name of the copy until it is complete: new-0001.XXXXXX
-  Diagnoses found = {};               ///< errors: it cannot be shared
-  std::uint64_t bytes_per_second = 0; ///< of the copy; 0: no limit
-  bool protect = true;
-  GuardFiles guard = {}; ///< that are added
-  bool no_guard = false; ///< nor are they by later updates
-  LeaseWish lease = {};
-  ImageWish image = {};
-  tree::CopyReport copied = {}; ///< when it is done
+  Diagnoses found = {};               ///< if one is an error, the environment cannot be shared
+  std::uint64_t bytes_per_second = 0; ///< limit of the copy; 0: none
+  bool protect = true;                ///< the generation gets no write bits
+  GuardFiles guard = {};              ///< added to the copy
+  bool no_guard = false;              ///< later updates do not add the guard either
+  LeaseSettings lease = {};
+  ImageSettings image = {};
+  tree::CopyReport copied = {}; ///< set when the copy is complete
 };
-/// Reads all of the environment, and what is in its way: Sharing::found. `active`: $CONDA_PREFIX of who asks. Errors:
-/// `permission`: others own the place of the generations; those of next_step().
+/// Reads all of the environment and sets Sharing::found. `active`: $CONDA_PREFIX of the user. Errors: `permission`:
+/// others own the directory of the generations; those of next_step().
 Result<Sharing> prepare_sharing(sys::System& system, StorePlace store, const std::string& name, Source source,
                                 const std::string& active, const plan::Say& say);
-/// Where the source is kept.
+/// Returns the original, with the path where it will be kept.
 Original original_of(const Sharing& sharing);
-/// The steps that follow the copy, whose record is written by then.
+/// Returns the steps that follow the copy; its record is written before them.
 plan::Plan plan_share(const Sharing& sharing);
 
-/// What holds the environment while the steps of the plan are done.
-struct Shared {
-  std::optional<Held> held;          ///< of ShareStep::exchange
-  std::optional<NewGeneration> made; ///< of ShareStep::copy
+/// The object that holds the lease while the steps of the plan are done.
+struct SharedCopy {
+  std::optional<HeldEnvironment> held; ///< set for ShareStep::exchange
+  std::optional<NewGeneration> made;   ///< set for ShareStep::copy
 };
-/// Makes the place in the store, and the copy, if the step is one. What was cut off is gone on with.
-Result<Shared> make_shared_copy(sys::System& system, Sharing& sharing, const plan::Say& say);
+/// Makes the directories in the store, and for ShareStep::copy the copy. Continues a copy that was interrupted.
+Result<SharedCopy> make_shared_copy(sys::System& system, Sharing& sharing, const plan::Say& say);
 
-/// What to do with a plain directory STORE/ENV.
+/// Returns a hint for a plain directory STORE/ENV: how to share it.
 std::string hint_to_share(const SharedEnvironment& shared);
 
-/// Modes of the directories in a generation: as open as the store, writable for nobody with `protect`.
+/// Returns the mode of directories in a generation: readable for the same users as the store, and with `protect` not
+/// writable.
 std::uint32_t generation_mode(std::uint32_t store_mode, bool protect);
 
 } // namespace sharefs::conda

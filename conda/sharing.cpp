@@ -11,7 +11,7 @@ namespace sharefs::conda {
 
 namespace {
 
-/// Checks whose .generations and .generations/ENV are now.
+/// Checks that .generations and .generations/ENV belong to users who may own them.
 Result<void> check_places(sys::System& system, const sys::Entry& store, const std::string& root, const plan::Say& say) {
   const auto found =
       diagnose_places(store, system.entries({{{.path = parent_path(root)}, {.path = root}}}), system.identity().uid);
@@ -20,16 +20,16 @@ Result<void> check_places(sys::System& system, const sys::Entry& store, const st
                        : fail(ErrorCode::permission, fmt::format("`{}` is not shared there", base_name(root)));
 }
 
-/// Makes .generations/ENV/uses, and all above it. It is no part of the plan: nothing else may happen before the lease
-/// is held, which lies there.
+/// Makes .generations/ENV/uses and the directories above it. They are not steps of the plan, because the lease lies
+/// there and has to be held before any step.
 Result<void> make_places(sys::System& system, Sharing& sharing, const plan::Say& say) {
   constexpr std::uint32_t k_sticky = 01000, k_but_set_id = 01777;
   const auto make = [&](const std::string& path, std::uint32_t mode, const sys::FileIdentity& parent = {}) {
     const auto directory = plan::make_directory(path, mode & k_but_set_id, std::nullopt, false, parent);
-    return plan::apply_action(directory, system); // the group is inherited
+    return plan::apply_action(directory, system); // mkdir(2) inherits the group
   };
   auto& store = sharing.store;
-  if (store.is_new) { // as open as the directory that it lies in, whose group and ACLs it inherits
+  if (store.is_new) { // it gets the mode of the directory above it, and inherits the group and ACLs of that
     TRY(make(store.path, store.entry.mode));
     store.entry = system.entry({.path = store.path, .follow = true});
   }
@@ -41,7 +41,8 @@ Result<void> make_places(sys::System& system, Sharing& sharing, const plan::Say&
   return check_places(system, store.entry, root, say);
 }
 
-/// The directory at `path`, if it is a copy of the source that we have begun. What others have put there is none.
+/// Returns the directory at `path` if it is a copy of the source that this user has begun; nullopt if another user has
+/// put it there.
 std::optional<tree::Place> copy_at(sys::System& system, const Source& source, const std::string& path) {
   const auto entries = system.entries(
       {.queries = {{.path = path, .links = sys::Links::none},
@@ -52,7 +53,7 @@ std::optional<tree::Place> copy_at(sys::System& system, const Source& source, co
       .path = path, .root = system.files().root(), .device = entries[0].device, .inode = entries[0].inode};
 }
 
-/// Goes on with a copy, or begins one, in a directory that nobody else enters.
+/// Continues a copy or begins one, in a directory that no other user can enter.
 Result<tree::Place> begin_copy(sys::System& system, const Source& source, const std::string& path) {
   if (auto begun = copy_at(system, source, path))
     return std::move(*begun);
@@ -73,7 +74,8 @@ Result<void> write_marks(sys::System& system, const std::string& tree, const std
   return {};
 }
 
-/// Adds the guard, in the place of another version. Its package, which is to be compiled; empty: it has none.
+/// Adds the guard, and removes another version of it. Returns the directory of its package, which has to be compiled;
+/// empty if the guard was not added.
 Result<std::string> add_guard(sys::System& system, const tree::Place& copy, const GuardFiles& guard) {
   TRY_ASSIGN(const auto contents, guard.empty() ? Result<Contents>(Contents{}) : read_contents(system, copy.path));
   const auto directory = guard_directory(contents.python);
@@ -88,15 +90,15 @@ Result<std::string> add_guard(sys::System& system, const tree::Place& copy, cons
   });
 }
 
-Result<Filled> fill(sys::System& system, Sharing& sharing, const NewGeneration& making, const plan::Say& say) {
+Result<FilledTree> fill(sys::System& system, Sharing& sharing, const NewGeneration& making, const plan::Say& say) {
   const auto& source = sharing.source;
   const auto& state = sharing.state;
   TRY_ASSIGN(const auto copy, begin_copy(system, source, making.path()));
   tree::Options options;
   options.own = true;
   options.admit = admit_copied(state);
-  options.take_away = 0022;     // nobody else writes in it while it is made
-  options.remove_others = true; // what an earlier run has left
+  options.take_away = 0022;     // no other user may write in it while it is made
+  options.remove_others = true; // an interrupted run may have left files that the original no longer has
   options.leave = k_copy_mark;
   options.bytes_per_second = sharing.bytes_per_second;
   options.total_files = state.files;
@@ -108,21 +110,21 @@ Result<Filled> fill(sys::System& system, Sharing& sharing, const NewGeneration& 
                              .inode = source.entry.inode};
   TRY_ASSIGN(sharing.copied, tree::copy(original, copy, options, say.progress("copying " + original.path)));
   TRY_ASSIGN(auto guard, add_guard(system, copy, sharing.guard));
-  CopyToMend mend{.tree = copy, .prefix = making.environment.path(), .from = state.decision.replace};
-  mend.uncompiled = std::move(guard);
-  mend.runs_programs = system.identity().uid == source.entry.uid && !state.others_write;
-  if (std::ranges::find(mend.from, source.path) == mend.from.end())
-    mend.from.push_back(source.path);
-  TRY(mend_copy(system, mend, say));
+  CopyToRepair repair{.tree = copy, .prefix = making.environment.path(), .from = state.decision.replace};
+  repair.uncompiled = std::move(guard);
+  repair.runs_programs = system.identity().uid == source.entry.uid && !state.others_write;
+  if (std::ranges::find(repair.from, source.path) == repair.from.end())
+    repair.from.push_back(source.path);
+  TRY(repair_copy(system, repair, say));
   if (sharing.protect)
     TRY(write_marks(system, copy.path, making.environment.name));
   TRY(close_tree(copy, sharing.store.entry, sharing.protect));
-  return Filled{.tree = copy,
-                .files = state.files,
-                .bytes = state.bytes,
-                .own_bytes = state.bytes,
-                .sound = !has_errors(diagnose_unrepaired(state)), // what was wrong with the original is wrong with it
-                .no_guard = sharing.no_guard};
+  return FilledTree{.tree = copy,
+                    .files = state.files,
+                    .bytes = state.bytes,
+                    .own_bytes = state.bytes,
+                    .sound = !has_errors(diagnose_unrepaired(state)), // the copy has the same faults as the original
+                    .no_guard = sharing.no_guard};
 }
 
 } // namespace
@@ -152,21 +154,21 @@ Result<Sharing> prepare_sharing(sys::System& system, StorePlace store, const std
   TRY_ASSIGN(sharing.state, probe(system, request, say.progress("reading " + path)));
   auto facts = probe_preflight(system, sharing.source, active);
   facts.state = sharing.state;
-  facts.space = store_now.space; // the same: what was not read for it is refused for it
+  facts.space = store_now.space; // the same number decides here: files that were not read for lack of room are refused
   facts.copied = copied;
   sharing.found = preflight(facts);
   return sharing;
 }
 
-Result<Shared> make_shared_copy(sys::System& system, Sharing& sharing, const plan::Say& say) {
+Result<SharedCopy> make_shared_copy(sys::System& system, Sharing& sharing, const plan::Say& say) {
   TRY(make_places(system, sharing, say));
-  Shared shared;
+  SharedCopy shared;
   if (sharing.step == ShareStep::exchange) {
     TRY_ASSIGN(auto held, hold(system, sharing.shared, sharing.lease, say));
     shared.held.emplace(std::move(held));
     return shared;
   }
-  Making making;
+  GenerationRequest making;
   making.environment = sharing.shared;
   making.lease = sharing.lease;
   making.image = sharing.image;
@@ -178,7 +180,7 @@ Result<Shared> make_shared_copy(sys::System& system, Sharing& sharing, const pla
   making.fill = [&](const NewGeneration& made) { return fill(system, sharing, made, say); };
   TRY_ASSIGN(auto made, make_generation(system, making, say));
   shared.made.emplace(std::move(made));
-  TRY(confirm(system, *shared.made));
+  TRY(publish(system, *shared.made));
   return shared;
 }
 

@@ -12,7 +12,8 @@ namespace sharefs::conda {
 
 namespace {
 
-/// Finds what an exchange that was cut off has left. False: there is nothing that can be shared.
+/// Finds the directory that an interrupted exchange has left under the name of a backup. Returns false if there is
+/// nothing to share.
 bool find_cut_off(sys::System& system, Source& source, const std::string& target) {
   using sys::EntryKind;
   const auto kept = source.backup;

@@ -21,8 +21,9 @@ using sys::EntryKind;
 constexpr std::size_t k_longest_mark = 8192;
 constexpr std::string_view k_mark_suffix = ".complete";
 
-/// As one name, of which a file system takes NAME_MAX bytes: the end of a longer one, behind a checksum of all.
-std::string encoded(std::string_view store) {
+/// Encodes a path as one name. If the name is longer than the NAME_MAX bytes of a file system, returns a checksum of
+/// the path and the end of the name.
+std::string encode_name(std::string_view store) {
   constexpr std::size_t k_kept = 200;
   std::string text;
   for (const char byte : store)
@@ -33,19 +34,20 @@ std::string encoded(std::string_view store) {
   return text.size() <= NAME_MAX ? text : sys::sha256(store).substr(0, 16) + text.substr(text.size() - k_kept);
 }
 
-/// What fetch() has not finished.
+/// Returns the path of an image that fetch() has not finished.
 std::string part_of(const std::string& image) {
   return fmt::format("{}/.{}.part", parent_path(image), base_name(image));
 }
 
-/// Asks for a copy and for its mark, in this order.
+/// Adds the queries for a copy and for its mark, in this order.
 void add_queries(const std::string& copy, sys::EntryRequest& request) {
   request.queries.push_back({.path = copy, .links = sys::Links::trusted, .guarded = true});
   request.queries.push_back(
       {.path = complete_mark(copy), .read_bytes = k_longest_mark, .links = sys::Links::trusted, .guarded = true});
 }
 
-/// The name of the copy that a file is of: its mark, its image, a part of that, or itself.
+/// Returns the name of the copy to which a file belongs: as its mark, its image, an unfinished image, or the copy
+/// itself.
 std::string copy_name(std::string_view name) {
   if (name.starts_with('.') && name.ends_with(".part"))
     name = name.substr(1, name.size() - 6);
@@ -55,7 +57,7 @@ std::string copy_name(std::string_view name) {
   return std::string(name);
 }
 
-/// squashfs(5) of the kernel, or of squashfuse.
+/// True for squashfs of the kernel or of squashfuse.
 bool is_image_type(const std::string& fs_type) {
   return fs_type == sys::k_image || fs_type.starts_with(sys::k_user_image);
 }
@@ -67,7 +69,7 @@ bool is_ours(const sys::Entry& entry, unsigned uid) {
 } // namespace
 
 std::string staged_directory(const std::string& stage, unsigned uid, const std::string& source) {
-  return fmt::format("{}/{}/{}/{}", stage, uid, encoded(parent_path(source)), base_name(source));
+  return fmt::format("{}/{}/{}/{}", stage, uid, encode_name(parent_path(source)), base_name(source));
 }
 
 std::string staged_source(const std::string& directory) {
@@ -178,7 +180,7 @@ const StagedCopy* StagedCopies::find(const std::string& name) const {
 }
 
 std::vector<StagedCopy> probe_copies(sys::System& system, const std::vector<sys::Entry>& directories) {
-  constexpr std::size_t k_most = 10'000; // whoever is root has made them, but a loop over them has an end
+  constexpr std::size_t k_most = 10'000; // a limit for the loop, although only root or this user can have made them
   sys::EntryRequest request;
   std::vector<StagedCopy> found;
   for (const auto& directory : directories) {
@@ -230,7 +232,7 @@ std::vector<StagedCopy> find_copies(sys::System& system, const std::set<std::str
     for (const auto maker : makers)
       paths.push_back(join_path(stage, std::to_string(maker)));
   auto directories = listed(paths);
-  for (int level = 0; level < 2; ++level) { // of stores, and of what is in them
+  for (int level = 0; level < 2; ++level) { // first directories of stores, then of environments in them
     paths.clear();
     for (const auto& directory : directories)
       for (const auto& name : directory.names)
@@ -257,7 +259,7 @@ std::optional<StagedCopy> find_staged(sys::System& system, const std::string& st
                           generation_name(generation.number)),
                 request);
   const auto entries = system.entries(request);
-  std::optional<std::int64_t> created; // the share is asked only where there is a copy
+  std::optional<std::int64_t> created; // read from the share only if there is a copy
   for (std::size_t index = 0; index < entries.size(); index += 2) {
     StagedCopy copy{.tree = entries[index], .mark = entries[index + 1]};
     if (!is_ours(copy.mark, uid) || copy.what().source != source)
@@ -280,7 +282,7 @@ Result<StageAccess> stage_access(sys::System& system, const std::string& source,
   request.as = as;
   for (auto path = parent_path(source); request.queries.empty() || request.queries.back().path != "/";
        path = parent_path(path))
-    request.queries.push_back({.path = path, .fresh = true, .acl = true}); // another host may have closed it since
+    request.queries.push_back({.path = path, .fresh = true, .acl = true}); // another host may just have closed it
   constexpr unsigned k_others_search = 0001, k_group_searches = 0010;
   StageAccess access;
   std::string useless;
@@ -290,7 +292,7 @@ Result<StageAccess> stage_access(sys::System& system, const std::string& source,
     if ((entry.mode & k_others_search) != 0)
       continue;
     const bool group = (entry.mode & k_group_searches) != 0;
-    if (!group && entry.uid == 0) // whatever the other directories say
+    if (!group && entry.uid == 0) // only root gets in, so the other directories do not matter
       return StageAccess{0700, std::nullopt};
     if (!group || access.gid.value_or(entry.gid) != entry.gid)
       useless = fmt::format(
@@ -315,7 +317,7 @@ std::optional<plan::SetAccess> admit(const sys::Entry& directory, const StageAcc
 }
 
 sys::Note staged_use_note(sys::Note note, const std::string& store) {
-  note.above = encoded(store);
+  note.above = encode_name(store);
   return note;
 }
 
@@ -324,12 +326,12 @@ std::set<std::string> busy_copies(sys::System& system, const SharedEnvironment& 
   constexpr std::chrono::seconds k_deadline{3};
   std::set<std::string> busy;
   for (const auto& use : environment.uses)
-    if (runs(system, use) == true && keeps(system, use))
+    if (is_running(system, use) == true && keeps_generation(system, use))
       busy.insert(generation_name(use.generation));
   auto notes = system.entry({.path = staged_uses(staged.directory.path), .list = true}).names;
-  notes.resize(std::min(notes.size(), k_most_uses)); // anybody may have made any number
+  notes.resize(std::min(notes.size(), k_most_uses)); // any user may have made any number of notes
   for (const auto& name : notes)
-    if (const auto use = parse_use(name); use && runs(system, *use) == true)
+    if (const auto use = parse_use(name); use && is_running(system, *use) == true)
       busy.insert(generation_name(use->generation));
   sys::EntryRequest request;
   for (const int pid : sys::process_ids(system, k_deadline))
@@ -342,7 +344,7 @@ std::set<std::string> busy_copies(sys::System& system, const SharedEnvironment& 
 }
 
 plan::Unmount unmount_copy(const StagedCopy& copy) {
-  const unsigned uid = copy.tree.fs_type == sys::k_image ? 0 : 1; // a user mounts by squashfuse
+  const unsigned uid = copy.tree.fs_type == sys::k_image ? 0 : 1; // 1 stands for any user, who mounts by squashfuse
   return unmount_of(mount_of_image(copy.is_dead() ? copy.tree.path : copy.tree.resolved, copy.what(), uid));
 }
 
@@ -368,9 +370,9 @@ void add_removal(const StagedCopy& copy, const std::string& group, const std::st
 
 namespace {
 
-/// What lies in the way of a copy of the wanted number that is to be made anew: it is of another kind, or of an earlier
-/// generation of this number.
-void clear_the_way(const StagedCopy& there, bool by_image, plan::Plan& plan) {
+/// Adds steps that remove entries in the place of a copy that has to be made anew: they are of another kind, or of an
+/// earlier generation with this number.
+void remove_obstacles(const StagedCopy& there, bool by_image, plan::Plan& plan) {
   if (there.is_mounted())
     plan.add("", there.is_on_share() ? "a copy takes its place" : "it is not of this generation", unmount_copy(there));
   else if (by_image && there.tree.kind == EntryKind::directory)
@@ -393,7 +395,7 @@ StagePlan plan_stage(const StagedCopies& staged, const StageRequest& request) {
   if (!request.copy.empty() && staged.directory.exists())
     if (auto step = admit(staged.directory, request.access))
       plan.add("", "as the directories above it on the share", *std::move(step));
-  // The marks of old copies go first; they are deleted when the new one is complete.
+  // The marks of old copies go first; the copies are deleted when the new one is complete.
   plan::Plan deletions;
   for (const auto& copy : staged.copies) {
     if (copy.name() == request.copy || request.keeps_others)
@@ -407,7 +409,7 @@ StagePlan plan_stage(const StagedCopies& staged, const StageRequest& request) {
     plan::Plan removal;
     add_removal(copy, request.name, "a later generation is staged", false, removal);
     for (auto& step : removal.steps)
-      step.stays = copy.is_mounted() || copy.is_dead(); // undo leaves it deleted
+      step.stays = copy.is_mounted() || copy.is_dead(); // undo does not bring it back
     deletions.add(removal);
   }
   const auto* there = request.copy.empty() ? nullptr : staged.find(request.copy);
@@ -417,21 +419,21 @@ StagePlan plan_stage(const StagedCopies& staged, const StageRequest& request) {
   const auto said = there == nullptr ? CopyMark{} : there->what();
   const bool is_of = there != nullptr && said.source == wanted.source && said.state == wanted.state;
   const bool is_mounted = there != nullptr && there->is_mounted();
-  // An image of the right state lies here, and is mounted or may be.
+  // An image of the right state lies here, and is mounted or can be.
   const bool has_image = is_of && !said.sha256.empty() && !there->is_on_share() &&
                          there->image.kind == EntryKind::file &&
                          (is_mounted || (request.mounts_images && !there->is_doubtful()));
-  // What a command works with stays, also where it is not the copy that is wanted: the image on the share.
+  // A copy that a command uses stays, even if it is the image on the share and another form is wanted.
   const bool is_enough = is_of && there->is_whole() && !request.is_doubtful &&
                          (!there->is_on_share() || wanted.share_owner || !wants_image || is_busy);
-  // Files that a command may work with are completed as they are: nothing is mounted over them.
+  // Copied files that a command may use are completed as files: no image is mounted over them.
   const bool has_files = is_busy && there != nullptr && !is_mounted && there->tree.kind == EntryKind::directory;
   const bool is_wanted = !request.copy.empty() && !has_image && !is_enough && !(has_files && wanted.share_owner);
   made.copies = is_wanted && !wanted.share_owner;
   made.by_image = is_wanted && wants_image && !has_files;
   if (is_wanted && there != nullptr) {
     unmark(*there);
-    clear_the_way(*there, made.by_image, plan);
+    remove_obstacles(*there, made.by_image, plan);
   }
   auto mark = wanted;
   if (!made.by_image) {
@@ -450,7 +452,7 @@ StagePlan plan_stage(const StagedCopies& staged, const StageRequest& request) {
   if (is_wanted)
     plan.add_bookkeeping(request.name, "it is whole from here on",
                          plan::File{mark_path, std::nullopt, format_mark(mark)});
-  else if (there != nullptr && wanted.reader && !said.reader) { // the server refuses root since
+  else if (there != nullptr && wanted.reader && !said.reader) { // the server has begun to refuse root
     auto known = said;
     known.reader = wanted.reader;
     plan.add_bookkeeping(request.name, "who reads the share for root",

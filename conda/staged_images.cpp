@@ -15,7 +15,7 @@ namespace sharefs::conda {
 
 namespace {
 
-/// The share on which a mount stands; nullptr: none.
+/// Returns the share that a mount needs; nullptr if it needs none.
 const sys::MountEntry* share_under(const plan::Mount& mount, const sys::MountTable& table) {
   const auto* share = table.owner_of(mount.fs_type == sys::k_bind ? parent_path(mount.target) : mount.source);
   return share != nullptr && sys::is_nfs(*share) ? share : nullptr;
@@ -28,7 +28,8 @@ std::vector<StagedImage> find_staged_images(sys::System& system, const std::set<
   const auto table = system.mounts();
   const auto copies = find_copies(system, stages, {0});
   const auto marked = [](const StagedCopy& copy) { return std::pair(copy.mark.mtime, copy.mark.mtime_ns); };
-  std::map<std::string, std::pair<std::int64_t, std::int64_t>> newest; // of a directory; an older one may be used still
+  // The time of the newest copy by directory: older copies may still be in use, but are not mounted over it.
+  std::map<std::string, std::pair<std::int64_t, std::int64_t>> newest;
   for (const auto& copy : copies)
     newest[copy.what().source] = std::max(newest[copy.what().source], marked(copy));
   std::vector<StagedImage> found;
@@ -47,7 +48,7 @@ std::vector<StagedImage> find_staged_images(sys::System& system, const std::set<
       found.push_back(one);
       one.doubtful = {};
     }
-    const bool is_bound = table && table->is_bind(what.source, one.copy); // sharefs.yaml may have named it before
+    const bool is_bound = table && table->is_bind(what.source, one.copy); // even if sharefs.yaml no longer names it
     if (!is_bound && (!contains(binds, what.source) || marked(copy) != newest[what.source]))
       continue;
     one.mount = bind_of(one.copy, what);
@@ -72,7 +73,7 @@ std::optional<plan::Unmount> older_bind(sys::System& system, const plan::Mount& 
   older.fs_type = sys::k_image;
   if (!older.source.empty())
     return is_under(older.source, copies) ? std::optional(older) : std::nullopt;
-  older.source = join_path(copies, base_name(at->root)); // of files
+  older.source = join_path(copies, base_name(at->root)); // no image is mounted, so it is a copy of files
   older.fs_type = sys::k_bind;
   const bool is_other = older.source != bind.source && table.is_bind(bind.target, older.source);
   return is_other ? std::optional(older) : std::nullopt;
@@ -84,7 +85,7 @@ bool is_missing(const StagedImage& image, const sys::MountTable& table) {
 }
 
 Diagnoses take_out_gone(sys::System& system, std::vector<StagedImage>& images) {
-  std::map<std::optional<unsigned>, sys::EntryRequest> by_reader; // all in one look, which a dead share delays once
+  std::map<std::optional<unsigned>, sys::EntryRequest> by_reader; // one request each, so a dead share delays it once
   for (const auto& one : images)
     by_reader[one.reader].queries.push_back({.path = one.mount.target, .links = sys::Links::none});
   std::set<std::string> gone;
@@ -146,8 +147,8 @@ plan::Plan mount_staged(const std::vector<StagedImage>& images, bool needs_share
 
 void unmount_staged(const std::vector<StagedImage>& images, bool lazy, const sys::MountTable& table, plan::Plan& plan) {
   std::vector<plan::Step> first;
-  std::map<std::string, std::string> groups; // by copy: groups work at the same time, and its image goes last
-  for (auto image = images.rbegin(); image != images.rend(); ++image) { // what lies on another one goes before it
+  std::map<std::string, std::string> groups; // by copy: groups run in parallel, so all mounts of a copy share a group
+  for (auto image = images.rbegin(); image != images.rend(); ++image) { // upper mounts are unmounted first
     if (!image->is_mounted && !image->older)
       continue;
     auto unmount = image->older.value_or(unmount_of(image->mount));

@@ -1,6 +1,6 @@
 #pragma once
-// What root has staged on this host, whatever the stores say now: no share is asked, so that images are mounted again
-// at boot before any server answers. What lies on a share itself, or over a directory of it, is mounted behind the
+// Finds and mounts the images that root has staged on this host. The shares are not asked, so that images are mounted
+// at boot before any server answers. An image on a share, or a copy over a directory of a share, is mounted after the
 // share.
 #include "base/diagnosis.hpp"
 #include "conda/staged.hpp"
@@ -13,45 +13,46 @@ namespace sharefs::conda {
 struct StagedImage {
   std::string name;  ///< of the environment, or of the directory of the share
   std::string copy;  ///< the resolved path of the copy
-  plan::Mount mount; ///< of the image on it, or of it over the directory of the share
+  plan::Mount mount; ///< of the image on the copy, or of the copy over the directory of the share
   bool has_mount_point = false, is_mounted = false;
-  bool needs_share = false;                ///< the image on a share, or a directory of it that is mounted over
-  bool is_empty = false;                   ///< nothing is in the copy that is to lie over a directory of a share
-  ImageNote doubtful = {};                 ///< what the image has to be, see StagedCopy::is_doubtful(); else empty
+  bool needs_share = false; ///< the image lies on a share, or the copy is mounted over a directory of one
+  bool is_empty = false;    ///< the copy for a directory of a share is empty
+  ImageNote doubtful = {};  ///< set if the image is_doubtful(): what it has to be
   std::optional<plan::Unmount> older = {}; ///< see older_bind()
-  std::optional<unsigned> reader = {};     ///< who reaches the share for root
+  std::optional<unsigned> reader = {};     ///< the user who reads the share for root
   friend bool operator==(const StagedImage&, const StagedImage&) = default;
 };
-/// Those that are whole below these directories (`conda.stage`); of another than a local disk none. `binds`:
-/// directories of shares (`stage.paths`) that copies are to be mounted over; others are found while they are.
+/// Finds the complete copies below the directories `stages` (`conda.stage`), on local disks only. `binds`: directories
+/// of shares (`stage.paths`) over which copies shall be mounted; others are found only while they are mounted.
 std::vector<StagedImage> find_staged_images(sys::System& system, const std::set<std::string>& stages,
                                             const std::vector<std::string>& binds);
 
-/// The mount of another copy, or of this one's image by another loop device, where `bind` is to lie: it goes first.
+/// Returns the action that ends an older mount at the target of `bind`: of another copy, or of this copy's image by
+/// another loop device. It has to be done before `bind`.
 std::optional<plan::Unmount> older_bind(sys::System& system, const plan::Mount& bind, const sys::MountTable& table);
 inline constexpr const char* k_why_older = "it is of what was there before";
 
-/// It is on this host's own disk, is not mounted, and could be: over a directory of a share if that is mounted, and the
-/// copy is not empty, whose image could not be mounted.
+/// True if the image is not mounted although it could be. A copy over a directory of a share can be mounted if the
+/// share is mounted and the copy is not empty; an image on a share does not count.
 bool is_missing(const StagedImage& image, const sys::MountTable& table);
 
-/// Takes out those that are to lie over directories which their shares have no more, and names them (SF535). The shares
-/// are asked.
+/// Removes from `images` those over directories that no longer exist on their shares, and reports them (SF535). This
+/// asks the shares.
 Diagnoses take_out_gone(sys::System& system, std::vector<StagedImage>& images);
 
-/// Takes out those that are not mounted and not what they have to be any more, and names them (SF536). Of an image that
-/// was written to all is read.
+/// Removes from `images` those that are not mounted and have changed, and reports them (SF536). An image that was
+/// written to is read completely.
 Diagnoses take_out_damaged(sys::System& system, std::vector<StagedImage>& images, const plan::Say& say);
 
-/// What mounts those that are not mounted; `needs_share`: those that wait for a share, or else those that do not.
+/// Plans the mounts of images that are not mounted: with `needs_share` those that need a share, otherwise the others.
 plan::Plan mount_staged(const std::vector<StagedImage>& images, bool needs_share = false);
-/// What unmounts those that are mounted. Where a step of `plan` unmounts the share that one needs, it goes first.
+/// Adds the steps that unmount the mounted images. They come before a step of `plan` that unmounts a share they need.
 void unmount_staged(const std::vector<StagedImage>& images, bool lazy, const sys::MountTable& table, plan::Plan& plan);
-/// SF535: one that is not mounted.
+/// SF535: reports each image that is not mounted.
 Diagnoses diagnose_staged(const std::vector<StagedImage>& images);
 
-/// The unit that mounts them when the machine boots: `program` is sharefs as the machine has it, with the words that
-/// lead it to its configuration.
+/// Returns the text of the systemd unit that mounts the images at boot. `program` is the command line of sharefs with
+/// the options that name its configuration.
 std::string staged_unit_text(const Argv& program, const std::set<std::string>& stages);
 inline constexpr const char* k_staged_unit = "sharefs-staged.service";
 

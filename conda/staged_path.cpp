@@ -17,10 +17,10 @@ namespace sharefs::conda {
 
 namespace {
 
-/// A smaller file comes from the share: ssh to another node takes longer.
+/// Smaller files are copied from the share, because ssh to another node takes longer.
 constexpr std::uint64_t k_handed_on = 4U << 20U;
 
-/// Each file of the list is in the copy, with its size and time, which whoever writes into it changes.
+/// True if each file of the list is in the copy with its size and time. A write to a file changes its time.
 bool is_as_listed(sys::System& system, const tree::Listing& files, const std::string& copy) {
   const auto& listed = files.entries;
   sys::EntryRequest request;
@@ -36,7 +36,7 @@ bool is_as_listed(sys::System& system, const tree::Listing& files, const std::st
 
 Result<SharedDirectory> find_directory(sys::System& system, const std::string& asked,
                                        const std::vector<std::string>& readers, const std::set<std::string>& copies) {
-  const auto seen = see(system, {.queries = {{.path = asked, .follow = true, .list = true}}}, readers);
+  const auto seen = read_as_permitted(system, {.queries = {{.path = asked, .follow = true, .list = true}}}, readers);
   const auto& entry = seen.entries.front();
   if (entry.kind == sys::EntryKind::unknown) {
     auto error = entry.error();
@@ -53,12 +53,12 @@ Result<SharedDirectory> find_directory(sys::System& system, const std::string& a
   if (entry.kind != sys::EntryKind::directory)
     return fail(ErrorCode::not_found, fmt::format("there is no directory {}", asked),
                 "name a directory of the share, or an environment of the store");
-  if (entry.resolved.find('\n') != std::string::npos) // marks of copies are lines
+  if (entry.resolved.find('\n') != std::string::npos) // a mark has one field in each line
     return fail(ErrorCode::unsupported, entry.resolved + " has a line break in its name",
                 "stage a directory that has none");
   SharedDirectory found{.path = entry.resolved, .is_shared = entry.shared, .by = seen.by};
-  if (!found.by) // what this host remembers may answer root for the directory, and not for those above it
-    found.by = see(system, {.queries = {{.path = parent_path(asked), .list = true}}}, readers).by;
+  if (!found.by) // the NFS client may answer root from its cache for the directory, but not for the one above
+    found.by = read_as_permitted(system, {.queries = {{.path = parent_path(asked), .list = true}}}, readers).by;
   if (!found.is_shared)
     for (const auto& copy : list_staged_paths(system, copies))
       if (copy.is_bound && copy.path == asked)
@@ -81,7 +81,7 @@ std::string StagedPath::state() const {
 }
 
 bool StagedPath::is_of(const std::string& directory) const {
-  const auto copies = staged_directory("", 0, directory).substr(2); // behind "/0"
+  const auto copies = staged_directory("", 0, directory).substr(2); // without "/0"
   return path == directory || parent_path(copy.tree.path).ends_with(copies);
 }
 
@@ -117,7 +117,7 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
   const auto& hash = staging.why_files.empty() ? wanted.what.sha256 : packed.survey.fingerprint;
   wanted.copy = hash.substr(0, k_hash_digits);
   const auto* there = staging.copies.find(wanted.copy);
-  if (there != nullptr && !wanted.what.reader) // what this host remembers has answered root, whom the server may refuse
+  if (there != nullptr && !wanted.what.reader) // root was answered from a cache, and the server may refuse root
     wanted.what.reader = there->what().reader;
   wanted.is_doubtful =
       there != nullptr && there->is_whole() && path.files && !is_as_listed(system, *path.files, staging.path());
@@ -144,9 +144,9 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
 
 namespace {
 
-/// Gives a directory of a copy to its owner, or takes it back.
-Result<void> give_directory(sys::System& system, const sys::Entry& entry, std::uint32_t uid, std::uint32_t gid,
-                            std::uint32_t mode) {
+/// Sets the owner, group and mode of a directory in a copy: this user's while files are copied, then the final ones.
+Result<void> set_directory_access(sys::System& system, const sys::Entry& entry, std::uint32_t uid, std::uint32_t gid,
+                                  std::uint32_t mode) {
   if (entry.kind != sys::EntryKind::directory)
     return fail(entry.exists() ? Error{ErrorCode::conflict, entry.path + ": is no directory", "", ""} : entry.error());
   const plan::SetAccess step{.path = entry.path,
@@ -156,7 +156,8 @@ Result<void> give_directory(sys::System& system, const sys::Entry& entry, std::u
   return plan::apply_action(step, system).map([](plan::Outcome) {});
 }
 
-/// Directories are this user's until all in them has come: nobody else can replace anything.
+/// Gives the directories of the copy their final owners and modes, once all files are copied. Until then they belong to
+/// this user, so that nobody else can replace anything in them.
 Result<void> open_directories(sys::System& system, const PathStaging& path) {
   std::vector<const tree::Listed*> listed;
   sys::EntryRequest request;
@@ -166,24 +167,24 @@ Result<void> open_directories(sys::System& system, const PathStaging& path) {
       request.queries.push_back({.path = join_path(path.staging.path(), one.path), .links = sys::Links::none});
     }
   const auto entries = listed.empty() ? std::vector<sys::Entry>{} : system.entries(request);
-  for (auto at = entries.size(); at-- > 0;) { // those in others first
+  for (auto at = entries.size(); at-- > 0;) { // inner directories first
     const auto& entry = entries[at];
     const bool gives = system.identity().uid == 0;
-    TRY(give_directory(system, entry, gives ? path.files->uid : entry.uid, gives ? path.files->gid : entry.gid,
-                       listed[at]->mode & 03777U));
+    TRY(set_directory_access(system, entry, gives ? path.files->uid : entry.uid, gives ? path.files->gid : entry.gid,
+                             listed[at]->mode & 03777U));
   }
   return {};
 }
 
-/// Each file as it lies, from other nodes where they have it.
+/// Copies each file of the list, from other nodes if they have it.
 Result<void> fetch_files(sys::System& system, const PathStagingRequest& request, const PathStaging& path,
                          const plan::Say& say) {
   const auto& listing = *path.files;
   const auto copy = path.staging.path();
   const auto progress = say.progress("copying " + request.path);
   tree::FetchReport sum;
-  tree::Progress done;               // of the files before
-  std::set<std::string> passed_over; // upstreams that are not asked again
+  tree::Progress done;               // sum of the earlier files
+  std::set<std::string> passed_over; // upstreams that failed, and are not asked again
   const auto begin = sys::Clock::now();
   const auto& root = system.files().root();
   const auto self = system.identity();
@@ -193,8 +194,8 @@ Result<void> fetch_files(sys::System& system, const PathStagingRequest& request,
     const auto to = join_path(copy, one.path);
     if (S_ISDIR(one.mode)) {
       TRY(system.files().make_directories(to, 0700));
-      const auto there = system.entry({.path = to, .links = sys::Links::none}); // of a run that was cut off, perhaps
-      TRY(give_directory(system, there, self.uid, there.gid, 0700));
+      const auto there = system.entry({.path = to, .links = sys::Links::none}); // an interrupted run may have made it
+      TRY(set_directory_access(system, there, self.uid, there.gid, 0700));
       continue;
     }
     if (S_ISLNK(one.mode)) {
@@ -236,12 +237,12 @@ Result<void> fetch_files(sys::System& system, const PathStagingRequest& request,
   return {};
 }
 
-/// A copy of a directory without a mark: its command was killed, or `undo` has left it, or it is being made.
+/// True for a copy of a directory without a mark: its command was killed, or `undo` has left it, or it is being made.
 bool is_cut_off(const StagedCopy& copy) {
   return copy.mark.kind == sys::EntryKind::missing && is_hash(copy.name(), k_hash_digits);
 }
 
-/// Copies of what the directory holds no more, which nobody will go on with.
+/// Removes interrupted copies of earlier content of the directory, which no command will continue.
 Result<void> remove_cut_off(sys::System& system, const PathStagingRequest& request, const StageRequest& wanted) {
   std::vector<StagedPath> left;
   for (auto& copy : probe_staged(system, request.at, wanted.uid, request.path).copies)
@@ -264,9 +265,9 @@ Result<std::optional<plan::HostLock>> copy_path(sys::System& system, const PathS
     if (path.files)
       return fetch_files(system, request, path, say);
     TRY(copy_tree(system, request.how, staging, say));
-    return check_unchanged(system, request, path.survey, say); // which may change meanwhile
+    return check_unchanged(system, request, path.survey, say); // the directory may have changed during the copy
   };
-  return bring_copy(system, request.how, staging, prepare, files, say).map([](plan::HostLock lock) {
+  return make_copy(system, request.how, staging, prepare, files, say).map([](plan::HostLock lock) {
     return std::optional(std::move(lock));
   });
 }
@@ -288,7 +289,7 @@ std::vector<StagedPath> list_staged_paths(sys::System& system, const std::set<st
       if (!one.is_bound)
         one.older = older_bind(system, bind_of(path, what), *mounts);
       if (one.older && !one.older->source.starts_with(image_path(path)))
-        one.older.reset(); // that of another copy
+        one.older.reset(); // it is a mount of another copy
     }
     found.push_back(std::move(one));
   }

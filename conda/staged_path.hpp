@@ -1,6 +1,6 @@
 #pragma once
-// A directory of the share on this host's own disk (staged.hpp): by an image of it (packed_path.hpp), or, where that
-// cannot be had, as the files that it has.
+// Stages a directory of the share on this host's own disk (staged.hpp): by its image (packed_path.hpp), or file by file
+// where there is no image or it cannot be mounted.
 #include "conda/packed_path.hpp"
 
 namespace sharefs::conda {
@@ -9,42 +9,46 @@ namespace sharefs::conda {
 struct SharedDirectory {
   std::string path;                       ///< without links
   bool is_shared = false;                 ///< it lies on a share
-  std::optional<sys::User> by = {};       ///< who reads the share for root, whom its server refuses (root_squash)
+  std::optional<sys::User> by = {};       ///< the user who reads the share if its server refuses root (root_squash)
   std::optional<tree::Survey> bound = {}; ///< see PathStagingRequest
 };
-/// `readers`: users who may read the share for root; `copies`: directories of copies, one of which may be mounted over
-/// it. Errors: `usage`, `not_found`, `unsupported`, or why nobody can look at it.
+/// Finds the directory. `readers`: users who may read the share for root; `copies`: directories of copies, one of which
+/// may be mounted over it. Errors: `usage`, `not_found`, `unsupported`, or the reason why it cannot be read.
 Result<SharedDirectory> find_directory(sys::System& system, const std::string& asked,
                                        const std::vector<std::string>& readers, const std::set<std::string>& copies);
 
-/// What is to be done for a directory.
+/// The plan to stage a directory.
 struct PathStaging {
   Staging staging;
-  tree::Survey survey;                ///< of what is copied
-  std::optional<tree::Listing> files; ///< what is copied, where a list of it can be trusted
+  tree::Survey survey;                ///< of the content that is copied
+  std::optional<tree::Listing> files; ///< the files to copy, if there is a trusted list of them
 };
 /// Errors: `config`: `at` lies on shared storage; `failed`: no room.
 Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequest& request, const PackedPath& packed);
-/// Before the steps: copies, where that is planned, and removes what was cut off of others. No other staging of this
-/// host may work until the steps are done: it would take this copy, which has no mark yet, for cut off.
+/// Makes the copy if one is planned, before the steps, and removes interrupted copies of earlier content. The returned
+/// lock keeps out other stagings on this host until the steps are done: they would take this copy, which has no mark
+/// yet, for an interrupted one.
 Result<std::optional<plan::HostLock>> copy_path(sys::System& system, const PathStagingRequest& request,
                                                 const PathStaging& path, const plan::Say& say);
 
-/// What is staged below these directories, by root and by this process's user, and what was cut off.
+/// A staged copy of a directory, complete or interrupted.
 struct StagedPath {
-  std::string path; ///< that it is a copy of
+  std::string path; ///< the directory on the share
   StagedCopy copy;
-  bool is_bound = false;
-  std::optional<plan::Unmount> older = {};                  ///< it is bound by a mount of its image that has gone
-  [[nodiscard]] std::optional<tree::Survey> survey() const; ///< of what was copied
+  bool is_bound = false;                                    ///< the copy is mounted over the directory
+  std::optional<plan::Unmount> older = {};                  ///< ends a bind of this copy's image by an older mount
+  [[nodiscard]] std::optional<tree::Survey> survey() const; ///< of the copied content
   [[nodiscard]] std::string state() const;                  ///< "mounted, in place of the share"
+  /// True if it is a copy of this directory; an interrupted copy is compared by its place.
   [[nodiscard]] bool is_of(const std::string& directory) const;
 };
+/// Lists the copies below these directories that root and this process's user have made.
 std::vector<StagedPath> list_staged_paths(sys::System& system, const std::set<std::string>& directories);
-/// For a user: root's copy of what the directory holds, which is for all who may read that. Empty: none.
+/// Returns, for a user, the path of root's copy with this content, which all readers of the directory may use; empty if
+/// there is none, or if this process is root.
 std::string copy_of_root(sys::System& system, const std::string& copies, const std::string& path,
                          const tree::Survey& survey);
-/// Takes these away. No staging may work meanwhile.
+/// Plans the removal of these copies. The caller has to keep out other stagings meanwhile.
 plan::Plan plan_drop(const std::vector<StagedPath>& staged);
 
 } // namespace sharefs::conda

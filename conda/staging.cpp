@@ -24,7 +24,7 @@ Generation record_of(const Staging& staging) {
   return one == nullptr ? Generation{} : one->record.value_or(Generation{});
 }
 
-/// A user can mount an image: squashfuse, fusermount and the device are there.
+/// True if a user can mount an image: squashfuse, fusermount and the device exist.
 bool has_squashfuse(sys::System& system) {
   constexpr std::uint32_t k_all_read_and_write = 0006;
   sys::EntryRequest request{.queries = {{.path = "/dev/fuse"}}};
@@ -33,7 +33,7 @@ bool has_squashfuse(sys::System& system) {
     for (const auto& directory : directories)
       request.queries.push_back({.path = join_path(directory, program), .follow = true});
   const auto entries = system.entries(request);
-  const auto has = [&](std::size_t first) { // one of two programs
+  const auto has = [&](std::size_t first) { // true if one of two programs is installed
     const auto begin = entries.begin() + 1 + static_cast<std::ptrdiff_t>(first * directories.size());
     return std::any_of(begin, begin + static_cast<std::ptrdiff_t>(2 * directories.size()),
                        [](const sys::Entry& entry) { return entry.exists(); });
@@ -41,7 +41,7 @@ bool has_squashfuse(sys::System& system) {
   return (entries.front().mode & k_all_read_and_write) == k_all_read_and_write && has(0) && has(2);
 }
 
-/// Of what root could mount an image with, the modules that this kernel neither has nor can load.
+/// Returns the kernel modules that root needs to mount an image, and that this kernel neither has nor can load.
 std::vector<std::string> missing_modules(sys::System& system) {
   constexpr std::size_t k_longest = 16U << 10U;
   const auto has_word = [](const std::string& text, const std::string& word) {
@@ -54,7 +54,7 @@ std::vector<std::string> missing_modules(sys::System& system) {
   for (const auto& [list, module] : {std::pair{&lists[0], "squashfs"}, std::pair{&lists[1], "loop"}}) {
     if (has_word(list->content, module))
       continue;
-    sys::Command command; // the kernel loads it when it is needed
+    sys::Command command; // tests whether the kernel could load it on demand
     command.argv = {"modprobe", "--dry-run", "--quiet", module};
     if (const auto done = system.run(command); !done || !done->ok())
       missing.emplace_back(module);
@@ -91,7 +91,7 @@ std::string why_no_mount(sys::System& system, const Image& image, std::uint32_t 
 
 namespace {
 
-/// Why files are copied where an image would be 20 times as fast; empty: its image is.
+/// Returns the reason why files are copied, although an image would be 20 times as fast; empty if the image is copied.
 std::string why_files(sys::System& system, const Staging& staging, bool by_image, std::uint32_t store_owner) {
   if (!by_image)
     return "`conda.image` is off in sharefs.yaml";
@@ -103,15 +103,16 @@ std::string why_files(sys::System& system, const Staging& staging, bool by_image
                      shell_quote(staging.environment.name));
 }
 
-/// The image that lies here, if it is not mounted: this kernel may have been another one when it was copied.
+/// False if an image lies here that is not mounted and cannot be mounted: the host may have another kernel than when
+/// the image was copied.
 bool can_mount_again(sys::System& system, const Staging& staging) {
   const auto* there = staging.copies.find(staging.wanted.copy);
   return there == nullptr || there->image.kind != sys::EntryKind::file || there->is_mounted() ||
          why_no_images(system).empty();
 }
 
-/// What is still to be written.
-tree::Measured to_copy(sys::System& system, const Staging& staging) {
+/// Returns the size that still has to be written.
+tree::Measured measure_rest(sys::System& system, const Staging& staging) {
   const auto* begun = staging.copies.find(staging.wanted.copy);
   if (staging.made.by_image) {
     const auto size = staging.image.file.size;
@@ -126,7 +127,7 @@ tree::Measured to_copy(sys::System& system, const Staging& staging) {
   return rest;
 }
 
-/// Why the image cannot be read where it lies, on this share; empty: it can.
+/// Returns the reason why the image cannot be mounted from this share; empty if it can.
 std::string why_not_from_share(sys::System& system, const std::string& source) {
   const auto table = system.mounts();
   const auto* share = table ? table->owner_of(source) : nullptr;
@@ -148,16 +149,17 @@ Result<void> check_programs_start(sys::System& system, const Staging& staging) {
               "set `conda.stage` in sharefs.yaml to another disk; an image could be staged there");
 }
 
-sys::Entry as_reader(sys::System& system, const StagingRequest& request, sys::EntryQuery query) {
+sys::Entry read_as_reader(sys::System& system, const StagingRequest& request, sys::EntryQuery query) {
   return system.entries({.queries = {std::move(query)}, .as = request.how.as}).front();
 }
 
-/// The generation that is to be staged. To remove copies it need not be there any more. The store without links.
+/// Finds the generation to stage; it may be missing if copies are only removed. Returns the path of the store, without
+/// links.
 Result<std::string> find_generation(sys::System& system, const StagingRequest& request, Staging& staging,
                                     const plan::Say& say) {
   auto environment = probe_environment(system, request.store, request.name, request.how.as);
   if (environment && !request.removes)
-    environment = with_present_generation(std::move(*environment));
+    environment = check_present_generation(std::move(*environment));
   if (!environment && !request.removes)
     return fail(environment.error());
   if (!environment)
@@ -165,7 +167,7 @@ Result<std::string> find_generation(sys::System& system, const StagingRequest& r
   staging.environment =
       environment ? std::move(*environment) : SharedEnvironment{.store = request.store, .name = request.name};
   const auto number = staging.environment.current;
-  const auto source = as_reader(
+  const auto source = read_as_reader(
       system, request, {.path = number == 0 ? request.store : staging.environment.path(number), .follow = true});
   const auto generation = in_generation(source.resolved);
   if (!generation && !request.removes)
@@ -176,7 +178,7 @@ Result<std::string> find_generation(sys::System& system, const StagingRequest& r
 
 } // namespace
 
-tree::Options Copying::options() const {
+tree::Options CopySettings::options() const {
   tree::Options options;
   options.bytes_per_second = bytes_per_second;
   options.wait = wait;
@@ -184,11 +186,11 @@ tree::Options Copying::options() const {
   return options;
 }
 
-std::vector<tree::Upstream> Copying::upstreams_for(const std::string& to, std::uint64_t bytes) const {
+std::vector<tree::Upstream> CopySettings::upstreams_for(const std::string& to, std::uint64_t bytes) const {
   return upstreams ? upstreams(to, bytes) : std::vector<tree::Upstream>{};
 }
 
-Result<void> copy_tree(sys::System& system, const Copying& how, const Staging& staging, const plan::Say& say) {
+Result<void> copy_tree(sys::System& system, const CopySettings& how, const Staging& staging, const plan::Say& say) {
   auto options = how.options();
   options.remove_others = true;
   options.total_files = staging.size.files;
@@ -253,7 +255,7 @@ Result<void> plan_copy(sys::System& system, Staging& staging, const std::string&
   staging.made = plan_stage(staging.copies, staging.wanted);
   if (!staging.made.copies)
     return {};
-  TRY(check_room(system, staging.copies.directory, to_copy(system, staging), hint));
+  TRY(check_room(system, staging.copies.directory, measure_rest(system, staging), hint));
   auto& notes = staging.made.plan.notes;
   const auto left = fmt::format("`sharefs undo` leaves that copy, unused, to `sharefs {}`", staging.drops);
   if (staging.made.by_image) {
@@ -275,8 +277,8 @@ Result<void> plan_copy(sys::System& system, Staging& staging, const std::string&
 
 namespace {
 
-/// The directory of copies, where nobody else could replace them, for those who are to get in. It stays: later copies
-/// lie there, too.
+/// Makes the directory of copies, in which nobody else can replace them, and sets who may enter it. It stays, because
+/// later copies lie there, too.
 Result<void> make_copies_directory(sys::System& system, const std::string& path, const StageAccess& access) {
   TRY(system.files().make_directories(path, 0755));
   const auto entry = system.entry({.path = path, .links = sys::Links::trusted, .guarded = true});
@@ -286,14 +288,14 @@ Result<void> make_copies_directory(sys::System& system, const std::string& path,
   return admitted ? plan::apply_action(*admitted, system).map([](plan::Outcome) {}) : Result<void>{};
 }
 
-/// Brings the image to this host, as that of the copy.
-Result<void> copy_image(sys::System& system, const Copying& how, const Staging& staging, const plan::Say& say) {
+/// Copies the image to this host, to the path of the copy's image.
+Result<void> copy_image(sys::System& system, const CopySettings& how, const Staging& staging, const plan::Say& say) {
   const auto to = image_path(staging.path());
   const auto& image = staging.image;
   const auto& note = *image.note;
   auto options = how.options();
   if (options.reader && image.file.uid != 0 &&
-      image.file.uid != options.reader->uid) // it may be its owner's only, as some of what lies in it is
+      image.file.uid != options.reader->uid) // it may be readable for its owner only, if files in it are
     if (auto owner = system.user(std::to_string(image.file.uid)))
       options.reader = std::move(*owner);
   const auto fetched =
@@ -313,9 +315,9 @@ Result<void> copy_image(sys::System& system, const Copying& how, const Staging& 
 
 } // namespace
 
-Result<plan::HostLock> bring_copy(sys::System& system, const Copying& how, const Staging& staging,
-                                  const std::function<Result<void>()>& prepare,
-                                  const std::function<Result<void>()>& files, const plan::Say& say) {
+Result<plan::HostLock> make_copy(sys::System& system, const CopySettings& how, const Staging& staging,
+                                 const std::function<Result<void>()>& prepare,
+                                 const std::function<Result<void>()>& files, const plan::Say& say) {
   TRY_ASSIGN(auto alone, how.lock());
   TRY(make_copies_directory(system, staging.copies.directory.path, staging.wanted.access));
   TRY(prepare());
@@ -338,7 +340,7 @@ Result<Staging> plan_staging(sys::System& system, const StagingRequest& request,
   wanted.busy = busy_copies(system, staging.environment, staging.copies);
   if (!request.removes) {
     const auto record = record_of(staging);
-    const auto owner = as_reader(system, request, {.path = store, .follow = true}).uid;
+    const auto owner = read_as_reader(system, request, {.path = store, .follow = true}).uid;
     TRY_ASSIGN(wanted.access, stage_access(system, staging.source, request.how.as));
     wanted.copy = generation_name(staging.environment.current);
     wanted.what = {.source = staging.source, .state = std::to_string(record.created)};
@@ -386,22 +388,22 @@ Result<void> copy_staged(sys::System& system, const StagingRequest& request, con
   if (staging.made.copies || staging.made.by_image) {
     const auto& directory = staging.copies.directory.path;
     const auto& access = staging.wanted.access;
-    const auto make_uses = [&] { // where those whom the copies are for note that they work with them
+    const auto make_uses = [&] { // the directory in which users of the copies leave their notes
       return make_copies_directory(system, staged_uses(directory), {uses_mode(access.mode), access.gid});
     };
     const auto files = [&] { return copy_tree(system, request.how, staging, say); };
-    const auto made = bring_copy(system, request.how, staging, make_uses, files, say);
+    const auto made = make_copy(system, request.how, staging, make_uses, files, say);
     if (!made && made.error().code == ErrorCode::interrupted)
       return fail(made.error());
-    const auto source = as_reader(system, request, {.path = staging.source, .fresh = true});
+    const auto source = read_as_reader(system, request, {.path = staging.source, .fresh = true});
     const bool is_gone = source.kind == sys::EntryKind::missing || source.error_number == ESTALE;
-    if (is_gone && (!made || !staging.made.by_image)) // by `gc`, which sees no copying: files of it are missing
+    if (is_gone && (!made || !staging.made.by_image)) // `gc` does not know of the copy, so files of it are missing
       return fail(ErrorCode::conflict, fmt::format("{} was deleted while it was copied", staging.source),
                   "run the command again: it copies the present generation");
     if (!made)
       return fail(made.error());
   }
-  // Whoever began while the plan was shown is seen now, and nobody begins any more: the marks are gone.
+  // The marks are gone, so no command begins to use these copies any more; those that began before are found here.
   const auto now = probe_environment(system, request.store, request.name, request.how.as);
   for (const auto& name : busy_copies(system, now ? *now : staging.environment, staging.copies))
     if (staging.made.removed.contains(name))

@@ -1,7 +1,7 @@
 #pragma once
 // The flow of staging: the present generation of an environment, or a directory (staged_path.hpp), is copied to this
-// host's own disk, by its image where that can be mounted, else file by file. And that of `conda.image_from_share`,
-// which copies nothing.
+// host's own disk, by its image if that can be mounted, otherwise file by file. With `conda.image_from_share` nothing
+// is copied, and the image is mounted from the share.
 #include "conda/staged.hpp"
 #include "plan/host_lock.hpp"
 #include "plan/say.hpp"
@@ -10,21 +10,21 @@
 
 namespace sharefs::conda {
 
-/// Other nodes that have a file at the same path as this one is to have, or get it now (tree::fetch()).
+/// Returns other nodes that have, or are getting, the file that this host shall have at the same path (tree::fetch()).
 using Upstreams = std::function<std::vector<tree::Upstream>(const std::string& file, std::uint64_t bytes)>;
 
-/// Is told how an image came.
+/// Gets the report of a copy: its size, and the node from which it came.
 using Fetched = std::function<void(const tree::FetchReport&)>;
 
-/// How what is staged comes to this host.
-struct Copying {
+/// The settings of a copy to this host.
+struct CopySettings {
   std::uint64_t bytes_per_second = 0; ///< 0: no limit
   std::chrono::milliseconds wait{0};  ///< for another copy that has not ended
-  std::optional<sys::User> as = {};   ///< who reads the share for root, whom its server refuses (root_squash)
-  std::string anew = {};              ///< what makes a damaged image anew: a hint
+  std::optional<sys::User> as = {};   ///< the user who reads the share if its server refuses root (root_squash)
+  std::string anew = {};              ///< the hint for a damaged image: how to make it anew
   Upstreams upstreams = {};
   Fetched fetched = {};
-  /// One staging works on a host at a time: two would write into the same copy.
+  /// Takes the lock by which only one staging works on a host: two would write into the same copy.
   std::function<Result<plan::HostLock>()> lock;
 
   [[nodiscard]] tree::Options options() const;
@@ -33,58 +33,61 @@ struct Copying {
 
 struct StagingRequest {
   std::string store, name;
-  std::string stage;       ///< `conda.stage`: where copies lie
+  std::string stage;       ///< `conda.stage`: the directory of copies
   bool by_image = true;    ///< `conda.image`; false: file by file
-  bool removes = false;    ///< all copies of the environment go
-  bool from_share = false; ///< the image is mounted where it lies, if nothing of the environment is staged
-  Copying how = {};
+  bool removes = false;    ///< all copies of the environment are removed
+  bool from_share = false; ///< the image is mounted from the share, if no copy of the environment is staged
+  CopySettings how = {};
 };
 
-/// Why this process's user can mount no image here; empty: it can.
+/// Returns the reason why this process's user cannot mount images here; empty if the user can.
 std::string why_no_images(sys::System& system);
-/// The same of this image, which it may not be allowed to mount.
+/// Returns the reason why this process's user cannot mount this image, which others may have written; empty if the user
+/// can.
 std::string why_no_mount(sys::System& system, const Image& image, std::uint32_t store_owner);
-/// The directory of copies as `entry` has it, below `stage`, can be read, and made where it is missing and the command
-/// `makes` it. A user makes no `stage` where others make names, too: root and they would have to do without. `command`:
-/// what root runs for all; `key`: of sharefs.yaml, that says where it is. Errors: `config`: it lies on shared storage;
-/// `permission`, or why it cannot be read.
+/// Checks that the directory of copies `entry`, below `stage`, can be read, or can be made if it is missing and the
+/// command `makes` it. A user must not make `stage` in a directory of all users, since root and the others could not
+/// use it then. `command`: the command that root runs for all users; `key`: the key of sharefs.yaml for `stage`.
+/// Errors: `config`: it lies on shared storage; `permission`, or the reason why it cannot be read.
 Result<void> check_stage(sys::System& system, const sys::Entry& entry, const std::string& stage, bool makes,
                          const std::string& command, const std::string& key);
-/// Where the directory of copies is, or an image is made, there is room for this, and 256 MiB and 1,000 files more for
-/// others. `failed`: it has not; `hint`: what makes room.
+/// Checks that the file system of `directory` has room for `wanted`, and for 256 MiB and 1,000 files more. `failed`: it
+/// has not; `hint`: how to make room.
 Result<void> check_room(sys::System& system, const sys::Entry& directory, const tree::Measured& wanted,
                         const std::string& hint);
-/// "/var/.../0003.sqfs: 259 MiB copied, 0 B there already, from gpu03"
+/// Returns "/var/.../0003.sqfs: 259 MiB copied, 0 B there already, from gpu03".
 std::string text_of(const std::string& to, const tree::FetchReport& fetched);
 
-/// What is to be staged, as the host is now.
+/// A staging: its source, the copies that exist on this host, and the plan.
 struct Staging {
-  SharedEnvironment environment = {}; ///< whose present generation it is; of a directory empty
-  std::string source = {};            ///< the generation, or the directory, without links
-  tree::Measured size = {};           ///< of that, where it is known
-  Image image = {};                   ///< of it, on the share
-  std::string why_files = {};         ///< why its image is not what is copied; empty: it is
+  SharedEnvironment environment = {}; ///< the environment; empty for a directory
+  std::string source = {};            ///< path of the generation or directory, without links
+  tree::Measured size = {};           ///< of the source, if it is known
+  Image image = {};                   ///< of the source, on the share
+  std::string why_files = {};         ///< the reason why files are copied, and not the image; empty: the image is
   StagedCopies copies = {};
   StageRequest wanted = {};
   StagePlan made = {};
-  std::string nothing = {}; ///< why the plan is empty
-  std::string drops = {};   ///< words of the command that takes the copies away
+  std::string nothing = {}; ///< the message for an empty plan
+  std::string drops = {};   ///< words of the command that removes the copies
 
   [[nodiscard]] std::string path() const; ///< of the copy
 };
-/// Copies all of it file by file, and says what came.
-Result<void> copy_tree(sys::System& system, const Copying& how, const Staging& staging, const plan::Say& say);
-/// Plans what brings it here: Staging::made. `failed`: there is no room; `hint`: what makes some.
+/// Copies the source file by file, and reports the numbers.
+Result<void> copy_tree(sys::System& system, const CopySettings& how, const Staging& staging, const plan::Say& say);
+/// Sets Staging::made, the plan of the copy. `failed`: there is no room; `hint`: how to make room.
 Result<void> plan_copy(sys::System& system, Staging& staging, const std::string& hint);
-/// Copies, where that is planned: the image, or by `files`, once `prepare` has made ready the directory of the copies.
-/// No other staging of this host works until the lock is given back.
-Result<plan::HostLock> bring_copy(sys::System& system, const Copying& how, const Staging& staging,
-                                  const std::function<Result<void>()>& prepare,
-                                  const std::function<Result<void>()>& files, const plan::Say& say);
+/// Makes the directory of copies, calls `prepare`, and then copies if that is planned: the image, or by `files`.
+/// Returns the lock that keeps out other stagings on this host.
+Result<plan::HostLock> make_copy(sys::System& system, const CopySettings& how, const Staging& staging,
+                                 const std::function<Result<void>()>& prepare,
+                                 const std::function<Result<void>()>& files, const plan::Say& say);
 
-/// Errors: those of find_shared(); `config`: `conda.stage` lies on shared storage; `failed`: there is no room.
+/// Plans the staging of an environment. Errors: those of find_shared(); `config`: `conda.stage` lies on shared storage;
+/// `failed`: there is no room.
 Result<Staging> plan_staging(sys::System& system, const StagingRequest& request, const plan::Say& say);
-/// Copies, where that is planned. `busy`: a command has begun to work with a copy that was to be deleted.
+/// Makes the copy if one is planned, before the steps. `busy`: a command has begun to use a copy that would be deleted;
+/// `conflict`: the generation was deleted meanwhile.
 Result<void> copy_staged(sys::System& system, const StagingRequest& request, const Staging& staging,
                          const plan::Say& say);
 

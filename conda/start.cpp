@@ -14,38 +14,38 @@ namespace {
 
 constexpr std::chrono::seconds k_scripts_deadline{60};
 constexpr std::size_t k_largest_environment = 8U << 20U;
-/// A server that is started anew answers after its grace time (90 s, nfsd(7)); the program itself would wait for it.
+/// A restarted server answers after its grace time (90 s, nfsd(7)); a program on its share would wait for it, too.
 constexpr std::chrono::seconds k_longest_wait{120};
 
-/// A use of this process, in the directory where it is noted.
+/// The note of this process's use.
 struct OwnUse {
   std::string host;
   sys::Note note;
 };
 
-/// Names of notes of this host whose processes have ended. Whoever starts a command waits for this.
-std::vector<std::string> ended_of(sys::System& system, const std::string& host, const std::string& directory) {
-  constexpr std::size_t k_at_once = 32, k_most_looks = 1000;
+/// Returns the names of this host's notes whose processes have ended. The user waits for it, so its work is limited.
+std::vector<std::string> find_ended(sys::System& system, const std::string& host, const std::string& directory) {
+  constexpr std::size_t k_at_once = 32, k_most_checked = 1000;
   std::vector<std::string> ended;
-  std::size_t looks = 0;
+  std::size_t checked = 0;
   for (const auto& name : system.entry({.path = directory, .follow = true, .list = true}).names)
-    if (const auto use = parse_use(name);
-        use && use->host == host && ended.size() < k_at_once && ++looks <= k_most_looks && runs(system, *use) == false)
+    if (const auto use = parse_use(name); use && use->host == host && ended.size() < k_at_once &&
+                                          ++checked <= k_most_checked && is_running(system, *use) == false)
       ended.push_back(name);
   return ended;
 }
 
-/// Leaves the note where the look has found no place for it, and takes away notes of this host whose processes have
-/// ended: no other host knows that. On a share one process in sixteen does it, because 64 of one job start at once, and
-/// each would list what the others have just changed. A command does not depend on the list of the users of its
-/// generation, so errors do not matter.
+/// Leaves the note if probe_running() could not, and deletes notes of this host whose processes have ended, which no
+/// other host knows. On a share only one process in sixteen deletes notes: 64 processes of one job start at once, and
+/// each would list a directory that the others have just changed. Errors are ignored, because the command works without
+/// the note.
 void keep_notes(sys::System& system, const OwnUse& own, const RunningPlace& place) {
   constexpr int k_one_in = 16;
   const auto& generation = *place.generation;
   const auto& files = system.files();
   const auto directory = join_path(generations_path(generation.store, generation.name), own.note.directory);
   const bool lists = !place.noted || !place.shared || system.identity().pid % k_one_in == 0;
-  const auto ended = lists ? ended_of(system, own.host, directory) : std::vector<std::string>{};
+  const auto ended = lists ? find_ended(system, own.host, directory) : std::vector<std::string>{};
   if (place.noted && ended.empty())
     return;
   const auto ours = own.note.name + "." + generation_name(generation.number);
@@ -63,19 +63,20 @@ std::optional<StagedCopy> find_copy(sys::System& system, const StageOf& stage_of
                        : find_staged(system, stage, static_cast<unsigned>(system.identity().uid), generation);
 }
 
-/// The copy on this host's own disk that is to be used, with the use noted beside it; nullopt: there is none, or no
-/// note could be left.
-std::optional<RunningPlace> begin_staged(sys::System& system, const GenerationPath& generation, const StageOf& stage_of,
-                                         const OwnUse& own) {
+/// Returns the copy on this host's own disk, with a note of the use beside it; nullopt if there is none, or if no note
+/// could be left.
+std::optional<RunningPlace> use_staged(sys::System& system, const GenerationPath& generation, const StageOf& stage_of,
+                                       const OwnUse& own) {
   const auto copy = find_copy(system, stage_of, generation);
   if (!copy || copy->is_on_share())
     return std::nullopt;
   auto place = probe_running(system, copy->tree.path, staged_use_note(own.note, generation.store));
-  // `stage` takes the mark of what it is going to delete away, then looks for notes.
+  // `stage` removes the mark of a copy before it checked for notes and deletes the copy, so the mark is read again
+  // here.
   if (!place || !place->noted || !find_copy(system, stage_of, generation))
     return std::nullopt;
   const auto uses = staged_uses(parent_path(copy->tree.path));
-  if (const auto ended = ended_of(system, own.host, uses); !ended.empty())
+  if (const auto ended = find_ended(system, own.host, uses); !ended.empty())
     std::ignore = system.files().replace_notes(uses, own.note.name + "." + generation_name(generation.number), ended);
   place->generation = generation;
   return std::move(*place);
@@ -87,20 +88,20 @@ Result<RunningPlace> find_running(sys::System& system, const std::string& path, 
                                   const plan::Say& say) {
   const auto self = system.identity();
   std::optional<OwnUse> own;
-  std::string present = path; // where the path leads now: the share is asked for that once
+  std::string present = path; // the target of the path now, so that the share is asked for it only once
   if (const auto start = sys::process_start(system.files(), self.pid)) {
     own = {self.hostname, use_note(self.hostname, self.pid, *start)};
     const auto there = system.entry({.path = path, .follow = true, .fresh = true, .automount = true});
     if (const auto generation = in_generation(there.resolved); generation && generation->rest.empty()) {
-      if (auto staged = begin_staged(system, *generation, stage_of, *own))
+      if (auto staged = use_staged(system, *generation, stage_of, *own))
         return std::move(*staged);
       present = there.resolved;
     }
   }
   const auto note = own ? std::optional(own->note) : std::nullopt;
-  // Noted before anything takes its time: `gc` leaves what is in use.
+  // The note is left before anything that takes long, because `gc` keeps a generation with a note.
   auto place = probe_running(system, present, note);
-  if (!place && place.error().code != ErrorCode::timeout && present != path) // another host has just deleted it
+  if (!place && place.error().code != ErrorCode::timeout && present != path) // another host may just have deleted it
     place = probe_running(system, path, note);
   if (!place && place.error().code == ErrorCode::timeout) {
     say.message(fmt::format("sharefs: {}; waiting for up to {} s more", place.error().message, k_longest_wait.count()));
@@ -138,7 +139,7 @@ Result<std::vector<std::string>> run_scripts(sys::System& system, const RunningP
   if (!done.ok() || done.out.empty())
     return fail(ErrorCode::failed,
                 fmt::format("{}: a script has ended the shell (exit code {})", where, done.exit_code));
-  return after_scripts(std::move(environment), done.out);
+  return apply_script_output(std::move(environment), done.out);
 }
 
 } // namespace sharefs::conda

@@ -17,7 +17,7 @@ Diagnosis error(std::string code, std::string subject, std::string message, std:
   return {Severity::error, std::move(code), std::move(subject), std::move(message), std::move(hint), std::move(fix)};
 }
 
-/// What is wrong with the directory itself; as a warning if its environments may be sound all the same.
+/// Returns what is wrong with the directory itself; a warning if its environments may be sound nevertheless.
 std::optional<Diagnosis> diagnose_directory(const StoreState& state) {
   const auto& store = state.entry;
   if (state.unmounted)
@@ -81,16 +81,17 @@ Diagnoses diagnose_environment(const StoreState& state, const StoredEnvironment&
   return found;
 }
 
-/// An NFS client remembers for half a minute that a name was missing. Opening the directory above ends that, so that a
-/// store which another host has made just now is seen.
-Seen see_again_if_missing(sys::System& system, const sys::EntryRequest& wanted, const std::vector<std::string>& users) {
-  auto seen = see(system, wanted, users);
+/// Reads the store again if it is missing. An NFS client caches for half a minute that a name is missing; opening the
+/// directory above ends that, so that a store which another host has just made is found.
+PermittedEntries read_store(sys::System& system, const sys::EntryRequest& wanted,
+                            const std::vector<std::string>& users) {
+  auto seen = read_as_permitted(system, wanted, users);
   const auto& store = seen.entries.front();
   if (store.kind != EntryKind::missing || !store.shared)
     return seen;
   [[maybe_unused]] const auto opened =
       system.entries({{{.path = store.ancestor, .list = true}}, wanted.deadline, seen.by});
-  return see(system, wanted, users);
+  return read_as_permitted(system, wanted, users);
 }
 
 } // namespace
@@ -124,7 +125,7 @@ StoreState probe_store(sys::System& system, const sys::MountTable& mounts, const
     wanted.queries.push_back({.path = join_path(path, "conda-meta"), .follow = true});
   }
   constexpr std::size_t k_each = 2;
-  auto [entries, by] = see_again_if_missing(system, wanted, users_of(request.homes));
+  auto [entries, by] = read_store(system, wanted, users_of(request.homes));
   state.by = std::move(by);
   for (std::size_t index = 0; index < request.environments.size(); ++index)
     state.environments.push_back({.name = request.environments[index],
@@ -155,7 +156,7 @@ Diagnoses diagnose_store(const StoreState& state) {
   if (has_errors(found))
     return found;
   for (const auto& environment : state.environments)
-    if (!problem || environment.entry.kind != EntryKind::unknown) // reported once, above
+    if (!problem || environment.entry.kind != EntryKind::unknown) // `problem` has reported that it cannot be read
       std::ranges::move(diagnose_environment(state, environment), std::back_inserter(found));
   return found;
 }

@@ -18,8 +18,8 @@ namespace {
 
 constexpr mode_t k_write_bits = 0222;
 
-/// Root works as the owner of a store. Where the store is root's own, root runs no program that others could have put
-/// there.
+/// Root works as the owner of a store. If root owns the store, this checks that others cannot put programs there, which
+/// root would run.
 Result<void> check_programs(sys::System& system, const SharedEnvironment& environment) {
   const auto programs = join_path(environment.path(environment.current), "bin");
   if (system.identity().uid != 0 || !others_could_replace(system, programs))
@@ -31,7 +31,7 @@ Result<void> check_programs(sys::System& system, const SharedEnvironment& enviro
                           shell_quote(environment.store)));
 }
 
-/// Fills the tree of the next generation by the command.
+/// Fills the tree of the next generation by running the command.
 class UpdateFill {
  public:
   UpdateFill(sys::System& system, const UpdateRequest& request, const NewGeneration& making, const plan::Say& say)
@@ -41,18 +41,18 @@ class UpdateFill {
       m_record = *record;
   }
 
-  Result<Filled> fill() {
+  Result<FilledTree> fill() {
     remove_old_scratch(m_system, m_request.scratch, m_say);
     const ScratchTree scratch(m_system, join_path(m_request.scratch, scratch_name(m_system, m_making.record.number)),
                               m_say);
-    auto filled = by_view(scratch.path());
+    auto filled = run_in_view(scratch.path());
     if (!filled && m_no_view) {
       m_say.message(filled.error().message + ": the command works in a full copy, which is relocated afterwards");
-      filled = by_copy();
+      filled = run_in_copy();
     }
     if (filled)
       filled->no_guard = m_no_guard;
-    return filled && m_request.verify ? verified(*filled) : filled;
+    return filled && m_request.verify ? verify_result(*filled) : filled;
   }
 
  private:
@@ -61,17 +61,17 @@ class UpdateFill {
   }
   [[nodiscard]] mode_t write_bits() const { return m_request.protect ? k_write_bits : 0; }
 
-  /// Runs a command where the request's own is run.
+  /// Runs a command in the same view or copy as the request's command; returns its exit code.
   using Runs = std::function<Result<int>(const Argv&)>;
 
-  /// A command, as if the environment at `prefix` were active.
+  /// Returns a command that runs as if the environment at `prefix` were active.
   [[nodiscard]] sys::TerminalCommand command_in(const std::string& prefix, const Argv& command) const {
     return {command, environment_for_changes(m_request.environment, prefix, m_environment.name),
             m_request.working_directory, m_request.output_to_stderr};
   }
 
-  /// Runs the request's command, which has to succeed, and makes ready what it leaves (see make_ready()).
-  Result<void> work(const std::string& left, bool whole, const Runs& runs) {
+  /// Runs the request's command, which has to succeed, and prepares its result (see finish_result()).
+  Result<void> run_command(const std::string& left, bool whole, const Runs& runs) {
     const auto code = runs(m_request.command);
     m_no_view = !code && code.error().code == ErrorCode::unsupported;
     if (!code)
@@ -80,10 +80,10 @@ class UpdateFill {
       return fail(
           sys::interrupted() ? ErrorCode::interrupted : ErrorCode::failed,
           fmt::format("`{}` ended with exit code {}: nothing was changed", shell_join(m_request.command), *code));
-    return make_ready(left, whole, runs);
+    return finish_result(left, whole, runs);
   }
 
-  Result<Filled> by_view(const std::string& scratch) {
+  Result<FilledTree> run_in_view(const std::string& scratch) {
     const auto& files = m_system.files();
     sys::Layers layers;
     layers.parent = m_environment.store;
@@ -100,13 +100,13 @@ class UpdateFill {
     const Runs runs = [&](const Argv& command) {
       return sys::run_layered(command_in(m_environment.path(), command), layers);
     };
-    TRY(work(layers.upper, false, runs));
-    TRY(close(layers.upper)); // whatever the umask of the command was
+    TRY(run_command(layers.upper, false, runs));
+    TRY(set_result_modes(layers.upper)); // the umask of the command may have been another one
     return add_layer(layers.upper);
   }
 
-  /// The command works in a full copy at a path of its own, which is given the stable prefix afterwards.
-  Result<Filled> by_copy() {
+  /// Runs the command in a full copy at a path of its own, which gets the stable prefix afterwards.
+  Result<FilledTree> run_in_copy() {
     const ScratchTree guard(m_system, join_path(m_environment.root.path, hidden_name(m_making.record.number)), m_say);
     auto copy = place(guard.path());
     tree::Options options;
@@ -122,15 +122,16 @@ class UpdateFill {
           !removed && removed.error().code != ErrorCode::not_found)
         return fail(removed.error());
     const Runs runs = [&](const Argv& command) { return sys::run_in_terminal(command_in(copy.path, command)); };
-    TRY(work(copy.path, true, runs));
-    TRY(mend_copy(m_system, {copy, m_environment.path(), {copy.path}, true}, m_say));
-    TRY(close(copy.path));
+    TRY(run_command(copy.path, true, runs));
+    TRY(repair_copy(m_system, {copy, m_environment.path(), {copy.path}, true}, m_say));
+    TRY(set_result_modes(copy.path));
     return share_files(copy);
   }
 
-  /// What the command has left is still an environment, gets the guard, and has the marks again that the command did
-  /// not see. `whole`: all of the environment is in `left`; otherwise what is not there is as it was.
-  Result<void> make_ready(const std::string& left, bool whole, const Runs& runs) {
+  /// Checks that the result of the command is still an environment, adds the guard, and restores the protection marks,
+  /// which were hidden from the command. With `whole` the whole environment is in `left`; otherwise only its changes
+  /// are.
+  Result<void> finish_result(const std::string& left, bool whole, const Runs& runs) {
     for (const auto* name : {"conda-meta", "lib"}) {
       const auto entry = m_system.entry({.path = join_path(left, name)});
       if (entry.kind == sys::EntryKind::unknown)
@@ -140,8 +141,8 @@ class UpdateFill {
         return fail(ErrorCode::failed, fmt::format("`{}` has deleted {} of the environment: nothing was changed",
                                                    shell_join(m_request.command), name));
     }
-    const auto guarded = whole ? add_guard(left, "", left, runs)
-                               : add_guard(left, m_before.path, m_environment.path(), runs); // which hides the marks
+    const auto guarded =
+        whole ? add_guard(left, "", left, runs) : add_guard(left, m_before.path, m_environment.path(), runs);
     return guarded ? restore_marks(left) : guarded;
   }
 
@@ -157,15 +158,15 @@ class UpdateFill {
         continue;
       const auto path = join_path(left, after[i].path);
       TRY(files.make_directories(parent_path(path)));
-      const auto there = m_system.entry({.path = path}); // a whiteout
+      const auto there = m_system.entry({.path = path}); // may be a whiteout of the overlay
       TRY(there.exists() ? files.remove(path) : Result<void>{});
       TRY(files.write_if(path, std::nullopt, *text, 0444));
     }
     return {};
   }
 
-  /// Adds the guard to what the command has left: `left`, with the tree `below` it where it is only a layer. `seen` is
-  /// the whole environment for a further command. What somebody has taken away stays away.
+  /// Adds the guard to the result of the command in `left`; `below` is the lower tree if `left` is only a layer. `seen`
+  /// is the path of the whole environment for further commands. A guard that a user has removed is not added again.
   Result<void> add_guard(const std::string& left, const std::string& below, const std::string& seen, const Runs& runs) {
     const auto before = read_contents(m_system, m_before.path);
     const auto after = read_contents(m_system, left);
@@ -186,12 +187,12 @@ class UpdateFill {
       return {};
     const auto package = join_path(site, k_guard_package);
     const auto compiled = runs({join_path(seen, "bin/python"), "-I", "-S", "-m", "compileall", "-q", package});
-    if (!compiled || *compiled != 0) // then every start of Python does that
+    if (!compiled || *compiled != 0) // the guard works, but every start of Python compiles it
       m_say.message("the guard could not be compiled");
     return {};
   }
 
-  /// The records of the guard in `directory` of what the command has left.
+  /// Returns the records of the guard in `directory` of the command's result.
   [[nodiscard]] std::vector<std::string> guard_records_in(const std::string& left, const std::string& below,
                                                           const std::string& directory) const {
     const auto site = join_path(left, directory);
@@ -201,15 +202,15 @@ class UpdateFill {
         if (std::ranges::find(names, name) == names.end())
           names.push_back(name);
     auto records = guard_records(names);
-    std::erase_if(records, [&](const std::string& record) { // a layer has another file there for what was deleted
+    std::erase_if(records, [&](const std::string& record) { // in a layer a deleted directory is a whiteout
       const auto entry = m_system.entry({.path = join_path(site, record)});
       return entry.exists() && entry.kind != sys::EntryKind::directory;
     });
     return records;
   }
 
-  /// Gives what the command has left the modes of the store, and its group.
-  Result<void> close(const std::string& path) {
+  /// Gives the result of the command the modes and the group of the store.
+  Result<void> set_result_modes(const std::string& path) {
     auto tree = place(path);
     const auto entry = m_system.entry({.path = path});
     tree.device = entry.device;
@@ -218,8 +219,8 @@ class UpdateFill {
     return close_tree(tree, store, m_request.protect);
   }
 
-  /// Makes the new tree of further names of the files of the present generation.
-  Result<tree::CopyReport> link_before() {
+  /// Makes the new tree of hard links to the files of the present generation.
+  Result<tree::CopyReport> link_present() {
     tree::Options options;
     options.take_away = write_bits();
     options.link_files = true;
@@ -227,43 +228,43 @@ class UpdateFill {
       return path.starts_with("conda-meta/"); // tools append to `history` there
     };
     auto linked = tree::copy(m_before, m_made, options, m_say.progress("linking " + m_before.path));
-    if (linked) { // known by its number: whoever may write in the store could replace the name
+    if (linked) { // the inode is noted, because a user who may write in the store could replace the name
       m_made.device = linked->device;
       m_made.inode = linked->inode;
     }
     return linked;
   }
 
-  /// Brings the new tree to what the command has changed on top of the present generation.
-  Result<Filled> add_layer(const std::string& upper) {
-    TRY_ASSIGN(const auto linked, link_before());
+  /// Applies the changes of the command, which lie in the upper layer, to the new tree.
+  Result<FilledTree> add_layer(const std::string& upper) {
+    TRY_ASSIGN(const auto linked, link_present());
     tree::Options options;
     options.take_away = write_bits();
     options.layer = true;
     TRY_ASSIGN(const auto changed,
                tree::copy(place(upper), m_made, options, m_say.progress("copying what has changed")));
-    return Filled{.tree = m_made, .own_bytes = linked.bytes + changed.bytes};
+    return FilledTree{.tree = m_made, .own_bytes = linked.bytes + changed.bytes};
   }
 
-  /// Makes the new tree of the copy. What is as before is the same file.
-  Result<Filled> share_files(const tree::Place& copy) {
-    const auto linked = link_before();
-    if (!linked) { // the files are another user's, or the file system has no further names
+  /// Makes the new tree of the copy. Files that did not change are hard links to those of the present generation.
+  Result<FilledTree> share_files(const tree::Place& copy) {
+    const auto linked = link_present();
+    if (!linked) { // the files belong to another user, or the file system has no hard links
       m_say.message("nothing is shared with the generation before: " + linked.error().message);
       TRY(tree::remove(m_made, {}));
       TRY(plan::apply_action(plan::Rename{copy.path, m_made.path, std::nullopt}, m_system));
       m_made.device = copy.device;
       m_made.inode = copy.inode;
-      return Filled{.tree = m_made, .own_bytes = std::numeric_limits<std::uint64_t>::max()};
+      return FilledTree{.tree = m_made, .own_bytes = std::numeric_limits<std::uint64_t>::max()};
     }
     tree::Options options;
     options.remove_others = true;
     TRY_ASSIGN(const auto changed, tree::copy(copy, m_made, options, m_say.progress("copying what has changed")));
-    return Filled{.tree = m_made, .own_bytes = linked->bytes + changed.bytes};
+    return FilledTree{.tree = m_made, .own_bytes = linked->bytes + changed.bytes};
   }
 
-  /// Compares with conda's records what is new: the other files are of a generation that was compared.
-  Result<Filled> verified(Filled filled) {
+  /// Compares new files with conda's records. The other files come from a generation that was compared already.
+  Result<FilledTree> verify_result(FilledTree filled) {
     const EnvironmentRequest request{.path = m_made.path, .prefix = m_environment.path(), .reading = Reading::own};
     TRY_ASSIGN(const auto state, probe(m_system, request, m_say.progress("reading " + request.path)));
     auto found = diagnose(state);
@@ -287,20 +288,20 @@ class UpdateFill {
   Generation m_record; ///< of the present generation; an empty one if there is none
   tree::Place m_before, m_made;
   bool m_no_view = false;
-  bool m_no_guard = false; ///< somebody has taken the guard away
+  bool m_no_guard = false; ///< a user has removed the guard
 };
 
 } // namespace
 
 Result<NewGeneration> update(sys::System& system, const UpdateRequest& request, const plan::Say& say) {
   TRY_ASSIGN(auto environment, find_shared(system, request.store, request.name));
-  Making making;
+  GenerationRequest making;
   making.environment = std::move(environment);
   making.lease = request.lease;
   making.image = request.image;
   making.command = shell_join(request.command);
   making.message = request.message;
-  making.fill = [&](const NewGeneration& made) -> Result<Filled> {
+  making.fill = [&](const NewGeneration& made) -> Result<FilledTree> {
     TRY(check_programs(system, made.environment));
     return UpdateFill(system, request, made, say).fill();
   };

@@ -1,6 +1,6 @@
 #pragma once
 // A command changes a shared environment: it works in a view of the present generation that only it sees, or in a full
-// copy where there is no such view, and what it leaves becomes the next generation.
+// copy where there is no such view, and its result becomes the next generation.
 #include "conda/guard_wheel.hpp"
 #include "conda/make_generation.hpp"
 
@@ -9,21 +9,21 @@ namespace sharefs::conda {
 struct UpdateRequest {
   std::string store, name;
   Argv command;
-  std::vector<std::string> environment; ///< NAME=value, of who runs it
+  std::vector<std::string> environment; ///< NAME=value, of the user who runs the command
   std::string working_directory;
-  bool output_to_stderr = false; ///< on standard output comes something else
+  bool output_to_stderr = false; ///< standard output is used for something else
   int user_namespace = -1;       ///< see sys::Layers
-  std::string scratch;           ///< directory on this host's own disk for what the command writes
+  std::string scratch;           ///< directory on this host's own disk for the files that the command writes
   bool protect = true;           ///< the generation gets no write bits
-  bool verify = true;            ///< what the command left is compared with conda's records
-  GuardFiles guard;              ///< that are added, unless somebody has taken them away
+  bool verify = true;            ///< the result of the command is compared with conda's records
+  GuardFiles guard;              ///< added, unless a user has removed the guard
   std::string message;           ///< for the record
-  LeaseWish lease;
-  ImageWish image;
+  LeaseSettings lease;
+  ImageSettings image;
 };
 
-/// Errors: `failed`: the command has failed, or what it left is not sound; `permission`: root would run programs that
-/// others could replace; `interrupted`.
+/// Makes the next generation by the command. Errors: `failed`: the command has failed, or its result is not sound;
+/// `permission`: root would run programs that others could replace; `interrupted`.
 Result<NewGeneration> update(sys::System& system, const UpdateRequest& request, const plan::Say& say);
 
 } // namespace sharefs::conda

@@ -21,7 +21,7 @@ std::string format_verified(const Generation& generation, const Verified& noted)
 }
 
 Verified parse_verified(std::string_view text, const Generation& generation) {
-  constexpr std::int64_t k_latest = 1LL << 40U; // a later time has no date that can be shown
+  constexpr std::int64_t k_latest = 1LL << 40U; // a later time cannot be shown as a date
   auto words = split_words(trim(text));
   const bool known_again = words.size() == 4 && is_hash(words[3]);
   if ((words.size() != 3 && !known_again) || words[0] != std::to_string(generation.number) ||
@@ -46,7 +46,7 @@ void note_verified(sys::System& system, const std::string& store, const std::str
   const auto before = files.read_if_exists(path, k_largest_note);
   if (!before || (!good && parse_verified(before->value_or(""), record).at == 0))
     return;
-  const auto removed = before->has_value() ? files.remove(path) : Result<void>{}; // it may be another user's
+  const auto removed = before->has_value() ? files.remove(path) : Result<void>{}; // it may belong to another user
   const Verified noted{std::chrono::system_clock::to_time_t(system.now()), fingerprint};
   if (removed && good)
     std::ignore = files.write_if(path, std::nullopt, format_verified(record, noted));
@@ -85,7 +85,7 @@ CheckedImages check_images(sys::System& system, const KnownGeneration& known, co
   if (source && !stage.empty() && system.identity().uid == 0)
     if (const auto staged = find_staged(system, stage, 0, *source))
       if (const auto copied = system.entry({.path = image_path(staged->tree.path)});
-          copied.kind == sys::EntryKind::file) // the one on the share may have been made anew since
+          copied.kind == sys::EntryKind::file) // compared with its own mark: the share's image may be newer
         images.push_back({copied.path, {.sha256 = staged->what().sha256, .bytes = copied.size}});
   for (const auto& [one, note] : images) {
     const auto good = is_as_noted(system, one, note, say);

@@ -14,15 +14,15 @@ namespace sharefs::exports {
 
 namespace {
 
-constexpr std::chrono::seconds k_deadline{60}; ///< as `exportfs -r` has when the exports are put into force
+constexpr std::chrono::seconds k_deadline{60}; ///< the same as for `exportfs -r` in a plan
 constexpr std::size_t k_largest_etab = 64U << 20U;
-/// For each name exportfs reads all of /etc/hosts, twice.
+/// A limit is needed because exportfs reads all of /etc/hosts twice for each name.
 constexpr std::size_t k_most_names = 20'000;
 constexpr const char* k_features = "/proc/fs/nfsd/export_features";
-/// exportfs starts there: relative paths lead nowhere, as they would from an empty directory.
+/// exportfs starts in this directory, which is empty in the namespace, so that relative paths lead to nothing.
 constexpr const char* k_nowhere = "/proc/fs";
 
-/// Where the file number `i` stands in the namespace.
+/// Returns the path of file number `i` in the namespace.
 std::string path_of(const std::vector<ExportsFile>& files, std::size_t i, Scope scope) {
   if (scope == Scope::host)
     return files[i].name;
@@ -44,7 +44,7 @@ std::set<std::string> clients_of(const std::vector<ExportsFile>& files) {
   return clients;
 }
 
-/// Names that stand in a file as hosts(5), in lower case.
+/// Returns the host names in the text of a hosts(5) file, in lower case.
 std::set<std::string> names_in(std::string_view hosts) {
   std::set<std::string> names;
   for (const auto& line : split_lines(hosts)) {
@@ -55,13 +55,13 @@ std::set<std::string> names_in(std::string_view hosts) {
   return names;
 }
 
-/// The namespace has no network, so that no name server can be asked: what exportfs would be answered there stands in
-/// its /etc/hosts. That is the host's own, and a line for each address of the other names. A name that nobody has
-/// looked up, or that gave no answer, gets an address of its own from a range that nobody has (240.0.0.0/4).
+/// Returns the /etc/hosts of the namespace. The namespace has no network, so exportfs cannot ask a name server there:
+/// the file is the host's own with a line for each address of the other names. A name that was not resolved, or gave no
+/// answer, gets an address of its own from the unused range 240.0.0.0/4.
 std::string hosts_for(const std::set<std::string>& clients, const HostFacts& facts) {
   auto text = facts.hosts;
   auto known = names_in(text);
-  unsigned unknown = 1; // no more than k_most_names
+  unsigned unknown = 1; // stays below k_most_names
   for (const auto& client : clients) {
     if (!is_host_name(client) || !known.insert(lower_case(client)).second)
       continue;
@@ -76,8 +76,8 @@ std::string hosts_for(const std::set<std::string>& clients, const HostFacts& fac
   return text;
 }
 
-/// Interfaces that addresses of clients name (`fe80::1%eth0`, or by a label `fe80::1%eth0:1`): those that this host
-/// has, and, where nobody has looked, all.
+/// Returns the interfaces that addresses of clients name (`fe80::1%eth0`, or with a label `fe80::1%eth0:1`), without
+/// those that this host is known not to have.
 std::vector<std::string> interfaces_for(const std::set<std::string>& clients, const HostFacts& facts) {
   std::set<std::string> names;
   for (const auto& client : clients) {
@@ -93,14 +93,14 @@ std::vector<std::string> interfaces_for(const std::set<std::string>& clients, co
   return {names.begin(), names.end()};
 }
 
-/// "xprtsec=tls" of `unknown keyword "xprtsec=tls"` and `bad fsid "fsid=x"`; "" for a complaint that names no option.
+/// Returns the option in quotes, "xprtsec=tls" for `unknown keyword "xprtsec=tls"`; "" if the complaint names none.
 std::string option_in(std::string_view text) {
   const auto begin = text.find('"');
   const auto end = text.rfind('"');
   return begin == end ? "" : std::string(text.substr(begin + 1, end - begin - 1));
 }
 
-Complaint complaint_of(std::size_t number, const ExportsFile& file, std::string text) {
+Complaint make_complaint(std::size_t number, const ExportsFile& file, std::string text) {
   Complaint complaint{number, std::move(text), {}, {}};
   complaint.option = option_in(complaint.text);
   const auto has_option = [&](const std::vector<std::string>& options) {
@@ -113,8 +113,9 @@ Complaint complaint_of(std::size_t number, const ExportsFile& file, std::string 
   return complaint;
 }
 
-/// "exportfs: /etc/exports:3: unknown keyword "rx"", "exportfs: /etc/exports: 5: bad fsid "fsid=x"".
-std::vector<Complaint> complaints_in(std::string_view said, const std::vector<ExportsFile>& files, Scope scope) {
+/// Reads the complaints on exportfs' standard error: `exportfs: /etc/exports:3: unknown keyword "rx"`,
+/// `exportfs: /etc/exports: 5: bad fsid "fsid=x"`.
+std::vector<Complaint> parse_complaints(std::string_view said, const std::vector<ExportsFile>& files, Scope scope) {
   constexpr std::string_view k_program = "exportfs: ";
   constexpr std::size_t k_most = 1000, k_longest_path = 4096;
   std::map<std::string, std::size_t, std::less<>> numbers;
@@ -128,7 +129,7 @@ std::vector<Complaint> complaints_in(std::string_view said, const std::vector<Ex
       continue;
     text.remove_prefix(k_program.size());
     auto number = numbers.end();
-    auto colon = text.find(':'); // the name of a file may hold some, and line ends
+    auto colon = text.find(':'); // the name of a file may hold colons and line ends, too
     for (; colon <= k_longest_path; colon = text.find(':', colon + 1))
       if (number = numbers.find(text.substr(0, colon)); number != numbers.end())
         break;
@@ -138,33 +139,33 @@ std::vector<Complaint> complaints_in(std::string_view said, const std::vector<Ex
     const auto rest = trim(text.substr(0, text.find('\n'))); // "5: bad fsid ..."
     const auto digits = rest.find_first_not_of("0123456789");
     if (digits != 0 && digits != std::string_view::npos && rest.substr(digits).starts_with(": "))
-      complaints.push_back(complaint_of(number->second, files[number->second], to_utf8(rest.substr(digits + 2))));
+      complaints.push_back(make_complaint(number->second, files[number->second], to_utf8(rest.substr(digits + 2))));
   }
   return complaints;
 }
 
-/// One spelling for all that exportfs takes for one client by its name.
-std::string one_spelling(const std::string& client) {
+/// Returns the same spelling for all client names that exportfs takes for the same client.
+std::string normalize_client(const std::string& client) {
   auto address = kind_of(client) == ClientKind::host ? canonical_address(client) : std::string();
   return address.empty() ? lower_case(client) : address;
 }
 
-/// The name that etab has for a client: of a host its canonical name, or, if it shares an address with hosts that
-/// exportfs has read before, that of the first of them.
+/// Finds the name that etab has for a client. For a host this is its canonical name; if the host shares an address with
+/// hosts that exportfs has read before, it is the name of the first of them.
 class NamesInEtab {
  public:
   explicit NamesInEtab(const Names& names) : m_facts(names) {}
 
-  /// To be asked in the order in which exportfs reads the entries. A client of which it has taken no entry is not known
-  /// to it: whoever shares an address with that one keeps a name of their own.
-  std::string of(const std::string& client, bool taken) {
+  /// Has to be called in the order in which exportfs reads the entries. `taken` means that exportfs takes an entry of
+  /// this client, and so remembers its addresses: other clients with one of these addresses get its name.
+  std::string resolve(const std::string& client, bool taken) {
     if (kind_of(client) != ClientKind::host)
       return client;
     const auto fact = m_facts.find(client);
     const auto addresses = fact != m_facts.end() ? fact->second.addresses : std::vector{client};
     std::size_t first = m_names.size();
     for (const auto& address : addresses)
-      if (const auto known = m_by_address.find(one_spelling(address)); known != m_by_address.end())
+      if (const auto known = m_by_address.find(normalize_client(address)); known != m_by_address.end())
         first = std::min(first, known->second);
     if (first < m_names.size())
       return m_names[first];
@@ -172,7 +173,7 @@ class NamesInEtab {
     if (taken) {
       m_names.push_back(name);
       for (const auto& address : addresses)
-        m_by_address.emplace(one_spelling(address), first);
+        m_by_address.emplace(normalize_client(address), first);
     }
     return name;
   }
@@ -183,8 +184,8 @@ class NamesInEtab {
   std::unordered_map<std::string, std::size_t> m_by_address;
 };
 
-/// How many entries of each file exportfs has read, by the text and by its complaints.
-std::vector<std::size_t> entries_read(const std::vector<ExportsFile>& files, const std::vector<Complaint>& complaints) {
+/// Returns how many entries of each file exportfs has read, by the text and by its complaints.
+std::vector<std::size_t> count_read(const std::vector<ExportsFile>& files, const std::vector<Complaint>& complaints) {
   std::vector<std::size_t> read;
   for (const auto& file : files)
     read.push_back(file.taken);
@@ -193,34 +194,35 @@ std::vector<std::size_t> entries_read(const std::vector<ExportsFile>& files, con
   return read;
 }
 
-/// Gives each entry of the files its line of `etab`, and `expected` those lines in the order of the files. An entry
-/// behind an error has only a line that no other one wants: it has one where exportfs has read on all the same.
-void place(std::vector<Export> etab, const std::vector<ExportsFile>& files, const HostFacts& facts,
-           ExpectedEtab& expected) {
+/// Assigns the lines of `etab` to the entries of the files, and stores them in `expected` in the order of the files. An
+/// entry after an error gets only a line that is left over, for the case that exportfs has read on after all.
+void assign_lines(std::vector<Export> etab, const std::vector<ExportsFile>& files, const HostFacts& facts,
+                  ExpectedEtab& expected) {
   const auto key = [](const std::string& directory, const std::string& client) {
-    return directory + '\0' + client; // no name of a file system holds it
+    return directory + '\0' + client; // a NUL byte cannot be part of a path
   };
-  // Names of two hosts may differ in case alone: the other spelling counts where no line has the name itself.
+  // The names of two hosts may differ only in case, so the normalized spelling is used only if no line has the exact
+  // name.
   std::unordered_map<std::string, std::size_t> lines;
   for (std::size_t i = 0; i < etab.size(); ++i)
     lines.emplace(key(etab[i].directory, etab[i].client), i);
   for (std::size_t i = 0; i < etab.size(); ++i)
-    lines.emplace(key(etab[i].directory, one_spelling(etab[i].client)), i);
+    lines.emplace(key(etab[i].directory, normalize_client(etab[i].client)), i);
   NamesInEtab names(facts.names);
   const auto find = [&](const Export& written) -> std::optional<std::size_t> {
-    const auto client = names.of(written.client, false);
-    const auto relative = normalize_path(join_path(k_nowhere, written.directory)); // as exportfs resolves it in there
+    const auto client = names.resolve(written.client, false);
+    const auto relative = normalize_path(join_path(k_nowhere, written.directory)); // as exportfs resolves it
     for (const auto& directory : {etab_path(written.directory, facts), written.directory, relative})
-      for (const auto& name : {client, one_spelling(client)})
+      for (const auto& name : {client, normalize_client(client)})
         if (const auto line = lines.find(key(directory, name)); line != lines.end()) {
-          names.of(written.client, true);
+          names.resolve(written.client, true);
           return line->second;
         }
     return std::nullopt;
   };
-  std::vector<std::optional<std::size_t>> taken(etab.size()); // by line: the position of its entry
+  std::vector<std::optional<std::size_t>> taken(etab.size()); // for each line the position of its entry
   expected.positions.resize(files.size());
-  const auto read = entries_read(files, expected.complaints);
+  const auto read = count_read(files, expected.complaints);
   const auto take = [&](std::size_t file, std::size_t i) {
     const auto& written = files[file].exports[i];
     const auto line = find(written);
@@ -233,7 +235,7 @@ void place(std::vector<Export> etab, const std::vector<ExportsFile>& files, cons
     } else if (i < read[file]) {
       expected.dropped.push_back({file, written, line ? taken[*line] : std::nullopt});
     } else if (i < files[file].taken) {
-      expected.dropped.push_back({file, written, std::nullopt}); // not read at all, so that it is no duplicate
+      expected.dropped.push_back({file, written, std::nullopt}); // exportfs did not read it, so it is no duplicate
     }
   };
   for (std::size_t file = 0; file < files.size(); ++file)
@@ -247,12 +249,12 @@ void place(std::vector<Export> etab, const std::vector<ExportsFile>& files, cons
       expected.entries.push_back(std::move(etab[i]));
 }
 
-/// Of such a file exportfs makes nothing and says nothing, whether it is installed or not.
+/// True for a file without entries and faults: for it exportfs writes nothing, so it need not be asked.
 bool is_empty(const ExportsFile& file) {
   return file.exports.empty() && file.complete && file.diagnoses.empty();
 }
 
-std::string reason(const Result<sys::Completed>& completed) {
+std::string find_failure(const Result<sys::Completed>& completed) {
   if (!completed)
     return completed.error().message;
   if (completed->timed_out)
@@ -279,7 +281,7 @@ ExpectedEtab read_answer(std::string_view etab, const std::vector<ExportsFile>& 
     auto entry = parse_etab_line(line, {k_etab, ++number, 1});
     if (entry) {
       const bool readable = is_readable(line, *entry);
-      // In there a name that a name server knows has no other than the one that was looked up.
+      // The namespace has no name server, so etab has the name as written where the host has its canonical name.
       if (const auto fact = facts.names.find(entry->client);
           fact != facts.names.end() && !fact->second.canonical.empty() && !in_hosts.contains(lower_case(entry->client)))
         entry->client = fact->second.canonical;
@@ -290,14 +292,14 @@ ExpectedEtab read_answer(std::string_view etab, const std::vector<ExportsFile>& 
     expected.broken |= !entry;
   }
   expected.complaints = std::move(complaints);
-  place(std::move(entries), files, facts, expected);
+  assign_lines(std::move(entries), files, facts, expected);
   for (std::size_t i = 0; i < expected.entries.size() && !unreadable.empty(); ++i)
     if (unreadable.contains({expected.entries[i].directory, expected.entries[i].client}))
       expected.unreadable.push_back(i);
   return expected;
 }
 
-ExpectedEtab what_the_text_says(const std::vector<ExportsFile>& files, const HostFacts& facts) {
+ExpectedEtab predict_from_text(const std::vector<ExportsFile>& files, const HostFacts& facts) {
   const auto can_be_none = [&](const std::string& client) {
     const auto kind = kind_of(client);
     if (kind == ClientKind::network) {
@@ -317,21 +319,21 @@ ExpectedEtab what_the_text_says(const std::vector<ExportsFile>& files, const Hos
         continue;
       auto entry = written;
       entry.directory = etab_path(entry.directory, facts);
-      entry.client = names.of(entry.client, true);
-      if (taken.emplace(entry.directory, one_spelling(entry.client)).second)
+      entry.client = names.resolve(entry.client, true);
+      if (taken.emplace(entry.directory, normalize_client(entry.client)).second)
         etab.push_back(std::move(entry));
     }
   ExpectedEtab expected;
-  place(std::move(etab), files, facts, expected);
+  assign_lines(std::move(etab), files, facts, expected);
   return expected;
 }
 
 ExpectedEtab ask_exportfs(sys::System& system, const std::vector<ExportsFile>& files, const HostFacts& facts,
                           Scope scope) {
   if (std::ranges::all_of(files, is_empty))
-    return what_the_text_says(files, facts);
+    return predict_from_text(files, facts);
   const auto not_asked = [&](std::string why) {
-    auto expected = what_the_text_says(files, facts);
+    auto expected = predict_from_text(files, facts);
     expected.not_asked = std::move(why);
     return expected;
   };
@@ -359,7 +361,7 @@ ExpectedEtab ask_exportfs(sys::System& system, const std::vector<ExportsFile>& f
   isolation.files["/etc/nsswitch.conf"] = "hosts: files\npasswd: files\ngroup: files\nnetgroup: files\n";
   isolation.files["/etc/host.conf"] = "multi on\n";
   isolation.interfaces = interfaces_for(clients, facts);
-  // What may differ between the flavours of an export is what the kernel's server says; exportfs reads it there.
+  // exportfs reads there which flags the kernel's server keeps for each security flavour.
   if (const auto features = system.entry({.path = k_features, .read_bytes = 4096}); !features.content.empty())
     isolation.files[k_features] = features.content;
 
@@ -371,14 +373,14 @@ ExpectedEtab ask_exportfs(sys::System& system, const std::vector<ExportsFile>& f
   command.output_limit = k_largest_etab;
   command.isolation = std::make_shared<const sys::Isolation>(std::move(isolation));
   const auto completed = system.run(command);
-  if (auto why = reason(completed); !why.empty()) {
+  if (auto why = find_failure(completed); !why.empty()) {
     auto expected = not_asked(std::move(why));
     if (completed && !completed->timed_out && completed->exit_code > 128)
       expected.cure =
           "`exportfs -r` would crash, too; the cause is mostly `squash_uids=`, which has no effect any more";
     return expected;
   }
-  return read_answer(completed->out, files, facts, complaints_in(completed->err, files, scope));
+  return read_answer(completed->out, files, facts, parse_complaints(completed->err, files, scope));
 }
 
 } // namespace sharefs::exports

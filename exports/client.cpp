@@ -81,7 +81,7 @@ std::string canonical_address(std::string_view name) {
   if (!address)
     return "";
   if (!address->v6)
-    return std::string(name); // inet_pton(3) takes one spelling of IPv4 only
+    return std::string(name); // inet_pton(3) accepts only one spelling of an IPv4 address
   return address->first().append(name.substr(std::min(name.find('%'), name.size())));
 }
 
@@ -162,7 +162,7 @@ tl::expected<Network, NetworkError> parse_network(std::string_view name) {
     return *network;
   }
   char* end = nullptr;
-  const auto number = std::strtoul(length.c_str(), &end, 10); // as exportfs: `/+24` and `/024` are /24
+  const auto number = std::strtoul(length.c_str(), &end, 10); // as exportfs reads it: `/+24` and `/024` are /24
   if (*end != '\0' || number > static_cast<unsigned long>(widest))
     return wrong(Kind::prefix, fmt::format("the prefix length is a number from 1 to {}", widest));
   const auto prefix = static_cast<long>(number);

@@ -1,5 +1,6 @@
 #pragma once
-// Whom a client name stands for, as nfs-utils decides it (client_gettype in support/export/client.c).
+// The clients that a name in an exports file stands for, as nfs-utils decides (client_gettype in
+// support/export/client.c).
 #include <array>
 #include <cstdint>
 #include <string>
@@ -8,24 +9,25 @@
 
 namespace sharefs::exports {
 
-/// In the order in which mountd prefers them, whatever the order of the lines (exports(5)).
+/// The kinds stand in the order in which mountd prefers them; the order of the lines does not matter (exports(5)).
 enum class ClientKind {
   host,     ///< a name, resolved when exportfs runs, or an address
   network,  ///< address/length or address/mask
   wildcard, ///< `*`, `?` or `[...]` in a name, matched against reverse lookups
   netgroup, ///< @group
   everyone, ///< `*`
-  kerberos, ///< gss/krb5 and the like
+  kerberos, ///< gss/krb5, gss/krb5i, gss/krb5p
 };
 ClientKind kind_of(std::string_view name);
 const char* to_string(ClientKind kind); ///< "host", "network", ...
 
-/// An address range as the kernel matches it: both sides are masked, so host bits do not count.
+/// An address range as the kernel matches it: it masks both the client's address and this one, so host bits do not
+/// count.
 struct Network {
   bool v6 = false;
-  std::array<std::uint8_t, 16> address{}, mask{}; ///< network byte order; IPv4 uses the first four
+  std::array<std::uint8_t, 16> address{}, mask{}; ///< in network byte order; IPv4 uses the first four bytes
 
-  /// A mask of ones followed by zeros; only then is the network one range.
+  /// True if the mask is a row of ones followed by zeros; only then is the network one range.
   [[nodiscard]] bool contiguous() const;
   [[nodiscard]] int prefix() const; ///< number of ones in the mask
   [[nodiscard]] bool has_host_bits() const;
@@ -35,20 +37,22 @@ struct Network {
   friend bool operator==(const Network&, const Network&) = default;
 };
 
-/// What is wrong with a text that should be a network; one phrase.
+/// Explains in one phrase why a text is not a network.
 struct NetworkError {
   enum class Kind { address, prefix, zero, mask } kind = Kind::address;
-  std::string message; ///< "`10.0.0.0/33` is no network: the prefix length is at most 32"
+  std::string message; ///< "`10.0.0.0/33` is no network: the prefix length is a number from 1 to 32"
 };
-/// A name of ClientKind::network, or an address, which is a network of one. `zero`: a prefix of 0 (or none behind the
-/// slash), which nfs-utils shifts by the width of the type: undefined, and /32 on x86.
+/// Parses a name of ClientKind::network, or an address, which is a network of one address. The error `zero` is a prefix
+/// length of 0 (or none after the slash): for it nfs-utils shifts by the width of the type, which is undefined and
+/// gives /32 on x86.
 tl::expected<Network, NetworkError> parse_network(std::string_view name);
 
-/// One spelling for all ways to write an address ("FE80::0:1%eth0" -> "fe80::1%eth0"); "" for what is none.
+/// Returns the one canonical spelling of an address ("FE80::0:1%eth0" -> "fe80::1%eth0"); "" if the name is no address.
 std::string canonical_address(std::string_view name);
-/// An address that names an interface (`fe80::1%eth0`): it is one only where there is that interface.
+/// True for an address that names an interface (`fe80::1%eth0`): it is valid only on a host that has this interface.
 bool has_scope(std::string_view name);
-/// Only digits and dots, or with a colon: meant as an address, whatever exportfs takes it for.
+/// True for a name of digits and dots only, or with a colon: somebody meant an address, even if exportfs takes it for a
+/// host name.
 bool looks_like_address(std::string_view name);
 
 } // namespace sharefs::exports

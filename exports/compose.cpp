@@ -23,7 +23,7 @@ std::vector<std::string> words_of(const std::vector<std::string>& elements) {
   return words;
 }
 
-/// FNV-1a: the same number on every run and every host, so that file handles outlive a restart.
+/// FNV-1a gives the same number in every run and on every host, so that file handles stay valid after a restart.
 std::uint32_t hash_of(std::string_view text) {
   std::uint32_t hash = 2166136261U;
   for (const char byte : text)
@@ -31,12 +31,12 @@ std::uint32_t hash_of(std::string_view text) {
   return hash;
 }
 
-/// fsid of directories on file systems that have none of their own.
+/// Chooses an fsid for directories on file systems that have none of their own.
 class FsidChooser {
  public:
   void take(const Export& entry) { m_taken.insert(entry.settings.value("fsid")); }
 
-  /// The same for all clients of a directory.
+  /// Returns the same number for all clients of a directory.
   std::string choose(const std::string& directory) {
     const auto [chosen, added] = m_chosen.emplace(directory, hash_of(directory) & 0x7FFFFFFFU);
     auto& number = chosen->second;
@@ -50,7 +50,7 @@ class FsidChooser {
   std::map<std::string, std::uint32_t> m_chosen;
 };
 
-/// With the fsid that its file system does not have.
+/// Returns the entry with an `fsid=`, if its file system needs or wants one.
 Export with_fsid(Export entry, const HostFacts& facts, FsidChooser& fsids, std::vector<std::string>& notes) {
   const auto place = facts.directories.find(entry.directory);
   if (place == facts.directories.end() || entry.settings.values.contains("fsid"))
@@ -68,13 +68,13 @@ Export with_fsid(Export entry, const HostFacts& facts, FsidChooser& fsids, std::
   return entry;
 }
 
-/// The files of the host, with `own` in the one of sharefs.
+/// Returns the files of the host, with the exports `own` in the file of sharefs.
 std::vector<ExportsFile> files_with(const Actual& actual, const std::vector<Export>& own) {
   std::vector<ExportsFile> files;
   for (const auto& file : actual.files.files)
     if (file.name != k_own_file)
       files.push_back(file);
-  // Where exportfs will read it: /etc/exports first, then by name.
+  // exportfs reads /etc/exports first, then the other files by name.
   const auto place = std::find_if(files.begin(), files.end(), [](const ExportsFile& file) {
     return file.name != k_exports_file && ::strverscmp(file.name.c_str(), k_own_file) > 0;
   });
@@ -92,7 +92,7 @@ Export make_export(std::string directory, std::string client, const std::vector<
   entry.options = words_of(options);
   if (entry.options.empty())
     entry.options = {"rw", "sync", "no_subtree_check", "root_squash"};
-  // exportfs' own defaults too, but it complains where they are not written.
+  // These are exportfs' defaults, but it warns if they are not written.
   if (!has_any(entry.options, {"sync", "async"}))
     entry.options.emplace_back("sync");
   if (!has_any(entry.options, {"subtree_check", "no_subtree_check"}))
@@ -110,7 +110,7 @@ Composed compose(const Actual& actual, const Request& request, const Ask& ask) {
   std::map<std::string, std::vector<const Export*>> wanted; // by resolved directory
   for (const auto& entry : request.exports)
     wanted[real_path(entry.directory, facts)].push_back(&entry);
-  std::set<std::string> gone(request.remove.begin(), request.remove.end()); // as written or resolved
+  std::set<std::string> gone(request.remove.begin(), request.remove.end()); // directories, as written or resolved
   const auto is_kept = [&](const Export& entry, const std::string& real) {
     return !request.exactly && !gone.contains(entry.directory) && !gone.contains(real);
   };
@@ -124,7 +124,7 @@ Composed compose(const Actual& actual, const Request& request, const Ask& ask) {
           file.name != k_own_file || (!wanted.contains(real) && is_kept(entry, real)))
         fsids.take(entry);
 
-  // Lines stay where they are, so that a second run finds nothing to do in whatever order exports were named.
+  // Lines keep their order in the file, so that a second run that names the exports in another order changes nothing.
   const auto put = [&](const std::string& real) {
     for (const auto* entry : wanted[real])
       composed.exports.push_back(with_fsid(*entry, facts, fsids, composed.notes));
@@ -153,7 +153,7 @@ Composed compose(const Actual& actual, const Request& request, const Ask& ask) {
   for (const auto& entry : actual.etab)
     if ((gone.contains(entry.directory) || wanted.contains(entry.directory)) && !stays.has(entry))
       composed.retired.push_back(entry);
-    else if (actual.server.running() && !stays.has(entry)) // where it does not run, they are not in force
+    else if (actual.server.running() && !stays.has(entry)) // without a running server they are not in force
       composed.adhoc.push_back(entry);
   return composed;
 }

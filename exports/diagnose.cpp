@@ -20,7 +20,7 @@ bool is_mounted_read_only(const sys::MountEntry& mount) {
 } // namespace
 
 Diagnoses diagnose(const std::vector<ExportsFile>& files, const ExpectedEtab& expected, const HostFacts& facts) {
-  std::map<std::string, Diagnoses> by_file; // sharefs.yaml too, whose entries stand in our own file
+  std::map<std::string, Diagnoses> by_file; // one is sharefs.yaml: its entries stand in the own file
   for (const auto& file : files) {
     auto& syntax = by_file[file.name];
     syntax.insert(syntax.end(), file.diagnoses.begin(), file.diagnoses.end());
@@ -38,7 +38,7 @@ Diagnoses diagnose(const std::vector<ExportsFile>& files, const ExpectedEtab& ex
   diagnose_answer(files, expected, by_file);
   Diagnoses all;
   const auto take = [&](Diagnoses found) {
-    // Of one file, so only the numbers of line and column differ.
+    // All are of one file, so their subjects differ only in the line and column.
     std::stable_sort(found.begin(), found.end(), [](const Diagnosis& a, const Diagnosis& b) {
       return ::strverscmp(a.subject.c_str(), b.subject.c_str()) < 0;
     });

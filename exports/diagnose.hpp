@@ -1,19 +1,20 @@
 #pragma once
-// What is worth saying about exports: pure, from values to diagnoses SF101-SF158 (docs/diagnoses/exports.md).
+// Finds what is wrong with exports and returns it as diagnoses SF101-SF158 (docs/diagnoses/exports.md). Pure.
 #include "exports/facts.hpp"
 
 #include <vector>
 
 namespace sharefs::exports {
 
-/// Files in the order in which exportfs reads them, and what it makes of them; what parse() found is part of the
-/// answer. Sorted by file and place.
+/// `files` stand in the order in which exportfs reads them; `expected` is what exportfs makes of them. The result
+/// includes the diagnoses of parse() and is sorted by file and place.
 Diagnoses diagnose(const std::vector<ExportsFile>& files, const ExpectedEtab& expected, const HostFacts& facts);
 
-/// Of an entry that was never text (sharefs.yaml): what exports(5) cannot express, unknown options, wrong values.
+/// Checks an entry of sharefs.yaml, which parse() has not seen: what exports(5) cannot express, unknown options, wrong
+/// values.
 Diagnoses diagnose_entry(const Export& entry);
 
-/// SF145, SF147: what etab has in force for everybody, whoever wrote it.
+/// SF145, SF147: checks every export that is in force, whichever file it comes from.
 Diagnoses diagnose_in_force(const std::vector<Export>& etab, const sys::MountTable& mounts);
 
 } // namespace sharefs::exports

@@ -1,4 +1,4 @@
-// What exportfs itself says about the files, where it is not said already in our own words.
+// Reports the messages of exportfs about the files, where sharefs has no diagnosis of its own.
 #include "base/text.hpp"
 #include "exports/client.hpp"
 #include "exports/diagnose_parts.hpp"
@@ -12,9 +12,9 @@ namespace sharefs::exports {
 
 namespace {
 
-/// The entry at which exportfs stopped: the one with the option, or else the one behind the last that it has taken.
-/// nullptr: none.
-const Export* stopped_at(const Complaint& complaint, const ExportsFile& file, const ExpectedEtab& expected) {
+/// Returns the entry at which exportfs stopped: the one with the bad option, or else the one after the last entry that
+/// it has taken; nullptr if there is none.
+const Export* find_stop(const Complaint& complaint, const ExportsFile& file, const ExpectedEtab& expected) {
   if (complaint.entry)
     return &file.exports[*complaint.entry];
   const auto& positions = expected.positions[complaint.file];
@@ -25,15 +25,15 @@ const Export* stopped_at(const Complaint& complaint, const ExportsFile& file, co
   return next < file.exports.size() ? &file.exports[next] : nullptr;
 }
 
-/// Where an option stands that not every exportfs knows, if it complains of one.
-std::optional<Origin> place_of_newer(const Complaint& complaint, const ExportsFile& file) {
+/// Returns the place of the option of which exportfs complains, if only newer versions know it.
+std::optional<Origin> find_newer(const Complaint& complaint, const ExportsFile& file) {
   for (const auto& [written, place] : file.newer)
     if (written == complaint.option)
       return place;
   return std::nullopt;
 }
 
-Diagnosis of_complaint(const Complaint& complaint, const Origin& origin) {
+Diagnosis diagnose_complaint(const Complaint& complaint, const Origin& origin) {
   const auto& option = complaint.option;
   const auto name = option.substr(0, option.find('='));
   if (const auto since = option_since(option); !since.empty() && complaint.text.starts_with("unknown"))
@@ -47,7 +47,7 @@ Diagnosis of_complaint(const Complaint& complaint, const Origin& origin) {
             fmt::format("exportfs says: {}; it reads no further in this file", complaint.text));
 }
 
-Diagnosis of_dropped(const Export& entry) {
+Diagnosis diagnose_dropped(const Export& entry) {
   const auto& client = entry.client;
   const bool resolves = !canonical_address(client).empty() && !has_scope(client);
   if (kind_of(client) != ClientKind::host || resolves)
@@ -70,16 +70,16 @@ Diagnosis of_dropped(const Export& entry) {
 
 void diagnose_answer(const std::vector<ExportsFile>& files, const ExpectedEtab& expected,
                      std::map<std::string, Diagnoses>& by_file) {
-  std::map<std::size_t, std::vector<Export>> lost; // by file that exportfs gives up, though its text looks right
-  std::set<std::string> known;                     // places with an error
+  std::map<std::size_t, std::vector<Export>> lost; // by file that exportfs stops reading although its text looks right
+  std::set<std::string> known;                     // places that have an error already
   for (const auto& complaint : expected.complaints) {
     const auto& file = files[complaint.file];
-    const auto newer = place_of_newer(complaint, file); // it stands before the error by the text
+    const auto newer = find_newer(complaint, file); // stands before the error that parse() has found
     if (!file.complete && !newer)
       continue;
-    const auto* const entry = stopped_at(complaint, file, expected);
+    const auto* const entry = find_stop(complaint, file, expected);
     const auto origin = newer ? *newer : entry != nullptr ? entry->origin : Origin{file.name, 1, 1};
-    by_file[origin.file].push_back(of_complaint(complaint, origin));
+    by_file[origin.file].push_back(diagnose_complaint(complaint, origin));
     known.insert(entry == nullptr ? "" : entry->origin.text());
     lost[complaint.file];
   }
@@ -101,7 +101,7 @@ void diagnose_answer(const std::vector<ExportsFile>& files, const ExpectedEtab& 
     if (const auto given_up = lost.find(file); given_up != lost.end())
       given_up->second.push_back(entry);
     else
-      by_file[entry.origin.file].push_back(of_dropped(entry));
+      by_file[entry.origin.file].push_back(diagnose_dropped(entry));
   }
   for (const auto& [file, entries] : lost)
     if (!entries.empty())

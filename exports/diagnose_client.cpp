@@ -1,4 +1,4 @@
-// One client of one line: its name and its rights.
+// Checks one client of one line: its name and its rights.
 #include "base/text.hpp"
 #include "exports/client.hpp"
 #include "exports/diagnose_parts.hpp"
@@ -13,7 +13,8 @@ namespace sharefs::exports {
 
 namespace {
 
-/// A name of digits that exportfs does not take for an address: it asks the resolver, which may know short forms.
+/// Reports a name of digits that exportfs does not take for an address, but gives to the resolver, which may know it as
+/// a short form of an address.
 void diagnose_odd_address(const Export& entry, Diagnoses& diagnoses) {
   in_addr address{};
   if (::inet_aton(entry.client.c_str(), &address) == 0) {
@@ -63,7 +64,7 @@ bool is_bracketed_address(std::string_view name) {
          name.substr(0, close).find(':') != std::string_view::npos;
 }
 
-/// `10.0.0.*`: a wildcard of the characters of addresses only.
+/// True for a wildcard that has only the characters of addresses, as `10.0.0.*`.
 bool is_address_wildcard(std::string_view name) {
   return name.find_first_of("0123456789") != std::string_view::npos && name.find('.') != std::string_view::npos &&
          std::all_of(name.begin(), name.end(), [](char byte) {

@@ -1,4 +1,4 @@
-// What clients get by other entries than the one that names them.
+// Finds rights that clients get by an entry that does not name them.
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "exports/diagnose_parts.hpp"
@@ -13,7 +13,7 @@ namespace {
 
 using Found = std::map<std::string, Diagnoses>;
 
-/// At `entry`, and at `cause` if that stands in another file: whoever writes it has to hear of it.
+/// Reports the fault at `entry`, and also at `cause` if that stands in another file, whose author has to know of it.
 void report(Found& by_file, Severity severity, const std::string& code, const Origin& entry, const Origin& cause,
             const std::string& message, const std::string& hint) {
   by_file[entry.file].push_back(at(severity, code, entry, message, hint));
@@ -21,15 +21,16 @@ void report(Found& by_file, Severity severity, const std::string& code, const Or
     by_file[cause.file].push_back(at(severity, code, cause, fmt::format("{} ({})", message, entry.text()), hint));
 }
 
-// 1. A host with an address of another one
+// 1. A host that shares an address with another host
 
-/// One that has an IPv4 and an IPv6 address is mostly one machine; one with two of a kind may be two.
+/// True if one of the addresses has the same version of IP. A name with an IPv4 and an IPv6 address is mostly one
+/// machine; a name with two addresses of the same version may be two machines.
 bool same_version(const std::string& one, const std::vector<std::string>& others) {
   const auto is_v6 = [](const std::string& address) { return address.find(':') != std::string::npos; };
   return std::ranges::any_of(others, [&](const std::string& other) { return is_v6(other) == is_v6(one); });
 }
 
-/// Of a host or an address; none if it is not known.
+/// Returns the addresses of a host name or an address; empty if they are not known.
 std::vector<std::string> addresses_of(std::string_view client, const HostFacts& facts) {
   if (const auto fact = facts.names.find(client); fact != facts.names.end())
     return fact->second.addresses;
@@ -68,8 +69,8 @@ void diagnose_mistaken(const Export& entry, const Export& in_etab, const HostFac
 
 // 2. A line end in etab
 
-/// The client, or the first option that holds a line end; "": there is none.
-std::string with_line_end(const Export& entry) {
+/// Returns the client or the first option that holds a line end; "" if there is none.
+std::string find_line_end(const Export& entry) {
   const auto has_it = [](const std::string& text) { return text.find('\n') != std::string::npos; };
   if (has_it(entry.client))
     return entry.client;
@@ -81,8 +82,8 @@ std::string with_line_end(const Export& entry) {
 
 // 3. A directory below another one of the same file system
 
-/// What a client may do, without what only concerns the directory.
-Settings rights(Settings settings) {
+/// Returns only those settings that decide what a client may do, without those of the directory.
+Settings client_rights(Settings settings) {
   settings.flags &= k_async;
   std::erase_if(settings.values,
                 [](const auto& value) { return !value.first.starts_with("anon") && value.first != "xprtsec"; });
@@ -103,7 +104,7 @@ bool gives_more(const Settings& given, const Settings& written) {
   });
 }
 
-/// By client; networks by their lowest address and prefix length.
+/// Entries by client; a network is named by its lowest address and prefix length.
 using ByClient = std::map<std::string, const Export*, std::less<>>;
 
 std::string key_of(const Network& network) {
@@ -116,9 +117,9 @@ void add(ByClient& clients, const Export& entry) {
   clients.emplace(network && network->contiguous() ? key_of(*network) : entry.client, &entry);
 }
 
-/// The entry of the outer directory that decides what a client of the inner one gets: that of the same client, of the
-/// narrowest network that holds it, or everyone's.
-const Export* deciding(const ByClient& outer, const std::string& client) {
+/// Returns the entry of the outer directory that decides the rights of a client of the inner one: the entry of the same
+/// client, of the narrowest network around it, or of everyone.
+const Export* find_deciding(const ByClient& outer, const std::string& client) {
   const auto named = [&](const std::string& name) {
     const auto found = outer.find(name);
     return found == outer.end() ? nullptr : found->second;
@@ -135,8 +136,8 @@ const Export* deciding(const ByClient& outer, const std::string& client) {
 }
 
 void diagnose_inner(const Export& entry, const Export& outer, Found& by_file) {
-  const auto mine = rights(entry.settings);
-  const auto given = rights(outer.settings);
+  const auto mine = client_rights(entry.settings);
+  const auto given = client_rights(outer.settings);
   if (given == mine)
     return;
   report(by_file, gives_more(given, mine) ? Severity::error : Severity::warning, "SF143", entry.origin, outer.origin,
@@ -158,11 +159,11 @@ void diagnose_nested(const ExpectedEtab& expected, const HostFacts& facts, Found
       add(by_directory[entry.directory], entry);
   for (const auto& entry : expected.entries) {
     const auto mount = mounts.find(entry.directory);
-    const Export* outermost = nullptr; // version 4 comes from there, and stays with its options
+    const Export* outermost = nullptr; // NFS version 4 walks down from there and keeps its options
     for (auto path = entry.directory; mount != mounts.end() && path != "/" && path != mount->second;) {
       path = parent_path(path);
       if (const auto outer = by_directory.find(path); outer != by_directory.end() && mounts.at(path) == mount->second)
-        if (const auto* const found = deciding(outer->second, entry.client))
+        if (const auto* const found = find_deciding(outer->second, entry.client))
           outermost = found;
     }
     if (outermost != nullptr)
@@ -189,7 +190,7 @@ void diagnose_reach(const std::vector<ExportsFile>& files, const ExpectedEtab& e
            "write shorter values, without blanks, quotes, backslashes and parentheses"));
   }
   for (const auto& [file, entry, winner] : expected.dropped)
-    if (const auto word = with_line_end(entry); expected.broken && !winner && !word.empty())
+    if (const auto word = find_line_end(entry); expected.broken && !winner && !word.empty())
       by_file[entry.origin.file].push_back(
           at(Severity::error, "SF141", entry.origin,
              fmt::format("exportfs writes the line end in `{}` to etab as it is: mountd may take what stands before it "

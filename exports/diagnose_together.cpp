@@ -1,4 +1,4 @@
-// Entries against each other, and against the host.
+// Checks entries against each other, and against the host.
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "exports/diagnose_parts.hpp"
@@ -32,7 +32,7 @@ void diagnose_duplicates(const ExpectedEtab& expected, ByFile& by_file) {
 
 void diagnose_fsids(const ExpectedEtab& expected, ByFile& by_file) {
   std::map<std::string, const Export*> owners;
-  std::set<std::pair<std::string, std::string>> reported; // once for a directory and fsid
+  std::set<std::pair<std::string, std::string>> reported; // pairs of a directory and an fsid
   for (const auto& entry : expected.entries) {
     const auto found = entry.settings.values.find("fsid");
     if (found == entry.settings.values.end())
@@ -50,8 +50,8 @@ void diagnose_fsids(const ExpectedEtab& expected, ByFile& by_file) {
   }
 }
 
-/// Is the directory all that a file handle of its file system can name? A bind mount shows a part of one; subvolumes of
-/// btrfs and datasets of ZFS are file systems of their own.
+/// True if file handles of the file system can name nothing outside of the directory. A bind mount shows only a part of
+/// a file system; subvolumes of btrfs and datasets of ZFS are file systems of their own.
 bool is_whole(const sys::MountEntry& mount, std::string_view directory) {
   return mount.target == directory && (mount.root == "/" || mount.fs_type == "btrfs");
 }
@@ -69,7 +69,7 @@ void diagnose_directory(std::span<const Export> line, const HostFacts& facts, Di
   const auto report = [&](Severity severity, std::string code, std::string message, std::string hint = {}) {
     diagnoses.push_back(at(severity, std::move(code), place, std::move(message), std::move(hint)));
   };
-  if (!directory.starts_with('/') && !directory.empty()) // of a NUL byte is said enough
+  if (!directory.starts_with('/') && !directory.empty()) // it is empty after a NUL byte, which parse() has reported
     report(Severity::error, "SF118",
            fmt::format("`{}` is a relative path: which directory is exported depends on where exportfs is started",
                        directory),
@@ -127,7 +127,7 @@ void diagnose_directory(std::span<const Export> line, const HostFacts& facts, Di
                               : "clients lose it whenever it is mounted anew, and older kernels do not export it",
                        file_system.why),
            "add `fsid=` with a number that no other export has"));
-    return; // the same for its other clients
+    return; // one report for all clients of the directory
   }
 }
 

@@ -1,4 +1,4 @@
-// /var/lib/nfs/etab: what it holds, and which of its lines is meant.
+// Parses /var/lib/nfs/etab, and finds the line of an export in it.
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "exports/facts.hpp"
@@ -15,13 +15,13 @@ namespace {
 
 std::string index_key(std::string_view directory, std::string_view client) {
   std::string key(directory);
-  return key.append(1, '\0').append(client); // no name of a file system holds it
+  return key.append(1, '\0').append(client); // a NUL byte cannot be part of a path
 }
 
 } // namespace
 
 std::optional<Export> parse_etab_line(std::string_view line, const Origin& origin) {
-  const auto tab = line.find_first_of(" \t"); // blanks in a path are escaped
+  const auto tab = line.find_first_of(" \t"); // in etab blanks in a path are escaped
   const auto open = line.find('(', std::min(tab, line.size()));
   const auto close = line.rfind(')');
   if (open == std::string_view::npos || close == std::string_view::npos || close < open)

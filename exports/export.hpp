@@ -1,5 +1,5 @@
 #pragma once
-// The values of exports(5): who may mount which directory, with which options, and where that was written.
+// The values of exports(5): which client may mount which directory, with which options, and where the entry stands.
 #include "base/diagnosis.hpp"
 #include "base/origin.hpp"
 #include "exports/settings.hpp"
@@ -10,30 +10,31 @@
 
 namespace sharefs::exports {
 
-/// A diagnosis of the place `origin`.
+/// Returns a diagnosis whose subject is the place `origin`.
 Diagnosis at(Severity severity, std::string code, const Origin& origin, std::string message, std::string hint = {});
 
-/// One directory for one client: of an exports file, of sharefs.yaml, or of etab.
+/// One directory for one client, from an exports file, sharefs.yaml or etab.
 struct Export {
-  std::string directory; ///< as written, quotes and `\040` escapes decoded; in etab resolved
+  std::string directory; ///< as written, with quotes and `\040` escapes decoded; in etab it is resolved
   std::string client;    ///< as written; "*" when the line names none, which means everyone
-  Settings settings;     ///< what the two lists mean together
-  /// Options of the line's `-option,...` words that stand before this client, in one list. Where several words mean
-  /// something else than one (a `sec=` ends with its word), all of it stands in `options`, in the shortest form.
+  Settings settings;     ///< the meaning of `defaults` and `options` together
+  /// The options of all `-option,...` words that stand before this client on its line, in one list. If one word with
+  /// all of them would mean something else (a `sec=` counts up to the end of its word), this list is empty and
+  /// `options` holds everything, in the shortest form.
   std::vector<std::string> defaults;
-  std::vector<std::string> options; ///< its own, which come after the defaults
+  std::vector<std::string> options; ///< the client's own, which are applied after the defaults
   Origin origin;                    ///< of the client
-  Origin line;                      ///< of the directory, which several clients may follow
+  Origin line;                      ///< of the directory, which several clients may share
   friend bool operator==(const Export&, const Export&) = default;
 };
-/// The clients that stand behind the first directory of `exports`.
+/// Returns the entries of the first line: the clients of the first directory of `exports`.
 std::span<const Export> first_line(std::span<const Export> exports);
-/// How many directories are exported, to however many clients: what a person calls an export.
+/// Counts the directories, whatever the number of their clients: to a user one directory is one export.
 std::size_t count_directories(std::span<const Export> exports);
-/// An export that was never text of exports(5), with the options that exportfs complains about if they are not written.
-/// An element of `options` may hold several ("rw,sync"); none at all: rw,sync,no_subtree_check,root_squash. Options
-/// that do not exist are left to diagnose_entry(). `own`: options of this client, behind those of all; the latter are
-/// then written as defaults of its line.
+/// Makes an export that does not come from exports(5) text, and adds the options that exportfs warns about when they
+/// are missing. An element of `options` may hold several options ("rw,sync"); an empty list stands for
+/// rw,sync,no_subtree_check,root_squash. Unknown options are kept for diagnose_entry() to report. `own` holds options
+/// of this client only, applied after `options`, which then are the defaults of its line.
 Export make_export(std::string directory, std::string client, const std::vector<std::string>& options, Origin origin,
                    const std::vector<std::string>& own = {});
 

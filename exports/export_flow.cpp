@@ -18,17 +18,18 @@ namespace sharefs::exports {
 
 namespace {
 
-/// mountd needs a moment after its start until it is registered and answers.
+/// After its start mountd needs a moment until it is registered and answers.
 constexpr int k_listing_attempts = 5;
 constexpr std::chrono::milliseconds k_listing_pause{400};
 constexpr std::chrono::milliseconds k_listing_timeout{3000};
 
-/// `known`: names that were looked up before, and are not asked again while the host lock is held.
-Result<Actual> gather(sys::System& system, const Request& request, const Names& known) {
+/// Probes the host. `known` holds names that were resolved before, so that they are not asked again while the host lock
+/// is held.
+Result<Actual> probe_host(sys::System& system, const Request& request, const Names& known) {
   Actual actual;
   TRY_ASSIGN(actual.files, read_host_files(system.files()));
   TRY_ASSIGN(actual.etab, read_etab(system.files()));
-  // The desired clients are asked about together with those of the files.
+  // The desired exports are probed together with those of the files.
   auto asked = actual.files.files;
   asked.emplace_back().exports = request.exports;
   TRY_ASSIGN(actual.facts, probe_facts(system, asked, request.remove, known));
@@ -38,8 +39,9 @@ Result<Actual> gather(sys::System& system, const Request& request, const Names& 
   return actual;
 }
 
-/// Only of directories that can be exported: others are not touched at all.
-Result<void> gather_access(sys::System& system, const Request& request, Actual& actual) {
+/// Reads the access of the directories. It runs after the diagnoses, so that a directory that must not be exported is
+/// not read at all.
+Result<void> probe_access(sys::System& system, const Request& request, Actual& actual) {
   for (const auto& [directory, wanted] : request.access) {
     const auto entry = actual.facts.directories.find(directory);
     if (entry == actual.facts.directories.end())
@@ -62,7 +64,7 @@ bool is_about(const Diagnosis& diagnosis, const std::string& file) {
   return diagnosis.subject == file || diagnosis.subject.starts_with(file + ":");
 }
 
-/// What is to be said about the desired exports before anything is changed.
+/// Returns the diagnoses of the desired exports, before anything is changed.
 Diagnoses diagnose_desired(const Actual& actual, const Request& request, const Composed& composed,
                            const std::string& config_file) {
   Diagnoses found = diagnose_access(actual, request);
@@ -70,12 +72,12 @@ Diagnoses diagnose_desired(const Actual& actual, const Request& request, const C
     if (entry.origin.file != k_own_file)
       std::ranges::move(diagnose_entry(entry), std::back_inserter(found));
   if (has_errors(found))
-    return found; // what exports(5) cannot hold cannot be judged further
+    return found; // an entry that exports(5) cannot express cannot be checked further
   for (auto& diagnosis : diagnose(composed.files, composed.expected, actual.facts)) {
     const bool to_be_made = diagnosis.code == "SF123" && diagnosis.severity != Severity::error;
-    if (diagnosis.code == "SF138") // a warning of other files, which others answer for
+    if (diagnosis.code == "SF138") // only a warning in files of others, who are responsible for them
       diagnosis.severity = Severity::error;
-    if (diagnosis.code == "SF115") // of another file, as sharefs.yaml has a directory and client once
+    if (diagnosis.code == "SF115") // the duplicate is in another file: sharefs.yaml has each pair only once
       diagnosis.hint = "take the line out of that file, then run this again";
     if ((is_about(diagnosis, config_file) && !to_be_made) || diagnosis.code == "SF158")
       found.push_back(std::move(diagnosis));
@@ -88,7 +90,7 @@ Diagnoses diagnose_desired(const Actual& actual, const Request& request, const C
   return found;
 }
 
-/// Naming some exports keeps the others of own file, so all of it has to be understood.
+/// A request for some exports keeps the others in the own file, so the whole file has to be readable.
 Result<void> check_own_file(const HostFiles& files, const Request& request) {
   for (const auto& file : files.files)
     if (file.name == k_own_file && !file.complete && !request.exactly)
@@ -97,7 +99,7 @@ Result<void> check_own_file(const HostFiles& files, const Request& request) {
   return {};
 }
 
-/// Each directory answers, and the programs of a server are there.
+/// Checks that each directory answers and that the programs of a server are installed.
 Result<void> check_host(const Actual& actual, const Request& request) {
   if (!request.exports.empty())
     TRY(check_installed(actual.server));
@@ -114,15 +116,15 @@ std::string nothing_to_do(const Request& request, const Composed& composed) {
   return composed.exports.empty() ? "sharefs exports nothing here: nothing to do" : "nothing to do";
 }
 
-/// The exports over the network.
-Diagnoses check_listing(sys::System& system, const Look& look, const std::string& address) {
+/// Verifies the exports over the network, with some attempts for a server that was just started.
+Diagnoses check_listing(sys::System& system, const Proposed& proposed, const std::string& address) {
   sys::NfsProbeRequest request;
   request.host = address;
   request.want_access = false;
   request.timeout = k_listing_timeout;
   Diagnoses found;
   for (int attempt = 1; attempt <= k_listing_attempts; ++attempt) {
-    found = verify_listing(look.composed, look.actual.facts, system.probe_nfs(request));
+    found = verify_listing(proposed.composed, proposed.actual.facts, system.probe_nfs(request));
     if (!has_errors(found) || attempt == k_listing_attempts)
       break;
     std::this_thread::sleep_for(k_listing_pause);
@@ -130,7 +132,7 @@ Diagnoses check_listing(sys::System& system, const Look& look, const std::string
   return found;
 }
 
-/// A file that a person names may lie on a dead mount: read in a child.
+/// Reads a file that the user named. It may lie on a dead mount, so a child with a deadline reads it.
 Result<std::string> read_named(sys::System& system, const std::string& path, const std::string& name) {
   constexpr std::size_t k_limit = 16U << 20U;
   constexpr std::chrono::milliseconds k_patience{5000};
@@ -162,29 +164,29 @@ Result<HostFiles> read_named_files(sys::System& system, const CheckRequest& requ
 
 } // namespace
 
-Result<void> propose(sys::System& system, const Task& task, Look& look, const plan::Say& say) {
+Result<void> propose(sys::System& system, const Task& task, Proposed& proposed, const plan::Say& say) {
   const auto progress = say.progress("looking at the exports");
-  TRY_ASSIGN(look.actual, gather(system, task.request, look.actual.facts.names));
-  look.plan = {};
+  TRY_ASSIGN(proposed.actual, probe_host(system, task.request, proposed.actual.facts.names));
+  proposed.plan = {};
   const auto& request = task.request;
-  TRY(check_own_file(look.actual.files, request));
-  TRY(check_host(look.actual, request));
-  look.composed = compose(look.actual, request, [&system](const auto& files, const auto& facts) {
+  TRY(check_own_file(proposed.actual.files, request));
+  TRY(check_host(proposed.actual, request));
+  proposed.composed = compose(proposed.actual, request, [&system](const auto& files, const auto& facts) {
     return ask_exportfs(system, files, facts, Scope::host);
   });
-  look.nothing = nothing_to_do(request, look.composed);
-  auto found = diagnose_desired(look.actual, request, look.composed, task.config_file);
+  proposed.nothing = nothing_to_do(request, proposed.composed);
+  auto found = diagnose_desired(proposed.actual, request, proposed.composed, task.config_file);
   if (!task.members.empty())
     std::ranges::move(diagnose_members(probe_members(system, task.members), request.access), std::back_inserter(found));
-  if (found != look.found) // said once, also if the plan is made again
+  if (found != proposed.found) // the same diagnoses are reported once, even if the plan is made again
     say.report(found);
-  look.found = std::move(found);
-  if (has_errors(look.found))
+  proposed.found = std::move(found);
+  if (has_errors(proposed.found))
     return fail(ErrorCode::failed, "the exports of sharefs.yaml cannot be put into force; nothing was changed",
                 "correct the errors above");
-  TRY(gather_access(system, request, look.actual));
-  look.plan = plan_export(look.actual, request, look.composed);
-  if (const auto adhoc = diagnose_adhoc(request, look.composed, look.plan); !adhoc.empty()) {
+  TRY(probe_access(system, request, proposed.actual));
+  proposed.plan = plan_export(proposed.actual, request, proposed.composed);
+  if (const auto adhoc = diagnose_adhoc(request, proposed.composed, proposed.plan); !adhoc.empty()) {
     say.report(adhoc);
     return fail(ErrorCode::conflict, "exports that stand in no file would be dropped; nothing was changed",
                 "see the errors above");
@@ -192,13 +194,13 @@ Result<void> propose(sys::System& system, const Task& task, Look& look, const pl
   return {};
 }
 
-Result<Diagnoses> verify(sys::System& system, const Task& task, const Look& look, const plan::Say& say) {
+Result<Diagnoses> verify(sys::System& system, const Task& task, const Proposed& proposed, const plan::Say& say) {
   const auto progress = say.progress("verifying");
   TRY_ASSIGN(const auto etab, read_etab(system.files()));
-  const auto& facts = look.actual.facts;
-  auto found = verify_etab(look.composed, facts, etab);
-  if (!has_errors(found) && !look.composed.exports.empty())
-    std::ranges::move(check_listing(system, look, task.address), std::back_inserter(found));
+  const auto& facts = proposed.actual.facts;
+  auto found = verify_etab(proposed.composed, facts, etab);
+  if (!has_errors(found) && !proposed.composed.exports.empty())
+    std::ranges::move(check_listing(system, proposed, task.address), std::back_inserter(found));
   return found;
 }
 

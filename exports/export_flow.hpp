@@ -1,5 +1,5 @@
 #pragma once
-// From what sharefs.yaml wants to exports in force: look at the host, ask exportfs, plan; and afterwards, is it so?
+// Puts the exports of sharefs.yaml into force: reads the host, asks exportfs, makes the plan, and verifies the result.
 #include "exports/plan_export.hpp"
 #include "plan/say.hpp"
 #include "sys/system.hpp"
@@ -11,43 +11,44 @@ namespace sharefs::exports {
 
 struct Task {
   Request request;
-  std::string config_file;          ///< where the desired exports stand
-  std::string address;              ///< of this host, as clients reach it
+  std::string config_file;          ///< the file that has the desired exports
+  std::string address;              ///< of this host, by which clients reach it
   std::vector<std::string> members; ///< users who work with directories that belong to a group
 };
 
-/// The host as it was when the plan was made.
-struct Look {
+/// The host as it was read, and the plan that was made from it.
+struct Proposed {
   Actual actual;
   Composed composed;
   plan::Plan plan;
-  std::string nothing; ///< said if the plan is empty
-  Diagnoses found;     ///< and reported
+  std::string nothing; ///< the message for an empty plan
+  Diagnoses found;     ///< already reported
 };
 
-/// Reads the host, and works out what to do, into `look`. Called again when another run has changed the host meanwhile:
-/// then names are not looked up again, and what was reported before is not reported again. An error if there are
-/// errors among what it reports; then nothing is to be changed.
-Result<void> propose(sys::System& system, const Task& task, Look& look, const plan::Say& say);
+/// Reads the host into `proposed` and makes the plan. It is called again, with the same `proposed`, when another run
+/// has changed the host meanwhile: then names are not resolved again, and the same diagnoses are not reported again.
+/// Fails if a diagnosis is an error; then nothing may be changed.
+Result<void> propose(sys::System& system, const Task& task, Proposed& proposed, const plan::Say& say);
 
-/// Is exported what was expected? By etab, and over the network, where a server that was just started gets a moment.
-Result<Diagnoses> verify(sys::System& system, const Task& task, const Look& look, const plan::Say& say);
+/// Checks in etab and over the network that the expected exports are in force. A server that was just started gets some
+/// seconds to answer.
+Result<Diagnoses> verify(sys::System& system, const Task& task, const Proposed& proposed, const plan::Say& say);
 
-/// Exports files to check.
+/// The exports files to check.
 struct CheckRequest {
-  std::vector<std::string> names; ///< in the order in which exportfs reads them, "-" for the standard input; none:
-                                  ///< those of the host, against its directories and names
-  std::string directory; ///< where relative names begin
+  std::vector<std::string> names; ///< in the order in which exportfs reads them, "-" for the standard input; none
+                                  ///< stands for the files of the host, against its directories and host names
+  std::string directory;          ///< relative names begin here
   std::string standard_input;
-  bool against_host = false; ///< named files, too
+  bool against_host = false; ///< also checks named files against the host's directories and host names
 };
-/// The files, what exportfs makes of them, and what is to be said about them.
+/// The files, what exportfs makes of them, and the diagnoses.
 struct Checked {
   HostFiles host;
   ExpectedEtab expected;
   Diagnoses found;
 };
-/// Errors are those of files that were named and cannot be read.
+/// Fails if a named file cannot be read, or the host cannot be probed.
 Result<Checked> check(sys::System& system, const CheckRequest& request, const plan::Say& say);
 
 } // namespace sharefs::exports

@@ -1,5 +1,6 @@
 #pragma once
-// What diagnose() and the plan may know of the host, as values. What was not asked for is absent, and then not judged.
+// The facts about the host that diagnose() and the plan use, as values. A fact that was not probed is absent, and
+// nothing is concluded from its absence.
 #include "exports/client.hpp"
 #include "exports/parse.hpp"
 #include "sys/fs/entry.hpp"
@@ -15,78 +16,80 @@
 namespace sharefs::exports {
 
 struct NameFact {
-  std::vector<std::string> addresses; ///< none: it does not resolve
-  std::string canonical;              ///< what exportfs writes to etab
+  std::vector<std::string> addresses; ///< empty: the name does not resolve
+  std::string canonical;              ///< the name that exportfs writes to etab
   friend bool operator==(const NameFact&, const NameFact&) = default;
 };
 
-using Names = std::map<std::string, NameFact, std::less<>>; ///< of clients that are host names
+using Names = std::map<std::string, NameFact, std::less<>>; ///< facts by the host name of a client
 
 struct HostFacts {
   std::map<std::string, sys::Entry, std::less<>> directories;  ///< by the directory as written
-  std::map<std::string, std::string, std::less<>> replaceable; ///< directories that others than root could replace: why
+  std::map<std::string, std::string, std::less<>> replaceable; ///< directory that a user could replace -> how
   sys::MountTable mounts;
   Names names;
   std::string hosts;     ///< text of /etc/hosts
-  std::string waits_for; ///< a path for which exportfs would wait without end; "": none is known
+  std::string waits_for; ///< a path for which exportfs would wait forever; "": none is known
 };
 
-/// The directory as exportfs writes it once it is there: resolved if that is known, else without superfluous slashes.
+/// Returns the directory as exportfs writes it once the directory exists: resolved if the facts have that, else without
+/// superfluous slashes.
 std::string real_path(std::string_view directory, const HostFacts& facts);
-/// As exportfs writes it now: what it cannot resolve stays as it is written.
+/// Returns the directory as exportfs writes it now: a directory that it cannot resolve stays as it is written.
 std::string etab_path(std::string_view directory, const HostFacts& facts);
 
-/// Positions in a list of exports by directory (as in etab) and client.
+/// Finds positions in a list of exports by directory (as in etab) and client.
 class ExportIndex {
  public:
   ExportIndex(const HostFacts& facts, const std::vector<Export>& list);
-  /// Of the first one that may be the same to exportfs.
+  /// Returns the position of the first entry that exportfs may take for the same.
   [[nodiscard]] std::optional<std::size_t> find(std::string_view directory, std::string_view client) const;
   [[nodiscard]] bool has(const Export& entry) const { return find(entry.directory, entry.client).has_value(); }
 
  private:
-  /// Two clients may be the same to exportfs if they share a key: the name without case, the canonical name, an
+  /// Exportfs may take two clients for the same if they share a key: the name in lower case, the canonical name, or an
   /// address.
   [[nodiscard]] std::vector<std::string> keys(std::string_view client) const;
 
-  std::map<std::string, std::vector<std::string>, std::less<>> m_keys; ///< by name and canonical name, without case
+  std::map<std::string, std::vector<std::string>, std::less<>> m_keys; ///< by name and canonical name, in lower case
   std::unordered_map<std::string, std::size_t> m_positions;
 };
 
-/// /var/lib/nfs/etab: what is exported to whom. Lines that cannot be read are passed over; an option of a newer
-/// nfs-utils does not hide its line.
+/// Parses /var/lib/nfs/etab, the exports that are in force. Lines that cannot be parsed are skipped; a line with an
+/// option of a newer nfs-utils is kept.
 std::vector<Export> parse_etab(std::string_view text);
+/// Parses one line of etab; nullopt if it is no entry.
 std::optional<Export> parse_etab_line(std::string_view line, const Origin& origin);
-/// Does mountd, which takes a line of etab by the words of exports(5), read `entry` in it?
+/// True if mountd, which parses a line of etab like a line of exports(5), reads `entry` in it.
 bool is_readable(std::string_view line, const Export& entry);
 
 /// An entry that exportfs reads but does not export: a duplicate, or a client that it drops.
 struct Dropped {
-  std::size_t file = 0; ///< its number
+  std::size_t file = 0; ///< its number among the files
   Export entry;
-  std::optional<std::size_t> winner; ///< of a duplicate: the position of the entry that won
+  std::optional<std::size_t> winner; ///< for a duplicate: the position of the entry that counts
 };
-/// What exportfs says when it gives up a file. (The line that it names is not that of the file: it does not count those
-/// that end in a comment.)
+/// The message with which exportfs stops reading a file. (The line number in the message is wrong, because exportfs
+/// does not count lines that end in a comment.)
 struct Complaint {
   std::size_t file = 0;             ///< its number among the files
   std::string text;                 ///< "unknown keyword \"rx\""
-  std::string option;               ///< "rx"; "": it names none
-  std::optional<std::size_t> entry; ///< position in the file of the first entry that has the option
+  std::string option;               ///< "rx"; "": the message names no option
+  std::optional<std::size_t> entry; ///< position in the file of the first entry with this option
 };
-/// What exportfs makes of exports files (exports/ask.hpp).
+/// The etab that exportfs makes of exports files (exports/ask.hpp).
 struct ExpectedEtab {
-  /// As etab has them, with the places where they were written, and in that order. Those whose place was not found
-  /// stand last, with their places in etab.
+  /// The entries of etab, each with its place in the files, in the order of the files. Entries whose place was not
+  /// found stand last, with their places in etab.
   std::vector<Export> entries;
   std::vector<Dropped> dropped;
-  /// By file and by its exports: the entry; nullopt: it has none, or is a duplicate.
+  /// For each file and each of its exports: the position in `entries`; nullopt if it has no entry, or is a duplicate.
   std::vector<std::vector<std::optional<std::size_t>>> positions;
   std::vector<Complaint> complaints;
-  std::vector<std::size_t> unreadable; ///< positions of entries that mountd cannot read in etab as they stand there
-  bool broken = false;                 ///< etab has lines that are no entries: a line end in a name or value makes them
-  std::string not_asked;               ///< why exportfs was not asked: this is what the text says; "": it was
-  std::string cure;                    ///< where it crashes, or waits without end, and `exportfs -r` would, too
+  std::vector<std::size_t> unreadable; ///< positions of entries that mountd cannot read in etab
+  bool broken = false;                 ///< etab has lines that are no entries, because of a line end in a name or value
+  std::string not_asked;               ///< why exportfs was not asked, so that only the text counts; "": it was asked
+  std::string cure;                    ///< set if exportfs crashes or waits forever, as `exportfs -r` would
 };
 
 } // namespace sharefs::exports

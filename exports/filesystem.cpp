@@ -10,7 +10,7 @@ namespace sharefs::exports {
 namespace {
 
 struct Row {
-  std::string_view fs_type; ///< "fuse." also for every subtype
+  std::string_view fs_type; ///< "fuse" also stands for its subtypes ("fuse.sshfs")
   Exportable exportable;
   std::string_view why;
 };

@@ -1,4 +1,4 @@
-// Values -> text of exports(5).
+// Formats exports as text of exports(5).
 #include "base/text.hpp"
 #include "exports/lexer.hpp"
 #include "exports/parse.hpp"
@@ -10,11 +10,11 @@ namespace sharefs::exports {
 
 namespace {
 
-/// Written so that exportfs reads these bytes: it decodes `\ooo` over and over, so digits behind a backslash are
-/// escaped too. `#` begins a comment only in front of a word, but is easily misread elsewhere.
+/// Escapes the text so that exportfs reads exactly these bytes. It decodes `\ooo` repeatedly, so digits after a
+/// backslash are escaped, too. `#` begins a comment only at the start of a word, but people misread it elsewhere.
 std::string escape(std::string_view text) {
   std::string out;
-  int digits = 0; // how many octal digits may still be taken for an escape
+  int digits = 0; // number of further octal digits that could be read as a part of an escape
   for (const char byte : text) {
     const bool plain = static_cast<unsigned char>(byte) > ' ' && byte != '\x7f' && byte != '"' && byte != '#' &&
                        byte != '\\' && (digits == 0 || !is_octal_digit(byte));
@@ -31,14 +31,14 @@ std::string list_of(const std::vector<std::string>& options) {
   return list;
 }
 
-/// Blanks in front of an option are passed over, and a comma ends it, however they are written. `)` ends a list in
-/// parentheses, but not one of defaults.
+/// True if exports(5) can express the option: exportfs skips blanks in front of an option and ends it at a comma, even
+/// if they are escaped. `)` ends a list in parentheses, but not a list of defaults.
 bool writable_option(const std::string& option, bool own) {
   return !option.empty() && option.front() != ' ' && option.front() != '\t' &&
          option.find_first_of(std::string_view(own ? ",\0)" : ",\0", own ? 3 : 2)) == std::string::npos;
 }
 
-/// An escape takes four bytes of exportfs' buffer until it is complete.
+/// True if exportfs can read the word. An escape takes four bytes of its buffer until it is complete.
 bool fits(const std::string& escaped, std::size_t limit) {
   Word word;
   return Lexer(escaped).next(limit, word) != Lexer::Got::too_long;

@@ -1,5 +1,5 @@
 #pragma once
-// probe(): what is on this host, for export and export check. Reading only; every question has a deadline.
+// Reads this host for `export` and `export check`. Nothing is changed, and every question has a deadline.
 #include "base/result.hpp"
 #include "exports/facts.hpp"
 #include "plan/action.hpp"
@@ -16,33 +16,35 @@ namespace sharefs::exports {
 /// The exports files of the host.
 struct HostFiles {
   std::vector<ExportsFile> files; ///< in the order in which exportfs reads them
-  Diagnoses diagnoses;            ///< of what exportfs does not read as a file (SF126)
-  std::optional<std::string> own; ///< text of k_own_file
+  Diagnoses diagnoses;            ///< of paths that exportfs does not read as a file (SF126)
+  std::optional<std::string> own; ///< the text of k_own_file; nullopt: there is no such file
   std::string waits_for;          ///< as HostFacts::waits_for
   bool directory = false;         ///< /etc/exports.d exists
 };
+/// Reads /etc/exports and the files in /etc/exports.d. A file that cannot be read is a diagnosis; `timeout`: the
+/// directory does not answer.
 Result<HostFiles> read_host_files(const sys::Files& files);
-/// Directories of the entries of own file.
+/// Returns the directories of the entries in k_own_file.
 std::vector<std::string> own_directories(const HostFiles& host);
 
-/// Which names exportfs reads in /etc/exports.d, in its order (versionsort).
+/// Returns the names that exportfs reads in /etc/exports.d, in its order (versionsort).
 std::vector<std::string> exports_in_order(std::vector<std::string> names);
 
-/// /var/lib/nfs/etab; none is empty.
+/// Reads /var/lib/nfs/etab; a missing file counts as an empty one.
 Result<std::vector<Export>> read_etab(const sys::Files& files);
 
-/// Directories of the files and of `more`, clients that are names, and /etc/hosts.
-/// Names that are not in `known` are looked up for 10 s in all; one without an answer is not judged.
+/// Probes the directories of the files and `more_directories`, the clients that are host names, and /etc/hosts. Names
+/// that are not in `known` are resolved within 10 s for all together; a name without an answer is left out.
 Result<HostFacts> probe_facts(sys::System& system, const std::vector<ExportsFile>& files,
                               const std::vector<std::string>& more_directories = {}, const Names& known = {});
 
-/// The directories of the files and `more` only.
+/// Probes only the directories of the files and `more`.
 Result<HostFacts> probe_directories(sys::System& system, const std::vector<ExportsFile>& files,
                                     const std::vector<std::string>& more = {});
 
-/// Addresses and canonical name by `getent ahosts`; nullopt: no answer within the deadline.
+/// Returns the addresses and the canonical name by `getent ahosts`; nullopt without an answer within the deadline.
 std::optional<NameFact> resolve_name(sys::System& system, const std::string& name, std::chrono::milliseconds deadline);
-/// `not_found` with the name.
+/// Returns the number of the group. Errors: `not_found` with the name; `timeout` after 5 s.
 Result<std::uint32_t> resolve_group(sys::System& system, const std::string& name);
 
 } // namespace sharefs::exports

@@ -24,15 +24,16 @@ Diagnosis not_read(Severity severity, const std::string& path, std::string messa
   return {severity, "SF126", path, std::move(message), std::move(hint), ""};
 }
 
-/// exportfs passes over what is no file in /etc/exports.d, but follows links (and opens /etc/exports whatever it is).
-std::optional<Diagnosis> no_file(const sys::Files& files, const std::string& path) {
+/// Returns a diagnosis if the path is not a file. In /etc/exports.d exportfs skips everything that is not a file, but
+/// follows links; it opens /etc/exports whatever its type is.
+std::optional<Diagnosis> check_is_file(const sys::Files& files, const std::string& path) {
   const auto entry = files.entry({.path = path});
   const auto target = entry.kind == sys::EntryKind::symlink ? files.entry({.path = path, .follow = true}) : entry;
   if (target.kind == sys::EntryKind::file || (entry.kind == sys::EntryKind::missing && path == k_exports_file))
     return std::nullopt;
   if (target.kind == sys::EntryKind::missing || target.error_number == ELOOP)
     return not_read(Severity::warning, path, "this link leads to no file: exportfs reads nothing here", "remove it");
-  if (target.kind == sys::EntryKind::unknown) // reading it says why
+  if (target.kind == sys::EntryKind::unknown) // the read that follows reports why
     return std::nullopt;
   const bool followed = entry.kind == sys::EntryKind::symlink || path == k_exports_file;
   const bool nothing = target.kind == sys::EntryKind::directory || target.resolved == "/dev/null";
@@ -50,7 +51,7 @@ std::optional<Diagnosis> no_file(const sys::Files& files, const std::string& pat
 Result<HostFiles> read_host_files(const sys::Files& files) {
   HostFiles host;
   const auto read = [&](const std::string& path) -> std::optional<std::string> {
-    if (auto found = no_file(files, path)) {
+    if (auto found = check_is_file(files, path)) {
       if (found->severity == Severity::error)
         host.waits_for = path;
       host.diagnoses.push_back(std::move(*found));

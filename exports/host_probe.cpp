@@ -25,7 +25,7 @@ Result<void> add_directories(sys::System& system, const std::set<std::string>& d
   for (const auto& directory : directories)
     if (directory.starts_with('/'))
       request.queries.push_back({.path = directory, .follow = true, .links = sys::Links::trusted, .guarded = true});
-  sys::EntryRequest again; // what a user could replace, as exportfs itself would find it
+  sys::EntryRequest again; // paths that a user could replace, read as exportfs would, without the guard
   for (auto& entry : system.entries(request)) {
     if (entry.error_number == EPERM) {
       facts.replaceable.emplace(entry.path, entry.detail);
@@ -41,9 +41,9 @@ Result<void> add_directories(sys::System& system, const std::set<std::string>& d
   return {};
 }
 
-/// getent(1) hides IPv6 addresses from a host that has none itself; exportfs does not.
+/// On a host without an IPv6 address getent(1) leaves out IPv6 addresses; exportfs does not.
 Result<sys::Completed> ask_getent(sys::System& system, const std::string& name, std::chrono::milliseconds deadline) {
-  constexpr int k_usage = 64; // an older getent that does not know the option (argp_parse(3))
+  constexpr int k_usage = 64; // exit code of an older getent that does not know the option (argp_parse(3))
   auto all = system.run({.argv = {"getent", "--no-addrconfig", "ahosts", name}, .deadline = deadline});
   if (all && all->exit_code == k_usage)
     return system.run({.argv = {"getent", "ahosts", name}, .deadline = deadline});
@@ -63,7 +63,7 @@ void probe_names(sys::System& system, const std::set<std::string>& names, std::c
   }
 }
 
-/// The names that etab will have: mountd looks them up again.
+/// Returns the names that etab will have, which mountd resolves again.
 std::set<std::string> canonical_names(const Names& names) {
   std::set<std::string> canonical;
   for (const auto& [name, fact] : names)
@@ -75,7 +75,7 @@ std::set<std::string> canonical_names(const Names& names) {
 } // namespace
 
 std::optional<NameFact> resolve_name(sys::System& system, const std::string& name, std::chrono::milliseconds deadline) {
-  constexpr int k_not_found = 2; // getent(1)
+  constexpr int k_not_found = 2; // exit code, getent(1)
   const auto completed = ask_getent(system, name, deadline);
   if (!completed || completed->timed_out || (completed->exit_code != 0 && completed->exit_code != k_not_found))
     return std::nullopt;

@@ -12,8 +12,8 @@ bool is_space(int byte) { // isspace(3) in the C locale, which exportfs runs in
   return byte == ' ' || (byte >= '\t' && byte <= '\r');
 }
 
-/// If `text` ends in `\ooo` (at most 0377), put the byte that it stands for in its place. exportfs looks at what it has
-/// collected, not at the source: a decoded backslash begins an escape too.
+/// Replaces an escape `\ooo` (at most 0377) at the end of `text` by its byte. exportfs decodes the collected text, not
+/// the source, so a decoded backslash can begin another escape.
 void decode_tail(std::string& text) {
   if (text.size() < 4)
     return;
@@ -28,7 +28,7 @@ void decode_tail(std::string& text) {
 
 } // namespace
 
-int Lexer::get() {
+int Lexer::read_byte() {
   if (at_end())
     return -1;
   const char byte = m_source[m_at++];
@@ -43,8 +43,8 @@ int Lexer::get() {
 void Lexer::skip(std::string_view set) {
   while (!at_end()) {
     const auto before = m_at;
-    const int byte = get();
-    if (byte == '#') { // a comment begins only where a word could: `host(rw)#x` is one word
+    const int byte = read_byte();
+    if (byte == '#') { // a comment begins only where a word could begin: `host(rw)#x` is one word
       m_at = std::min(m_source.find('\n', m_at), m_source.size());
       continue;
     }
@@ -57,7 +57,7 @@ void Lexer::skip(std::string_view set) {
 
 void Lexer::skip_rest_of_line() {
   while (!at_end()) {
-    const int byte = get();
+    const int byte = read_byte();
     if (byte == '\n') {
       --m_at;
       return;
@@ -87,8 +87,8 @@ Lexer::Got Lexer::read(std::size_t limit, Word& word, std::vector<std::size_t>* 
   int byte = -1;
   while (text.size() < limit) {
     const auto offset = m_at;
-    byte = get();
-    if (byte < 0 || (!quoted && (is_space(byte) || byte == 0))) // exportfs' separator is a NUL, besides blanks
+    byte = read_byte();
+    if (byte < 0 || (!quoted && (is_space(byte) || byte == 0))) // exportfs separates words at blanks and NUL bytes
       break;
     if (byte == '"') {
       quoted = !quoted;

@@ -1,5 +1,5 @@
 #pragma once
-// The words of an exports file, split as nfs-utils splits them (support/nfs/xio.c).
+// Splits an exports file into words as nfs-utils does (support/nfs/xio.c).
 #include "exports/export.hpp"
 
 #include <cstddef>
@@ -9,37 +9,38 @@
 
 namespace sharefs::exports {
 
-// Buffers of nfs-utils: NFS_MAXPATHLEN + 1, and char exp[512] in getexportent(). So many bytes are too many.
+// The sizes of nfs-utils' buffers: NFS_MAXPATHLEN + 1, and char exp[512] in getexportent(). A word of this length is
+// too long.
 inline constexpr std::size_t k_path_limit = 1025;
 inline constexpr std::size_t k_client_limit = 512;
 
 struct Word {
-  std::string text;        ///< quotes removed, `\ooo` decoded, cut at a NUL byte as a C string is
-  std::size_t begin = 0;   ///< of the word in the source
+  std::string text;        ///< quotes removed, `\ooo` decoded, cut at a NUL byte like a C string
+  std::size_t begin = 0;   ///< offset of the word in the source
   bool open_quote = false; ///< the file ends inside a quoted part
-  bool nul = false;        ///< a NUL byte hides the rest of the word
-  bool nul_behind = false; ///< a NUL byte ends it, as a blank would
+  bool nul = false;        ///< a NUL byte, quoted or written `\000`, hides the rest of the word
+  bool nul_behind = false; ///< a NUL byte ends the word, as a blank would
 };
 
-/// Reads on from where it is; copy it to look ahead.
+/// Reads forward from its position; a caller copies it to look ahead.
 class Lexer {
  public:
   explicit Lexer(std::string_view source) : m_source(source) {}
 
   enum class Got {
     word,
-    nothing,  ///< the line or the file ends here, or an empty word (`""`, a stray carriage return) stands here
+    nothing,  ///< the line or the file ends here, or there is an empty word (`""`, a stray carriage return)
     too_long, ///< `limit` bytes or more
   };
-  /// The next word of this line.
+  /// Reads the next word of this line.
   Got next(std::size_t limit, Word& word);
-  /// Where each byte of the text of `word`, which next() gave, begins in the source.
+  /// Returns the offset in the source of each byte of the text of `word`, which next() has read.
   [[nodiscard]] std::vector<std::size_t> offsets_of(const Word& word) const;
-  /// Pass blanks and a comment, but stay on this line.
+  /// Skips blanks and a comment, but stays on this line.
   void skip_blanks() { skip(" \t"); }
-  /// Pass blanks, comments and empty lines.
+  /// Skips blanks, comments and empty lines.
   void skip_lines() { skip(" \t\n"); }
-  /// Pass the rest of this line, continuation lines included.
+  /// Skips the rest of this line and its continuation lines.
   void skip_rest_of_line();
 
   [[nodiscard]] std::size_t offset() const { return m_at; }
@@ -48,14 +49,14 @@ class Lexer {
 
  private:
   Got read(std::size_t limit, Word& word, std::vector<std::size_t>* offsets);
-  int get(); ///< one byte; a backslash and newline, with the blanks behind them, is one space; -1 at the end
+  int read_byte(); ///< reads one byte; a backslash, newline and the blanks after them are one space; -1 at the end
   void skip(std::string_view set);
 
   std::string_view m_source;
   std::size_t m_at = 0;
 };
 
-/// Offsets in a file -> places.
+/// Turns offsets in a file into lines and columns.
 class LineIndex {
  public:
   explicit LineIndex(std::string_view source, std::string file = {});

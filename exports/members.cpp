@@ -10,11 +10,11 @@ namespace sharefs::exports {
 
 namespace {
 
-constexpr std::size_t k_most_groups = 16; ///< that AUTH_SYS carries (RFC 5531, appendix A)
+constexpr std::size_t k_most_groups = 16; ///< in a credential of AUTH_SYS (RFC 5531, appendix A)
 constexpr std::uint32_t k_all = 7;
 
-/// The group has more than everybody.
-bool decides(const plan::DirectoryAccess& access) {
+/// True if the group gets rights that others do not have.
+bool has_group_rights(const plan::DirectoryAccess& access) {
   return access.kind == plan::DirectoryAccess::Kind::group && ((access.mode >> 3U) & ~access.mode & k_all) != 0;
 }
 
@@ -35,7 +35,7 @@ Diagnoses diagnose_members(const Members& members,
                            const std::map<std::string, plan::DirectoryAccess, std::less<>>& access) {
   Diagnoses found;
   for (const auto& [directory, wanted] : access) {
-    if (!decides(wanted))
+    if (!has_group_rights(wanted))
       continue;
     std::vector<std::string> unknown, outside, many;
     for (const auto& [name, user] : members.users) {
@@ -46,7 +46,7 @@ Diagnoses diagnose_members(const Members& members,
       else if (!members.manage_gids && user && user->groups.size() > k_most_groups)
         many.push_back(name);
     }
-    const auto& subject = directory; // clang captures no structured binding
+    const auto& subject = directory; // clang cannot capture a structured binding
     const auto add = [&](const std::vector<std::string>& names, const std::string& what, const std::string& hint) {
       if (!names.empty())
         found.push_back({Severity::warning, "SF156", subject,

@@ -1,6 +1,6 @@
 #pragma once
-// Whether this server lets in those who shall use an export that belongs to a group. A server asks its own groups
-// (`manage-gids` of rpc.mountd(8)), or takes the first 16 that a client sends.
+// Checks that this server grants users the rights of the group to which an export belongs. A server looks up a user's
+// groups itself (`manage-gids` of rpc.mountd(8)), or takes the groups that the client sends, 16 at most.
 #include "base/diagnosis.hpp"
 #include "plan/directory_access.hpp"
 #include "sys/system.hpp"
@@ -14,12 +14,12 @@ namespace sharefs::exports {
 
 struct Members {
   bool manage_gids = false;                              ///< nfs.conf(5), [mountd]
-  std::map<std::string, std::optional<sys::User>> users; ///< as this server knows them; nullopt: not at all
+  std::map<std::string, std::optional<sys::User>> users; ///< nullopt: this server does not know the user
 };
-/// Of a user whom the name service does not tell in time nothing is said.
+/// Looks up the users. A user for whom the name service fails or gives no answer in time is left out.
 Members probe_members(sys::System& system, const std::vector<std::string>& users);
 
-/// SF156, for each directory whose access is a group's.
+/// SF156, for each directory to which a group gets access.
 Diagnoses diagnose_members(const Members& members,
                            const std::map<std::string, plan::DirectoryAccess, std::less<>>& access);
 

@@ -37,13 +37,13 @@ constexpr std::string_view k_stops = "exportfs drops this entry and reads no fur
 /// A client word taken apart at its parentheses.
 struct Parts {
   std::string name;
-  std::string list;        ///< between the parentheses
-  std::size_t list_at = 0; ///< where it begins in the word
-  std::size_t close = 0;   ///< of the first `)`, npos if none
+  std::string list;        ///< the text between the parentheses
+  std::size_t list_at = 0; ///< offset of `list` in the word
+  std::size_t close = 0;   ///< offset of the first `)`; npos if there is none
   bool has_list = false;
 };
 
-Parts take_apart(const std::string& word) {
+Parts split_client(const std::string& word) {
   Parts parts;
   const auto open = word.find('(');
   parts.name = word.substr(0, open);
@@ -59,7 +59,7 @@ Parts take_apart(const std::string& word) {
 class Parser {
  public:
   Parser(std::string_view text, const std::string& name) : m_lexer(text), m_lines(text, name) {
-    constexpr std::ptrdiff_t k_most = 1 << 16; // a file of empty lines needs no room
+    constexpr std::ptrdiff_t k_most = 1 << 16; // a limit, since a file may consist of empty lines
     m_file.name = name;
     m_file.exports.reserve(static_cast<std::size_t>(std::min(k_most, std::count(text.begin(), text.end(), '\n'))));
   }
@@ -77,8 +77,9 @@ class Parser {
     m_file.diagnoses.push_back(at(severity, std::move(code), m_lines.at(offset), std::move(message), std::move(hint)));
   }
 
-  /// exportfs reads no further. We do, from the next line or client, to report the rest.
-  void stop(std::string code, std::size_t offset, std::string_view message, std::string hint = {}) {
+  /// Reports a fault at which exportfs stops reading. The parser goes on with the next line or client, to report the
+  /// rest.
+  void report_stop(std::string code, std::size_t offset, std::string_view message, std::string hint = {}) {
     diagnose(Severity::error, std::move(code), offset,
              m_file.complete ? fmt::format("{}; {}", message, k_stops) : std::string(message), std::move(hint));
     m_file.complete = false;
@@ -87,7 +88,7 @@ class Parser {
   void add(const Word& directory, std::string client, std::vector<std::string> options, Settings settings,
            std::size_t offset) {
     auto defaults = m_defaults;
-    if (m_default_words > 1 && settings_of(defaults, options) != settings) { // what no single word can say
+    if (m_default_words > 1 && settings_of(defaults, options) != settings) { // one word of defaults cannot express this
       defaults.clear();
       options = split_options(summary(settings));
     }
@@ -97,7 +98,7 @@ class Parser {
       ++m_file.taken;
   }
 
-  /// One directory with its clients; false at the end of the file.
+  /// Reads one directory with its clients. Returns false at the end of the file.
   bool read_line() {
     m_lexer.skip_lines();
     if (m_lexer.at_end())
@@ -106,12 +107,12 @@ class Parser {
     const auto begin = m_lexer.offset();
     switch (m_lexer.next(k_path_limit, directory)) {
     case Lexer::Got::nothing:
-      stop("SF109", begin, "an empty word (a stray carriage return, or `\"\"`) stands where a directory should",
-           R"(remove it; `sed -i 's/\r$//' FILE` removes carriage returns)");
+      report_stop("SF109", begin, "an empty word (a stray carriage return, or `\"\"`) stands where a directory should",
+                  R"(remove it; `sed -i 's/\r$//' FILE` removes carriage returns)");
       m_lexer.skip_rest_of_line();
       return true;
     case Lexer::Got::too_long:
-      stop("SF109", begin, fmt::format("a directory of {} bytes or more", k_path_limit));
+      report_stop("SF109", begin, fmt::format("a directory of {} bytes or more", k_path_limit));
       m_lexer.skip_rest_of_line();
       return true;
     case Lexer::Got::word:
@@ -133,19 +134,19 @@ class Parser {
                R"(remove it; `tr -d '\000' <FILE` removes NUL bytes)");
   }
 
-  /// Everything behind the directory, up to the end of the line.
+  /// Reads everything after the directory, up to the end of the line.
   void read_clients(const Word& directory) {
     m_defaults.clear();
     m_default_words = 0;
     m_applied = {};
-    m_bare.clear();
+    m_client_before.clear();
     for (bool first = true;; first = false) {
       Word word;
       auto got = next_client(word);
       if (got == Lexer::Got::word && word.text.starts_with('-')) {
         if (!read_defaults(word))
           continue;
-        first = true; // a line with nothing behind its defaults exports to everyone
+        first = true; // a line with nothing after its defaults exports to everyone
         got = next_client(word);
         if (got == Lexer::Got::word && word.text.starts_with('-'))
           diagnose(Severity::error, "SF110", word.begin,
@@ -154,13 +155,13 @@ class Parser {
                    "write all defaults in one word");
       }
       if (got == Lexer::Got::too_long) {
-        stop("SF109", word.begin, fmt::format("a client of {} bytes or more", k_client_limit));
+        report_stop("SF109", word.begin, fmt::format("a client of {} bytes or more", k_client_limit));
         m_lexer.skip_rest_of_line();
         return;
       }
       if (got == Lexer::Got::nothing && first) {
-        everyone(directory);
-        continue; // behind `""` exportfs looks for more clients; at the end of the line it finds none
+        add_everyone(directory);
+        continue; // after `""` exportfs reads more clients; at the end of the line it finds none
       }
       if (got == Lexer::Got::nothing) {
         if (!m_lexer.at_line_end())
@@ -179,8 +180,8 @@ class Parser {
     return m_lexer.next(k_client_limit, word);
   }
 
-  /// No client where one is expected.
-  void everyone(const Word& directory) {
+  /// Adds an export to everyone, for a line that names no client where one is expected.
+  void add_everyone(const Word& directory) {
     auto settings = in_force(m_applied);
     const auto rights = summary(settings);
     diagnose(Severity::warning, "SF102", directory.begin,
@@ -191,7 +192,7 @@ class Parser {
     add(directory, "*", {}, std::move(settings), directory.begin);
   }
 
-  /// False: a bad option. The line goes on behind it, for the sake of what else is to be reported.
+  /// Returns false for a bad option. The caller then reads on after the word, to report the faults of the rest.
   bool read_defaults(const Word& word) {
     const auto list = std::string_view(word.text).substr(1);
     auto options = split_options(list);
@@ -204,11 +205,11 @@ class Parser {
     return true;
   }
 
-  /// False: the rest of this line cannot be read.
+  /// Returns false if the rest of this line cannot be read.
   bool read_client(const Word& directory, const Word& word) {
-    const auto parts = take_apart(word.text);
+    const auto parts = split_client(word.text);
     if (parts.has_list && (parts.close == std::string::npos || parts.close + 1 != word.text.size())) {
-      broken_list(word, parts);
+      diagnose_list(word, parts);
       m_lexer.skip_rest_of_line();
       return false;
     }
@@ -217,16 +218,16 @@ class Parser {
     if (!applied)
       return true;
     auto settings = in_force(std::move(*applied));
-    const auto before = std::exchange(m_bare, parts.has_list ? std::string() : parts.name);
+    const auto before = std::exchange(m_client_before, parts.has_list ? std::string() : parts.name);
     if (parts.has_list && parts.name.empty())
-      nameless(directory, word, before, settings);
-    if (!parts.name.starts_with('-')) // nothing resolves to `-x`; already reported
+      diagnose_nameless(directory, word, before, settings);
+    if (!parts.name.starts_with('-')) // no host has a name like `-x`; it was reported already
       add(directory, parts.name.empty() ? "*" : parts.name, std::move(options), std::move(settings), word.begin);
     return true;
   }
 
-  /// `(options)` without a name: meant for the client before it, but given to everyone.
-  void nameless(const Word& directory, const Word& word, const std::string& before, const Settings& settings) {
+  /// Reports `(options)` without a name, which were meant for the client before them, but are given to everyone.
+  void diagnose_nameless(const Word& directory, const Word& word, const std::string& before, const Settings& settings) {
     if (before.empty()) {
       diagnose(Severity::warning, "SF102", word.begin,
                fmt::format("`{}` names no client before `(`, so everyone gets `{}`", directory.text, summary(settings)),
@@ -239,12 +240,12 @@ class Parser {
              fmt::format("remove the space: `{}{}`", before, word.text));
   }
 
-  /// The defaults so far with `options` applied; nullopt for a bad one, which is reported. They stand in the `list`
-  /// that begins at byte `list_at` of the word.
+  /// Returns the defaults so far with `options` applied; nullopt for a bad option, which is reported. `list` is the
+  /// text of the options, which begins at byte `list_at` of the word.
   std::optional<Settings> read_options(const std::vector<std::string>& options, const Word& word, std::size_t list_at,
                                        std::string_view list) {
     const auto offset_of = [&](std::size_t index) {
-      std::size_t at = 0; // in the list: behind as many commas
+      std::size_t at = 0; // in the list, after `index` commas
       for (std::size_t i = 0; i < index; ++i)
         at = list.find(',', at) + 1;
       at = std::min(list.find_first_not_of(" \t", at), list.size()) + list_at;
@@ -258,24 +259,24 @@ class Parser {
         m_file.newer.emplace_back(options[i], m_lines.at(offset_of(i)));
     if (!bad)
       return settings;
-    stop(bad->unknown ? "SF107" : "SF108", offset_of(bad->index), bad->message, bad->hint);
+    report_stop(bad->unknown ? "SF107" : "SF108", offset_of(bad->index), bad->message, bad->hint);
     return std::nullopt;
   }
 
-  /// The parenthesis does not close at the end of the word: say why, looking ahead on the line.
-  void broken_list(const Word& word, const Parts& parts) {
+  /// Reports why the parenthesis does not close at the end of the word; reads ahead on the line to find that out.
+  void diagnose_list(const Word& word, const Parts& parts) {
     if (parts.close != std::string::npos) {
       const auto rest = word.text.substr(parts.close + 1);
       const auto at = m_lexer.offsets_of(word)[parts.close + 1];
       const auto good = word.text.substr(0, parts.close + 1);
       if (rest.front() == '#')
-        stop("SF106", at, "a comment begins only behind a space", fmt::format("write `{} {}`", good, rest));
+        report_stop("SF106", at, "a comment begins only behind a space", fmt::format("write `{} {}`", good, rest));
       else if (rest.front() == ',')
-        stop("SF106", at, "clients are separated by spaces, not by commas",
-             fmt::format("write `{} {}`", good, rest.substr(1)));
+        report_stop("SF106", at, "clients are separated by spaces, not by commas",
+                    fmt::format("write `{} {}`", good, rest.substr(1)));
       else
-        stop("SF106", at, fmt::format("`{}` stands behind the `)` of the options", rest),
-             fmt::format("separate clients by a space: `{} {}`", good, rest));
+        report_stop("SF106", at, fmt::format("`{}` stands behind the `)` of the options", rest),
+                    fmt::format("separate clients by a space: `{} {}`", good, rest));
       return;
     }
     Lexer ahead = m_lexer;
@@ -283,25 +284,26 @@ class Parser {
     Word next;
     for (ahead.skip_blanks(); ahead.next(k_client_limit, next) == Lexer::Got::word; ahead.skip_blanks()) {
       if (next.text.find('(') != std::string::npos)
-        break; // another client
+        break; // `next` is another client
       const bool comma = joined.ends_with(',') || joined.ends_with('(') || next.text.find_first_of(",)") == 0;
-      joined += (comma ? "" : ",") + next.text; // the blank stands for a comma
+      joined += (comma ? "" : ",") + next.text; // the blank was meant as a comma
       if (next.text.find(')') == std::string::npos)
         continue;
-      stop("SF106", word.begin, fmt::format("a space inside the options: `{}` is read as a whole client", word.text),
-           fmt::format("write `{}`", joined));
+      report_stop("SF106", word.begin,
+                  fmt::format("a space inside the options: `{}` is read as a whole client", word.text),
+                  fmt::format("write `{}`", joined));
       return;
     }
-    stop("SF106", word.begin, fmt::format("`{}` has no `)`", word.text), fmt::format("write `{})`", word.text));
+    report_stop("SF106", word.begin, fmt::format("`{}` has no `)`", word.text), fmt::format("write `{})`", word.text));
   }
 
   Lexer m_lexer;
   LineIndex m_lines;
   ExportsFile m_file;
   std::vector<std::string> m_defaults; ///< of this line so far
-  int m_default_words = 0;
-  Settings m_applied; ///< what they mean, before in_force()
-  std::string m_bare; ///< the client before, if it has no options of its own
+  int m_default_words = 0;             ///< number of `-option,...` words in `m_defaults`
+  Settings m_applied;                  ///< the meaning of `m_defaults`, before in_force()
+  std::string m_client_before;         ///< the client before, if it has no options of its own
 };
 
 } // namespace

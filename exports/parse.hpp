@@ -1,5 +1,6 @@
 #pragma once
-// Text of exports(5) <-> values. parse() takes what exportfs takes, and reports what exportfs would silently lose.
+// Converts between exports(5) text and values. parse() accepts what exportfs accepts, and reports what exportfs would
+// lose without a message.
 #include "base/diagnosis.hpp"
 #include "exports/export.hpp"
 
@@ -13,30 +14,30 @@ namespace sharefs::exports {
 /// One exports file as exportfs(8) reads it (getexportent in support/nfs/exports.c).
 struct ExportsFile {
   std::string name;
-  std::vector<Export> exports; ///< in order; an entry that is wrong itself is no part of it
-  /// How many of them it takes: exportfs gives up a file at its first syntax error or bad option. Those behind it are
-  /// there to be named and checked, too.
+  std::vector<Export> exports; ///< in order, without the entries that have an error themselves
+  /// The number of `exports` that exportfs reads: it stops at the first syntax error or bad option. The entries after
+  /// the error are kept so that they can be named and checked.
   std::size_t taken = 0;
   bool complete = true;                 ///< false: exportfs stops in the middle
   Diagnoses diagnoses;                  ///< of the syntax and the options, with places
-  std::optional<std::string> text = {}; ///< what is to stand in the file; nullopt: what the host has
-  /// Options that not every nfs-utils knows, with their places.
+  std::optional<std::string> text = {}; ///< the text with which exportfs is asked; nullopt: the host's file as it is
+  /// Options that only newer versions of nfs-utils know, with their places.
   std::vector<std::pair<std::string, Origin>> newer = {};
 
   [[nodiscard]] std::span<const Export> read() const { return std::span(exports).first(taken); }
   [[nodiscard]] std::span<const Export> lost() const { return std::span(exports).subspan(taken); }
 };
 
-/// Never fails: what is wrong stands in `diagnoses`. `name` is only for messages.
+/// Never fails: faults are reported in `diagnoses`. `name` is used in messages only.
 ExportsFile parse(std::string_view text, const std::string& name);
 
-/// SF111: entries that stand behind the error at which exportfs gave up their file.
+/// SF111: reports the entries that stand after the error at which exportfs stopped reading their file.
 Diagnosis lost_entries(std::span<const Export> lost);
 
-/// Text that parse() reads back as the same exports (origins apart). Clients of one line stay on one line unless their
-/// defaults differ. Precondition: unwritable() is empty for each.
+/// Returns text from which parse() makes the same exports (except for their origins). Clients of one line stay on one
+/// line unless their defaults differ. Precondition: unwritable() is empty for each export.
 std::string format(const std::vector<Export>& exports);
-/// Why the grammar cannot express it ("a client cannot hold `(`"); empty: it can.
+/// Returns the reason why the grammar cannot express the entry ("a client cannot be empty"); empty if it can.
 std::string unwritable(const Export& entry);
 
 } // namespace sharefs::exports

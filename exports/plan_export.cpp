@@ -14,7 +14,7 @@ namespace sharefs::exports {
 namespace {
 
 constexpr const char* k_group = "export";
-/// exportfs resolves every name twice, and a name that does not exist may take seconds.
+/// Long, because exportfs resolves every name twice and a name that does not exist may take seconds.
 constexpr std::chrono::milliseconds k_exportfs_deadline{60'000};
 
 plan::RunTool exportfs(Argv arguments) {
@@ -22,7 +22,7 @@ plan::RunTool exportfs(Argv arguments) {
   tool.argv = std::move(arguments);
   tool.argv.insert(tool.argv.begin(), "exportfs");
   tool.harmless = true;
-  tool.accept = {0, 1}; // 1 also for faults in files that are not ours; etab is what counts, and is verified
+  tool.accept = {0, 1}; // it is 1 also for faults in files of others; etab is verified afterwards
   tool.deadline = k_exportfs_deadline;
   return tool;
 }
@@ -68,8 +68,8 @@ void add_own_file(const Actual& actual, const std::string& after, plan::Plan& pl
   plan.add(k_group, "the exports of sharefs.yaml", plan::File{k_own_file, before, after, 0644});
 }
 
-/// exportfs -r, and what else it does: it takes up what the administrator has changed, and drops what stands in no
-/// file.
+/// Adds `exportfs -r`, and notes on its other effects: it also puts changes by the administrator into force, and drops
+/// exports that stand in no file.
 void add_reload(const Actual& actual, const Request& request, const Composed& composed,
                 const std::vector<const Export*>& changed_by_hand, plan::Plan& plan) {
   plan.add(k_group, "put the exports into force", exportfs({"-r"}));
@@ -158,13 +158,13 @@ plan::Plan plan_export(const Actual& actual, const Request& request, const Compo
   }
   const bool serves = !request.exports.empty();
   const bool starts = serves && !actual.server.running() && actual.server.visible;
-  // The file first: its guard stops a plan that another run has overtaken before anything is withdrawn. A run that is
-  // cut off behind it leaves entries in etab, which `retired` finds.
+  // The file is written first: if another run has changed it meanwhile, the plan stops there, before anything is
+  // withdrawn. A run that is killed after that step leaves entries in etab, which are in `retired` in the next run.
   if (file_changes || starts || !own_in_force)
     add_reload(actual, request, composed, changed_by_hand, plan);
   if (serves)
     add_server_steps(actual.server, k_group, plan);
-  for (const auto& tree : actual.trees) { // last: it may take its time
+  for (const auto& tree : actual.trees) { // these steps come last, because they may take long
     plan.notes.push_back(
         fmt::format("{}: all that lies below becomes the group's, private files too; `sharefs undo` does "
                     "not give it back",

@@ -1,5 +1,5 @@
 #pragma once
-// Desired exports and what is there -> the content of sharefs' own file, and a plan. Pure.
+// Makes the content of sharefs' own file and a plan from the desired exports and the actual host. Pure.
 #include "exports/ask.hpp"
 #include "exports/host.hpp"
 #include "exports/server.hpp"
@@ -16,48 +16,51 @@ namespace sharefs::exports {
 
 struct Request {
   std::vector<Export> exports;                                      ///< as they should be, by make_export()
-  std::map<std::string, plan::DirectoryAccess, std::less<>> access; ///< by directory; none: keep
-  std::vector<std::string> remove; ///< directories to withdraw; nothing is done to the directories themselves
-  bool exactly = false;            ///< own file holds `exports` and nothing else (--all)
-  bool recursive = false;          ///< access is given to what lies below, too
-  bool drop_adhoc = false;         ///< what is exported and stands in no file may go with the reload
+  std::map<std::string, plan::DirectoryAccess, std::less<>> access; ///< by directory; one that is missing is kept as is
+  std::vector<std::string> remove; ///< directories whose exports are withdrawn; the directories themselves stay
+  bool exactly = false;            ///< the own file holds `exports` and nothing else (--all)
+  bool recursive = false;          ///< access is also given to everything below the directory
+  bool drop_adhoc = false;         ///< the reload may drop exports that stand in no file
 };
 
-/// The host, as the probe functions found it.
+/// The host as the probe functions have read it.
 struct Actual {
   HostFiles files;
   std::vector<Export> etab;
   HostFacts facts;
   ServerState server;
   std::map<std::string, plan::Access, std::less<>> access; ///< by the desired directory, if it exists
-  std::vector<plan::SetTreeAccess> trees;                  ///< of those below which something is to be changed
+  std::vector<plan::SetTreeAccess> trees;                  ///< for directories below which access has to be changed
 };
 
-/// What own file is to hold: the desired exports with complete options, and the other entries that stay. And what
-/// exportfs makes of the files then.
+/// The content that the own file shall have (the desired exports with complete options, and the other entries that
+/// stay), and what exportfs then makes of all files.
 struct Composed {
-  std::vector<Export> exports;    ///< with the places in sharefs.yaml for the desired ones
-  std::vector<std::string> notes; ///< what was added and why
-  std::vector<ExportsFile> files; ///< as they will be, own one included
-  ExpectedEtab expected;          ///< what is exported then
-  std::vector<Export> retired;    ///< exported now, and by no file any more
-  std::vector<Export> adhoc = {}; ///< exported now, and never by a file: a reload drops them
+  std::vector<Export> exports;    ///< the desired ones have their places in sharefs.yaml
+  std::vector<std::string> notes; ///< options that were added, and why
+  std::vector<ExportsFile> files; ///< as they will be, with the own file
+  ExpectedEtab expected;          ///< the exports that are in force then
+  std::vector<Export> retired;    ///< in force now, of a directory of this request, and no longer in any file
+  std::vector<Export> adhoc = {}; ///< in force now, of other directories and in no file: a reload drops them
 };
+/// Decides what the own file shall hold, and asks by `ask` what exportfs makes of all files then.
 Composed compose(const Actual& actual, const Request& request, const Ask& ask);
 
-/// Text of own file; "" for no exports (then there is no file).
+/// Returns the text of the own file; "" without exports, for which there is no file.
 std::string own_file_text(const std::vector<Export>& exports);
 
-/// Access that must not be set: of directories of the operating system (SF139).
+/// SF139: reports directories of the operating system, whose access must not be changed.
 Diagnoses diagnose_access(const Actual& actual, const Request& request);
 
-/// What gives `access` to all below the directory, if it is there and that is a group's.
+/// Returns the action that gives `access` to everything below the directory; nullopt if the directory does not exist or
+/// the access is not a group's.
 std::optional<plan::SetTreeAccess> tree_access(const Actual& actual, const std::string& directory,
                                                const plan::DirectoryAccess& access);
 
-/// If the plan holds a reload: what else it would drop, unless that is wanted (SF154).
+/// SF154: reports the ad hoc exports that a reload in the plan would drop, unless the request allows that.
 Diagnoses diagnose_adhoc(const Request& request, const Composed& composed, const plan::Plan& plan);
 
+/// Returns the steps: make directories and set their access, write the own file, reload, start the server.
 plan::Plan plan_export(const Actual& actual, const Request& request, const Composed& composed);
 
 } // namespace sharefs::exports

@@ -1,5 +1,5 @@
 #pragma once
-// The NFS server of this host: is it installed, does it run, and the steps that start what does not.
+// The NFS server of this host: checks that it is installed and runs, and plans the steps that start its parts.
 #include "base/diagnosis.hpp"
 #include "base/result.hpp"
 #include "exports/export.hpp"
@@ -24,32 +24,36 @@ struct Unit {
 struct ServerState {
   bool systemd = false;
   std::vector<std::string> missing; ///< programs that are not installed
-  bool visible = true;              ///< false: not root, so what runs is not known, and no steps are planned
-  int threads = 0;                  ///< of nfsd in this network namespace; 0: it does not run
-  bool version3 = true;             ///< offered, or by nfs.conf(5) would be
-  std::vector<Unit> units;          ///< with systemd: of k_units, those that there are
-  std::vector<std::string> daemons; ///< without systemd: names of processes in this network namespace
-  bool nfsd_mounted = false;        ///< /proc/fs/nfsd
-  bool pipefs_mounted = false;      ///< rpc_pipefs, wherever
+  bool visible = true;              ///< false: only root can see whether the server runs, so no steps are planned
+  int threads = 0;                  ///< of nfsd in this network namespace; 0: nfsd does not run
+  bool version3 = true;             ///< NFS version 3 is offered, or would be by nfs.conf(5) if the server ran
+  std::vector<Unit> units;          ///< with systemd: the units of k_units that exist
+  std::vector<std::string> daemons; ///< without systemd: the server's daemons that run in this network namespace
+  bool nfsd_mounted = false;        ///< on /proc/fs/nfsd
+  bool pipefs_mounted = false;      ///< rpc_pipefs is mounted somewhere
   friend bool operator==(const ServerState&, const ServerState&) = default;
 
   [[nodiscard]] bool running() const { return threads > 0; }
 };
 
-/// Reads /proc and the mount table, or asks systemctl. Errors of System.
+/// Reads /proc and the mount table, and asks systemctl where systemd runs. Errors: those of System, and `failed` if
+/// systemctl fails.
 Result<ServerState> probe_server(sys::System& system);
 
-/// A boolean of nfs.conf(5), by nfsconf(8), which reads it as the daemons do; `fallback` if it is not set.
+/// Reads a boolean of nfs.conf(5) by nfsconf(8), which reads it as the daemons do; `fallback` if it is not set.
 bool nfs_conf_flag(sys::System& system, const std::string& section, const std::string& key, bool fallback);
 
-/// `not_found` that names the first missing program, and the commands that install it; `failed` for a masked unit.
+/// Fails with `not_found` for the first missing program and hints at the commands that install it; with `failed` for a
+/// masked unit.
 Result<void> check_installed(const ServerState& state);
 
-/// SF146: what has to run here so that clients can mount, and does not. Nothing where only root could know.
+/// SF146: reports the server or the first daemon that does not run although clients need it. Returns nothing where only
+/// root can see what runs.
 Diagnoses diagnose_server(const ServerState& state);
 
-/// What starts and enables what does not run, in order; a running server is never restarted. The exports are written
-/// and `exportfs -r` was run before these. Also says what it leaves alone.
+/// Adds the steps that start and enable the parts of the server that do not run, in order; a running server is never
+/// restarted. These steps come after the exports were written and `exportfs -r` was run. A note explains a part that is
+/// left alone.
 void add_server_steps(const ServerState& state, const std::string& group, plan::Plan& plan);
 
 } // namespace sharefs::exports

@@ -19,7 +19,7 @@ plan::RunTool tool(Argv argv, Argv undo = {}) {
   return action;
 }
 
-const Unit* find(const ServerState& state, std::initializer_list<std::string_view> names) {
+const Unit* find_unit(const ServerState& state, std::initializer_list<std::string_view> names) {
   for (const auto name : names)
     for (const auto& unit : state.units)
       if (unit.name == name && unit.load == "loaded")
@@ -28,10 +28,10 @@ const Unit* find(const ServerState& state, std::initializer_list<std::string_vie
 }
 
 const Unit* server_unit(const ServerState& state) {
-  return find(state, {"nfs-server.service", "nfs-kernel-server.service"});
+  return find_unit(state, {"nfs-server.service", "nfs-kernel-server.service"});
 }
 
-/// Enabled at boot and running, with as few calls as can be taken back exactly.
+/// Adds the step that enables and starts the unit, in one call that undo can take back exactly.
 void add_unit(const Unit& unit, bool runs, std::string_view what, const std::string& group, plan::Plan& plan) {
   const bool enable = unit.enabled == "disabled";
   if (enable && !runs)
@@ -40,15 +40,15 @@ void add_unit(const Unit& unit, bool runs, std::string_view what, const std::str
   else if (enable)
     plan.add(group, fmt::format("start {} at boot", what),
              tool({"systemctl", "enable", unit.name}, {"systemctl", "disable", unit.name}));
-  else if (!runs) // active without threads: it is oneshot, somebody stopped the threads behind its back
+  else if (!runs) // the unit may be `active` without threads: it is oneshot, and somebody may have stopped the threads
     plan.add(group, fmt::format("start {}", what),
              tool({"systemctl", unit.active == "active" ? "restart" : "start", unit.name},
                   {"systemctl", "stop", unit.name}));
 }
 
 void add_units(const ServerState& state, const std::string& group, plan::Plan& plan) {
-  const auto* const socket = find(state, {"rpcbind.socket"});
-  const auto* const service = find(state, {"rpcbind.service"});
+  const auto* const socket = find_unit(state, {"rpcbind.socket"});
+  const auto* const service = find_unit(state, {"rpcbind.service"});
   const auto* const rpcbind = socket != nullptr ? socket : service;
   const bool answers =
       (socket != nullptr && socket->active == "active") || (service != nullptr && service->active == "active");
@@ -58,7 +58,7 @@ void add_units(const ServerState& state, const std::string& group, plan::Plan& p
     add_unit(*rpcbind, answers, "the portmapper", group, plan);
   if (const auto* const server = server_unit(state))
     add_unit(*server, state.running(), "the NFS server", group, plan);
-  const auto* const mountd = find(state, {"nfs-mountd.service"}); // comes with the server, and may end by itself
+  const auto* const mountd = find_unit(state, {"nfs-mountd.service"}); // starts with the server, but may end alone
   if (mountd != nullptr && state.running() && mountd->active != "active")
     add_unit(*mountd, false, "what answers who may mount what", group, plan);
 }
@@ -67,7 +67,7 @@ bool is_missing(const ServerState& state, std::string_view program) {
   return std::ranges::count(state.missing, program) > 0;
 }
 
-/// What is started, if it is needed. A daemon puts itself into the background.
+/// A command that starts a part of the server, if it is needed. Daemons put themselves into the background.
 struct Start {
   bool needed;
   std::string_view why;
@@ -79,7 +79,7 @@ void add_processes(const ServerState& state, const std::string& group, plan::Pla
   const bool down = !state.running();
   const bool exportd = !state.version3 && is_missing(state, "rpc.mountd");
   const std::string mountd = exportd ? "nfsv4.exportd" : "rpc.mountd";
-  // The order matters: the pipes and nfsdcld well before rpc.nfsd, or a start may fall into a grace period of 10 s.
+  // The order matters: the pipes and nfsdcld come well before rpc.nfsd, or a grace period of 10 s may delay the start.
   for (const auto& start : std::vector<Start>{
            {!state.nfsd_mounted, "the kernel server's control files", {"mount", "-t", "nfsd", "nfsd", "/proc/fs/nfsd"}},
            {down && !state.pipefs_mounted,
@@ -101,7 +101,8 @@ tl::unexpected<Error> not_installed(std::string message, std::string_view debian
       fmt::format("run `apt-get install {}` (Debian, Ubuntu) or `dnf install {}` (RHEL, Fedora)", debian, rhel));
 }
 
-/// A server that offers version 4 only does without the portmapper, and takes nfsv4.exportd for rpc.mountd.
+/// True for a program that a server of only NFS version 4 does not need: rpcbind, and rpc.mountd if nfsv4.exportd is
+/// installed.
 bool is_for_version3(const ServerState& state, std::string_view program) {
   return program == "rpcbind" || (program == "rpc.mountd" && !is_missing(state, "nfsv4.exportd"));
 }
@@ -131,29 +132,30 @@ Diagnoses diagnose_server(const ServerState& state) {
              return unit.active == "active" && std::ranges::count(units, std::string_view(unit.name)) > 0;
            });
   };
-  const auto says = [](Severity severity, std::string what, std::string hint) {
+  const auto problem = [](Severity severity, std::string what, std::string hint) {
     return Diagnoses{{severity, "SF146", "nfsd", std::move(what), std::move(hint), ""}};
   };
-  // Of a program without a unit, or with a masked one, somebody has decided.
+  // Where systemd has no unit for a program, or a masked one, the administrator has decided that it shall not run.
   const auto should_run = [&](std::initializer_list<std::string_view> units) {
-    return !state.systemd || find(state, units) != nullptr;
+    return !state.systemd || find_unit(state, units) != nullptr;
   };
   if (!state.running())
-    return says(Severity::error, "the NFS server of this host does not run: its clients hang until it does",
-                state.systemd ? "`systemctl start nfs-server`; `systemctl status nfs-server` has why it ended"
-                              : "start it: `rpc.nfsd 8`");
+    return problem(Severity::error, "the NFS server of this host does not run: its clients hang until it does",
+                   state.systemd ? "`systemctl start nfs-server`; `systemctl status nfs-server` has why it ended"
+                                 : "start it: `rpc.nfsd 8`");
   if (should_run({"nfs-mountd.service"}) && !runs({"nfs-mountd.service"}, "rpc.mountd") && !runs({}, "nfsv4.exportd"))
-    return says(Severity::error,
-                "rpc.mountd does not run: nothing new can be mounted, and the kernel's answers run out after a while",
-                state.systemd ? "`systemctl start nfs-mountd`" : "start it: `rpc.mountd`");
+    return problem(
+        Severity::error,
+        "rpc.mountd does not run: nothing new can be mounted, and the kernel's answers run out after a while",
+        state.systemd ? "`systemctl start nfs-mountd`" : "start it: `rpc.mountd`");
   if (state.version3 && should_run({"rpcbind.socket", "rpcbind.service"}) &&
       !runs({"rpcbind.socket", "rpcbind.service"}, "rpcbind"))
-    return says(Severity::warning, "rpcbind does not run: no client of NFS version 3 can mount",
-                state.systemd ? "`systemctl start rpcbind.socket`, or `vers3=n` in /etc/nfs.conf"
-                              : "start it: `rpcbind -w`, or write `vers3=n` to /etc/nfs.conf");
+    return problem(Severity::warning, "rpcbind does not run: no client of NFS version 3 can mount",
+                   state.systemd ? "`systemctl start rpcbind.socket`, or `vers3=n` in /etc/nfs.conf"
+                                 : "start it: `rpcbind -w`, or write `vers3=n` to /etc/nfs.conf");
   if (state.version3 && should_run({"rpc-statd.service"}) && !runs({"rpc-statd.service"}, "rpc.statd"))
-    return says(Severity::warning, "rpc.statd does not run: clients of NFS version 3 get no locks",
-                state.systemd ? "`systemctl start rpc-statd`" : "start it: `rpc.statd`");
+    return problem(Severity::warning, "rpc.statd does not run: clients of NFS version 3 get no locks",
+                   state.systemd ? "`systemctl start rpc-statd`" : "start it: `rpc.statd`");
   return {};
 }
 

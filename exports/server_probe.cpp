@@ -18,7 +18,7 @@ namespace {
 constexpr std::array k_server_programs{"exportfs", "rpc.nfsd", "rpc.mountd", "nfsv4.exportd", "rpcbind"};
 constexpr std::array k_units{"nfs-server.service", "nfs-kernel-server.service", "nfs-mountd.service",
                              "rpcbind.socket",     "rpcbind.service",           "rpc-statd.service"};
-/// comm of /proc is cut at 15 bytes; these are shorter.
+/// /proc/PID/comm is cut at 15 bytes; these names are shorter.
 constexpr std::array k_daemons{"rpcbind", "rpc.statd", "rpc.mountd", "nfsdcld", "nfsv4.exportd"};
 constexpr std::size_t k_text_limit = 65536;
 constexpr std::chrono::milliseconds k_conf_deadline{5'000};
@@ -30,7 +30,7 @@ sys::EntryQuery content_of(std::string path) {
 void find_programs(sys::System& system, ServerState& state) {
   sys::EntryRequest request;
   for (const auto* program : k_server_programs)
-    for (const auto* directory : {"/usr/sbin/", "/sbin/"}) // two directories on systems without merged /usr
+    for (const auto* directory : {"/usr/sbin/", "/sbin/"}) // they differ on systems without a merged /usr
       request.queries.push_back({.path = std::string(directory) + program, .follow = true});
   const auto entries = system.entries(request);
   for (std::size_t i = 0; i < k_server_programs.size(); ++i)
@@ -63,7 +63,7 @@ Result<void> ask_systemd(sys::System& system, ServerState& state) {
   TRY_ASSIGN(const auto completed, system.run({.argv = std::move(words)}));
   if (!completed.ok())
     return fail(ErrorCode::failed, "`systemctl show` failed: " + std::string(trim(completed.err)));
-  std::size_t index = 0; // one paragraph per unit, in the order of the question; an alias answers with another Id
+  std::size_t index = 0; // systemctl prints a paragraph per unit, in the given order; an alias has another Id
   Unit unit;
   const auto take = [&] {
     if (index < k_units.size() && !unit.load.empty()) {
@@ -88,8 +88,8 @@ Result<void> ask_systemd(sys::System& system, ServerState& state) {
   return {};
 }
 
-/// Which of `wanted` run. Sorted.
-std::vector<std::string> running(sys::System& system, const std::vector<std::string_view>& wanted) {
+/// Returns the names in `wanted` of which a process runs, sorted.
+std::vector<std::string> find_running(sys::System& system, const std::vector<std::string_view>& wanted) {
   std::set<std::string> names;
   for (auto& found : sys::find_processes(system, wanted, sys::Namespace::network))
     names.insert(std::move(found.name));
@@ -110,7 +110,7 @@ Result<ServerState> probe_server(sys::System& system) {
   find_programs(system, state);
   TRY(read_kernel(system, state));
   if (!state.systemd)
-    state.daemons = running(system, {k_daemons.begin(), k_daemons.end()});
+    state.daemons = find_running(system, {k_daemons.begin(), k_daemons.end()});
   else if (auto asked = ask_systemd(system, state); !asked)
     return fail(asked.error());
   return state;

@@ -13,7 +13,7 @@ namespace sharefs::exports {
 
 namespace {
 
-/// The row of a word, and whether the word sets the flag.
+/// Returns the row of a word, and true if the word sets the flag.
 std::optional<std::pair<const FlagOption*, bool>> flag_option(std::string_view word) {
   for (const auto& row : k_flag_options)
     if (!word.empty() && (word == row.set || word == row.clear))
@@ -21,7 +21,8 @@ std::optional<std::pair<const FlagOption*, bool>> flag_option(std::string_view w
   return std::nullopt;
 }
 
-/// One list being applied: flags behind a `sec=` reach the flavours that it names, and the whole.
+/// The state while one list is applied. A flag after a `sec=` changes the flavours that it names, and the export's
+/// flags.
 struct Reader {
   Settings& settings;
   std::vector<std::size_t> active; ///< indices in settings.security
@@ -36,8 +37,8 @@ Outcome bad(std::string_view name, std::string_view value, std::string_view what
   return tl::make_unexpected(fmt::format("`{}{}` is wrong: {}", name, value, what));
 }
 
-/// strtol(3) on the whole of `value`, which may not be empty.
-std::optional<std::int64_t> decimal(const std::string& value) {
+/// Parses the whole `value` as strtoll(3) does; nullopt if it is empty or no number.
+std::optional<std::int64_t> parse_decimal(const std::string& value) {
   char* end = nullptr;
   const auto result = std::strtoll(value.c_str(), &end, 10);
   if (value.empty() || *end != '\0')
@@ -45,8 +46,8 @@ std::optional<std::int64_t> decimal(const std::string& value) {
   return result;
 }
 
-/// The option with this value; without it, if the value is exportfs' own.
-Outcome put_value(Reader& reader, std::string_view option, std::string value, std::string_view usual) {
+/// Sets the option to this value, or removes it if the value is exportfs' default `usual`.
+Outcome set_value(Reader& reader, std::string_view option, std::string value, std::string_view usual) {
   if (value == usual)
     reader.settings.values.erase(option);
   else
@@ -55,15 +56,14 @@ Outcome put_value(Reader& reader, std::string_view option, std::string value, st
 }
 
 Outcome read_id(Reader& reader, std::string_view option, const std::string& value) {
-  const auto id = decimal(value);
+  const auto id = parse_decimal(value);
   if (!id)
     return tl::make_unexpected(fmt::format("`{}` is no number: exportfs takes user and group ids, not names", value));
-  // -2 is what old files say for nobody
-  return put_value(reader, option, std::to_string(static_cast<std::uint32_t>(*id)), k_nobody);
+  // Old files write -2 for nobody, hence the cast.
+  return set_value(reader, option, std::to_string(static_cast<std::uint32_t>(*id)), k_nobody);
 }
 
-/// A UUID stays, whatever number is given beside it: exportfs itself loses the number when it reads both back from
-/// etab.
+/// A UUID is kept even if a number is given, too, because exportfs loses the number when it reads both from etab.
 Outcome read_fsid(Reader& reader, std::string_view option, const std::string& value) {
   constexpr std::ptrdiff_t k_uuid_digits = 32;
   if (reader.saw_reexport)
@@ -128,20 +128,21 @@ Outcome read_reexport(Reader& reader, std::string_view option, const std::string
   if (value != "auto-fsidnum" && value != "predefined-fsidnum" && value != "none")
     return bad("reexport=", value, "it is auto-fsidnum, predefined-fsidnum or none");
   reader.saw_reexport = true;
-  return put_value(reader, option, value, "none");
+  return set_value(reader, option, value, "none");
 }
 
-/// One id or range: exportfs cuts the list at its first comma, so that a second range is an unknown option. It means
-/// nothing to the kernel's server, and exportfs does not write it to etab reliably, so it is no part of the settings.
+/// Reads one id or range: exportfs ends the value at the first comma, so that a second range is an unknown option. The
+/// option has no effect in the kernel's server, and exportfs does not write it to etab reliably, so it is no part of
+/// the settings.
 Outcome read_squash(Reader& /*reader*/, std::string_view /*option*/, const std::string& value) {
   const auto dash = value.find('-', 1);
   for (const auto& id : {value.substr(0, dash), dash == std::string::npos ? std::string("0") : value.substr(dash + 1)})
-    if (id == "-1" || (!id.empty() && !decimal(id)))
+    if (id == "-1" || (!id.empty() && !parse_decimal(id)))
       return bad("squash_uids or squash_gids ", value, "it is one id or one range, as `0-99`");
   return {};
 }
 
-/// There is one list of other places only: the last of `refer=` and `replicas=` counts.
+/// The last of `refer=` and `replicas=` counts, because an export has only one list of other servers.
 Outcome read_places(Reader& reader, std::string_view option, const std::string& value) {
   reader.settings.values.erase("refer");
   reader.settings.values.erase("replicas");
@@ -174,25 +175,25 @@ constexpr std::array k_value_options{
     ValueOption{"xprtsec", read_transport, "2.6.4"},
 };
 
-/// The row of `NAME=VALUE`; nullptr for another word.
+/// Returns the row of `NAME=VALUE`; nullptr for another word.
 const ValueOption* value_option(std::string_view word) {
   const auto equals = word.find('=');
   const auto* const row = std::ranges::find(k_value_options, word.substr(0, equals), &ValueOption::name);
   return equals == std::string_view::npos || row == k_value_options.end() ? nullptr : row;
 }
 
-void put(std::uint32_t& flags, Flag flag, bool set) {
+void set_flag(std::uint32_t& flags, Flag flag, bool set) {
   flags = set ? flags | flag : flags & ~static_cast<std::uint32_t>(flag);
 }
 
-/// nullopt: no such option.
-std::optional<Outcome> read_one(Reader& reader, const std::string& option) {
+/// Applies one option; nullopt if there is no such option.
+std::optional<Outcome> read_option(Reader& reader, const std::string& option) {
   if (const auto found = flag_option(option)) {
     const auto [row, set] = *found;
-    put(reader.settings.flags, row->flag, set);
+    set_flag(reader.settings.flags, row->flag, set);
     if ((row->flag & k_flavour_flags) != 0)
       for (const auto index : reader.active)
-        put(reader.settings.security[index].flags, row->flag, set);
+        set_flag(reader.settings.security[index].flags, row->flag, set);
     return Outcome{};
   }
   if (option == "mountpoint" || option == "mp")
@@ -202,7 +203,7 @@ std::optional<Outcome> read_one(Reader& reader, const std::string& option) {
   return std::nullopt;
 }
 
-/// Every name that may be written, options with a value with their `=`.
+/// Returns the names of all options; those with a value end in `=`.
 std::vector<std::string> option_names() {
   std::vector<std::string> names{"mountpoint", "mp"};
   for (const auto& row : k_flag_options)
@@ -231,7 +232,7 @@ std::string hint_for_unknown(const std::string& option) {
   return guess.empty() ? "see exports(5) for the options that there are" : guess;
 }
 
-/// Root of a client that does not use Kerberos: not squashed, or squashed to user 0.
+/// True if root of a client that does not use Kerberos is root here: not squashed, or squashed to user 0.
 bool is_root(const Flavour& flavour, bool to_root) {
   return flavour.name == "sys" && (flavour.flags & k_all_squash) == 0 &&
          ((flavour.flags & k_root_squash) == 0 || to_root);
@@ -243,7 +244,7 @@ std::optional<OptionError> apply_options(Settings& settings, const std::vector<s
   Reader reader{settings, {}, false};
   std::optional<OptionError> first;
   for (std::size_t i = 0; i < options.size(); ++i) {
-    const auto outcome = read_one(reader, options[i]);
+    const auto outcome = read_option(reader, options[i]);
     if (first || (outcome && *outcome))
       continue;
     if (outcome)
@@ -260,7 +261,7 @@ std::optional<OptionError> apply_options(Settings& settings, const std::vector<s
 Settings in_force(Settings applied) {
   if (applied.security.empty())
     applied.security.push_back({"sys", applied.flags & k_flavour_flags});
-  applied.flags &= ~k_flavour_flags; // from here on the flavours say it
+  applied.flags &= ~k_flavour_flags; // from here on only `security` has these flags
   return applied;
 }
 

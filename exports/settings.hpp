@@ -1,6 +1,6 @@
 #pragma once
-// What a list of export options means, as nfs-utils reads it (parseopts in support/nfs/exports.c): words -> values that
-// can be compared. "rw" and "ro,rw" are the same settings; so are a line of exports and its line in etab.
+// Turns a list of export options into values that can be compared, as nfs-utils reads the list (parseopts in
+// support/nfs/exports.c). "rw" and "ro,rw" are the same settings; so are a line of exports(5) and its line in etab.
 #include <array>
 #include <cstdint>
 #include <map>
@@ -31,13 +31,13 @@ enum Flag : std::uint32_t {
   k_pnfs = 1U << 13U,
   k_sign_handles = 1U << 14U,
 };
-/// How an option that sets or clears a flag is written: exports(5), and the table of parseopts() for the names that the
-/// manual leaves out.
+/// The words that set or clear a flag. Source: exports(5), and the table of parseopts() for names that the manual
+/// leaves out.
 struct FlagOption {
   Flag flag;
   std::string_view set, clear; ///< words; "" where exportfs has none
   bool alias = false;          ///< another spelling of a row above
-  std::string_view since = {}; ///< first version of nfs-utils that knows it; "" for those that all know
+  std::string_view since = {}; ///< the first version of nfs-utils that knows it; "": all versions do
 };
 inline constexpr std::array k_flag_options{
     FlagOption{k_read_only, "ro", "rw"},
@@ -57,8 +57,9 @@ inline constexpr std::array k_flag_options{
     FlagOption{k_pnfs, "pnfs", "no_pnfs"},
     FlagOption{k_sign_handles, "sign_fh", "", false, "2.9"},
 };
-/// What may differ between the security flavours of one export (exports(5), "sec="), and does in the kernel's server:
-/// /proc/fs/nfsd/export_features. (exportfs without nfsd in the kernel knows `insecure` for all of them only.)
+/// The flags that may differ between the security flavours of one export (exports(5), "sec="), and that the kernel's
+/// server keeps for each flavour: /proc/fs/nfsd/export_features. (Without nfsd in the kernel, exportfs knows `insecure`
+/// only for all flavours together.)
 inline constexpr std::uint32_t k_flavour_flags = k_read_only | k_root_squash | k_all_squash | k_insecure;
 
 struct Flavour {
@@ -70,58 +71,61 @@ struct Flavour {
 struct Settings {
   std::uint32_t flags = k_read_only | k_write_delay | k_root_squash | k_no_subtree_check;
   std::vector<Flavour> security; ///< in order of preference; never empty after settings_of()
-  /// Values that are given and not exportfs' own, by the option's name: {"fsid", "0"}. Ids are decimal numbers, and so
-  /// is a fsid that is no UUID; `mountpoint` alone has an empty value.
+  /// Values that are given and differ from exportfs' defaults, by the option's name: {"fsid", "0"}. Ids are decimal
+  /// numbers, and so is an fsid that is no UUID; `mountpoint` without a path has an empty value.
   std::map<std::string_view, std::string> values;
 
-  /// "" for none.
+  /// Returns the value of an option; "" if it is not given.
   [[nodiscard]] std::string value(std::string_view option) const;
   [[nodiscard]] bool has(Flag flag) const { return (flags & flag) != 0; }
-  // These ask the flavours, so they hold for what settings_of() made.
+  // The following functions read `security`, so the settings have to come from settings_of() or in_force().
   /// True if some flavour may write.
   [[nodiscard]] bool writable() const;
   /// True if root of a client that does not use Kerberos is root here: not squashed, or squashed to user 0.
   [[nodiscard]] bool root_is_root() const;
-  /// True if that root may write, and needs not even be root: from any port.
+  /// True if that root may write from any port: then a program needs not be root on the client to be root here.
   [[nodiscard]] bool any_program_is_root() const;
   /// True if every user of a client is squashed to user or group 0, and may write.
   [[nodiscard]] bool everyone_is_root() const;
   friend bool operator==(const Settings&, const Settings&) = default;
 };
 
-/// The word that nfs-utils refuses; it then drops the entry and stops reading the file.
+/// An option that nfs-utils refuses; it then drops the entry and stops reading the file.
 struct OptionError {
   std::size_t index = 0; ///< in the list
-  bool unknown = true;   ///< no such option; false: its value is wrong
+  bool unknown = true;   ///< there is no such option; false: its value is wrong
   std::string message;   ///< "unknown option `rx`"
   std::string hint;
 };
 
-/// Reads one list on top of what earlier ones gave, as exportfs reads each `-word` of a line and then the client's own
-/// list: a `sec=` ends with its list. A bad word is passed over, and the first one is returned.
+/// Applies one list to the settings that earlier lists gave, as exportfs applies each `-word` of a line and then the
+/// client's own list; a `sec=` counts up to the end of its list. Bad words are skipped, and the first one is returned.
 std::optional<OptionError> apply_options(Settings& settings, const std::vector<std::string>& options);
-/// What the lists that were applied mean, in a form that equals any other of the same meaning: k_flavour_flags stand in
-/// `security` only, and `sys` stands for none given.
+/// Returns the applied settings in a normal form, so that equal meanings compare equal: k_flavour_flags stand in
+/// `security` only, and a missing `sec=` is `sys`.
 Settings in_force(Settings applied);
-/// Defaults of one `-word`, then own options; bad words are passed over.
+/// Returns the settings of the defaults of one `-word` and then the client's own options; bad words are skipped.
 Settings settings_of(const std::vector<std::string>& defaults, const std::vector<std::string>& options);
-/// The first bad word of the two lists.
+/// Returns the first bad word of the two lists.
 std::optional<OptionError> find_bad_option(const std::vector<std::string>& defaults,
                                            const std::vector<std::string>& options);
 
-/// Split "rw, sync" at commas; blanks behind a comma are passed as exportfs does. "" gives no option, a comma at the
-/// very end is nothing, two commas give an empty option (which is an unknown one).
+/// Splits "rw, sync" at commas, and skips blanks after a comma as exportfs does. "" gives no option, a comma at the end
+/// is ignored, and two commas give an empty option, which is an unknown one.
 std::vector<std::string> split_options(std::string_view list);
 
-/// Differences in words: "ro instead of rw", "root_squash instead of no_root_squash". Empty: the same.
+/// Returns the differences in words: "ro instead of rw", "root_squash instead of no_root_squash". Empty if there are
+/// none.
 std::vector<std::string> differences(const Settings& wanted, const Settings& found);
-/// As options that read as these settings: what differs from exportfs' own defaults, and ro or rw always:
-/// "rw,no_root_squash".
+/// Returns options that mean these settings: ro or rw, and those that differ from exportfs' defaults
+/// ("rw,no_root_squash").
 std::string summary(const Settings& settings);
-/// Everything that is in force for one flavour, in the order in which exportfs writes it: "rw,sync,wdelay,hide,...".
+/// Returns all options that are in force for one flavour, in the order in which exportfs writes them:
+/// "rw,sync,wdelay,hide,...".
 std::string effective(const Settings& settings, const Flavour& flavour);
 
-/// First nfs-utils version that knows the option (word with or without value), "" for those that all know.
+/// Returns the first version of nfs-utils that knows the option (a word with or without a value); "" if all versions
+/// do, or none.
 std::string_view option_since(std::string_view option);
 
 } // namespace sharefs::exports

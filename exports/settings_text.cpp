@@ -1,4 +1,4 @@
-// Settings in words: for tables, and for what differs between what was wanted and what etab says.
+// Shows settings in words, for tables and for the differences between the desired settings and etab.
 #include "exports/settings.hpp"
 
 #include <algorithm>
@@ -16,14 +16,14 @@ std::string name_of(const FlagOption& row, std::uint32_t flags) {
   return row.clear.empty() ? fmt::format("no {}", row.set) : std::string(row.clear);
 }
 
-std::string flavours(const Settings& settings) {
+std::string join_flavours(const Settings& settings) {
   std::string text;
   for (const auto& flavour : settings.security)
     text += (text.empty() ? "" : ":") + flavour.name;
   return text;
 }
 
-/// "fsid=3", "mountpoint", "no refer", "anonuid=65534" for one that is not given.
+/// Returns "fsid=3" or "mountpoint"; for an option that is not given "no refer", or its default "anonuid=65534".
 std::string text_of(const Settings& settings, std::string_view option) {
   const auto found = settings.values.find(option);
   if (found == settings.values.end())
@@ -49,8 +49,8 @@ std::vector<std::string> differences(const Settings& wanted, const Settings& fou
       if (want.name == have.name)
         add_flags(want.flags, have.flags, k_flavour_flags,
                   wanted.security.size() == 1 ? std::string() : fmt::format(" for sec={}", want.name));
-  if (flavours(wanted) != flavours(found))
-    texts.push_back(fmt::format("sec={} instead of sec={}", flavours(found), flavours(wanted)));
+  if (join_flavours(wanted) != join_flavours(found))
+    texts.push_back(fmt::format("sec={} instead of sec={}", join_flavours(found), join_flavours(wanted)));
   auto given = wanted.values;
   given.insert(found.values.begin(), found.values.end());
   for (const auto& [option, value] : given)
@@ -63,7 +63,7 @@ std::string summary(const Settings& settings) {
   static const Settings k_usual = settings_of({}, {});
   std::string text;
   const auto add = [&](std::string_view word) { text += (text.empty() ? "" : ",") + std::string(word); };
-  // `before`: what would count if the word were left out
+  // `before` holds the flags that count if the word is left out.
   const auto add_flags = [&](std::uint32_t mine, std::uint32_t usual, std::uint32_t before, std::uint32_t among) {
     for (const auto& row : k_flag_options)
       if (!row.alias && (row.flag & among) != 0 &&
@@ -81,7 +81,7 @@ std::string summary(const Settings& settings) {
     add(text_of(settings, option));
   if (one)
     return text;
-  auto before = usual; // a flavour begins with what was said of the one before it
+  auto before = usual; // a flavour begins with the flags of the one before it
   for (const auto& flavour : settings.security) {
     add("sec=" + flavour.name);
     add_flags(flavour.flags, usual, std::exchange(before, flavour.flags), k_flavour_flags);

@@ -11,15 +11,15 @@ namespace {
 
 struct Row {
   std::string_view path;
-  bool below; ///< what lies below it, too
+  bool below; ///< everything below it is part of the system, too
   std::string_view why;
 };
 
 constexpr std::string_view k_programs = "holds programs and libraries that root runs";
 constexpr std::string_view k_kernel = "is a view of the kernel";
 
-// hier(7) and file-hierarchy(7). Not here: /srv, /mnt and /media, which are for data; what lies below /home, /opt,
-// /var/lib and /var/cache may be data, and is then not writable by users on the way.
+// Sources: hier(7) and file-hierarchy(7). /srv, /mnt and /media are left out, because they are for data. Directories
+// below /home, /opt, /var/lib and /var/cache may be data, too; users cannot write to the directories above those.
 constexpr std::array k_rows{
     Row{"/etc", true, "holds the configuration of the system"},
     Row{"/usr", true, k_programs},

@@ -10,7 +10,7 @@ namespace sharefs::exports {
 
 namespace {
 
-/// Entries of own file that this request does not touch are reported, but do not make it fail.
+/// Entries of the own file that this request does not change are only a warning, so that they do not make it fail.
 Diagnosis report(std::string code, const Origin& origin, std::string message, std::string hint) {
   return at(origin.file == k_own_file ? Severity::warning : Severity::error, std::move(code), origin,
             std::move(message), std::move(hint));
@@ -79,7 +79,7 @@ Diagnoses verify_listing(const Composed& composed, const HostFacts& facts, const
                          failing->detail),
              fmt::format("run `sharefs probe {}`", probe.host), ""}};
   }
-  // Directories only: mountd leaves out clients that others of the same directory cover, and etab has each of them.
+  // Only directories are compared: mountd's list leaves out clients that another client of the directory covers.
   std::set<std::string> directories;
   for (const auto& listing : probe.exports)
     directories.insert(listing.directory);

@@ -1,6 +1,6 @@
 #pragma once
-// After the plan: is exported what was wanted? exportfs' exit code does not say (it drops hosts silently), etab and
-// the network do. Pure.
+// Verifies after a change that the desired exports are in force. The exit code of exportfs does not show that, because
+// exportfs drops hosts without an error; etab and the server's list do. Pure.
 #include "base/diagnosis.hpp"
 #include "exports/plan_export.hpp"
 #include "sys/nfs/nfs_probe.hpp"
@@ -9,13 +9,13 @@
 
 namespace sharefs::exports {
 
-/// What exportfs was expected to make of the files against the etab that it made: own exports client by client (SF130,
-/// SF131), what should have gone (SF134), and exports of others that are not as they were expected (SF133, a warning,
-/// since taking our own change back does not cure it).
+/// Compares the etab with the expected one: the own exports client by client (SF130, SF131), exports that should be
+/// gone (SF134), and exports of other files that are not as expected (SF133, a warning, since undoing this change does
+/// not cure that).
 Diagnoses verify_etab(const Composed& composed, const HostFacts& facts, const std::vector<Export>& etab);
 
-/// The directories of own exports against the list that the server gives over the network: SF132. A server for NFS
-/// version 4 only has no list; then what it says itself has to be enough.
+/// SF132: compares the directories of the own exports with the list that the server gives over the network. A server
+/// that offers only NFS version 4 has no list; then only a failed stage of the probe is reported.
 Diagnoses verify_listing(const Composed& composed, const HostFacts& facts, const sys::NfsProbe& probe);
 
 } // namespace sharefs::exports

@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   FUZZ_CHECK(again.complete);
   FUZZ_CHECK(exports::test::without_places(again.exports) == exports::test::without_places(writable));
 
-  const auto foretold = exports::what_the_text_says({file}, {});
+  const auto foretold = exports::predict_from_text({file}, {});
   FUZZ_CHECK(foretold.entries.size() + foretold.dropped.size() == file.taken);
   for (const auto& diagnosis : exports::diagnose({file}, foretold, {}))
     FUZZ_CHECK(!diagnosis.message.empty() && diagnosis.subject.starts_with("exports:"));

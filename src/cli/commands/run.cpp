@@ -294,7 +294,7 @@ Result<int> run_command(Context& context, const Arguments& arguments) {
   context.host.err.flush();
   const auto environment = environment_of(context.host.environment, decision);
   const Error error = context.system.exec(
-      conda::pinned(context.system, decision.argv, environment, context.host.working_directory), environment);
+      conda::pin_command(context.system, decision.argv, environment, context.host.working_directory), environment);
   context.console.error(error);
   return error.code == ErrorCode::not_found    ? k_exit_not_found
          : error.code == ErrorCode::permission ? k_exit_not_executable

@@ -126,22 +126,22 @@ TEST_CASE("requirement 4: which notes keep a generation", "[conda]") {
   constexpr std::int64_t k_old = 100 * 86'400;
   Use use{"elsewhere", 7, 70, 1};
   use.noted = now;
-  CHECK(keeps(system, use));
+  CHECK(keeps_generation(system, use));
   use.noted = now - k_old;
-  CHECK_FALSE(keeps(system, use));
+  CHECK_FALSE(keeps_generation(system, use));
   use.noted = now + k_old;
-  CHECK_FALSE(keeps(system, use));
+  CHECK_FALSE(keeps_generation(system, use));
 
   root.write("proc/7/stat", "7 (python) S 1 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 70 0 0\n");
   use.host = host;
   use.uid = ::geteuid();
-  CHECK(keeps(system, use)); // runs, and says so itself, however long ago
-  use.uid = ::geteuid() + 1; // somebody else's process is named
-  CHECK_FALSE(keeps(system, use));
+  CHECK(keeps_generation(system, use)); // runs, and says so itself, however long ago
+  use.uid = ::geteuid() + 1;            // somebody else's process is named
+  CHECK_FALSE(keeps_generation(system, use));
   use.noted = now;
-  CHECK(keeps(system, use)); // a server that makes all files one user's
+  CHECK(keeps_generation(system, use)); // a server that makes all files one user's
   use.start = 71;
-  CHECK_FALSE(keeps(system, use));
+  CHECK_FALSE(keeps_generation(system, use));
 }
 
 namespace {

@@ -116,7 +116,7 @@ TEST_CASE("gc keeps the present generation, pinned ones, those in use, and the l
   auto environment = three_generations(2);
   const auto reasons = [&](const std::vector<Use>& live, unsigned keep) {
     Lines found;
-    for (const auto& one : kept_generations(environment, live, keep))
+    for (const auto& one : decide_kept(environment, live, keep))
       found.push_back(one.reason);
     return found;
   };

@@ -122,19 +122,19 @@ TEST_CASE("activation sets what conda sets", "[conda]") {
   place.prefix = "/s/.generations/llm/0001";
   place.variables = {{"A", "package"}, {"A", "state"}};
   SECTION("with nothing active") {
-    const auto after = activated({"PATH=/usr/bin:/bin", "HOME=/h"}, place, "llm");
+    const auto after = activate({"PATH=/usr/bin:/bin", "HOME=/h"}, place, "llm");
     CHECK(after == std::vector<std::string>{"PATH=/s/.generations/llm/0001/bin:/usr/bin:/bin", "HOME=/h",
                                             "CONDA_PREFIX=/s/.generations/llm/0001", "CONDA_SHLVL=1",
                                             "CONDA_DEFAULT_ENV=llm", "CONDA_PROMPT_MODIFIER=(llm) ", "A=state"});
   }
   SECTION("another environment leaves PATH, and is noted") {
-    const auto after = activated({"PATH=/c/bin:/usr/bin", "CONDA_PREFIX=/c", "CONDA_SHLVL=1"}, place, "llm");
+    const auto after = activate({"PATH=/c/bin:/usr/bin", "CONDA_PREFIX=/c", "CONDA_SHLVL=1"}, place, "llm");
     CHECK(has(after, "PATH=/s/.generations/llm/0001/bin:/usr/bin"));
     CHECK(has(after, "CONDA_PREFIX_1=/c"));
     CHECK(has(after, "CONDA_SHLVL=2"));
   }
   SECTION("without PATH programs of the system are found") {
-    CHECK(has(activated({}, place, "llm"), "PATH=/s/.generations/llm/0001/bin:/usr/local/bin:/usr/bin:/bin"));
+    CHECK(has(activate({}, place, "llm"), "PATH=/s/.generations/llm/0001/bin:/usr/local/bin:/usr/bin:/bin"));
   }
 }
 
@@ -159,8 +159,8 @@ TEST_CASE("variables of a state file are texts", "[conda]") {
 
 TEST_CASE("what scripts leave is the environment, but for the shell's own", "[conda]") {
   using namespace std::string_literals;
-  const auto after =
-      after_scripts({"PWD=/w", "SHLVL=1", "GONE=1", "KEPT=1"}, "KEPT=2\0NEW=a\nb\0SHLVL=2\0_=/usr/bin/env\0PWD=/\0"s);
+  const auto after = apply_script_output({"PWD=/w", "SHLVL=1", "GONE=1", "KEPT=1"},
+                                         "KEPT=2\0NEW=a\nb\0SHLVL=2\0_=/usr/bin/env\0PWD=/\0"s);
   CHECK(after == std::vector<std::string>{"KEPT=2", "NEW=a\nb", "PWD=/w", "SHLVL=1"});
 }
 

@@ -118,7 +118,7 @@ TEST_CASE("a host that shares an address with one before it has that one's line,
   facts.names["third"] = {{"10.0.0.3"}, "third"}; // exportfs has no host with this address before it
   const std::vector<ExportsFile> files{parse("/a first(rw)\n/b second(ro)\n/a third(ro)\n", "f")};
   CHECK(places(machine.ask(files, facts)) == Lines{"/a first f:1:4", "/b first f:2:4", "/a third f:3:4"});
-  CHECK(places(what_the_text_says(files, facts)) == Lines{"/a first f:1:4", "/b first f:2:4", "/a third f:3:4"});
+  CHECK(places(predict_from_text(files, facts)) == Lines{"/a first f:1:4", "/b first f:2:4", "/a third f:3:4"});
 }
 
 TEST_CASE("an entry at which exportfs has stopped takes no line of one that it has read") {

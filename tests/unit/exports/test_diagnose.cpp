@@ -139,8 +139,9 @@ TEST_CASE("what the host tells") {
 }
 
 TEST_CASE("diagnoses come in the order of the files and places") {
-  const std::vector<ExportsFile> files{parse("/a 10.0.0.1/9(rw)\n/b 10.0.0.1/8(rw)", "one"), parse("/a 10.0.0.1/9(rw)", "two")};
-  const auto found = diagnose(files, what_the_text_says(files, {}), {});
+  const std::vector<ExportsFile> files{parse("/a 10.0.0.1/9(rw)\n/b 10.0.0.1/8(rw)", "one"),
+                                       parse("/a 10.0.0.1/9(rw)", "two")};
+  const auto found = diagnose(files, predict_from_text(files, {}), {});
   Lines subjects;
   for (const auto& diagnosis : found)
     subjects.push_back(diagnosis.subject);

@@ -44,7 +44,7 @@ TEST_CASE("what is certain from the text, where exportfs cannot be asked") {
     std::vector<ExportsFile> files;
     for (std::size_t i = 0; i < texts.size(); ++i)
       files.push_back(parse(texts[i], "f" + std::to_string(i)));
-    return what_the_text_says(files, facts);
+    return predict_from_text(files, facts);
   };
   SECTION("the first of two entries for the same client wins, over files too") {
     const auto result = expected({"/a h(ro)\n", "/a H(rw) i(rw)"});

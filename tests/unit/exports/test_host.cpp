@@ -179,7 +179,7 @@ TEST_CASE("what others could replace is known, and where it leads") {
   CHECK_FALSE(facts->replaceable.contains("/safe"));
   CHECK(facts->directories.at("/open/link").resolved == "/data/real");
   const std::vector<ExportsFile> files{parse("/open/proj 10.0.0.1(rw)", "f")};
-  const auto found = diagnose(files, what_the_text_says(files, *facts), *facts);
+  const auto found = diagnose(files, predict_from_text(files, *facts), *facts);
   REQUIRE(found.size() == 2); // and a part of its file system
   CHECK((found[0].code == "SF138" || found[1].code == "SF138"));
 }

@@ -42,7 +42,7 @@ Actual host(const std::string& exports_text, const std::optional<std::string>& o
   actual.server.threads = 8;
   actual.server.nfsd_mounted = true;
   actual.server.daemons = {"nfsdcld", "rpc.mountd", "rpc.statd", "rpcbind"};
-  actual.etab = what_the_text_says(actual.files.files, {}).entries;
+  actual.etab = predict_from_text(actual.files.files, {}).entries;
   return actual;
 }
 
@@ -57,7 +57,7 @@ sys::Entry entry_at(const std::string& path, sys::EntryKind kind, const std::str
 }
 
 Composed composed_of(const Actual& actual, const Request& request) {
-  return compose(actual, request, what_the_text_says);
+  return compose(actual, request, predict_from_text);
 }
 
 /// Each step in a line.
@@ -310,7 +310,7 @@ TEST_CASE("the reload of others' changes is told, and what it would drop stops i
   CHECK(plan.notes[1] == "/hand to fe80::9 (rw,fsid=4) stands in no file: the reload drops it, and undo does not bring "
                          "it back");
   CHECK(diagnose_adhoc(request, composed, plan).empty());
-  CHECK(verify_etab({{}, {}, composed.files, what_the_text_says({parse("/x 10.0.0.9(ro)\n", "f")}, {}), {}, {}}, {},
+  CHECK(verify_etab({{}, {}, composed.files, predict_from_text({parse("/x 10.0.0.9(ro)\n", "f")}, {}), {}, {}}, {},
                     parse_etab("/x\t10.0.0.9(ro)\n"))
             .empty());
 

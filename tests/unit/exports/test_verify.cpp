@@ -15,7 +15,7 @@ Composed composed(const std::string& text, const HostFacts& facts = {}, const st
   Composed composed;
   composed.files = {parse(others, k_exports_file), parse(text, "own")};
   composed.exports = composed.files[1].exports;
-  composed.expected = what_the_text_says(composed.files, facts);
+  composed.expected = predict_from_text(composed.files, facts);
   return composed;
 }
 

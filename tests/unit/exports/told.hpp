@@ -18,7 +18,7 @@ inline std::vector<std::string> told(const Diagnoses& diagnoses) {
 
 inline Diagnoses diagnoses_of(const std::string& text, const HostFacts& facts = {}) {
   const std::vector<ExportsFile> files{parse(text, "f")};
-  return diagnose(files, what_the_text_says(files, facts), facts);
+  return diagnose(files, predict_from_text(files, facts), facts);
 }
 
 /// "DIRECTORY CLIENT SETTINGS" for each client.

@@ -31,7 +31,7 @@ Result<int> collect(Context& context, const Arguments& arguments, const std::str
   conda::CollectRequest request;
   request.forgotten = arguments.list("forget");
   request.programs = seen;
-  request.looks_only = context.flags.changes_nothing();
+  request.only_plans = context.flags.changes_nothing();
   request.is_exported = [&](const std::string& directory) {
     const auto exported = exports::read_etab(context.system.files());
     return exported && std::ranges::any_of(

@@ -38,7 +38,7 @@ std::string state_of(const SharedEnvironment& environment, const StoredGeneratio
 Result<int> run_generations(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(const auto where, store_name(context, arguments.positional.front()));
   TRY_ASSIGN(const auto environment, conda::find_shared(context.system, where.store, where.name));
-  const auto live = conda::live_uses(context.system, environment);
+  const auto live = conda::find_live_uses(context.system, environment);
   ui::Table table({{"N", true},
                    {"WHEN (UTC)"},
                    {"WHO"},

@@ -112,7 +112,7 @@ Result<void> check_unlinked_names(const config::Conda& conda, const conda::LinkS
 nlohmann::ordered_json place_json(const conda::Place& place, const LinkRequest& request) {
   return {{"path", to_utf8(place.entry.path)},
           {"target", to_utf8(place.target)},
-          {"standing", conda::to_string(conda::standing(place, request.store))}};
+          {"standing", conda::to_string(conda::state_of(place, request.store))}};
 }
 
 std::string nothing_to_do(std::size_t right, const LinkRequest& request) {

@@ -88,7 +88,7 @@ Result<int> run_in_environment(Context& context, const Arguments& arguments) {
   else if (place->generation && !conda::in_generation(place->prefix) && context.flags.verbose)
     context.console.message("sharefs: the staged copy " + place->prefix + " is used");
   context.report(place->found);
-  auto environment = conda::activated(context.host.environment, *place, default_name(word, path, *place));
+  auto environment = conda::activate(context.host.environment, *place, default_name(word, path, *place));
   if (place->generation)
     conda::set_generation(environment, *place->generation);
   std::string said;
@@ -97,7 +97,7 @@ Result<int> run_in_environment(Context& context, const Arguments& arguments) {
     context.host.err << said;
   if (!scripted)
     return fail(scripted.error());
-  const auto argv = conda::pinned(context.system, *arguments.rest, *scripted, context.host.working_directory);
+  const auto argv = conda::pin_command(context.system, *arguments.rest, *scripted, context.host.working_directory);
   context.host.out.flush();
   context.host.err.flush();
   const Error error = context.system.exec(argv, *scripted);

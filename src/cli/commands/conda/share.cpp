@@ -107,7 +107,7 @@ Result<int> execute_sharing(Context& context, conda::Sharing& sharing) {
     proposal.plan.notes.emplace_back(
         "its Python programs get the guard (`caches.guard: always`); `--no-guard` leaves it out");
   proposal.takes_long = true;
-  std::optional<conda::Shared> shared; // it holds the lease until the steps are done
+  std::optional<conda::SharedCopy> shared; // it holds the lease until the steps are done
   proposal.before_groups = [&]() -> Result<void> {
     TRY_ASSIGN(auto done, conda::make_shared_copy(context.system, sharing, say_to(context)));
     shared.emplace(std::move(done));
@@ -117,7 +117,7 @@ Result<int> execute_sharing(Context& context, conda::Sharing& sharing) {
   };
   const auto executed = execute(context, [&]() -> Result<Proposal> { return proposal; });
   if (executed && executed->applied() && executed->exit_code == k_exit_ok && shared && shared->made)
-    conda::note_made(context.system, *shared->made);
+    conda::note_soundness(context.system, *shared->made);
   return executed.map(&Executed::exit_code);
 }
 

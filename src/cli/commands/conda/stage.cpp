@@ -52,17 +52,17 @@ Result<plan::HostLock> lock_staging(Context& context) {
   return take_lock(context, state, context.flags.wait, "stage");
 }
 
-Result<conda::Copying> copying_by(Context& context, const Arguments& arguments) {
+Result<conda::CopySettings> copying_by(Context& context, const Arguments& arguments) {
   const auto limit = limit_of(arguments);
   auto upstreams = upstreams_of(context, arguments);
   if (!limit || !upstreams)
     return fail(limit ? upstreams.error() : limit.error());
-  return conda::Copying{.bytes_per_second = *limit,
-                        .wait = context.flags.wait,
-                        .as = {},
-                        .upstreams = std::move(*upstreams),
-                        .fetched = note_of_fetched(context),
-                        .lock = [&context] { return lock_staging(context); }};
+  return conda::CopySettings{.bytes_per_second = *limit,
+                             .wait = context.flags.wait,
+                             .as = {},
+                             .upstreams = std::move(*upstreams),
+                             .fetched = note_of_fetched(context),
+                             .lock = [&context] { return lock_staging(context); }};
 }
 
 Result<int> stage_environment(Context& context, const Arguments& arguments, const std::string& word) {

@@ -81,10 +81,10 @@ Result<int> run_update(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(auto made, conda::update(context.system, request, say_to(context)));
   show_changes(context, made);
   Proposal proposal{conda::plan_switch(made.environment, made.record.number, made.hidden), ""};
-  proposal.before_groups = [&] { return conda::confirm(context.system, made); };
+  proposal.before_groups = [&] { return conda::publish(context.system, made); };
   const auto executed = execute(context, [&]() -> Result<Proposal> { return proposal; });
   if (executed && executed->applied() && !executed->stopped())
-    conda::note_made(context.system, made);
+    conda::note_soundness(context.system, made);
   return executed.map(&Executed::exit_code);
 }
 

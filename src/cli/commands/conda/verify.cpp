@@ -111,11 +111,11 @@ Result<Executed> repair_generation(Context& context, const StoreName& where, con
   proposal.before_groups = [&]() -> Result<void> {
     TRY_ASSIGN(auto done, conda::make_repaired_generation(context.system, request, hidden, say_to(context)));
     made.emplace(std::move(done));
-    return conda::confirm(context.system, *made);
+    return conda::publish(context.system, *made);
   };
   auto executed = execute(context, [&]() -> Result<Proposal> { return proposal; });
   if (executed && executed->applied() && executed->exit_code == k_exit_ok && made)
-    conda::note_made(context.system, *made);
+    conda::note_soundness(context.system, *made);
   return executed;
 }
 

@@ -62,9 +62,9 @@ std::optional<std::string> path_for_root(Context& context, const Arguments& argu
 
 } // namespace
 
-Result<conda::Seen> see_store(Context& context, const std::string& store, bool list) {
-  auto seen = conda::see(context.system, {.queries = {{.path = store, .follow = true, .list = list}}},
-                         (*context.config())->conda->users());
+Result<conda::PermittedEntries> see_store(Context& context, const std::string& store, bool list) {
+  auto seen = conda::read_as_permitted(context.system, {.queries = {{.path = store, .follow = true, .list = list}}},
+                                       (*context.config())->conda->users());
   if (context.system.identity().uid == 0 && !seen.by && conda::is_denied(seen.entries.front()))
     return fail(nobody_may(context, store));
   return seen;

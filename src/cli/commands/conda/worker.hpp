@@ -9,7 +9,7 @@ namespace sharefs::cli {
 
 /// Reads the store, or a path below it, as root or, if root is refused, as a user of `conda.homes`; with `list` also
 /// its names. Error `permission` if neither root nor any of these users may read it.
-Result<conda::Seen> see_store(Context& context, const std::string& store, bool list);
+Result<conda::PermittedEntries> see_store(Context& context, const std::string& store, bool list);
 /// Returns the error for a `path` that root may not read, and no other user for root either; the hint says where it can
 /// be done.
 Error nobody_may(Context& context, const std::string& path);

@@ -126,7 +126,7 @@ Result<void> examine_own_exports(const PartInput& input, const OwnServers& own, 
   auto& system = input.context.system;
   TRY_ASSIGN(const auto task, find_exports(system, *input.config, own, false));
   TRY(require_root(input.context, "only root can export"));
-  exports::Look look;
+  exports::Proposed look;
   TRY(exports::propose(system, *task, look, say_to(part)));
   part.plan = look.plan;
   if (part.plan.empty()) {
@@ -233,7 +233,7 @@ Diagnoses diagnose_environments(const std::vector<conda::ListedEnvironment>& row
 Result<void> examine_links(const PartInput& input, Part& part) {
   TRY_ASSIGN(const auto links, probe_links(input.context.system, *input.config));
   part.found = conda::diagnose(links.state, links.request);
-  conda::forgive_not_yet(part.found);
+  conda::lower_not_shared_yet(part.found);
   const auto lacks_conda = [](const Diagnosis& one) { return one.code == "SF314"; };
   const auto not_looked_at = std::ranges::count(part.found, "SF311", &Diagnosis::code); // a user can read one home only
   if (std::ranges::count_if(part.found, lacks_conda) + not_looked_at == std::ssize(input.config->conda->users()))

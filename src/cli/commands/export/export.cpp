@@ -13,7 +13,7 @@ namespace {
 
 /// Shows the plan, applies it, verifies the exports, and undoes the change if they are not as wanted.
 Result<int> put_into_force(Context& context, const exports::Task& task) {
-  exports::Look look;
+  exports::Proposed look;
   const auto say = say_to(context);
   const auto propose = [&]() -> Result<Proposal> {
     const auto proposed = exports::propose(context.system, task, look, say);

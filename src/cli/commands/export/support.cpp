@@ -190,7 +190,7 @@ Result<exports::Task> export_task(sys::System& system, const config::Config& con
                        config.conda ? config.conda->users() : std::vector<std::string>()};
 }
 
-Result<void> conclude_exports(Context& context, const Executed& executed, const exports::Look& look,
+Result<void> conclude_exports(Context& context, const Executed& executed, const exports::Proposed& look,
                               const Diagnoses& found) {
   context.report(found);
   context.envelope.fields["verified"] = !has_errors(found);

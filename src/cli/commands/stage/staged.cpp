@@ -45,7 +45,8 @@ Result<int> list_staged(Context& context) {
 
 Result<int> drop_staged(Context& context, const std::string& word) {
   const auto path = normalize_path(word, context.host.working_directory);
-  const auto seen = conda::see(context.system, {.queries = {{.path = path, .follow = true}}}, readers(context));
+  const auto seen =
+      conda::read_as_permitted(context.system, {.queries = {{.path = path, .follow = true}}}, readers(context));
   const auto& led_to = seen.entries.front().resolved;
   std::optional<plan::HostLock> alone; // a copy without a mark may be one that is being made
   if (!context.flags.changes_nothing()) {

@@ -92,7 +92,7 @@ class TakeDown {
   plan::Say m_say;
   mounts::UnmountOptions m_how;
   std::optional<exports::Task> m_exports; ///< nullopt: sharefs exports nothing on this host
-  exports::Look m_look;
+  exports::Proposed m_look;
   UnmountWork m_mounts;
 };
 

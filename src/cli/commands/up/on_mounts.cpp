@@ -45,7 +45,7 @@ Result<void> add_links(Context& context, const config::Config& config, const Hos
     on.messages.push_back(
         fmt::format("{} is read as `{}`: root of this host may not (root_squash)", request.store, by->name));
   auto found = conda::diagnose(state, request);
-  conda::forgive_not_yet(found);
+  conda::lower_not_shared_yet(found);
   const bool usable = conda::is_usable(*state.store);
   if (!usable && has_errors(found))
     ++on.failed;

@@ -178,7 +178,7 @@ class BringUp {
   plan::Say m_say;
   MountScope m_scope;
   std::optional<exports::Task> m_exports; ///< nullopt: this host exports nothing
-  exports::Look m_look;
+  exports::Proposed m_look;
   std::optional<Diagnoses> m_verified; ///< findings about the exports; nullopt: not verified
   std::optional<MountWork> m_mounts;
   std::set<std::string> m_good;  ///< targets that are mounted
