@@ -7,7 +7,7 @@
 #include "exports/diagnose.hpp"
 #include "exports/members.hpp"
 #include "exports/verify.hpp"
-#include "plan/look.hpp"
+#include "plan/check_action.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ constexpr int k_listing_attempts = 5;
 constexpr std::chrono::milliseconds k_listing_pause{400};
 constexpr std::chrono::milliseconds k_listing_timeout{3000};
 
-/// `known`: names that were looked up before, and are not asked again while the host lock is held.
+/// `known`: names that were checked up before, and are not asked again while the host lock is held.
 Result<Actual> gather(sys::System& system, const Request& request, const Names& known) {
   Actual actual;
   TRY_ASSIGN(actual.files, read_host_files(system.files()));
@@ -51,8 +51,8 @@ Result<void> gather_access(sys::System& system, const Request& request, Actual& 
     if (!request.recursive)
       continue;
     const auto tree = tree_access(actual, directory, wanted);
-    TRY_ASSIGN(const auto looked, tree ? plan::look_at(*tree, system) : plan::Looked{true, {}});
-    if (!looked.already)
+    TRY_ASSIGN(const auto checked, tree ? plan::check_action(*tree, system) : plan::CheckedAction{true, {}});
+    if (!checked.already)
       actual.trees.push_back(*tree);
   }
   return {};

@@ -35,7 +35,7 @@ void take_entry(const plan::JournalEntry& entry, std::set<std::string>& targets,
 std::map<std::string, LastChange> last_changes(const plan::Journal& journal, const std::set<std::string>& targets) {
   std::map<std::string, LastChange> changes;
   auto open = targets;
-  [[maybe_unused]] const auto read = journal.each([&](const plan::JournalEntry& entry) {
+  [[maybe_unused]] const auto read = journal.for_each([&](const plan::JournalEntry& entry) {
     if (!open.empty())
       take_entry(entry, open, changes);
   });

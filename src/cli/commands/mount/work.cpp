@@ -6,7 +6,7 @@
 #include "cli/commands/conda/staged.hpp"
 #include "cli/say.hpp"
 #include "exports/system_directory.hpp"
-#include "plan/look.hpp"
+#include "plan/check_action.hpp"
 
 #include <algorithm>
 
@@ -16,14 +16,14 @@ namespace {
 
 constexpr std::chrono::milliseconds k_longest_look{2000}, k_one_mount_deadline{30'000}, k_pending_deadline{500};
 
-/// A directory that is an ordinary one already needs no step. One on which something is mounted is not looked at.
+/// A directory that is an ordinary one already needs no step. One on which something is mounted is not checked at.
 void drop_ordinary_directories(sys::System& system, const sys::MountTable& table, plan::Plan& plan) {
   std::erase_if(plan.steps, [&](const plan::Step& step) {
     const auto* flag = std::get_if<plan::SetImmutable>(&step.action);
     if (flag == nullptr || table.at(flag->path) != nullptr)
       return false;
-    const auto looked = plan::look_at(*flag, system);
-    return looked && looked->already;
+    const auto checked = plan::check_action(*flag, system);
+    return checked && checked->already;
   });
 }
 

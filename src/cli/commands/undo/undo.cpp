@@ -29,7 +29,7 @@ Result<int> list_entries(Context& context, const plan::Journal& journal) {
   ui::Table table({{"ID"}, {"WHEN"}, {"USER"}, {"STATE"}, {"STEPS", true}, {"COMMAND", false, true}});
   auto rows = Json::array();
   std::string oldest, since;
-  TRY(journal.each([&](const JournalEntry& entry) {
+  TRY(journal.for_each([&](const JournalEntry& entry) {
     oldest = entry.id;
     since = entry.started;
     const auto done = std::ranges::count_if(entry.steps, plan::is_good, &plan::JournalStep::outcome);
@@ -66,7 +66,7 @@ Result<int> list_entries(Context& context, const plan::Journal& journal) {
 /// The newest entry that can be taken back, and a word on those that cannot; nullopt if there is none.
 Result<std::optional<JournalEntry>> find_latest(Context& context, const plan::Journal& journal) {
   std::vector<JournalEntry> passed;
-  auto latest = journal.latest(&passed);
+  auto latest = journal.find_latest(&passed);
   for (const auto& entry : passed)
     context.console.message(fmt::format("passed over: `{}` of {} ({}) has deleted what cannot be brought back",
                                         entry.command, entry.started, entry.id));
