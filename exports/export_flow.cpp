@@ -23,7 +23,7 @@ constexpr int k_listing_attempts = 5;
 constexpr std::chrono::milliseconds k_listing_pause{400};
 constexpr std::chrono::milliseconds k_listing_timeout{3000};
 
-/// `known`: names that were checked up before, and are not asked again while the host lock is held.
+/// `known`: names that were looked up before, and are not asked again while the host lock is held.
 Result<Actual> gather(sys::System& system, const Request& request, const Names& known) {
   Actual actual;
   TRY_ASSIGN(actual.files, read_host_files(system.files()));

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::chrono::milliseconds k_longest_look{2000}, k_one_mount_deadline{30'000}, k_pending_deadline{500};
 
-/// A directory that is an ordinary one already needs no step. One on which something is mounted is not checked at.
+/// A directory that is an ordinary one already needs no step. One on which something is mounted is not looked at.
 void drop_ordinary_directories(sys::System& system, const sys::MountTable& table, plan::Plan& plan) {
   std::erase_if(plan.steps, [&](const plan::Step& step) {
     const auto* flag = std::get_if<plan::SetImmutable>(&step.action);
@@ -43,7 +43,7 @@ Result<MountWork> plan_mount_work(Context& context, const config::Config& config
   TRY_ASSIGN(auto seen, observe(context, request));
   MountWork work{std::move(seen), {}};
   work.plan = mounts::plan_mounts(work.seen, wanted, k_one_mount_deadline, scope.remount);
-  const auto at_boot = scope.boot || scope.caches ? mounts::boot_facts(context.system) : mounts::BootFacts{};
+  const auto at_boot = scope.boot || scope.caches ? mounts::read_boot_facts(context.system) : mounts::BootFacts{};
   if (scope.boot) {
     const auto boot = mounts::plan_boot(context.system, at_boot, work.seen, work.plan.blocked);
     mounts::append(work.plan.diagnoses, boot.diagnoses);
@@ -80,7 +80,7 @@ Result<UnmountWork> plan_unmount_work(Context& context, std::vector<mounts::Moun
                                       const mounts::UnmountOptions& options, bool forget) {
   TRY_ASSIGN(auto table, context.system.mounts());
   const auto pending = mounts::find_pending(context.system, k_pending_deadline);
-  UnmountWork work{std::move(table), mounts::boot_facts(context.system), {}};
+  UnmountWork work{std::move(table), mounts::read_boot_facts(context.system), {}};
   if (forget) // of what sharefs mounts at boot, nothing needs to be mounted now
     for (const auto& entry : work.boot.entries)
       for (auto& point : points)
@@ -88,7 +88,7 @@ Result<UnmountWork> plan_unmount_work(Context& context, std::vector<mounts::Moun
           point.name = point.target;
   work.plan = mounts::plan_unmounts(work.table, points, pending, options);
   if (forget) {
-    mounts::forget_at_boot(work.boot, mounts::boot_host(context.system), work.table, points, work.plan);
+    mounts::forget_at_boot(work.boot, mounts::read_boot_host(context.system), work.table, points, work.plan);
     drop_ordinary_directories(context.system, work.table, work.plan.plan);
   }
   return work;

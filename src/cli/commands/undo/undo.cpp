@@ -110,7 +110,7 @@ Result<int> run_undo(Context& context, const Arguments& arguments) {
   const auto look = [&](plan::Plan& plan) {
     if (!std::exchange(is_said, true))
       context.console.message(fmt::format("taking back `{}` of {} ({})", undone.command, undone.started, undone.id));
-    mounts::undo_on_what_is_there(mounts::boot_facts(context.system), plan);
+    mounts::rebase_boot_undo(mounts::read_boot_facts(context.system), plan);
     note_conflicts(context, plan);
     return Result<void>();
   };
