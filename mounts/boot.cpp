@@ -181,6 +181,7 @@ struct Wanted {
   std::optional<std::string> fstab, rc_local;
 };
 
+/// Returns the texts for a point and its way, or the reason why it cannot be mounted at boot by that way.
 Result<Wanted> wanted_for(const BootFacts& facts, const BootHost& host, const MountPoint& point, BootWay way) {
   Wanted wanted;
   if (way == BootWay::none)
@@ -219,9 +220,10 @@ void add_step(std::vector<plan::Step>& steps, std::string why, plan::Action acti
   steps.push_back({k_boot_group, std::move(why), std::move(action)});
 }
 
-class Planner {
+/// Collects the units, lines and blocks of all points, and makes one plan of them.
+class BootPlanner {
  public:
-  Planner(const BootFacts& facts, const BootHost& host, BootPlan& result)
+  BootPlanner(const BootFacts& facts, const BootHost& host, BootPlan& result)
       : m_facts(facts), m_host(host), m_result(result) {
     for (const auto& entry : facts.entries)
       if (!entry.ours)
@@ -265,6 +267,7 @@ class Planner {
   }
 
  private:
+  /// Reports SF234 if an entry of others mounts the point at boot. True: the point is left to it.
   bool report_foreign(const MountPoint& point, const UnitTexts& names) {
     const auto entry = m_foreign.find(point.target);
     auto origin = entry == m_foreign.end() ? "" : entry->second;
@@ -410,7 +413,7 @@ plan::Plan plan_units(const BootFacts& facts, bool systemd, const std::vector<Bo
 
 BootPlan plan_boot(const BootFacts& facts, const BootHost& host, const std::vector<MountPoint>& points) {
   BootPlan result;
-  Planner planner(facts, host, result);
+  BootPlanner planner(facts, host, result);
   for (const auto& point : points)
     planner.add_point(point);
   planner.finish();

@@ -1,6 +1,6 @@
 #pragma once
-// What a client needs for its mounts: mount.nfs, the daemon for NFS 3 locks (rpc.statd), and a server that would let it
-// mount again what is mounted now.
+// Checks what a client needs for its mounts: mount.nfs, the daemon for NFS 3 locks (rpc.statd), and a server that would
+// let it mount again what is mounted now.
 #include "mounts/diagnose.hpp"
 #include "mounts/probe.hpp"
 
@@ -10,7 +10,7 @@
 
 namespace sharefs::mounts {
 
-/// What was not checked counts as present.
+/// A requirement that was not checked counts as met.
 struct ClientFacts {
   bool mount_program = true; ///< mount.nfs is installed; checked if a wanted mount is missing
   bool statd = true; ///< rpc.statd runs in this network namespace; checked by root if a mount of NFS 3 needs its locks

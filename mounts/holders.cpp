@@ -25,6 +25,7 @@ std::string proc_path(int pid, std::string_view name) {
 
 using Devices = std::set<std::pair<unsigned, unsigned>>; ///< device numbers (major, minor) of mounted superblocks
 
+/// The result of one scan of all processes.
 struct Scan {
   std::vector<ProcessFacts> processes;
   std::string own_namespace;

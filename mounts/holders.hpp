@@ -43,7 +43,7 @@ Diagnosis diagnose_busy(const std::string& target, const HolderReport& report);
 
 // ---- the pure parts ----
 
-/// What /proc shows of a process.
+/// The facts that /proc shows about a process.
 struct ProcessFacts {
   int pid = 0;
   std::string command, mount_namespace;

@@ -66,9 +66,10 @@ void read_missing_again(sys::System& system, SeenShare& seen, std::chrono::milli
   seen.guarded = entries[2];
 }
 
-class Planner {
+/// Plans the directories of all shares, then their access.
+class SharePlanner {
  public:
-  explicit Planner(const sys::Identity& self) : m_self(self) {}
+  explicit SharePlanner(const sys::Identity& self) : m_self(self) {}
 
   /// Plans the missing directories of a share. False: its access must not be set.
   bool make(const Share& share, const SeenShare& seen) {
@@ -215,7 +216,7 @@ SharePlan plan_shares(const std::vector<Share>& shares, const std::vector<SeenSh
   std::vector<std::size_t> order(std::min(shares.size(), seen.size()));
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {}, [&](std::size_t index) { return path_depth(shares[index].path); });
-  Planner planner(self);
+  SharePlanner planner(self);
   std::erase_if(order, [&](std::size_t index) { return !planner.make(shares[index], seen[index]); });
   std::ranges::reverse(order);
   for (const auto index : order)

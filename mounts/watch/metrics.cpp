@@ -23,6 +23,7 @@ std::string label_value(std::string_view text) {
 
 using Labels = std::vector<std::pair<std::string_view, std::string_view>>;
 
+/// Writes metrics in the text format.
 class Writer {
  public:
   void add_family(std::string_view name, std::string_view type, std::string_view help) {

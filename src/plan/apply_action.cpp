@@ -34,6 +34,7 @@ template <class A> std::chrono::milliseconds deadline_of(const A& action) {
     return k_file_deadline;
 }
 
+/// The result of one phase of an action, and the action with what was found.
 struct PhaseResult {
   Outcome outcome;
   Action action;
@@ -51,6 +52,7 @@ std::optional<Access> found_access(const Action& action) {
   return std::nullopt;
 }
 
+/// Writes the result of found_access() into the action of this process.
 void fill_in(Action& action, const Access& found) {
   if (auto* access = std::get_if<SetAccess>(&action); access != nullptr && !access->before)
     access->before = found;
@@ -60,6 +62,7 @@ void fill_in(Action& action, const Access& found) {
     file->mode = found.mode & 07777U;
 }
 
+/// The answer of the child.
 struct ChildAnswer {
   Outcome outcome = Outcome::unchanged;
   std::optional<Access> found;

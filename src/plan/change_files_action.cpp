@@ -75,14 +75,15 @@ Result<std::string> content_of(const sys::Fd& fd, const struct stat& status, con
   return content;
 }
 
-/// Returns a time for the new file that is at least a second later than the old one, because compiled Python compares
-/// the modification time in whole seconds.
+/// Returns a modification time for the new file that lies in a later second than the old one, because programs such as
+/// Python compare it in whole seconds.
 timespec later_than(const timespec& old) {
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
   return now.tv_sec > old.tv_sec ? now : timespec{old.tv_sec + 1, 0};
 }
 
+/// Does the changes of one ChangeFiles, in a child.
 class FileChanger {
  public:
   FileChanger(const ChangeFiles& action, int tree, Phase phase, const sys::ProgressCounters& counters)

@@ -64,6 +64,7 @@ std::string describe_holder(int descriptor, const std::string& user) {
   return text + ") has been at work since " + clock_text(holder.since);
 }
 
+/// Writes the name of this process into the lock file.
 void write_holder(int descriptor, const LockHolder& self) {
   const Holder holder{::getpid(), self.command, self.user, static_cast<std::int64_t>(std::time(nullptr))};
   // The content is only for messages of other processes. If it cannot be written (a full disk), they name no holder.

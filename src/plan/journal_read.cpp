@@ -1,4 +1,4 @@
-// EntryReader the journal. An entry of a killed process is read as far as it was written. Anything that a killed
+// Reading the journal. An entry of a killed process is read as far as it was written. Anything that a killed
 // process cannot have left is damage, and an entry with damage is never ignored silently.
 #include "base/number.hpp"
 #include "base/text.hpp"
