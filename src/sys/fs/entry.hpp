@@ -98,8 +98,8 @@ struct Entry {
   [[nodiscard]] bool exists() const { return kind != EntryKind::missing && kind != EntryKind::unknown; }
   /// No answer in time: the file system that it lies on hangs.
   [[nodiscard]] bool hung() const;
-  /// The error of an entry whose `error_number` is set: `timeout`, `permission`, `not_found` or `failed`; the path
-  /// first.
+  /// The error of an entry, the path first: `timeout`, `permission`, `not_found` or `failed`, by its `error_number`;
+  /// where that is 0, what lies there instead.
   [[nodiscard]] Error error() const;
   friend bool operator==(const Entry&, const Entry&) = default;
 };

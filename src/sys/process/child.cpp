@@ -27,6 +27,7 @@ void reset_signals() {
   for (int number = 1; number < NSIG; ++number)
     if (number != SIGKILL && number != SIGSTOP)
       ::sigaction(number, &standard, nullptr);
+  pass_file_limit();
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -63,6 +64,12 @@ int keep_only(int socket) {
 }
 
 } // namespace
+
+void pass_file_limit() {
+  // A handler and not SIG_IGN, unless it was ignored: exec(2) resets it.
+  if (::signal(SIGXFSZ, [](int) {}) == SIG_IGN)
+    ::signal(SIGXFSZ, SIG_IGN);
+}
 
 Deadline deadline_in(std::chrono::milliseconds span) {
   return Clock::now() + std::clamp<std::chrono::milliseconds>(span, 0ms, 24h * 365);

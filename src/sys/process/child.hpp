@@ -28,6 +28,9 @@ Deadline deadline_in(std::chrono::milliseconds span);
 /// Milliseconds for poll(2) until `deadline`, rounded up; 0 if it has passed.
 int poll_time(Deadline deadline);
 
+/// From here on a write beyond the limit of file sizes (RLIMIT_FSIZE) fails, as on a full disk, and ends no process.
+void pass_file_limit();
+
 /// Write all bytes; false on an error (the reader has gone).
 bool write_all(int fd, std::string_view bytes);
 /// Append to `into` what there is to read, at most `limit` bytes. 0 or errno.
