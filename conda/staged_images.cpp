@@ -3,7 +3,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "conda/make_image.hpp"
-#include "plan/look.hpp"
+#include "plan/check_action.hpp"
 #include "sys/mounting/image_types.hpp"
 
 #include <algorithm>
@@ -69,7 +69,7 @@ std::optional<plan::Unmount> older_bind(sys::System& system, const plan::Mount& 
     return {};
   const auto copies = parent_path(bind.source);
   auto older = unmount_of(bind);
-  older.source = plan::image_behind(system, *at);
+  older.source = plan::read_image_path(system, *at);
   older.fs_type = sys::k_image;
   if (!older.source.empty())
     return is_under(older.source, copies) ? std::optional(older) : std::nullopt;

@@ -7,7 +7,7 @@
 #include "exports/diagnose.hpp"
 #include "exports/members.hpp"
 #include "exports/verify.hpp"
-#include "plan/look.hpp"
+#include "plan/check_action.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -53,8 +53,8 @@ Result<void> probe_access(sys::System& system, const Request& request, Actual& a
     if (!request.recursive)
       continue;
     const auto tree = tree_access(actual, directory, wanted);
-    TRY_ASSIGN(const auto looked, tree ? plan::look_at(*tree, system) : plan::Looked{true, {}});
-    if (!looked.already)
+    TRY_ASSIGN(const auto checked, tree ? plan::check_action(*tree, system) : plan::CheckedAction{true, {}});
+    if (!checked.already)
       actual.trees.push_back(*tree);
   }
   return {};

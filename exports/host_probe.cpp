@@ -3,7 +3,7 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "exports/host.hpp"
-#include "plan/look.hpp"
+#include "plan/check_action.hpp"
 
 #include <algorithm>
 #include <cerrno>

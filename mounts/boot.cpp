@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* k_boot_fstab = "/etc/fstab";
 constexpr const char* k_unit_directory = "/etc/systemd/system";
-constexpr const char* k_wants = "multi-user.target.wants"; ///< where our units are enabled
+constexpr const char* k_wants = "multi-user.target.wants"; ///< the directory with the links that enable our units
 constexpr const char* k_boot_group = "at boot";
 constexpr std::size_t k_most_unit_text = 64U << 10U, k_most_text = 16U << 20U;
 
@@ -35,8 +35,8 @@ bool is_ours(std::string_view unit) {
   return unit.starts_with(k_unit_mark);
 }
 
-/// The value of a setting of a unit, "" if it has none: the last one counts.
-std::string setting_of(std::string_view unit, std::string_view name) {
+/// Returns the value of a setting of a unit, "" if it has none. The last one counts.
+std::string find_unit_setting(std::string_view unit, std::string_view name) {
   std::string value;
   for (const auto& line : split_lines(unit))
     if (const auto setting = trim(line); setting.starts_with(name) && setting.substr(name.size()).starts_with('='))
@@ -44,14 +44,16 @@ std::string setting_of(std::string_view unit, std::string_view name) {
   return value;
 }
 
-/// The type that mount(8) uses. Where none is given, it guesses by the source (libmount's mnt_context_guess_fstype).
+/// Returns the type that mount(8) uses. If none is given, it guesses by the source (libmount's
+/// mnt_context_guess_fstype).
 std::string type_of(std::string_view type, std::string_view source) {
   if (!type.empty() && type != "auto")
     return std::string(type);
   return source.starts_with("//") ? "cifs" : source.find(":/") != std::string_view::npos ? "nfs" : "";
 }
 
-bool lies_elsewhere(const std::string& type, const std::string& source, const std::vector<std::string>& options) {
+/// True for storage on another machine.
+bool is_remote(const std::string& type, const std::string& source, const std::vector<std::string>& options) {
   return sys::may_hang(type) || std::ranges::count(options, "_netdev") > 0 || source.starts_with("//") ||
          (!source.starts_with('/') && source.find(":/") != std::string::npos);
 }
@@ -63,7 +65,7 @@ void add_fstab_entries(std::string_view text, BootFacts& facts) {
     const auto fields = split_words(line);
     if (fields.size() < 3 || fields[0].starts_with('#') || !fields[1].starts_with('/') || fields[1] == "/")
       continue;
-    const auto written = fields.size() > 3 ? fields[3] : "defaults"; // fstab(5): the rest may be left out
+    const auto written = fields.size() > 3 ? fields[3] : "defaults"; // fstab(5): options may be left out
     const auto options = split(written, ',');
     const auto source = decode_octal(fields[0]);
     BootEntry entry{BootWay::fstab,
@@ -75,7 +77,7 @@ void add_fstab_entries(std::string_view text, BootFacts& facts) {
                     type_of(fields[2], source)};
     if ((entry.ours || sys::is_shared(entry.type, source)) && std::ranges::count(options, "noauto") == 0)
       facts.entries.push_back(std::move(entry));
-    else if (lies_elsewhere(entry.type, source, options))
+    else if (is_remote(entry.type, source, options))
       facts.others.push_back(std::move(entry));
   }
 }
@@ -91,17 +93,17 @@ void add_unit_entries(const BootFacts& facts, std::vector<BootEntry>& found) {
     const auto names = unit_names(target);
     const bool automount = enabled.contains(names.automount);
     const bool at_boot = automount || enabled.contains(name) || enabled.contains(names.service);
-    // The keys are those of systemd.mount(5). A masked unit is a link to /dev/null, and has no text.
-    const auto source = setting_of(text, "What");
-    const auto type = type_of(setting_of(text, "Type"), source);
+    // The settings are those of systemd.mount(5). A masked unit is a link to /dev/null, and has no text.
+    const auto source = find_unit_setting(text, "What");
+    const auto type = type_of(find_unit_setting(text, "Type"), source);
     if (at_boot && (is_ours(text) || sys::is_shared(type, source)))
-      found.push_back({automount ? BootWay::automount : BootWay::unit, target, source, setting_of(text, "Options"),
-                       unit_path(name), is_ours(text), type});
+      found.push_back({automount ? BootWay::automount : BootWay::unit, target, source,
+                       find_unit_setting(text, "Options"), unit_path(name), is_ours(text), type});
   }
 }
 
-/// The simple commands of a line of a shell script, as words without their quotes. What the shell would expand stays as
-/// it is.
+/// Splits a line of a shell script into simple commands, and these into words without quotes. Variables and other
+/// expansions stay as they are written.
 std::vector<std::vector<std::string>> shell_commands(std::string_view line) {
   std::vector<std::vector<std::string>> commands(1);
   std::string word;
@@ -131,8 +133,9 @@ std::vector<std::vector<std::string>> shell_commands(std::string_view line) {
   return commands;
 }
 
-/// `mount -t nfs -o OPTIONS SERVER:/path /target` behind whatever stands in front of it (`sudo`, `then`).
-std::optional<BootEntry> mount_in(const std::vector<std::string>& words) {
+/// Reads `mount -t nfs -o OPTIONS SERVER:/path /target`, with any words before it (`sudo`, `then`); nullopt for any
+/// other command.
+std::optional<BootEntry> read_mount_entry(const std::vector<std::string>& words) {
   const auto mount = std::ranges::find_if(words, [](const std::string& word) {
     const auto name = base_name(word);
     return name == "mount" || name.starts_with("mount.");
@@ -161,9 +164,8 @@ void add_rc_local_entries(const BootFacts& facts, std::vector<BootEntry>& found)
     else if (line.starts_with(k_block_ends))
       block.clear();
     for (const auto& words : shell_commands(line)) {
-      auto entry = mount_in(words);
-      if (!entry ||
-          (block.empty() && (!entry->target.starts_with('/') || !lies_elsewhere(entry->type, entry->source, {}))))
+      auto entry = read_mount_entry(words);
+      if (!entry || (block.empty() && (!entry->target.starts_with('/') || !is_remote(entry->type, entry->source, {}))))
         continue;
       entry->target = block.empty() ? normalize_path(entry->target) : block;
       entry->origin = fmt::format("{}:{}", facts.rc_path, number);
@@ -173,12 +175,13 @@ void add_rc_local_entries(const BootFacts& facts, std::vector<BootEntry>& found)
   }
 }
 
-/// The text that a point needs in each place; an empty one: the place is to have nothing of it.
+/// The texts that make a mount point come back. If a text is empty, the unit, fstab or rc.local has no entry for it.
 struct Wanted {
   UnitTexts units;
   std::optional<std::string> fstab, rc_local;
 };
 
+/// Returns the texts for a point and its way, or the reason why it cannot be mounted at boot by that way.
 Result<Wanted> wanted_for(const BootFacts& facts, const BootHost& host, const MountPoint& point, BootWay way) {
   Wanted wanted;
   if (way == BootWay::none)
@@ -217,22 +220,23 @@ void add_step(std::vector<plan::Step>& steps, std::string why, plan::Action acti
   steps.push_back({k_boot_group, std::move(why), std::move(action)});
 }
 
-class Planner {
+/// Collects the units, lines and blocks of all points, and makes one plan of them.
+class BootPlanner {
  public:
-  Planner(const BootFacts& facts, const BootHost& host, BootPlan& result)
+  BootPlanner(const BootFacts& facts, const BootHost& host, BootPlan& result)
       : m_facts(facts), m_host(host), m_result(result) {
     for (const auto& entry : facts.entries)
       if (!entry.ours)
         m_foreign.insert_or_assign(entry.target, entry.origin);
   }
 
-  void add(const MountPoint& point) {
+  void add_point(const MountPoint& point) {
     const auto way = point.is_in_place()                ? BootWay::none
                      : point.boot != BootWay::automatic ? point.boot
                      : m_host.systemd                   ? BootWay::unit
                                                         : BootWay::rc_local;
     const auto names = unit_names(point.target);
-    if (way != BootWay::none && is_foreign(point, names))
+    if (way != BootWay::none && report_foreign(point, names))
       return;
     const auto wanted = wanted_for(m_facts, m_host, point, way);
     if (!wanted) {
@@ -244,7 +248,7 @@ class Planner {
     const auto why = fmt::format("{} is mounted at boot", name_of(point));
     const auto why_not =
         fmt::format("{} is {}", name_of(point), way == BootWay::none ? "not mounted at boot" : "mounted otherwise");
-    // An .automount starts its .mount, and so does a service: only a .mount on its own is started by the target.
+    // An .automount starts its .mount, and so does a service. multi-user.target starts only a .mount without both.
     const bool own_link = point.here && wanted->units.automount.empty();
     m_units.push_back({names.mount, wanted->units.mount, own_link, why, why_not});
     m_units.push_back({names.automount, wanted->units.automount, true, why, why_not});
@@ -258,12 +262,13 @@ class Planner {
     const auto before = m_facts.fstab.value_or("");
     if (auto after = with_fstab_lines(before, m_fstab); after != before)
       add_step(m_files, "what is mounted at boot", plan::File{k_boot_fstab, m_facts.fstab, std::move(after)});
-    rc_local();
+    add_rc_local_steps();
     m_result.plan = plan_units(m_facts, m_host.systemd, m_units, m_files);
   }
 
  private:
-  bool is_foreign(const MountPoint& point, const UnitTexts& names) {
+  /// Reports SF234 if an entry of others mounts the point at boot. True: the point is left to it.
+  bool report_foreign(const MountPoint& point, const UnitTexts& names) {
     const auto entry = m_foreign.find(point.target);
     auto origin = entry == m_foreign.end() ? "" : entry->second;
     for (const auto& name : {names.mount, names.automount})
@@ -277,7 +282,7 @@ class Planner {
     return !origin.empty();
   }
 
-  void rc_local() {
+  void add_rc_local_steps() {
     const auto& path = m_facts.rc_path;
     const auto before = m_facts.rc_local.value_or("");
     auto after = with_rc_local_blocks(before, m_rc_local);
@@ -297,12 +302,12 @@ class Planner {
   BootTexts m_fstab, m_rc_local;
   bool m_needs_rc_local = false;
   std::vector<BootUnit> m_units;
-  std::vector<plan::Step> m_files; ///< that change fstab and rc.local
+  std::vector<plan::Step> m_files; ///< steps that change fstab and rc.local
 };
 
 } // namespace
 
-BootFacts boot_facts(sys::System& system) {
+BootFacts read_boot_facts(sys::System& system) {
   BootFacts facts;
   const auto text_of = [](const sys::Entry& entry) {
     return entry.exists() ? std::optional(entry.content) : std::nullopt;
@@ -312,7 +317,7 @@ BootFacts boot_facts(sys::System& system) {
                                 {.path = "/etc/rc.local", .follow = true, .read_bytes = k_most_text},
                                 {.path = "/etc/rc.d"}}});
   facts.fstab = text_of(found[1]);
-  auto& rc_local = found[2]; // of the RHEL family it is a link into rc.d
+  auto& rc_local = found[2]; // in the RHEL family it is a link into rc.d
   if (!rc_local.exists() && found[3].kind == sys::EntryKind::directory)
     rc_local = system.entry({.path = "/etc/rc.d/rc.local", .follow = true, .read_bytes = k_most_text});
   facts.rc_local = text_of(rc_local);
@@ -346,7 +351,7 @@ BootFacts boot_facts(sys::System& system) {
   return facts;
 }
 
-BootHost boot_host(sys::System& system) {
+BootHost read_boot_host(sys::System& system) {
   const auto link = system.entry({.path = "/proc/self/exe"}).link_target;
   BootHost host{system.identity().systemd, link.empty() ? "/usr/bin/sharefs" : link, ""};
   const auto program = system.entry({.path = host.program, .guarded = true});
@@ -374,7 +379,7 @@ plan::Plan plan_units(const BootFacts& facts, bool systemd, const std::vector<Bo
     if (text.empty() && exists && !is_ours(found->second))
       continue;
     if (!text.empty())
-      verify.argv.push_back(path); // all of them: an earlier run may have ended because systemd did not understand one
+      verify.argv.push_back(path); // unchanged ones, too: an earlier run may have failed because of one of them
     if (!text.empty() && (!exists || found->second != text))
       add_step(files, why, plan::File{path, exists ? std::optional(found->second) : std::nullopt, text});
     if (!text.empty() && linked && !enabled) {
@@ -392,7 +397,8 @@ plan::Plan plan_units(const BootFacts& facts, bool systemd, const std::vector<Bo
     add_step(removals, why_not, plan::remove_file(path, found->second));
   }
   const bool written = !files.empty() || !links.empty();
-  const bool changed = written || !removals.empty() || !between.empty(); // systemd makes units of fstab's lines, too
+  // `between` may change fstab, and systemd makes units of its lines, too.
+  const bool changed = written || !removals.empty() || !between.empty();
   plan::Plan plan;
   plan.steps = std::move(files);
   if (systemd && written)
@@ -407,9 +413,9 @@ plan::Plan plan_units(const BootFacts& facts, bool systemd, const std::vector<Bo
 
 BootPlan plan_boot(const BootFacts& facts, const BootHost& host, const std::vector<MountPoint>& points) {
   BootPlan result;
-  Planner planner(facts, host, result);
+  BootPlanner planner(facts, host, result);
   for (const auto& point : points)
-    planner.add(point);
+    planner.add_point(point);
   planner.finish();
   return result;
 }
@@ -420,7 +426,7 @@ BootPlan plan_boot(sys::System& system, const BootFacts& facts, const Observatio
   for (const auto& state : seen.states)
     if (state.wanted && std::ranges::find(without, state.point.target) == without.end())
       points.push_back(state.point);
-  return points.empty() ? BootPlan{} : plan_boot(facts, boot_host(system), points);
+  return points.empty() ? BootPlan{} : plan_boot(facts, read_boot_host(system), points);
 }
 
 Diagnoses diagnose_left_at_boot(const BootFacts& facts, const std::vector<MountPoint>& all) {
@@ -442,7 +448,7 @@ void forget_at_boot(const BootFacts& facts, const BootHost& host, const sys::Mou
   const auto boot = plan_boot(facts, host, points);
   plan.plan.add(boot.plan);
   for (const auto& point : points) {
-    // Looking at an automount point would mount it, so this waits until our automount unit has been stopped.
+    // The check of this action would trigger an automount, so the step comes after our automount unit is stopped.
     const bool automounted = std::ranges::any_of(table.entries(), [&](const sys::MountEntry& one) {
       return one.target == point.target && one.fs_type == "autofs";
     });

@@ -1,6 +1,6 @@
 #pragma once
-// What this machine mounts at boot, by all that can say so: fstab, systemd's units and rc.local; and what has to change
-// so that the mounts of sharefs.yaml come back, each by one of them.
+// Mounts at boot: reads what fstab, systemd's units and rc.local mount, and plans the changes so that each mount of
+// sharefs.yaml comes back by one of them.
 #include "base/diagnosis.hpp"
 #include "mounts/plan_unmount.hpp"
 #include "mounts/probe.hpp"
@@ -15,79 +15,82 @@
 
 namespace sharefs::mounts {
 
-/// Something that mounts at boot.
+/// One entry that mounts something at boot.
 struct BootEntry {
   BootWay way = BootWay::none;
   std::string target{};  ///< absolute, normalized
   std::string source{};  ///< "storage1:/mnt/share"
-  std::string options{}; ///< as they stand there
-  std::string origin{};  ///< "/etc/fstab:3", a unit's file
-  bool ours = false;     ///< written by sharefs
-  std::string type{};    ///< "nfs", "glusterfs"; where none is given, what mount(8) takes the source for
+  std::string options{}; ///< as the entry has them
+  std::string origin{};  ///< "/etc/fstab:3", or the path of a unit
+  bool ours = false;     ///< sharefs has written it
+  std::string type{};    ///< "nfs", "glusterfs"; if the entry names none, the type that mount(8) guesses by the source
   [[nodiscard]] bool is_nfs() const { return type == "nfs" || type == "nfs4"; }
   friend bool operator==(const BootEntry&, const BootEntry&) = default;
 };
 
-/// As the machine has it. Units are those of /etc/systemd/system, which win over fstab's and the distribution's.
+/// The files of this machine that mount at boot. Units are read from /etc/systemd/system only, because these override
+/// the units of fstab and of the distribution.
 struct BootFacts {
   std::optional<std::string> fstab;
-  std::string rc_path; ///< where rc.local is, or would be: Debian's or the RHEL family's path
+  std::string rc_path; ///< the path of rc.local in Debian or in the RHEL family, even if there is none
   std::optional<std::string> rc_local;
   std::uint32_t rc_mode = 0, rc_uid = 0, rc_gid = 0;
-  std::map<std::string, std::string> units; ///< text by name: .mount, .automount, and services of ours (sharefs*)
-  std::set<std::string> enabled;            ///< "multi-user.target.wants/x.mount": links and directories' names
-  std::set<std::string> wanted_by;          ///< directories that hold links: "multi-user.target.wants"
-  /// Of fstab (without noauto) and of the enabled units: network file systems only. Of rc.local our blocks, and lines
-  /// with a `mount` of a network file system.
+  std::map<std::string, std::string> units; ///< texts by name: .mount, .automount, and services of ours (sharefs*)
+  std::set<std::string> enabled;            ///< links by which units are enabled: "multi-user.target.wants/x.mount"
+  std::set<std::string> wanted_by;          ///< names of the directories that hold such links
+  /// Entries of network file systems, and our own: lines of fstab (without noauto), enabled units, and of rc.local our
+  /// blocks and lines with a `mount`.
   std::vector<BootEntry> entries;
-  /// Lines of fstab for storage elsewhere that nothing mounts at boot (noauto), or whose file system is not known here.
+  /// Lines of fstab for storage on other machines that are not mounted at boot (noauto), or whose file system sharefs
+  /// does not know.
   std::vector<BootEntry> others;
 };
-BootFacts boot_facts(sys::System& system);
+BootFacts read_boot_facts(sys::System& system);
 
-/// What else there is to know before an entry is written.
+/// The facts about the host that decide how an entry is written.
 struct BootHost {
-  bool systemd = false; ///< it runs
-  std::string program;  ///< sharefs itself
-  std::string unfit;    ///< why root must not, or cannot, run that at boot
+  bool systemd = false; ///< systemd runs
+  std::string program;  ///< path of sharefs itself
+  std::string unfit;    ///< why root cannot, or must not, run `program` at boot; empty: it can
 };
-BootHost boot_host(sys::System& system);
+BootHost read_boot_host(sys::System& system);
 
-/// A unit of ours as it is to be.
+/// A unit of sharefs that is to be written or removed.
 struct BootUnit {
   std::string name;
-  std::string text;         ///< empty: there is to be none
+  std::string text;         ///< empty: the unit is removed
   bool linked = true;       ///< multi-user.target starts it
-  std::string why, why_not; ///< it is written, or taken away
+  std::string why, why_not; ///< the reasons of the steps that write it, or remove it
 };
-/// What makes units so, and systemd read them. A unit that others wrote is never taken away. `between`: steps behind
-/// those that write and link units, and in front of those that take units away.
+/// Plans the steps that write and remove the units, and that make systemd read its units again. A unit that others
+/// wrote is never removed. `between`: steps that come after the units are written and linked, and before units are
+/// removed.
 plan::Plan plan_units(const BootFacts& facts, bool systemd, const std::vector<BootUnit>& units,
                       const std::vector<plan::Step>& between = {});
 
 struct BootPlan {
   plan::Plan plan;
-  Diagnoses diagnoses; ///< SF234: something else mounts it at boot; SF235: it cannot be written
+  Diagnoses diagnoses; ///< SF234: something else mounts it at boot; SF235: the entry cannot be written
 };
-/// What makes each of `points` (decided) come back at boot by its own way and no other; a point whose way is `none`
-/// loses what sharefs wrote for it. What others wrote is never touched.
+/// Plans that each of `points` (after decide()) is mounted at boot by its own way and by no other. For a point whose
+/// way is `none` the entries of sharefs are removed. Entries of others are never changed.
 BootPlan plan_boot(const BootFacts& facts, const BootHost& host, const std::vector<MountPoint>& points);
 
-/// The same for the wanted mounts of `seen` on this machine, but for the targets `without`: of one that is blocked, the
-/// options are not known.
+/// Plans the same for the wanted mounts of `seen` on this machine, except for the targets `without`: the options of a
+/// blocked mount are not known.
 BootPlan plan_boot(sys::System& system, const BootFacts& facts, const Observation& seen,
                    const std::vector<std::string>& without);
 
-/// SF249: what sharefs mounts at boot for an earlier sharefs.yaml; `all` are the mounts of the present one.
+/// Reports our entries that an earlier sharefs.yaml has left (SF249). `all` are the mounts of the present one.
 Diagnoses diagnose_left_at_boot(const BootFacts& facts, const std::vector<MountPoint>& all);
 
-/// Adds to the plan that unmounts `points` what takes away how sharefs mounts them at boot, but for those that it
-/// leaves mounted.
+/// Adds steps to a plan that unmounts `points`, so that sharefs does not mount them at boot any more. Points that are
+/// blocked, and so stay mounted, keep their entries.
 void forget_at_boot(const BootFacts& facts, const BootHost& host, const sys::MountTable& table,
                     std::vector<MountPoint> points, MountPlan& plan);
 
-/// Makes of a plan that takes back changes at boot one that does so on what these files hold now: our entries become
-/// what they were, as plan_boot() changes them, and every byte that others have written since stays.
-void undo_on_what_is_there(const BootFacts& facts, plan::Plan& plan);
+/// Changes the steps of an undo so that they start from the present content of the boot files: our entries become what
+/// they were, and every byte that others have written since stays.
+void rebase_boot_undo(const BootFacts& facts, plan::Plan& plan);
 
 } // namespace sharefs::mounts

@@ -14,13 +14,13 @@ namespace sharefs::mounts {
 namespace {
 
 constexpr std::size_t k_longest_unit_name = 255;
-/// systemd waits that long for a mount, and for its unmount: a power-off with a dead server takes as long.
+/// How long systemd waits for a mount, and for its unmount, in seconds: a power-off with a dead server takes so long.
 constexpr int k_mount_seconds = 30;
 /// The first and the last lines of an rc.local that sharefs has made.
 constexpr std::string_view k_rc_local_head = "#!/bin/sh\n# Made by sharefs, and deleted when nothing else is in it\n",
                            k_rc_local_end = "exit 0\n";
 
-tl::unexpected<Error> unsayable(const MountPoint& point, std::string_view where, std::string_view why) {
+tl::unexpected<Error> cannot_be_written(const MountPoint& point, std::string_view where, std::string_view why) {
   return fail(ErrorCode::failed, fmt::format("{} cannot be written into {}: {}", point.target, where, why),
               "choose a plainer path, or another way with `boot:`");
 }
@@ -29,7 +29,8 @@ bool has_control(std::string_view text) {
   return std::ranges::any_of(text, is_control);
 }
 
-/// The options at boot: mount.nfs tries once, in the foreground. What starts it decides whether to try again.
+/// Returns the options at boot, without `bg` and `retry`: mount.nfs tries in the foreground, and the unit or script
+/// that starts it decides whether to try again.
 std::string boot_options(const MountPoint& point) {
   if (point.here) {
     const auto options = bind_options(point.options);
@@ -44,7 +45,7 @@ std::string source_of(const MountPoint& point) {
   return point.here ? point.path : format_source(point.server, point.path);
 }
 
-/// `%` begins a specifier everywhere in a unit (systemd.unit(5)).
+/// Doubles each `%`, because it begins a specifier everywhere in a unit (systemd.unit(5)).
 std::string unit_value(std::string_view text) {
   std::string value;
   for (const char c : text)
@@ -52,7 +53,7 @@ std::string unit_value(std::string_view text) {
   return value;
 }
 
-/// A word of ExecStart= (systemd.service(5)).
+/// Quotes a word of ExecStart= (systemd.service(5)).
 std::string command_word(std::string_view text) {
   std::string word = "\"";
   for (const char c : unit_value(text))
@@ -60,7 +61,7 @@ std::string command_word(std::string_view text) {
   return word + '"';
 }
 
-/// fstab(5): blanks and backslashes as octal numbers.
+/// Writes blanks, backslashes and control characters as octal numbers (fstab(5)).
 std::string fstab_field(std::string_view text) {
   std::string field;
   for (const char c : text)
@@ -69,7 +70,7 @@ std::string fstab_field(std::string_view text) {
   return field;
 }
 
-/// The lines of a text, each with its end. The last one may have none.
+/// Splits a text into lines with their newlines. The last line may have none.
 std::vector<std::string> whole_lines(std::string_view text) {
   std::vector<std::string> lines;
   while (!text.empty()) {
@@ -81,7 +82,7 @@ std::vector<std::string> whole_lines(std::string_view text) {
   return lines;
 }
 
-/// The target of our line; "" of any other.
+/// Returns the target of our line in fstab; "" for any other line.
 std::string target_of(std::string_view line) {
   const auto fields = split_words(line);
   const bool ours =
@@ -89,8 +90,8 @@ std::string target_of(std::string_view line) {
   return ours ? normalize_path(decode_octal(fields[1])) : "";
 }
 
-/// The rest of a line that begins with `mark`, without its end; "" for any other line.
-std::string behind(std::string_view mark, std::string_view line) {
+/// Returns the rest of a line that begins with `mark`, without newline; "" for any other line.
+std::string rest_after(std::string_view mark, std::string_view line) {
   if (!line.starts_with(mark))
     return "";
   line.remove_prefix(mark.size());
@@ -101,7 +102,7 @@ bool is_block_mark(std::string_view line) {
   return line.starts_with(k_block_begins) || line.starts_with(k_block_ends);
 }
 
-/// A piece of a file: our entry for a target, or, without one, a line that others wrote.
+/// A part of a file: our entry for `target`, or, if that is empty, a line that others wrote.
 struct Part {
   std::string text, target;
 };
@@ -117,10 +118,10 @@ std::vector<Part> rc_local_parts(std::string_view text) {
   std::vector<Part> parts;
   const auto lines = whole_lines(text);
   for (auto line = lines.begin(); line != lines.end(); ++line) {
-    const auto target = behind(k_block_begins, *line);
+    const auto target = rest_after(k_block_begins, *line);
     const auto end = target.empty() ? lines.end() : std::find_if(line + 1, lines.end(), is_block_mark);
     if (end == lines.end() ||
-        behind(k_block_ends, *end) != target) { // a block without its end may hold lines of others
+        rest_after(k_block_ends, *end) != target) { // a block without its end mark may hold lines of others
       parts.push_back({*line, ""});
       continue;
     }
@@ -130,7 +131,7 @@ std::vector<Part> rc_local_parts(std::string_view text) {
   return parts;
 }
 
-BootTexts ours_of(const std::vector<Part>& parts) {
+BootTexts our_texts(const std::vector<Part>& parts) {
   BootTexts ours;
   for (const auto& part : parts)
     if (!part.target.empty())
@@ -138,8 +139,8 @@ BootTexts ours_of(const std::vector<Part>& parts) {
   return ours;
 }
 
-/// The file with `texts` in place of our entries for their targets. New ones stand at the end, but in front of the
-/// command `last`. Every other byte is kept, also a missing end of the last line.
+/// Returns the file with `texts` in place of our entries for their targets. New entries come at the end, but before the
+/// command `last`. Every other byte is kept, also a missing newline at the end of the file.
 std::string with_texts(const std::vector<Part>& parts, const BootTexts& texts, std::string_view last) {
   std::vector<std::string> result;
   auto missing = texts;
@@ -207,10 +208,10 @@ Result<UnitTexts> unit_texts(const MountPoint& point, const std::string& program
   const auto source = source_of(point);
   const auto options = boot_options(point);
   if (names.service.size() > k_longest_unit_name)
-    return unsayable(point, "a systemd unit", "its name would be longer than 255 bytes");
+    return cannot_be_written(point, "a systemd unit", "its name would be longer than 255 bytes");
   for (const auto& text : {point.target, source, options, program, name_of(point)})
     if (has_control(text) || text.ends_with('\\'))
-      return unsayable(point, "a systemd unit", "a control character, or a backslash at the end");
+      return cannot_be_written(point, "a systemd unit", "a control character, or a backslash at the end");
 
   const auto head = fmt::format("{}changes are lost; `sharefs umount --forget {}` removes this file\n[Unit]\n",
                                 k_unit_mark, name_of(point));
@@ -243,7 +244,7 @@ Result<UnitTexts> unit_texts(const MountPoint& point, const std::string& program
 
 Result<std::string> fstab_line(const MountPoint& point, bool bg) {
   if (has_control(point.target + point.server + point.path))
-    return unsayable(point, "/etc/fstab", "a control character");
+    return cannot_be_written(point, "/etc/fstab", "a control character");
   const auto options = boot_options(point);
   if (point.here)
     return fmt::format("{} {} none {},nofail,{} 0 0", fstab_field(point.path), fstab_field(point.target),
@@ -258,15 +259,15 @@ std::string with_fstab_lines(std::string_view text, const BootTexts& lines) {
 }
 
 BootTexts our_fstab_lines(std::string_view text) {
-  return ours_of(fstab_parts(text));
+  return our_texts(fstab_parts(text));
 }
 
 Result<std::string> rc_local_block(const MountPoint& point, const std::string& program) {
   const auto options = boot_options(point);
   const auto words = shell_join({point.here ? point.path : source_of(point), point.target});
-  // Not every shell knows $'...'.
+  // shell_join() may quote by $'...', which not every shell understands.
   if (has_control(point.target) || words.find("$'") != std::string::npos)
-    return unsayable(point, "rc.local", "a control character, or bytes that are no text");
+    return cannot_be_written(point, "rc.local", "a control character, or bytes that are no text");
   std::string command = fmt::format("mount {} {} {}", point.here ? "-o" : "-t nfs -o", shell_quote(options), words);
   if (!point.here)
     command = fmt::format("({} probe --until-ready {} >/dev/null && {}) &", shell_quote(program),
@@ -282,7 +283,7 @@ std::string with_rc_local_blocks(std::string_view text, const BootTexts& blocks)
 }
 
 BootTexts our_rc_local_blocks(std::string_view text) {
-  return ours_of(rc_local_parts(text));
+  return our_texts(rc_local_parts(text));
 }
 
 bool is_bare_rc_local(std::string_view text) {

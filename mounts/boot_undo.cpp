@@ -1,4 +1,4 @@
-// Taking back a change at boot where somebody has edited the file since.
+// Undo of a change of a boot file that somebody has edited since.
 #include "base/path.hpp"
 #include "mounts/boot.hpp"
 #include "mounts/boot_text.hpp"
@@ -9,7 +9,7 @@ namespace sharefs::mounts {
 
 namespace {
 
-/// The changes that turn the texts `from` into the texts `to`.
+/// Returns the changes that turn the texts `from` into the texts `to`.
 BootTexts changes_between(const BootTexts& from, const BootTexts& to) {
   BootTexts changes;
   for (const auto& [target, text] : from)
@@ -23,9 +23,9 @@ BootTexts changes_between(const BootTexts& from, const BootTexts& to) {
   return changes;
 }
 
-/// The content that the file gets in place of `now`; nullopt: it is removed, since the step made it and nothing else is
-/// left in it.
-std::optional<std::string> wanted(const plan::File& step, const std::string& now, bool is_fstab) {
+/// Returns the content that the file gets instead of `now`; nullopt: the file is removed, because the undone change
+/// made it and nothing else is left in it.
+std::optional<std::string> new_content(const plan::File& step, const std::string& now, bool is_fstab) {
   const auto read = is_fstab ? our_fstab_lines : our_rc_local_blocks;
   const auto with = is_fstab ? with_fstab_lines : with_rc_local_blocks;
   auto text = with(now, changes_between(read(step.before.value_or("")), read(step.after.value_or(""))));
@@ -35,7 +35,7 @@ std::optional<std::string> wanted(const plan::File& step, const std::string& now
 
 } // namespace
 
-void undo_on_what_is_there(const BootFacts& facts, plan::Plan& plan) {
+void rebase_boot_undo(const BootFacts& facts, plan::Plan& plan) {
   std::erase_if(plan.steps, [&](plan::Step& one) {
     auto* const step = std::get_if<plan::File>(&one.action);
     if (step == nullptr)
@@ -50,7 +50,8 @@ void undo_on_what_is_there(const BootFacts& facts, plan::Plan& plan) {
     if (!now || now == step->before || now == step->after)
       return false;
     if (unit == facts.units.end())
-      step->after = wanted(*step, *now, is_fstab); // a unit of ours is replaced as a whole
+      step->after =
+          new_content(*step, *now, is_fstab); // only fstab and rc.local are merged; our units are replaced whole
     if (step->after == now)
       return true;
     step->before = now;

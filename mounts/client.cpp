@@ -15,7 +15,7 @@ bool is_to_mount(const MountState& state) {
   return state.wanted && !state.point.here && state.health == Health::missing;
 }
 
-/// A mount of version 3 whose locks the server keeps.
+/// True for a mount of NFS 3 whose locks the server keeps.
 bool needs_statd(const MountState& state) {
   if (!state.mounted() || state.mount->fs_type != "nfs")
     return false;
@@ -27,7 +27,7 @@ bool needs_statd(const MountState& state) {
 
 } // namespace
 
-ClientFacts client_facts(sys::System& system, const Observation& seen, std::chrono::milliseconds deadline) {
+ClientFacts read_client_facts(sys::System& system, const Observation& seen, std::chrono::milliseconds deadline) {
   ClientFacts facts;
   if (std::ranges::any_of(seen.states, is_to_mount)) {
     const auto programs = system.entries(
@@ -80,7 +80,7 @@ Diagnoses diagnose_host(sys::System& system, const Observation& seen, const std:
   for (const auto& state : missing.states)
     wanted.push_back(state.point);
   append(found, plan_mounts(missing, wanted).diagnoses);
-  append(found, diagnose_client(seen, client_facts(system, seen, deadline)));
+  append(found, diagnose_client(seen, read_client_facts(system, seen, deadline)));
   return found;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// What a client needs beside its mounts: the program that makes them, the daemon of their locks, and a server that
-// would let it mount again what is mounted now.
+// Checks what a client needs for its mounts: mount.nfs, the daemon for NFS 3 locks (rpc.statd), and a server that would
+// let it mount again what is mounted now.
 #include "mounts/diagnose.hpp"
 #include "mounts/probe.hpp"
 
@@ -10,22 +10,22 @@
 
 namespace sharefs::mounts {
 
-/// What was not asked for counts as there.
+/// A requirement that was not checked counts as met.
 struct ClientFacts {
-  bool mount_program = true; ///< mount.nfs; asked for if a wanted mount is missing
-  bool statd = true; ///< rpc.statd, in this network namespace; asked for if a mount of version 3 needs its locks
+  bool mount_program = true; ///< mount.nfs is installed; checked if a wanted mount is missing
+  bool statd = true; ///< rpc.statd runs in this network namespace; checked by root if a mount of NFS 3 needs its locks
   friend bool operator==(const ClientFacts&, const ClientFacts&) = default;
 };
 
-/// Looks at what the mounts of `seen` need. Of processes only root knows.
-ClientFacts client_facts(sys::System& system, const Observation& seen, std::chrono::milliseconds deadline);
+/// Checks what the mounts of `seen` need. rpc.statd is checked by root only, because others may not see its process.
+ClientFacts read_client_facts(sys::System& system, const Observation& seen, std::chrono::milliseconds deadline);
 
-/// SF245, SF246; and of wanted mounts that are well, as warnings, what preflight() would forbid: after a reboot they
-/// would be missing.
+/// Returns SF245 and SF246. For wanted mounts that work now it also returns the errors of preflight(), as warnings:
+/// after a reboot these mounts would be missing.
 Diagnoses diagnose_client(const Observation& seen, const ClientFacts& facts);
 
-/// All that is wrong with what this host mounts: the mounts that are there, those that are missing and why they cannot
-/// be made, what the client needs for them, and which of `users` a server refuses.
+/// Returns all that is wrong with the mounts of this host: faults of the present mounts, missing mounts and why they
+/// cannot be made, what the client lacks, and which of `users` a server refuses.
 Diagnoses diagnose_host(sys::System& system, const Observation& seen, const std::vector<std::string>& users,
                         std::chrono::milliseconds deadline);
 

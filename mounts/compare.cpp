@@ -16,7 +16,7 @@ std::string_view without_six(std::string_view transport) {
   return transport.substr(0, transport.size() - (transport.ends_with('6') ? 1 : 0));
 }
 
-std::uint64_t number(const std::string& text) {
+std::uint64_t parse_count(const std::string& text) {
   return std::strtoull(text.c_str(), nullptr, 10);
 }
 
@@ -26,7 +26,7 @@ bool meets(OptionUse use, const std::string& asked, const std::string& actual) {
   case OptionUse::first_mount:
     return asked == actual;
   case OptionUse::at_most:
-    return number(actual) <= number(asked);
+    return parse_count(actual) <= parse_count(asked);
   case OptionUse::version:
     return asked == actual || (asked == "4" && actual.starts_with("4."));
   case OptionUse::transport:
@@ -36,8 +36,8 @@ bool meets(OptionUse use, const std::string& asked, const std::string& actual) {
   }
 }
 
-/// How an option of this key and value is written: "hard", "nconnect=1".
-std::string spelled(std::string_view key, std::string_view value) {
+/// Returns how an option of this key and value is written: "hard", "nconnect=1".
+std::string option_text(std::string_view key, std::string_view value) {
   for (const auto& row : option_table())
     if (row.key == key && row.value == value)
       return std::string(row.name);
@@ -57,18 +57,18 @@ Settings shown_settings(const sys::MountEntry& mount) {
 
 std::vector<Difference> compare_options(const Settings& asked, const sys::MountEntry& mount) {
   auto wanted = override_settings({}, asked);
-  if (find_setting(wanted, "exec") == nullptr) // programs can run where nothing is said, mount(8)
+  if (find_setting(wanted, "exec") == nullptr) // `exec` is the default of mount(8)
     wanted = override_settings(std::move(wanted), parse_options({"exec"}));
   const auto shown = shown_settings(mount);
   const int actual_major = major_version(version_of(shown));
   std::vector<Difference> differences;
   for (const auto& setting : wanted) {
-    std::vector<std::string> actual; // `actimeo` is shown as four options and reported as one
+    std::vector<std::string> actual; // mountinfo shows `actimeo` as four options; they are reported as one difference
     bool fault = true;
     for (const auto& part : expand({setting})) {
       const auto* row = find_option(part.text);
       const bool overridden = setting.key == "actimeo" && find_setting(wanted, part.key) != nullptr;
-      const bool any_port = part.key == "port" && part.value == "0"; // "ask the portmapper"
+      const bool any_port = part.key == "port" && part.value == "0"; // 0: the client asks the portmapper
       // mountinfo does not show options without an effect, such as `nolock` on NFS 4.
       if (row == nullptr || !row->has_effect(actual_major) || overridden || any_port)
         continue;
@@ -76,7 +76,7 @@ std::vector<Difference> compare_options(const Settings& asked, const sys::MountE
       const std::string value = its != nullptr ? its->value : std::string(row->absent);
       if (value.empty() || meets(row->use, part.key == "vers" ? version_of(wanted) : part.value, value))
         continue;
-      actual.push_back(its != nullptr ? its->text : fmt::format("({})", spelled(part.key, value)));
+      actual.push_back(its != nullptr ? its->text : fmt::format("({})", option_text(part.key, value)));
       fault = row->use != OptionUse::first_mount;
     }
     if (!actual.empty())
@@ -126,11 +126,11 @@ bool is_submount(const sys::MountEntry& parent, const sys::MountEntry& child) {
   return is_same_source(child.source, format_source(above.server, above.path + "/" + relative));
 }
 
-MountsAt mounts_at(const sys::MountTable& table, const std::string& target) {
+MountsAt find_mounts_at(const sys::MountTable& table, const std::string& target) {
   MountsAt found;
   const auto* top = table.at(target);
-  int next = top == nullptr ? -1 : top->id;       // layer
-  for (const auto* mount : table.below(target)) { // what lies on a mount comes before it
+  int next = top == nullptr ? -1 : top->id;       // id of the next layer
+  for (const auto* mount : table.below(target)) { // an upper mount comes before the mount that it lies on
     if (mount->target != target) {
       const bool kernels = top != nullptr && is_submount(*top, *mount);
       (kernels ? found.submounts : found.below).push_back(mount);

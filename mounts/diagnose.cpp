@@ -12,17 +12,17 @@ namespace sharefs::mounts {
 
 namespace {
 
-/// "sharefs VERB share": for the fix of a diagnosis.
+/// Returns "sharefs VERB share", for the fix of a diagnosis.
 std::string sharefs_command(std::string_view verb, const MountState& state) {
   return fmt::format("sharefs {} {}", verb, shell_quote(name_of(state.point)));
 }
 
-/// Unmounts, and mounts again what sharefs.yaml has; for other mounts only the first half.
+/// Returns the commands that unmount it, and that mount it again if it is in sharefs.yaml.
 std::string mount_again(const MountState& state) {
   return sharefs_command("umount", state) + (state.wanted ? " && " + sharefs_command("mount", state) : "");
 }
 
-/// One diagnosis for all mounts of a server that hang.
+/// One diagnosis for all mounts of a server that hang: this one and `others`.
 Diagnosis hung(const MountState& state, const sys::NfsProbe* server, std::size_t others = 0) {
   const auto& point = state.point;
   const auto* stage = server == nullptr ? nullptr : server->failing();
@@ -45,8 +45,7 @@ Diagnosis hung(const MountState& state, const sys::NfsProbe* server, std::size_t
   return about(point, Severity::error, "SF212", message, hint, "sharefs probe " + shell_quote(point.server));
 }
 
-/// The server may have changed since the mount was made. Then the reason why it fails is the one that would forbid to
-/// mount it anew.
+/// The server may have changed since the mount was made. Then the error of preflight() is the cause.
 Diagnosis failed(const MountState& state, const sys::NfsProbe* server) {
   const auto why = preflight(state.point, server);
   const auto cause = std::ranges::find(why, Severity::error, &Diagnosis::severity);
@@ -86,7 +85,7 @@ Diagnoses diagnose_options(const MountState& state) {
   return found;
 }
 
-/// Diagnoses by the health of the mount.
+/// Returns the diagnoses that follow from the health of the mount.
 Diagnoses diagnose_health(const MountState& state, const sys::NfsProbe* server) {
   const auto& point = state.point;
   const auto& target = point.target;
@@ -149,7 +148,7 @@ Diagnoses diagnose_health(const MountState& state, const sys::NfsProbe* server) 
   return {};
 }
 
-/// Diagnoses by its line in the mount table.
+/// Returns the diagnoses that follow from the entry in the mount table, and not from the health.
 Diagnoses diagnose_mount(const MountState& state) {
   const auto& point = state.point;
   auto found = diagnose_options(state);
@@ -203,7 +202,7 @@ Diagnosis read_only(const MountPoint& point, const std::string& detail) {
 }
 
 Diagnoses diagnose(const Observation& seen) {
-  std::map<std::string, std::size_t> hanging; // by server
+  std::map<std::string, std::size_t> hanging; // number of mounts that hang, by server
   for (const auto& state : seen.states)
     hanging[state.point.server] += state.health == Health::hung ? 1 : 0;
   Diagnoses all;

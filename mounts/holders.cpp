@@ -19,12 +19,13 @@ constexpr std::size_t k_mountinfo_bytes = 4U << 20U;
 
 using Answers = std::map<std::string, sys::Entry>;
 
-std::string proc(int pid, std::string_view name) {
+std::string proc_path(int pid, std::string_view name) {
   return fmt::format("/proc/{}/{}", pid, name);
 }
 
-using Devices = std::set<std::pair<unsigned, unsigned>>; ///< of the superblocks that are mounted
+using Devices = std::set<std::pair<unsigned, unsigned>>; ///< device numbers (major, minor) of mounted superblocks
 
+/// The result of one scan of all processes.
 struct Scan {
   std::vector<ProcessFacts> processes;
   std::string own_namespace;
@@ -32,7 +33,7 @@ struct Scan {
   std::set<std::string> gaps;
 };
 
-/// The answers by path; what hung is noted as a gap.
+/// Asks the queries, and returns the answers by path. A query that hung becomes a gap.
 Answers ask(sys::System& system, Scan& scan, std::vector<sys::EntryQuery> queries, std::chrono::milliseconds deadline) {
   Answers answers;
   if (queries.empty())
@@ -50,11 +51,11 @@ void scan_links(sys::System& system, Scan& scan, std::chrono::milliseconds deadl
   auto pids = sys::process_ids(system, deadline);
   std::erase(pids, system.identity().pid);
   for (const int pid : pids) {
-    queries.push_back({.path = proc(pid, "comm"), .read_bytes = k_comm_bytes});
-    queries.push_back({.path = proc(pid, "wchan"), .read_bytes = k_comm_bytes});
+    queries.push_back({.path = proc_path(pid, "comm"), .read_bytes = k_comm_bytes});
+    queries.push_back({.path = proc_path(pid, "wchan"), .read_bytes = k_comm_bytes});
     for (const auto* name : {"ns/mnt", "cwd", "root", "exe"})
-      queries.push_back({.path = proc(pid, name)});
-    queries.push_back({.path = proc(pid, "fd"), .list = true});
+      queries.push_back({.path = proc_path(pid, name)});
+    queries.push_back({.path = proc_path(pid, "fd"), .list = true});
   }
   auto answers = ask(system, scan, std::move(queries), deadline);
   scan.own_namespace = answers["/proc/self/ns/mnt"].link_target;
@@ -62,40 +63,41 @@ void scan_links(sys::System& system, Scan& scan, std::chrono::milliseconds deadl
   for (const int pid : pids) {
     ProcessFacts process;
     process.pid = pid;
-    process.command = std::string(trim(answers[proc(pid, "comm")].content));
-    process.waits_in = answers[proc(pid, "wchan")].content;
-    process.mount_namespace = answers[proc(pid, "ns/mnt")].link_target;
+    process.command = std::string(trim(answers[proc_path(pid, "comm")].content));
+    process.waits_in = answers[proc_path(pid, "wchan")].content;
+    process.mount_namespace = answers[proc_path(pid, "ns/mnt")].link_target;
     for (const auto* name : {"cwd", "root", "exe"})
-      process.links.emplace_back(name, answers[proc(pid, name)].link_target);
-    const auto& list = answers[proc(pid, "fd")];
+      process.links.emplace_back(name, answers[proc_path(pid, name)].link_target);
+    const auto& list = answers[proc_path(pid, "fd")];
     if (list.error_number == EACCES)
       scan.gaps.insert("processes of other users are visible to root only");
     for (const auto& number : list.names)
-      descriptors.push_back({.path = proc(pid, "fd/" + number)});
+      descriptors.push_back({.path = proc_path(pid, "fd/" + number)});
     scan.processes.push_back(std::move(process));
   }
   const auto open_files = ask(system, scan, std::move(descriptors), deadline);
   for (auto& process : scan.processes) {
-    const auto prefix = proc(process.pid, "fd/");
+    const auto prefix = proc_path(process.pid, "fd/");
     for (auto at = open_files.lower_bound(prefix); at != open_files.end() && at->first.starts_with(prefix); ++at)
       process.links.emplace_back("fd " + at->first.substr(prefix.size()), at->second.link_target);
   }
 }
 
-/// Maps can only be read while the process' memory is not locked, so those of a hung one may be a gap.
+/// Reads maps, and mountinfo once per other namespace. The kernel locks the memory of a process to read its maps, so
+/// those of a process that hangs may be a gap.
 void scan_maps(sys::System& system, Scan& scan, std::chrono::milliseconds deadline) {
   std::vector<sys::EntryQuery> queries;
   std::set<std::string> seen{scan.own_namespace, ""};
   for (const auto& process : scan.processes) {
     if (process.mount_namespace == scan.own_namespace)
-      queries.push_back({.path = proc(process.pid, "maps"), .read_bytes = k_maps_bytes});
+      queries.push_back({.path = proc_path(process.pid, "maps"), .read_bytes = k_maps_bytes});
     if (seen.insert(process.mount_namespace).second)
-      queries.push_back({.path = proc(process.pid, "mountinfo"), .read_bytes = k_mountinfo_bytes});
+      queries.push_back({.path = proc_path(process.pid, "mountinfo"), .read_bytes = k_mountinfo_bytes});
   }
   auto answers = ask(system, scan, std::move(queries), deadline);
   for (auto& process : scan.processes) {
-    process.mapped = mapped_files(answers[proc(process.pid, "maps")].content);
-    const auto& text = answers[proc(process.pid, "mountinfo")].content;
+    process.mapped = mapped_files(answers[proc_path(process.pid, "maps")].content);
+    const auto& text = answers[proc_path(process.pid, "mountinfo")].content;
     const auto table = sys::MountTable::parse(text);
     if (text.empty() || !table)
       continue;
@@ -106,7 +108,7 @@ void scan_maps(sys::System& system, Scan& scan, std::chrono::milliseconds deadli
   }
 }
 
-/// Those of `targets` that `path` lies at or below.
+/// Returns those of `targets` that are `path` or lie above it.
 std::vector<std::string> targets_above(const std::set<std::string>& targets, const std::string& path) {
   std::vector<std::string> found;
   for (std::string at = path; at.starts_with('/'); at = at == "/" ? "" : parent_path(at))
@@ -135,7 +137,7 @@ Holders holders_of(const std::set<std::string>& targets, const std::vector<Proce
     for (const auto& [how, path] : process.links)
       for (const auto& target : targets_above(targets, path))
         uses[target].push_back(how + " " + path);
-    std::set<std::string> mapped; // one is enough: an environment maps hundreds
+    std::set<std::string> mapped; // only one file per target: a Python process may map hundreds
     for (const auto& file : process.mapped)
       for (const auto& target : targets_above(targets, file))
         if (mapped.insert(target).second)
@@ -146,7 +148,7 @@ Holders holders_of(const std::set<std::string>& targets, const std::vector<Proce
   return holders;
 }
 
-std::vector<Holder> waiting_processes(const std::vector<ProcessFacts>& processes, const std::string& own_namespace) {
+std::vector<Holder> find_waiting(const std::vector<ProcessFacts>& processes, const std::string& own_namespace) {
   std::vector<Holder> waiting;
   for (const auto& process : processes) {
     const bool waits = process.waits_in.starts_with("rpc_") || process.waits_in.starts_with("nfs");
@@ -168,7 +170,7 @@ std::map<std::string, HolderReport> find_holders(sys::System& system, const std:
   for (const auto& mount : mounts)
     targets.insert(mount.target);
   auto holders = holders_of(targets, scan.processes, scan.own_namespace);
-  const auto waiting = waiting_processes(scan.processes, scan.own_namespace);
+  const auto waiting = find_waiting(scan.processes, scan.own_namespace);
   for (const auto& mount : mounts) {
     HolderReport report{holders[mount.target], {}, waiting, {scan.gaps.begin(), scan.gaps.end()}};
     std::erase_if(report.waiting, [&](const Holder& one) {

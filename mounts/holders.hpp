@@ -1,6 +1,6 @@
 #pragma once
-// Who keeps a mount busy, by the links /proc/PID/{cwd,root,exe,fd/*} and by maps. Not by cmdline, nor by fuser: both
-// hang with a process that hangs.
+// Finds the processes that keep a mount busy, by the links /proc/PID/{cwd,root,exe,fd/*} and by maps. It uses neither
+// cmdline nor fuser, because both hang if a process hangs.
 #include "base/diagnosis.hpp"
 #include "sys/system.hpp"
 
@@ -24,17 +24,17 @@ template <FieldsOf<Holder> H> auto fields(H& h) {
 
 struct HolderReport {
   std::vector<Holder> holders;
-  /// Processes of other mount namespaces (containers) that have the file system mounted themselves: they do not make
-  /// umount fail, but keep the old superblock alive. One pid per namespace.
+  /// Processes of other mount namespaces (containers) in which the file system is mounted, too: they do not make umount
+  /// fail, but keep the old superblock in use. One pid per namespace.
   std::vector<Holder> namespaces;
-  /// Processes that wait for an NFS server at this moment: the kernel does not say for which mount.
+  /// Processes that are waiting for an NFS server; the kernel does not show for which mount.
   std::vector<Holder> waiting;
-  std::vector<std::string> gaps; ///< what could not be seen
+  std::vector<std::string> gaps; ///< what could not be read
   friend bool operator==(const HolderReport&, const HolderReport&) = default;
 };
 
-/// Of every mount in `mounts`, keyed by target, with one scan of the processes; without this process. Each of its three
-/// requests takes at most `deadline` and a second.
+/// Finds the holders of all `mounts` with one scan of the processes, and returns them by target. This process does not
+/// count. Each of the three requests takes at most `deadline` and a second.
 std::map<std::string, HolderReport> find_holders(sys::System& system, const std::vector<sys::MountEntry>& mounts,
                                                  std::chrono::milliseconds deadline);
 
@@ -43,7 +43,7 @@ Diagnosis diagnose_busy(const std::string& target, const HolderReport& report);
 
 // ---- the pure parts ----
 
-/// A process as /proc shows it.
+/// The facts that /proc shows about a process.
 struct ProcessFacts {
   int pid = 0;
   std::string command, mount_namespace;
@@ -52,17 +52,17 @@ struct ProcessFacts {
   std::vector<std::string> mapped;                        ///< files of /proc/PID/maps
 };
 using Holders = std::map<std::string, std::vector<Holder>>; ///< by target
-/// Which of the mounts at `targets`, in our own namespace, the processes use.
+/// Returns which of the mounts at `targets` the processes of our own mount namespace use.
 Holders holders_of(const std::set<std::string>& targets, const std::vector<ProcessFacts>& processes,
                    const std::string& own_namespace);
-/// Processes in the middle of a request to an NFS server: they use a mount without any descriptor that could be seen.
-/// Not the kernel's threads, which are no program (`exe`).
-std::vector<Holder> waiting_processes(const std::vector<ProcessFacts>& processes, const std::string& own_namespace);
-/// Files of the text of /proc/PID/maps (the sixth column), each once.
+/// Finds processes that wait for an NFS server: they may use a mount without an open descriptor. Kernel threads do not
+/// count; they have no program (`exe`).
+std::vector<Holder> find_waiting(const std::vector<ProcessFacts>& processes, const std::string& own_namespace);
+/// Returns the files in the text of /proc/PID/maps (the sixth column), each once.
 std::vector<std::string> mapped_files(const std::string& maps);
 
-/// Lines for a person: "pid 4711 (python): cwd /data/share, fd 3 /data/share/log", at most `limit` and a count of the
-/// rest.
+/// Returns lines for a person: "pid 4711 (python): cwd /data/share, fd 3 /data/share/log". After `limit` lines only the
+/// number of the rest follows.
 std::vector<std::string> describe(const HolderReport& report, std::size_t limit = 10);
 
 } // namespace sharefs::mounts

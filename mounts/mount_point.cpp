@@ -27,7 +27,7 @@ std::vector<std::string> ancestors_and_self(const std::string& target) {
   return paths;
 }
 
-std::string outer_of(const std::set<std::string>& targets, const std::string& target) {
+std::string find_outer(const std::set<std::string>& targets, const std::string& target) {
   for (std::string path = target; path != "/" && !path.empty();) {
     path = parent_path(path);
     if (targets.contains(path))

@@ -1,5 +1,5 @@
 #pragma once
-// The value of the client side: a mount as a person asks for it, and after decide() with every option decided.
+// A mount that a person asks for. After decide() all of its options are set.
 #include "base/diagnosis.hpp"
 #include "base/path.hpp"
 #include "base/source.hpp"
@@ -11,13 +11,13 @@
 
 namespace sharefs::mounts {
 
-/// What mounts it again at boot.
+/// How it is mounted at boot.
 enum class BootWay {
   none,
   automatic, ///< unit where systemd runs, else rc_local
   unit,      ///< a .mount, and a service that starts it when the server answers
   automount, ///< a .mount, and an .automount that starts it at the first use
-  fstab,     ///< a line, and with systemd the same service
+  fstab,     ///< a line of fstab, and with systemd the same service as for `unit`
   rc_local,  ///< a command in rc.local that waits in the background
 };
 
@@ -27,31 +27,31 @@ struct MountPoint {
   std::string path = {};        ///< on the server
   std::string target = {};      ///< mount point; absolute, normalized
   std::string profile = "safe"; ///< see profiles.hpp
-  Settings options = {};        ///< own ones; decide() adds the profile's
+  Settings options = {};        ///< its own options; decide() adds those of the profile
   BootWay boot = BootWay::none;
-  bool here = false;            ///< its server is this host: used as it lies, never over NFS, which could hang both
-  std::string server_name = {}; ///< as sharefs.yaml calls it; empty: as `server`
+  bool here = false;            ///< this host is the server: NFS is never used, because it could hang both sides
+  std::string server_name = {}; ///< the server's name in sharefs.yaml; empty: the same as `server`
   std::string origin = {};      ///< file:line for messages
 
-  /// The server's directory is where the clients mount it: on the server there is nothing to mount.
+  /// True if this host is the server and its directory has the same path as the mount point: nothing is to be mounted.
   [[nodiscard]] bool is_in_place() const { return here && normalize_path(path) == target; }
   friend bool operator==(const MountPoint&, const MountPoint&) = default;
 };
 
-/// The name of a share, or its target: what a person gives to sharefs to mean it.
+/// Returns the name of the mount, or its target if it has none. Commands accept both.
 const std::string& name_of(const MountPoint& point);
-/// How messages call its server.
+/// Returns the name of its server for messages.
 const std::string& server_of(const MountPoint& point);
-/// A diagnosis of it, which names it first.
+/// Makes a diagnosis whose subject is the name of the mount.
 Diagnosis about(const MountPoint& point, Severity severity, std::string code, std::string message,
                 std::string hint = {}, std::string fix = {});
 
-/// "/data", "/data/share" for "/data/share".
+/// Returns "/data", "/data/share" for "/data/share".
 std::vector<std::string> ancestors_and_self(const std::string& target);
-/// The nearest of `targets` above `target`; "" if there is none.
-std::string outer_of(const std::set<std::string>& targets, const std::string& target);
+/// Returns the nearest of `targets` above `target`; "" if there is none.
+std::string find_outer(const std::set<std::string>& targets, const std::string& target);
 
-/// `more` behind what is in `all`.
+/// Appends `more` to `all`.
 template <class T> void append(std::vector<T>& all, const std::vector<T>& more) {
   all.insert(all.end(), more.begin(), more.end());
 }

@@ -1,4 +1,4 @@
-// The table of options. Names and meanings are from nfs(5) and mount(8); what mountinfo shows and leaves out is from
+// The table of options. Names and meanings are from nfs(5) and mount(8). Which options mountinfo shows is from
 // nfs_show_mount_options() in fs/nfs/super.c.
 #include "mounts/options.hpp"
 
@@ -50,7 +50,7 @@ constexpr auto k_options = [] {
       {"v4.0", "vers", "4.0", version, any, {}, {}},
       {"v4.1", "vers", "4.1", version, any, {}, {}},
       {"v4.2", "vers", "4.2", version, any, {}, {}},
-      {"minorversion", {}, {}, unseen, v4, {}, {}}, // part of vers
+      {"minorversion", {}, {}, unseen, v4, {}, {}}, // mountinfo shows it as a part of vers
       {"proto", "proto", {}, transport, any, {}, {}},
       {"tcp", "proto", "tcp", transport, any, {}, {}},
       {"udp", "proto", "udp", transport, v3, {}, k_udp},
@@ -94,7 +94,7 @@ constexpr auto k_options = [] {
       {"write", {}, {}, exact, any, "lazy", {}},
       {"sec", {}, {}, exact, any, "sys", {}},
       {"xprtsec", {}, {}, exact, any, "none", {}},
-      {"context", {}, {}, unseen, any, {}, {}}, // shown expanded and quoted
+      {"context", {}, {}, unseen, any, {}, {}}, // mountinfo shows it expanded and quoted
       {"clientaddr", {}, {}, exact, v4, {}, {}},
       {"addr", {}, {}, unseen, any, {}, {}},
       {"mountaddr", {}, {}, unseen, v3, {}, {}},
@@ -110,7 +110,7 @@ constexpr auto k_options = [] {
       {"nointr", "intr", "no", ignored, any, {}, {}},
       {"posix", "posix", "yes", exact, v3, "no", {}},
       {"noposix", "posix", "no", exact, v3, "no", {}},
-      // mount(8)
+      // Options of mount(8):
       {"defaults", "defaults", "yes", fstab, any, {}, {}},
       {"sync", "sync", "sync", exact, any, "async", k_sync},
       {"async", "sync", "async", exact, any, "async", {}},

@@ -41,12 +41,12 @@ Setting parse_option(const std::string& text) {
   return {key, key == "lookupcache" && value == "pos" ? "positive" : value, text}; // mountinfo shows either spelling
 }
 
-/// systemd's and the user's own options of fstab: x-systemd.automount, x-initrd.mount
+/// True for comment options of fstab, which are no NFS options: x-systemd.automount, x-initrd.mount.
 bool is_comment(std::string_view option) {
   return option.starts_with("x-") || option.starts_with("X-");
 }
 
-/// "did you mean `X`?", or "".
+/// Returns "did you mean `X`?", or "".
 std::string nearest_option(const Setting& setting) {
   std::vector<std::string> names;
   for (const auto& row : option_table())
@@ -151,7 +151,7 @@ Diagnoses check_options(const Settings& settings, const std::string& subject) {
   for (const auto& setting : settings) {
     const auto* row = find_option(setting.text);
     if (row == nullptr) {
-      // A newer kernel may know more than the table: only what looks like a typing mistake is refused.
+      // A newer kernel may know more options than the table, so only a likely typing mistake is refused.
       if (const auto near = nearest_option(setting); !near.empty())
         add(Severity::error, "SF205", fmt::format("`{}` is no mount option", setting.text), near);
       else if (!is_comment(setting.text))

@@ -1,5 +1,6 @@
 #pragma once
-// mount.nfs processes that are still at work: `bg` leaves them behind, and nothing in the mount table shows it.
+// Finds mount.nfs processes that are still trying to mount: with `bg` they go on in the background, and the mount table
+// does not show them.
 #include "sys/system.hpp"
 
 #include <chrono>
@@ -16,17 +17,17 @@ struct PendingMount {
   friend bool operator==(const PendingMount&, const PendingMount&) = default;
 };
 
-/// A command of mount(8) or mount.nfs(8) by its words, the program's first.
+/// The arguments of a mount(8) or mount.nfs(8) command.
 struct MountCommand {
   std::string source, target, options;
   std::string type; ///< "" where none is given
 };
-/// Options may stand anywhere; the first two words that are none are the source and the target. nullopt if there are no
-/// two.
+/// Reads the words of a command, the program first. Options may stand anywhere; the first two words that are no options
+/// are source and target. nullopt if there are no two such words.
 std::optional<MountCommand> read_mount_command(std::span<const std::string> words);
 
-/// Every mount.nfs and mount.nfs4 of this mount namespace. Reads /proc/PID/comm of all and cmdline of these only:
-/// reading cmdline of a process that hangs can hang. What cannot be read is left out.
+/// Finds every mount.nfs and mount.nfs4 process of this mount namespace. It reads cmdline only of these processes,
+/// because reading cmdline of a process that hangs can hang. Processes that cannot be read are left out.
 std::vector<PendingMount> find_pending(sys::System& system, std::chrono::milliseconds deadline);
 
 } // namespace sharefs::mounts

@@ -16,8 +16,8 @@ namespace sharefs::mounts {
 
 namespace {
 
-/// Collects diagnoses. One that several mounts share (their server is dead) stands there once, with all of their names.
-class Said {
+/// Collects diagnoses. A diagnosis that several mounts share (their server is dead) is kept once, with all their names.
+class DiagnosisCollector {
  public:
   void add(const Diagnoses& found) {
     for (const auto& one : found) {
@@ -35,14 +35,14 @@ class Said {
   std::map<std::string, std::size_t> m_places;
 };
 
-/// `mount` reports faults only; `status` reports the notes as well.
+/// Removes diagnoses that are only information: `mount` does not report these, `status` does.
 Diagnoses without_information(Diagnoses found) {
   std::erase_if(found, [](const Diagnosis& one) { return one.severity == Severity::info; });
   return found;
 }
 
-/// Reasons not to make this mount, and warnings about it.
-Diagnoses obstacles(const Observation& seen, const MountState& state) {
+/// Finds reasons not to make this mount, and warnings about it.
+Diagnoses find_obstacles(const Observation& seen, const MountState& state) {
   const auto& point = state.point;
   auto found = point.here ? Diagnoses() : preflight(point, seen.server(point.server));
   if (const auto hidden = seen.table.below(point.target); !hidden.empty())
@@ -59,7 +59,7 @@ Diagnoses obstacles(const Observation& seen, const MountState& state) {
   if (entry.hung() || entry.error_number == ESTALE)
     unusable(fmt::format("it lies on {}, which is {}", entry.mount, entry.hung() ? "hung" : "stale"),
              fmt::format("bring {} back first", entry.mount));
-  // The kernel lists a mount at its resolved path: behind a link it would never be found again, and be stacked.
+  // The mount table has the resolved path of a mount. So a mount at a link would not be found, and be mounted again.
   else if (entry.kind == sys::EntryKind::symlink)
     unusable("it is a symbolic link to " + entry.link_target, "write the real path in `at:`");
   else if (entry.kind == sys::EntryKind::unknown)
@@ -74,29 +74,30 @@ Diagnoses obstacles(const Observation& seen, const MountState& state) {
   return found;
 }
 
-/// What was decided so far, outer mounts first.
+/// The mounts for which plan_mounts() has decided so far, outer mounts first.
 struct Decided {
-  std::map<std::string, std::string> names; ///< of all wanted mounts, by target
-  std::set<std::string> planned;            ///< targets
+  std::map<std::string, std::string> names; ///< names of the mounts, by target
+  std::set<std::string> planned;            ///< targets that the plan mounts
   std::set<std::string> missing;            ///< targets that stay without a mount
 };
 
-/// Mounts of the request that stand in the way: the same target again, or an outer one that stays missing.
-Diagnoses rivals(const Decided& decided, const MountPoint& point) {
+/// Finds conflicts with other mounts of the request: the same target, or an outer mount that stays missing.
+Diagnoses find_conflicts(const Decided& decided, const MountPoint& point) {
   Diagnoses found;
   if (const auto same = decided.names.find(point.target); same != decided.names.end())
     found.push_back(about(point, Severity::error, "SF222",
                           fmt::format("{} is the mount point of {} too", point.target, same->second),
                           "give one of them another `at:`"));
-  if (const auto outer = outer_of(decided.missing, point.target); !outer.empty())
+  if (const auto outer = find_outer(decided.missing, point.target); !outer.empty())
     found.push_back(about(point, Severity::error, "SF222",
                           fmt::format("{} lies below {}, which cannot be mounted now", point.target, outer),
                           "it would be hidden as soon as the outer one is mounted"));
   return found;
 }
 
-/// Directories above the target are made before all groups, so that mounts with a common one need not share a group.
-/// Those below another mount of this plan are made once that one is mounted.
+/// Adds the steps that make the target and the directories above it. Directories above it are made before all groups,
+/// so that mounts with a common parent need not share a group. Directories below another mount of this plan are made
+/// after it is mounted.
 void add_directories(plan::Plan& plan, const MountState& state, const std::string& outer, std::set<std::string>& made) {
   const auto& point = state.point;
   const auto& target = state.answer;
@@ -111,8 +112,8 @@ void add_directories(plan::Plan& plan, const MountState& state, const std::strin
     plan.add(shared ? "" : point.target, path == point.target ? "the mount point" : "above the mount point",
              plan::make_directory(path));
   }
-  // Files that are written while nothing is mounted would lie on this host's own disk, and be hidden later. Where the
-  // mount comes back at boot, that can only be a mistake. Below another mount they would not lie on the own disk.
+  // Files that are written while nothing is mounted would be on this host's own disk, and hidden later. If the mount
+  // comes back at boot, such a write can only be a mistake. A target below another mount is not on the own disk.
   if (outer.empty() && point.boot != BootWay::none && !target->shared)
     plan.add(point.target, "while nothing is mounted there",
              exists ? plan::SetImmutable{point.target, true, target->device, target->inode}
@@ -144,13 +145,13 @@ MountPlan plan_mounts(const Observation& seen, const std::vector<MountPoint>& wa
   std::ranges::stable_sort(order, {}, [&](std::size_t index) { return path_depth(wanted[index].target); });
 
   Decided decided;
-  Said said;
+  DiagnosisCollector collector;
   std::vector<const MountState*> missing;
   for (const auto index : order) {
     const auto& state = seen.states[index];
     const auto& target = state.point.target;
     auto found = check_options(wanted[index].options, wanted[index].name);
-    append(found, rivals(decided, state.point));
+    append(found, find_conflicts(decided, state.point));
     const bool understood = !has_errors(found);
     const bool to_mount = state.health == Health::missing && !state.point.is_in_place();
     if (remount && understood && state.mounted() && state.stacked == 0 && has_faults(state.differences) &&
@@ -162,9 +163,9 @@ MountPlan plan_mounts(const Observation& seen, const std::vector<MountPoint>& wa
       result.planned.push_back(target);
       continue;
     }
-    append(found,
-           to_mount ? obstacles(seen, state) : without_information(diagnose(state, seen.server(state.point.server))));
-    said.add(found);
+    append(found, to_mount ? find_obstacles(seen, state)
+                           : without_information(diagnose(state, seen.server(state.point.server))));
+    collector.add(found);
     decided.names.emplace(target, name_of(state.point));
     if (to_mount && !has_errors(found)) {
       missing.push_back(&state);
@@ -178,13 +179,13 @@ MountPlan plan_mounts(const Observation& seen, const std::vector<MountPoint>& wa
         decided.missing.insert(target);
     }
   }
-  result.diagnoses = said.take();
+  result.diagnoses = collector.take();
   std::set<std::string> made;
   for (const auto* state : missing) {
     const auto& point = state->point;
-    add_directories(result.plan, *state, outer_of(decided.planned, point.target), made);
+    add_directories(result.plan, *state, find_outer(decided.planned, point.target), made);
     add_mount_step(result.plan, point.target, point, deadline);
-    append(result.plan.notes, notes_on(point));
+    append(result.plan.notes, mount_notes(point));
   }
   result.plan = plan::merge_nested_groups(std::move(result.plan));
   return result;

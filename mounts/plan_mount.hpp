@@ -1,5 +1,5 @@
 #pragma once
-// What has to be done so that every wanted mount is there.
+// Plans the steps that make every missing mount.
 #include "mounts/plan_unmount.hpp"
 #include "mounts/probe.hpp"
 #include "plan/plan.hpp"
@@ -11,18 +11,18 @@
 
 namespace sharefs::mounts {
 
-/// `wanted` are the requests of the observation, made with servers, want_access and targets. Mounts that are right or
-/// wrong are left alone, missing ones get their directories and a mount step when their server would serve them.
-/// One group per mount (they run in parallel); mounts that lie one in the other share a group, the outer one first.
-/// `remount`: mounts whose faults are of rights only (can_remount) get them by a Remount.
+/// Plans the mounts of `wanted`, for which `seen` was probed with `servers`, `want_access` and `targets`. A mount that
+/// is missing and that its server would allow gets its directories and a mount step; a mount that is there is left
+/// alone, right or wrong. Each mount has a group, so that they run in parallel; nested mounts share a group, the outer
+/// one first. `remount`: if all faults of a mount can be changed in use (can_remount), it gets a Remount step.
 MountPlan plan_mounts(const Observation& seen, const std::vector<MountPoint>& wanted,
                       std::chrono::milliseconds deadline = std::chrono::seconds(30), bool remount = false);
 
-/// The mounts that were just made, as they are: what the kernel made of their options, and whether they answer.
+/// Checks the mounts that were just made: which options the kernel has set, and whether they answer.
 Diagnoses diagnose_mounted(sys::System& system, const Observation& before, const std::set<std::string>& mounted,
                            std::chrono::milliseconds deadline);
 
-/// The step that mounts a point with the options that it has.
+/// Adds the step that mounts a point with its present options.
 void add_mount_step(plan::Plan& plan, const std::string& group, const MountPoint& point,
                     std::chrono::milliseconds deadline);
 

@@ -44,7 +44,7 @@ MountPlan plan_unmounts(const sys::MountTable& table, const std::vector<MountPoi
   std::set<std::string> selected;
   for (const auto& target : targets)
     selected.insert(target.target);
-  auto ordered = targets; // the inner ones first
+  auto ordered = targets; // the inner mounts first
   std::ranges::stable_sort(ordered, std::greater(), [](const MountPoint& one) { return path_depth(one.target); });
   for (const auto& point : ordered) {
     const auto& target = point.target;
@@ -70,7 +70,7 @@ MountPlan plan_unmounts(const sys::MountTable& table, const std::vector<MountPoi
     }
     const bool bound = !point.path.empty() && table.is_bind(target, point.path);
     if (point.is_in_place() && !sys::is_nfs(*top)) {
-      result.right.push_back(target); // a disk of the server, mounted at the place that clients use
+      result.right.push_back(target); // a disk of this server, mounted at the path that clients use
       continue;
     }
     if (!bound && !sys::is_nfs(*top)) {
@@ -78,7 +78,7 @@ MountPlan plan_unmounts(const sys::MountTable& table, const std::vector<MountPoi
             "sharefs unmounts what it mounts, and leaves other file systems alone");
       continue;
     }
-    const auto mounts = mounts_at(table, target);
+    const auto mounts = find_mounts_at(table, target);
     std::vector<std::string> inner;
     for (const auto* one : mounts.below)
       if (!selected.contains(one->target) && !options.go_first.contains(one->target))

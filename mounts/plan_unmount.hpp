@@ -1,5 +1,5 @@
 #pragma once
-// What has to be done so that mounts are gone.
+// Plans the steps that unmount.
 #include "base/diagnosis.hpp"
 #include "mounts/mount_point.hpp"
 #include "mounts/pending.hpp"
@@ -15,25 +15,26 @@ namespace sharefs::mounts {
 struct UnmountOptions {
   bool force = false, lazy = false;
   std::chrono::milliseconds deadline{10'000};
-  std::set<std::string> go_first = {}; ///< targets that somebody else unmounts before these
+  std::set<std::string> go_first = {}; ///< targets below these that another step unmounts before
 };
 
-/// A plan for mounts, and what it means for each of them, by target.
+/// A plan for mounts, and the targets by what the plan does to them.
 struct MountPlan {
   plan::Plan plan;
   Diagnoses diagnoses;
-  std::vector<std::string> right;    ///< it needs nothing: it is there, or gone, as was asked for
-  std::vector<std::string> planned;  ///< it is mounted, remounted or unmounted by the plan
-  std::vector<std::string> given_up; ///< a recovery only unmounts it
-  std::vector<std::string> blocked;  ///< it was left alone; a diagnosis says why
+  std::vector<std::string> right;          ///< nothing is to be done: it is mounted, or not, as was asked for
+  std::vector<std::string> planned;        ///< the plan mounts, remounts or unmounts it
+  std::vector<std::string> only_unmounted; ///< a recovery unmounts it, and does not mount it again
+  std::vector<std::string> blocked;        ///< it is left alone; a diagnosis says why
 };
 
-/// Refuses what is not NFS, and a mount with other mounts below it that are not unmounted too (unless lazy). Mounts
-/// that are stacked at one target go one after the other.
+/// Plans the unmounts of `targets`. Blocked are mounts that sharefs does not make (no NFS mount or bind mount), and,
+/// unless `lazy`, mounts with other mounts below them that are not unmounted, too. Mounts that are stacked at one
+/// target are unmounted one after the other.
 MountPlan plan_unmounts(const sys::MountTable& table, const std::vector<MountPoint>& targets,
                         const std::vector<PendingMount>& pending, const UnmountOptions& options);
 
-/// The step that unmounts `mount`, with what undo needs to mount it again.
+/// Returns the action that unmounts `mount`, with the source, type and options that undo needs to mount it again.
 plan::Unmount unmount_action(const sys::MountEntry& mount, const UnmountOptions& options);
 
 } // namespace sharefs::mounts

@@ -26,7 +26,7 @@ Diagnosis unreachable(const MountPoint& point, const sys::StageResult& stage) {
                stage.hint);
 }
 
-std::string offered(const sys::NfsProbe& probe) {
+std::string offered_versions(const sys::NfsProbe& probe) {
   if (probe.v3 && probe.v4)
     return "3 and 4";
   if (probe.v3 || probe.v4)
@@ -43,30 +43,30 @@ Diagnosis not_listed(const MountPoint& point, const sys::NfsProbe& probe, bool v
     hint = directories.empty() ? "it exports nothing: run `sharefs export --all` on the server"
                                : "it exports " + join(directories, ", ");
   auto message = fmt::format("server {} does not list an export for {}", server_of(point), point.path);
-  // With fsid=0 the paths of NFS 4 begin at that export, and the list shows others.
+  // With fsid=0 the paths of NFS 4 begin at that export, but the list of exports shows the paths of the server.
   const bool may_be_known = !v3 && !probe.exports.empty();
   if (may_be_known)
     message += "; NFS 4 may still know it below its root";
   return about(point, may_be_known ? Severity::warning : Severity::error, "SF202", message, hint);
 }
 
-/// A reason of mountd for refusing a path that it does export, and whether it forbids the mount.
+/// A reason why mountd refuses a path that it exports, and whether that forbids the mount.
 struct Refusal {
-  std::string_view words; ///< part of ExportAccess::reason
+  std::string_view words; ///< a part of ExportAccess::reason
   Severity severity;
   std::string_view message; ///< {0} server, {1} path, {2} the reason
   std::string_view hint;
 };
 constexpr std::string_view k_kerberos = "Kerberos";
 constexpr auto k_refusals = std::to_array<Refusal>({
-    // An unprivileged sharefs cannot ask from a reserved port; mount.nfs, which runs as root, can.
+    // Without root sharefs cannot ask from a reserved port, but mount.nfs can, because it runs as root.
     {"`secure`", Severity::warning, "{0} does not let this host mount {1}: {2}", "run as root to be sure"},
     {"access denied", Severity::error, "{0} does not let this host mount {1}: {2}",
      "add this host to the export's clients on the server and run `sharefs export --all` there"},
     {"no such directory", Severity::error, "{0} has no directory {1}",
      "make the directory on the server and run `sharefs export --all` there"},
     {"not a directory", Severity::error, "{1} of {0} is not a directory", "export the directory that it lies in"},
-    // The server may also want Kerberos; mount.nfs finds that out.
+    // Perhaps the server only wants Kerberos, so this is a warning: mount.nfs finds that out.
     {"refuses this host's calls", Severity::warning, "{0} does not let this host mount {1}: {2}",
      "add this host to the export's clients on the server and run `sharefs export --all` there; or `sec=krb5`"},
     {k_kerberos, Severity::error, "server {0} exports {1} with Kerberos only", "add `sec=krb5` to `options:`"},
@@ -96,7 +96,7 @@ Diagnoses preflight(const MountPoint& point, const sys::NfsProbe* server) {
     const auto what = unknown ? "did not answer for NFS" : "does not serve NFS";
     return {about(point, unknown ? Severity::warning : Severity::error, "SF204",
                   fmt::format("server {} {} {} (stage {}: {}); it offers {}", server_of(point), what, version,
-                              to_string(stage->stage), stage->detail, offered(*server)),
+                              to_string(stage->stage), stage->detail, offered_versions(*server)),
                   unknown                ? "it may be slow: try again with a longer --timeout"
                   : !stage->hint.empty() ? stage->hint
                                          : "ask for another version in `options:`, or for none")};

@@ -16,15 +16,15 @@ namespace sharefs::mounts {
 namespace {
 
 constexpr std::chrono::milliseconds k_process_deadline{500};
-/// Servers asked at the same time.
+/// How many servers are asked at the same time.
 constexpr std::size_t k_most_threads = 16;
 
 struct ServerRequests {
-  std::vector<sys::NfsProbeRequest> wanted; ///< servers of mounts that were asked for
-  std::vector<sys::NfsProbeRequest> others;
+  std::vector<sys::NfsProbeRequest> wanted; ///< servers of wanted mounts
+  std::vector<sys::NfsProbeRequest> others; ///< servers of other mounts only
 };
 
-ServerRequests server_requests(const ProbeRequest& request, const std::vector<MountPoint>& all) {
+ServerRequests make_server_requests(const ProbeRequest& request, const std::vector<MountPoint>& all) {
   std::map<std::string, std::set<std::string>> paths;
   std::set<std::string> wanted;
   for (std::size_t index = 0; request.servers && index < all.size(); ++index) {
@@ -41,8 +41,8 @@ ServerRequests server_requests(const ProbeRequest& request, const std::vector<Mo
   return requests;
 }
 
-/// `wanted`, and the visible NFS mounts that it does not name, by target.
-std::vector<MountPoint> with_others(const sys::MountTable& table, const std::vector<MountPoint>& wanted) {
+/// Returns `wanted`, followed by the other visible NFS mounts, ordered by target.
+std::vector<MountPoint> add_other_mounts(const sys::MountTable& table, const std::vector<MountPoint>& wanted) {
   std::set<std::string> named;
   for (const auto& one : wanted)
     named.insert(one.target);
@@ -51,12 +51,12 @@ std::vector<MountPoint> with_others(const sys::MountTable& table, const std::vec
   all.assign(wanted.begin(), wanted.end());
   for (const auto& entry : table.entries())
     if (sys::is_nfs(entry) && !named.contains(entry.target) && table.at(entry.target) == &entry)
-      all.push_back(place_of(entry));
+      all.push_back(point_without_options(entry));
   std::ranges::sort(all.begin() + static_cast<std::ptrdiff_t>(wanted.size()), all.end(), {}, &MountPoint::target);
   return all;
 }
 
-/// Asks them at the same time.
+/// Asks the servers in parallel, and adds the answers by host.
 void ask_servers(sys::System& system, const std::vector<sys::NfsProbeRequest>& requests,
                  std::map<std::string, sys::NfsProbe>& by_host) {
   std::vector<sys::NfsProbe> answers(requests.size());
@@ -66,7 +66,8 @@ void ask_servers(sys::System& system, const std::vector<sys::NfsProbeRequest>& r
     by_host.emplace(requests[index].host, std::move(answers[index]));
 }
 
-/// The question about the mount point of `one`. There is none where an automounter would mount because of it.
+/// Returns the query for the mount point of `one`; nullopt if it must not be asked, because an automounter would mount
+/// there.
 std::optional<sys::EntryQuery> query_of(const sys::MountTable& table, const MountPoint& one, bool wanted) {
   const auto* mount = table.at(one.target);
   if (mount != nullptr)
@@ -77,7 +78,7 @@ std::optional<sys::EntryQuery> query_of(const sys::MountTable& table, const Moun
   return sys::EntryQuery{.path = one.target, .list = true, .links = sys::Links::none};
 }
 
-/// The answers of those mount points of `all` that are asked, at their places.
+/// Asks the mount points. Returns an answer for each of `all`; nullopt for those that are not asked.
 std::vector<std::optional<sys::Entry>> ask_mount_points(sys::System& system, const ProbeRequest& request,
                                                         const sys::MountTable& table,
                                                         const std::vector<MountPoint>& all) {
@@ -85,7 +86,7 @@ std::vector<std::optional<sys::Entry>> ask_mount_points(sys::System& system, con
   std::vector<std::size_t> asked;
   sys::EntryRequest questions{{}, request.path_deadline};
   for (std::size_t index = 0; index < all.size(); ++index)
-    if (auto query = request.resting.contains(all[index].target)
+    if (auto query = request.skipped.contains(all[index].target)
                          ? std::nullopt
                          : query_of(table, all[index], request.targets && index < request.wanted.size())) {
       questions.queries.push_back(std::move(*query));
@@ -97,9 +98,9 @@ std::vector<std::optional<sys::Entry>> ask_mount_points(sys::System& system, con
   return answers;
 }
 
-/// What the kernel mounts where file systems of a server meet (crossmnt) lies in a directory that root, whom a server
-/// may take for nobody, need not be let into: that says nothing about this mount.
-bool is_out_of_sight(const MountState& state, const sys::MountTable& table) {
+/// True for a mount that root may not reach, because it lies in another NFS mount whose server may squash root: the
+/// kernel makes such mounts by itself (crossmnt). The refusal says nothing about this mount.
+bool is_out_of_reach(const MountState& state, const sys::MountTable& table) {
   const auto* above = table.owner_of(parent_path(state.point.target));
   return state.health == Health::denied && above != nullptr && sys::is_nfs(*above);
 }
@@ -115,8 +116,8 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
   Observation seen;
   TRY_ASSIGN(seen.table, system.mounts());
 
-  auto all = request.others ? with_others(seen.table, request.wanted) : request.wanted;
-  auto requests = server_requests(request, all);
+  auto all = request.others ? add_other_mounts(seen.table, request.wanted) : request.wanted;
+  auto requests = make_server_requests(request, all);
 
   const bool version_4 =
       std::ranges::any_of(seen.table.entries(), [](const auto& one) { return one.fs_type == "nfs4"; });
@@ -149,12 +150,12 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
     auto point = std::move(all[index]);
     point.here =
         point.here || sys::is_this_host(identity, point.server) ||
-        (server != nullptr && sys::is_this_host(identity, server->address)); // its name may resolve to this host
+        (server != nullptr && sys::is_this_host(identity, server->address)); // the server's name resolves to this host
     if (wanted) {
       TRY_ASSIGN(point, decide(std::move(point), server));
     }
     auto state = classify(std::move(point), wanted, seen.table, std::move(answers[index]), pending, server);
-    if (!wanted && is_out_of_sight(state, seen.table))
+    if (!wanted && is_out_of_reach(state, seen.table))
       continue;
     if (state.mounted())
       state.stacked = mounts_at_target[state.point.target] - 1;
@@ -179,7 +180,7 @@ void probe_again(sys::System& system, std::vector<MountState>& states, std::chro
   }
   auto answers = asked.empty() ? std::vector<sys::Entry>() : system.entries(questions);
   for (std::size_t index = 0; index < answers.size() && index < asked.size(); ++index)
-    take_answer(*asked[index], std::move(answers[index]));
+    set_answer(*asked[index], std::move(answers[index]));
 }
 
 } // namespace sharefs::mounts

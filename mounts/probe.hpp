@@ -1,5 +1,5 @@
 #pragma once
-// The room's only door to the machine for reading: mount table, pending mounts, mount points, servers.
+// Reads the state of the mounts from the machine: mount table, pending mounts, mount points, servers.
 #include "base/result.hpp"
 #include "mounts/mount_point.hpp"
 #include "mounts/state.hpp"
@@ -15,10 +15,10 @@ namespace sharefs::mounts {
 
 struct ProbeRequest {
   std::vector<MountPoint> wanted;
-  bool others = false;      ///< also every visible NFS mount that nobody asked for
-  bool servers = true;      ///< probe their servers, of `others` only those whose mounts are not well
+  bool others = false;      ///< also read every visible NFS mount that is not in `wanted`
+  bool servers = true;      ///< probe the servers, of `others` only those of mounts that do not answer well
   bool want_access = false; ///< ask the servers' mountd what this host may mount (leaves a line in the server's log)
-  std::set<std::string> resting = {}; ///< targets of mounts that are not asked: their health is unknown
+  std::set<std::string> skipped = {}; ///< targets of mounts that are not asked: their health is unknown
   bool targets = false;               ///< read the directories on which nothing is mounted (MountState::answer)
   std::chrono::milliseconds path_deadline{2000};
   std::chrono::milliseconds server_deadline{5000};
@@ -26,18 +26,18 @@ struct ProbeRequest {
 
 struct Observation {
   sys::MountTable table;
-  std::vector<MountState> states;               ///< the wanted ones in their order, then the others by target
-  std::map<std::string, sys::NfsProbe> servers; ///< by host as the mounts name it; only those that were asked for
+  std::vector<MountState> states;               ///< the wanted mounts in their order, then the others by target
+  std::map<std::string, sys::NfsProbe> servers; ///< by the host name that the mounts use; only servers that were probed
 
   [[nodiscard]] const sys::NfsProbe* server(const std::string& host) const;
 };
 
-/// Reads the mount table once, asks all mount points in one request, and the servers of `wanted` at the same time; then
-/// those of `others` that are not well. Takes at most the two deadlines, one after the other (plus one second).
+/// Reads the mount table once. Asks all mount points in one request, and the servers of `wanted` at the same time; then
+/// the servers of other mounts that do not answer well. It takes at most the sum of the two deadlines and a second.
 /// Errors: those of the mount table and of unknown profiles.
 Result<Observation> probe(sys::System& system, const ProbeRequest& request);
 
-/// The mount points of `states` once more (for recovery): answer and health are renewed.
+/// Asks the mount points of `states` once more (for recovery), and sets their new answer and health.
 void probe_again(sys::System& system, std::vector<MountState>& states, std::chrono::milliseconds deadline);
 
 } // namespace sharefs::mounts

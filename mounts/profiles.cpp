@@ -14,21 +14,21 @@ namespace {
 
 struct Profile {
   std::string_view name;
-  std::string_view options; ///< before the pinned ones
-  bool pins_version;        ///< adds vers= and proto= by what the server answers
-  int connections;          ///< nconnect= to a server on another host; 0: none
+  std::string_view options; ///< pinned options are added after these
+  bool pins_version;        ///< add vers= and proto= that the server offers
+  int connections;          ///< value of nconnect= for a server on another host; 0: not set
 };
 constexpr auto k_profiles = std::to_array<Profile>({
-    // Programs wait for the server and lose no write, all nodes use one version, and set-uid files have no effect.
+    // Programs wait for the server, so that no write is lost; all nodes use one version; set-uid files have no effect.
     {"safe", "rw,hard,nosuid,nodev", true, 4},
     // Exactly the options of the manual recipe.
     {"recipe", "rw,bg,soft,nolock", false, 0},
-    // Read-only and cached for long: for directories whose content never changes.
+    // Read-only, with long caching: for directories whose content never changes.
     {"immutable", "ro,hard,nosuid,nodev,nocto,actimeo=600", true, 4},
 });
 
-/// `vers=`, `proto=` and `nconnect=` as safe profiles pin them. `proto=tcp` stands for IPv4 only (nfs(5)): it follows
-/// the address by which the server lets this host mount `path`, as its exports may name one family only.
+/// Returns the pinned `vers=`, `proto=` and `nconnect=`. `proto=tcp` means IPv4 only (nfs(5)), so it depends on the
+/// address by which the server lets this host mount `path`: its exports may name one address family only.
 Settings pinned(const Profile& profile, const std::string& path, const sys::NfsProbe* server) {
   // When version 4 did not answer in time, pinning version 3 would be a guess.
   const bool known = server != nullptr && server->usable() && (server->v4 || (server->v3 && !server->v4_unknown));
@@ -72,7 +72,7 @@ std::vector<std::string> options_beside_safe(const sys::MountEntry& mount) {
   const auto safe = parse_options({std::string(k_profiles.front().options), "vers=4.2", "proto=tcp", "exec"});
   std::vector<std::string> options;
   for (const auto& one : compare_options(safe, mount))
-    if (one.fault) // a default that mountinfo does not show stands in parentheses
+    if (one.fault) // compare_options() puts a default that mountinfo does not show in parentheses
       options.push_back(one.actual.starts_with('(') ? one.actual.substr(1, one.actual.size() - 2) : one.actual);
   const auto shown = shown_settings(mount);
   if (const auto* connections = find_setting(shown, "nconnect");
@@ -97,7 +97,7 @@ std::vector<std::string> options_beside_safe(const std::string& boot_options) {
   return options;
 }
 
-std::vector<std::string> notes_on(const MountPoint& point) {
+std::vector<std::string> mount_notes(const MountPoint& point) {
   if (point.here)
     return {};
   auto lines = consequences(point.options);

@@ -1,5 +1,5 @@
 #pragma once
-// Mount profiles: named sets of options, and how a mount point gets every option decided.
+// Mount profiles: named sets of options; and decide(), which sets all options of a mount point.
 #include "base/result.hpp"
 #include "mounts/mount_point.hpp"
 #include "sys/mounts/mount_table.hpp"
@@ -11,19 +11,20 @@
 
 namespace sharefs::mounts {
 
-/// Profile, then pinned options, then the point's own, each overriding by key. Version and transport are pinned to what
-/// the server answers; to nothing without an answer (nullptr) or one that does not reach NFS. `config` error with a
-/// "did you mean" hint for an unknown profile.
+/// Sets the options of a point: those of the profile, then pinned options, then the point's own, each overriding by
+/// key. Version and transport are pinned to those that the server offers. Without an answer (nullptr), or if NFS did
+/// not answer, nothing is pinned. Error `config` with a "did you mean" hint for an unknown profile.
 Result<MountPoint> decide(MountPoint point, const sys::NfsProbe* server);
 
-/// The options that a point needs beside profile `safe` to be mounted as `mount` is now: no right or behaviour changes
-/// when sharefs.yaml takes it over.
+/// Returns the options that a point needs besides profile `safe` to be mounted as `mount` is now, so that nothing
+/// changes when sharefs.yaml takes the mount over.
 std::vector<std::string> options_beside_safe(const sys::MountEntry& mount);
-/// The same for what is not mounted now, by the options of its line in fstab or its like: each of them that is not for
-/// fstab alone, and what mount(8) means where they are silent.
+/// Returns the same for an entry that is not mounted now, by its options in fstab or another boot file: each option
+/// that is not for fstab alone, and the defaults of mount(8).
 std::vector<std::string> options_beside_safe(const std::string& boot_options);
 
-/// What a person should know before the mount is made: the consequences of its options, and the unpinned version.
-std::vector<std::string> notes_on(const MountPoint& point);
+/// Returns what a person should know before the mount is made: the consequences of its options, and whether its version
+/// is not pinned.
+std::vector<std::string> mount_notes(const MountPoint& point);
 
 } // namespace sharefs::mounts

@@ -45,10 +45,10 @@ Decision remedy_for_hung(const MountState& state, const sys::NfsProbe* server, b
                  fmt::format("sharefs recover --force {}", shell_quote(name_of(state.point))))}};
 }
 
-Decision remedy_for_stale(const MountState& state, const std::vector<Health>& looks, const sys::NfsProbe* server,
+Decision remedy_for_stale(const MountState& state, const std::vector<Health>& checks, const sys::NfsProbe* server,
                           bool force) {
-  const bool agree = std::all_of(looks.begin(), looks.end(), [](Health look) { return look == Health::stale; });
-  if (!agree || looks.size() < static_cast<std::size_t>(k_recovery_looks))
+  const bool agree = std::all_of(checks.begin(), checks.end(), [](Health one) { return one == Health::stale; });
+  if (!agree || checks.size() < static_cast<std::size_t>(k_recovery_checks))
     return {Remedy::wait,
             {about(state.point, Severity::warning, "SF225",
                    fmt::format("{} was stale in some looks and not in others: nothing was changed", state.point.target),
@@ -64,31 +64,31 @@ class Recovery {
  public:
   explicit Recovery(const RecoveryRequest& request) : m_request(request) {}
 
-  /// The outer mount first, in whatever order they were named: an inner one cannot be reached through a stale outer
-  /// one, and goes and comes with it.
+  /// Plans outer mounts first, whatever their order in the request: an inner mount cannot be reached through a stale
+  /// outer one, and is unmounted and mounted together with it.
   MountPlan plan() {
     std::vector<const MountState*> ordered;
     for (const auto& state : m_request.seen.states)
       ordered.push_back(&state);
     std::ranges::stable_sort(ordered, {}, [](const MountState* state) { return path_depth(state->point.target); });
     for (const auto* state : ordered)
-      if (!m_carried.contains(state->point.target))
-        consider(*state);
+      if (!m_with_outer.contains(state->point.target))
+        plan_one(*state);
     mount_missing();
     m_result.plan = plan::merge_nested_groups(std::move(m_result.plan));
     return std::move(m_result);
   }
 
  private:
-  void consider(const MountState& state) {
+  void plan_one(const MountState& state) {
     const auto& target = state.point.target;
-    if (const auto outer = outer_of(m_broken, target); !outer.empty() && state.health != Health::missing)
+    if (const auto outer = find_outer(m_broken, target); !outer.empty() && state.health != Health::missing)
       return wait(state, {about(state.point, Severity::error, "SF222",
                                 fmt::format("{} lies below {}, which cannot be recovered now", target, outer),
                                 "the outer mount comes first")});
-    const auto looks = m_request.looks.find(target);
+    const auto checks = m_request.checks.find(target);
     const auto decision =
-        choose_remedy(state, looks == m_request.looks.end() ? std::vector{state.health} : looks->second,
+        choose_remedy(state, checks == m_request.checks.end() ? std::vector{state.health} : checks->second,
                       m_request.seen.server(state.point.server), m_request.force, m_request.moved);
     switch (decision.remedy) {
     case Remedy::none:
@@ -105,8 +105,8 @@ class Recovery {
       remount(state);
       break;
     case Remedy::detach:
-      unmount(state, mounts_at(m_request.seen.table, target));
-      m_result.given_up.push_back(target);
+      unmount(state, find_mounts_at(m_request.seen.table, target));
+      m_result.only_unmounted.push_back(target);
       m_result.plan.notes.push_back(
           fmt::format("{}: its server is away, so it is only unmounted; `{}` brings it back", name_of(state.point),
                       state.wanted ? "sharefs mount " + shell_quote(name_of(state.point)) : "sharefs undo"));
@@ -114,7 +114,7 @@ class Recovery {
     }
   }
 
-  /// The mount is left as it is. If it is broken, the mounts below it are left, too.
+  /// Leaves the mount as it is. If it is broken, the mounts below it are left, too.
   void wait(const MountState& state, const Diagnoses& why) {
     append(m_result.diagnoses, why);
     m_result.blocked.push_back(state.point.target);
@@ -124,14 +124,14 @@ class Recovery {
 
   void remount(const MountState& state) {
     const auto& target = state.point.target;
-    const auto mounts = mounts_at(m_request.seen.table, target);
+    const auto mounts = find_mounts_at(m_request.seen.table, target);
     for (const auto* one : mounts.below)
       if (!sys::is_nfs(*one))
         return wait(state, {about(state.point, Severity::error, "SF224",
                                   fmt::format("{} ({}) is mounted below {} and would be lost: nothing was changed",
                                               one->target, one->fs_type, target),
                                   "unmount it first")});
-    // A mount that the server may refuse to give back is not unmounted.
+    // A mount that the server may refuse to mount again is not unmounted.
     const auto point = state.wanted ? state.point : point_of(*state.mount);
     const auto refusals = preflight(point, m_request.seen.server(point.server));
     if (has_errors(refusals) || (!refusals.empty() && !m_request.force))
@@ -139,8 +139,8 @@ class Recovery {
     unmount(state, mounts);
     add_mount_step(m_result.plan, target, point, m_request.mount_deadline);
     m_result.planned.push_back(target);
-    // The mounts below were detached with it, and are made again, the outer ones first. A stale directory was often
-    // made anew on the server, so their mount points may be missing.
+    // The mounts below it were detached together with it, and are mounted again, the outer ones first. Their mount
+    // points may be missing, because the directory was often made anew on the server.
     for (auto one = mounts.below.rbegin(); one != mounts.below.rend(); ++one) {
       for (const auto& path : ancestors_and_self((*one)->target))
         if (path != target && is_under(path, target))
@@ -150,8 +150,8 @@ class Recovery {
     }
   }
 
-  /// Detached: what nobody uses goes at once, and whoever uses it may be out of sight (a loop device, an overlay).
-  /// Mounts below cannot be reached through a stale parent, and go with it.
+  /// Adds a lazy unmount: an unused mount ends at once, and a mount that is used is only detached. (Not all users can
+  /// be seen: a loop device, an overlay.) Mounts below it cannot be reached through it, and are detached, too.
   void unmount(const MountState& state, const MountsAt& mounts) {
     const auto& target = state.point.target;
     const auto holders = m_request.holders.find(target);
@@ -167,7 +167,7 @@ class Recovery {
     for (const auto* layer : mounts.layers)
       m_result.plan.add(target, fmt::format("it is {}", to_string(state.health)), unmount_action(*layer, options));
     for (const auto* one : mounts.below)
-      m_carried.insert(one->target);
+      m_with_outer.insert(one->target);
   }
 
   void mount_missing() {
@@ -190,19 +190,19 @@ class Recovery {
 
   const RecoveryRequest& m_request;
   MountPlan m_result;
-  std::set<std::string> m_missing; ///< targets to mount
-  std::set<std::string> m_broken;  ///< stale or hung mounts that are left as they are
-  std::set<std::string> m_carried; ///< targets that go and come with the mount that they lie in
+  std::set<std::string> m_missing;    ///< targets to mount
+  std::set<std::string> m_broken;     ///< stale or hung mounts that are left as they are
+  std::set<std::string> m_with_outer; ///< targets that are unmounted and mounted together with their outer mount
 };
 
 } // namespace
 
-Decision choose_remedy(const MountState& state, const std::vector<Health>& looks, const sys::NfsProbe* server,
+Decision choose_remedy(const MountState& state, const std::vector<Health>& checks, const sys::NfsProbe* server,
                        bool force, bool moved) {
   if (state.health == Health::missing)
     return {state.wanted ? Remedy::mount : Remedy::none, {}};
   if (state.health == Health::stale)
-    return remedy_for_stale(state, looks, server, force);
+    return remedy_for_stale(state, checks, server, force);
   if (state.health == Health::hung)
     return remedy_for_hung(state, server, force, moved);
   auto found = diagnose(state, server);
@@ -214,7 +214,7 @@ MountPlan plan_recovery(const RecoveryRequest& request) {
   return Recovery(request).plan();
 }
 
-std::vector<std::string> doubtful(const Observation& seen) {
+std::vector<std::string> find_doubtful(const Observation& seen) {
   std::vector<std::string> targets;
   for (const auto& state : seen.states)
     if (state.health == Health::stale || (state.health == Health::hung && is_there(seen.server(state.point.server))))
@@ -226,9 +226,9 @@ RecoveryRequest probe_recovery(sys::System& system, Observation seen, std::vecto
   RecoveryRequest request{std::move(seen), std::move(wanted), {}, {}};
   auto& states = request.seen.states;
   for (const auto& state : states)
-    request.looks[state.point.target] = {state.health};
-  const auto targets = doubtful(request.seen);
-  for (int look = 1; look < k_recovery_looks && !targets.empty(); ++look) {
+    request.checks[state.point.target] = {state.health};
+  const auto targets = find_doubtful(request.seen);
+  for (int check = 1; check < k_recovery_checks && !targets.empty(); ++check) {
     std::this_thread::sleep_for(k_recovery_pause);
     std::vector<MountState*> asked;
     std::vector<MountState> answers;
@@ -240,7 +240,7 @@ RecoveryRequest probe_recovery(sys::System& system, Observation seen, std::vecto
     probe_again(system, answers, k_recovery_deadline);
     for (std::size_t index = 0; index < asked.size(); ++index) {
       *asked[index] = std::move(answers[index]);
-      request.looks[asked[index]->point.target].push_back(asked[index]->health);
+      request.checks[asked[index]->point.target].push_back(asked[index]->health);
     }
   }
   std::vector<sys::MountEntry> broken;
@@ -263,7 +263,7 @@ Diagnoses check_recovered(const MountState& before, const MountState& after) {
   auto found = about(after.point, Severity::error, "SF226",
                      fmt::format("{} was mounted again and is still {}", target, to_string(after.health)),
                      "run `sharefs status` for the cause");
-  // This is no proof: after an unmount the kernel may give the same number to a new superblock.
+  // An equal device number is no proof: the kernel may give the same number to a new superblock.
   if (before.mount && before.mount->major == after.mount->major && before.mount->minor == after.mount->minor) {
     found.message += "; it seems to have got its old superblock back, which somebody still uses";
     found.hint = "end the programs that hold the old mount (also in containers), then recover again";

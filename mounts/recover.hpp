@@ -1,5 +1,5 @@
 #pragma once
-// The ladder of recovery: nothing is unmounted on one time-out, and nothing while the server is away.
+// Plans the recovery of mounts. One time-out is no reason to unmount, and neither is a server that is away.
 #include "mounts/holders.hpp"
 #include "mounts/plan_unmount.hpp"
 #include "mounts/probe.hpp"
@@ -13,16 +13,16 @@
 
 namespace sharefs::mounts {
 
-inline constexpr int k_recovery_looks = 3; ///< that must agree on "stale"
+inline constexpr int k_recovery_checks = 3; ///< how many checks in a row must find a mount stale
 inline constexpr std::chrono::milliseconds k_recovery_pause{1000};
-inline constexpr std::chrono::milliseconds k_recovery_deadline{2000}; ///< of one look, and of a search for holders
+inline constexpr std::chrono::milliseconds k_recovery_deadline{2000}; ///< of one check, and of a search for holders
 
 enum class Remedy {
-  none,    ///< it is well
-  mount,   ///< it is not mounted: mount it
-  remount, ///< unmount, then mount again
-  detach,  ///< unmount only: asked for by --force while the server is away
-  wait,    ///< nothing can be done now; nothing is changed
+  none,    ///< nothing is wrong
+  mount,   ///< mount it, because it is not mounted
+  remount, ///< unmount it, then mount it again
+  detach,  ///< only unmount it, by --force while the server is away
+  wait,    ///< change nothing, because nothing can be done now
 };
 
 struct Decision {
@@ -31,42 +31,46 @@ struct Decision {
   friend bool operator==(const Decision&, const Decision&) = default;
 };
 
-/// `looks`: the health that each look at the mount saw, in order; `state` carries the last one.
-/// stale in every look and the server there -> remount; stale then well -> none; stale now and then -> wait;
-/// hung -> wait, or with `force` detach (server away) or remount (server there), or with `moved` remount if the server
-/// is there and at another address than the mount uses. Of all others none, if diagnose()
-/// finds no error, else wait.
-Decision choose_remedy(const MountState& state, const std::vector<Health>& looks, const sys::NfsProbe* server,
+/// Chooses the remedy for a mount. `checks` is the health that each check found, in order; `state` has the last one.
+/// - stale in every check: remount if the server answers; else wait, or with `force` detach
+/// - stale now, but not in every check: wait
+/// - hung: wait; with `force` remount (the server answers) or detach (it does not); with `moved` remount if the server
+///   answers at another address than the mount uses
+/// - missing: mount if it is wanted
+/// - any other health: none if diagnose() finds no error, else wait
+Decision choose_remedy(const MountState& state, const std::vector<Health>& checks, const sys::NfsProbe* server,
                        bool force, bool moved = false);
 
-/// What is known before a recovery, and what was asked for.
+/// The observation before a recovery, and what was asked for.
 struct RecoveryRequest {
   Observation seen;
-  std::vector<MountPoint> wanted;                   ///< of `seen`
-  std::map<std::string, std::vector<Health>> looks; ///< by target, the health that each look saw
-  std::map<std::string, HolderReport> holders;      ///< by target; who uses those that are broken
+  std::vector<MountPoint> wanted;                    ///< for which `seen` was probed
+  std::map<std::string, std::vector<Health>> checks; ///< the health that each check found, by target
+  std::map<std::string, HolderReport> holders;       ///< the processes that use broken mounts, by target
   bool force = false;
-  bool moved = false; ///< also what hangs at an address that its server has left
+  bool moved = false; ///< also recover mounts that hang at an address that their server has left
   std::chrono::milliseconds unmount_deadline{10'000}, mount_deadline{30'000};
 };
 
-/// Asks the doubtful mounts of `seen` again until the looks agree, since a stale mount may heal by itself when its
-/// server exports anew; and finds who uses those that are broken. Takes some seconds if there are any.
+/// Asks the doubtful mounts of `seen` again (k_recovery_checks), because a stale mount may work again by itself when
+/// its server has exported anew. Then it finds the processes that use broken mounts. It takes some seconds if there are
+/// any.
 RecoveryRequest probe_recovery(sys::System& system, Observation seen, std::vector<MountPoint> wanted);
 
 MountPlan plan_recovery(const RecoveryRequest& request);
 
-/// The targets that more looks are needed for: stale ones, and hung ones whose server is there.
-std::vector<std::string> doubtful(const Observation& seen);
+/// Finds the targets that need more checks: stale mounts, and hung mounts whose server answers.
+std::vector<std::string> find_doubtful(const Observation& seen);
 
-/// After the plan was done: is the mount of `target` a new one that works? `before` and `after` are its entries.
+/// Checks after the plan was done that a mount is there and works. `before` and `after` are its states.
 Diagnoses check_recovered(const MountState& before, const MountState& after);
 
-/// The mounts that the plan was to bring back, as they are now.
+/// The result of a recovery.
 struct RecoveryCheck {
-  std::set<std::string> good; ///< targets
+  std::set<std::string> good; ///< targets of the planned mounts that work now
   Diagnoses diagnoses;
 };
+/// Probes the mounts that the plan was to bring back.
 RecoveryCheck check_recovery(sys::System& system, const RecoveryRequest& request, const MountPlan& plan,
                              std::chrono::milliseconds deadline);
 

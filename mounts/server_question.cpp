@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::chrono::seconds k_pause{2}; ///< between two questions to a server that is not ready
 
-/// Stages that fail although the server can be used: nothing exported, nothing for this host, no NFS 3.
-Diagnoses lesser_failures(const sys::NfsProbe& probe) {
+/// Returns warnings for stages that fail although the server can be used: no exports, none for this host, no NFS 3.
+Diagnoses find_lesser_failures(const sys::NfsProbe& probe) {
   Diagnoses found;
   for (const auto& stage : probe.stages)
     if (stage.outcome == sys::StageOutcome::failed)
@@ -25,10 +25,10 @@ Diagnoses lesser_failures(const sys::NfsProbe& probe) {
   return found;
 }
 
-/// The failing stage with cause and cure, or what forbids to mount the path that was asked for.
+/// Returns ServerReply::diagnoses.
 Diagnoses diagnose_server(const sys::NfsProbe& probe, const ServerQuestion& question) {
   if (question.request.paths.empty() && probe.usable())
-    return lesser_failures(probe);
+    return find_lesser_failures(probe);
   MountPoint point;
   point.name = question.name;
   point.server = question.request.host;
@@ -37,8 +37,8 @@ Diagnoses diagnose_server(const sys::NfsProbe& probe, const ServerQuestion& ques
   return preflight(point, &probe);
 }
 
-/// With an fsid=0 on the server, a client of version 4 names a path that mountd, which speaks for version 3, refuses:
-/// where the server lists other directories and none that holds the path, this host cannot know more.
+/// True if the path may be valid for NFS 4 only. With fsid=0 the paths of NFS 4 begin at that export, and mountd, which
+/// answers for NFS 3, refuses them. If no listed export contains the path, this host cannot know more.
 bool may_be_below_fsid0(const sys::NfsProbe& probe, const std::string& path) {
   return probe.usable(4) && !probe.exports.empty() &&
          std::ranges::none_of(probe.exports, [&](const auto& one) { return is_under(path, one.directory); });
@@ -56,7 +56,7 @@ bool is_ready(const sys::NfsProbe& probe, const Diagnoses& diagnoses, const Serv
 } // namespace
 
 ServerReply ask_server(sys::System& system, const ServerQuestion& question, const plan::Say& say) {
-  std::string said;
+  std::string reported;
   for (;; std::this_thread::sleep_for(k_pause)) {
     ServerReply reply;
     {
@@ -68,9 +68,9 @@ ServerReply ask_server(sys::System& system, const ServerQuestion& question, cons
     if (reply.ready || !question.until_ready)
       return reply;
     if (const auto reason = reply.diagnoses.empty() ? "it is not ready" : reply.diagnoses.front().message;
-        reason != said) {
+        reason != reported) {
       say.message(fmt::format("waiting for {}: {}", question.name, reason));
-      said = reason;
+      reported = reason;
     }
   }
 }

@@ -1,5 +1,5 @@
 #pragma once
-// What an NFS server answers to this host, and whether it, or one of its exports, can be mounted.
+// Asks an NFS server what it answers to this host, and whether one of its exports can be mounted.
 #include "base/diagnosis.hpp"
 #include "plan/say.hpp"
 #include "sys/system.hpp"
@@ -9,18 +9,18 @@
 namespace sharefs::mounts {
 
 struct ServerQuestion {
-  std::string name; ///< as a person calls the server or the export
+  std::string name; ///< the server or export for messages
   sys::NfsProbeRequest request;
-  bool until_ready = false; ///< asked again until it can be mounted
+  bool until_ready = false; ///< ask again until it can be mounted
 };
 
 struct ServerReply {
   sys::NfsProbe probe;
-  Diagnoses diagnoses; ///< the failing stage with cause and cure, or what forbids to mount the path that was asked for
+  Diagnoses diagnoses; ///< the failing stage with cause and cure, or why the path cannot be mounted
   bool ready = false;
 };
 
-/// With `until_ready` it takes as long as it takes, and says each reason to wait once: at boot it stands in the log.
+/// Asks a server. With `until_ready` it waits without a limit, and reports each new reason once, for the log at boot.
 ServerReply ask_server(sys::System& system, const ServerQuestion& question, const plan::Say& say);
 
 } // namespace sharefs::mounts

@@ -32,7 +32,8 @@ Diagnosis not_usable(const Share& share, const Error& error) {
   return not_usable(share, text.starts_with(prefix) ? text.substr(prefix.size()) : text, error.hint);
 }
 
-/// In a directory where a whole group may write, somebody could put another one there before its access is set.
+/// Refuses a share in a directory where a whole group may write: a member could replace the new directory before its
+/// access is set.
 Diagnosis not_safe(const Share& share, const SeenShare& seen) {
   return not_usable(share,
                     Error{ErrorCode::permission,
@@ -42,16 +43,17 @@ Diagnosis not_safe(const Share& share, const SeenShare& seen) {
                           {}});
 }
 
-/// The access that mkdir(2) gives: a set-group-id directory above hands on its group, and any its default ACL.
+/// Returns the access that mkdir(2) gives: the group of a parent with the set-group-id bit, and the parent's default
+/// ACL, are inherited.
 plan::Access access_when_made(const plan::Access& above, const sys::Identity& self) {
   constexpr std::uint32_t k_setgid = 02000;
   const auto inherited = above.mode & k_setgid;
   return {self.uid, inherited != 0 ? above.gid : self.gid, 0755 | inherited, above.default_acl};
 }
 
-/// An NFS client remembers for half a minute that a name was missing. Opening the directory ends that, so that nobody
-/// is asked to make what another host has made meanwhile.
-void look_again(sys::System& system, SeenShare& seen, std::chrono::milliseconds deadline) {
+/// Reads a missing directory again. An NFS client remembers for half a minute that a name was missing; opening the
+/// parent directory ends that, so that nobody is asked to make a directory that another host has made meanwhile.
+void read_missing_again(sys::System& system, SeenShare& seen, std::chrono::milliseconds deadline) {
   const auto path = seen.entry.path;
   const auto entries = system.entries({{{.path = seen.above.path, .list = true, .links = sys::Links::none},
                                         {.path = path, .links = sys::Links::none},
@@ -64,19 +66,20 @@ void look_again(sys::System& system, SeenShare& seen, std::chrono::milliseconds 
   seen.guarded = entries[2];
 }
 
-class Planner {
+/// Plans the directories of all shares, then their access.
+class SharePlanner {
  public:
-  explicit Planner(const sys::Identity& self) : m_self(self) {}
+  explicit SharePlanner(const sys::Identity& self) : m_self(self) {}
 
-  /// The directory, and those on the way to it. False: nothing is to be set.
+  /// Plans the missing directories of a share. False: its access must not be set.
   bool make(const Share& share, const SeenShare& seen) {
     if (seen.top.kind != sys::EntryKind::directory)
       return refuse(not_usable(share, seen.top.error()));
-    if (!share.point.is_in_place() && seen.top.mount != share.point.target) // unmounted since
+    if (!share.point.is_in_place() && seen.top.mount != share.point.target) // it was unmounted meanwhile
       return refuse(not_usable(share, "nothing is mounted on " + share.point.target, "run `sharefs status`"));
     if (seen.entry.kind == sys::EntryKind::directory)
       return true;
-    if (seen.entry.error_number == EACCES) // others, who may see it, may find it as it should be
+    if (seen.entry.error_number == EACCES) // only a warning: the share may be right for users who may read it
       return refuse(not_allowed(share,
                                 m_self.uid == 0 ? fmt::format("root of this host may not look at {}: {} maps root to "
                                                               "nobody (root_squash)",
@@ -108,7 +111,8 @@ class Planner {
     return true;
   }
 
-  void set(const Share& share, const SeenShare& seen) {
+  /// Plans the access of a share, if it differs.
+  void set_access(const Share& share, const SeenShare& seen) {
     if (seen.failure || !seen.found) {
       refuse(not_usable(share, seen.failure ? *seen.failure : seen.entry.error()));
       return;
@@ -132,10 +136,10 @@ class Planner {
       refuse(not_safe(share, seen));
       return;
     }
-    // A new directory is compared as well: somebody else may have made it meanwhile.
+    // `before` is compared for a new directory, too, because somebody else may have made it meanwhile.
     plan::SetAccess change{share.path, before, after, std::nullopt, {}, actor(share, seen)};
     if (there)
-      change.identity = {seen.entry.device, seen.entry.inode}; // its owner stands in `before`
+      change.identity = {seen.entry.device, seen.entry.inode}; // the owner is compared by `before`
     plan::add_access(m_result.plan, share.point.target, share.path, share.access, std::move(change));
     if (there)
       m_result.plan.steps.back().why +=
@@ -194,7 +198,7 @@ std::vector<SeenShare> probe_shares(sys::System& system, const std::vector<Share
     auto& one = seen[i];
     one.above = above[i];
     if (one.entry.kind == sys::EntryKind::missing && !one.above.writable)
-      look_again(system, one, deadline);
+      read_missing_again(system, one, deadline);
     const auto& directory = one.entry.exists() ? one.entry : one.above;
     if (directory.kind != sys::EntryKind::directory)
       continue;
@@ -207,16 +211,16 @@ std::vector<SeenShare> probe_shares(sys::System& system, const std::vector<Share
 }
 
 SharePlan plan_shares(const std::vector<Share>& shares, const std::vector<SeenShare>& seen, const sys::Identity& self) {
-  // All directories are made before one gets its access, and the deepest gets its first: whoever may write in an outer
-  // one could replace what lies in it.
+  // All directories are made before the first gets its access, and the deepest gets its access first: users who may
+  // write in an outer directory could replace the directories in it.
   std::vector<std::size_t> order(std::min(shares.size(), seen.size()));
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {}, [&](std::size_t index) { return path_depth(shares[index].path); });
-  Planner planner(self);
+  SharePlanner planner(self);
   std::erase_if(order, [&](std::size_t index) { return !planner.make(shares[index], seen[index]); });
   std::ranges::reverse(order);
   for (const auto index : order)
-    planner.set(shares[index], seen[index]);
+    planner.set_access(shares[index], seen[index]);
   return planner.take();
 }
 

@@ -48,7 +48,8 @@ Health health_of_error(int error_number, bool soft) {
   }
 }
 
-/// No further file can be made, even with space left. File systems without a fixed number of inodes report 0 of 0.
+/// True if no inode is left, so that no file can be made even with space left. File systems without a fixed number of
+/// inodes report 0 of 0.
 bool lacks_inodes(const sys::Entry& answer) {
   return answer.space && answer.space->files > 0 && answer.space->free_files == 0;
 }
@@ -61,8 +62,8 @@ Health health_of_answer(const sys::Entry& answer, bool soft) {
   return answer.space && answer.space->latency > k_slow_after ? Health::slow : Health::healthy;
 }
 
-/// The address that the server's name leads to, if it is none that the mount uses. A name may have several.
-std::string moved_to(const sys::MountEntry& mount, const MountPoint& point, const sys::NfsProbe* server) {
+/// Returns the addresses of the server's name if the mount uses none of them; else "".
+std::string find_new_address(const sys::MountEntry& mount, const MountPoint& point, const sys::NfsProbe* server) {
   if (server == nullptr || !is_same_host(parse_source(mount.source).server, point.server))
     return {};
   const auto shown = shown_settings(mount);
@@ -80,7 +81,7 @@ std::string moved_to(const sys::MountEntry& mount, const MountPoint& point, cons
   return {};
 }
 
-/// Of a mount whose server is this host: the directory itself, or bound to its target.
+/// Returns the health of a mount whose server is this host: the directory itself, or a bind mount of it at the target.
 Health health_here(const MountPoint& point, const sys::MountTable& table, const sys::Entry* answer) {
   const auto* entry = table.at(point.target);
   if (entry != nullptr && sys::is_nfs(*entry))
@@ -115,7 +116,7 @@ const sys::Space* MountState::space() const {
   return answer && answer->space && answer->space->size_bytes > 0 ? &*answer->space : nullptr;
 }
 
-void take_answer(MountState& state, sys::Entry given) {
+void set_answer(MountState& state, sys::Entry given) {
   const auto& answer = state.answer.emplace(std::move(given));
   const bool soft = answer.error_number != 0 && state.mount && is_soft(*state.mount);
   state.health = health_of_answer(answer, soft);
@@ -128,7 +129,7 @@ void take_answer(MountState& state, sys::Entry given) {
     state.health = Health::read_only;
 }
 
-MountPoint place_of(const sys::MountEntry& mount) {
+MountPoint point_without_options(const sys::MountEntry& mount) {
   auto source = parse_source(mount.source);
   MountPoint point;
   point.server = std::move(source.server);
@@ -138,7 +139,7 @@ MountPoint place_of(const sys::MountEntry& mount) {
 }
 
 MountPoint point_of(const sys::MountEntry& mount) {
-  auto point = place_of(mount);
+  auto point = point_without_options(mount);
   point.options = parse_options({remount_options(mount)});
   return point;
 }
@@ -177,10 +178,10 @@ MountState classify(MountPoint its_point, bool wanted, const sys::MountTable& ta
   }
   if (wanted)
     state.differences = compare_options(point.options, *entry);
-  state.moved_to = moved_to(*entry, point, server);
+  state.moved_to = find_new_address(*entry, point, server);
   state.health = Health::unknown;
   if (answer)
-    take_answer(state, std::move(*answer));
+    set_answer(state, std::move(*answer));
   return state;
 }
 

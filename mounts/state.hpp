@@ -16,56 +16,57 @@ namespace sharefs::mounts {
 
 enum class Health {
   healthy,
-  slow,          ///< the server answers, but late
+  slow,          ///< the server answers, but later than k_slow_after
   full,          ///< no space is left for users
-  hung,          ///< no answer within the deadline, or a soft mount that has given up waiting
+  hung,          ///< no answer within the deadline, or a soft mount that no longer waits
   stale,         ///< ESTALE: the server no longer knows the file handle
   denied,        ///< EACCES or EPERM on the mount point itself
-  read_only,     ///< asked for rw, mounted ro
+  read_only,     ///< rw was asked for, and it is mounted ro
   missing,       ///< nothing is mounted there
   wrong_source,  ///< something else is mounted there
-  backgrounding, ///< a mount.nfs process keeps trying
-  autofs_idle,   ///< an automounter waits there; looking would mount
-  unknown,       ///< it could not be checked: no process or descriptor was left for it
+  backgrounding, ///< a mount.nfs process keeps trying in the background
+  autofs_idle,   ///< an automount point without a mount; reading it would mount
+  unknown,       ///< it was not checked: no process, memory or descriptor was left, or it was not asked
   failed,        ///< another error
-  here,          ///< this host is the server: its own directory
+  here,          ///< this host is the server, and uses its own directory
   looped,        ///< this host's own directory, mounted from itself over NFS
 };
 const char* to_string(Health health); ///< "healthy", "read-only", "wrong source", "autofs-idle"
-bool is_good(Health health);          ///< healthy, slow, full, autofs_idle or here
+bool is_good(Health health);          ///< true for healthy, slow, full, autofs_idle and here
 
 inline constexpr std::chrono::milliseconds k_slow_after{500};
 
 struct MountState {
   MountPoint point;
-  bool wanted = true; ///< false: only the mount table knows it
+  bool wanted = true; ///< false: it is only in the mount table
   Health health = Health::missing;
-  std::optional<sys::MountEntry> mount; ///< the visible one at the target
-  std::size_t stacked = 0;              ///< further NFS mounts at the same target, hidden below it
+  std::optional<sys::MountEntry> mount; ///< the visible mount at the target
+  std::size_t stacked = 0;              ///< number of further NFS mounts at the same target, hidden by this one
   std::vector<Difference> differences;
-  std::optional<sys::Entry> answer; ///< of the mount point, also of one on which nothing is mounted
+  std::optional<sys::Entry> answer; ///< answer of the mount point, even if nothing is mounted there
   std::optional<PendingMount> pending;
-  std::string detail;   ///< of a failure
-  std::string moved_to; ///< the address that the server's name leads to now, which is not the mount's
-  /// How often another host with this one's NFS 4 client name took its place at the server; 0: there is none.
+  std::string detail;   ///< text of a failure
+  std::string moved_to; ///< the new address of the server's name, if the mount uses another one
+  /// How often another host with the same NFS 4 client name has taken this host's place at the server; 0: never.
   std::uint64_t taken_over = 0;
 
   [[nodiscard]] bool mounted() const { return mount.has_value() && sys::is_nfs(*mount); }
-  [[nodiscard]] bool right() const; ///< is_good, not full, no option differs, nothing stacked, not taken over
-  /// Its space, if the server answered.
+  [[nodiscard]] bool right() const; ///< is_good, not full, no faults, nothing stacked, not taken over
+  /// Returns the space of the file system; nullptr if the server did not answer.
   [[nodiscard]] const sys::Space* space() const;
 };
 
-/// Health and detail by the answer of the mount point. Of a mount that is soft, an I/O error means that its server is
-/// away.
-void take_answer(MountState& state, sys::Entry answer);
+/// Sets answer, health and detail by the answer of the mount point. For a soft mount an I/O error means that its server
+/// is away.
+void set_answer(MountState& state, sys::Entry answer);
 
-/// A point for a mount that only the table knows, with the options that mount the same again.
+/// Makes a point for a mount that is only in the mount table, with the options that mount the same again.
 MountPoint point_of(const sys::MountEntry& mount);
-/// The same without its options, which take long to read.
-MountPoint place_of(const sys::MountEntry& mount);
+/// Makes the same without the options, because finding these is slow.
+MountPoint point_without_options(const sys::MountEntry& mount);
 
-/// What was seen -> state, without `stacked`. `answer` is that of the target if it was asked; `server` may be nullptr.
+/// Works out the state of a mount, without `stacked`. `answer` is that of the target if it was asked; `server` may be
+/// nullptr.
 MountState classify(MountPoint point, bool wanted, const sys::MountTable& table, std::optional<sys::Entry> answer,
                     const std::vector<PendingMount>& pending, const sys::NfsProbe* server);
 

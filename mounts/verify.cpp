@@ -38,9 +38,9 @@ Diagnosis squashed(const MountPoint& point, const sys::Entry& answer) {
                "normal for a directory of root; give it a group by `access:` of its export, or test as a user");
 }
 
-/// Judges the owner and the time of the file that was written.
+/// Checks the owner and the time of the file that was written.
 void diagnose_written(const MountPoint& point, const sys::TestFile& made, std::uint32_t writer, Diagnoses& found) {
-  constexpr std::chrono::milliseconds k_clock_skew{2000}; // a smaller difference disturbs no tool that compares times
+  constexpr std::chrono::milliseconds k_clock_skew{2000}; // tools that compare times accept smaller differences
   if (std::chrono::abs(made.ahead) >= k_clock_skew)
     found.push_back(
         about(point, Severity::warning, "SF236",
@@ -61,7 +61,7 @@ void diagnose_written(const MountPoint& point, const sys::TestFile& made, std::u
                           "/etc/idmapd.conf on both sides"));
 }
 
-/// SF248, if the server refuses this user what this host's groups allow.
+/// Returns SF248 if the server refuses this user although the groups of this host allow it.
 std::optional<Diagnosis> diagnose_refusal(sys::System& system, const MountPoint& point, const Result<sys::User>& user) {
   const auto refused = user ? sys::explain_refusal(system, point.target, *user) : std::nullopt;
   if (!refused)

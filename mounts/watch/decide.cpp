@@ -8,36 +8,36 @@ namespace sharefs::mounts::watch {
 
 namespace {
 
-/// Why the policy leaves it alone; "" if it does not.
-std::string refused(Trouble trouble, LastChange last, Policy policy) {
-  switch (trouble) {
-  case Trouble::hung:
+/// Returns why the policy does not allow a recovery; "" if it does.
+std::string policy_refusal(Problem problem, LastChange last, Policy policy) {
+  switch (problem) {
+  case Problem::hung:
     return "it waits for its server, and goes on by itself when that answers it";
-  case Trouble::other:
+  case Problem::other:
     return "see `sharefs status`";
-  case Trouble::missing:
-    if (last == LastChange::taken_away)
+  case Problem::missing:
+    if (last == LastChange::unmounted)
       return "it was unmounted by `sharefs umount`";
-    if (policy == Policy::stale && last != LastChange::cut_off)
+    if (policy == Policy::stale && last != LastChange::interrupted)
       return "watch.recover is stale, and nothing of sharefs was cut off";
     break;
-  case Trouble::moved:
+  case Problem::moved:
     if (policy == Policy::stale)
       return "its server's name leads to another address, and watch.recover is stale, not all";
     break;
-  case Trouble::stale:
-  case Trouble::none:
+  case Problem::stale:
+  case Problem::none:
     break;
   }
   return policy == Policy::never ? "watch.recover is never" : "";
 }
 
-std::string reason(Trouble trouble, LastChange last) {
-  switch (trouble) {
-  case Trouble::missing:
-    return last == LastChange::cut_off ? "what sharefs began was cut off or failed: it goes on"
-                                       : "nothing is mounted there";
-  case Trouble::moved:
+std::string recovery_reason(Problem problem, LastChange last) {
+  switch (problem) {
+  case Problem::missing:
+    return last == LastChange::interrupted ? "what sharefs began was cut off or failed: it goes on"
+                                           : "nothing is mounted there";
+  case Problem::moved:
     return "it hangs at an address that its server's name no longer leads to";
   default:
     return "the server no longer knows what was mounted, and answers";
@@ -46,25 +46,25 @@ std::string reason(Trouble trouble, LastChange last) {
 
 } // namespace
 
-Trouble trouble_of(const MountState& state) {
+Problem problem_of(const MountState& state) {
   switch (state.health) {
   case Health::healthy:
   case Health::slow:
   case Health::autofs_idle:
   case Health::here:
-    return Trouble::none;
+    return Problem::none;
   case Health::stale:
-    return Trouble::stale;
-  case Health::missing: // or a directory of this server's own, which only a person can bring back
-    return state.point.is_in_place() ? Trouble::other : Trouble::missing;
+    return Problem::stale;
+  case Health::missing: // a missing directory of this server itself can only be brought back by a person
+    return state.point.is_in_place() ? Problem::other : Problem::missing;
   case Health::hung:
-    return state.moved_to.empty() ? Trouble::hung : Trouble::moved;
+    return state.moved_to.empty() ? Problem::hung : Problem::moved;
   default:
-    return Trouble::other;
+    return Problem::other;
   }
 }
 
-Policy policy_of(const std::string& word) {
+Policy parse_policy(const std::string& word) {
   return word == "all" ? Policy::all : word == "never" ? Policy::never : Policy::stale;
 }
 
@@ -72,21 +72,21 @@ WatchDecision decide(const Watched& mount, bool server_there, LastChange last, P
                      Time now) {
   if (mount.is_well())
     return {};
-  if (auto why = refused(mount.trouble, last, policy); !why.empty())
+  if (auto why = policy_refusal(mount.problem, last, policy); !why.empty())
     return {false, std::move(why)};
   if (!server_there)
     return {false, "its server does not answer"};
-  if (mount.trouble == Trouble::missing && last != LastChange::cut_off && mount.looks < k_missing_looks)
+  if (mount.problem == Problem::missing && last != LastChange::interrupted && mount.checks < k_missing_checks)
     return {false, "it is looked at once more: what mounts it at boot comes first"};
   const auto& target = mount.point.target;
-  if (pace.next(target) > now)
+  if (pace.next_attempt(target) > now)
     return {false,
             fmt::format("it was tried {}; the next one {} after the last", count_of(pace.attempts(target), "time"),
                         format_duration(pause_after(pace.attempts(target)) / std::chrono::microseconds(1)))};
   if (pace.next_run(now) > now)
     return {false, fmt::format("there were {} recoveries in {}; the next one later", k_most_runs,
                                format_duration(k_run_window / std::chrono::microseconds(1)))};
-  return {true, reason(mount.trouble, last)};
+  return {true, recovery_reason(mount.problem, last)};
 }
 
 } // namespace sharefs::mounts::watch

@@ -1,5 +1,6 @@
 #pragma once
-// Whether a mount is recovered now, and why (not): by its state, the policy, the pace, and what was done to it last.
+// Decides whether a mount is recovered now, and why: by its state, the policy, the pauses between recoveries, and the
+// last change that sharefs made to it.
 #include "mounts/state.hpp"
 #include "mounts/watch/last_change.hpp"
 #include "mounts/watch/pace.hpp"
@@ -9,40 +10,41 @@
 
 namespace sharefs::mounts::watch {
 
-/// watch.recover of sharefs.yaml.
+/// The values of watch.recover in sharefs.yaml.
 enum class Policy { stale, all, never };
-Policy policy_of(const std::string& word);
+Policy parse_policy(const std::string& word);
 
-/// What a policy has to know of a mount's state.
-enum class Trouble {
+/// The kinds of states that the policy distinguishes.
+enum class Problem {
   none,
   stale,
   missing,
-  moved, ///< it hangs at an address that its server's name no longer leads to
+  moved, ///< it hangs, and the name of its server has another address now
   hung,
-  other, ///< what only a person can cure
+  other, ///< a state that only a person can repair
 };
-Trouble trouble_of(const MountState& state);
+Problem problem_of(const MountState& state);
 
 /// A mount of sharefs.yaml from one round to the next.
 struct Watched {
   MountPoint point;
-  std::optional<MountState> state; ///< nullopt: not looked at yet
-  Trouble trouble = Trouble::none;
-  std::size_t looks = 0; ///< in a row, with this trouble
-  std::size_t hung = 0;  ///< looks in a row that hung
-  Time rests_until;      ///< one that hangs is not asked again before
-  bool tried = false;    ///< a recovery has worked on it, and the next look says what came of that
-  std::string why;       ///< as it was last said
-  [[nodiscard]] bool is_well() const { return trouble == Trouble::none; }
+  std::optional<MountState> state; ///< nullopt: it was not checked yet
+  Problem problem = Problem::none;
+  std::size_t checks = 0;      ///< number of checks in a row that found this problem
+  std::size_t hung = 0;        ///< number of checks in a row that found it hung
+  Time next_check;             ///< if it hangs, it is not checked again before this time
+  bool recovery_ended = false; ///< a recovery has worked on it, and the next check shows the result
+  std::string why;             ///< the reason that was logged last
+  [[nodiscard]] bool is_well() const { return problem == Problem::none; }
 };
 
-/// A missing mount must be seen missing that often: what mounts it at boot, or an administrator, comes first.
-inline constexpr std::size_t k_missing_looks = 2;
+/// So many checks in a row must find a mount missing before it is recovered, so that an entry at boot or an
+/// administrator can mount it first.
+inline constexpr std::size_t k_missing_checks = 2;
 
 struct WatchDecision {
   bool recover = false;
-  std::string why; ///< one phrase, either way; "" for a mount that is well
+  std::string why; ///< why it is recovered or not, one phrase; "" if nothing is wrong
   friend bool operator==(const WatchDecision&, const WatchDecision&) = default;
 };
 WatchDecision decide(const Watched& mount, bool server_there, LastChange last, Policy policy, const Pace& pace,

@@ -4,9 +4,9 @@
 
 namespace sharefs::mounts::watch {
 
-void take_entry(const plan::JournalEntry& entry, std::set<std::string>& targets,
-                std::map<std::string, LastChange>& changes) {
-  // What a plan does to a target, in the order of its steps.
+void add_last_changes(const plan::JournalEntry& entry, std::set<std::string>& targets,
+                      std::map<std::string, LastChange>& changes) {
+  // The steps of a plan for one target, by their numbers.
   struct Steps {
     std::optional<std::size_t> unmount, mount;
   };
@@ -26,18 +26,19 @@ void take_entry(const plan::JournalEntry& entry, std::set<std::string>& targets,
     if (!changed || targets.erase(target) == 0 || entry.state == plan::JournalState::undone)
       continue;
     if (steps.unmount && steps.mount && !is_good(entry.steps[*steps.mount].outcome))
-      changes[target] = LastChange::cut_off;
+      changes[target] = LastChange::interrupted;
     else if (steps.unmount && !steps.mount)
-      changes[target] = LastChange::taken_away;
+      changes[target] = LastChange::unmounted;
   }
 }
 
-std::map<std::string, LastChange> last_changes(const plan::Journal& journal, const std::set<std::string>& targets) {
+std::map<std::string, LastChange> read_last_changes(const plan::Journal& journal,
+                                                    const std::set<std::string>& targets) {
   std::map<std::string, LastChange> changes;
-  auto open = targets;
-  [[maybe_unused]] const auto read = journal.each([&](const plan::JournalEntry& entry) {
-    if (!open.empty())
-      take_entry(entry, open, changes);
+  auto remaining = targets;
+  [[maybe_unused]] const auto read = journal.for_each([&](const plan::JournalEntry& entry) {
+    if (!remaining.empty())
+      add_last_changes(entry, remaining, changes);
   });
   return changes;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// What sharefs did to mounts last, by its journal: a recovery that was cut off has to go on, and what an administrator
-// unmounted stays unmounted.
+// Reads from the journal what sharefs has done to mounts last: a recovery that was interrupted has to go on, and a
+// mount that an administrator has unmounted stays unmounted.
 #include "plan/journal.hpp"
 
 #include <map>
@@ -10,16 +10,17 @@
 namespace sharefs::mounts::watch {
 
 enum class LastChange {
-  none,       ///< nothing, or all of it was done
-  cut_off,    ///< it was unmounted to be mounted again, which was not done
-  taken_away, ///< it was unmounted, and nothing else was meant
+  none,        ///< there was no change, or all of it was done
+  interrupted, ///< it was unmounted to be mounted again, but was not mounted again
+  unmounted,   ///< it was only unmounted
 };
 
-/// By target; of those without a change there is nothing. Journals that cannot be read say nothing.
-std::map<std::string, LastChange> last_changes(const plan::Journal& journal, const std::set<std::string>& targets);
+/// Returns the last change of each target that has one. A journal that cannot be read gives nothing.
+std::map<std::string, LastChange> read_last_changes(const plan::Journal& journal, const std::set<std::string>& targets);
 
-/// Of one entry: `targets` are those that no newer one is about, and lose what this one is about.
-void take_entry(const plan::JournalEntry& entry, std::set<std::string>& targets,
-                std::map<std::string, LastChange>& changes);
+/// Adds the changes of one entry, for those of `targets` that it is about, and removes them from `targets`. Entries are
+/// read newest first, so `targets` are those without a newer change.
+void add_last_changes(const plan::JournalEntry& entry, std::set<std::string>& targets,
+                      std::map<std::string, LastChange>& changes);
 
 } // namespace sharefs::mounts::watch

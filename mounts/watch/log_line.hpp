@@ -1,5 +1,5 @@
 #pragma once
-// One line of the daemon's log: what was seen or decided, and why.
+// One line of the daemon's log: an observation or a decision, and the reason.
 #include "base/diagnosis.hpp"
 
 #include <chrono>
@@ -8,20 +8,21 @@
 namespace sharefs::mounts::watch {
 
 struct LogLine {
-  std::string event = {}; ///< started, config, state, recover, left, recovered, failed, busy, metrics, stopped
+  /// started, config, state, moved, recover, left, recovered, failed, busy, staged, metrics, stopped
+  std::string event = {};
   Severity severity = Severity::info;
-  std::string mount = {}, target = {}; ///< empty: of no mount
-  std::string state = {};              ///< of the mount
+  std::string mount = {}, target = {}; ///< empty: the line is not about a mount
+  std::string state = {};              ///< state of the mount
   std::string message = {};            ///< one phrase
 };
 
 enum class LogForm {
   plain,
-  json,    ///< an object
-  journal, ///< an object behind `<4>`, which systemd takes for its priority (sd-daemon(3))
+  json,    ///< a JSON object
+  journal, ///< a JSON object after `<4>`, which systemd reads as the priority (sd-daemon(3))
 };
 
-/// With its line end; times are UTC.
+/// Returns the line with its newline; times are UTC.
 std::string format_log(const LogLine& line, LogForm form, std::chrono::system_clock::time_point now);
 
 } // namespace sharefs::mounts::watch

@@ -1,5 +1,5 @@
 #pragma once
-// What node_exporter's textfile collector reads: Prometheus' text format. docs/metrics.md has the table.
+// Metrics in Prometheus' text format, for the textfile collector of node_exporter. docs/metrics.md has the table.
 #include "mounts/watch/decide.hpp"
 
 #include <chrono>
@@ -11,24 +11,25 @@
 
 namespace sharefs::mounts::watch {
 
-/// What the rounds know of the mounts.
-struct Seen {
+/// The facts about the mounts that the rounds have found.
+struct WatchedFacts {
   std::vector<Watched> mounts;
-  std::map<std::string, bool> servers; ///< by host as the mounts name it: whether it answered
-  /// Since the start: runs by their result ("done", "failed", "busy") for each mount.
-  std::map<std::pair<std::string, std::string>, std::uint64_t> recoveries; ///< by (mount, result)
+  std::map<std::string, bool> servers; ///< whether a server answered, by the host name that the mounts use
+  /// Number of recoveries since the start, by (mount, result); the results are "done", "failed", "busy".
+  std::map<std::pair<std::string, std::string>, std::uint64_t> recoveries;
 };
 
-/// What the daemon knows of itself.
-struct Figures {
+/// The facts about the daemon itself.
+struct DaemonFacts {
   std::string version;
   std::uint64_t rounds = 0;
   std::chrono::duration<double> round_took{0};
   std::chrono::system_clock::time_point now;
-  bool config_valid = true; ///< sharefs.yaml as it is now
+  bool config_valid = true; ///< the present sharefs.yaml can be read
 };
 
-/// A whole file; no label is invalid, whatever mounts are called. A mount that was not looked at yet has no figures.
-std::string format_metrics(const Figures& figures, const Seen& seen);
+/// Returns a whole file. All labels are valid, whatever the names of the mounts. A mount that was not checked yet has
+/// no metrics.
+std::string format_metrics(const DaemonFacts& daemon, const WatchedFacts& watched);
 
 } // namespace sharefs::mounts::watch

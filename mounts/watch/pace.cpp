@@ -11,7 +11,7 @@ std::chrono::seconds pause_after(std::size_t attempt) {
   return std::min<std::chrono::seconds>(pause, k_longest_pause);
 }
 
-Time Pace::next(const std::string& target) const {
+Time Pace::next_attempt(const std::string& target) const {
   const auto found = m_tries.find(target);
   return found == m_tries.end() ? Time{} : found->second.last + pause_after(found->second.attempts);
 }
@@ -27,7 +27,7 @@ Time Pace::next_run(Time now) const {
   return m_runs.front() + k_run_window;
 }
 
-void Pace::tried(const std::set<std::string>& targets, Time now) {
+void Pace::add_run(const std::set<std::string>& targets, Time now) {
   for (const auto& target : targets) {
     auto& tries = m_tries[target];
     ++tries.attempts;
@@ -39,7 +39,7 @@ void Pace::tried(const std::set<std::string>& targets, Time now) {
     m_runs.pop_front();
 }
 
-void Pace::saw(const std::string& target, bool well, Time now) {
+void Pace::add_check(const std::string& target, bool well, Time now) {
   const auto found = m_tries.find(target);
   if (found == m_tries.end())
     return;
@@ -52,7 +52,7 @@ void Pace::saw(const std::string& target, bool well, Time now) {
     m_tries.erase(found);
 }
 
-void Pace::keep(const std::set<std::string>& targets) {
+void Pace::keep_only(const std::set<std::string>& targets) {
   std::erase_if(m_tries, [&](const auto& one) { return !targets.contains(one.first); });
 }
 

@@ -11,12 +11,13 @@ namespace sharefs::mounts::watch {
 
 namespace {
 
-// A round takes at most the longer of the two, and a second: servers and mounts are asked at the same time.
+// A round takes at most the longer of the two deadlines and a second: servers and mounts are asked at the same time.
 constexpr std::chrono::milliseconds k_path_deadline{2000}, k_server_deadline{3000};
-/// The pause before a mount that hangs is asked again doubles up to this. When its server is back, it is asked at once.
-constexpr std::chrono::minutes k_longest_rest{5};
+/// The longest pause between checks of a mount that hangs; the pause doubles up to this. When its server is back, the
+/// mount is checked at once.
+constexpr std::chrono::minutes k_longest_hung_pause{5};
 
-/// "stale", "failed: Input/output error"
+/// Returns "stale", "failed: Input/output error".
 std::string state_text(const MountState& state) {
   return to_string(state.health) + (state.detail.empty() ? "" : ": " + state.detail);
 }
@@ -30,9 +31,9 @@ bool is_same_mount(const std::optional<MountState>& before, const sys::MountEntr
 
 } // namespace
 
-void Rounds::watch_these(std::vector<MountPoint> points, Policy policy) {
+void Rounds::set_mounts(std::vector<MountPoint> points, Policy policy) {
   std::map<std::string, const Watched*> known_at;
-  for (const auto& one : m_seen.mounts)
+  for (const auto& one : m_facts.mounts)
     known_at.emplace(one.point.target, &one);
   std::vector<Watched> mounts;
   std::set<std::string> targets;
@@ -43,13 +44,13 @@ void Rounds::watch_these(std::vector<MountPoint> points, Policy policy) {
     if (before != known_at.end() && before->second->point == point)
       mount = *before->second;
     else if (before != known_at.end())
-      mount.tried = before->second->tried;
+      mount.recovery_ended = before->second->recovery_ended;
     mount.point = std::move(point);
-    mount.why.clear(); // the policy may have changed, and is logged again
+    mount.why.clear(); // the policy may have changed, so the reason is logged again
   }
-  m_seen.mounts = std::move(mounts);
+  m_facts.mounts = std::move(mounts);
   m_policy = policy;
-  m_pace.keep(targets);
+  m_pace.keep_only(targets);
   m_newest.reset();
 }
 
@@ -59,9 +60,9 @@ void Rounds::read_journal() {
   if (!newest || *newest == m_newest)
     return;
   std::set<std::string> targets;
-  for (const auto& mount : m_seen.mounts)
+  for (const auto& mount : m_facts.mounts)
     targets.insert(mount.point.target);
-  m_changes = last_changes(*journal, targets);
+  m_changes = read_last_changes(*journal, targets);
   m_newest = *newest;
 }
 
@@ -70,18 +71,18 @@ void Rounds::log(const Watched& mount, const char* event, Severity severity, std
       {event, severity, name_of(mount.point), mount.point.target, to_string(mount.state->health), std::move(message)});
 }
 
-void Rounds::take(Watched& mount, MountState state, Time now) {
-  const auto trouble = trouble_of(state);
+void Rounds::set_state(Watched& mount, MountState state, Time now) {
+  const auto problem = problem_of(state);
   mount.hung = state.health == Health::hung ? mount.hung + 1 : 0;
   if (mount.hung > 0)
-    mount.rests_until = now + std::min<std::chrono::seconds>(pause_after(mount.hung), k_longest_rest);
-  mount.looks = trouble == mount.trouble ? mount.looks + 1 : 1;
-  mount.trouble = trouble;
+    mount.next_check = now + std::min<std::chrono::seconds>(pause_after(mount.hung), k_longest_hung_pause);
+  mount.checks = problem == mount.problem ? mount.checks + 1 : 1;
+  mount.problem = problem;
   const auto before = std::exchange(mount.state, std::move(state));
   if ((!before || before->health != mount.state->health) &&
-      !mount.tried) { // after a recovery report_run() logs the result
+      !mount.recovery_ended) { // after a recovery report_run() logs the result
     const auto text = state_text(*mount.state);
-    log(mount, "state", trouble == Trouble::none ? Severity::info : Severity::warning,
+    log(mount, "state", problem == Problem::none ? Severity::info : Severity::warning,
         before ? fmt::format("{}, was {}", text, to_string(before->health)) : text);
   }
   if (!mount.state->moved_to.empty() && (!before || before->moved_to != mount.state->moved_to))
@@ -90,59 +91,59 @@ void Rounds::take(Watched& mount, MountState state, Time now) {
                     mount.state->moved_to));
 }
 
-Result<std::vector<std::string>> Rounds::look(Time now) {
-  auto& mounts = m_seen.mounts;
+Result<std::vector<std::string>> Rounds::check_mounts(Time now) {
+  auto& mounts = m_facts.mounts;
   ProbeRequest request;
   for (const auto& mount : mounts) {
     request.wanted.push_back(mount.point);
-    if (mount.hung > 0 && now < mount.rests_until)
-      request.resting.insert(mount.point.target);
+    if (mount.hung > 0 && now < mount.next_check)
+      request.skipped.insert(mount.point.target);
   }
   request.path_deadline = k_path_deadline;
   request.server_deadline = k_server_deadline;
   TRY_ASSIGN(auto seen, probe(m_system, request));
 
-  const auto rests = [&](std::size_t index) {
-    return request.resting.contains(mounts[index].point.target) && seen.states[index].health == Health::unknown;
+  const auto was_skipped = [&](std::size_t index) {
+    return request.skipped.contains(mounts[index].point.target) && seen.states[index].health == Health::unknown;
   };
   bool again = false;
   for (std::size_t index = 0; index < mounts.size(); ++index) {
     auto& mount = mounts[index];
     const auto* server = seen.server(mount.point.server);
-    const auto was_there = m_seen.servers.find(mount.point.server);
+    const auto was_there = m_facts.servers.find(mount.point.server);
     const bool returned =
-        server != nullptr && server->usable() && (was_there == m_seen.servers.end() || !was_there->second);
-    if (!rests(index) || (!returned && is_same_mount(mount.state, seen.table.at(mount.point.target))))
+        server != nullptr && server->usable() && (was_there == m_facts.servers.end() || !was_there->second);
+    if (!was_skipped(index) || (!returned && is_same_mount(mount.state, seen.table.at(mount.point.target))))
       continue;
-    mount.rests_until = {};
+    mount.next_check = {};
     again = true;
   }
   if (again)
-    return look(now);
+    return check_mounts(now);
 
-  m_seen.servers.clear();
+  m_facts.servers.clear();
   for (const auto& [host, answer] : seen.servers)
-    m_seen.servers[host] = answer.usable();
+    m_facts.servers[host] = answer.usable();
   bool missing = false;
   for (std::size_t index = 0; index < mounts.size(); ++index) {
     auto& mount = mounts[index];
-    if (!rests(index))
-      take(mount, std::move(seen.states[index]), now);
-    m_pace.saw(mount.point.target, mount.is_well(), now);
-    missing = missing || mount.trouble == Trouble::missing;
+    if (!was_skipped(index))
+      set_state(mount, std::move(seen.states[index]), now);
+    m_pace.add_check(mount.point.target, mount.is_well(), now);
+    missing = missing || mount.problem == Problem::missing;
   }
   report_run();
   if (missing)
     read_journal();
-  return choose(now);
+  return choose_mounts(now);
 }
 
-std::vector<std::string> Rounds::choose(Time now) {
+std::vector<std::string> Rounds::choose_mounts(Time now) {
   std::vector<std::string> to_recover;
-  for (auto& mount : m_seen.mounts) {
-    const auto server = m_seen.servers.find(mount.point.server);
+  for (auto& mount : m_facts.mounts) {
+    const auto server = m_facts.servers.find(mount.point.server);
     const auto change = m_changes.find(mount.point.target);
-    auto decision = decide(mount, server != m_seen.servers.end() && server->second,
+    auto decision = decide(mount, server != m_facts.servers.end() && server->second,
                            change == m_changes.end() ? LastChange::none : change->second, m_policy, m_pace, now);
     if (decision.recover)
       to_recover.push_back(name_of(mount.point));
@@ -154,27 +155,27 @@ std::vector<std::string> Rounds::choose(Time now) {
   return to_recover;
 }
 
-void Rounds::take_run(const std::vector<std::string>& names, const RunEnd& end, Time now) {
+void Rounds::add_run(const std::vector<std::string>& names, const RunEnd& end, Time now) {
   std::set<std::string> targets;
-  for (auto& mount : m_seen.mounts)
+  for (auto& mount : m_facts.mounts)
     if (std::ranges::find(names, name_of(mount.point)) != names.end()) {
-      mount.tried = true;
+      mount.recovery_ended = true;
       targets.insert(mount.point.target);
     }
   if (!end.busy)
-    m_pace.tried(targets, now);
-  m_ended = end;
-  m_newest.reset(); // its entry may have been read before it was cut off, under the same id
+    m_pace.add_run(targets, now);
+  m_run_end = end;
+  m_newest.reset(); // the entry of the run may have been read while it was running, under the same id
 }
 
-/// The result of a recovery is what this look saw of the mounts, and not what the recovery said.
+/// Logs the result of a recovery. The present state of the mounts decides, and not what the recovery has reported.
 void Rounds::report_run() {
-  const auto end = std::exchange(m_ended, std::nullopt).value_or(RunEnd{});
-  for (auto& mount : m_seen.mounts) {
-    if (!std::exchange(mount.tried, false))
+  const auto end = std::exchange(m_run_end, std::nullopt).value_or(RunEnd{});
+  for (auto& mount : m_facts.mounts) {
+    if (!std::exchange(mount.recovery_ended, false))
       continue;
     const auto* result = end.busy ? "busy" : mount.is_well() ? "done" : "failed";
-    ++m_seen.recoveries[{name_of(mount.point), result}];
+    ++m_facts.recoveries[{name_of(mount.point), result}];
     if (end.busy)
       log(mount, "busy", Severity::info, "left for later: " + end.message);
     else if (mount.is_well())
@@ -186,17 +187,17 @@ void Rounds::report_run() {
 }
 
 bool Rounds::table_differs(const sys::MountTable& table) const {
-  return std::ranges::any_of(m_seen.mounts, [&](const Watched& mount) {
+  return std::ranges::any_of(m_facts.mounts, [&](const Watched& mount) {
     return !mount.state || !is_same_mount(mount.state, table.at(mount.point.target));
   });
 }
 
 std::string Rounds::summary() const {
   std::vector<std::string> unwell;
-  for (const auto& mount : m_seen.mounts)
+  for (const auto& mount : m_facts.mounts)
     if (mount.state && !mount.is_well())
       unwell.push_back(fmt::format("{} ({})", name_of(mount.point), to_string(mount.state->health)));
-  const auto all = count_of(m_seen.mounts.size(), "mount");
+  const auto all = count_of(m_facts.mounts.size(), "mount");
   if (unwell.empty())
     return all + " well";
   constexpr std::size_t k_most_named = 3;

@@ -14,16 +14,17 @@ namespace sharefs::mounts::watch {
 
 namespace {
 
-/// Changes of the mount table come in groups: it is read once they have settled.
+/// Changes of the mount table come in groups. The table is read after this pause, when all of them are done.
 constexpr std::chrono::milliseconds k_settle{250};
-/// Each look, unmount and mount of a recovery has a deadline of its own; this one bounds everything else. It is less
-/// than the unit's WatchdogSec.
+/// The deadline of a whole recovery; each check, unmount and mount of it has its own. It is less than WatchdogSec of
+/// the unit.
 constexpr std::chrono::minutes k_run_deadline{4};
-/// The largest file of metrics that is read before it is replaced; 1,000 mounts need half of it.
+/// The largest file of metrics that is read before it is replaced, in bytes; 1,000 mounts need half of it.
 constexpr std::size_t k_metrics_limit = 4U << 20U;
 
-/// Reads the document of a sharefs that failed: the error of the command, or the first of its steps or diagnoses.
-RunEnd end_of(const sys::Completed& done, std::size_t most_bytes) {
+/// Reads the JSON document of a sharefs that failed: the error of the command, or the first error of its steps or
+/// diagnoses.
+RunEnd read_run_end(const sys::Completed& done, std::size_t most_bytes) {
   const auto document = read_json(done.out, {.bytes = most_bytes}).value_or(nlohmann::json());
   if (!document.is_object())
     return {false, done.timed_out ? "it did not end in time" : fmt::format("exit code {}", done.exit_code)};
@@ -40,20 +41,20 @@ RunEnd end_of(const sys::Completed& done, std::size_t most_bytes) {
 
 class Watcher {
  public:
-  Watcher(sys::System& system, Surroundings&& given)
-      : m_system(system), m_read_settings(std::move(given.read_settings)), m_log(std::move(given.log)),
-        m_manager(std::move(given.manager)), m_flags(std::move(given.flags)),
-        m_rounds(system, std::move(given.open_journal), m_log) {
-    m_figures.version = SHAREFS_VERSION;
-    // The running program, not one found by name: a new version takes over when the service is restarted.
+  Watcher(sys::System& system, WatchInputs&& inputs)
+      : m_system(system), m_read_settings(std::move(inputs.read_settings)), m_log(std::move(inputs.log)),
+        m_manager(std::move(inputs.manager)), m_flags(std::move(inputs.flags)),
+        m_rounds(system, std::move(inputs.open_journal), m_log) {
+    m_daemon.version = SHAREFS_VERSION;
+    // Recoveries use the program that runs now; a new version takes over when the service is restarted.
     const auto program = system.entry({.path = "/proc/self/exe"}).link_target;
     m_program = program.empty() ? "/usr/bin/sharefs" : program;
   }
 
-  Result<bool> once() {
+  Result<bool> run_once() {
     TRY(read_settings());
-    if (recover(round()))
-      round();
+    if (recover(run_round()))
+      run_round();
     return m_rounds.all_well();
   }
 
@@ -65,7 +66,7 @@ class Watcher {
            .message = fmt::format("sharefs {}: looking after the mounts every {}, recover: {}", SHAREFS_VERSION,
                                   m_settings.interval, m_settings.recover)});
     while (!m_stopped) {
-      const bool has_changed = recover(round());
+      const bool has_changed = recover(run_round());
       wait_for_next(wakeups, has_changed);
     }
     m_manager.say("STOPPING=1");
@@ -77,7 +78,7 @@ class Watcher {
   Result<void> read_settings() {
     TRY_ASSIGN(m_settings, m_read_settings());
     m_interval = std::chrono::milliseconds(parse_duration(m_settings.interval).value_or(0));
-    m_rounds.watch_these(m_settings.points, policy_of(m_settings.recover));
+    m_rounds.set_mounts(m_settings.points, parse_policy(m_settings.recover));
     return {};
   }
 
@@ -85,7 +86,7 @@ class Watcher {
     const auto begin = std::chrono::duration_cast<std::chrono::microseconds>(sys::Clock::now().time_since_epoch());
     m_manager.say(fmt::format("RELOADING=1\nMONOTONIC_USEC={}", begin.count()));
     const auto read = read_settings();
-    m_figures.config_valid = read.has_value();
+    m_daemon.config_valid = read.has_value();
     if (read)
       m_log({.event = "config",
              .message = fmt::format("read sharefs.yaml again: every {}, recover: {}", m_settings.interval,
@@ -97,21 +98,22 @@ class Watcher {
     m_manager.say("READY=1");
   }
 
-  std::vector<std::string> round() {
+  std::vector<std::string> run_round() {
     const auto begin = sys::Clock::now();
     m_last_round = begin;
-    auto names = m_rounds.look(begin);
+    auto names = m_rounds.check_mounts(begin);
     if (!names)
       m_log({.event = "state", .severity = Severity::error, .message = names.error().message});
-    ++m_figures.rounds;
-    m_figures.round_took = sys::Clock::now() - begin;
+    ++m_daemon.rounds;
+    m_daemon.round_took = sys::Clock::now() - begin;
     mount_staged_images();
     write_metrics();
     m_manager.say("WATCHDOG=1\nSTATUS=" + m_rounds.summary());
     return names ? std::move(*names) : std::vector<std::string>();
   }
 
-  /// Tries once each time that an image has lost its mount: what fails now would fail in the next round, too.
+  /// Mounts staged images. It tries again only when another image has lost its mount, because an error would repeat in
+  /// each round.
   void mount_staged_images() {
     if (m_settings.recover == "never")
       return;
@@ -134,23 +136,24 @@ class Watcher {
     const auto& path = m_settings.textfile;
     if (path.empty())
       return;
-    m_figures.now = m_system.now();
+    m_daemon.now = m_system.now();
     const auto& files = m_system.files();
-    const auto metrics = format_metrics(m_figures, m_rounds.seen());
+    const auto metrics = format_metrics(m_daemon, m_rounds.facts());
     const auto most = std::max(k_metrics_limit, 2 * metrics.size());
     const auto before = files.entry({.path = path, .follow = true}).size > most
                             ? fail(ErrorCode::failed, path + ": is larger than anything that is written there")
                             : files.read_if_exists(path, most);
     const auto written = before ? files.write_if(path, *before, metrics) : Result<void>(fail(before.error()));
-    const auto complaint = written ? "" : written.error().message;
-    if (complaint != m_complaint)
+    const auto error = written ? "" : written.error().message;
+    if (error != m_metrics_error)
       m_log({.event = "metrics",
              .severity = written ? Severity::info : Severity::error,
-             .message = written ? "metrics are written again" : "no metrics: " + complaint});
-    m_complaint = complaint;
+             .message = written ? "metrics are written again" : "no metrics: " + error});
+    m_metrics_error = error;
   }
 
-  /// Runs the recovery of these mounts to its end. False: there was none, or another sharefs has the host.
+  /// Runs the recovery of these mounts to its end. False: there is nothing to recover, or another sharefs has the host
+  /// lock.
   bool recover(const std::vector<std::string>& names) {
     if (names.empty())
       return false;
@@ -159,7 +162,7 @@ class Watcher {
     if (m_settings.recover == "all")
       words.emplace_back("--moved");
     const auto end = run_sharefs(words);
-    m_rounds.take_run(names, end, sys::Clock::now());
+    m_rounds.add_run(names, end, sys::Clock::now());
     return !end.busy;
   }
 
@@ -167,19 +170,19 @@ class Watcher {
     sys::Command command;
     command.argv = {m_program};
     append(command.argv, words);
-    append(command.argv, {"--yes", "--json", "--wait", "0"}); // it does not wait for an administrator's sharefs
+    append(command.argv, {"--yes", "--json", "--wait", "0"}); // --wait 0: never wait for an administrator's sharefs
     append(command.argv, m_flags);
     command.deadline = k_run_deadline;
     const auto done = m_system.run(command);
     if (!done)
       return {false, done.error().message};
-    return done->ok() ? RunEnd{} : end_of(*done, command.output_limit);
+    return done->ok() ? RunEnd{} : read_run_end(*done, command.output_limit);
   }
 
-  /// Until the interval is over, or something of the mounts has changed, as it has after a recovery.
+  /// Waits until the interval is over or a mount has changed. After a recovery (`has_changed`) it waits only briefly.
   void wait_for_next(sys::Wakeups& wakeups, bool has_changed) {
     const auto begin = sys::Clock::now();
-    // Signals are seen here only: also where a round took longer than the interval.
+    // Signals are read only here, so it waits at least k_settle, even if the round took longer than the interval.
     const auto next = has_changed ? begin + k_settle : std::max(m_last_round + m_interval, begin + k_settle);
     for (auto now = begin; !m_stopped && now < next; now = sys::Clock::now()) {
       const auto ping = m_manager.watchdog();
@@ -188,12 +191,12 @@ class Watcher {
       m_stopped = woken.signals.contains(SIGTERM) || woken.signals.contains(SIGINT);
       if (woken.signals.contains(SIGHUP))
         reload();
-      if (woken.signals.contains(SIGHUP) || (woken.mounts && !m_stopped && differs()))
+      if (woken.signals.contains(SIGHUP) || (woken.mounts && !m_stopped && table_has_changed()))
         return;
     }
   }
 
-  bool differs() {
+  bool table_has_changed() {
     std::this_thread::sleep_for(k_settle);
     const auto table = m_system.mounts();
     return table && m_rounds.table_differs(*table);
@@ -208,21 +211,21 @@ class Watcher {
   Settings m_settings;
   std::chrono::milliseconds m_interval{0};
   std::string m_program;
-  Figures m_figures;
-  std::set<std::string> m_tried_images; ///< without their mounts in the last round
-  std::string m_complaint;              ///< why metrics could not be written
+  DaemonFacts m_daemon;
+  std::set<std::string> m_tried_images; ///< images that were not mounted in the last round
+  std::string m_metrics_error;          ///< why metrics could not be written
   sys::Deadline m_last_round;
   bool m_stopped = false;
 };
 
 } // namespace
 
-Result<bool> watch_once(sys::System& system, Surroundings surroundings) {
-  return Watcher(system, std::move(surroundings)).once();
+Result<bool> watch_once(sys::System& system, WatchInputs inputs) {
+  return Watcher(system, std::move(inputs)).run_once();
 }
 
-Result<void> watch(sys::System& system, Surroundings surroundings) {
-  return Watcher(system, std::move(surroundings)).run();
+Result<void> watch(sys::System& system, WatchInputs inputs) {
+  return Watcher(system, std::move(inputs)).run();
 }
 
 } // namespace sharefs::mounts::watch

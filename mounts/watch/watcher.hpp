@@ -1,30 +1,30 @@
 #pragma once
-// The daemon: looks after the mounts until it is stopped. A recovery is `sharefs recover`, in a process of its own.
+// The daemon: checks and recovers the mounts until it is stopped. It runs `sharefs recover` in a process of its own.
 #include "mounts/watch/rounds.hpp"
 #include "sys/process/service_manager.hpp"
 
 namespace sharefs::mounts::watch {
 
-/// What sharefs.yaml says.
+/// The settings of sharefs.yaml.
 struct Settings {
   std::vector<MountPoint> points;
-  std::string interval, recover;                         ///< as they stand there
-  std::string textfile;                                  ///< of the metrics; empty: none are written
-  std::function<std::set<std::string>()> missing_images; ///< staged images without their mounts
+  std::string interval, recover;                         ///< as they are written there
+  std::string textfile;                                  ///< file for the metrics; empty: none are written
+  std::function<std::set<std::string>()> missing_images; ///< returns staged images that are not mounted
 };
 
-/// What the command line gives to the daemon.
-struct Surroundings {
-  std::function<Result<Settings>()> read_settings; ///< as sharefs.yaml is now
+/// The functions and values that the command line gives to the daemon.
+struct WatchInputs {
+  std::function<Result<Settings>()> read_settings; ///< reads the present sharefs.yaml
   Rounds::OpenJournal open_journal;
   Rounds::Log log;
   sys::ServiceManager manager;
-  std::vector<std::string> flags; ///< for each sharefs that the daemon runs: --config FILE
+  std::vector<std::string> flags; ///< options for each sharefs that the daemon runs: --config FILE
 };
 
-/// One round, and what follows from it. Returns whether all mounts are well.
-Result<bool> watch_once(sys::System& system, Surroundings surroundings);
-/// Until SIGTERM or SIGINT; SIGHUP reads the settings again.
-Result<void> watch(sys::System& system, Surroundings surroundings);
+/// Runs one round and the recovery that follows from it. Returns whether all mounts are well.
+Result<bool> watch_once(sys::System& system, WatchInputs inputs);
+/// Runs rounds until SIGTERM or SIGINT; SIGHUP reads the settings again.
+Result<void> watch(sys::System& system, WatchInputs inputs);
 
 } // namespace sharefs::mounts::watch

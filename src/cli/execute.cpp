@@ -203,7 +203,7 @@ namespace {
 Result<Proposal> propose_undo(Context& context, const plan::Journal& journal, const std::string& id,
                               const std::function<Result<void>(plan::Plan&)>& inspect) {
   TRY_ASSIGN(const auto entry, journal.load(id));
-  TRY_ASSIGN(const auto attempts, journal.undos_of(id));
+  TRY_ASSIGN(const auto attempts, journal.find_undos(id));
   const auto& by = entry.undone_by;
   if (entry.state == plan::JournalState::undone)
     return Proposal{{},
@@ -215,7 +215,7 @@ Result<Proposal> propose_undo(Context& context, const plan::Journal& journal, co
   if (entry.state == plan::JournalState::unreadable)
     return fail(ErrorCode::failed, fmt::format("change {} cannot be read: {}", id, entry.damage),
                 "`sharefs undo --list` shows the others");
-  auto plan = plan::undo_plan(entry, attempts);
+  auto plan = plan::plan_undo(entry, attempts);
   if (plan.empty() && !plan.notes.empty())
     return fail(ErrorCode::unsupported, fmt::format("nothing of {} (`{}`) can be taken back", id, entry.command),
                 "`sharefs undo --list` shows older changes, `sharefs undo ID` takes one back", join(plan.notes, "\n"));

@@ -1,4 +1,4 @@
-// SetAccess: owner, mode and default ACL of one file or directory. In a child.
+// SetAccess: owner, mode and default ACL of one file or directory. It runs in a child.
 #include "plan/perform.hpp"
 
 #include "base/text.hpp"
@@ -20,9 +20,9 @@ bool same(const Access& a, const Access& b) {
   return a.uid == b.uid && a.gid == b.gid && a.mode == b.mode && tree::same_acl(a.default_acl, b.default_acl);
 }
 
-/// Whether each part is either as before or as after, as a process leaves it that was killed between the calls, or the
-/// mode is what both allow. chown(2) may have cleared the set-id bits.
-bool lies_between(const Access& found, const Access& before, const Access& after) {
+/// True if each part of the access is either as before or as after, or the mode is what both allow: a process that was
+/// killed between the system calls leaves such a mixture. chown(2) may have cleared the set-id bits.
+bool is_intermediate(const Access& found, const Access& before, const Access& after) {
   constexpr std::uint32_t k_permissions = 01777;
   const bool owner = found.uid == before.uid || found.uid == after.uid;
   const bool group = found.gid == before.gid || found.gid == after.gid;
@@ -42,7 +42,8 @@ std::string text_of(const Access& access) {
 } // namespace
 
 Result<Outcome> act(SetAccess& action, const ActorRoot& base, Phase phase) {
-  // The path is one that only root could replace. From here on the descriptor counts, whatever happens to the name.
+  // Only root could replace a file at this path (a guarded walk). From here on only the descriptor is used, so that a
+  // rename has no effect.
   TRY_ASSIGN(const auto walked, base.find(action.path, true));
   if (!walked.exists())
     return fail(errno_error(ENOENT, action.path));
@@ -61,9 +62,9 @@ Result<Outcome> act(SetAccess& action, const ActorRoot& base, Phase phase) {
   }
   if (same(found, action.after))
     return Outcome::unchanged;
-  if (action.before && !lies_between(found, *action.before, action.after))
+  if (action.before && !is_intermediate(found, *action.before, action.after))
     return conflict(action.path, text_of(*action.before), text_of(found));
-  if (phase == Phase::look) {
+  if (phase == Phase::check) {
     if (!action.before)
       action.before = found;
     return Outcome::done;
@@ -71,7 +72,8 @@ Result<Outcome> act(SetAccess& action, const ActorRoot& base, Phase phase) {
 
   const bool other_owner = found.uid != action.after.uid || found.gid != action.after.gid;
   const auto path = sys::by_descriptor(target.get());
-  // A new group must not have, for a moment, what the mode gave to the old one.
+  // The mode is first limited to what both allow: between chown(2) and chmod(2) the new group must not get the rights
+  // that the old mode gave to the old group.
   if (const auto both = found.mode & action.after.mode;
       other_owner && both != found.mode && ::chmod(path.c_str(), both) != 0)
     return fail(errno_error(errno, action.path));

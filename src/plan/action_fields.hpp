@@ -12,7 +12,7 @@ template <FieldsOf<CheckedProgram> P> auto fields(P& p) {
   return named("path", p.path, "", p.identity, "directory", p.directory, "directory_identity", p.directory_identity,
                "own_group", p.own_group);
 }
-/// Without `server`, which is for messages.
+/// `server` is left out, because it is only for messages.
 template <FieldsOf<MountCall> M> auto fields(M& m) {
   return named("source", m.source, "target", m.target, "fs_type", m.fs_type, "options", m.options, "deadline_ms",
                m.deadline);

@@ -8,7 +8,7 @@
 namespace sharefs::plan {
 
 Result<ActorRoot> ActorRoot::enter(const std::string& root, const std::optional<Actor>& actor) {
-  ::umask(0); // every action names its mode
+  ::umask(0); // every action sets its mode explicitly
   sys::Fd directory(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!directory)
     return fail(errno_error(errno, root));

@@ -18,12 +18,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using StepIndices = std::vector<std::size_t>;
 
-/// Whether the action has a deadline without progress of its own, and so may take longer than its group.
+/// True if the action has its own deadline, which counts time without progress. It may take longer than its group.
 bool has_own_deadline(const Action& action) {
   return std::holds_alternative<ChangeFiles>(action) || std::holds_alternative<RemoveTree>(action);
 }
 
-/// One apply(): what its threads share. Each step's result is written by one thread only.
+/// The state of one apply(), which its threads share. Each step's result is written by one thread only.
 class Run {
  public:
   Run(const Plan& plan, sys::System& system, const Journal& journal, const ApplyOptions& options)
@@ -32,14 +32,14 @@ class Run {
       m_report.results.push_back({i, Outcome::skipped, std::nullopt, std::chrono::milliseconds(0)});
   }
 
-  Report all();
+  Report run_all();
 
  private:
-  [[nodiscard]] bool begin_groups(const StepIndices& unnamed);
-  [[nodiscard]] bool all_well(const std::vector<StepIndices>& groups) const;
-  void group(const StepIndices& steps);
-  void step(std::size_t index);
-  void work(std::size_t index, StepResult& result);
+  [[nodiscard]] bool call_before_groups(const StepIndices& unnamed);
+  [[nodiscard]] bool all_good(const std::vector<StepIndices>& groups) const;
+  void run_group(const StepIndices& steps);
+  void run_step(std::size_t index);
+  void run_action(std::size_t index, StepResult& result);
   [[nodiscard]] bool journal_intent(std::size_t index, const Action& action);
   void report_progress(std::size_t index, const StepResult* result);
   void close_journal();
@@ -49,13 +49,13 @@ class Run {
   const Journal& m_journal;
   const ApplyOptions& m_options;
   Report m_report;
-  std::vector<StepResult> m_not_journaled; ///< of steps that found nothing to do, or something else than expected
+  std::vector<StepResult> m_not_journaled; ///< results of steps that found nothing to do, or whose check failed
   std::mutex m_progress_mutex, m_journal_mutex;
-  std::atomic<bool> m_stopped = false; ///< the journal cannot be written: nothing more is begun
+  std::atomic<bool> m_stopped = false; ///< the journal cannot be written: no further step is begun
 };
 
-Report Run::all() {
-  // Nested targets share a group, also where the room that made the plan has not put them into one.
+Report Run::run_all() {
+  // Nested targets must share a group, even if the room that made the plan has put them into different groups.
   const auto merged = merge_nested_groups(m_plan);
   std::vector<StepIndices> groups;
   std::map<std::string, std::size_t> known;
@@ -71,40 +71,41 @@ Report Run::all() {
     groups[known[name]].push_back(i);
   }
   if (!m_plan.unnamed_last)
-    group(unnamed);
-  if (begin_groups(unnamed))
-    in_parallel(groups.size(), m_options.parallel, [&](std::size_t number) { group(groups[number]); });
-  if (m_plan.unnamed_last && all_well(groups))
-    group(unnamed);
-  // A step that failed was ended by the same Ctrl-C, which reaches the programs of this process group, too.
+    run_group(unnamed);
+  if (call_before_groups(unnamed))
+    in_parallel(groups.size(), m_options.parallel, [&](std::size_t number) { run_group(groups[number]); });
+  if (m_plan.unnamed_last && all_good(groups))
+    run_group(unnamed);
+  // Ctrl-C also ends the programs of this process group, so a step that failed may have been ended by it.
   m_report.interrupted =
       m_report.interrupted || (interrupted() && m_report.count(Outcome::skipped) + m_report.count(Outcome::failed) > 0);
   close_journal();
   return std::move(m_report);
 }
 
-/// ApplyOptions::before_groups, once the unnamed group has succeeded.
-bool Run::begin_groups(const StepIndices& unnamed) {
+/// Calls ApplyOptions::before_groups if the unnamed group has succeeded. False: the other groups must not run.
+bool Run::call_before_groups(const StepIndices& unnamed) {
   if (!m_options.before_groups)
     return true;
-  if (!all_well({unnamed}) || interrupted())
+  if (!all_good({unnamed}) || interrupted())
     return false;
   const auto begun = m_options.before_groups();
   if (!begun && begun.error().code == ErrorCode::interrupted)
     m_report.interrupted = true;
-  else if (!begun && !m_report.ok()) // else there is nothing that it forbids
+  else if (!begun && !m_report.ok()) // if all steps are done already, there is nothing to forbid
     m_report.error = begun.error();
   return begun.has_value();
 }
 
-bool Run::all_well(const std::vector<StepIndices>& groups) const {
+bool Run::all_good(const std::vector<StepIndices>& groups) const {
   return std::ranges::all_of(groups, [this](const StepIndices& steps) {
     return std::ranges::all_of(steps, [this](std::size_t index) { return is_good(m_report.results[index].outcome); });
   });
 }
 
-/// In order; the first failure, the deadline, Ctrl-C or a journal that cannot be written leaves the rest as `skipped`.
-void Run::group(const StepIndices& steps) {
+/// Runs the steps of a group in order. After the first failure, the deadline, Ctrl-C or a journal that cannot be
+/// written, the rest stays `skipped`.
+void Run::run_group(const StepIndices& steps) {
   auto end = Clock::now() + m_options.group_deadline;
   for (const auto index : steps) {
     if (interrupted() || m_stopped)
@@ -117,7 +118,7 @@ void Run::group(const StepIndices& steps) {
                            "run the command again, it goes on from here", ""};
       return;
     }
-    step(index);
+    run_step(index);
     if (has_own_deadline(m_plan.steps[index].action))
       end += result.took;
     if (result.outcome == Outcome::failed)
@@ -125,13 +126,13 @@ void Run::group(const StepIndices& steps) {
   }
 }
 
-void Run::step(std::size_t index) {
+void Run::run_step(std::size_t index) {
   report_progress(index, nullptr);
   auto& result = m_report.results[index];
   const auto begin = Clock::now();
   try {
-    work(index, result);
-  } catch (const std::exception& exception) { // in a thread it would end the process: no memory, for example
+    run_action(index, result);
+  } catch (const std::exception& exception) { // in a thread an exception would end the process (std::bad_alloc)
     result.outcome = Outcome::failed;
     result.error = Error{ErrorCode::failed, exception.what(), "", ""};
   }
@@ -139,36 +140,36 @@ void Run::step(std::size_t index) {
   report_progress(index, &result);
 }
 
-void Run::work(std::size_t index, StepResult& result) {
-  const auto take = [&result](const Result<Outcome>& outcome) {
+void Run::run_action(std::size_t index, StepResult& result) {
+  const auto set_outcome = [&result](const Result<Outcome>& outcome) {
     result.outcome = outcome ? *outcome : Outcome::failed;
     if (!outcome)
       result.error = outcome.error();
   };
-  const auto looked = look_at(m_plan.steps[index].action, m_system);
-  if (!looked || looked->already) {
-    may_be_killed(index, false);
-    may_be_killed(index, true);
-    take(looked ? Result<Outcome>(Outcome::unchanged) : fail(looked.error()));
+  const auto checked = check_action(m_plan.steps[index].action, m_system);
+  if (!checked || checked->already) {
+    kill_if_chosen(index, false);
+    kill_if_chosen(index, true);
+    set_outcome(checked ? Result<Outcome>(Outcome::unchanged) : fail(checked.error()));
     const std::lock_guard lock(m_journal_mutex);
     m_not_journaled.push_back(result);
     return;
   }
-  if (!journal_intent(index, looked->intent))
+  if (!journal_intent(index, checked->intent))
     return;
-  may_be_killed(index, false);
-  take(perform(looked->intent, m_system, [this](const std::string& text, bool lasting) {
+  kill_if_chosen(index, false);
+  set_outcome(perform(checked->intent, m_system, [this](const std::string& text, bool lasting) {
     const std::lock_guard lock(m_progress_mutex);
     if (m_options.note)
       m_options.note(text, lasting);
   }));
-  may_be_killed(index, true);
-  // If this cannot be written any more, the step counts as begun: undo finds out by itself how far it came.
-  [[maybe_unused]] const auto noted = m_journal.step_ended(m_report.journal_id, result);
+  kill_if_chosen(index, true);
+  // If the result cannot be written any more, the step counts as begun, and undo finds out how far it came.
+  [[maybe_unused]] const auto noted = m_journal.end_step(m_report.journal_id, result);
 }
 
-/// The entry is made when the first step is about to change something: a run that finds all as it should be leaves
-/// none. False: it cannot be noted, which ends the run; no step is to blame.
+/// Writes the intent of a step to the journal. The first intent makes the journal entry, so that a run that changes
+/// nothing leaves no entry. False: the intent cannot be written, which ends the run; the error belongs to no step.
 bool Run::journal_intent(std::size_t index, const Action& action) {
   const std::lock_guard lock(m_journal_mutex);
   const Intent intent{index, action, m_not_journaled};
@@ -180,7 +181,7 @@ bool Run::journal_intent(std::size_t index, const Action& action) {
     else
       written = fail(id.error());
   } else {
-    written = m_journal.step_begins(m_report.journal_id, intent);
+    written = m_journal.begin_step(m_report.journal_id, intent);
   }
   if (written)
     m_not_journaled.clear();
@@ -197,7 +198,7 @@ void Run::report_progress(std::size_t index, const StepResult* result) {
 }
 
 void Run::close_journal() {
-  // The work is done. If any of this fails, the journal only shows less.
+  // The work is done. If one of these calls fails, the journal only shows less.
   [[maybe_unused]] Result<void> noted;
   if (!m_report.journal_id.empty()) {
     noted = m_journal.end(m_report.journal_id, m_report);
@@ -210,7 +211,7 @@ void Run::close_journal() {
 } // namespace
 
 Report apply(const Plan& plan, sys::System& system, const Journal& journal, const ApplyOptions& options) {
-  return Run(plan, system, journal, options).all();
+  return Run(plan, system, journal, options).run_all();
 }
 
 } // namespace sharefs::plan

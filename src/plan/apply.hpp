@@ -11,23 +11,24 @@ namespace sharefs::plan {
 
 struct ApplyOptions {
   std::string command;                               ///< for the journal
-  sys::Identity identity = {};                       ///< for the journal: asked before the host lock was taken
-  std::chrono::milliseconds group_deadline{120'000}; ///< a group that has not ended by then starts no further step
-  std::size_t parallel = 16;                         ///< groups at the same time
-  /// Called when a step begins and when it ended (from the calling thread's point of view serialised). May be empty.
+  sys::Identity identity = {};                       ///< for the journal; it is read before the host lock is taken
+  std::chrono::milliseconds group_deadline{120'000}; ///< after this time a group starts no further step
+  std::size_t parallel = 16;                         ///< how many groups run at the same time
+  /// Called when a step begins and when it has ended, never by two threads at the same time. May be empty.
   std::function<void(const Step&, const StepResult*)> progress;
-  /// Between the unnamed group, once all of it is done, and the others, which an error leaves undone: for what can be
-  /// held only where that group has made the place for it.
+  /// Called after the unnamed group has succeeded and before the other groups, which an error of it skips. For checks
+  /// and leases that need what the unnamed group has made. May be empty.
   std::function<Result<void>()> before_groups = {};
-  Note note = {}; ///< from the step's thread, serialised; may be empty
+  Note note = {}; ///< called by the step's thread, never by two threads at the same time; may be empty
 };
 
-/// Do the steps. Before each one the intent is fsynced to the journal; an action whose `before` does not hold fails
-/// with `conflict`. A failure ends its group only. After a SIGINT or SIGTERM (see interrupted()) the running steps end,
-/// the rest is skipped and Report::interrupted is set. An action that finds its work done already is `unchanged`.
+/// Does the steps. The intent of each step is fsynced to the journal before it begins. An action whose `before` is not
+/// found fails with `conflict`. A failure ends only its own group. After a SIGINT or SIGTERM (see interrupted()) the
+/// running steps end, the rest is skipped and Report::interrupted is set. An action whose work is done already is
+/// `unchanged`.
 Report apply(const Plan& plan, sys::System& system, const Journal& journal, const ApplyOptions& options);
 
-/// One action, without a journal: for apply and for tests.
+/// Does one action without a journal, so that `sharefs undo` does not know it.
 Result<Outcome> apply_action(const Action& action, sys::System& system);
 
 using sys::install_interrupt_handlers;

@@ -13,11 +13,12 @@ namespace {
 constexpr std::chrono::seconds k_file_deadline{30};
 
 template <class A>
-concept ActsOnFiles = requires(A& a, const sys::Files& files) { act(a, files, Phase::look); };
+concept ActsOnFiles = requires(A& a, const sys::Files& files) { act(a, files, Phase::check); };
 template <class A>
-concept SaysWhy = requires(A& a, const ActorRoot& base, std::string& reason) { act(a, base, Phase::look, reason); };
+concept GivesReason =
+    requires(A& a, const ActorRoot& base, std::string& reason) { act(a, base, Phase::check, reason); };
 template <class A>
-concept ActsInChild = SaysWhy<A> || requires(A& a, const ActorRoot& base) { act(a, base, Phase::look); };
+concept ActsInChild = GivesReason<A> || requires(A& a, const ActorRoot& base) { act(a, base, Phase::check); };
 
 template <class A> std::optional<Actor> actor_of(const A& action) {
   if constexpr (requires { action.actor; })
@@ -33,13 +34,15 @@ template <class A> std::chrono::milliseconds deadline_of(const A& action) {
     return k_file_deadline;
 }
 
-struct Acted {
+/// The result of one phase of an action, and the action with what was found.
+struct PhaseResult {
   Outcome outcome;
   Action action;
 };
 
-/// The part of an action that the look fills in: the access for SetAccess, the mode for what is removed.
-std::optional<Access> found_by(const Action& action) {
+/// Returns what the check has found and written into the action: the access for SetAccess, the mode of a file or
+/// directory that is removed.
+std::optional<Access> found_access(const Action& action) {
   if (const auto* access = std::get_if<SetAccess>(&action))
     return access->before;
   if (const auto* directory = std::get_if<Directory>(&action); directory != nullptr && directory->before)
@@ -49,6 +52,7 @@ std::optional<Access> found_by(const Action& action) {
   return std::nullopt;
 }
 
+/// Writes the result of found_access() into the action of this process.
 void fill_in(Action& action, const Access& found) {
   if (auto* access = std::get_if<SetAccess>(&action); access != nullptr && !access->before)
     access->before = found;
@@ -58,16 +62,18 @@ void fill_in(Action& action, const Access& found) {
     file->mode = found.mode & 07777U;
 }
 
+/// The answer of the child.
 struct ChildAnswer {
   Outcome outcome = Outcome::unchanged;
   std::optional<Access> found;
-  std::string reason; ///< of what was left as it is
+  std::string reason; ///< why something was left as it is
 };
 template <FieldsOf<ChildAnswer> A> auto fields(A& answer) {
   return named("outcome", answer.outcome, "found", answer.found, "reason", answer.reason);
 }
 
-/// In the process of the actor. A link at the path is refused, because the file behind it may be another user's.
+/// Acts on a file in the process of the actor. A link at the path is refused, because it may lead to another user's
+/// file.
 template <ActsOnFiles A> Result<Outcome> act(A& action, const ActorRoot& base, const std::string& root, Phase phase) {
   TRY_ASSIGN(const auto found, base.find(action.path));
   if (found.is_link())
@@ -75,22 +81,23 @@ template <ActsOnFiles A> Result<Outcome> act(A& action, const ActorRoot& base, c
   return act(action, sys::Files(root), phase);
 }
 
-/// The child hands back whether there was something to do and what it found, never an action: it may be a user's
-/// process, and what it says must not decide what root does.
-template <class A> Result<Acted> act_in_child(const A& action, const sys::Files& files, Phase phase, const Note& note) {
+/// Runs a phase of an action in a child. The child returns only whether there was something to do and what it found,
+/// never an action, because the process of a user must not decide what root does.
+template <class A>
+Result<PhaseResult> act_in_child(const A& action, const sys::Files& files, Phase phase, const Note& note) {
   const auto answer = sys::call(std::nullopt, deadline_of(action), [&]() -> Result<ChildAnswer> {
     TRY_ASSIGN(const auto base, ActorRoot::enter(files.root(), actor_of(action)));
     A copy = action;
     std::string reason;
     Result<Outcome> outcome = Outcome::unchanged;
-    if constexpr (SaysWhy<A>)
+    if constexpr (GivesReason<A>)
       outcome = act(copy, base, phase, reason);
     else if constexpr (ActsOnFiles<A>)
       outcome = act(copy, base, files.root(), phase);
     else
       outcome = act(copy, base, phase);
     TRY(outcome);
-    return ChildAnswer{*outcome, found_by(copy), std::move(reason)};
+    return ChildAnswer{*outcome, found_access(copy), std::move(reason)};
   });
   if (!answer && answer.error().code == ErrorCode::timeout)
     return fail(ErrorCode::timeout, touched_paths(action).front() + ": " + answer.error().message,
@@ -98,17 +105,18 @@ template <class A> Result<Acted> act_in_child(const A& action, const sys::Files&
   TRY(answer);
   if (!is_good(answer->outcome))
     return fail(ErrorCode::failed, "the child process gave no valid result");
-  Acted acted{answer->outcome, action};
+  PhaseResult result{answer->outcome, action};
   if (answer->found)
-    fill_in(acted.action, *answer->found);
-  if (SaysWhy<A> && note && !answer->reason.empty()) // never what a user's process says of another action
+    fill_in(result.action, *answer->found);
+  if (GivesReason<A> && note &&
+      !answer->reason.empty()) // other actions have no reason, whatever a user's process returns
     note(answer->reason, true);
-  return acted;
+  return result;
 }
 
-Result<Acted> run_phase(const Action& action, sys::System& system, Phase phase, const Note& note = nullptr) {
+Result<PhaseResult> run_phase(const Action& action, sys::System& system, Phase phase, const Note& note = nullptr) {
   return std::visit(
-      [&]<class A>(const A& alternative) -> Result<Acted> {
+      [&]<class A>(const A& alternative) -> Result<PhaseResult> {
         if constexpr (ActsOnFiles<A>)
           if (alternative.actor)
             return act_in_child(alternative, system.files(), phase, note);
@@ -124,7 +132,7 @@ Result<Acted> run_phase(const Action& action, sys::System& system, Phase phase, 
           else
             outcome = act(copy, system, phase);
           TRY(outcome);
-          return Acted{*outcome, Action(std::move(copy))};
+          return PhaseResult{*outcome, Action(std::move(copy))};
         }
       },
       action);
@@ -137,19 +145,19 @@ Result<Outcome> synced(const sys::Walked& found, const std::string& path) {
   return Outcome::done;
 }
 
-Result<Looked> look_at(const Action& action, sys::System& system) {
-  return run_phase(action, system, Phase::look).map([](Acted&& acted) {
-    return Looked{acted.outcome == Outcome::unchanged, std::move(acted.action)};
+Result<CheckedAction> check_action(const Action& action, sys::System& system) {
+  return run_phase(action, system, Phase::check).map([](PhaseResult&& result) {
+    return CheckedAction{result.outcome == Outcome::unchanged, std::move(result.action)};
   });
 }
 
 Result<Outcome> perform(const Action& action, sys::System& system, const Note& note) {
-  return run_phase(action, system, Phase::perform, note).map(&Acted::outcome);
+  return run_phase(action, system, Phase::perform, note).map(&PhaseResult::outcome);
 }
 
 Result<Outcome> apply_action(const Action& action, sys::System& system) {
-  TRY_ASSIGN(const auto looked, look_at(action, system));
-  return looked.already ? Outcome::unchanged : perform(action, system);
+  TRY_ASSIGN(const auto checked, check_action(action, system));
+  return checked.already ? Outcome::unchanged : perform(action, system);
 }
 
 } // namespace sharefs::plan

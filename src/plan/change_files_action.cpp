@@ -1,5 +1,5 @@
-// ChangeFiles: other contents, other modes, deletions. In a child, by several threads: first all new contents reach the
-// disk beside the files, then they take their names.
+// ChangeFiles: new contents, new modes, deletions. It runs in a child with several threads. First all new contents are
+// written beside the files and synced to the disk, then they are renamed over the files.
 #include "plan/perform.hpp"
 
 #include "base/path.hpp"
@@ -25,7 +25,7 @@ namespace sharefs::plan {
 
 struct ChangeCounts {
   std::uint64_t changed = 0, pending = 0, since = 0, failed = 0;
-  std::string first = {}; ///< what was left first, and why
+  std::string first = {}; ///< the first file that was left, and why
 };
 template <FieldsOf<ChangeCounts> C> auto fields(C& c) {
   return named("changed", c.changed, "pending", c.pending, "since", c.since, "failed", c.failed, "first", c.first);
@@ -36,14 +36,14 @@ namespace {
 constexpr std::uint64_t k_largest_edited = 4ULL << 30U;
 
 enum class FileOutcome {
-  already, ///< it is as it should be
-  pending, ///< it is as planned, and to be changed
+  already, ///< the file is as the change makes it
+  pending, ///< the file is as the plan saw it, and is to be changed
   changed,
-  since, ///< it is neither: somebody has changed it since
+  changed_since, ///< the file is neither: somebody has changed it since the plan was made
 };
 
-/// A file by its directory and its name in that.
-struct Named {
+/// The open parent directory of a file, and the file's name in it.
+struct OpenParent {
   std::string name;
   sys::Fd parent;
 };
@@ -52,8 +52,8 @@ struct Named {
 struct FileWork {
   FileOutcome outcome = FileOutcome::already;
   std::optional<Error> error = std::nullopt;
-  bool written = false;    ///< its new content lies beside it
-  struct stat status = {}; ///< of the file that is to be replaced
+  bool written = false;    ///< the new content is written beside the file
+  struct stat status = {}; ///< status of the file that is to be replaced
 };
 
 bool same_file(const struct stat& a, const struct stat& b) {
@@ -75,33 +75,35 @@ Result<std::string> content_of(const sys::Fd& fd, const struct stat& status, con
   return content;
 }
 
-/// Programs that compare seconds (compiled Python) have to see that the file is another one.
+/// Returns a modification time for the new file that lies in a later second than the old one, because programs such as
+/// Python compare it in whole seconds.
 timespec later_than(const timespec& old) {
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
   return now.tv_sec > old.tv_sec ? now : timespec{old.tv_sec + 1, 0};
 }
 
+/// Does the changes of one ChangeFiles, in a child.
 class FileChanger {
  public:
   FileChanger(const ChangeFiles& action, int tree, Phase phase, const sys::ProgressCounters& counters)
       : m_action(action), m_tree(tree), m_phase(phase), m_counters(counters), m_works(action.changes.size()) {}
 
   Result<ChangeCounts> run() {
-    each([this](const FileChange& change, FileWork& work) {
-      if (m_phase == Phase::look && m_is_pending) // one is enough
+    for_each_change([this](const FileChange& change, FileWork& work) {
+      if (m_phase == Phase::check && m_is_pending) // the check only asks whether there is something to do
         return;
-      const auto outcome = begin(change, work);
+      const auto outcome = prepare(change, work);
       if (outcome)
         work.outcome = *outcome;
       else
         work.error = outcome.error();
       m_is_pending = m_is_pending || work.outcome == FileOutcome::pending;
     });
-    if (m_phase == Phase::look)
+    if (m_phase == Phase::check)
       return counts();
     const int error = sync();
-    each([&](const FileChange& change, FileWork& work) {
+    for_each_change([&](const FileChange& change, FileWork& work) {
       if (work.written)
         take_name(change, work, error == 0);
     });
@@ -111,7 +113,7 @@ class FileChanger {
   }
 
  private:
-  void each(const std::function<void(const FileChange&, FileWork&)>& work) {
+  void for_each_change(const std::function<void(const FileChange&, FileWork&)>& work) {
     tree::in_parallel(m_tree, m_works.size(), [&](std::size_t i) {
       work(m_action.changes[i], m_works[i]);
       m_counters.add(tree::k_files);
@@ -119,68 +121,69 @@ class FileChanger {
   }
   [[nodiscard]] int sync() const { return ::syncfs(m_tree) == 0 ? 0 : errno; }
 
-  [[nodiscard]] std::string whole(const FileChange& change) const { return join_path(m_action.path, change.path); }
-  [[nodiscard]] Named named_by(const FileChange& change) const {
+  [[nodiscard]] std::string path_of(const FileChange& change) const { return join_path(m_action.path, change.path); }
+  [[nodiscard]] OpenParent open_parent(const FileChange& change) const {
     const auto slash = change.path.rfind('/');
     const auto above = slash == std::string::npos ? "." : change.path.substr(0, slash);
     return {slash == std::string::npos ? change.path : change.path.substr(slash + 1),
             sys::open_below(m_tree, above.c_str(), O_RDONLY | O_DIRECTORY)};
   }
-  /// Of the descriptor that is changed: others may have put a file of theirs, or of somebody else, at its name.
+  /// True if the file is the one that the plan saw. `status` must come from the descriptor that is changed, because
+  /// others may have put another file at this name.
   static bool is_planned(const FileChange& change, const struct stat& status) {
     return sys::difference(change.identity, status).empty();
   }
 
-  Result<FileOutcome> begin(const FileChange& change, FileWork& work) const {
-    const auto file = named_by(change);
+  Result<FileOutcome> prepare(const FileChange& change, FileWork& work) const {
+    const auto file = open_parent(change);
     if (!file.parent)
       return change.removed && errno == ENOENT ? Result<FileOutcome>(FileOutcome::already)
-                                               : fail(errno_error(errno, whole(change)));
+                                               : fail(errno_error(errno, path_of(change)));
     if (change.removed)
       return remove(change, file);
     return change.before.empty() ? set_mode(change, file) : write(change, file, work);
   }
 
-  [[nodiscard]] Result<FileOutcome> remove(const FileChange& change, const Named& file) const {
+  [[nodiscard]] Result<FileOutcome> remove(const FileChange& change, const OpenParent& file) const {
     struct stat status{};
     if (::fstatat(file.parent.get(), file.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
-      return errno == ENOENT ? Result<FileOutcome>(FileOutcome::already) : fail(errno_error(errno, whole(change)));
+      return errno == ENOENT ? Result<FileOutcome>(FileOutcome::already) : fail(errno_error(errno, path_of(change)));
     if (!S_ISREG(status.st_mode) || !is_planned(change, status))
-      return FileOutcome::since;
-    if (m_phase == Phase::look)
+      return FileOutcome::changed_since;
+    if (m_phase == Phase::check)
       return FileOutcome::pending;
     if (::unlinkat(file.parent.get(), file.name.c_str(), 0) != 0 && errno != ENOENT)
-      return fail(errno_error(errno, whole(change)));
+      return fail(errno_error(errno, path_of(change)));
     return FileOutcome::changed;
   }
 
-  [[nodiscard]] Result<FileOutcome> set_mode(const FileChange& change, const Named& file) const {
+  [[nodiscard]] Result<FileOutcome> set_mode(const FileChange& change, const OpenParent& file) const {
     const auto fd = sys::open_below(file.parent.get(), file.name.c_str(), O_PATH);
     struct stat status{};
     if (!fd || ::fstat(fd.get(), &status) != 0)
-      return fail(errno_error(errno, whole(change)));
+      return fail(errno_error(errno, path_of(change)));
     const auto mode = status.st_mode & 07777U;
     if (mode == change.mode_after)
       return FileOutcome::already;
     // A file with several names is left, because another name may lie anywhere.
     const bool one_name = S_ISDIR(status.st_mode) || (S_ISREG(status.st_mode) && status.st_nlink == 1);
     if (!one_name || mode != change.mode_before || !is_planned(change, status))
-      return FileOutcome::since;
-    if (m_phase == Phase::look)
+      return FileOutcome::changed_since;
+    if (m_phase == Phase::check)
       return FileOutcome::pending;
     if (::chmod(sys::by_descriptor(fd.get()).c_str(), *change.mode_after) != 0)
-      return fail(errno_error(errno, whole(change)));
+      return fail(errno_error(errno, path_of(change)));
     return FileOutcome::changed;
   }
 
-  /// The new content, under another name.
-  Result<FileOutcome> write(const FileChange& change, const Named& file, FileWork& work) const {
+  /// Writes the new content to a file with another name beside the old file.
+  Result<FileOutcome> write(const FileChange& change, const OpenParent& file, FileWork& work) const {
     const auto fd = sys::open_below(file.parent.get(), file.name.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
     if (!fd || ::fstat(fd.get(), &work.status) != 0)
-      return fail(errno_error(errno, whole(change)));
+      return fail(errno_error(errno, path_of(change)));
     if (!S_ISREG(work.status.st_mode) || is_privileged(fd, work.status))
-      return FileOutcome::since;
-    TRY_ASSIGN(const auto content, content_of(fd, work.status, whole(change)));
+      return FileOutcome::changed_since;
+    TRY_ASSIGN(const auto content, content_of(fd, work.status, path_of(change)));
     const auto checksum = sys::sha256(content);
     if (checksum == change.after)
       return FileOutcome::already;
@@ -188,21 +191,21 @@ class FileChanger {
                             ? apply_edits(content, change.edits)
                             : std::nullopt;
     if (!result || sys::sha256(*result) != change.after)
-      return FileOutcome::since;
+      return FileOutcome::changed_since;
     if (m_phase == Phase::perform) {
       if (const int error = write_beside(file, fd, work.status, *result); error != 0)
         return fail(
-            errno_error(error, whole(change), error == EPERM ? "run it as the owner of the file, or as root" : ""));
+            errno_error(error, path_of(change), error == EPERM ? "run it as the owner of the file, or as root" : ""));
       work.written = true;
     }
     return FileOutcome::pending;
   }
 
-  /// 0 or errno; then there is no file beside it.
-  static int write_beside(const Named& file, const sys::Fd& old, const struct stat& status,
+  /// Returns 0, or an errno; after an error there is no file beside the old one.
+  static int write_beside(const OpenParent& file, const sys::Fd& old, const struct stat& status,
                           const std::string& content) {
     const auto name = temporary_name(file.name, k_new);
-    ::unlinkat(file.parent.get(), name.c_str(), 0); // of a run that was killed
+    ::unlinkat(file.parent.get(), name.c_str(), 0); // a killed run may have left it
     const auto fd = sys::create_file(file.parent.get(), name, 0600);
     if (!fd)
       return errno;
@@ -220,19 +223,19 @@ class FileChanger {
     return error;
   }
 
-  /// The new content beside the file takes its name, unless somebody has changed the file meanwhile, or it may not be
-  /// on the disk.
+  /// Renames the new content over the file, unless somebody has changed the file meanwhile, or the content may not be
+  /// on the disk (syncfs(2) failed); then it is deleted.
   void take_name(const FileChange& change, FileWork& work, bool is_on_disk) const {
-    const auto file = named_by(change);
+    const auto file = open_parent(change);
     const auto beside = temporary_name(file.name, k_new);
     struct stat now{};
     const bool same =
         ::fstatat(file.parent.get(), file.name.c_str(), &now, AT_SYMLINK_NOFOLLOW) == 0 && same_file(now, work.status);
-    work.outcome = same ? FileOutcome::changed : FileOutcome::since;
+    work.outcome = same ? FileOutcome::changed : FileOutcome::changed_since;
     if (same && is_on_disk) {
       if (::renameat(file.parent.get(), beside.c_str(), file.parent.get(), file.name.c_str()) == 0)
         return;
-      work.error = errno_error(errno, whole(change));
+      work.error = errno_error(errno, path_of(change));
     }
     ::unlinkat(file.parent.get(), beside.c_str(), 0);
   }
@@ -241,11 +244,11 @@ class FileChanger {
     ChangeCounts counts;
     for (std::size_t i = 0; i < m_works.size(); ++i) {
       const auto& work = m_works[i];
-      if (counts.failed + counts.since == 0 && (work.error || work.outcome == FileOutcome::since))
-        counts.first = work.error ? work.error->message : whole(m_action.changes[i]) + ": is not as planned any more";
+      if (counts.failed + counts.since == 0 && (work.error || work.outcome == FileOutcome::changed_since))
+        counts.first = work.error ? work.error->message : path_of(m_action.changes[i]) + ": is not as planned any more";
       if (work.error)
         ++counts.failed;
-      else if (work.outcome == FileOutcome::since)
+      else if (work.outcome == FileOutcome::changed_since)
         ++counts.since;
       else if (work.outcome == FileOutcome::pending)
         ++counts.pending;
@@ -260,7 +263,7 @@ class FileChanger {
   const int m_tree;
   const Phase m_phase;
   const sys::ProgressCounters& m_counters;
-  std::vector<FileWork> m_works; ///< by the number of the change
+  std::vector<FileWork> m_works; ///< one per change, in the same order
   std::atomic<bool> m_is_pending{false};
 };
 
@@ -271,7 +274,8 @@ Result<ChangeCounts> change_files(const ChangeFiles& action, const sys::Files& f
   if (!found.is_directory())
     return conflict(action.path, "a directory", found.text());
   struct stat status{};
-  const sys::Fd tree(::openat(found.fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)); // which may be a mount's own
+  // `found.fd` is an O_PATH descriptor, which cannot be read. The directory may itself be the root of a mount.
+  const sys::Fd tree(::openat(found.fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!tree || ::fstat(tree.get(), &status) != 0)
     return fail(errno_error(errno, action.path));
   if (action.inode == 0)
@@ -289,7 +293,7 @@ Result<Outcome> act(ChangeFiles& action, sys::System& system, Phase phase, const
   const auto counts = tree::watched(
       action.path, options,
       [&](const tree::Progress& progress) {
-        // Each file is counted twice: when it is written, and when it has its name.
+        // Each file is counted twice: when it is written, and when it is renamed.
         if (note && progress.files > 1)
           note(fmt::format("{} of {} in {}", progress.files / 2, count_of(action.changes.size(), "file"), action.path),
                false);
@@ -299,7 +303,7 @@ Result<Outcome> act(ChangeFiles& action, sys::System& system, Phase phase, const
     return fail(ErrorCode::interrupted, action.path + ": stopped on the way",
                 "run the command again, it goes on from here, or `sharefs undo`");
   TRY(counts);
-  if (phase == Phase::look)
+  if (phase == Phase::check)
     return counts->pending + counts->failed + counts->since > 0 ? Outcome::done : Outcome::unchanged;
   if (const auto left = counts->failed + counts->since; left > 0)
     return fail(ErrorCode::failed,

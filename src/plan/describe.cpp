@@ -1,4 +1,4 @@
-// Words and paths for each action: declared in plan/action.hpp.
+// describe(), diff() and touched_paths() of plan/action.hpp.
 #include "base/text.hpp"
 #include "plan/action.hpp"
 #include "plan/unified_diff.hpp"
@@ -13,7 +13,7 @@ std::string as_user(const std::optional<Actor>& actor) {
   return actor && !actor->user.name.empty() ? " as " + actor->user.name : "";
 }
 
-/// "root:ml 2770, group-writable": the mode in words, as far as it lets others than the owner in.
+/// Returns "root:ml 2770, group-writable": owner, group and mode, and in words what others than the owner may do.
 std::string access_text(const Access& access, const std::string& group) {
   const auto name = [](std::uint32_t id) { return id == 0 ? std::string("root") : std::to_string(id); };
   const auto rights = [&](std::uint32_t bits) {
@@ -29,7 +29,7 @@ std::string access_text(const Access& access, const std::string& group) {
   return text;
 }
 
-/// One line per action; paths are quoted as for a shell, so that no control character reaches a terminal.
+/// Returns one line per action. Paths are quoted as for a shell, so that no control character reaches a terminal.
 struct Describer {
   std::string operator()(const File& a) const {
     return (a.after ? "write " : "remove ") + shell_quote(a.path) + as_user(a.actor);

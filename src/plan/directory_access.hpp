@@ -1,5 +1,5 @@
 #pragma once
-// Who may use a directory that sharefs looks after: `access:` of an export, or of a share below a mount.
+// The owner, group, mode and default ACL of a directory: `access:` of an export, or of a share below a mount.
 #include "plan/plan.hpp"
 #include "sys/system.hpp"
 
@@ -11,9 +11,9 @@ namespace sharefs::plan {
 
 struct DirectoryAccess {
   enum class Kind {
-    keep,  ///< as it is; a new directory is its maker's, 0755
-    open,  ///< 1777: everyone writes, and deletes his own
-    group, ///< of `gid`, `mode` with its setgid bit, and default ACLs, so that umasks do not matter
+    keep,  ///< nothing is changed; a new directory belongs to the user who makes it, with mode 0755
+    open,  ///< mode 1777: everyone may write, and delete only their own files
+    group, ///< group `gid`, `mode` with the setgid bit, and a default ACL, so that umasks have no effect
   };
   Kind kind = Kind::keep;
   std::string group;
@@ -22,20 +22,21 @@ struct DirectoryAccess {
   friend bool operator==(const DirectoryAccess&, const DirectoryAccess&) = default;
 };
 
-/// `before` with what is wanted.
+/// Returns the access that the directory gets: `before` with the changes that `wanted` asks for.
 Access access_after(const DirectoryAccess& wanted, const Access& before);
 
-/// The step that sets it, and what follows from it for the people who use `directory`, as notes.
+/// Adds the step that sets the access, and notes about its consequences for the people who use `directory`.
 void add_access(Plan& plan, const std::string& group, const std::string& directory, const DirectoryAccess& wanted,
                 SetAccess change);
 
-/// Of a directory that is there.
+/// The access of a directory that exists.
 struct FoundAccess {
   Access access;
   bool acls = false; ///< its file system can hold a default ACL
   friend bool operator==(const FoundAccess&, const FoundAccess&) = default;
 };
-/// `guarded`: `permission` where somebody else could replace it. Errors: `not_found`, `permission`, `timeout`.
+/// Reads the access of a directory in a child. With `guarded` it fails with `permission` if somebody else could replace
+/// the directory. Errors: `not_found`, `permission`, `timeout`.
 Result<FoundAccess> read_access(sys::System& system, const std::string& directory, bool guarded,
                                 std::chrono::milliseconds deadline = std::chrono::seconds(30));
 

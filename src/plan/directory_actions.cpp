@@ -1,4 +1,4 @@
-// Directory, Rename and SetImmutable. In a child.
+// Directory, Rename and SetImmutable. They run in a child.
 #include "plan/perform.hpp"
 
 #include "base/path.hpp"
@@ -15,7 +15,7 @@ namespace {
 Result<Outcome> make(const Directory& action, const ActorRoot& base, Phase phase) {
   TRY_ASSIGN(const auto found, base.find(action.path, action.guarded));
   if (found.is_directory()) {
-    sys::clear_unfinished_directory(found.directory.get(), found.name); // of a run that was killed when it was made
+    sys::clear_unfinished_directory(found.directory.get(), found.name); // a killed run may have left one
     return Outcome::unchanged;
   }
   if (found.exists())
@@ -27,10 +27,10 @@ Result<Outcome> make(const Directory& action, const ActorRoot& base, Phase phase
     return fail(errno_error(errno, action.path));
   if (auto same = check_identity(action.parent, parent, parent_path(action.path)); !same && !found.parent_missing)
     return fail(same.error());
-  if (phase == Phase::look)
+  if (phase == Phase::check)
     return Outcome::done;
   if (const auto made = sys::make_directory(found.directory.get(), found.name, *action.after); !made)
-    return made.error() == EEXIST ? make(action, base, Phase::look) : fail(errno_error(made.error(), action.path));
+    return made.error() == EEXIST ? make(action, base, Phase::check) : fail(errno_error(made.error(), action.path));
   return synced(found, action.path);
 }
 
@@ -40,7 +40,7 @@ Result<Outcome> remove(Directory& action, const ActorRoot& base, Phase phase) {
     return Outcome::unchanged;
   if (!found.is_directory())
     return conflict(action.path, "a directory", found.text());
-  if (phase == Phase::look) {
+  if (phase == Phase::check) {
     action.before = found.status.st_mode & 07777U;
     return Outcome::done;
   }
@@ -63,7 +63,7 @@ Result<Outcome> act(Directory& action, const ActorRoot& base, Phase phase) {
   return action.after ? make(action, base, phase) : remove(action, base, phase);
 }
 
-/// A directory that somebody else could replace is looked at, but its flag is not changed.
+/// If somebody else could replace the directory, its flag is checked but not changed.
 Result<Outcome> act(SetImmutable& action, const ActorRoot& base, Phase phase, std::string& reason) {
   auto found = base.find(action.path, true);
   std::optional<Error> refusal;
@@ -82,13 +82,13 @@ Result<Outcome> act(SetImmutable& action, const ActorRoot& base, Phase phase, st
   if (!directory)
     return fail(errno_error(errno, action.path));
   if (::ioctl(directory.get(), FS_IOC_GETFLAGS, &flags) != 0)
-    return Outcome::unchanged; // NFS, old tmpfs, and others that have no such flags
+    return Outcome::unchanged; // NFS, old tmpfs and other file systems do not support the flags
   const int wanted = action.immutable ? flags | FS_IMMUTABLE_FL : flags & ~FS_IMMUTABLE_FL;
   if (flags == wanted)
     return Outcome::unchanged;
   if (refusal && !action.immutable)
     return fail(*refusal);
-  if (phase == Phase::look)
+  if (phase == Phase::check)
     return Outcome::done;
   if (refusal) {
     reason = refusal->message + ": it stays writable while nothing is mounted there";
@@ -110,9 +110,9 @@ Result<Outcome> act(Rename& action, const ActorRoot& base, Phase phase) {
     return Outcome::unchanged;
   if (!from.exists())
     return conflict(action.from, "something to rename", "nothing");
-  if (to.exists() && !is_second_name(from, to)) // which an interrupted rename leaves
+  if (to.exists() && !is_second_name(from, to)) // a killed rename may have left a second hard link
     return conflict(action.to, "nothing", to.text());
-  if (phase == Phase::look)
+  if (phase == Phase::check)
     return Outcome::done;
   TRY(check_parent(to, action.to));
   const int error = rename_exclusively(from, to);

@@ -1,4 +1,4 @@
-// ExchangeForLink. In a child.
+// ExchangeForLink. It runs in a child.
 #include "plan/perform.hpp"
 
 #include "base/try.hpp"
@@ -10,7 +10,7 @@ namespace sharefs::plan {
 
 namespace {
 
-/// The two names, each in an open directory.
+/// The two names of the action, each in an open directory: `path` and the name under which the directory is kept.
 class Exchange {
  public:
   Exchange(const ExchangeForLink& action, sys::Walked path, sys::Walked kept)
@@ -18,80 +18,82 @@ class Exchange {
 
   [[nodiscard]] bool is_exchanged() const { return is_link(m_path) && is_directory(m_kept); }
   [[nodiscard]] bool is_as_before() const { return is_directory(m_path) && !m_kept.exists(); }
-  /// An earlier run ended between two calls: the link has one of the two names, or the directory has lost its own.
+  /// True if an earlier run was killed between two system calls: the link has the kept name, or the directory is
+  /// renamed and there is no link yet.
   [[nodiscard]] bool was_cut_off() const {
     return (is_directory(m_path) && is_link(m_kept)) || (!m_path.exists() && is_directory(m_kept));
   }
 
   [[nodiscard]] Result<void> check_place() const { return check_parent(m_kept, m_action.to); }
 
-  Result<Outcome> forward() {
+  Result<Outcome> exchange_for_link() {
     if (is_directory(m_path)) {
-      if (!is_link(m_kept) && ::symlinkat(m_action.target.c_str(), in(m_kept), m_kept.name.c_str()) != 0)
+      if (!is_link(m_kept) && ::symlinkat(m_action.target.c_str(), parent_fd(m_kept), m_kept.name.c_str()) != 0)
         return fail(errno_error(errno, m_action.to));
       if (exchange())
-        return done();
-      if (!is_unknown(errno))
-        return give_up();
-      if (::unlinkat(in(m_kept), m_kept.name.c_str(), 0) != 0 || !rename(m_path, m_kept))
-        return give_up();
+        return sync_both();
+      if (!is_unsupported(errno))
+        return remove_link_and_fail();
+      if (::unlinkat(parent_fd(m_kept), m_kept.name.c_str(), 0) != 0 || !rename(m_path, m_kept))
+        return remove_link_and_fail();
     }
-    if (::symlinkat(m_action.target.c_str(), in(m_path), m_path.name.c_str()) == 0)
-      return done();
+    if (::symlinkat(m_action.target.c_str(), parent_fd(m_path), m_path.name.c_str()) == 0)
+      return sync_both();
     const int error = errno;
-    rename(m_kept, m_path); // if this fails as well, the directory keeps its other name
+    rename(m_kept, m_path); // if this fails as well, the directory stays under its kept name
     return fail(errno_error(error, m_action.path));
   }
 
-  Result<Outcome> back() {
+  Result<Outcome> put_back() {
     if (is_exchanged()) {
       if (!exchange()) {
-        if (!is_unknown(errno))
+        if (!is_unsupported(errno))
           return fail(errno_error(errno, m_action.path));
-        if (::unlinkat(in(m_path), m_path.name.c_str(), 0) != 0 || !rename(m_kept, m_path))
+        if (::unlinkat(parent_fd(m_path), m_path.name.c_str(), 0) != 0 || !rename(m_kept, m_path))
           return fail(errno_error(errno, m_action.path));
-        return done();
+        return sync_both();
       }
     } else if (!m_path.exists()) {
-      return rename(m_kept, m_path) ? done() : fail(errno_error(errno, m_action.path));
+      return rename(m_kept, m_path) ? sync_both() : fail(errno_error(errno, m_action.path));
     }
-    if (::unlinkat(in(m_kept), m_kept.name.c_str(), 0) != 0)
+    if (::unlinkat(parent_fd(m_kept), m_kept.name.c_str(), 0) != 0)
       return fail(errno_error(errno, m_action.to));
-    return done();
+    return sync_both();
   }
 
  private:
-  static int in(const sys::Walked& found) { return found.directory.get(); }
-  [[nodiscard]] Result<Outcome> done() const {
+  static int parent_fd(const sys::Walked& found) { return found.directory.get(); }
+  [[nodiscard]] Result<Outcome> sync_both() const {
     TRY(synced(m_kept, m_action.to));
     return synced(m_path, m_action.path);
   }
   [[nodiscard]] bool is_link(const sys::Walked& found) const {
     return found.is_link() && found.link == m_action.target;
   }
-  /// Whether the planned directory lies there.
+  /// True if the planned directory has this name.
   [[nodiscard]] bool is_directory(const sys::Walked& found) const {
     return found.is_directory() && found.status.st_ino == m_action.inode &&
            (m_action.device == 0 || found.status.st_dev == m_action.device);
   }
-  static bool is_unknown(int error) { return error == EINVAL || error == ENOSYS || error == EOPNOTSUPP; }
+  static bool is_unsupported(int error) { return error == EINVAL || error == ENOSYS || error == EOPNOTSUPP; }
 
   [[nodiscard]] bool exchange() const {
-    return ::renameat2(in(m_path), m_path.name.c_str(), in(m_kept), m_kept.name.c_str(), RENAME_EXCHANGE) == 0;
+    return ::renameat2(parent_fd(m_path), m_path.name.c_str(), parent_fd(m_kept), m_kept.name.c_str(),
+                       RENAME_EXCHANGE) == 0;
   }
   static bool rename(const sys::Walked& from, const sys::Walked& to) {
     struct stat status{};
-    if (::fstatat(in(to), to.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
+    if (::fstatat(parent_fd(to), to.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
       errno = EEXIST;
       return false;
     }
-    return ::renameat(in(from), from.name.c_str(), in(to), to.name.c_str()) == 0;
+    return ::renameat(parent_fd(from), from.name.c_str(), parent_fd(to), to.name.c_str()) == 0;
   }
-  Result<Outcome> give_up() const {
+  Result<Outcome> remove_link_and_fail() const {
     const int error = errno;
     struct stat status{};
-    if (::fstatat(in(m_kept), m_kept.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode))
-      ::unlinkat(in(m_kept), m_kept.name.c_str(), 0);
+    if (::fstatat(parent_fd(m_kept), m_kept.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode))
+      ::unlinkat(parent_fd(m_kept), m_kept.name.c_str(), 0);
     return fail(errno_error(error, m_action.path));
   }
 
@@ -115,10 +117,10 @@ Result<Outcome> act(ExchangeForLink& action, const ActorRoot& base, Phase phase)
   if (!can_begin)
     return conflict(action.path, action.reverse ? "a link to `" + action.target + "`" : "the planned directory",
                     at_path + ", and " + at_kept + " at " + action.to);
-  if (phase == Phase::look)
+  if (phase == Phase::check)
     return Outcome::done;
   TRY(exchange.check_place());
-  return action.reverse ? exchange.back() : exchange.forward();
+  return action.reverse ? exchange.put_back() : exchange.exchange_for_link();
 }
 
 } // namespace sharefs::plan

@@ -1,6 +1,6 @@
 #pragma once
-// Private to plan: SIGKILL at a chosen place, for tests of what a killed process leaves behind. Only in builds that are
-// made for tests (SHAREFS_FAULT_INJECTION, which the release preset has not): in the product it is nothing at all.
+// Private to plan: SIGKILL at a chosen step, for tests of what a killed process leaves behind. Only builds for tests
+// have it (SHAREFS_FAULT_INJECTION); in the release preset the function is empty.
 #include <cstddef>
 
 #ifdef SHAREFS_FAULT_INJECTION
@@ -13,10 +13,10 @@
 
 namespace sharefs::plan {
 
-/// The environment variable SHAREFS_TEST_KILL_AT makes apply() kill its own process: at N just before the action of
-/// step N (counted from 0, in the order of the plan), its intent being in the journal; at N+ right after that action,
-/// before its end is in the journal.
-inline void may_be_killed([[maybe_unused]] std::size_t step, [[maybe_unused]] bool after) {
+/// Kills this process if the environment variable SHAREFS_TEST_KILL_AT says so. N: just before the action of step N
+/// (counted from 0, in the order of the plan), when its intent is in the journal. N+: right after that action, before
+/// its result is in the journal.
+inline void kill_if_chosen([[maybe_unused]] std::size_t step, [[maybe_unused]] bool after) {
 #ifdef SHAREFS_FAULT_INJECTION
   const char* value = std::getenv("SHAREFS_TEST_KILL_AT");
   const std::string_view text = value == nullptr ? "" : value;

@@ -19,10 +19,10 @@ namespace sharefs::plan {
 
 namespace {
 
-// Why flock(2) and not fcntl(2) locks: those belong to the process and vanish when any descriptor of the file is closed
-// anywhere in it. A flock belongs to the open file, which a forked child shares; but every child of sharefs closes all
-// its descriptors first thing, or at execve(2) (O_CLOEXEC), and the destructor unlocks explicitly, so that even a child
-// which the kernel holds does not keep the lock.
+// This uses flock(2) and not fcntl(2): fcntl locks belong to the process, and closing any descriptor of the file
+// releases them. A flock belongs to the open file, which a forked child shares. But every child of sharefs first closes
+// all its descriptors, or they are closed at execve(2) (O_CLOEXEC), and the destructor unlocks explicitly. So even a
+// child that hangs in the kernel does not keep the lock.
 
 constexpr std::chrono::milliseconds k_poll{50};
 constexpr std::size_t k_holder_limit = 65536;
@@ -37,7 +37,7 @@ template <FieldsOf<Holder> H> auto fields(H& h) {
   return named("pid", h.pid, "command", h.command, "user", h.user, "since", h.since);
 }
 
-/// Local time, because the person compares it with a clock: "12:00:03", with the date if it is not today's.
+/// Returns local time, because a person compares it with a clock: "12:00:03", with the date if it is not today.
 std::string clock_text(std::int64_t seconds) {
   const auto then = static_cast<std::time_t>(seconds);
   const auto now = std::time(nullptr);
@@ -50,23 +50,24 @@ std::string clock_text(std::int64_t seconds) {
   return {text.data(), std::strftime(text.data(), text.size(), today ? "%H:%M:%S" : "%Y-%m-%d %H:%M:%S", &then_fields)};
 }
 
-/// "another sharefs (`sharefs mount --all`, pid 4711) has been at work since 12:00:03"
-std::string holder_text(int descriptor, const std::string& user) {
+/// Returns "another sharefs (`sharefs mount --all`, pid 4711) has been at work since 12:00:03".
+std::string describe_holder(int descriptor, const std::string& user) {
   std::string content(k_holder_limit, '\0');
   const auto size = ::pread(descriptor, content.data(), content.size(), 0);
   content.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
   Holder holder;
   if (const auto json = parse_json(content); !json || !value_from_json(*json, holder) || holder.pid == 0)
-    return "another sharefs is at work"; // it holds the lock, but has not yet written who it is
+    return "another sharefs is at work"; // the holder has not yet written its name
   auto text = "another sharefs (`" + to_utf8(holder.command) + "`, pid " + std::to_string(holder.pid);
   if (!holder.user.empty() && holder.user != user)
     text += ", user " + to_utf8(holder.user);
   return text + ") has been at work since " + clock_text(holder.since);
 }
 
-void name_holder(int descriptor, const LockHolder& self) {
+/// Writes the name of this process into the lock file.
+void write_holder(int descriptor, const LockHolder& self) {
   const Holder holder{::getpid(), self.command, self.user, static_cast<std::int64_t>(std::time(nullptr))};
-  // The name is only for messages of other processes, which say less if it cannot be written (a full disk).
+  // The content is only for messages of other processes. If it cannot be written (a full disk), they name no holder.
   if (::ftruncate(descriptor, 0) == 0)
     sys::write_all(descriptor, dump_line(json_of(holder, JsonTexts::exact)) + "\n");
 }
@@ -84,7 +85,7 @@ Result<HostLock> HostLock::acquire(const sys::Files& files, const std::string& s
       continue;
     if (errno != EWOULDBLOCK)
       return fail(errno_error(errno, join_path(state_directory, name)));
-    const auto holder = holder_text(file.get(), self.user);
+    const auto holder = describe_holder(file.get(), self.user);
     if (interrupted())
       return fail(ErrorCode::interrupted, "interrupted while waiting: " + holder);
     if (sys::Clock::now() >= deadline)
@@ -94,14 +95,14 @@ Result<HostLock> HostLock::acquire(const sys::Files& files, const std::string& s
     reported = true;
     std::this_thread::sleep_for(std::min<sys::Clock::duration>(k_poll, deadline - sys::Clock::now()));
   }
-  name_holder(file.get(), self);
+  write_holder(file.get(), self);
   return HostLock(std::move(file));
 }
 
 HostLock::~HostLock() {
   if (!m_file)
     return;
-  // Nobody must read our name when the next process has the lock and has not yet written its own.
+  // The next process takes the lock before it writes its own name; until then nobody must read ours.
   [[maybe_unused]] const int emptied = ::ftruncate(m_file.get(), 0);
   ::flock(m_file.get(), LOCK_UN);
 }

@@ -1,5 +1,5 @@
 #pragma once
-// One changing sharefs per host and state directory.
+// A lock, so that only one sharefs at a time changes a host with one state directory.
 #include "base/result.hpp"
 #include "sys/process/fd.hpp"
 #include "sys/system.hpp"
@@ -10,18 +10,18 @@
 
 namespace sharefs::plan {
 
-/// Who holds it, for the messages of others.
+/// Who holds the lock; other processes name it in their messages.
 struct LockHolder {
   std::string command, user;
 };
 
-/// A lock file (flock on STATE/lock, a local path) that names its holder: command, pid, user, since when. Released by
-/// the destructor or by the death of the process.
+/// A lock file (flock(2) on STATE/lock, a local path) with the command, pid and user of its holder, and the time since
+/// when it is held. The destructor releases the lock, and so does the end of the process.
 class HostLock {
  public:
-  /// Waits up to `wait`; then `busy`: "another sharefs (`sharefs mount --all`, pid 4711) has been at work since
-  /// 12:00:03" with a hint about --wait. Interruptible (`interrupted`). `on_wait` is called once if it has to wait,
-  /// with that text. Another `name` is another lock, of which there may be one beside it.
+  /// Takes the lock, and waits for it up to `wait`. Errors: `busy` with "another sharefs (`sharefs mount --all`, pid
+  /// 4711) has been at work since 12:00:03" and a hint about --wait; `interrupted` after a signal. If it has to wait,
+  /// it calls `on_wait` once with that text. Locks with different names do not exclude each other.
   static Result<HostLock> acquire(const sys::Files& files, const std::string& state_directory, const LockHolder& self,
                                   std::chrono::milliseconds wait,
                                   const std::function<void(const std::string&)>& on_wait = {},

@@ -4,8 +4,9 @@ namespace sharefs::plan {
 
 namespace {
 
-/// The actor of an undo: a file system that was mounted anew has another device number.
-std::optional<Actor> later(std::optional<Actor> actor) {
+/// Returns the actor for an undo, without the device: a file system that was mounted again may have another device
+/// number.
+std::optional<Actor> without_device(std::optional<Actor> actor) {
   if (actor)
     actor->device = 0;
   return actor;
@@ -14,20 +15,20 @@ std::optional<Actor> later(std::optional<Actor> actor) {
 struct Inverter {
   using Inverse = std::optional<Action>;
 
-  Inverse operator()(const File& a) const { return File{a.path, a.after, a.before, a.mode, later(a.actor)}; }
-  Inverse operator()(const Directory& a) const { return Directory{a.path, a.after, a.before, later(a.actor)}; }
+  Inverse operator()(const File& a) const { return File{a.path, a.after, a.before, a.mode, without_device(a.actor)}; }
+  Inverse operator()(const Directory& a) const { return Directory{a.path, a.after, a.before, without_device(a.actor)}; }
   Inverse operator()(const Link& a) const {
-    return Link{a.path, a.after, a.before, later(a.actor), a.checked, a.identity.owner_only()};
+    return Link{a.path, a.after, a.before, without_device(a.actor), a.checked, a.identity.owner_only()};
   }
   Inverse operator()(const Rename& a) const { return Rename{a.to, a.from, a.actor}; }
   Inverse operator()(const ExchangeForLink& a) const {
-    return ExchangeForLink{a.path, a.to, a.target, !a.reverse, 0, a.inode, later(a.actor)};
+    return ExchangeForLink{a.path, a.to, a.target, !a.reverse, 0, a.inode, without_device(a.actor)};
   }
   Inverse operator()(const SetAccess& a) const {
-    // Without a `before` the directory is made by an earlier step, and the inverse of that step removes it. So there is
-    // nothing to do here, which is not the same as "cannot be undone". (apply() journals the access that it found, so
-    // an undo is exact even if the directory stays.)
-    return SetAccess{a.path, a.after, a.before.value_or(a.after), std::nullopt, {}, later(a.actor)};
+    // Without a `before` an earlier step makes the directory, and the inverse of that step removes it. So the inverse
+    // of this action has nothing to do, which is not the same as "cannot be undone". (apply() journals the access that
+    // it found, so that an undo is exact even if the directory stays.)
+    return SetAccess{a.path, a.after, a.before.value_or(a.after), std::nullopt, {}, without_device(a.actor)};
   }
   Inverse operator()(const SetImmutable& a) const { return SetImmutable{a.path, !a.immutable, a.device, a.inode}; }
   Inverse operator()(const Mount& a) const {
@@ -44,18 +45,18 @@ struct Inverter {
     return Mount{a.source, a.target, a.fs_type, a.options};
   }
   Inverse operator()(const Remount& a) const { return Remount{a.target, a.after, a.before, a.deadline}; }
-  Inverse operator()(const RemoveTree&) const { return std::nullopt; } // it can be made anew
+  Inverse operator()(const RemoveTree&) const { return std::nullopt; }
   Inverse operator()(const SetTreeAccess&) const { return std::nullopt; }
   Inverse operator()(const ChangeFiles& a) const {
     ChangeFiles inverse = a;
-    inverse.device = 0; // another one when it is mounted anew
+    inverse.device = 0; // a file system that was mounted again may have another device number
     for (auto& change : inverse.changes) {
       if (change.removed)
         return std::nullopt;
       std::swap(change.before, change.after);
       std::swap(change.mode_before, change.mode_after);
       change.edits = invert_edits(change.edits);
-      const auto inode = change.before.empty() ? change.identity.inode : 0; // a new content is another file
+      const auto inode = change.before.empty() ? change.identity.inode : 0; // a new content is a new inode
       change.identity = change.identity.owner_only();
       change.identity.inode = inode;
     }

@@ -1,8 +1,8 @@
 #pragma once
-// The journal: what was about to be done, written and fsynced before each step, so that a plan can be undone and so
-// that a run that was killed shows how far it came. One directory per plan that changed something:
+// The journal: each step is written and fsynced before it begins, so that a plan can be undone, and so that the journal
+// shows how far a killed run came. There is one directory per plan that changed something:
 //   STATE/journal/ID/plan.json    written once
-//   STATE/journal/ID/steps.jsonl  one line appended and fsynced per event; made with the first intent in it
+//   STATE/journal/ID/steps.jsonl  made with the first intent in it; then one line per event is appended and fsynced
 // Names that begin with a dot are entries that are being made or deleted.
 #include "plan/plan.hpp"
 #include "plan/private_directory.hpp"
@@ -16,12 +16,12 @@
 namespace sharefs::plan {
 
 enum class JournalState {
-  running,    ///< its process still lives
+  running,    ///< the process that wrote it still runs
   complete,   ///< every step was done
-  failed,     ///< it ended by itself with failed or skipped steps
-  unfinished, ///< its process is gone without an end mark: killed, or the machine went down
+  failed,     ///< the run ended by itself, with failed or skipped steps
+  unfinished, ///< the process ended without an end mark: it was killed, or the machine went down
   undone,     ///< `sharefs undo` took it back
-  unreadable, ///< damaged, or of a later version: what it changed is not known
+  unreadable, ///< it is damaged, or a later version wrote it: its changes are not known
 };
 const char* to_string(JournalState state);
 
@@ -31,8 +31,8 @@ struct JournalStep {
   Outcome outcome = Outcome::skipped;
   std::optional<ErrorCode> error = std::nullopt; ///< of a failed step
 
-  /// Whether the step changed something, or may have: it is done, or was begun and has no known end, or failed on its
-  /// way (but not by `conflict`, which is found before anything is changed).
+  /// True if the step changed something, or may have: it is done, it was begun and its end is not known, or it failed
+  /// after it began. A `conflict` does not count, because it is found before anything is changed.
   [[nodiscard]] bool took_effect() const;
 };
 
@@ -41,60 +41,62 @@ struct JournalEntry {
   std::string command; ///< the command line, quoted
   std::string user, started;
   JournalState state = JournalState::unfinished;
-  std::string damage;             ///< of an unreadable one: "its plan.json is damaged"
-  Plan plan;                      ///< the actions as they were begun: with the modes and the access that were found
+  std::string damage;             ///< of an unreadable entry: "its plan.json is damaged"
+  Plan plan;                      ///< the actions as they began, with the modes and the access that were found
   std::vector<JournalStep> steps; ///< one per step of the plan
-  std::string undone_by;          ///< id of the undo's own entry, if it changed anything; for the state `undone`
+  std::string undone_by;          ///< for the state `undone`: id of the undo's entry, if the undo changed anything
 
   [[nodiscard]] bool is_undo() const { return !plan.undoes.empty(); }
-  /// For good.
+  /// True if a step has deleted something that no undo can bring back.
   [[nodiscard]] bool has_deleted() const;
 };
 
-/// This is written before an action begins. With it go the steps that found nothing to do: an undo that is cut off and
-/// run again must not check them twice, because later steps may have changed what they saw.
+/// An intent is written before an action begins, together with the steps that found nothing to do. If an undo is killed
+/// and run again, it must not check those steps a second time, because later steps may have changed what they saw.
 struct Intent {
   std::size_t step = 0;
-  Action action; ///< with what was found
+  Action action; ///< with the modes and the access that were found
   std::vector<StepResult> unchanged = {};
 };
 
-/// /var/lib/sharefs for root; for other users $XDG_STATE_HOME/sharefs or ~/.local/state/sharefs unless that lies on a
-/// shared or network file system (a journal is about one host), then /var/tmp/sharefs-UID. If somebody else has taken
-/// that name, a directory /var/tmp/sharefs-UID-RANDOM, which is found again by its owner and mode.
+/// Returns /var/lib/sharefs for root. For other users it is $XDG_STATE_HOME/sharefs or ~/.local/state/sharefs; if that
+/// lies on a shared or network file system, it is /var/tmp/sharefs-UID, because a journal is about one host. If
+/// somebody else has taken that name, it is /var/tmp/sharefs-UID-RANDOM, which is found again by its owner.
 std::string state_directory(const sys::Files& files, const sys::Identity& identity, const sys::MountTable& mounts);
 
 class Journal {
  public:
   explicit Journal(const sys::Files& files, std::string state_directory);
 
-  /// Newest first, one in memory at a time: an entry may hold whole files. One that cannot be read comes with its
-  /// damage, never as an error.
-  [[nodiscard]] Result<void> each(const std::function<void(JournalEntry)>& see) const;
-  /// Those that were to take back the entry `id`, newest first.
-  [[nodiscard]] Result<std::vector<JournalEntry>> undos_of(const std::string& id) const;
-  /// Id of the newest entry, readable or not: it changes with every run that changes something. Empty for none.
+  /// Calls `see` with each entry, newest first. Only one entry is in memory at a time, because it may hold whole files.
+  /// An entry that cannot be read has its `damage` set; it is no error.
+  [[nodiscard]] Result<void> for_each(const std::function<void(JournalEntry)>& see) const;
+  /// Returns the undos of the entry `id`, newest first.
+  [[nodiscard]] Result<std::vector<JournalEntry>> find_undos(const std::string& id) const;
+  /// Returns the id of the newest entry, readable or not; empty if there is none. It changes with every run that
+  /// changes something.
   [[nodiscard]] Result<std::string> newest_id() const;
-  /// `not_found` with a "did you mean" hint.
+  /// Reads one entry. Error `not_found` with a "did you mean" hint.
   [[nodiscard]] Result<JournalEntry> load(const std::string& id) const;
-  /// The newest entry that changed something and is not undone; nullopt if there is none. An undo's own entry is passed
-  /// over, so that `sharefs undo` after an undo that was cut off completes it, and after a complete one goes further
-  /// back. An entry that cannot be read is not passed over: an error says so. One that has deleted something is: what
-  /// is left of it cannot be taken back as it was (`passed`, newest first).
-  [[nodiscard]] Result<std::optional<JournalEntry>> latest(std::vector<JournalEntry>* passed = nullptr) const;
+  /// Returns the newest entry that changed something and is not undone; nullopt if there is none. Entries of undos are
+  /// skipped: after an undo that was killed, `sharefs undo` completes it, and after a complete one it goes further
+  /// back. Entries that deleted something are skipped, too, and put into `passed` (newest first), because they cannot
+  /// be taken back as a whole. An entry that cannot be read is not skipped; it is an error.
+  [[nodiscard]] Result<std::optional<JournalEntry>> find_latest(std::vector<JournalEntry>* passed = nullptr) const;
 
   // Writing; used by apply(), under the host lock.
-  /// A new entry with its first intent; returns its id.
+  /// Makes a new entry with its first intent, and returns its id.
   Result<std::string> begin(const Plan& plan, const std::string& command, const sys::Identity& identity,
                             std::chrono::system_clock::time_point now, const Intent& first) const;
-  Result<void> step_begins(const std::string& id, const Intent& intent) const;
-  Result<void> step_ended(const std::string& id, const StepResult& result) const;
+  Result<void> begin_step(const std::string& id, const Intent& intent) const;
+  Result<void> end_step(const std::string& id, const StepResult& result) const;
   Result<void> end(const std::string& id, const Report& report) const;
-  /// Called by apply() for a plan that `undoes` the entry `id`. If that entry is itself an undo, what it took back is
-  /// in force again and no longer counts as undone.
+  /// Marks the entry `id` as undone; apply() calls this for a plan that `undoes` it. If that entry is itself an undo,
+  /// the entry that it took back no longer counts as undone.
   Result<void> mark_undone(const std::string& id, const std::string& by) const;
-  /// The newest entries stay: `keep` of them, and of those as many as have `bytes` together, but always the newest one
-  /// and each that is still running. Of all older ones nothing can be taken back any more.
+  /// Deletes old entries. At most `keep` of the newest entries stay, as long as they have no more than `bytes`
+  /// together. The newest entry always stays, and so does each entry that is still running. A deleted entry cannot be
+  /// undone any more.
   Result<void> prune(std::size_t keep = k_most_entries, std::uint64_t bytes = k_most_bytes) const;
   static constexpr std::size_t k_most_entries = 200;
   static constexpr std::uint64_t k_most_bytes = 64U << 20U;
@@ -102,12 +104,12 @@ class Journal {
  private:
   struct Contents {
     std::optional<PrivateDirectory> directory;          ///< STATE/journal; nullopt: there is none
-    std::vector<std::string> names;                     ///< of all that is in it
-    [[nodiscard]] std::vector<std::string> ids() const; ///< of entries, oldest first
+    std::vector<std::string> names;                     ///< all names in it
+    [[nodiscard]] std::vector<std::string> ids() const; ///< ids of the entries, oldest first
   };
   [[nodiscard]] Result<std::optional<PrivateDirectory>> directory() const;
   [[nodiscard]] Result<Contents> contents() const;
-  /// `not_found` if there is none.
+  /// Opens the directory of an entry. Error `not_found` if there is none.
   [[nodiscard]] Result<PrivateDirectory> entry(const std::string& id) const;
   Result<void> append(const std::string& id, const std::string& line) const;
 
@@ -115,13 +117,13 @@ class Journal {
   std::string m_state_directory;
 };
 
-/// The plan that takes an entry back: the inverse of every step that was done or begun, last first, conflicts guarded
-/// by the actions' own `before`. Steps keep their groups, so that one that fails stops only its own; what was to be
-/// done before all groups is taken back after all of them. Steps without an inverse become notes. A step that was begun
-/// but whose end is not known is undone only as far as it took effect (the inverse of something that did not happen is
-/// "unchanged"). A harmless tool (a reload) has no inverse: it is run again once, at the end of its group. `attempts`
-/// are the undos of the same entry: what one of them, cut off or failed, has taken back already is left out.
-Plan undo_plan(const JournalEntry& entry, const std::vector<JournalEntry>& attempts = {});
+/// Returns the plan that takes an entry back: the inverse of every step that was done or begun, last first. The
+/// `before` of each inverse finds conflicts. Steps keep their groups, so that a failure stops only its own group; the
+/// unnamed group, which ran before all others, is taken back after them. Steps without an inverse become notes. If the
+/// end of a step is not known, its inverse is planned, and is "unchanged" if the step did not happen. A harmless tool
+/// (a reload) has no inverse: it is run again once, at the end of its group. `attempts` are earlier undos of the same
+/// entry, killed or failed: steps that one of them has already taken back are left out.
+Plan plan_undo(const JournalEntry& entry, const std::vector<JournalEntry>& attempts = {});
 
 // For tests.
 std::string current_boot_id();

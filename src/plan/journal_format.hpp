@@ -4,7 +4,7 @@
 
 namespace sharefs::plan {
 
-/// Of plan.json.
+/// The version of the format of plan.json.
 inline constexpr int k_journal_version = 2;
 
 /// The fields of plan.json beside the plan itself.
@@ -13,7 +13,7 @@ struct JournalHead {
   std::string command, user, started;
   int pid = 0;
   std::string boot_id;
-  std::uint64_t start_time = 0; ///< see sys::process_start(); 0: not known
+  std::uint64_t start_time = 0; ///< start time of the process (sys::process_start()); 0: not known
 };
 template <FieldsOf<JournalHead> H> auto fields(H& h) {
   return named("version", h.version, "command", h.command, "user", h.user, "started", h.started, "pid", h.pid,
@@ -27,12 +27,12 @@ inline constexpr const char* k_steps_file = "steps.jsonl";
 inline constexpr const char* k_begin_event = "begin";   ///< a step's intent
 inline constexpr const char* k_end_event = "end";       ///< a step's outcome
 inline constexpr const char* k_finish_event = "finish"; ///< the plan ended by itself
-inline constexpr const char* k_undone_event = "undone"; ///< with "by"
-inline constexpr const char* k_redone_event = "redone"; ///< the undo was undone
+inline constexpr const char* k_undone_event = "undone"; ///< the entry was undone, by the entry in "by"
+inline constexpr const char* k_redone_event = "redone"; ///< the undo of the entry was undone
 
-/// 0 for a name that is none of an entry.
-std::uint64_t number_of(const std::string& id);
-/// Ids of entries, oldest first.
+/// Returns the number of an entry; 0 if the name is not that of an entry.
+std::uint64_t entry_number(const std::string& id);
+/// Returns those names that are ids of entries, oldest first.
 std::vector<std::string> sorted_ids(std::vector<std::string> names);
 
 } // namespace sharefs::plan

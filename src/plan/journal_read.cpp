@@ -1,5 +1,5 @@
-// The reading half of the journal. An entry of a killed process is read as far as it goes. Anything that a killed
-// process cannot have left is damage, and an entry with damage is never passed over in silence.
+// Reading the journal. An entry of a killed process is read as far as it was written. Anything that a killed
+// process cannot have left is damage, and an entry with damage is never ignored silently.
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::array<const char*, 6> k_states{"running", "complete", "failed", "unfinished", "undone", "unreadable"};
 
-/// Reads in this process, because `stat` in /proc never hangs.
+/// Reads a file of /proc/sys in this process, because that never hangs.
 std::string read_proc(const std::string& path) {
   return sys::Files().read(path).value_or("");
 }
@@ -27,45 +27,45 @@ bool is_alive(const JournalHead& head) {
          sys::process_start(sys::Files(), head.pid) == head.start_time;
 }
 
-/// One entry while its files are read.
-class Reading {
+/// Reads the files of one entry.
+class EntryReader {
  public:
-  explicit Reading(const std::string& id) { m_entry.id = id; }
+  explicit EntryReader(const std::string& id) { m_entry.id = id; }
 
-  void head(const std::string& text) {
+  void read_head(const std::string& text) {
     const auto json = parse_json(text);
     if (!json || !json->is_object())
-      return damaged("its plan.json is cut off, or no JSON");
+      return set_damage("its plan.json is cut off, or no JSON");
     JournalHead head;
     if (const char* wrong = read_fields(*json, head); wrong != nullptr)
-      return damaged("its plan.json: the field `" + std::string(wrong) + "` is malformed");
+      return set_damage("its plan.json: the field `" + std::string(wrong) + "` is malformed");
     m_is_alive = is_alive(head);
     if (head.version > k_journal_version)
-      return damaged("it was written by a later version of sharefs");
+      return set_damage("it was written by a later version of sharefs");
     auto plan = head.version == k_journal_version ? plan_from_json(member(*json, "plan"))
                                                   : fail(ErrorCode::failed, "another version");
     m_entry.command = std::move(head.command);
     m_entry.user = std::move(head.user);
     m_entry.started = std::move(head.started);
     if (!plan)
-      return damaged("its plan.json: " + plan.error().message);
+      return set_damage("its plan.json: " + plan.error().message);
     m_entry.plan = std::move(*plan);
     m_entry.steps.resize(m_entry.plan.steps.size());
     for (std::size_t i = 0; i < m_entry.steps.size(); ++i)
       m_entry.steps[i].step = i;
   }
 
-  void events(const std::string& text) {
+  void read_events(const std::string& text) {
     for (const auto& line : split_lines(text))
-      if (const auto json = parse_json(line)) // else a line that was being written when its process or the host died
-        if (!event(*json))
-          return damaged("its steps.jsonl has a line that is not understood: " + line.substr(0, 60));
+      if (const auto json = parse_json(line)) // an incomplete line was written when the process or the host died
+        if (!read_event(*json))
+          return set_damage("its steps.jsonl has a line that is not understood: " + line.substr(0, 60));
     const bool begun = std::ranges::any_of(m_entry.steps, &JournalStep::begun);
-    if (!begun) // it was made with a first intent in it
-      damaged("its steps.jsonl is cut off");
+    if (!begun) // the file was made with the first intent in it
+      set_damage("its steps.jsonl is cut off");
   }
 
-  void damaged(const std::string& how) {
+  void set_damage(const std::string& how) {
     if (m_entry.damage.empty())
       m_entry.damage = to_utf8(how);
   }
@@ -83,15 +83,15 @@ class Reading {
   }
 
  private:
-  /// False: not understood.
-  bool event(const Json& json) {
+  /// Reads one event; false if it is not understood.
+  bool read_event(const Json& json) {
     const auto name = text_in(json, "event");
     if (name == k_begin_event)
-      return begin(json);
+      return read_begin(json);
     if (name == k_end_event)
-      return end(json);
+      return read_end(json);
     if (name == k_finish_event)
-      return finish(json);
+      return read_finish(json);
     if (name != k_undone_event && name != k_redone_event)
       return false;
     m_is_undone = name == k_undone_event;
@@ -104,7 +104,7 @@ class Reading {
       return nullptr;
     return &m_entry.steps[step.get<std::size_t>()];
   }
-  bool begin(const Json& json) {
+  bool read_begin(const Json& json) {
     auto* step = step_of(json);
     auto intent = action_from_json(member(json, "action"));
     if (step == nullptr || !intent)
@@ -113,7 +113,7 @@ class Reading {
     m_entry.plan.steps[step->step].action = std::move(*intent);
     return true;
   }
-  bool end(const Json& json) {
+  bool read_end(const Json& json) {
     auto* step = step_of(json);
     const auto outcome = outcome_from(text_in(json, "outcome"));
     if (step == nullptr || !outcome || (*outcome == Outcome::done && !step->begun))
@@ -124,8 +124,9 @@ class Reading {
       step->error = error_code_from(text_in(error, "code"));
     return true;
   }
-  /// Steps that found nothing to do may have no line of their own.
-  bool finish(const Json& json) {
+  /// Reads the end of the run with the outcomes of all steps, because steps that found nothing to do may have no line
+  /// of their own.
+  bool read_finish(const Json& json) {
     m_is_finished = true;
     const auto& outcomes = member(json, "outcomes");
     if (!outcomes.is_array() || outcomes.size() != m_entry.steps.size())
@@ -143,18 +144,19 @@ class Reading {
 };
 
 JournalEntry read_entry(const PrivateDirectory& journal, const std::string& id) {
-  Reading reading(id);
-  const auto directory = journal.below(id);
-  for (const auto& [name, use] : {std::pair{k_plan_file, &Reading::head}, std::pair{k_steps_file, &Reading::events}}) {
+  EntryReader reader(id);
+  const auto directory = journal.open_below(id);
+  for (const auto& [name, use] :
+       {std::pair{k_plan_file, &EntryReader::read_head}, std::pair{k_steps_file, &EntryReader::read_events}}) {
     const auto text = directory && *directory ? (*directory)->read(name)
                       : directory             ? fail(ErrorCode::not_found, "it is gone")
                                               : fail(directory.error());
     if (text)
-      (reading.*use)(*text);
+      (reader.*use)(*text);
     else
-      reading.damaged(text.error().message);
+      reader.set_damage(text.error().message);
   }
-  return std::move(reading).entry();
+  return std::move(reader).entry();
 }
 
 } // namespace
@@ -176,14 +178,14 @@ bool JournalEntry::has_deleted() const {
       steps, [this](const JournalStep& step) { return step.took_effect() && deletes(plan.steps[step.step].action); });
 }
 
-std::uint64_t number_of(const std::string& id) {
+std::uint64_t entry_number(const std::string& id) {
   constexpr std::size_t k_most_digits = 15;
   return id.size() <= k_most_digits ? parse_number<std::uint64_t>(id).value_or(0) : 0;
 }
 
 std::vector<std::string> sorted_ids(std::vector<std::string> names) {
-  std::erase_if(names, [](const std::string& name) { return number_of(name) == 0; });
-  std::ranges::sort(names, {}, number_of);
+  std::erase_if(names, [](const std::string& name) { return entry_number(name) == 0; });
+  std::ranges::sort(names, {}, entry_number);
   return names;
 }
 
@@ -194,7 +196,7 @@ Result<std::optional<PrivateDirectory>> Journal::directory() const {
   auto state = PrivateDirectory::open(m_files, m_state_directory);
   if (!state || !*state)
     return state;
-  return (*state)->below("journal");
+  return (*state)->open_below("journal");
 }
 
 Result<Journal::Contents> Journal::contents() const {
@@ -207,7 +209,7 @@ std::vector<std::string> Journal::Contents::ids() const {
   return sorted_ids(names);
 }
 
-Result<void> Journal::each(const std::function<void(JournalEntry)>& see) const {
+Result<void> Journal::for_each(const std::function<void(JournalEntry)>& see) const {
   TRY_ASSIGN(const auto contents, this->contents());
   const auto ids = contents.ids();
   for (auto id = ids.rbegin(); id != ids.rend(); ++id)
@@ -215,9 +217,9 @@ Result<void> Journal::each(const std::function<void(JournalEntry)>& see) const {
   return {};
 }
 
-Result<std::vector<JournalEntry>> Journal::undos_of(const std::string& id) const {
+Result<std::vector<JournalEntry>> Journal::find_undos(const std::string& id) const {
   std::vector<JournalEntry> undos;
-  TRY(each([&](JournalEntry entry) {
+  TRY(for_each([&](JournalEntry entry) {
     if (entry.plan.undoes == id)
       undos.push_back(std::move(entry));
   }));
@@ -234,14 +236,14 @@ Result<std::string> Journal::newest_id() const {
 Result<JournalEntry> Journal::load(const std::string& id) const {
   TRY_ASSIGN(const auto journal, directory());
   const bool is_name = !id.empty() && !id.starts_with('.') && id.find('/') == std::string::npos;
-  if (const auto found = journal && is_name ? journal->below(id) : std::nullopt; !found || *found)
+  if (const auto found = journal && is_name ? journal->open_below(id) : std::nullopt; !found || *found)
     return read_entry(*journal, id);
   const auto guess = did_you_mean_hint(id, contents().value_or(Contents{}).ids());
   return fail(ErrorCode::not_found, "the journal has no entry `" + to_utf8(id) + "`",
               guess.empty() ? "`sharefs undo --list` shows all" : guess);
 }
 
-Result<std::optional<JournalEntry>> Journal::latest(std::vector<JournalEntry>* passed) const {
+Result<std::optional<JournalEntry>> Journal::find_latest(std::vector<JournalEntry>* passed) const {
   TRY_ASSIGN(const auto contents, this->contents());
   const auto ids = contents.ids();
   for (auto id = ids.rbegin(); id != ids.rend(); ++id) {

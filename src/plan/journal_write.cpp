@@ -1,4 +1,4 @@
-// The writing half of the journal: used by apply(), under the host lock.
+// Writing the journal: used by apply(), under the host lock.
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "plan/journal.hpp"
@@ -16,7 +16,7 @@ std::string utc_text(std::chrono::system_clock::time_point time) {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(time)));
 }
 
-Error in_journal(Error error, std::string_view what = "nothing") {
+Error journal_error(Error error, std::string_view what = "nothing") {
   error.message = fmt::format("the journal cannot be written, so {} is changed: {}", what, error.message);
   return error;
 }
@@ -28,7 +28,7 @@ std::string end_line(const StepResult& result) {
   return dump_line(line);
 }
 
-/// Lines for the steps that found nothing to do, and for the one that begins.
+/// Returns the lines for the steps that found nothing to do, and for the step that begins.
 std::string intent_lines(const Intent& intent) {
   std::string lines;
   for (const auto& result : intent.unchanged)
@@ -36,7 +36,8 @@ std::string intent_lines(const Intent& intent) {
   return lines + dump_line({{"event", k_begin_event}, {"step", intent.step}, {"action", to_json(intent.action)}});
 }
 
-/// The entry gets its own name once it is complete. A process that is killed before leaves a name with a dot.
+/// Makes an entry under a name with a dot, and renames it when it is complete, so that a killed process leaves no
+/// incomplete entry.
 Result<void> make_entry(const PrivateDirectory& journal, const std::string& id, const Json& head, const Intent& first) {
   const auto draft = ".new-" + id;
   TRY(journal.remove(draft));
@@ -54,7 +55,7 @@ Result<std::string> Journal::begin(const Plan& plan, const std::string& command,
   const auto journal = state ? state->make_below("journal") : fail(state.error());
   const auto names = journal ? journal->names() : fail(journal.error());
   if (!names)
-    return fail(in_journal(names.error()));
+    return fail(journal_error(names.error()));
   const bool is_this_process = identity.pid == ::getpid() && identity.boot_id == current_boot_id();
   auto head =
       json_of(JournalHead{k_journal_version, command, identity.user, utc_text(now), identity.pid, identity.boot_id,
@@ -62,15 +63,15 @@ Result<std::string> Journal::begin(const Plan& plan, const std::string& command,
               JsonTexts::exact);
   head["plan"] = to_json(plan);
   const auto ids = sorted_ids(*names);
-  auto id = std::to_string((ids.empty() ? 0 : number_of(ids.back())) + 1);
+  auto id = std::to_string((ids.empty() ? 0 : entry_number(ids.back())) + 1);
   if (auto made = make_entry(*journal, id, head, first); !made)
-    return fail(in_journal(made.error()));
+    return fail(journal_error(made.error()));
   return id;
 }
 
 Result<PrivateDirectory> Journal::entry(const std::string& id) const {
   TRY_ASSIGN(const auto journal, directory());
-  TRY_ASSIGN(auto found, journal ? journal->below(id) : std::nullopt);
+  TRY_ASSIGN(auto found, journal ? journal->open_below(id) : std::nullopt);
   if (!found)
     return fail(ErrorCode::not_found, "the journal has no entry `" + id + "`");
   return std::move(*found);
@@ -81,13 +82,13 @@ Result<void> Journal::append(const std::string& id, const std::string& line) con
   return directory.append(k_steps_file, line);
 }
 
-Result<void> Journal::step_begins(const std::string& id, const Intent& intent) const {
+Result<void> Journal::begin_step(const std::string& id, const Intent& intent) const {
   if (auto appended = append(id, intent_lines(intent)); !appended)
-    return fail(in_journal(appended.error(), "nothing more"));
+    return fail(journal_error(appended.error(), "nothing more"));
   return {};
 }
 
-Result<void> Journal::step_ended(const std::string& id, const StepResult& result) const {
+Result<void> Journal::end_step(const std::string& id, const StepResult& result) const {
   return append(id, end_line(result));
 }
 
@@ -99,8 +100,8 @@ Result<void> Journal::end(const std::string& id, const Report& report) const {
 }
 
 Result<void> Journal::mark_undone(const std::string& id, const std::string& by) const {
-  // An undo of an undo puts the first entry in force again, an undo of that one takes it back, and so on down the
-  // chain.
+  // If this entry is an undo, the entry that it took back is in force again; if that one is an undo, too, its own entry
+  // is undone again, and so on along the chain.
   constexpr int k_longest_chain = 1000;
   std::string current = id;
   bool undone = true;
@@ -119,25 +120,25 @@ Result<void> Journal::prune(std::size_t keep, std::uint64_t bytes) const {
   TRY_ASSIGN(const auto contents, this->contents());
   const auto& journal = contents.directory;
   for (const auto& name : contents.names)
-    if (name.starts_with('.')) // of a begin or prune that was killed
+    if (name.starts_with('.')) // a begin() or prune() that was killed has left it
       TRY(journal->remove(name));
   const auto ids = contents.ids();
   std::size_t kept = 0;
   std::uint64_t held = 0;
   for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
-    TRY_ASSIGN(const auto size, journal->size_of(*id));
+    TRY_ASSIGN(const auto size, journal->total_size(*id));
     held += size;
     if (kept == 0 || (kept < keep && held <= bytes)) {
       ++kept;
       continue;
     }
-    keep = kept; // all that are older go as well, so that no gap is left
+    keep = kept; // all older entries are deleted as well, so that no gap is left
     const auto entry = load(*id);
     if (entry && entry->state == JournalState::running)
       continue;
-    const auto doomed = ".deleted-" + *id;
-    TRY(journal->rename(*id, doomed));
-    TRY(journal->remove(doomed));
+    const auto deleted_name = ".deleted-" + *id;
+    TRY(journal->rename(*id, deleted_name));
+    TRY(journal->remove(deleted_name));
   }
   return {};
 }

@@ -9,7 +9,7 @@ std::string dump_line(const Json& json) {
 }
 
 std::optional<Json> parse_json(const std::string& text) {
-  // Of a plan, the widest object is an action, and the deepest value a change of a file in one.
+  // In a plan an action is the object with the most members.
   constexpr JsonLimits k_limits{.bytes = 256U << 20U, .values = 20'000'000, .members = 1000};
   auto json = read_json<Json>(text, k_limits);
   return json ? std::optional(std::move(*json)) : std::nullopt;

@@ -1,5 +1,5 @@
 #pragma once
-// Private to plan: JSON of single values, and the way back for whole plans (only the journal reads plans).
+// Private to plan: writing and reading JSON. Only the journal reads plans from JSON.
 #include "base/json.hpp"
 #include "base/json_fields.hpp"
 #include "plan/plan.hpp"
@@ -13,12 +13,12 @@ namespace sharefs::plan {
 
 using Json = nlohmann::ordered_json;
 
-/// One line of text; never throws.
+/// Returns the JSON as one line of text; never throws.
 std::string dump_line(const Json& json);
-/// nullopt for text that is not one JSON document.
+/// Reads one JSON document; nullopt if the text is something else.
 std::optional<Json> parse_json(const std::string& text);
 
-/// Inverse of to_json(const Plan&).
+/// Reads what to_json(const Plan&) has written.
 Result<Plan> plan_from_json(const Json& json);
 std::optional<Outcome> outcome_from(std::string_view name);
 

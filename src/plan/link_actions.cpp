@@ -1,4 +1,4 @@
-// Link. In a child.
+// Link. It runs in a child.
 #include "plan/perform.hpp"
 
 #include "base/try.hpp"
@@ -10,11 +10,11 @@ namespace sharefs::plan {
 
 namespace {
 
-bool is(const sys::Walked& found, const std::optional<std::string>& target) {
+bool is_link_to(const sys::Walked& found, const std::optional<std::string>& target) {
   return target ? found.is_link() && found.link == *target : !found.exists();
 }
 
-/// The link gets its new text under another name, which then replaces the old one.
+/// Makes the new link under another name, and renames it over the old one.
 Result<Outcome> replace(const Link& action, const sys::Walked& found, const std::string& temporary) {
   const int directory = found.directory.get();
   if (::symlinkat(action.after->c_str(), directory, temporary.c_str()) != 0)
@@ -31,8 +31,8 @@ Result<Outcome> replace(const Link& action, const sys::Walked& found, const std:
 
 Result<Outcome> act(Link& action, const ActorRoot& base, Phase phase) {
   TRY_ASSIGN(const auto found, base.find(action.path));
-  const bool already = is(found, action.after);
-  if (!already && !is(found, action.before))
+  const bool already = is_link_to(found, action.after);
+  if (!already && !is_link_to(found, action.before))
     return conflict(action.path, action.before ? "a link to `" + *action.before + "`" : "nothing", found.text());
   TRY(check_identity(already ? sys::FileIdentity{} : action.identity, found.status, action.path));
   const int directory = found.directory.get();
@@ -45,7 +45,7 @@ Result<Outcome> act(Link& action, const ActorRoot& base, Phase phase) {
   const auto temporary = temporary_name(found.name, "link");
   const bool leftover =
       action.before && action.after && ::fstatat(directory, temporary.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
-  if (phase == Phase::look)
+  if (phase == Phase::check)
     return already && !leftover ? Outcome::unchanged : Outcome::done;
   if (leftover && ::unlinkat(directory, temporary.c_str(), 0) != 0)
     return fail(errno_error(errno, action.path));
@@ -57,7 +57,7 @@ Result<Outcome> act(Link& action, const ActorRoot& base, Phase phase) {
   if (!action.after && ::unlinkat(directory, found.name.c_str(), 0) != 0)
     return fail(errno_error(errno, action.path));
   if (action.after && ::symlinkat(action.after->c_str(), directory, found.name.c_str()) != 0)
-    return errno == EEXIST ? act(action, base, Phase::look) : fail(errno_error(errno, action.path));
+    return errno == EEXIST ? act(action, base, Phase::check) : fail(errno_error(errno, action.path));
   return synced(found, action.path);
 }
 

@@ -1,4 +1,4 @@
-// Mount, Unmount and Remount, by System; what is there is judged by the mount table, never by an exit code.
+// Mount, Unmount and Remount, by System. The mount table says whether they have succeeded, never an exit code.
 #include "base/path.hpp"
 #include "base/source.hpp"
 #include "base/text.hpp"
@@ -16,22 +16,22 @@ std::string text_of(const sys::MountEntry& mount) {
   return "`" + mount.source + "` (" + mount.fs_type + ")";
 }
 
-/// The topmost mount at the target of an action; an automount point that nothing is mounted on counts as nothing.
+/// The topmost mount at the target of an action. An automount point on which nothing is mounted does not count.
 struct Mounted {
   std::optional<sys::MountEntry> mount;
-  bool is_wanted = false; ///< it is what the action names
+  bool is_wanted = false; ///< the mount is the one that the action names
 };
 
-template <class A> Result<Mounted> mounted_at(sys::System& system, const A& action) {
+template <class A> Result<Mounted> find_mount(sys::System& system, const A& action) {
   TRY_ASSIGN(const auto table, system.mounts());
   const auto target = normalize_path(action.target);
   const auto* mount = table.at(target);
   if (mount == nullptr || mount->fs_type == "autofs")
     return Mounted{};
-  // nfs or nfs4: which of the two the table shows depends on the negotiated version. squashfuse shows no image: only
-  // this user could have mounted one there.
+  // For NFS only the source is compared: the table shows type nfs or nfs4 by the negotiated version. squashfuse does
+  // not show its image, but only this user could have mounted one there.
   const bool wanted = action.fs_type == sys::k_bind         ? table.is_bind(target, normalize_path(action.source))
-                      : action.fs_type == sys::k_image      ? image_behind(system, *mount) == action.source
+                      : action.fs_type == sys::k_image      ? read_image_path(system, *mount) == action.source
                       : action.fs_type == sys::k_user_image ? mount->fs_type.starts_with(sys::k_user_image)
                                                             : is_same_source(mount->source, action.source);
   return Mounted{*mount, wanted};
@@ -39,7 +39,7 @@ template <class A> Result<Mounted> mounted_at(sys::System& system, const A& acti
 
 } // namespace
 
-std::string image_behind(sys::System& system, const sys::MountEntry& mount) {
+std::string read_image_path(sys::System& system, const sys::MountEntry& mount) {
   constexpr std::size_t k_longest = 8192;
   if (mount.fs_type != sys::k_image)
     return {};
@@ -48,7 +48,7 @@ std::string image_behind(sys::System& system, const sys::MountEntry& mount) {
 }
 
 Result<Outcome> act(Mount& action, sys::System& system, Phase phase) {
-  TRY_ASSIGN(const auto before, mounted_at(system, action));
+  TRY_ASSIGN(const auto before, find_mount(system, action));
   const auto is_there = [&](const Mounted& found) {
     const bool local =
         action.fs_type == sys::k_bind || action.fs_type == sys::k_image || action.fs_type == sys::k_user_image;
@@ -58,24 +58,24 @@ Result<Outcome> act(Mount& action, sys::System& system, Phase phase) {
     return Outcome::unchanged;
   if (before.mount)
     return conflict(action.target, "no mount", text_of(*before.mount));
-  if (phase == Phase::look)
+  if (phase == Phase::check)
     return Outcome::done;
   const auto mounted = system.mount(action);
-  TRY_ASSIGN(const auto after, mounted_at(system, action));
+  TRY_ASSIGN(const auto after, find_mount(system, action));
   if (is_there(after))
-    return Outcome::done; // even if its deadline passed at that moment
+    return Outcome::done; // even if the deadline of the mount has passed
   TRY(mounted);
   return fail(ErrorCode::failed, "the mount command reported success, but the mount table does not show `" +
                                      action.source + "` at " + action.target);
 }
 
 Result<Outcome> act(Unmount& action, sys::System& system, Phase phase) {
-  TRY_ASSIGN(const auto before, mounted_at(system, action));
+  TRY_ASSIGN(const auto before, find_mount(system, action));
   if (!before.mount)
     return Outcome::unchanged;
   if (!action.source.empty() && !before.is_wanted)
     return conflict(action.target, "`" + action.source + "`", text_of(*before.mount));
-  if (phase == Phase::look)
+  if (phase == Phase::check)
     return Outcome::done;
   TRY(system.unmount(action));
   return Outcome::done;
@@ -94,7 +94,7 @@ Result<Outcome> act(Remount& action, sys::System& system, Phase phase) {
     return Outcome::unchanged;
   if (found != action.before)
     return conflict(action.target, "`" + action.before + "`", "`" + found + "`");
-  if (phase == Phase::look)
+  if (phase == Phase::check)
     return Outcome::done;
   TRY(system.mount({"", action.target, sys::k_remount, action.after, action.deadline}));
   TRY_ASSIGN(const auto now, allowed());

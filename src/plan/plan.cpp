@@ -17,10 +17,13 @@ namespace {
 
 constexpr std::array<const char*, 4> k_outcomes{"done", "unchanged", "failed", "skipped"};
 
-/// Groups, by the index of their first step, that were found to belong together: each set goes by its first group.
-class Merged {
+/// Sets of groups that belong together (union-find). A group is the index of its first step, and the smallest index of
+/// a set stands for the set.
+class JoinedGroups {
  public:
-  explicit Merged(std::size_t steps) : m_joined_to(steps) { std::iota(m_joined_to.begin(), m_joined_to.end(), 0U); }
+  explicit JoinedGroups(std::size_t steps) : m_joined_to(steps) {
+    std::iota(m_joined_to.begin(), m_joined_to.end(), 0U);
+  }
   std::size_t first_of(std::size_t group) const {
     while (m_joined_to[group] != group)
       group = m_joined_to[group];
@@ -58,9 +61,9 @@ std::size_t Report::count(Outcome outcome) const {
 }
 
 Plan merge_nested_groups(Plan plan) {
-  // The group "" has ended before any other begins, so nothing can be nested in it.
+  // The unnamed group has ended before any other begins, so it need not be merged with another one.
   std::map<std::string, std::size_t> first_step;
-  std::map<std::string, std::set<std::size_t>> groups_at; // the groups that touch just this path
+  std::map<std::string, std::set<std::size_t>> groups_at; // the groups that touch exactly this path
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const auto& step = plan.steps[i];
     if (step.group.empty())
@@ -69,19 +72,19 @@ Plan merge_nested_groups(Plan plan) {
     for (const auto& path : touched_paths(step.action))
       groups_at[normalize_path(path)].insert(group);
   }
-  Merged merged(plan.steps.size());
+  JoinedGroups joined(plan.steps.size());
   for (const auto& [path, groups] : groups_at) {
     for (const auto group : groups)
-      merged.join(*groups.begin(), group);
+      joined.join(*groups.begin(), group);
     for (auto above = path; above != "/";) {
       above = parent_path(above);
       if (const auto found = groups_at.find(above); found != groups_at.end())
-        merged.join(*groups.begin(), *found->second.begin());
+        joined.join(*groups.begin(), *found->second.begin());
     }
   }
   std::map<std::string, std::string> new_names;
   for (const auto& [name, step] : first_step)
-    new_names[name] = plan.steps[merged.first_of(step)].group;
+    new_names[name] = plan.steps[joined.first_of(step)].group;
   for (auto& step : plan.steps)
     if (!step.group.empty())
       step.group = new_names[step.group];

@@ -1,5 +1,5 @@
 #pragma once
-// Plan: what a command is going to do, as a value. Rooms make plans, cli::execute shows and applies them.
+// A plan is a value that says what a command is going to do. Rooms make plans; cli::execute shows and applies them.
 #include "plan/action.hpp"
 
 #include <functional>
@@ -9,20 +9,21 @@
 namespace sharefs::plan {
 
 struct Step {
-  std::string group; ///< steps of a group run in order, groups run in parallel; the unnamed one runs before all others
-  std::string why;   ///< one phrase for the person who reads the plan
+  std::string group; ///< steps of a group run in order, groups in parallel; the unnamed group runs before all others
+  std::string why;   ///< the reason, one phrase for the person who reads the plan
   Action action;
-  bool stays = false; ///< undo leaves it as it is: others may work with what it made
-  /// Writes something of sharefs' own: records, notes, marks, hidden names. People see it with --verbose only.
+  bool stays = false; ///< undo does not take this step back, because others may already use its result
+  /// The step writes only sharefs' own records, notes, marks or hidden names. It is shown with --verbose only.
   bool bookkeeping = false;
   friend bool operator==(const Step&, const Step&) = default;
 };
 
 struct Plan {
   std::vector<Step> steps;
-  std::vector<std::string> notes; ///< said before the steps: consequences, things left alone and why
-  std::string undoes = {};        ///< id of the journal entry that this plan takes back; "" for all but undo plans
-  /// The unnamed group runs after all others, if they have all succeeded: the plan takes back one where it ran first.
+  std::vector<std::string> notes; ///< shown before the steps: consequences, and what is left alone and why
+  std::string undoes = {};        ///< id of the journal entry that this plan takes back; empty if it is no undo
+  /// The unnamed group runs after all others, if they have all succeeded: an undo reverses the order of a plan in which
+  /// it ran first.
   bool unnamed_last = false;
 
   [[nodiscard]] bool empty() const { return steps.empty(); }
@@ -32,7 +33,7 @@ struct Plan {
   void add_bookkeeping(std::string group, std::string why, Action action, bool stays = false) {
     steps.push_back({std::move(group), std::move(why), std::move(action), stays, true});
   }
-  /// The steps and notes of another plan, behind those of this one.
+  /// Appends the steps and notes of another plan.
   void add(const Plan& more) {
     steps.insert(steps.end(), more.steps.begin(), more.steps.end());
     notes.insert(notes.end(), more.notes.begin(), more.notes.end());
@@ -42,12 +43,12 @@ struct Plan {
 
 enum class Outcome {
   done,
-  unchanged, ///< the machine was already as the step wants it
+  unchanged, ///< there was nothing to do: the machine was already as the step makes it
   failed,
-  skipped, ///< not begun: an earlier step of the group failed, or Ctrl-C
+  skipped, ///< not begun: an earlier step of the group failed, or Ctrl-C was pressed
 };
 const char* to_string(Outcome outcome);
-/// The machine is as the step wants it.
+/// True if the machine is now as the step makes it.
 inline bool is_good(Outcome outcome) {
   return outcome == Outcome::done || outcome == Outcome::unchanged;
 }
@@ -66,9 +67,9 @@ template <FieldsOf<StepResult> R> auto fields(R& r) {
 struct Report {
   std::vector<StepResult> results; ///< one per step, in the order of the plan
   std::string journal_id;          ///< empty: nothing was changed
-  bool interrupted = false;        ///< Ctrl-C ended it after the running step
-  /// No step is to blame: what comes before the groups (ApplyOptions::before_groups) has failed, or the journal cannot
-  /// be written. What was not begun by then is skipped.
+  bool interrupted = false;        ///< Ctrl-C ended the run after the steps that were running
+  /// An error that no step has caused: ApplyOptions::before_groups has failed, or the journal cannot be written. Steps
+  /// that were not begun by then are skipped.
   std::optional<Error> error = {};
 
   [[nodiscard]] bool ok() const { return count_good() == results.size(); }
@@ -79,13 +80,13 @@ template <FieldsOf<Report> R> auto fields(R& r) {
   return named("results", r.results, "journal_id", r.journal_id, "interrupted", r.interrupted, "error", r.error);
 }
 
-/// Called by a long step with its progress, or (`lasting`) with its result.
+/// A long step calls this with its progress, or (`lasting`) with its result.
 using Note = std::function<void(const std::string& text, bool lasting)>;
 
 nlohmann::ordered_json
 to_json(const Plan& plan); ///< {"steps": [{group, why, description, undoable, action}], "notes": []}
 
-/// Groups whose touched paths lie one inside the other are merged into one, in the order of the plan.
+/// Merges groups if a path of one lies inside a path of the other. The steps keep the order of the plan.
 Plan merge_nested_groups(Plan plan);
 
 } // namespace sharefs::plan

@@ -25,7 +25,7 @@ Result<void> sync_file(int fd, const std::string& path) {
 
 } // namespace
 
-Result<std::optional<PrivateDirectory>> PrivateDirectory::checked(sys::Fd fd, const std::string& path) {
+Result<std::optional<PrivateDirectory>> PrivateDirectory::check_opened(sys::Fd fd, const std::string& path) {
   if (!fd && errno == ENOENT)
     return std::nullopt;
   if (!fd && (errno == ELOOP || errno == ENOTDIR))
@@ -55,7 +55,7 @@ Result<std::optional<PrivateDirectory>> PrivateDirectory::open(const sys::Files&
     return fail(walked.error().error());
   if (!walked->exists())
     return std::nullopt;
-  return checked(sys::Fd(::openat(walked->directory.get(), walked->name.c_str(), k_directory_flags)), path);
+  return check_opened(sys::Fd(::openat(walked->directory.get(), walked->name.c_str(), k_directory_flags)), path);
 }
 
 Result<PrivateDirectory> PrivateDirectory::make(const sys::Files& files, const std::string& path) {
@@ -64,25 +64,25 @@ Result<PrivateDirectory> PrivateDirectory::make(const sys::Files& files, const s
     TRY(files.make_directories(path, 0700));
     opened = open(files, path);
   }
-  return present(std::move(opened), path);
+  return require_opened(std::move(opened), path);
 }
 
-Result<PrivateDirectory> PrivateDirectory::present(Result<std::optional<PrivateDirectory>> opened,
-                                                   const std::string& path) {
+Result<PrivateDirectory> PrivateDirectory::require_opened(Result<std::optional<PrivateDirectory>> opened,
+                                                          const std::string& path) {
   TRY(opened);
   if (!*opened)
     return fail(ErrorCode::failed, path + ": removed by somebody else meanwhile");
   return std::move(**opened);
 }
 
-Result<std::optional<PrivateDirectory>> PrivateDirectory::below(const std::string& name) const {
-  return checked(sys::Fd(::openat(m_fd.get(), name.c_str(), k_directory_flags)), join_path(m_path, name));
+Result<std::optional<PrivateDirectory>> PrivateDirectory::open_below(const std::string& name) const {
+  return check_opened(sys::Fd(::openat(m_fd.get(), name.c_str(), k_directory_flags)), join_path(m_path, name));
 }
 
 Result<PrivateDirectory> PrivateDirectory::make_below(const std::string& name) const {
   if (::mkdirat(m_fd.get(), name.c_str(), 0700) != 0 && errno != EEXIST)
     return fail(errno_error(errno, join_path(m_path, name)));
-  return present(below(name), join_path(m_path, name));
+  return require_opened(open_below(name), join_path(m_path, name));
 }
 
 Result<std::vector<std::string>> PrivateDirectory::names() const {
@@ -128,14 +128,14 @@ Result<void> PrivateDirectory::append(const std::string& name, const std::string
   char last = '\n';
   if (size < 0 || (size > 0 && ::pread(file.get(), &last, 1, size - 1) != 1))
     return fail(errno_error(errno, path));
-  // One write(2): the groups of a plan append to this file at the same time.
+  // All of it is one write, because the groups of a plan append to this file at the same time.
   if (!sys::write_all(file.get(), (last == '\n' ? "" : "\n") + line + "\n"))
     return fail(errno_error(errno, path));
   return sync_file(file.get(), path);
 }
 
-Result<std::uint64_t> PrivateDirectory::size_of(const std::string& name) const {
-  TRY_ASSIGN(const auto directory, below(name));
+Result<std::uint64_t> PrivateDirectory::total_size(const std::string& name) const {
+  TRY_ASSIGN(const auto directory, open_below(name));
   TRY_ASSIGN(const auto names, directory ? directory->names() : Result<std::vector<std::string>>());
   std::uint64_t size = 0;
   for (const auto& file : names)
@@ -155,7 +155,7 @@ Result<void> PrivateDirectory::rename(const std::string& from, const std::string
 }
 
 Result<void> PrivateDirectory::remove(const std::string& name) const {
-  TRY_ASSIGN(const auto directory, below(name));
+  TRY_ASSIGN(const auto directory, open_below(name));
   TRY_ASSIGN(const auto names, directory ? directory->names() : Result<std::vector<std::string>>());
   for (const auto& file : names)
     if (::unlinkat(directory->m_fd.get(), file.c_str(), 0) != 0)

@@ -1,5 +1,5 @@
 #pragma once
-// The directories of the journal, of the lock and of runs on many nodes.
+// Private directories: for the journal, the lock and the runs on many nodes.
 #include "base/result.hpp"
 #include "sys/fs/files.hpp"
 #include "sys/process/fd.hpp"
@@ -11,40 +11,41 @@
 
 namespace sharefs::plan {
 
-/// An open directory that nobody else can write to. What is in it is reached from this descriptor by single names, so
-/// that whoever replaces a name on the way to it changes nothing of what is read or written. Errors of opening one:
-/// `permission` for what somebody else has put there (a link, another owner), `failed` for a mode by which group or
-/// others may write. Directories are made 0700 and files 0600: pre-images may hold what only their owner may read.
+/// An open directory that nobody else can write to. Its files are opened from this descriptor by single names, so that
+/// somebody who replaces a directory of the path cannot change what is read or written. Errors of opening one:
+/// `permission` for a link or another owner, `failed` for a mode by which group or others may write. Directories are
+/// made with mode 0700 and files with 0600, because pre-images may hold content that only the owner may read.
 class PrivateDirectory {
  public:
-  /// nullopt: there is none.
+  /// Opens a directory; nullopt if there is none.
   static Result<std::optional<PrivateDirectory>> open(const sys::Files& files, const std::string& path);
-  /// Made with its parents if it is missing.
+  /// Opens a directory; makes it, with its parents, if it is missing.
   static Result<PrivateDirectory> make(const sys::Files& files, const std::string& path);
-  [[nodiscard]] Result<std::optional<PrivateDirectory>> below(const std::string& name) const;
+  [[nodiscard]] Result<std::optional<PrivateDirectory>> open_below(const std::string& name) const;
   [[nodiscard]] Result<PrivateDirectory> make_below(const std::string& name) const;
 
   [[nodiscard]] Result<std::vector<std::string>> names() const;
-  /// A regular file of this user. `flags` as for open(2).
+  /// Opens a regular file of this user. `flags` as for open(2).
   [[nodiscard]] Result<sys::Fd> open_file(const std::string& name, int flags) const;
   [[nodiscard]] Result<std::string> read(const std::string& name) const;
-  /// A new file with this content, fsynced.
+  /// Makes a new file with this content, and fsyncs it.
   [[nodiscard]] Result<void> create(const std::string& name, const std::string& content) const;
-  /// One line more (or several, with newlines between them), fsynced. A line that a killed process left incomplete is
-  /// closed first.
+  /// Appends a line (or several, with newlines between them), and fsyncs the file. If a killed process has left an
+  /// incomplete line, that line is ended first.
   [[nodiscard]] Result<void> append(const std::string& name, const std::string& line) const;
-  /// Of the files in a directory together, in bytes.
-  [[nodiscard]] Result<std::uint64_t> size_of(const std::string& name) const;
-  /// Never replaces: `conflict`.
+  /// Returns the size of all files in a directory, in bytes.
+  [[nodiscard]] Result<std::uint64_t> total_size(const std::string& name) const;
+  /// Renames; error `conflict` if `to` exists.
   [[nodiscard]] Result<void> rename(const std::string& from, const std::string& to) const;
-  /// A directory with the files in it.
+  /// Removes a directory with the files in it.
   [[nodiscard]] Result<void> remove(const std::string& name) const;
 
  private:
   PrivateDirectory(sys::Fd fd, std::string path) : m_fd(std::move(fd)), m_path(std::move(path)) {}
-  static Result<std::optional<PrivateDirectory>> checked(sys::Fd fd, const std::string& path);
-  /// The directory that was opened after it was made; an error if it is gone already.
-  static Result<PrivateDirectory> present(Result<std::optional<PrivateDirectory>> opened, const std::string& path);
+  static Result<std::optional<PrivateDirectory>> check_opened(sys::Fd fd, const std::string& path);
+  /// Returns the directory that was just made and opened; an error if it is gone already.
+  static Result<PrivateDirectory> require_opened(Result<std::optional<PrivateDirectory>> opened,
+                                                 const std::string& path);
   [[nodiscard]] Result<void> sync() const;
 
   sys::Fd m_fd;

@@ -25,9 +25,9 @@ std::string found_text(const sys::Entry& entry, const std::optional<std::string>
   return content ? "other content, " + format_bytes(content->size()) : "something else";
 }
 
-/// Files::write names its temporary file `.NAME.sharefs-PID` (or `.PID.N`). One of a process that was killed in the
-/// middle of writing would stay for ever.
-std::vector<std::string> leftovers(const sys::Files& files, const std::string& path) {
+/// Finds temporary files that a killed process has left, and that would stay for ever. Files::write names them
+/// `.NAME.sharefs-PID` (or `.PID.N`).
+std::vector<std::string> find_leftovers(const sys::Files& files, const std::string& path) {
   const auto directory = parent_path(path);
   const auto names = files.list(directory);
   const auto stem = "." + base_name(path) + ".sharefs-";
@@ -49,16 +49,16 @@ Result<void> remove_if_there(const sys::Files& files, const std::string& path) {
   return !removed && removed.error().code == ErrorCode::not_found ? Result<void>{} : removed;
 }
 
-/// The content at `path`, nullopt where nothing is. A file that is to be removed is taken as it lies there: what a link
-/// leads to is not the file of the plan.
-Result<std::optional<std::string>> content_at(File& action, const sys::Files& files, Phase phase) {
+/// Reads the content of the file; nullopt if there is none. If the file is to be removed, a link is a conflict: the
+/// file that it leads to is not the file of the plan.
+Result<std::optional<std::string>> read_content(File& action, const sys::Files& files, Phase phase) {
   if (!action.after) {
     const auto entry = files.entry({action.path});
     if (entry.kind == sys::EntryKind::unknown)
       return fail(entry.error());
     if (entry.exists() && entry.kind != sys::EntryKind::file)
       return conflict(action.path, size_of(action.before), found_text(entry, std::nullopt));
-    if (entry.exists() && phase == Phase::look)
+    if (entry.exists() && phase == Phase::check)
       action.mode = entry.mode;
   }
   return files.read_if_exists(action.path);
@@ -67,12 +67,12 @@ Result<std::optional<std::string>> content_at(File& action, const sys::Files& fi
 } // namespace
 
 Result<Outcome> act(File& action, const sys::Files& files, Phase phase) {
-  TRY_ASSIGN(const auto current, content_at(action, files, phase));
+  TRY_ASSIGN(const auto current, read_content(action, files, phase));
   const bool already = current == action.after;
   if (!already && current != action.before)
     return conflict(action.path, size_of(action.before), found_text(files.entry({action.path}), current));
-  const auto left = leftovers(files, action.path);
-  if (phase == Phase::look)
+  const auto left = find_leftovers(files, action.path);
+  if (phase == Phase::check)
     return already && left.empty() ? Outcome::unchanged : Outcome::done;
   for (const auto& leftover : left)
     TRY(remove_if_there(files, leftover));

@@ -10,7 +10,7 @@ namespace sharefs::plan {
 
 namespace {
 
-/// Which package brings a program: Debian's and the RHEL family's name.
+/// The package that contains a program: its name in Debian and in the RHEL family.
 struct Provider {
   std::string_view program, debian, rhel;
 };
@@ -27,7 +27,7 @@ constexpr std::array<Provider, 12> k_providers{{{"exportfs", "nfs-kernel-server"
                                                 {"modprobe", "kmod", "kmod"},
                                                 {"systemctl", "systemd", "systemd"}}};
 
-constexpr std::size_t k_most_lines = 10; // of a tool's output in a message
+constexpr std::size_t k_most_lines = 10; ///< how many lines of a tool's output a message shows
 
 std::string install_hint(const std::string& program) {
   const auto name = program.substr(program.rfind('/') + 1); // npos + 1 is 0
@@ -38,8 +38,8 @@ std::string install_hint(const std::string& program) {
                      found->rhel);
 }
 
-/// The lines of the tool's output that are not empty, stderr first.
-std::vector<std::string> lines_said(const sys::Completed& completed) {
+/// Returns the first lines of the tool's output that are not empty, standard error first.
+std::vector<std::string> output_lines(const sys::Completed& completed) {
   std::vector<std::string> lines;
   for (const auto* stream : {&completed.err, &completed.out})
     for (const auto& line : split_lines(*stream))
@@ -53,7 +53,7 @@ std::vector<std::string> lines_said(const sys::Completed& completed) {
 Result<Outcome> act(RunTool& action, sys::System& system, Phase phase) {
   if (action.argv.empty())
     return fail(ErrorCode::failed, "a step names no program to run");
-  if (phase == Phase::look)
+  if (phase == Phase::check)
     return Outcome::done;
   sys::Command command;
   command.argv = action.argv;
@@ -68,7 +68,7 @@ Result<Outcome> act(RunTool& action, sys::System& system, Phase phase) {
       error.hint = install_hint(action.argv.front());
     return fail(std::move(error));
   }
-  auto lines = lines_said(*completed);
+  auto lines = output_lines(*completed);
   const bool accepted =
       !completed->timed_out && std::ranges::find(action.accept, completed->exit_code) != action.accept.end();
   if (accepted && !(action.silent && !lines.empty()))

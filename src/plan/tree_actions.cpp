@@ -10,7 +10,7 @@ namespace sharefs::plan {
 
 namespace {
 
-/// "300012 paths changed; left as they are: 2 files with several names ..."
+/// Returns "300012 paths changed; left as they are: 2 files with several names ...".
 std::string text_of(const tree::GroupReport& report) {
   std::vector<std::string> left;
   for (const auto& [count, what, why] :
@@ -29,14 +29,14 @@ std::string text_of(const tree::GroupReport& report) {
   return text;
 }
 
-Error interrupted_on_the_way(const std::string& path) {
+Error interrupted_error(const std::string& path) {
   return {ErrorCode::interrupted, path + ": stopped on the way", "run the command again, it goes on from here", ""};
 }
 
 } // namespace
 
 Result<Outcome> act(RemoveTree& action, sys::System& system, Phase phase, const Note& note) {
-  if (action.inode == 0) // to tree:: it would be any
+  if (action.inode == 0) // tree::remove() would accept any directory
     return conflict(action.path, "what the plan was made for", "a plan for none");
   const tree::Place place{.path = action.path,
                           .root = system.files().root(),
@@ -48,7 +48,7 @@ Result<Outcome> act(RemoveTree& action, sys::System& system, Phase phase, const 
   options.deadline = action.deadline;
   if (action.actor)
     options.as = action.actor->user;
-  if (phase == Phase::look)
+  if (phase == Phase::check)
     return tree::exists(place, options).map([](bool is_there) {
       return is_there ? Outcome::done : Outcome::unchanged;
     });
@@ -57,7 +57,7 @@ Result<Outcome> act(RemoveTree& action, sys::System& system, Phase phase, const 
       note(fmt::format("{} of {} deleted", count_of(progress.files, "name"), action.path), false);
   });
   if (!removed)
-    return fail(removed.error().code == ErrorCode::interrupted ? interrupted_on_the_way(action.path) : removed.error());
+    return fail(removed.error().code == ErrorCode::interrupted ? interrupted_error(action.path) : removed.error());
   return removed->removed > 0 ? Outcome::done : Outcome::unchanged;
 }
 
@@ -72,12 +72,12 @@ Result<Outcome> act(SetTreeAccess& action, sys::System& system, Phase phase, con
   tree::Options options;
   options.deadline = action.deadline;
   const auto report = tree::share_with_group(
-      place, {action.gid, action.mode, phase == Phase::look}, options, [&](const tree::Progress& progress) {
+      place, {action.gid, action.mode, phase == Phase::check}, options, [&](const tree::Progress& progress) {
         if (note && progress.files > 0)
           note(fmt::format("{} of {}", count_of(progress.files, "path"), action.path), false);
       });
   if (!report)
-    return fail(report.error().code == ErrorCode::interrupted ? interrupted_on_the_way(action.path) : report.error());
+    return fail(report.error().code == ErrorCode::interrupted ? interrupted_error(action.path) : report.error());
   if (phase == Phase::perform && note && (report->changed > 0 || !report->named.empty()))
     note(action.path + ": " + text_of(*report), true);
   if (phase == Phase::perform && report->failed > 0)

@@ -12,7 +12,7 @@ bool is_harmless(const Action& action) {
   return tool != nullptr && tool->harmless;
 }
 
-/// A check changes nothing, and neither does SetAccess that had nothing to set.
+/// True for a tool that only checks (`silent`), and for a SetAccess with equal sides.
 bool changes_nothing(const Action& action) {
   if (const auto* tool = std::get_if<RunTool>(&action))
     return tool->silent;
@@ -20,7 +20,7 @@ bool changes_nothing(const Action& action) {
   return access != nullptr && access->before == access->after;
 }
 
-/// Takes out of `steps` what `attempt`, an earlier undo of the same entry, has already done.
+/// Removes the steps that `attempt`, an earlier undo of the same entry, has already done.
 void leave_out_done(std::vector<Step>& steps, const JournalEntry& attempt) {
   for (const auto& done : attempt.steps) {
     const auto& action = attempt.plan.steps[done.step].action;
@@ -34,11 +34,11 @@ void leave_out_done(std::vector<Step>& steps, const JournalEntry& attempt) {
 
 } // namespace
 
-Plan undo_plan(const JournalEntry& entry, const std::vector<JournalEntry>& attempts) {
+Plan plan_undo(const JournalEntry& entry, const std::vector<JournalEntry>& attempts) {
   Plan plan;
   plan.undoes = entry.id;
   plan.unnamed_last = !entry.plan.unnamed_last;
-  std::vector<Step> reloads; // last first, too
+  std::vector<Step> reloads; // in reverse order, as the steps
   for (auto step = entry.steps.rbegin(); step != entry.steps.rend(); ++step) {
     if (!step->took_effect())
       continue;
@@ -61,7 +61,8 @@ Plan undo_plan(const JournalEntry& entry, const std::vector<JournalEntry>& attem
   for (const auto& attempt : attempts)
     if (attempt.state != JournalState::undone)
       leave_out_done(plan.steps, attempt);
-  if (!plan.steps.empty() || !attempts.empty()) // a reload alone would change nothing
+  // A reload alone would change nothing. After an earlier attempt it may be all that is missing.
+  if (!plan.steps.empty() || !attempts.empty())
     plan.steps.insert(plan.steps.end(), reloads.rbegin(), reloads.rend());
   return plan;
 }

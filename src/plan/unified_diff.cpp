@@ -13,13 +13,14 @@ namespace sharefs::plan {
 
 namespace {
 
-constexpr std::ptrdiff_t k_context = 3; ///< lines, as dtl has it
-/// With more lines than this the shortest script is not searched for, because the search is quadratic in what differs.
+constexpr std::ptrdiff_t k_context = 3; ///< lines of context, the same number as in dtl
+/// With more lines than this the shortest diff is not searched for, because the search takes quadratic time in the
+/// number of differences.
 constexpr std::size_t k_most_differing_lines = 20'000;
 
 using Lines = std::vector<std::string_view>;
 
-/// Lines with their newlines, so that a last line without one differs from the same line with one.
+/// Splits a text into lines with their newlines, so that a last line without newline differs from one with it.
 Lines lines_of(std::string_view text) {
   Lines lines;
   while (!text.empty()) {
@@ -30,7 +31,7 @@ Lines lines_of(std::string_view text) {
   return lines;
 }
 
-/// "3,7": first line and count; the count 1 is left out, and an empty range names the line before it.
+/// Returns "3,7": first line and count. The count 1 is left out, and an empty range names the line before it.
 std::string range(std::size_t first, std::size_t count) {
   return count == 1 ? fmt::format("{}", first) : fmt::format("{},{}", count == 0 ? first - 1 : first, count);
 }
@@ -39,14 +40,14 @@ std::string heading_of(std::size_t first_old, std::size_t old_count, std::size_t
   return fmt::format("@@ -{} +{} @@\n", range(first_old, old_count), range(first_new, new_count));
 }
 
-/// `sign` is ' ', '-' or '+'.
+/// Adds a line to a hunk; `sign` is ' ', '-' or '+'.
 void add(std::string& out, char sign, std::string_view line) {
   out.append(1, sign).append(line);
   if (!line.ends_with('\n'))
     out += "\n\\ No newline at end of file\n";
 }
 
-/// `skipped` equal lines stand before both.
+/// Returns the hunks of two texts; `skipped` is the number of equal lines before both.
 std::string hunks_of(const Lines& a, const Lines& b, std::size_t skipped) {
   std::string out;
   if (a.size() + b.size() > k_most_differing_lines) {
@@ -70,7 +71,8 @@ std::string hunks_of(const Lines& a, const Lines& b, std::size_t skipped) {
   return out;
 }
 
-/// The lines that are equal at both ends are taken off first, but for a context: in most cases little else is left.
+/// First removes the equal lines at the beginning and at the end, except for the context: in most cases few lines are
+/// left to compare.
 std::string hunks_of(Lines a, Lines b) {
   const auto context = [](auto equal) { return std::max<std::ptrdiff_t>(equal, k_context) - k_context; };
   const auto prefix = context(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());

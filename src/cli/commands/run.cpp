@@ -112,17 +112,17 @@ Result<void> check_mounts(Context& context, const cachefix::RunPlan& decision, b
   for (const auto& mount : config == nullptr ? std::vector<config::Mount>() : config->mounts)
     expected.push_back({normalize_path(mount.at), mount.name, mount.origin.text()});
   // A line of rc.local that sharefs did not write may stand in an `if`: it is no promise.
-  for (const auto& one : mounts::boot_facts(context.system).entries)
+  for (const auto& one : mounts::read_boot_facts(context.system).entries)
     if (one.ours || one.way != mounts::BootWay::rc_local)
       expected.push_back({one.target, "", one.origin});
   const mounts::Launch launch{decision.argv, environment_of(context.host.environment, decision),
                               context.host.working_directory};
-  auto found = mounts::guard_launch(context.system, expected, launch, k_mount_deadline);
+  auto found = mounts::check_launch_mounts(context.system, expected, launch, k_mount_deadline);
   if (!found.empty()) { // who we are takes long to find out, and matters on a server only
     for (const auto& point : mount_points(context.system, config))
       if (point.is_in_place())
         std::erase_if(expected, [&](const mounts::Expected& one) { return one.target == point.target; });
-    found = mounts::guard_launch(context.system, expected, launch, k_mount_deadline);
+    found = mounts::check_launch_mounts(context.system, expected, launch, k_mount_deadline);
   }
   const bool elsewhere = starts_elsewhere(decision, launch.environment);
   for (auto& one : found) {

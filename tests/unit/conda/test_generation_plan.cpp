@@ -95,7 +95,7 @@ TEST_CASE("what a switch made stays when the switch is taken back", "[generation
   entry.id = "1";
   entry.plan = plan;
   entry.steps = {{0, true, true, plan::Outcome::done}, {1, true, true, plan::Outcome::done}};
-  CHECK(lines_of(plan::undo_plan(entry)) ==
+  CHECK(lines_of(plan::plan_undo(entry)) ==
         Lines{"point link /s/llm to .generations/llm/0003 instead of .generations/llm/0004"});
 }
 

@@ -41,7 +41,7 @@ struct Machine {
     auto point = share();
     point.boot = way;
     point.options = parse_options({options});
-    return plan_boot(boot_facts(system), boot_host(system), {point});
+    return plan_boot(read_boot_facts(system), read_boot_host(system), {point});
   }
   /// Every step of it; the plan after that must be empty.
   void apply(BootWay way) {
@@ -52,7 +52,7 @@ struct Machine {
     }
     CHECK(plan(way).plan.empty());
   }
-  std::vector<BootEntry> entries() { return boot_facts(system).entries; }
+  std::vector<BootEntry> entries() { return read_boot_facts(system).entries; }
   /// Path and content of all files and links of /etc.
   [[nodiscard]] std::string etc() const {
     std::set<std::string> all;
@@ -80,7 +80,7 @@ TEST_CASE("each way makes one entry, switching takes the old one away, and none 
     CHECK(entries[0].way == way);
     CHECK(entries[0].target == "/data/share");
     CHECK(entries[0].ours);
-    const auto facts = boot_facts(machine.system);
+    const auto facts = read_boot_facts(machine.system);
     CHECK(diagnose_left_at_boot(facts, {share()}).empty());
     const auto left = diagnose_left_at_boot(facts, {});
     REQUIRE(left.size() == 1);
@@ -115,7 +115,7 @@ TEST_CASE("fstab without systemd needs no name of a unit") {
   Machine machine(false);
   auto point = share("share", "/data/" + std::string(260, 'x'));
   point.boot = BootWay::fstab;
-  const auto plan = plan_boot(boot_facts(machine.system), boot_host(machine.system), {point});
+  const auto plan = plan_boot(read_boot_facts(machine.system), read_boot_host(machine.system), {point});
   CHECK(plan.diagnoses.empty());
   CHECK(plan.plan.steps.size() == 1);
 }
@@ -273,7 +273,7 @@ TEST_CASE("each line has its own file system, and what is no NFS is not taken fo
               "mount -o bind /a /r7\n"
               "mount /dev/sdb1 /r8\n",
               0755);
-  const auto facts = boot_facts(machine.system);
+  const auto facts = read_boot_facts(machine.system);
   const auto named = [](const std::vector<BootEntry>& entries, bool nfs) {
     std::vector<std::string> targets;
     for (const auto& entry : entries)
@@ -303,7 +303,7 @@ TEST_CASE("mounts of rc.local, as people write them") {
               "mount $SERVER:/g /g\n",
               0755);
   std::vector<std::string> found;
-  for (const auto& entry : boot_facts(machine.system).entries)
+  for (const auto& entry : read_boot_facts(machine.system).entries)
     found.push_back(entry.origin.substr(14) + " " + entry.source + " " + entry.target + " " + entry.options);
   CHECK(found == std::vector<std::string>{"2 s:/a /a b rw,soft", "3 s:/c /c ro", "3 s:/d /d ", "4 s:/e /e ",
                                           "5 s:/f /f ", "7 $SERVER:/g /g "});
@@ -361,7 +361,7 @@ TEST_CASE("undo takes our entry away, whatever others have written since") {
   BootFacts facts;
   facts.rc_path = "/etc/rc.local";
   const auto undone = [&](plan::Plan plan) {
-    undo_on_what_is_there(facts, plan);
+    rebase_boot_undo(facts, plan);
     return plan.steps.empty() ? std::optional<plan::Action>() : plan.steps[0].action;
   };
   SECTION("a line of fstab") {

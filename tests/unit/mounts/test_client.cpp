@@ -73,7 +73,7 @@ TEST_CASE("what a client needs is looked for only where it is needed, and of pro
   test::add_file(system, "/proc/44/comm", "rpc.gssd\n");
   test::leave_rest_missing(system);
   const auto look = [&](MountState state) {
-    return client_facts(system, seen_with(std::move(state)), std::chrono::seconds(1));
+    return read_client_facts(system, seen_with(std::move(state)), std::chrono::seconds(1));
   };
   CHECK(look(state_with(Health::healthy)) == ClientFacts{true, true});
   CHECK(look(state_with(Health::missing)) == ClientFacts{false, true});

@@ -99,7 +99,7 @@ TEST_CASE("processes in the middle of a request are reported, kernel threads are
   auto container = process(4, {{"exe", "/bin/ls"}}, "", "mnt:[2]");
   hanging.waits_in = kernel.waits_in = container.waits_in = "rpc_wait_bit_killable";
   idle.waits_in = "do_wait";
-  const auto waiting = waiting_processes({hanging, kernel, idle, container}, "mnt:[1]");
+  const auto waiting = find_waiting({hanging, kernel, idle, container}, "mnt:[1]");
   REQUIRE(waiting.size() == 1);
   CHECK(waiting[0].pid == 1);
 }

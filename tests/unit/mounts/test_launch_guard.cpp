@@ -15,7 +15,7 @@ std::string said(const std::string& mounts, const Launch& launch, int answer = 0
   system.machine.mounts = test::table_of(mounts);
   system.machine.entries["/data/share"] = test::answered(answer);
   const auto found =
-      guard_launch(system, {{"/data/share", "share", "sharefs.yaml:9"}}, launch, std::chrono::seconds(1));
+      check_launch_mounts(system, {{"/data/share", "share", "sharefs.yaml:9"}}, launch, std::chrono::seconds(1));
   return found.empty() ? "" : found.front().code + " " + found.front().subject + ": " + found.front().message;
 }
 

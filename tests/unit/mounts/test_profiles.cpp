@@ -86,9 +86,9 @@ TEST_CASE("an unknown profile is reported with a suggestion") {
 
 TEST_CASE("notes before a mount") {
   auto request = share();
-  CHECK(notes_on(*decide(request, &k_v4)).empty());
+  CHECK(mount_notes(*decide(request, &k_v4)).empty());
   request.profile = "recipe";
-  const auto notes = notes_on(*decide(request, &k_v4));
+  const auto notes = mount_notes(*decide(request, &k_v4));
   REQUIRE(notes.size() == 4);
   CHECK(notes[0].starts_with("share: `bg`"));
   CHECK(notes[3].find("no version is pinned") != std::string::npos);

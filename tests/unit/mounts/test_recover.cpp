@@ -146,9 +146,9 @@ TEST_CASE("only doubtful mounts are asked again") {
     seen.states.push_back(state_of(health));
     seen.states.back().point.target = to_string(health);
   }
-  CHECK(doubtful(seen) == std::vector<std::string>{"stale", "hung"});
+  CHECK(find_doubtful(seen) == std::vector<std::string>{"stale", "hung"});
   seen.servers["storage1"] = test::dead_server();
-  CHECK(doubtful(seen) == std::vector<std::string>{"stale"});
+  CHECK(find_doubtful(seen) == std::vector<std::string>{"stale"});
 }
 
 TEST_CASE("a stale mount is detached and mounted again as configured") {
@@ -182,7 +182,7 @@ TEST_CASE("a hung mount of a dead server waits; --force only unmounts it") {
   CHECK(waiting.diagnoses[0].message.find("nothing was changed") != std::string::npos);
   const auto forced = machine.plan(true);
   CHECK(actions_of(forced.plan) == std::vector<std::string>{"unmount /data/share (force, lazy)"});
-  CHECK(forced.given_up == std::vector<std::string>{"/data/share"});
+  CHECK(forced.only_unmounted == std::vector<std::string>{"/data/share"});
 }
 
 TEST_CASE("a mount that nobody configured comes back as it was") {

@@ -41,12 +41,12 @@ std::map<std::string, LastChange> changes_of(const std::vector<plan::JournalEntr
   std::set<std::string> targets{"/data/share"};
   std::map<std::string, LastChange> changes;
   for (const auto& entry : newest_first)
-    take_entry(entry, targets, changes);
+    add_last_changes(entry, targets, changes);
   return changes;
 }
 
-const std::map<std::string, LastChange> k_cut_off{{"/data/share", LastChange::cut_off}};
-const std::map<std::string, LastChange> k_taken_away{{"/data/share", LastChange::taken_away}};
+const std::map<std::string, LastChange> k_cut_off{{"/data/share", LastChange::interrupted}};
+const std::map<std::string, LastChange> k_taken_away{{"/data/share", LastChange::unmounted}};
 
 } // namespace
 

@@ -16,12 +16,12 @@ Watched watched(const std::string& name, const std::string& target, const std::s
   mount.point = {.name = name, .server = server + ".lan", .target = target, .server_name = server};
   mount.state.emplace();
   mount.state->health = health;
-  mount.trouble = trouble_of(*mount.state);
+  mount.problem = problem_of(*mount.state);
   return mount;
 }
 
-Figures some_figures() {
-  Figures figures;
+DaemonFacts some_figures() {
+  DaemonFacts figures;
   figures.version = "1.2.3";
   figures.now = std::chrono::system_clock::time_point(std::chrono::milliseconds(1'700'000'000'500));
   return figures;
@@ -30,7 +30,7 @@ Figures some_figures() {
 } // namespace
 
 TEST_CASE("format_metrics: the whole file", "[metrics]") {
-  Seen seen{
+  WatchedFacts seen{
       {watched("share", "/data/share", "storage1"), watched("old", "/old", "storage2", Health::stale), {}}, {}, {}};
   seen.mounts[0].state->answer.emplace().space = {
       .latency = std::chrono::microseconds(1500), .size_bytes = 4096, .free_bytes = 1024};
@@ -88,7 +88,7 @@ sharefs_watch_config_valid 1
 
 TEST_CASE("format_metrics: no label is invalid, and no series stands twice", "[metrics]") {
   const std::string name = "a\"b\\c", target = "/x\ny\t\xff\xc3\xbc";
-  const Seen seen{
+  const WatchedFacts seen{
       {watched(name, target, "s"), watched(name, target, "s"), watched("rtl", "/\xe2\x80\xae", "s")}, {}, {}};
   const auto text = format_metrics(some_figures(), seen);
   CHECK(sharefs::is_utf8(text));

@@ -20,26 +20,26 @@ TEST_CASE("pause_after: doubles up to the longest", "[pace]") {
 
 TEST_CASE("Pace: each mount has its own pause", "[pace]") {
   Pace pace;
-  CHECK(pace.next("/a") == Time{});
-  pace.tried({"/a"}, k_begin);
-  CHECK(pace.next("/a") == k_begin + 30s);
-  CHECK(pace.next("/b") == Time{});
-  pace.tried({"/a"}, k_begin + 40s);
+  CHECK(pace.next_attempt("/a") == Time{});
+  pace.add_run({"/a"}, k_begin);
+  CHECK(pace.next_attempt("/a") == k_begin + 30s);
+  CHECK(pace.next_attempt("/b") == Time{});
+  pace.add_run({"/a"}, k_begin + 40s);
   CHECK(pace.attempts("/a") == 2);
-  CHECK(pace.next("/a") == k_begin + 40s + 60s);
-  pace.keep({"/b"});
+  CHECK(pace.next_attempt("/a") == k_begin + 40s + 60s);
+  pace.keep_only({"/b"});
   CHECK(pace.attempts("/a") == 0);
 }
 
 TEST_CASE("Pace: a flapping mount is not forgiven, one that stays well is", "[pace]") {
   Pace pace;
-  pace.tried({"/a"}, k_begin);
-  pace.saw("/a", true, k_begin + 10s);
-  pace.saw("/a", false, k_begin + 9min);
-  pace.saw("/a", true, k_begin + 10min);
-  pace.saw("/a", true, k_begin + 19min);
+  pace.add_run({"/a"}, k_begin);
+  pace.add_check("/a", true, k_begin + 10s);
+  pace.add_check("/a", false, k_begin + 9min);
+  pace.add_check("/a", true, k_begin + 10min);
+  pace.add_check("/a", true, k_begin + 19min);
   CHECK(pace.attempts("/a") == 1);
-  pace.saw("/a", true, k_begin + 20min);
+  pace.add_check("/a", true, k_begin + 20min);
   CHECK(pace.attempts("/a") == 0);
 }
 
@@ -47,10 +47,10 @@ TEST_CASE("Pace: not more than k_most_runs in the window", "[pace]") {
   Pace pace;
   for (std::size_t run = 0; run < k_most_runs; ++run) {
     CHECK(pace.next_run(k_begin) == Time{});
-    pace.tried({"/" + std::to_string(run)}, k_begin + std::chrono::seconds(run));
+    pace.add_run({"/" + std::to_string(run)}, k_begin + std::chrono::seconds(run));
   }
   CHECK(pace.next_run(k_begin + 1min) == k_begin + k_run_window);
   CHECK(pace.next_run(k_begin + k_run_window) == Time{});
-  pace.tried({"/x"}, k_begin + k_run_window);
+  pace.add_run({"/x"}, k_begin + k_run_window);
   CHECK(pace.next_run(k_begin + k_run_window) == k_begin + 1s + k_run_window);
 }

@@ -27,7 +27,7 @@ struct JournalMachine {
   std::string record(const Plan& plan, Outcome outcome = Outcome::done) {
     const auto id = begin(plan);
     const StepResult result{0, outcome, {}, {}};
-    REQUIRE(journal.step_ended(id, result));
+    REQUIRE(journal.end_step(id, result));
     Report report;
     report.results = {result};
     REQUIRE(journal.end(id, report));

@@ -1,7 +1,7 @@
 // The child that does a user's step may be under the user's control: what it answers decides nothing but how far the
 // step came.
 #include "plan/apply.hpp"
-#include "plan/look.hpp"
+#include "plan/check_action.hpp"
 #include "support/catch.hpp"
 #include "sys/process/wire.hpp"
 #include "willing_machine.hpp"
@@ -65,7 +65,7 @@ struct Liar {
 TEST_CASE("an answer that is none is refused: garbage, an action, more than an answer, an outcome that there is not") {
   Liar machine;
   const Action step = make_link("/home/me/envs/llm", "/data/share/conda/llm", machine.self);
-  CHECK(look_at(step, machine.system)); // it works when nobody lies
+  CHECK(check_action(step, machine.system)); // it works when nobody lies
   const Action evil = File{"/etc/sudoers.d/me", std::nullopt, "me ALL=(ALL) ALL\n", 0440};
   const auto fair = without_finding(0);
   for (const auto& lie : {std::string("garbage"), sent(""), sent("garbage"), sent(to_json(evil).dump()),
@@ -73,12 +73,12 @@ TEST_CASE("an answer that is none is refused: garbage, an action, more than an a
                           sent(without_finding(77)), sent(without_finding(static_cast<int>(Outcome::skipped)))}) {
     CAPTURE(lie);
     g_lie = lie;
-    const auto looked = look_at(step, machine.system);
+    const auto checked = check_action(step, machine.system);
     const auto applied = apply_action(step, machine.system);
     g_lie.clear();
-    REQUIRE_FALSE(looked);
+    REQUIRE_FALSE(checked);
     if (lie != "garbage")
-      CHECK(looked.error().message == "the child process gave no valid result");
+      CHECK(checked.error().message == "the child process gave no valid result");
     CHECK_FALSE(applied);
   }
   CHECK_FALSE(std::filesystem::exists(machine.root.path() + "/etc"));
@@ -91,10 +91,10 @@ TEST_CASE("what a child says that it found changes no more of the action than th
   };
   const Action link = make_link("/home/me/envs/llm", "/data/share/conda/llm", machine.self);
   g_lie = found(07777);
-  const auto linked = look_at(link, machine.system);
+  const auto linked = check_action(link, machine.system);
   const Action directory = remove_directory("/home/me/envs", 0755, machine.self);
   g_lie = found(0xffff);
-  const auto removed = look_at(directory, machine.system);
+  const auto removed = check_action(directory, machine.system);
   g_lie.clear();
   REQUIRE(linked);
   CHECK(linked->intent == link);

@@ -1,6 +1,6 @@
 // ChangeFiles on real files: links, modes, what changed meanwhile, and what somebody may plant.
 #include "plan/apply.hpp"
-#include "plan/look.hpp"
+#include "plan/check_action.hpp"
 #include "plan/perform.hpp"
 #include "support/catch.hpp"
 #include "sys/fs/sha256.hpp"

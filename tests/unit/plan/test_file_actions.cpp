@@ -63,9 +63,9 @@ TEST_CASE("File deletes only what it knows") {
   test::put(tree.at("/x"), "a");
   ::chmod(tree.at("/x").c_str(), 0604);
   CHECK(tree.apply(remove_file("/x", "b")) == "conflict");
-  const auto looked = look_at(remove_file("/x", "a"), tree.system);
-  REQUIRE(looked);
-  CHECK(looked->intent == Action(remove_file("/x", "a", 0604))); // for an exact undo
+  const auto checked = check_action(remove_file("/x", "a"), tree.system);
+  REQUIRE(checked);
+  CHECK(checked->intent == Action(remove_file("/x", "a", 0604))); // for an exact undo
   CHECK(tree.apply(remove_file("/x", "a")) == "done");
   CHECK(tree.apply(remove_file("/x", "a")) == "unchanged");
   CHECK(tree.apply(remove_file("/no/x", "a")) == "unchanged");
@@ -122,9 +122,9 @@ TEST_CASE("Directory is made and removed") {
 
   CHECK(tree.apply(remove_directory("/d")) == "busy");
   CHECK(fs::exists(tree.at("/d/e")));
-  const auto looked = look_at(remove_directory("/d/e"), tree.system);
-  REQUIRE(looked);
-  CHECK(looked->intent == Action(remove_directory("/d/e", 02700)));
+  const auto checked = check_action(remove_directory("/d/e"), tree.system);
+  REQUIRE(checked);
+  CHECK(checked->intent == Action(remove_directory("/d/e", 02700)));
   CHECK(tree.apply(remove_directory("/d/e")) == "done");
   CHECK(tree.apply(remove_directory("/d/e")) == "unchanged");
   CHECK(tree.apply(remove_directory("/no/e")) == "unchanged");
@@ -305,9 +305,9 @@ TEST_CASE("files of an actor: written and removed as that user, through no link"
   CHECK(tree.apply(File{path, "a", "c", 0644, user}) == "conflict");
   CHECK(tree.apply(*invert(change)) == "done");
   CHECK(test::content_of(tree.at(path)) == "a");
-  const auto looked = look_at(remove_file(path, "a", 0644, user), tree.system);
-  REQUIRE(looked);
-  CHECK(looked->intent == Action(remove_file(path, "a", 0640, user)));
+  const auto checked = check_action(remove_file(path, "a", 0644, user), tree.system);
+  REQUIRE(checked);
+  CHECK(checked->intent == Action(remove_file(path, "a", 0640, user)));
   CHECK(tree.apply(remove_file(path, "a", 0640, user)) == "done");
   CHECK(tree.apply(*invert(remove_file(path, "a", 0640, user))) == "done");
   CHECK(tree.mode(path) == 0640);
@@ -440,9 +440,9 @@ TEST_CASE("SetAccess sets owner, mode and default ACL, and knows a half-done one
   const Access old{::geteuid(), ::getegid(), 0700, ""};
   const Access wanted{uid, gid, 02775, "u::rwx,g::rwx,o::r-x"};
 
-  const auto looked = look_at(SetAccess{"/d", {}, wanted}, tree.system);
-  REQUIRE(looked);
-  CHECK(looked->intent == Action(SetAccess{"/d", old, wanted}));
+  const auto checked = check_action(SetAccess{"/d", {}, wanted}, tree.system);
+  REQUIRE(checked);
+  CHECK(checked->intent == Action(SetAccess{"/d", old, wanted}));
   const auto first = tree.apply(SetAccess{"/d", old, wanted});
   if (first == "unsupported")
     WARN("no POSIX ACLs in " + tree.root.path() + ": " + tree.last.message);
@@ -512,9 +512,9 @@ TEST_CASE("RemoveTree deletes the directory that was planned, and nothing else")
   fs::create_symlink(tree.at("/victim/file"), tree.at("/cache/link"));
   REQUIRE(::mkfifo(tree.at("/cache/fifo").c_str(), 0600) == 0);
   const auto cache = planned("/cache");
-  const auto looked = look_at(cache, tree.system);
-  REQUIRE(looked);
-  CHECK_FALSE(looked->already);
+  const auto checked = check_action(cache, tree.system);
+  REQUIRE(checked);
+  CHECK_FALSE(checked->already);
   CHECK_FALSE(invert(cache));
 
   // Exchanged after the plan was made: by another directory, or by a link.

@@ -19,8 +19,8 @@ TEST_CASE("an entry tells what was begun and what ended") {
   plan.add("g", "why", make_link("/l", "t"));
   const auto id = machine.begin(plan, "sharefs mount 'a b'");
   CHECK(id == "1");
-  REQUIRE(machine.journal.step_ended(id, {0, Outcome::done, {}, {}}));
-  REQUIRE(machine.journal.step_begins(id, {1, remove_directory("/e", 0711)}));
+  REQUIRE(machine.journal.end_step(id, {0, Outcome::done, {}, {}}));
+  REQUIRE(machine.journal.begin_step(id, {1, remove_directory("/e", 0711)}));
   auto entry = machine.journal.load(id);
   REQUIRE(entry);
   CHECK(entry->id == id);
@@ -36,7 +36,7 @@ TEST_CASE("an entry tells what was begun and what ended") {
   CHECK(entry->plan.steps[1].action == Action(remove_directory("/e", 0711))); // as it was found
   CHECK_FALSE(entry->steps[2].took_effect());
 
-  REQUIRE(machine.journal.step_ended(id, {1, Outcome::failed, Error{ErrorCode::busy, "m", "", ""}, {}}));
+  REQUIRE(machine.journal.end_step(id, {1, Outcome::failed, Error{ErrorCode::busy, "m", "", ""}, {}}));
   Report report;
   report.results = {{0, Outcome::done, {}, {}}, {1, Outcome::failed, {}, {}}, {2, Outcome::skipped, {}, {}}};
   REQUIRE(machine.journal.end(id, report));
@@ -85,30 +85,30 @@ TEST_CASE("what has deleted something is no obstacle for `sharefs undo`") {
   gc.add("", "", RemoveTree{.path = "/old"});
   const auto deleted = machine.record(gc);
   std::vector<JournalEntry> passed;
-  CHECK((*machine.journal.latest(&passed))->id == first);
+  CHECK((*machine.journal.find_latest(&passed))->id == first);
   REQUIRE(passed.size() == 1);
   CHECK(passed.front().id == deleted);
   Plan daemon; // has no inverse, and deletes nothing
   daemon.add("", "", RunTool{.argv = {"rpcbind", "-w"}, .undo = {}});
   const auto newest = machine.record(daemon);
-  CHECK((*machine.journal.latest())->id == newest);
+  CHECK((*machine.journal.find_latest())->id == newest);
 }
 
 TEST_CASE("latest is what `sharefs undo` takes back") {
   JournalMachine machine;
   CHECK(test::entries_of(machine.journal)->empty());
-  CHECK(*machine.journal.latest() == std::nullopt);
+  CHECK(*machine.journal.find_latest() == std::nullopt);
   const auto first = machine.record(one_step());
   machine.record(one_step(), Outcome::unchanged);
-  CHECK((*machine.journal.latest())->id == first);
+  CHECK((*machine.journal.find_latest())->id == first);
   const auto second = machine.record(one_step());
-  CHECK((*machine.journal.latest())->id == second);
+  CHECK((*machine.journal.find_latest())->id == second);
   Plan undo = one_step();
   undo.undoes = second;
   const auto undo_id = machine.record(undo);
-  CHECK((*machine.journal.latest())->id == second); // an undo that was cut off is completed
+  CHECK((*machine.journal.find_latest())->id == second); // an undo that was cut off is completed
   REQUIRE(machine.journal.mark_undone(second, undo_id));
-  CHECK((*machine.journal.latest())->id == first);
+  CHECK((*machine.journal.find_latest())->id == first);
   // Undo of the undo: the second is in force again.
   Plan redo = one_step();
   redo.undoes = undo_id;
@@ -116,7 +116,7 @@ TEST_CASE("latest is what `sharefs undo` takes back") {
   REQUIRE(machine.journal.mark_undone(undo_id, redo_id));
   CHECK(machine.state(undo_id) == JournalState::undone);
   CHECK(machine.state(second) == JournalState::complete);
-  CHECK((*machine.journal.latest())->id == second);
+  CHECK((*machine.journal.find_latest())->id == second);
   // And once more round.
   REQUIRE(machine.journal.mark_undone(redo_id, "x"));
   CHECK(machine.state(redo_id) == JournalState::undone);
@@ -131,7 +131,7 @@ TEST_CASE("what a killed process leaves behind is read as far as it goes") {
   test::put(steps, test::content_of(steps) + "{\"event\":\"end\",\"st"); // the machine went down
   CHECK(machine.journal.load(id)->steps[0].begun);
   CHECK(machine.state(id) == JournalState::unfinished);
-  REQUIRE(machine.journal.step_ended(id, {0, Outcome::done, {}, {}}));
+  REQUIRE(machine.journal.end_step(id, {0, Outcome::done, {}, {}}));
   CHECK(machine.journal.load(id)->steps[0].ended);                           // the torn line was closed first
   test::put(steps, test::content_of(steps) + std::string(100, '\0') + "\n"); // as some file systems do
   CHECK(machine.journal.load(id)->steps[0].ended);
@@ -147,7 +147,7 @@ TEST_CASE("an entry that cannot be read stops undo: no older change is taken bac
     CAPTURE(why);
     CHECK(machine.state(newest) == JournalState::unreadable);
     CHECK_FALSE(machine.journal.load(newest)->damage.empty());
-    const auto latest = machine.journal.latest();
+    const auto latest = machine.journal.find_latest();
     REQUIRE_FALSE(latest);
     CHECK(latest.error().message.starts_with("change 2 cannot be read, so nothing older is taken back: "));
     CHECK(machine.journal.load(older)->state == JournalState::complete);
@@ -162,7 +162,7 @@ TEST_CASE("an entry that cannot be read stops undo: no older change is taken bac
     if (size < steps.find('\n')) {
       check_stops("steps.jsonl cut off at byte " + std::to_string(size));
     } else { // its first intent is there: it is the one to take back
-      const auto latest = machine.journal.latest();
+      const auto latest = machine.journal.find_latest();
       REQUIRE(latest);
       CHECK((*latest)->id == newest);
     }
@@ -194,7 +194,7 @@ TEST_CASE("an entry that cannot be read stops undo: no older change is taken bac
   fs::remove(machine.at(newest, "plan.json"));
   check_stops("no plan.json");
   CHECK(machine.record(one_step()) == "3"); // and the next change is not stopped by it
-  CHECK((*machine.journal.latest())->id == "3");
+  CHECK((*machine.journal.find_latest())->id == "3");
 }
 
 TEST_CASE("a journal of another user's making is never read") {
@@ -207,18 +207,18 @@ TEST_CASE("a journal of another user's making is never read") {
   for (const auto& part : {state, state + "/journal", state + "/journal/1"}) {
     CAPTURE(part);
     REQUIRE(chown(part, 54321));
-    const auto latest = machine.journal.latest();
+    const auto latest = machine.journal.find_latest();
     CHECK_FALSE(latest);
     REQUIRE(chown(part, 0));
     fs::rename(part, part + ".real"); // a link to what is sound, too
     fs::create_directory_symlink(part + ".real", part);
-    CHECK_FALSE(machine.journal.latest());
+    CHECK_FALSE(machine.journal.find_latest());
     fs::remove(part);
     fs::rename(part + ".real", part);
     ::chmod(part.c_str(), 0770);
-    CHECK_FALSE(machine.journal.latest());
+    CHECK_FALSE(machine.journal.find_latest());
     ::chmod(part.c_str(), 0700);
-    CHECK(machine.journal.latest());
+    CHECK(machine.journal.find_latest());
   }
   for (const auto* name : {"plan.json", "steps.jsonl"}) {
     REQUIRE(chown(machine.at("1", name), 54321));

@@ -29,7 +29,7 @@ TEST_CASE("entries are numbered, whatever the clock says; what has no number is 
     listed.push_back(entry.id);
   CHECK(std::vector<std::string>(listed.rbegin(), listed.rend()) == ids);
   CHECK(machine.journal.newest_id() == "11");
-  CHECK((*machine.journal.latest())->id == "11");
+  CHECK((*machine.journal.find_latest())->id == "11");
   CHECK(machine.record(one_step()) == "12");
 }
 
@@ -131,7 +131,7 @@ TEST_CASE("prune keeps the bytes below a bound, and the newest entry whatever it
   CHECK(test::entries_of(machine.journal)->size() == 5);
   REQUIRE(machine.journal.prune(200, 250'000)); // the plan, and the step that began, have the content
   CHECK(test::entries_of(machine.journal)->size() == 4);
-  CHECK((*machine.journal.latest())->id == "5");
+  CHECK((*machine.journal.find_latest())->id == "5");
   REQUIRE(machine.journal.prune(200, 1));
   CHECK(test::entries_of(machine.journal)->size() == 1);
   CHECK(machine.record(one_step()) == "6");
@@ -148,7 +148,7 @@ TEST_CASE("2,000 entries") {
       REQUIRE(::link((journal + first + name).c_str(), (directory + name).c_str()) == 0);
   }
   CHECK(machine.record(one_step()) == "2001");
-  CHECK((*machine.journal.latest())->id == "2001");
+  CHECK((*machine.journal.find_latest())->id == "2001");
   REQUIRE(machine.journal.prune(200));
   const auto entries = test::entries_of(machine.journal);
   REQUIRE(entries->size() == 200);

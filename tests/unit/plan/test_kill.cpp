@@ -195,7 +195,7 @@ struct Machine {
     ::waitpid(child, &status, 0);
     return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
   }
-  Plan undo(const std::string& id) { return undo_plan(*journal.load(id), *journal.undos_of(id)); }
+  Plan undo(const std::string& id) { return plan_undo(*journal.load(id), *journal.find_undos(id)); }
 };
 
 std::string place(std::size_t position) {
@@ -263,14 +263,14 @@ TEST_CASE("killed anywhere, undo restores every byte; undo itself may be killed 
       const auto initial = machine.tree();
       const bool killed = machine.dies(plan, place(position));
       REQUIRE(killed == (position < 2 * plan.steps.size()));
-      const auto entry = *machine.journal.latest();
+      const auto entry = *machine.journal.find_latest();
       REQUIRE(entry);
       REQUIRE(entry->state == (killed ? JournalState::unfinished : JournalState::complete));
       // The undo is cut off once, at a place that wanders with the first one, and run again.
       const auto first = machine.undo(entry->id);
       REQUIRE_FALSE(first.empty());
       REQUIRE(machine.dies(first, place((position + seed) % (2 * first.steps.size()))));
-      REQUIRE((*machine.journal.latest())->id == entry->id);
+      REQUIRE((*machine.journal.find_latest())->id == entry->id);
       const auto second = machine.undo(entry->id);
       const auto report = machine.run(second);
       CAPTURE(text_of(first), text_of(second), all_errors(report));
@@ -294,7 +294,7 @@ TEST_CASE("killed and run again, undo of both runs restores every byte", "[kill]
     machine.system.machine.now += std::chrono::seconds(1);
     REQUIRE(machine.run(plan).ok());
     // The newest first, as a person would do it.
-    while (const auto entry = *machine.journal.latest()) {
+    while (const auto entry = *machine.journal.find_latest()) {
       machine.system.machine.now += std::chrono::seconds(1);
       const auto report = machine.run(machine.undo(entry->id));
       CAPTURE(all_errors(report));

@@ -1,6 +1,6 @@
 // SetTreeAccess on real trees: what becomes of each kind of file, and what an attacker can do meanwhile.
 #include "plan/apply.hpp"
-#include "plan/look.hpp"
+#include "plan/check_action.hpp"
 #include "plan/perform.hpp"
 #include "support/catch.hpp"
 #include "tree/acl.hpp"
@@ -136,9 +136,9 @@ TEST_CASE("SetTreeAccess: each kind of file, twice") {
   const auto before = tree.states();
   const auto top = tree.state("/share");
 
-  const auto looked = look_at(tree.action(), tree.system);
-  REQUIRE(looked);
-  CHECK_FALSE(looked->already);
+  const auto checked = check_action(tree.action(), tree.system);
+  REQUIRE(checked);
+  CHECK_FALSE(checked->already);
   CHECK(tree.states() == before);
 
   CHECK(tree.apply(tree.action()) == "done");
@@ -156,7 +156,7 @@ TEST_CASE("SetTreeAccess: each kind of file, twice") {
   for (const auto* same :
        {"/share/acl", "/share/setuid", "/share/linked", "/share/link", "/share/dirlink", "/share/fifo"})
     CHECK(tree.state(same) == before.at(same));
-  const auto again = look_at(tree.action(), tree.system);
+  const auto again = check_action(tree.action(), tree.system);
   REQUIRE(again);
   CHECK(again->already);
   CHECK_FALSE(invert(tree.action()));
@@ -202,7 +202,7 @@ TEST_CASE("SetTreeAccess that was cut off goes on") {
   for (const auto& [path, state] : tree.states())
     if (fs::is_regular_file(tree.at(path)))
       CHECK(state.starts_with("2001:3000 066"));
-  CHECK(look_at(tree.action(), tree.system)->already);
+  CHECK(check_action(tree.action(), tree.system)->already);
 }
 
 TEST_CASE("SetTreeAccess of 300,000 files", "[.bench]") {

@@ -39,7 +39,7 @@ TEST_CASE("undo goes backwards through what took effect") {
   entry.steps = {step(0, Outcome::done), step(1, Outcome::unchanged), step(2, Outcome::failed), cut_off(3),
                  JournalStep{4},         step(5, Outcome::failed)};
   entry.steps[5].error = ErrorCode::conflict;
-  const auto undo = undo_plan(entry);
+  const auto undo = plan_undo(entry);
   CHECK(undo.undoes == "ID");
   CHECK(described(undo) == std::vector<std::string>{"a:remove link /l -> t", "a:run `stop`", "a:remove directory /d"});
   CHECK(undo.steps[0].why == "undo: four");
@@ -56,7 +56,7 @@ TEST_CASE("a home that cannot be taken back does not stop the others") {
   }
   for (std::size_t i = 0; i < entry.plan.steps.size(); ++i)
     entry.steps.push_back(step(i, Outcome::done));
-  const auto undo = undo_plan(entry);
+  const auto undo = plan_undo(entry);
   CHECK(undo.unnamed_last);
   CHECK(undo.steps.front() == Step{"carol", "undo: two", remove_link("/home/carol2", "/store")});
   CHECK(undo.steps.back() == Step{"", "undo: store", remove_directory("/store")});
@@ -70,8 +70,8 @@ TEST_CASE("a home that cannot be taken back does not stop the others") {
   const auto changed = test::snapshot(root.path());
   std::filesystem::remove(root.path() + "/home/bob2");
   std::filesystem::create_symlink("/elsewhere", root.path() + "/home/bob2"); // by bob
-  const auto id = (*journal.latest())->id;
-  const auto report = apply(undo_plan(*journal.load(id)), system, journal, {});
+  const auto id = (*journal.find_latest())->id;
+  const auto report = apply(plan_undo(*journal.load(id)), system, journal, {});
   CHECK_FALSE(report.ok());
   for (const auto* gone : {"/home/alice", "/home/alice2", "/home/carol", "/home/carol2"})
     CHECK_FALSE(std::filesystem::is_symlink(root.path() + gone));
@@ -81,12 +81,12 @@ TEST_CASE("a home that cannot be taken back does not stop the others") {
   // Once bob's is as it was, a second undo takes back the rest, and undo of both brings all of it again.
   std::filesystem::remove(root.path() + "/home/bob2");
   std::filesystem::create_symlink("/store", root.path() + "/home/bob2");
-  const auto rest = undo_plan(*journal.load(id), *journal.undos_of(id));
+  const auto rest = plan_undo(*journal.load(id), *journal.find_undos(id));
   CHECK(rest.steps.size() == 3);
   const auto second = apply(rest, system, journal, {});
   CHECK(second.ok());
   CHECK(test::snapshot(root.path()) == original);
-  const auto redo = undo_plan(*journal.load(second.journal_id));
+  const auto redo = plan_undo(*journal.load(second.journal_id));
   CHECK_FALSE(redo.unnamed_last);
   REQUIRE(redo.steps.front().group.empty());
 }
@@ -98,9 +98,9 @@ TEST_CASE("reloads are run again once, at the end") {
   entry.plan.add("", "write", File{"/y", std::nullopt, "a", 0644});
   entry.plan.add("", "reload", k_reload);
   entry.steps = {step(0, Outcome::done), step(1, Outcome::done), step(2, Outcome::done), cut_off(3)};
-  CHECK(described(undo_plan(entry)) == std::vector<std::string>{":remove /y", ":remove /x", ":run `exportfs -r`"});
+  CHECK(described(plan_undo(entry)) == std::vector<std::string>{":remove /y", ":remove /x", ":run `exportfs -r`"});
   entry.steps = {JournalStep{0}, step(1, Outcome::done), JournalStep{2}, JournalStep{3}};
-  CHECK(undo_plan(entry).empty()); // a reload alone takes nothing back
+  CHECK(plan_undo(entry).empty()); // a reload alone takes nothing back
 }
 
 TEST_CASE("what has no inverse becomes a note") {
@@ -109,7 +109,7 @@ TEST_CASE("what has no inverse becomes a note") {
   entry.plan.add("", "", RemoveTree{"/cache", 1, 2});
   entry.plan.add("", "", SetAccess{"/d", Access{0, 0, 0755, ""}, Access{0, 0, 0755, ""}});
   entry.steps = {step(0, Outcome::done), cut_off(1), step(2, Outcome::done)};
-  const auto undo = undo_plan(entry);
+  const auto undo = plan_undo(entry);
   CHECK(undo.notes == std::vector<std::string>{"cannot be undone: delete /cache with all in it",
                                                "cannot be undone: run `mkfs /dev/x`"});
   CHECK(undo.steps.empty());
@@ -124,18 +124,18 @@ TEST_CASE("a second undo goes on where the first was cut off") {
   entry.plan.add("", "", k_reload);
   entry.steps = {step(0, Outcome::done), step(1, Outcome::done), step(2, Outcome::done), step(3, Outcome::done)};
   JournalEntry attempt;
-  attempt.plan = undo_plan(entry);
+  attempt.plan = plan_undo(entry);
   REQUIRE(attempt.plan.steps.size() == 4);
   attempt.steps = {step(0, Outcome::done), cut_off(1), JournalStep{2}, JournalStep{3}};
-  CHECK(described(undo_plan(entry, {attempt})) ==
+  CHECK(described(plan_undo(entry, {attempt})) ==
         std::vector<std::string>{":remove /d/f", ":remove directory /d", ":run `exportfs -r`"});
   JournalEntry second;
-  second.plan = undo_plan(entry, {attempt});
+  second.plan = plan_undo(entry, {attempt});
   second.steps = {step(0, Outcome::unchanged), step(1, Outcome::done), cut_off(2)};
   // All is back but the reload, and that is worth one more run.
-  CHECK(described(undo_plan(entry, {second, attempt})) == std::vector<std::string>{":run `exportfs -r`"});
+  CHECK(described(plan_undo(entry, {second, attempt})) == std::vector<std::string>{":run `exportfs -r`"});
   attempt.state = JournalState::undone; // its work was taken back: it counts no more
-  CHECK(undo_plan(entry, {attempt}).steps.size() == 4);
+  CHECK(plan_undo(entry, {attempt}).steps.size() == 4);
 }
 
 TEST_CASE("apply marks what was undone, and undo of undo brings it back") {
@@ -155,17 +155,17 @@ TEST_CASE("apply marks what was undone, and undo of undo brings it back") {
   const auto undo = [&](const std::string& id) {
     const auto entry = journal.load(id);
     REQUIRE(entry);
-    const auto report = apply(undo_plan(*entry, *journal.undos_of(id)), system, journal, {});
+    const auto report = apply(plan_undo(*entry, *journal.find_undos(id)), system, journal, {});
     REQUIRE(report.ok());
     return report.journal_id;
   };
-  const auto id = (*journal.latest())->id;
+  const auto id = (*journal.find_latest())->id;
   const auto undo_id = undo(id);
   CHECK(test::snapshot(root.path()) == initial);
   CHECK(system.machine.mounts.at("/d") == nullptr);
   CHECK(journal.load(id)->state == JournalState::undone);
   CHECK(journal.load(id)->undone_by == undo_id);
-  CHECK(*journal.latest() == std::nullopt);
+  CHECK(*journal.find_latest() == std::nullopt);
 
   undo(undo_id);
   CHECK(test::snapshot(root.path()) == changed);
@@ -183,8 +183,8 @@ TEST_CASE("undo stops at what somebody else has changed since") {
   plan.add("", "w", File{"/f", std::nullopt, "ours", 0644});
   REQUIRE(apply(plan, system, journal, {}).ok());
   test::put(root.path() + "/f", "theirs");
-  const auto entry = *journal.latest();
-  const auto report = apply(undo_plan(*entry), system, journal, {});
+  const auto entry = *journal.find_latest();
+  const auto report = apply(plan_undo(*entry), system, journal, {});
   CHECK_FALSE(report.ok());
   CHECK(report.results[0].error->code == ErrorCode::conflict);
   CHECK(test::content_of(root.path() + "/f") == "theirs");

@@ -45,13 +45,13 @@ std::set<std::string> staged_binds(const std::vector<conda::StagedImage>& images
 }
 
 void plan_staged_unit(Context& context, bool wanted, plan::Plan& plan) {
-  const auto facts = mounts::boot_facts(context.system);
+  const auto facts = mounts::read_boot_facts(context.system);
   mounts::BootUnit unit{.name = conda::k_staged_unit,
                         .text = "",
                         .why = "staged images are mounted at boot",
                         .why_not = "it mounts staged images at boot"};
   if (wanted) {
-    const auto host = mounts::boot_host(context.system);
+    const auto host = mounts::read_boot_host(context.system);
     const auto there = facts.units.find(unit.name);
     if (!host.systemd || (there != facts.units.end() && !there->second.starts_with(mounts::k_unit_mark)))
       return;

@@ -197,7 +197,7 @@ void examine_mounts(const PartInput& input, Part& part) {
       unsure.push_back(state.point.target);
     else if (state.health != mounts::Health::autofs_idle)
       ready.push_back(state.point);
-  const auto at_boot = mounts::boot_facts(context.system);
+  const auto at_boot = mounts::read_boot_facts(context.system);
   const auto boot = mounts::plan_boot(context.system, at_boot, *seen, unsure);
   std::ranges::copy(boot.diagnoses, std::back_inserter(part.found));
   if (input.config != nullptr)

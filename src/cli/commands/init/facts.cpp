@@ -70,7 +70,7 @@ Result<InitFacts> find_init_facts(sys::System& system, bool live) {
   InitFacts facts;
   TRY_ASSIGN(auto host, exports::read_host_files(system.files()));
   facts.exports = std::move(host.files);
-  auto boot = mounts::boot_facts(system);
+  auto boot = mounts::read_boot_facts(system);
   for (auto& entry : boot.entries)
     if (!entry.ours)
       (entry.is_nfs() && !is_expanded(entry.source) ? facts.boot : facts.not_taken).push_back(std::move(entry));

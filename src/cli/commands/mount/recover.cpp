@@ -75,16 +75,16 @@ Result<int> run_recover(Context& context, const Arguments& arguments) {
     auto check = mounts::check_recovery(context.system, recovery, plan, std::min(timeout, mounts::k_recovery_deadline));
     context.report(check.diagnoses);
     good.merge(check.good);
-    std::erase_if(unmounted, [&](const auto& target) { return std::ranges::count(plan.given_up, target) == 0; });
+    std::erase_if(unmounted, [&](const auto& target) { return std::ranges::count(plan.only_unmounted, target) == 0; });
     good.merge(unmounted);
   } else {
     good.insert(plan.planned.begin(), plan.planned.end());
-    good.insert(plan.given_up.begin(), plan.given_up.end());
+    good.insert(plan.only_unmounted.begin(), plan.only_unmounted.end());
   }
   if (config != nullptr && executed.applied())
     if (const auto copies = mount_copies_over_shares(context, *config); !copies || *copies != k_exit_ok)
       return copies;
-  const auto total = plan.right.size() + plan.planned.size() + plan.given_up.size() + plan.blocked.size();
+  const auto total = plan.right.size() + plan.planned.size() + plan.only_unmounted.size() + plan.blocked.size();
   return exit_code_for(good.size(), total - good.size());
 }
 

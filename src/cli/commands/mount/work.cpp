@@ -6,7 +6,7 @@
 #include "cli/commands/conda/staged.hpp"
 #include "cli/say.hpp"
 #include "exports/system_directory.hpp"
-#include "plan/look.hpp"
+#include "plan/check_action.hpp"
 
 #include <algorithm>
 
@@ -23,8 +23,8 @@ void drop_ordinary_directories(sys::System& system, const sys::MountTable& table
     const auto* flag = std::get_if<plan::SetImmutable>(&step.action);
     if (flag == nullptr || table.at(flag->path) != nullptr)
       return false;
-    const auto looked = plan::look_at(*flag, system);
-    return looked && looked->already;
+    const auto checked = plan::check_action(*flag, system);
+    return checked && checked->already;
   });
 }
 
@@ -44,7 +44,7 @@ Result<MountWork> plan_mount_work(Context& context, const config::Config& config
   TRY_ASSIGN(auto seen, observe(context, request));
   MountWork work{std::move(seen), {}};
   work.plan = mounts::plan_mounts(work.seen, wanted, k_one_mount_deadline, scope.remount);
-  const auto at_boot = scope.boot || scope.caches ? mounts::boot_facts(context.system) : mounts::BootFacts{};
+  const auto at_boot = scope.boot || scope.caches ? mounts::read_boot_facts(context.system) : mounts::BootFacts{};
   if (scope.boot) {
     const auto boot = mounts::plan_boot(context.system, at_boot, work.seen, work.plan.blocked);
     mounts::append(work.plan.diagnoses, boot.diagnoses);
@@ -81,7 +81,7 @@ Result<UnmountWork> plan_unmount_work(Context& context, std::vector<mounts::Moun
                                       const mounts::UnmountOptions& options, bool forget) {
   TRY_ASSIGN(auto table, context.system.mounts());
   const auto pending = mounts::find_pending(context.system, k_pending_deadline);
-  UnmountWork work{std::move(table), mounts::boot_facts(context.system), {}};
+  UnmountWork work{std::move(table), mounts::read_boot_facts(context.system), {}};
   if (forget) // an entry of sharefs can be forgotten although its target is not mounted now
     for (const auto& entry : work.boot.entries)
       for (auto& point : points)
@@ -89,7 +89,7 @@ Result<UnmountWork> plan_unmount_work(Context& context, std::vector<mounts::Moun
           point.name = point.target;
   work.plan = mounts::plan_unmounts(work.table, points, pending, options);
   if (forget) {
-    mounts::forget_at_boot(work.boot, mounts::boot_host(context.system), work.table, points, work.plan);
+    mounts::forget_at_boot(work.boot, mounts::read_boot_host(context.system), work.table, points, work.plan);
     drop_ordinary_directories(context.system, work.table, work.plan.plan);
   }
   return work;

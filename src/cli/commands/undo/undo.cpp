@@ -29,7 +29,7 @@ Result<int> list_entries(Context& context, const plan::Journal& journal) {
   ui::Table table({{"ID"}, {"WHEN"}, {"USER"}, {"STATE"}, {"STEPS", true}, {"COMMAND", false, true}});
   auto rows = Json::array();
   std::string oldest, since;
-  TRY(journal.each([&](const JournalEntry& entry) {
+  TRY(journal.for_each([&](const JournalEntry& entry) {
     oldest = entry.id;
     since = entry.started;
     const auto done = std::ranges::count_if(entry.steps, plan::is_good, &plan::JournalStep::outcome);
@@ -66,7 +66,7 @@ Result<int> list_entries(Context& context, const plan::Journal& journal) {
 /// Returns the newest entry that can be undone, and reports newer ones that cannot; nullopt if there is none.
 Result<std::optional<JournalEntry>> find_latest(Context& context, const plan::Journal& journal) {
   std::vector<JournalEntry> passed;
-  auto latest = journal.latest(&passed);
+  auto latest = journal.find_latest(&passed);
   for (const auto& entry : passed)
     context.console.message(fmt::format("passed over: `{}` of {} ({}) has deleted what cannot be brought back",
                                         entry.command, entry.started, entry.id));
@@ -111,7 +111,7 @@ Result<int> run_undo(Context& context, const Arguments& arguments) {
   const auto inspect = [&](plan::Plan& plan) {
     if (!std::exchange(is_said, true))
       context.console.message(fmt::format("taking back `{}` of {} ({})", undone.command, undone.started, undone.id));
-    mounts::undo_on_what_is_there(mounts::boot_facts(context.system), plan);
+    mounts::rebase_boot_undo(mounts::read_boot_facts(context.system), plan);
     note_conflicts(context, plan);
     return Result<void>();
   };

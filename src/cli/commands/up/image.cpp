@@ -161,7 +161,7 @@ Result<int> change_image(Context& context, const config::Config& config, std::ch
   if (wanted)
     warn_of_missing(context, config, program);
   const mounts::BootHost host{has_systemd, program.empty() ? k_programs.front() : program, ""};
-  const auto facts = mounts::boot_facts(system);
+  const auto facts = mounts::read_boot_facts(system);
   auto boot = mounts::plan_boot(facts, host, points);
   context.report(boot.diagnoses);
   auto plan = std::move(boot.plan);

@@ -29,7 +29,7 @@ Result<mounts::watch::Settings> read_settings(Context& context) {
                                  missing_images};
 }
 
-mounts::watch::Surroundings surroundings_of(Context& context) {
+mounts::watch::WatchInputs surroundings_of(Context& context) {
   using mounts::watch::LogForm;
   const auto form = sys::logs_to_journal(context.environment("JOURNAL_STREAM")) ? LogForm::journal
                     : context.flags.json                                        ? LogForm::json
