@@ -192,7 +192,7 @@ int main(int argc, char** argv) {
   if (std::signal(SIGPIPE, [](int) { g_pipe_closed = 1; }) == SIG_IGN)
     std::signal(SIGPIPE, SIG_IGN);
   std::ios::sync_with_stdio(false);
-  auto gifts = sys::WorkerGifts::take();
+  auto gifts = sys::WorkerInheritance::take();
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry)
     environment.emplace_back(*entry);

@@ -39,7 +39,7 @@ struct Host {
   ui::ConsoleOptions console;
   std::vector<std::string> environment; ///< NAME=value
   std::string working_directory;        ///< getcwd(2), or k_no_directory
-  sys::WorkerGifts gifts = {};          ///< where root has started this process for its user
+  sys::WorkerInheritance gifts = {};    ///< where root has started this process for its user
 };
 
 class Context {
