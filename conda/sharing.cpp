@@ -95,8 +95,8 @@ Result<Filled> fill(sys::System& system, Sharing& sharing, const NewGeneration& 
   tree::Options options;
   options.own = true;
   options.admit = admit_copied(state);
-  options.take_away = 0022;     // nobody else writes in it while it is made
-  options.remove_others = true; // what an earlier run has left
+  options.removed_mode_bits = 0022; // nobody else writes in it while it is made
+  options.remove_others = true;     // what an earlier run has left
   options.leave = k_copy_mark;
   options.bytes_per_second = sharing.bytes_per_second;
   options.total_files = state.files;

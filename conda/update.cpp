@@ -221,7 +221,7 @@ class UpdateFill {
   /// Makes the new tree of further names of the files of the present generation.
   Result<tree::CopyReport> link_before() {
     tree::Options options;
-    options.take_away = write_bits();
+    options.removed_mode_bits = write_bits();
     options.link_files = true;
     options.copy_instead = [](const std::string& path, const struct stat& /*status*/) -> Result<bool> {
       return path.starts_with("conda-meta/"); // tools append to `history` there
@@ -238,7 +238,7 @@ class UpdateFill {
   Result<Filled> add_layer(const std::string& upper) {
     TRY_ASSIGN(const auto linked, link_before());
     tree::Options options;
-    options.take_away = write_bits();
+    options.removed_mode_bits = write_bits();
     options.layer = true;
     TRY_ASSIGN(const auto changed,
                tree::copy(place(upper), m_made, options, m_say.progress("copying what has changed")));
