@@ -1,3 +1,4 @@
+#include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
@@ -6,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <fmt/format.h>
 #include <set>
 
@@ -97,10 +97,9 @@ Result<std::uint32_t> resolve_group(sys::System& system, const std::string& name
   if (completed.timed_out)
     return fail(ErrorCode::timeout, fmt::format("looking up the group `{}` gave no answer within 5 s", name));
   const auto fields = split(trim(completed.out), ':'); // name:password:gid:members
-  std::uint32_t gid = 0;
-  if (completed.exit_code == 0 && fields.size() >= 3 &&
-      std::from_chars(fields[2].data(), fields[2].data() + fields[2].size(), gid).ec == std::errc())
-    return gid;
+  if (completed.exit_code == 0 && fields.size() >= 3)
+    if (const auto gid = parse_number<std::uint32_t>(fields[2]))
+      return *gid;
   return fail(ErrorCode::not_found, fmt::format("there is no group `{}` on this host", name),
               fmt::format("make it with `groupadd {}`, with the same number on all hosts", name));
 }

@@ -50,7 +50,7 @@ std::vector<MountPoint> with_others(const sys::MountTable& table, const std::vec
   all.reserve(wanted.size() + table.entries().size());
   all.assign(wanted.begin(), wanted.end());
   for (const auto& entry : table.entries())
-    if (sys::is_nfs(entry) && !entry.deleted && !named.contains(entry.target) && table.at(entry.target) == &entry)
+    if (sys::is_nfs(entry) && !named.contains(entry.target) && table.at(entry.target) == &entry)
       all.push_back(place_of(entry));
   std::ranges::sort(all.begin() + static_cast<std::ptrdiff_t>(wanted.size()), all.end(), {}, &MountPoint::target);
   return all;
@@ -140,7 +140,7 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
   const auto identity = system.identity();
   std::map<std::string, std::size_t> mounts_at_target;
   for (const auto& entry : seen.table.entries())
-    if (sys::is_nfs(entry) && !entry.deleted)
+    if (sys::is_nfs(entry))
       ++mounts_at_target[entry.target];
   seen.states.reserve(all.size());
   for (std::size_t index = 0; index < all.size(); ++index) {

@@ -7,6 +7,8 @@
 #include "sys/process/fd.hpp"
 #include "tree/acl.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <fmt/format.h>
 
@@ -18,14 +20,15 @@ bool same(const Access& a, const Access& b) {
   return a.uid == b.uid && a.gid == b.gid && a.mode == b.mode && tree::same_acl(a.default_acl, b.default_acl);
 }
 
-/// Whether each part is either as before or as after, as a process leaves it that was killed between the calls.
-/// chown(2) may have cleared the set-id bits.
+/// Whether each part is either as before or as after, as a process leaves it that was killed between the calls, or the
+/// mode is what both allow. chown(2) may have cleared the set-id bits.
 bool lies_between(const Access& found, const Access& before, const Access& after) {
   constexpr std::uint32_t k_permissions = 01777;
   const bool owner = found.uid == before.uid || found.uid == after.uid;
   const bool group = found.gid == before.gid || found.gid == after.gid;
-  const bool mode = found.mode == before.mode || found.mode == after.mode ||
-                    found.mode == (before.mode & k_permissions) || found.mode == (after.mode & k_permissions);
+  const bool mode = std::ranges::any_of(std::array{before.mode, after.mode, before.mode & after.mode}, [&](auto one) {
+    return found.mode == one || found.mode == (one & k_permissions);
+  });
   return owner && group && mode &&
          (tree::same_acl(found.default_acl, before.default_acl) ||
           tree::same_acl(found.default_acl, after.default_acl));
@@ -67,13 +70,18 @@ Result<Outcome> act(SetAccess& action, const ActorRoot& base, Phase phase) {
   }
 
   const bool other_owner = found.uid != action.after.uid || found.gid != action.after.gid;
+  const auto path = sys::by_descriptor(target.get());
+  // A new group must not have, for a moment, what the mode gave to the old one.
+  if (const auto both = found.mode & action.after.mode;
+      other_owner && both != found.mode && ::chmod(path.c_str(), both) != 0)
+    return fail(errno_error(errno, action.path));
   if (other_owner &&
       ::fchownat(target.get(), "", action.after.uid, action.after.gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0)
     return fail(errno_error(errno, action.path, "changing the owner needs root, on the server"));
   if (!tree::same_acl(found.default_acl, action.after.default_acl))
     TRY(tree::write_acl(target.get(), ACL_TYPE_DEFAULT, action.path, action.after.default_acl));
   // The mode is set after chown(2), which clears the set-id bits.
-  if (::chmod(sys::by_descriptor(target.get()).c_str(), action.after.mode) != 0)
+  if (::chmod(path.c_str(), action.after.mode) != 0)
     return fail(errno_error(errno, action.path));
   // chmod(2) drops the set-group-id bit without an error if the caller is not in the group.
   if (::fstat(target.get(), &status) == 0 && (status.st_mode & 07777U) != action.after.mode)

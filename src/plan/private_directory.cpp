@@ -135,13 +135,11 @@ Result<void> PrivateDirectory::append(const std::string& name, const std::string
 }
 
 Result<std::uint64_t> PrivateDirectory::size_of(const std::string& name) const {
-  const auto directory = below(name);
-  const auto names = directory && *directory ? (*directory)->names() : Result<std::vector<std::string>>();
-  if (!directory || !names)
-    return fail(!directory ? directory.error() : names.error());
+  TRY_ASSIGN(const auto directory, below(name));
+  TRY_ASSIGN(const auto names, directory ? directory->names() : Result<std::vector<std::string>>());
   std::uint64_t size = 0;
-  for (const auto& file : *names)
-    if (struct stat status{}; ::fstatat((*directory)->m_fd.get(), file.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0)
+  for (const auto& file : names)
+    if (struct stat status{}; ::fstatat(directory->m_fd.get(), file.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0)
       size += static_cast<std::uint64_t>(status.st_size);
   return size;
 }
@@ -157,14 +155,12 @@ Result<void> PrivateDirectory::rename(const std::string& from, const std::string
 }
 
 Result<void> PrivateDirectory::remove(const std::string& name) const {
-  const auto directory = below(name);
-  const auto names = directory && *directory ? (*directory)->names() : Result<std::vector<std::string>>();
-  if (!directory || !names)
-    return fail(!directory ? directory.error() : names.error());
-  for (const auto& file : *names)
-    if (::unlinkat((*directory)->m_fd.get(), file.c_str(), 0) != 0)
-      return fail(errno_error(errno, join_path((*directory)->m_path, file)));
-  if (*directory && ::unlinkat(m_fd.get(), name.c_str(), AT_REMOVEDIR) != 0)
+  TRY_ASSIGN(const auto directory, below(name));
+  TRY_ASSIGN(const auto names, directory ? directory->names() : Result<std::vector<std::string>>());
+  for (const auto& file : names)
+    if (::unlinkat(directory->m_fd.get(), file.c_str(), 0) != 0)
+      return fail(errno_error(errno, join_path(directory->m_path, file)));
+  if (directory && ::unlinkat(m_fd.get(), name.c_str(), AT_REMOVEDIR) != 0)
     return fail(errno_error(errno, join_path(m_path, name)));
   return {};
 }

@@ -113,6 +113,12 @@ class Fetcher {
       struct stat open{}, named{};
       if (!m_part || ::fstat(m_part.get(), &open) != 0)
         return fail(errno_error(errno, m_to.path));
+      // A fetch() that was killed had already given the part to its owner, who may have written into it since.
+      if (m_given && open.st_uid == m_given->uid && open.st_uid != ::geteuid()) {
+        if (::unlinkat(m_directory.get(), part_name().c_str(), 0) != 0 && errno != ENOENT)
+          return fail(errno_error(errno, m_to.path));
+        continue;
+      }
       if (!S_ISREG(open.st_mode) || open.st_uid != ::geteuid())
         return fail(ErrorCode::conflict, join_path(parent_path(m_to.path), part_name()) + ": is not a file of ours",
                     "see what it is, and remove it");

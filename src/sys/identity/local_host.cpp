@@ -1,5 +1,6 @@
 #include "sys/identity/local_host.hpp"
 
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "sys/identity/own_host.hpp"
@@ -102,12 +103,12 @@ template <class Ask> Result<std::optional<User>> ask_name_service(Ask ask, bool 
 } // namespace
 
 Result<User> local_user(const std::string& name) {
-  const bool number = !name.empty() && name.size() <= 10 && name.find_first_not_of("0123456789") == std::string::npos;
+  const auto number = parse_number<uid_t>(name);
   const auto by_name = [&name](passwd* entry, char* buffer, std::size_t size, passwd** found) {
     return ::getpwnam_r(name.c_str(), entry, buffer, size, found);
   };
-  const auto by_number = [&name](passwd* entry, char* buffer, std::size_t size, passwd** found) {
-    return ::getpwuid_r(static_cast<uid_t>(std::stoull(name)), entry, buffer, size, found);
+  const auto by_number = [&number](passwd* entry, char* buffer, std::size_t size, passwd** found) {
+    return ::getpwuid_r(*number, entry, buffer, size, found);
   };
   const auto answer = call(std::nullopt, k_name_service_deadline, [&] {
     return number ? ask_name_service(by_number, true) : ask_name_service(by_name, true);

@@ -5,24 +5,11 @@
 #include "base/text.hpp"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <optional>
 
 namespace sharefs::sys {
 namespace {
-
-/// The kernel appends one of these to the path of a removed mount point, in mountinfo and in older tables.
-constexpr std::array<std::string_view, 2> k_deleted_marks{"//deleted", "\\040(deleted)"};
-
-bool strip_deleted_mark(std::string_view& raw_target) {
-  for (const std::string_view mark : k_deleted_marks)
-    if (raw_target.size() > mark.size() && raw_target.ends_with(mark)) {
-      raw_target.remove_suffix(mark.size());
-      return true;
-    }
-  return false;
-}
 
 /// Removes the word before the next blank from `rest` and returns it. The word is empty between two blanks, because a
 /// source can be empty.
@@ -57,9 +44,7 @@ std::optional<MountEntry> parse_entry(std::string_view line) {
       !read_number(device.substr(std::min(colon + 1, device.size())), entry.minor))
     return std::nullopt;
   entry.root = decode_octal(take_word(mount));
-  std::string_view target = take_word(mount);
-  entry.deleted = strip_deleted_mark(target);
-  entry.target = decode_octal(target);
+  entry.target = decode_octal(take_word(mount));
   entry.options = decode_octal(take_word(mount));
   entry.fs_type = decode_octal(take_word(super));
   entry.source = decode_octal(take_word(super));
@@ -80,8 +65,6 @@ MountTable::MountTable(std::vector<MountEntry> entries) {
   for (const MountEntry& entry : index->entries) {
     if (may_hang(entry.fs_type))
       index->hanging.insert(entry.target);
-    if (entry.deleted)
-      continue;
     const bool parent_unseen = entry.parent == entry.id || !ids.contains(entry.parent);
     if (index->root == nullptr && entry.target == "/" && parent_unseen)
       index->root = &entry;
@@ -148,7 +131,7 @@ bool MountTable::is_bind(std::string_view target, std::string_view path) const {
 std::vector<const MountEntry*> MountTable::below(std::string_view target) const {
   std::vector<const MountEntry*> deepest_first;
   for (auto entry = entries().rbegin(); entry != entries().rend(); ++entry)
-    if (!entry->deleted && is_under(entry->target, target))
+    if (is_under(entry->target, target))
       deepest_first.push_back(&*entry);
   std::ranges::stable_sort(deepest_first, std::greater(),
                            [](const MountEntry* entry) { return path_depth(entry->target); });

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdio>
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
@@ -465,6 +466,36 @@ TEST_CASE("SetAccess sets owner, mode and default ACL, and knows a half-done one
   fs::create_symlink("d", tree.at("/l"));
   CHECK(tree.apply(SetAccess{"/l", {}, wanted}) == "permission");
   CHECK(tree.apply(SetAccess{"/missing", {}, wanted}) == "not_found");
+}
+
+TEST_CASE("attack: a new group of a directory looks for the moment in which it has the rights of the old one") {
+  if (::geteuid() != 0)
+    return;
+  Tree tree;
+  fs::create_directory(tree.at("/d"));
+  ::chmod(tree.root.path().c_str(), 0755); // NOLINT: the attacker is to reach it
+  const Access shared{0, 54322, 02770, "u::rwx,g::rwx,o::---"}, kept{0, 54323, 02700, ""};
+  REQUIRE(tree.apply(SetAccess{"/d", {}, shared}) == "done");
+  const sys::Fd above(::open(tree.root.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const pid_t attacker = ::fork();
+  if (attacker == 0) {
+    const gid_t group = 54323;
+    if (::setgroups(1, &group) != 0 || ::setresgid(group, group, group) != 0 || ::setresuid(54321, 54321, 54321) != 0)
+      ::_exit(2);
+    while (::openat(above.get(), "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC) < 0)
+      ;
+    ::_exit(1);
+  }
+  int status = 0;
+  pid_t ended = 0;
+  for (int round = 0; round < 100 && ended == 0; ++round) {
+    CHECK(tree.apply(SetAccess{"/d", {}, kept}) == "done");
+    CHECK(tree.apply(SetAccess{"/d", {}, shared}) == "done");
+    ended = ::waitpid(attacker, &status, WNOHANG);
+  }
+  CHECK(ended == 0);
+  ::kill(attacker, SIGKILL);
+  ::waitpid(attacker, nullptr, 0);
 }
 
 TEST_CASE("RemoveTree deletes the directory that was planned, and nothing else") {

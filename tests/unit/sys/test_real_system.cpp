@@ -67,6 +67,8 @@ TEST_CASE("users") {
   CHECK(root->uid == 0);
   CHECK(root->home == "/root");
   CHECK(std::find(root->groups.begin(), root->groups.end(), gid_t(0)) != root->groups.end());
+  for (const auto* number : {"4294967296", "4294967295", "99999999999999999999"}) // not root's, and nobody's
+    CHECK_FALSE(system.user(number));
   const auto wrong = system.user("rooot");
   REQUIRE_FALSE(wrong);
   CHECK(wrong.error().code == ErrorCode::not_found);

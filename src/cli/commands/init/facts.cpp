@@ -53,7 +53,7 @@ bool is_expanded(const std::string& source) {
 std::vector<sys::MountEntry> own_nfs_mounts(const sys::MountTable& table) {
   std::vector<const sys::MountEntry*> all;
   for (const auto& mount : table.entries())
-    if (sys::is_nfs(mount) && !mount.deleted && table.at(mount.target) == &mount)
+    if (sys::is_nfs(mount) && table.at(mount.target) == &mount)
       all.push_back(&mount);
   std::vector<sys::MountEntry> own;
   for (const auto* mount : all) {
