@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +31,8 @@ struct EnvironmentRequest {
   std::vector<std::string> from = {}; ///< prefixes that are replaced whatever lies there
   Reading reading = Reading::all;
   bool mixed = false; ///< files of other users are mended, too: it is a copy of our making
+  /// Files that are larger together are listed, and none is read: what has no room is not searched for days.
+  std::uint64_t most_bytes = std::numeric_limits<std::uint64_t>::max();
 };
 
 enum class Leads {

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <fmt/format.h>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <set>
@@ -53,6 +54,9 @@ class EnvironmentCheck {
     note_writers(status.st_uid, status.st_gid, status.st_mode);
     m_checksums.resize(m_reader.records().size());
     const auto& entries = m_reader.entries();
+    for (const auto& entry : entries)
+      if (S_ISREG(entry.mode)) // sizes of files with holes are what somebody says they are
+        m_state.bytes += std::min(entry.size, std::numeric_limits<std::uint64_t>::max() - m_state.bytes);
     m_reader.tree().in_parallel(entries.size(), [&](std::size_t i) { one(entries[i]); });
     find_missing();
     correct_records();
@@ -88,13 +92,14 @@ class EnvironmentCheck {
     {
       const std::scoped_lock lock(m_mutex);
       ++m_state.files;
-      m_state.bytes += entry.size;
       if (entry.path.starts_with("bin/python3") && (entry.mode & S_IXUSR) != 0 &&
           entry.path.find_first_not_of("0123456789.", 11) == std::string::npos) {
         m_state.python = entry.path;
         m_state.python_identity = identity_of(entry);
       }
     }
+    if (m_state.bytes > m_request.most_bytes)
+      return;
     if (base_name(entry.path).starts_with(".nfs"))
       return note(Kind::nfs_leftover, entry.path);
     if (entry.path.starts_with("conda-meta/"))

@@ -35,7 +35,7 @@ struct SharedEnvironment {
   std::vector<StoredGeneration> generations = {}; ///< by number
   std::vector<std::string> unfinished = {};       ///< names in `root`: new-..., old-...
   std::vector<std::string> doubtful = {};         ///< of that form, and perhaps somebody's own directory, see ours_of()
-  std::vector<std::string> left_images = {};      ///< names in `root` that no generation has, see is_left_image()
+  std::vector<std::string> left_images = {};      ///< names in `root` that no generation has, see left_images()
   std::optional<sys::LeaseHolder> holder = {};    ///< who changes it now
   std::int64_t held = 0;                          ///< when he last said so, by the clock of the server (seconds)
   std::vector<Use> uses = {};

@@ -67,16 +67,13 @@ Worker probe_worker(sys::System& system, const Source& source, const std::string
   return worker;
 }
 
-Preflight probe_preflight(sys::System& system, const Source& source, const std::string& store,
-                          const std::string& active) {
+Preflight probe_preflight(sys::System& system, const Source& source, const std::string& active) {
   Preflight found;
   const auto& path = source.entry.path;
   auto entries = system.entries({.queries = {{.path = join_path(path, "condabin"), .links = sys::Links::none},
                                              {.path = join_path(path, "envs"), .links = sys::Links::none},
-                                             {.path = join_path(path, "pkgs"), .links = sys::Links::none},
-                                             {.path = store, .follow = true, .space = true}}});
+                                             {.path = join_path(path, "pkgs"), .links = sys::Links::none}}});
   found.base = entries[0].kind == EntryKind::directory && (entries[1].exists() || entries[2].exists());
-  found.space = entries[3].space;
   if (!active.empty() && normalize_path(active) == path)
     found.users.emplace_back("the shell that you work in, where it is active");
   const auto pids = sys::process_ids(system, std::chrono::seconds(3));

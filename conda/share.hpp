@@ -40,9 +40,8 @@ struct Preflight {
   std::optional<sys::Space> space; ///< of the store
   tree::Measured copied;           ///< what a copy that was cut off has already
 };
-/// Reads everything but `state` and `copied`. `active`: $CONDA_PREFIX of who asks.
-Preflight probe_preflight(sys::System& system, const Source& source, const std::string& store,
-                          const std::string& active);
+/// Reads `base` and `users`. `active`: $CONDA_PREFIX of who asks.
+Preflight probe_preflight(sys::System& system, const Source& source, const std::string& active);
 Diagnoses preflight(const Preflight& found);
 
 /// What of the environment may be copied (tree::Options::admit): files of its owner, as SF531 and SF532 say, also of

@@ -137,17 +137,23 @@ Result<Sharing> prepare_sharing(sys::System& system, StorePlace store, const std
   if (step != ShareStep::copy)
     return sharing;
   const auto& path = sharing.source.entry.path;
-  TRY_ASSIGN(sharing.state,
-             probe(system, {.path = path, .prefix = sharing.shared.path()}, say.progress("reading " + path)));
-  auto facts = probe_preflight(system, sharing.source, sharing.store.path, active);
-  facts.state = sharing.state;
+  tree::Measured copied;
   sharing.hidden = hidden_name(sharing.shared.next());
   for (const auto& unfinished : sharing.shared.unfinished)
     if (const auto begun = copy_at(system, sharing.source, join_path(sharing.shared.root.path, unfinished))) {
       sharing.hidden = unfinished;
       if (const auto measured = tree::measure(*begun, {}))
-        facts.copied = *measured;
+        copied = *measured;
     }
+  EnvironmentRequest request{.path = path, .prefix = sharing.shared.path()};
+  const auto store_now = system.entry({.path = sharing.store.path, .follow = true, .space = true});
+  if (store_now.space && store_now.space->size_bytes > 0)
+    request.most_bytes = store_now.space->free_bytes + copied.bytes;
+  TRY_ASSIGN(sharing.state, probe(system, request, say.progress("reading " + path)));
+  auto facts = probe_preflight(system, sharing.source, active);
+  facts.state = sharing.state;
+  facts.space = store_now.space; // the same: what was not read for it is refused for it
+  facts.copied = copied;
   sharing.found = preflight(facts);
   return sharing;
 }

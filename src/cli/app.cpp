@@ -191,6 +191,7 @@ int main(int argc, char** argv) {
   // must hand on the disposition that it was given.
   if (std::signal(SIGPIPE, [](int) { g_pipe_closed = 1; }) == SIG_IGN)
     std::signal(SIGPIPE, SIG_IGN);
+  sys::pass_file_limit();
   std::ios::sync_with_stdio(false);
   auto gifts = sys::WorkerInheritance::take();
   std::vector<std::string> environment;

@@ -44,6 +44,13 @@ def test_a_full_disk_is_an_error() -> None:
     assert (done.returncode, done.stderr) == (1, b"error: standard output could not be written\n")
 
 
+def test_a_limit_of_file_sizes_is_an_error(tmp_path: Path) -> None:
+    done = run("--root", str(tmp_path), "init", "--output", "/copy.yaml", "--yes",
+               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)))
+    assert done.returncode == 1 and "File too large" in done.stderr, done
+    assert not (tmp_path / "copy.yaml").exists()
+
+
 CLOSED = {0: "<&-", 1: ">&-", 2: "2>&-"}
 
 

@@ -98,8 +98,8 @@ struct Entry {
   [[nodiscard]] bool exists() const { return kind != EntryKind::missing && kind != EntryKind::unknown; }
   /// True if there was no answer in time: the file system hangs.
   [[nodiscard]] bool hung() const;
-  /// Returns the error of an entry whose `error_number` is set: `timeout`, `permission`, `not_found` or `failed`. The
-  /// message begins with the path.
+  /// Returns the error of an entry by its `error_number`: `timeout`, `permission`, `not_found` or `failed`. If the
+  /// number is 0, the error is `failed` and names the type of the entry. The message begins with the path.
   [[nodiscard]] Error error() const;
   friend bool operator==(const Entry&, const Entry&) = default;
 };

@@ -271,6 +271,10 @@ bool Entry::hung() const {
 }
 
 Error Entry::error() const {
+  if (error_number == 0) { // the entry exists, but has another type than expected
+    const auto what = kind == EntryKind::other ? "pipe, socket or device" : to_string(kind);
+    return {ErrorCode::failed, path + ": is a " + what, {}, {}};
+  }
   Error result = errno_error(error_number, path);
   if (!detail.empty())
     result.message = path + ": " + detail;

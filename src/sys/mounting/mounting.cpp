@@ -234,7 +234,7 @@ Result<void> mount_in_child(const MountCall& call) {
 
   const Fd tree(static_cast<int>(::syscall(SYS_open_tree, AT_FDCWD, k_staging, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)));
   const int error = tree ? 0 : errno;
-  ::umount2(k_staging, MNT_DETACH); // otherwise an rpc.statd started by mount.nfs keeps it alive
+  ::umount2(k_staging, MNT_DETACH); // otherwise an rpc.statd of mount.nfs keeps this mount alive
   if (!tree || ::setns(ours.get(), CLONE_NEWNS) != 0)
     return fail(errno_error(tree ? errno : error, "cannot take the mount to " + call.target,
                             error == ENOSYS ? "sharefs needs Linux 5.2 or newer" : ""));

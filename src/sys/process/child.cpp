@@ -29,6 +29,7 @@ void reset_signals() {
   for (int number = 1; number < NSIG; ++number)
     if (number != SIGKILL && number != SIGSTOP)
       ::sigaction(number, &standard, nullptr);
+  pass_file_limit();
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -66,6 +67,13 @@ int keep_only(int socket) {
 }
 
 } // namespace
+
+void pass_file_limit() {
+  // A handler is used instead of SIG_IGN, because execve(2) resets it for the next program. If the signal was ignored
+  // before, it stays ignored.
+  if (::signal(SIGXFSZ, [](int) {}) == SIG_IGN)
+    ::signal(SIGXFSZ, SIG_IGN);
+}
 
 Deadline deadline_in(std::chrono::milliseconds span) {
   return Clock::now() + std::clamp<std::chrono::milliseconds>(span, 0ms, 24h * 365);

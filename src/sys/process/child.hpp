@@ -28,6 +28,9 @@ Deadline deadline_in(std::chrono::milliseconds span);
 /// Returns the milliseconds for poll(2) until `deadline`, rounded up; 0 if it has passed.
 int poll_time(Deadline deadline);
 
+/// Makes a write beyond the limit of file sizes (RLIMIT_FSIZE) fail, as on a full disk, instead of ending the process.
+void pass_file_limit();
+
 /// Writes all bytes. False on an error, for example if the reader has closed its end.
 bool write_all(int fd, std::string_view bytes);
 /// Reads to the end of the file, or `limit` bytes, and appends them to `into`. Returns 0 or errno.

@@ -8,6 +8,8 @@
 
 #include <filesystem>
 #include <fmt/format.h>
+#include <limits>
+#include <set>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -112,6 +114,7 @@ TEST_CASE("records that are no files are no records", "[conda]") {
   test::ScriptedSystem system(root.path());
   const auto found = probed(system);
   CHECK_FALSE(found.generations[0].record);
+  CHECK(found.generations[0].problem.ends_with("0001.json: is a pipe, socket or device"));
   CHECK_FALSE(found.generations[1].record);
 }
 
@@ -181,6 +184,30 @@ TEST_CASE("records of packages have a bound for the files that they name", "[env
   const auto refused = probe_with(root);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().message == "/llm: the records in its conda-meta name more than 1000000 files");
+}
+
+TEST_CASE("what is larger than it may be is listed, and not read", "[environment]") {
+  const test::TemporaryDirectory root;
+  root.write("llm/conda-meta/history", "");
+  root.write("llm/lib/of-pip", "");
+  ::mkfifo((root / "llm/lib/fifo").c_str(), 0644);
+  for (int i = 0; i < 5; ++i) { // their sizes together are more than 64 bits hold, where a file may be as large
+    root.write(fmt::format("llm/lib/hole{}", i), "");
+    ::truncate((root / fmt::format("llm/lib/hole{}", i)).c_str(), i == 0 ? 100 : std::numeric_limits<off_t>::max());
+  }
+  test::ScriptedSystem system(root.path());
+  const auto kinds = [&](std::uint64_t most) {
+    const auto state = probe(system, {.path = "/llm", .most_bytes = most}, nullptr);
+    REQUIRE(state);
+    CHECK(state->bytes >= 100);
+    std::set<Kind> found;
+    for (const auto& one : state->found)
+      found.insert(one.kind);
+    return found;
+  };
+  CHECK(kinds(99) == std::set{Kind::special});
+  if (fs::file_size(root / "llm/lib/hole1") == 0)
+    CHECK(kinds(100) == std::set{Kind::special, Kind::unmanaged});
 }
 
 TEST_CASE("scripts name a bounded number of prefixes, for each of which all files are searched", "[environment]") {
