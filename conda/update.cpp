@@ -222,7 +222,7 @@ class UpdateFill {
   /// Makes the new tree of hard links to the files of the present generation.
   Result<tree::CopyReport> link_present() {
     tree::Options options;
-    options.take_away = write_bits();
+    options.removed_mode_bits = write_bits();
     options.link_files = true;
     options.copy_instead = [](const std::string& path, const struct stat& /*status*/) -> Result<bool> {
       return path.starts_with("conda-meta/"); // tools append to `history` there
@@ -239,7 +239,7 @@ class UpdateFill {
   Result<FilledTree> add_layer(const std::string& upper) {
     TRY_ASSIGN(const auto linked, link_present());
     tree::Options options;
-    options.take_away = write_bits();
+    options.removed_mode_bits = write_bits();
     options.layer = true;
     TRY_ASSIGN(const auto changed,
                tree::copy(place(upper), m_made, options, m_say.progress("copying what has changed")));

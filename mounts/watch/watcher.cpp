@@ -61,7 +61,7 @@ class Watcher {
   Result<void> run() {
     TRY_ASSIGN(auto wakeups, sys::Wakeups::make({SIGTERM, SIGINT, SIGHUP}));
     TRY(read_settings());
-    m_manager.say("READY=1");
+    m_manager.send("READY=1");
     m_log({.event = "started",
            .message = fmt::format("sharefs {}: looking after the mounts every {}, recover: {}", SHAREFS_VERSION,
                                   m_settings.interval, m_settings.recover)});
@@ -69,7 +69,7 @@ class Watcher {
       const bool has_changed = recover(run_round());
       wait_for_next(wakeups, has_changed);
     }
-    m_manager.say("STOPPING=1");
+    m_manager.send("STOPPING=1");
     m_log({.event = "stopped", .message = "stopped"});
     return {};
   }
@@ -84,7 +84,7 @@ class Watcher {
 
   void reload() {
     const auto begin = std::chrono::duration_cast<std::chrono::microseconds>(sys::Clock::now().time_since_epoch());
-    m_manager.say(fmt::format("RELOADING=1\nMONOTONIC_USEC={}", begin.count()));
+    m_manager.send(fmt::format("RELOADING=1\nMONOTONIC_USEC={}", begin.count()));
     const auto read = read_settings();
     m_daemon.config_valid = read.has_value();
     if (read)
@@ -95,7 +95,7 @@ class Watcher {
       m_log({.event = "config",
              .severity = Severity::error,
              .message = "the configuration stays as it was: " + read.error().message});
-    m_manager.say("READY=1");
+    m_manager.send("READY=1");
   }
 
   std::vector<std::string> run_round() {
@@ -108,7 +108,7 @@ class Watcher {
     m_daemon.round_took = sys::Clock::now() - begin;
     mount_staged_images();
     write_metrics();
-    m_manager.say("WATCHDOG=1\nSTATUS=" + m_rounds.summary());
+    m_manager.send("WATCHDOG=1\nSTATUS=" + m_rounds.summary());
     return names ? std::move(*names) : std::vector<std::string>();
   }
 
@@ -187,7 +187,7 @@ class Watcher {
     for (auto now = begin; !m_stopped && now < next; now = sys::Clock::now()) {
       const auto ping = m_manager.watchdog();
       const auto woken = wakeups.wait(ping ? std::min(next, now + *ping) : next);
-      m_manager.say("WATCHDOG=1");
+      m_manager.send("WATCHDOG=1");
       m_stopped = woken.signals.contains(SIGTERM) || woken.signals.contains(SIGINT);
       if (woken.signals.contains(SIGHUP))
         reload();

@@ -200,7 +200,7 @@ int main(int argc, char** argv) {
     std::signal(SIGPIPE, SIG_IGN);
   sys::pass_file_limit();
   std::ios::sync_with_stdio(false);
-  auto gifts = sys::WorkerGifts::take();
+  auto gifts = sys::WorkerInheritance::take();
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry)
     environment.emplace_back(*entry);

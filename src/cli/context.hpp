@@ -39,7 +39,7 @@ struct Host {
   ui::ConsoleOptions console;
   std::vector<std::string> environment; ///< NAME=value
   std::string working_directory;        ///< of getcwd(2), or k_no_directory
-  sys::WorkerGifts gifts = {};          ///< set where root has started this process to work as its user
+  sys::WorkerInheritance gifts = {};    ///< set where root has started this process to work as its user
 };
 
 class Context {

@@ -213,7 +213,7 @@ class FileChanger {
     struct stat made{};
     int error = sys::write_all(fd.get(), content) && ::fstat(fd.get(), &made) == 0 ? 0 : errno;
     if (const auto attributes = tree::read_attributes(old.get()); error == 0)
-      error = attributes ? tree::give_attributes(fd.get(), made, status, *attributes, true) : attributes.error();
+      error = attributes ? tree::set_attributes(fd.get(), made, status, *attributes, true) : attributes.error();
     if (error == 0 && (::fstat(fd.get(), &made) != 0 || made.st_uid != status.st_uid || made.st_gid != status.st_gid))
       error = EPERM;
     if (error == 0 && ::futimens(fd.get(), times.data()) != 0)

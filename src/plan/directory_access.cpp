@@ -64,7 +64,7 @@ Result<FoundAccess> read_access(sys::System& system, const std::string& director
     if (!walked.is_directory())
       return found;
     TRY_ASSIGN(found.access.default_acl, tree::read_acl(walked.fd.get(), ACL_TYPE_DEFAULT, directory));
-    found.acls = tree::holds_acls(walked.fd.get());
+    found.acls = tree::supports_default_acls(walked.fd.get());
     return found;
   };
   return sys::call(std::nullopt, deadline, look);

@@ -1,5 +1,5 @@
 #pragma once
-// Which processes there are, by /proc: never by what can hang with a process (its cmdline, its maps).
+// Finds processes by /proc. It reads no file that can hang together with a process (cmdline, maps).
 #include "sys/system.hpp"
 
 #include <chrono>
@@ -15,13 +15,14 @@ struct FoundProcess {
   friend bool operator==(const FoundProcess&, const FoundProcess&) = default;
 };
 
-/// The namespace that a process has to share with this one: /proc shows those of containers, too. `network` for a
-/// daemon that answers the kernel, which asks within a network namespace; `mount` for one that works on paths.
+/// The namespace that a process must share with this one, because /proc also shows the processes of containers. Use
+/// `network` for a daemon that answers the kernel, which asks within a network namespace, and `mount` for a daemon that
+/// works on paths.
 enum class Namespace { mount, network };
 
-/// The numbers of all processes.
+/// Returns the ids of all processes.
 std::vector<int> process_ids(System& system, std::chrono::milliseconds deadline);
-/// Those of our namespace whose name is one of `names`. What cannot be read is left out.
+/// Returns the processes of our namespace whose name is one of `names`. A process that cannot be read is left out.
 std::vector<FoundProcess> find_processes(System& system, const std::vector<std::string_view>& names, Namespace same,
                                          std::chrono::milliseconds deadline = std::chrono::seconds(3));
 

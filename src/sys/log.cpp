@@ -6,7 +6,7 @@
 namespace sharefs::sys {
 
 void set_verbose(bool verbose) {
-  if (!verbose) { // the default logger writes to stdout, which is for data: silence it
+  if (!verbose) { // the default logger is turned off: it writes to stdout, which is for data
     spdlog::set_level(spdlog::level::off);
     return;
   }

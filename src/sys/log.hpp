@@ -2,7 +2,7 @@
 
 namespace sharefs::sys {
 
-/// spdlog to stderr at debug level (`--verbose`), else only errors. Called once, by the command line.
+/// Makes spdlog write to stderr at debug level (`--verbose`), or turns it off. Called once, by the command line.
 void set_verbose(bool verbose);
 
 } // namespace sharefs::sys

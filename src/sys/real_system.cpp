@@ -83,14 +83,16 @@ std::vector<Entry> RealSystem::entries(const EntryRequest& request) {
 }
 
 Identity RealSystem::identity() {
-  constexpr std::chrono::seconds k_lasts{1}; // one command asks dozens of times; `watch` sees what changes meanwhile
-  thread_local Identity known;
-  thread_local Clock::time_point asked;
-  if (known.pid != ::getpid() || known.uid != ::geteuid() || Clock::now() - asked >= k_lasts) {
-    known = local_identity();
-    asked = Clock::now();
+  // One command asks dozens of times, so the answer is kept for a second. It is not kept for ever, because `watch` must
+  // see changes.
+  constexpr std::chrono::seconds k_cache_time{1};
+  thread_local Identity cached;
+  thread_local Clock::time_point cached_at;
+  if (cached.pid != ::getpid() || cached.uid != ::geteuid() || Clock::now() - cached_at >= k_cache_time) {
+    cached = local_identity();
+    cached_at = Clock::now();
   }
-  return known;
+  return cached;
 }
 
 Result<int> RealSystem::run_worker(const WorkerRequest& request) {

@@ -3,8 +3,8 @@
 
 namespace sharefs::sys {
 
-/// The machine itself. Under a root other than "/" the live parts (mount, unmount, run, exec) refuse with `unsupported`
-/// instead of touching the host; probing and reading of the mount table still work.
+/// The real machine. With a root other than "/", the functions that change the running host (mount, unmount, run, exec,
+/// run_worker) fail with `unsupported`; probing and reading the mount table still work.
 class RealSystem final : public System {
  public:
   explicit RealSystem(const std::string& root = "/") : System(Files(root)) {}

@@ -12,10 +12,11 @@ namespace sharefs::sys {
 
 namespace {
 
-constexpr std::size_t k_most_groups = 16; ///< that AUTH_SYS carries (RFC 5531, appendix A)
+constexpr std::size_t k_most_groups = 16; ///< the limit of AUTH_SYS (RFC 5531, appendix A)
 constexpr std::uint32_t k_group_enters = 010, k_group_reads = 040, k_group_writes = 030, k_directory_others = 7;
 
-/// By /etc/group alone: the name is for people, and a directory service may hang.
+/// Returns the group's name from /etc/group, or "gid N". No directory service is asked, because it may hang, and the
+/// name is only for messages.
 std::string name_of_group(const System& system, std::uint32_t gid) {
   const auto text = system.files().read_if_exists("/etc/group");
   for (const auto& line : split_lines(text && *text ? **text : ""))
@@ -24,20 +25,21 @@ std::string name_of_group(const System& system, std::uint32_t gid) {
   return fmt::format("gid {}", gid);
 }
 
-bool may_as_member(const Entry& directory, const User& user, std::uint32_t needed) {
+/// True if the mode gives the user these rights only as a member of the directory's group.
+bool needs_membership(const Entry& directory, const User& user, std::uint32_t needed) {
   return directory.kind == EntryKind::directory && directory.uid != user.uid &&
          std::ranges::count(user.groups, directory.gid) > 0 && (directory.mode & needed) == needed &&
-         (directory.mode & (needed >> 3U) & k_directory_others) != needed >> 3U; // else the group decides nothing
+         (directory.mode & (needed >> 3U) & k_directory_others) != needed >> 3U; // all other users lack the rights
 }
 
-/// The directory in which the server does not take the user for a member of its group.
-const Entry* refusing(const std::vector<Entry>& way, const User& user, bool read_only) {
+/// Returns the directory where the server does not treat the user as a member of its group; nullptr if there is none.
+const Entry* find_refusing(const std::vector<Entry>& way, const User& user, bool read_only) {
   for (std::size_t i = 0; i < way.size(); ++i) {
     const bool last = i + 1 == way.size();
     const bool closed = last ? way[i].error_number == EACCES : way[i + 1].error_number == EACCES;
-    if (closed && may_as_member(way[i], user, last ? k_group_reads : k_group_enters))
+    if (closed && needs_membership(way[i], user, last ? k_group_reads : k_group_enters))
       return &way[i];
-    if (last && !read_only && !way[i].writable && may_as_member(way[i], user, k_group_writes))
+    if (last && !read_only && !way[i].writable && needs_membership(way[i], user, k_group_writes))
       return &way[i];
   }
   return nullptr;
@@ -64,7 +66,7 @@ std::optional<Refusal> explain_refusal(System& system, const std::string& path, 
     return std::ranges::count(split(mount->options + "," + mount->super_options, ','), option) > 0;
   };
   const auto way = system.entries(request);
-  const auto* directory = refusing(way, user, has("ro"));
+  const auto* directory = find_refusing(way, user, has("ro"));
   if (directory == nullptr)
     return std::nullopt;
   const auto group = name_of_group(system, directory->gid);

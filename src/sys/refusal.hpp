@@ -1,5 +1,5 @@
 #pragma once
-// Why an NFS server says "permission denied" where the groups that this host knows would let a user in.
+// Explains why an NFS server denies a user access although the user's groups on this host would allow it.
 #include "sys/system.hpp"
 
 #include <optional>
@@ -12,8 +12,8 @@ struct Refusal {
   std::string hint;    ///< what to do on the server
 };
 
-/// Looks at the directories from the mount point down to `path` as this user. nullopt: the server lets the user in, the
-/// modes would not, the path does not lie on NFS with AUTH_SYS, or whoever asks may not ask for that user.
+/// Checks the directories from the mount point down to `path` as this user. nullopt: the server allows access, the
+/// modes forbid it anyway, the path is not on NFS with AUTH_SYS, or this process may not act as that user.
 std::optional<Refusal> explain_refusal(System& system, const std::string& path, const User& user);
 
 } // namespace sharefs::sys

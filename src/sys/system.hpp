@@ -1,6 +1,7 @@
 #pragma once
-// The boundary: everything outside of files under the root that sharefs reads or changes goes through this interface.
-// RealSystem does it; in tests a scripted machine answers (tests/support/scripted_system.hpp).
+// The interface between sharefs and the machine: except for files under the root, everything that sharefs reads or
+// changes goes through it. RealSystem is the real machine; tests use a scripted one
+// (tests/support/scripted_system.hpp).
 #include "base/argv.hpp"
 #include "base/result.hpp"
 #include "sys/fs/entry.hpp"
@@ -25,31 +26,32 @@ class System {
   virtual ~System() = default;
 
   virtual Result<Completed> run(const Command& command) = 0;
-  /// Returns only on failure.
+  /// Replaces this process by a program; returns only on failure.
   virtual Error exec(const Argv& argv, const std::vector<std::string>& environment) = 0;
   virtual Result<MountTable> mounts() = 0;
-  /// The mount lies on the directory that `target` is, reached without symbolic links, whatever it is renamed to
-  /// meanwhile. Asks the server first whether it is there. Errors: `timeout`, `busy`, `permission`, `usage` (an
-  /// option), `unsupported` (a version), `not_found` (mount.nfs, the export), `conflict` (no directory), `interrupted`,
-  /// `failed`.
+  /// Mounts on the directory `target`, which is reached without symbolic links and held open, so that a rename in the
+  /// meantime does not matter. Checks first whether the server answers. Errors: `timeout`, `busy`, `permission`,
+  /// `usage` (an option), `unsupported` (a version), `not_found` (mount.nfs, the export), `conflict` (no directory),
+  /// `interrupted`, `failed`.
   virtual Result<void> mount(const MountCall& call) = 0;
-  /// Success: the topmost mount at target is no longer in the table. Errors: `not_found` (nothing is mounted there),
-  /// `busy`, `timeout`, `permission`, `failed`. The target is named as in the mount table, not through a link.
+  /// Unmounts the topmost mount at the target; success means that it is no longer in the mount table. The target must
+  /// be the path in the mount table, without links. Errors: `not_found` (nothing is mounted there), `busy`, `timeout`,
+  /// `permission`, `failed`.
   virtual Result<void> unmount(const UnmountCall& call) = 0;
   virtual NfsProbe probe_nfs(const NfsProbeRequest& request) = 0;
-  /// Looks at the paths; the answers are in their order. See read_entries.
+  /// Reads the entries of the paths, in the order of the queries. See read_entries().
   virtual std::vector<Entry> entries(const EntryRequest& request) = 0;
   Entry entry(EntryQuery query, std::chrono::milliseconds deadline = std::chrono::seconds(3)) {
     return entries({{std::move(query)}, deadline, std::nullopt}).front();
   }
   virtual Identity identity() = 0;
-  /// sharefs once more, as another user; see run_worker(). Its exit code.
+  /// Runs sharefs as another user and returns its exit code; see run_worker().
   virtual Result<int> run_worker(const WorkerRequest& request) = 0;
-  /// By name, or by number. `not_found` with a "did you mean" hint where one can be given.
+  /// Finds a user by name or by uid. Error `not_found`, with a "did you mean" hint if a name is similar.
   virtual Result<User> user(std::string_view name) = 0;
   virtual std::chrono::system_clock::time_point now() = 0;
 
-  /// Files under the root: real in every implementation.
+  /// Returns the access to files under the root, which are real files in every implementation.
   [[nodiscard]] const Files& files() const { return m_files; }
 
  protected:

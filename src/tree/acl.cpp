@@ -23,7 +23,7 @@ std::string text_of_acl(acl_t acl) {
 
 } // namespace
 
-bool holds_acls(int fd) {
+bool supports_default_acls(int fd) {
   return ::getxattr(sys::by_descriptor(fd).c_str(), "system.posix_acl_default", nullptr, 0) >= 0 || errno == ENODATA;
 }
 
@@ -45,7 +45,7 @@ Result<std::string> read_acl(int fd, acl_type_t type, const std::string& path) {
 Result<void> write_acl(int fd, acl_type_t type, const std::string& path, const std::string& text) {
   const auto name = sys::by_descriptor(fd);
   if (text.empty()) {
-    // An access ACL goes with its attribute, and leaves the mode.
+    // Removing the attribute removes an access ACL and keeps the mode.
     const int gone = type == ACL_TYPE_DEFAULT ? ::acl_delete_def_file(name.c_str())
                                               : ::removexattr(name.c_str(), "system.posix_acl_access");
     if (gone != 0 && errno != ENOTSUP && errno != ENOSYS && errno != ENODATA)

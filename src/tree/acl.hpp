@@ -1,5 +1,5 @@
 #pragma once
-// POSIX ACLs as text, of what an open descriptor (O_PATH will do) stands for. In a child.
+// Reads and writes POSIX ACLs as text, on an open descriptor (O_PATH is sufficient). Must be called in a child.
 #include "base/result.hpp"
 
 #include <cstdint>
@@ -8,16 +8,17 @@
 
 namespace sharefs::tree {
 
-/// Does the file system of this directory have default ACLs?
-bool holds_acls(int fd);
-/// Short text form with numeric ids; "" for none, also on file systems without ACLs. An access ACL that says no more
-/// than the mode is none.
+/// True if the file system of this directory supports default ACLs.
+bool supports_default_acls(int fd);
+/// Returns the short text form with numeric ids; "" if there is no ACL, also on file systems without ACLs. An access
+/// ACL that is equivalent to the mode counts as none.
 Result<std::string> read_acl(int fd, acl_type_t type, const std::string& path);
-/// "" takes it away. `unsupported` if the file system has none.
+/// Sets the ACL; "" removes it. Error `unsupported`: the file system has no ACLs.
 Result<void> write_acl(int fd, acl_type_t type, const std::string& path, const std::string& text);
 bool same_acl(const std::string& a, const std::string& b);
 
-/// Default ACL of a directory with this mode: what is made below is as open as the directory, whatever the umask.
+/// Returns the default ACL for a directory with this mode. New entries get the same rights as the directory, whatever
+/// the umask.
 std::string default_acl(std::uint32_t mode);
 
 } // namespace sharefs::tree

@@ -26,7 +26,7 @@ bool is_copied(std::string_view name) {
   return name.starts_with("user.") || name == k_acl || name == k_default_acl;
 }
 
-/// The name of a mark of overlayfs without its prefix; "" for what is none.
+/// Returns the name of a mark of overlayfs without its prefix; "" for any other attribute.
 std::string_view overlay_mark(std::string_view name) {
   for (const auto prefix : k_overlay)
     if (name.starts_with(prefix))
@@ -93,12 +93,13 @@ mode_t mode_without_group(mode_t mode) {
   return (mode & ~static_cast<mode_t>(S_IRWXG | S_ISGID)) | (mode & S_IRWXG & others);
 }
 
-int give_attributes(int to, const struct stat& now, const struct stat& original, const Attributes& attributes,
-                    bool inherited) {
+int set_attributes(int to, const struct stat& now, const struct stat& original, const Attributes& attributes,
+                   bool inherited) {
   bool owner = true, group = true;
   const bool differs = now.st_uid != original.st_uid || now.st_gid != original.st_gid;
   if (differs && ::fchown(to, original.st_uid, original.st_gid) != 0) {
-    if (errno != EPERM && errno != EINVAL && !is_unsupported_attribute(errno)) // a user namespace may not know the id
+    if (errno != EPERM && errno != EINVAL &&
+        !is_unsupported_attribute(errno)) // EINVAL: the user namespace does not map the id
       return errno;
     owner = false;
     group = now.st_gid == original.st_gid || ::fchown(to, static_cast<uid_t>(-1), original.st_gid) == 0;
@@ -106,7 +107,7 @@ int give_attributes(int to, const struct stat& now, const struct stat& original,
   bool has_acl = false;
   for (const auto& [name, value] : attributes.values) {
     const bool acl = name == k_acl || name == k_default_acl;
-    if (acl && !owner) // it says what the owner and the group may do, who are others now
+    if (acl && !owner) // the ACL has rights of the owner and the group, who are different now
       continue;
     if (::fsetxattr(to, name.c_str(), value.data(), value.size(), 0) == 0)
       has_acl = has_acl || name == k_acl;
@@ -114,19 +115,19 @@ int give_attributes(int to, const struct stat& now, const struct stat& original,
       return errno;
   }
   if (inherited && !has_acl)
-    ::fremovexattr(to, k_acl); // none is there, or none is known here
-  // An ACL's mask is the group's part of the mode: without the ACL it would be the group's.
+    ::fremovexattr(to, k_acl); // an error means that there is no ACL, or that ACLs are not supported
+  // The group's bits of a mode with an ACL are the mask: without the ACL they would become rights of the group.
   const bool lost_acl =
       std::ranges::any_of(attributes.values, [](const auto& one) { return one.first == k_acl; }) && !has_acl;
   const mode_t mode = attributes.narrowed(original.st_mode & 07777U);
   const mode_t wanted = group && !lost_acl ? mode : mode_without_group(mode);
-  const bool cleared = differs && (wanted & (S_ISUID | S_ISGID)) != 0; // by chown(2)
+  const bool cleared = differs && (wanted & (S_ISUID | S_ISGID)) != 0; // chown(2) has cleared them
   if (((now.st_mode & 07777U) != wanted || cleared || inherited || has_acl) && ::fchmod(to, wanted) != 0)
     return errno;
   return 0;
 }
 
-int give_times(int directory, const char* name, const struct stat& original) {
+int set_times(int directory, const char* name, const struct stat& original) {
   const std::array<timespec, 2> times{original.st_atim, original.st_mtim};
   const int done = name == nullptr ? ::futimens(directory, times.data())
                                    : ::utimensat(directory, name, times.data(), AT_SYMLINK_NOFOLLOW);

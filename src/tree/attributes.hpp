@@ -1,5 +1,5 @@
 #pragma once
-// What a file or directory has beside its content.
+// Owner, mode, times and extended attributes of a file or directory.
 #include "base/result.hpp"
 #include "sys/process/fd.hpp"
 
@@ -11,39 +11,41 @@
 
 namespace sharefs::tree {
 
-/// Extended attributes that are copied: user.*, and the ACLs, which have these names as well. (security.* is the
-/// host's policy, trusted.* the file system's own; system.nfs4_acl names users of another server.)
+/// Extended attributes that are copied: user.* and the POSIX ACLs, which are stored as attributes. (security.* is the
+/// host's policy, trusted.* belongs to the file system, and system.nfs4_acl names users of another server.)
 struct Attributes {
   std::vector<std::pair<std::string, std::string>> values;
-  bool capability = false; ///< security.capability: a program that gets rights
-  mode_t group = S_IRWXG;  ///< what an ACL that is not copied leaves the group of the mode
-  std::vector<std::pair<std::string, std::string>>
-      overlay; ///< of a layer: the marks of overlayfs, without their prefix
+  bool capability = false; ///< the file has security.capability: a program that gains privileges
+  mode_t group = S_IRWXG;  ///< the rights that an ACL that is not copied gives the group
+  /// For a layer: the marks of overlayfs, without their prefix.
+  std::vector<std::pair<std::string, std::string>> overlay;
+  /// Returns the mode without those bits of the group that an ACL, which is not copied, does not give it.
   [[nodiscard]] mode_t narrowed(mode_t mode) const;
-  [[nodiscard]] bool is_whiteout() const; ///< of an empty file: stands for nothing
-  [[nodiscard]] bool is_opaque() const;   ///< a directory that hides what was below it
-  [[nodiscard]] bool is_part() const;     ///< the rest of it lies in the layer below
+  [[nodiscard]] bool is_whiteout() const; ///< an empty file with this mark is a deleted name
+  [[nodiscard]] bool is_opaque() const;   ///< the directory hides the directory in the layer below
+  [[nodiscard]] bool is_part() const;     ///< the rest of it is in the layer below
 };
-bool has_attributes(int fd); ///< does its file system know any?
-/// errno in the unexpected; a file system without attributes has none.
+bool has_attributes(int fd); ///< true if the file system supports attributes
+/// Returns the attributes that are copied, or errno. On a file system without attributes there are none.
 tl::expected<Attributes, int> read_attributes(int fd, bool layer = false);
-bool has_capabilities(int fd); ///< may a file on its file system have some?
-/// Would what is made in this directory inherit an ACL?
+bool has_capabilities(int fd); ///< true if files of this file system can have capabilities
+/// True if new entries of this directory would inherit an ACL.
 bool has_default_acl(int directory);
 
-/// Gives the open file or directory `to`, which has `now`, the owner, attributes and mode of an original. `inherited`:
-/// it may have an ACL of the directory that it was made in. What this user may not give, or the file system does not
-/// take, is left out. 0 or errno.
-int give_attributes(int to, const struct stat& now, const struct stat& original, const Attributes& attributes,
-                    bool inherited);
-/// The mode for something whose owner or group could not be kept: the new group gets no more than all others.
+/// Gives the open file or directory `to`, whose status is `now`, the owner, attributes and mode of an original.
+/// `inherited`: it may have inherited an ACL from its directory. Anything that this user may not set, or the file
+/// system does not support, is left out. Returns 0 or errno.
+int set_attributes(int to, const struct stat& now, const struct stat& original, const Attributes& attributes,
+                   bool inherited);
+/// Returns the mode for an entry whose owner or group could not be kept: the new group gets no more rights than all
+/// others.
 mode_t mode_without_group(mode_t mode);
-/// utimensat(2) of `name` in `directory`, or of `directory` itself (nullptr). 0 or errno.
-int give_times(int directory, const char* name, const struct stat& original);
+/// Sets the times of `name` in `directory`, or of `directory` itself (nullptr). Returns 0 or errno.
+int set_times(int directory, const char* name, const struct stat& original);
 
-/// statx(2) of what the server has now, not what this host remembers. False with errno.
+/// Calls statx(2) and asks the server, so that the attribute cache of this host is not used. False with errno.
 bool stat_now(int directory, const char* name, struct stat& status);
-/// The same file, and nothing was written to it or changed about it.
+/// True if both are the same file, and neither its content nor its attributes have changed.
 bool same_state(const struct stat& one, const struct stat& other);
 bool same_time(const struct stat& one, const struct stat& other);
 

@@ -9,8 +9,8 @@ namespace sharefs::tree {
 namespace {
 
 constexpr std::uint64_t k_block = 1U << 20U;
-/// After this many bytes the file is sent to the disk, so that the fsync at the end does not take minutes without any
-/// progress.
+/// Each time after this many bytes writing to the disk is started, so that the fsync at the end does not take minutes
+/// without progress.
 constexpr std::uint64_t k_window = 16U << 20U;
 
 bool is_sparse(const struct stat& status) {
@@ -27,8 +27,8 @@ class ContentReader {
     std::uint64_t at = 0;
     while (at < size && m_error == 0 && !m_short) {
       const auto [data, end] = sparse ? next_data(at, size) : std::pair(at, size);
-      zeros(data - at);
-      at = extent(data, end);
+      hash_zeros(data - at);
+      at = read_extent(data, end);
     }
     if (m_error == 0 && sparse && m_to >= 0 && ::ftruncate(m_to, static_cast<off_t>(at)) != 0)
       set_error(true);
@@ -39,7 +39,7 @@ class ContentReader {
   }
 
  private:
-  /// Where data begins and ends from `at` on; both `size` where only a hole is left.
+  /// Returns begin and end of the next data from `at` on; both are `size` if there is only a hole.
   [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> next_data(std::uint64_t at, std::uint64_t size) const {
     const off_t data = ::lseek(m_from, static_cast<off_t>(at), SEEK_DATA);
     if (data < 0)
@@ -49,7 +49,7 @@ class ContentReader {
     return {begin, hole < 0 ? size : std::clamp(static_cast<std::uint64_t>(hole), begin, size)};
   }
 
-  void zeros(std::uint64_t count) {
+  void hash_zeros(std::uint64_t count) {
     static const std::vector<char> none(k_block);
     for (; count > 0; count -= std::min(count, k_block)) {
       XXH3_128bits_update(m_state.get(), none.data(), std::min(count, k_block));
@@ -57,8 +57,8 @@ class ContentReader {
     }
   }
 
-  /// Returns the offset behind the last byte that was read.
-  std::uint64_t extent(std::uint64_t at, std::uint64_t end) {
+  /// Reads the data up to `end` and copies it. Returns the offset after the last byte that was read.
+  std::uint64_t read_extent(std::uint64_t at, std::uint64_t end) {
     const auto bytes = buffer();
     while (at < end) {
       const ssize_t count =
@@ -95,13 +95,13 @@ class ContentReader {
       }
       done += static_cast<std::size_t>(count);
     }
-    if (at + size >= m_sent + k_window) {
-      // The window before this one is waited for while this one is being written. fsync(2) reports what fails.
-      ::sync_file_range(m_to, static_cast<off_t>(m_sent), static_cast<off_t>(at + size - m_sent),
+    if (at + size >= m_flushed + k_window) {
+      // While this window is being written, the one before it is waited for. fsync(2) reports errors later.
+      ::sync_file_range(m_to, static_cast<off_t>(m_flushed), static_cast<off_t>(at + size - m_flushed),
                         SYNC_FILE_RANGE_WRITE);
-      if (m_sent > 0) // 0 bytes would be all
-        ::sync_file_range(m_to, 0, static_cast<off_t>(m_sent), SYNC_FILE_RANGE_WAIT_BEFORE);
-      m_sent = at + size;
+      if (m_flushed > 0) // a length of 0 bytes would mean the whole file
+        ::sync_file_range(m_to, 0, static_cast<off_t>(m_flushed), SYNC_FILE_RANGE_WAIT_BEFORE);
+      m_flushed = at + size;
     }
     return true;
   }
@@ -112,12 +112,12 @@ class ContentReader {
   }
 
   Job& m_job;
-  int m_from, m_to; ///< -1: only read
+  int m_from, m_to; ///< `m_to` is -1 if the file is only read
   struct Free {
     void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
   };
   std::unique_ptr<XXH3_state_t, Free> m_state{XXH3_createState()};
-  std::uint64_t m_sent = 0;
+  std::uint64_t m_flushed = 0;
   int m_error = 0;
   bool m_of_target = false;
   bool m_short = false;
@@ -130,7 +130,7 @@ Hashed copy_content(Job& job, int from, const struct stat& status, int to) {
 }
 
 Hashed hash_content(Job& job, int file, const struct stat& status, bool from_disk) {
-  if (from_disk) // what is written already: pages that wait to be written stay
+  if (from_disk) // drops the clean pages from the cache; dirty pages stay
     ::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
   return ContentReader(job, file, -1).read(status);
 }

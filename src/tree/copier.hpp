@@ -1,5 +1,6 @@
 #pragma once
-// Private to tree: the one copy that a child makes. Directories in copy.cpp, what lies in them in copy_files.cpp.
+// Private to tree: the copy that a child makes. copy.cpp has the directories, copy_files.cpp the files, copy_links.cpp
+// symbolic and hard links.
 #include "tree/attributes.hpp"
 #include "tree/job.hpp"
 
@@ -8,42 +9,42 @@
 
 namespace sharefs::tree {
 
-// What is in a file (content.cpp). Holes are skipped, and count as the zeros that they stand for.
+// Content of files (content.cpp). Holes are not read; they are hashed as zeros.
 
-struct Hash { ///< XXH3, 128 bits: finds damage, no forgery
+struct Hash { ///< XXH3, 128 bits: it detects damage, but no forgery
   std::uint64_t high = 0, low = 0;
   friend bool operator==(const Hash&, const Hash&) = default;
 };
-/// Of `size` bytes of an open file. An errno and which of two descriptors it is of.
+/// An errno, and whether it comes from the target or from the source.
 struct ContentError {
   int error_number = 0;
   bool of_target = false;
 };
 using Hashed = tl::expected<Hash, ContentError>;
 
-/// From the beginning of `from`, whose fstat is `status`, to the empty file `to`; the hash of what was read. A file
-/// that is shorter by now is copied as far as it goes.
+/// Copies the content of `from`, whose fstat is `status`, to the empty file `to`. Returns the hash of the bytes that
+/// were read. If the file is shorter by now, only the bytes that exist are copied.
 Hashed copy_content(Job& job, int from, const struct stat& status, int to);
-/// Reads what the file system has, not what this host has cached of it, as far as the kernel allows that.
+/// Hashes the content of a file. `from_disk`: this host's cache is dropped first, as far as the kernel allows that.
 Hashed hash_content(Job& job, int file, const struct stat& status, bool from_disk);
 
 /// A directory and its copy.
 struct Pair : Node { // Node::fd: the original
   explicit Pair(Workers& of) : workers(of) { workers.hold(); }
-  ~Pair() { workers.let_go(); }
+  ~Pair() { workers.release(); }
   Pair(const Pair&) = delete;
   Pair& operator=(const Pair&) = delete;
   Workers& workers;
   sys::Fd to;
-  struct stat status = {};              ///< of the original, before its names were read
-  bool existed = false;                 ///< the copy was there before, with what an earlier run has left in it
-  bool closed = false;                  ///< this run has made it, and only its owner gets in, until it is finished
-  timespec made{};                      ///< when
-  bool inherited = false;               ///< the copy may have an ACL of the directory above it
-  bool hands_on = false;                ///< what is made in the copy may inherit an ACL
-  bool again = false;                   ///< its names were read a second time
-  bool opaque = false;                  ///< of a layer: the copy has nothing else
-  std::map<std::string, ino_t> entered; ///< directories in it that were gone through
+  struct stat status = {};  ///< of the original, before its names were read
+  bool existed = false;     ///< the copy existed before, perhaps with files of an earlier run
+  bool closed = false;      ///< this run has made the copy; only its owner can enter it until it is finished
+  timespec made{};          ///< mtime of the copy when it was opened
+  bool inherited = false;   ///< the copy may have inherited an ACL from its parent directory
+  bool gives_acl = false;   ///< new entries of the copy may inherit an ACL
+  bool second_read = false; ///< its names were read a second time, because the original had changed
+  bool opaque = false;      ///< for a layer: other entries of the copy are removed
+  std::map<std::string, ino_t> entered; ///< directories in it that were already copied
 };
 using PairPointer = std::shared_ptr<Pair>;
 
@@ -56,23 +57,23 @@ class Copier {
  private:
   enum class State { working, done, failed };
   using Inode = std::pair<dev_t, ino_t>;
-  struct Claim { ///< of a file with several names: the one that is copied, to which the others link
+  struct Claim { ///< for a file with several names: the name that is copied; the others become links to it
     std::string path;
     struct stat status = {};
     State state = State::working;
   };
-  enum class Original { same, again, failed }; ///< unchanged; changed and copied once more; changed and not copied
+  enum class Original { same, again, failed }; ///< unchanged; changed, to be copied again; changed, not copied
   struct File {
     std::string name;
-    std::string made; ///< its name until it is finished
+    std::string made; ///< the name of the copy until it is finished
     sys::Fd from, to;
     struct stat status = {};
     Hash hash;
-    int error_number = 0; ///< it could not be synced
+    int error_number = 0; ///< the errno of fsync(2)
     std::optional<Inode> claimed;
   };
 
-  struct Files { ///< those of a directory, shared by the threads that work in it
+  struct Files { ///< the files of a directory, shared by the threads that work in it
     explicit Files(std::vector<Name> all) : names(std::move(all)) {}
     std::vector<Name> names;
     std::atomic<std::size_t> next{0};
@@ -82,16 +83,16 @@ class Copier {
   Result<PairPointer> start(Found from, Found to);
   void enter(const PairPointer& parent, const std::string& name);
   bool was_entered(const Pair& pair, const std::string& name);
-  bool open_copy(Pair& pair, int parent, bool parent_hands_on);
+  bool open_copy(Pair& pair, int parent, bool parent_gives_acl);
   void fill(const PairPointer& pair);
   void clean(const Pair& pair, const std::vector<Name>& wanted);
   void leave(PairPointer pair);
-  [[nodiscard]] bool is_there(const Pair& pair, const struct stat& made, const Attributes& attributes) const;
+  [[nodiscard]] bool is_unchanged(const Pair& pair, const struct stat& made, const Attributes& attributes) const;
   bool finish(const PairPointer& pair);
   bool read_marks(Pair& pair);
   void remove_below(int directory, const Name& name, const std::string& path);
 
-  // What lies in them
+  // Files
   void copy_next(const PairPointer& pair, const std::shared_ptr<Files>& files);
   [[nodiscard]] bool in_place(const Pair& pair, const struct stat& original) const;
   void copy_all(const Pair& pair, std::span<const Name> names, bool last_try);
@@ -104,29 +105,29 @@ class Copier {
   bool is_kept(const Pair& pair, const File& file, const Attributes& attributes);
 
   // Names
-  void take_away(const Pair& pair, const std::string& name);
+  void remove_name(const Pair& pair, const std::string& name);
   void copy_link(const Pair& pair, const std::string& name);
   bool link_file(const Pair& pair, const std::string& name);
   void add_name(const Pair& pair, const std::string& name);
   bool admits(const std::string& path, const struct stat& status);
-  /// True: it is this caller's to copy.
+  /// True if this caller must copy the file; false if another name of it was claimed before.
   bool claim(const Inode& inode, const std::string& path, const struct stat& status);
   void settle(const std::optional<Inode>& inode, State state);
-  /// Puts what is finished in its place, where it is not there already.
-  bool put(const Pair& pair, const std::string& made, const std::string& name);
+  /// Renames a finished entry to its final name, unless it already has it.
+  bool move_into_place(const Pair& pair, const std::string& made, const std::string& name);
   std::string temporary_name();
 
-  /// As the copy is to be: Options::take_away and own.
+  /// Returns the status that the copy should have, with Options::removed_mode_bits and own applied.
   [[nodiscard]] struct stat wanted(struct stat original) const {
     if (!S_ISLNK(original.st_mode))
-      original.st_mode &= ~(m_job.options.take_away & 07777U);
-    if (m_job.options.own) { // to chown(2): as it is
+      original.st_mode &= ~(m_job.options.removed_mode_bits & 07777U);
+    if (m_job.options.own) { // chown(2) does not change an id of -1
       original.st_uid = static_cast<uid_t>(-1);
       original.st_gid = static_cast<gid_t>(-1);
     }
     return original;
   }
-  /// Whether something else that has the name of a copy is removed.
+  /// True if another kind of entry with the name of a copy is removed.
   [[nodiscard]] bool replaces() const { return m_job.options.remove_others || m_job.options.layer; }
   [[nodiscard]] std::string source(const std::string& relative) const;
   [[nodiscard]] std::string target(const std::string& relative) const;
@@ -141,11 +142,11 @@ class Copier {
   const Place& m_to;
   const uid_t m_uid = ::geteuid();
   const gid_t m_gid = ::getegid();
-  int m_top = -1;           ///< the copy
-  bool m_attributes = true; ///< the file system of the original has some
-  bool m_capabilities = true;
-  bool m_to_nfs = false; ///< the copy lies on NFS
-  std::string m_run;     ///< part of the names of what is not finished
+  int m_top = -1;             ///< the directory of the whole copy
+  bool m_attributes = true;   ///< the file system of the original supports attributes
+  bool m_capabilities = true; ///< the file system of the original supports capabilities
+  bool m_to_nfs = false;      ///< the copy lies on NFS
+  std::string m_run;          ///< random letters in the temporary names of this run
   std::atomic<std::uint64_t> m_temporaries{0};
   std::mutex m_mutex;
   std::condition_variable m_settled;
@@ -153,9 +154,9 @@ class Copier {
   CopyReport m_report;
 };
 
-/// Set-id bits of a program. (Of a directory they mean something else.)
+/// True for a file with set-id bits. (On a directory they have another meaning.)
 bool has_set_id(const struct stat& status);
-/// Is it the name of what a copy has not finished?
+/// True for a temporary name, which an unfinished file of a copy has.
 bool is_temporary(const std::string& name);
 
 } // namespace sharefs::tree

@@ -1,4 +1,4 @@
-// copy(): the directories. Each is made before what is in it, and gets its mode and times after that.
+// copy(): the directories. Each is made before its entries, and gets its mode and times after them.
 #include "base/path.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
@@ -18,12 +18,12 @@ namespace sharefs::tree {
 
 namespace {
 
-/// Threads that work in one directory. The kernel lets one of them make a file at a time; the others write, sync and
-/// read meanwhile.
+/// The number of threads that work in one directory. The kernel lets only one of them make a file at a time; the others
+/// write, sync and read meanwhile.
 constexpr std::size_t k_threads_in_directory = 4;
 
-/// Whether a file of one directory can get a name in the other. link(2) does not cross mounts, not even those of one
-/// file system.
+/// True if a file in one directory can be linked into the other. link(2) does not cross mounts, not even two mounts of
+/// the same file system.
 bool on_one_mount(int one, int other) {
   struct statx a{};
   struct statx b{};
@@ -32,8 +32,8 @@ bool on_one_mount(int one, int other) {
          a.stx_dev_major == b.stx_dev_major && a.stx_dev_minor == b.stx_dev_minor && a.stx_mnt_id == b.stx_mnt_id;
 }
 
-/// A directory that was finished by an earlier run may be closed to its owner. If this call fails, the next one in it
-/// fails too, and is reported.
+/// Gives the owner all rights on a directory, which an earlier run may have finished without them. If this call fails,
+/// the next one in the directory fails too, and is reported.
 void make_usable(int directory) {
   struct stat status{};
   if (::fstat(directory, &status) == 0 && (status.st_mode & S_IRWXU) != S_IRWXU)
@@ -46,7 +46,7 @@ void set_closed(Pair& pair) {
   pair.made = status.st_mtim;
 }
 
-/// Is it the directory `wanted`, or below it?
+/// True if it is the directory `wanted`, or lies below it.
 bool lies_in(int directory, const struct stat& wanted) {
   struct stat last{};
   struct stat status{};
@@ -55,7 +55,7 @@ bool lies_in(int directory, const struct stat& wanted) {
     if (status.st_dev == wanted.st_dev && status.st_ino == wanted.st_ino)
       return true;
     if (status.st_dev == last.st_dev && status.st_ino == last.st_ino)
-      return false; // the root
+      return false; // this is the root
     last = status;
     here.reset(::openat(here.get(), "..", O_PATH | O_DIRECTORY | O_CLOEXEC));
   }
@@ -146,7 +146,7 @@ Result<PairPointer> Copier::start(Found from, Found to) {
   top->to = std::move(*made);
   m_top = top->to.get();
   m_to_nfs = sys::is_on_nfs(m_top);
-  // Where the file system has no such lock for directories (NFS), two copies only disturb each other.
+  // NFS has no such locks for directories. Two copies at the same time only disturb each other there.
   if (::flock(m_top, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     return fail(ErrorCode::busy, m_to.path + ": another copy is at work", "wait for it, or stop it");
   std::vector<Name> there;
@@ -156,7 +156,7 @@ Result<PairPointer> Copier::start(Found from, Found to) {
   top->existed = !there.empty();
   set_closed(*top);
   top->inherited = true;
-  top->hands_on = has_default_acl(m_top);
+  top->gives_acl = has_default_acl(m_top);
   return top;
 }
 
@@ -170,14 +170,14 @@ void Copier::enter(const PairPointer& parent, const std::string& name) {
   const bool there = pair->fd && stat_now(pair->fd.get(), "", pair->status);
   if (!there && (errno == ELOOP || errno == ENOTDIR))
     changed(pair->path);
-  else if (!there && errno != ENOENT) // if it is gone, the directory above has changed, and that is noticed there
+  else if (!there && errno != ENOENT) // ENOENT: finish() of the parent directory notices that its names have changed
     m_job.failed(errno, source(pair->path));
   pair->opaque = parent->opaque;
   if (!there || !admits(pair->path, pair->status) || (m_job.options.layer && !read_marks(*pair)))
     return leave(parent);
   if (pair->depth >= k_deepest)
     m_job.failed(ENAMETOOLONG, source(pair->path));
-  else if (open_copy(*pair, parent->to.get(), parent->hands_on)) {
+  else if (open_copy(*pair, parent->to.get(), parent->gives_acl)) {
     {
       const std::lock_guard lock(m_mutex);
       parent->entered[name] = pair->status.st_ino;
@@ -187,7 +187,7 @@ void Copier::enter(const PairPointer& parent, const std::string& name) {
   leave(parent);
 }
 
-/// What overlayfs has noted of a directory of a layer. False: it cannot be copied.
+/// Reads the marks of overlayfs on a directory of a layer. False: the directory cannot be copied.
 bool Copier::read_marks(Pair& pair) {
   const auto attributes = read_attributes(pair.fd.get(), true);
   if (!attributes)
@@ -206,11 +206,11 @@ bool Copier::was_entered(const Pair& pair, const std::string& name) {
   return found != pair.entered.end() && stat_now(pair.fd.get(), name.c_str(), status) && status.st_ino == found->second;
 }
 
-/// The directory that takes the copies: made, or as an earlier run has left it.
-bool Copier::open_copy(Pair& pair, int parent, bool parent_hands_on) {
+/// Makes the directory of the copy, or opens the one that an earlier run has made.
+bool Copier::open_copy(Pair& pair, int parent, bool parent_gives_acl) {
   may_be_killed();
   pair.existed = ::mkdirat(parent, pair.name.c_str(), S_IRWXU) != 0;
-  if (pair.existed && errno == EACCES && m_job.options.layer) { // not made usable: nothing else is to be done in it
+  if (pair.existed && errno == EACCES && m_job.options.layer) { // fill() did not make the parent usable
     make_usable(parent);
     pair.existed = ::mkdirat(parent, pair.name.c_str(), S_IRWXU) != 0;
   }
@@ -236,12 +236,12 @@ bool Copier::open_copy(Pair& pair, int parent, bool parent_hands_on) {
   if (!m_job.options.layer)
     make_usable(pair.to.get());
   set_closed(pair);
-  pair.inherited = pair.existed || parent_hands_on;
-  pair.hands_on = pair.inherited && has_default_acl(pair.to.get());
+  pair.inherited = pair.existed || parent_gives_acl;
+  pair.gives_acl = pair.inherited && has_default_acl(pair.to.get());
   return true;
 }
 
-/// Tasks for all that lies in it.
+/// Adds tasks for all entries of the directory.
 void Copier::fill(const PairPointer& pair) {
   std::vector<Name> names;
   if (const int error = read_names(pair->fd.get(), names); error != 0) {
@@ -249,12 +249,12 @@ void Copier::fill(const PairPointer& pair) {
     return leave(pair);
   }
   m_job.counters.add(k_steps);
-  // A directory of a layer that holds only directories changes nothing but these.
+  // A directory of a layer that contains only directories does not change other entries of the copy.
   const bool nothing_else = m_job.options.layer && !pair->opaque &&
                             std::ranges::all_of(names, [](const Name& name) { return name.type == DT_DIR; });
   if (m_job.options.layer && !nothing_else)
     make_usable(pair->to.get());
-  if ((pair->existed || pair->again) && !nothing_else)
+  if ((pair->existed || pair->second_read) && !nothing_else)
     clean(*pair, names);
   std::vector<Name> others;
   for (auto& name : names) {
@@ -262,7 +262,7 @@ void Copier::fill(const PairPointer& pair) {
       others.push_back(std::move(name));
       continue;
     }
-    if (pair->again && was_entered(*pair, name.name))
+    if (pair->second_read && was_entered(*pair, name.name))
       continue;
     ++pair->open;
     m_job.workers.add_opening([this, pair, name = name.name] { enter(pair, name); });
@@ -277,7 +277,7 @@ void Copier::fill(const PairPointer& pair) {
   leave(pair);
 }
 
-/// Removes what a copy that was cut off has not finished. What else the original does not have is an error, or is
+/// Removes unfinished files of an interrupted copy. Any other entry that the original does not have is an error, or is
 /// removed as well; below a layer it stays.
 void Copier::clean(const Pair& pair, const std::vector<Name>& wanted) {
   std::vector<Name> found;
@@ -302,7 +302,8 @@ void Copier::remove_below(int directory, const Name& name, const std::string& pa
   if (name.type == DT_DIR) {
     std::vector<Name> names;
     const auto inside = open_below(directory, name.name.c_str());
-    if (inside && ::fchmod(inside.get(), S_IRWXU) != 0 && errno != EPERM) // its owner may lack the right to write
+    if (inside && ::fchmod(inside.get(), S_IRWXU) != 0 &&
+        errno != EPERM) // its mode may lack the owner's write permission
       return m_job.failed(errno, target(path));
     if (const int error = inside ? read_names(inside.get(), names) : errno; error != 0)
       return m_job.failed(error, target(path));
@@ -313,14 +314,16 @@ void Copier::remove_below(int directory, const Name& name, const std::string& pa
     m_job.failed(errno, target(path));
 }
 
-/// One part of `pair` is done. With the last part the directory is finished, and so is one part of the directory above.
+/// Notes that one part of `pair` is done. After the last part the directory is finished, which is one part of its
+/// parent directory.
 void Copier::leave(PairPointer pair) {
   while (pair && --pair->open == 0 && finish(pair))
     pair = std::static_pointer_cast<Pair>(pair->parent);
 }
 
-/// A directory of a layer that is in it because something was done with its attributes, and undone.
-bool Copier::is_there(const Pair& pair, const struct stat& made, const Attributes& attributes) const {
+/// True if the copy of a directory of a layer already has the right attributes. overlayfs has such directories whose
+/// attributes were changed and changed back.
+bool Copier::is_unchanged(const Pair& pair, const struct stat& made, const Attributes& attributes) const {
   auto original = wanted(pair.status);
   original.st_mode = attributes.narrowed(original.st_mode);
   const auto attributes_there = read_attributes(pair.to.get());
@@ -328,7 +331,8 @@ bool Copier::is_there(const Pair& pair, const struct stat& made, const Attribute
          same_time(made, original) && attributes_there && attributes_there->values.empty() && attributes.values.empty();
 }
 
-/// False: its names have changed, and are gone through once more.
+/// Gives the copy of a directory its attributes and times. False: the original has changed, and its names are read
+/// again.
 bool Copier::finish(const PairPointer& pair) {
   struct stat now{};
   if (!stat_now(pair->fd.get(), "", now)) {
@@ -336,11 +340,11 @@ bool Copier::finish(const PairPointer& pair) {
     return true;
   }
   if (!same_state(now, pair->status)) {
-    if (pair->again) {
+    if (pair->second_read) {
       changed(pair->path);
       return true;
     }
-    pair->again = true;
+    pair->second_read = true;
     pair->status = now;
     pair->open = 1;
     m_job.workers.add([this, pair] { fill(pair); });
@@ -359,13 +363,13 @@ bool Copier::finish(const PairPointer& pair) {
     m_job.failed(attributes ? errno : attributes.error(), source(pair->path));
     return true;
   }
-  if (m_job.options.layer && pair->existed && is_there(*pair, made, *attributes))
+  if (m_job.options.layer && pair->existed && is_unchanged(*pair, made, *attributes))
     return true;
-  if (pair->inherited && pair->hands_on)
-    ::fremovexattr(pair->to.get(), "system.posix_acl_default"); // the original's comes next
-  int error = give_attributes(pair->to.get(), made, wanted(pair->status), *attributes, pair->inherited);
+  if (pair->inherited && pair->gives_acl)
+    ::fremovexattr(pair->to.get(), "system.posix_acl_default"); // set_attributes() sets that of the original
+  int error = set_attributes(pair->to.get(), made, wanted(pair->status), *attributes, pair->inherited);
   if (error == 0)
-    error = give_times(pair->to.get(), nullptr, pair->status);
+    error = set_times(pair->to.get(), nullptr, pair->status);
   if (error == 0 && ::fsync(pair->to.get()) != 0)
     error = errno;
   if (error != 0)

@@ -1,5 +1,5 @@
-// copy(): files. Several are written before the first is synced, so that a disk has more than one to write. Over NFS
-// each call that makes or changes a name or an attribute is a round trip, so there are no more of them than needed.
+// copy(): files. Several are written before the first is synced, so that a disk can write them together. Over NFS each
+// call that makes or changes a name or an attribute is a round trip, so there are as few of them as possible.
 #include "base/path.hpp"
 #include "sys/fs/exclusive.hpp"
 #include "tree/copier.hpp"
@@ -26,7 +26,7 @@ bool has_set_id(const struct stat& status) {
   return S_ISREG(status.st_mode) && (status.st_mode & (S_ISUID | S_ISGID)) != 0;
 }
 
-/// .sharefs-copy-, 12 letters of the run, -, a number
+/// A temporary name is `.sharefs-copy-`, the 12 letters of the run, `-`, and a number.
 bool is_temporary(const std::string& name) {
   const auto rest = std::string_view(name).substr(std::min(name.size(), k_temporary.size()));
   return name.starts_with(k_temporary) && rest.size() > k_run_length + 1 && rest[k_run_length] == '-' &&
@@ -59,7 +59,7 @@ void Copier::copy_next(const PairPointer& pair, const std::shared_ptr<Files>& fi
 
 void Copier::copy_all(const Pair& pair, std::span<const Name> names, bool last_try) {
   std::vector<File> files;
-  std::vector<std::string> further; // names of files that have several, and are copied by one of the others
+  std::vector<std::string> further; // names of files that are copied under another name
   for (const auto& name : names) {
     if (name.type == DT_LNK) {
       copy_link(pair, name.name);
@@ -75,12 +75,12 @@ void Copier::copy_all(const Pair& pair, std::span<const Name> names, bool last_t
     }
   }
   end_all(pair, files, last_try);
-  // The further names come last: now no other thread waits for a file that this one copies.
+  // The further names come last. add_name() waits for other threads, which must not wait for files of this thread then.
   for (const auto& name : further)
     add_name(pair, name);
 }
 
-/// Finishes what was begun; `files` is empty then.
+/// Syncs and finishes the files that were begun, and empties `files`.
 void Copier::end_all(const Pair& pair, std::vector<File>& files, bool last_try) {
   std::vector<Name> again;
   for (auto& file : files) {
@@ -97,33 +97,34 @@ void Copier::end_all(const Pair& pair, std::vector<File>& files, bool last_try) 
     copy_all(pair, again, true);
 }
 
-/// Returns the file as it was written under the name File::made, not yet synced. If `made` is empty, it is another name
-/// of a file that another thread copies. nullopt: there is no more to do, or it has failed.
+/// Writes the file under the name File::made and returns it, not yet synced. If `made` is empty, it is another name of
+/// a file that is copied elsewhere. nullopt: there is nothing more to do, or it has failed.
 std::optional<Copier::File> Copier::begin(const Pair& pair, const Name& name, bool may_link, bool asks) {
   const auto path = pair.below(name.name);
   File file;
   file.name = name.name;
-  if (name.type != DT_REG) { // never opened
+  if (name.type != DT_REG) { // special files must never be opened
     if (!stat_now(pair.fd.get(), name.name.c_str(), file.status))
       changed(path);
     else if (!admits(path, file.status))
       return std::nullopt;
     else if (m_job.options.layer && S_ISCHR(file.status.st_mode) && file.status.st_rdev == 0)
-      take_away(pair, name.name);
+      remove_name(pair, name.name);
     else
       refuse(path, "is " + kind_of(file.status) + ", which is not copied", "move it out of the tree");
     return std::nullopt;
   }
   file.from = open_below(pair.fd.get(), name.name.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
   const int error = file.from ? 0 : errno;
-  if (error == ENOENT) // the directory has changed, which is seen there
+  if (error == ENOENT) // finish() notices that the directory has changed
     return std::nullopt;
-  // These attributes came with open(2); end() asks the server again. Where that differed it is asked here, too: while
-  // another client has a delegation to write, a server makes up times for it, which this client remembers (Linux 7.2).
-  const auto look = [&] {
+  // open(2) has brought these attributes; end() asks the server again. In a second try (`asks`) the server is asked
+  // here, too: while another client has a write delegation, the server returns times that it makes up, and this client
+  // caches them (Linux 7.2).
+  const auto read_status = [&] {
     return asks ? stat_now(file.from.get(), "", file.status) : ::fstat(file.from.get(), &file.status) == 0;
   };
-  if (error == ELOOP || error == ENXIO || (file.from && (!look() || !S_ISREG(file.status.st_mode)))) {
+  if (error == ELOOP || error == ENXIO || (file.from && (!read_status() || !S_ISREG(file.status.st_mode)))) {
     changed(path);
     return std::nullopt;
   }
@@ -140,7 +141,7 @@ std::optional<Copier::File> Copier::begin(const Pair& pair, const Name& name, bo
     return std::nullopt;
   }
   if (attributes->is_part() || (attributes->is_whiteout() && file.status.st_size == 0)) {
-    attributes->is_part() ? refuse_part(path) : take_away(pair, name.name);
+    attributes->is_part() ? refuse_part(path) : remove_name(pair, name.name);
     return std::nullopt;
   }
   if (!m_job.options.content_only && (has_set_id(file.status) || attributes->capability)) {
@@ -160,26 +161,27 @@ std::optional<Copier::File> Copier::begin(const Pair& pair, const Name& name, bo
   return std::nullopt;
 }
 
-/// Whether a file may have its own name before it is finished. It may where nobody else sees it, and where the next run
-/// sees that it is not finished: it gets the time of its original last, and that is older than any time before.
+/// True if a file may have its final name before it is finished. Nobody else may be able to see it, and the next run
+/// must be able to see that it is unfinished: it gets its original's mtime last, which is older than any mtime that it
+/// can have before.
 bool Copier::in_place(const Pair& pair, const struct stat& original) const {
   const auto& made = pair.made;
   const auto& time = original.st_mtim;
-  return pair.closed && !pair.again && !m_job.options.content_only && !m_job.options.layer &&
+  return pair.closed && !pair.second_read && !m_job.options.content_only && !m_job.options.layer &&
          (made.tv_sec > time.tv_sec || (made.tv_sec == time.tv_sec && made.tv_nsec > time.tv_nsec));
 }
 
-/// Makes the empty file; `status` is of it. 0 or errno.
+/// Makes the empty file; `status` gets its status. Returns 0 or errno.
 int Copier::make(const Pair& pair, File& file, mode_t mode, struct stat& status) {
   const int flags = (m_job.options.verify ? O_RDWR : O_WRONLY) | O_NONBLOCK | O_NOCTTY;
   may_be_killed();
-  if (in_place(pair, file.status)) { // over NFS O_EXCL would be one more round trip
+  if (in_place(pair, file.status)) { // without O_EXCL, which would be one more round trip over NFS
     file.to = sys::open_to_make(pair.to.get(), file.name, flags, mode, m_to_nfs);
     if (file.to && ::fstat(file.to.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1 &&
         status.st_size == 0) {
       file.made = file.name;
       return 0;
-    } // else the owner has put something there
+    } // otherwise the owner has put something there
   }
   const auto name = temporary_name();
   file.to = sys::open_to_make(pair.to.get(), name, flags | O_EXCL, mode, m_to_nfs);
@@ -197,16 +199,17 @@ bool Copier::write(const Pair& pair, File& file, const Attributes& attributes) {
       ::unlinkat(pair.to.get(), file.made.c_str(), 0);
     return false;
   };
-  // Others get access only to a file that has the right owner and ACL, or where they cannot reach it.
+  // The file may be made with its final mode only if it already has the right owner and ACL, or if others cannot reach
+  // it.
   const bool content_only = m_job.options.content_only;
   const bool ours = file.status.st_uid == m_uid && file.status.st_gid == m_gid;
-  const bool wide = !content_only && (ours || pair.closed) && !pair.hands_on && attributes.values.empty();
+  const bool wide = !content_only && (ours || pair.closed) && !pair.gives_acl && attributes.values.empty();
   struct stat made{};
   const auto mode = wide ? attributes.narrowed(wanted(file.status).st_mode & 0777U) : S_IRUSR | S_IWUSR;
   if (const int error = make(pair, file, mode, made); error != 0)
     return give_up(error, true);
   if (!content_only) {
-    if (const int error = give_attributes(file.to.get(), made, wanted(file.status), attributes, pair.hands_on);
+    if (const int error = set_attributes(file.to.get(), made, wanted(file.status), attributes, pair.gives_acl);
         error != 0)
       return give_up(error, true);
   }
@@ -219,33 +222,33 @@ bool Copier::write(const Pair& pair, File& file, const Attributes& attributes) {
   return true;
 }
 
-/// Is the original as it was when it was read? If not, the copy is dropped.
+/// Checks that the original has not changed since it was read; if it has, the copy is removed.
 Copier::Original Copier::check_original(const Pair& pair, File& file, bool last_try) {
   const auto path = pair.below(file.name);
   struct stat now{};
   const bool there = stat_now(pair.fd.get(), file.name.c_str(), now);
   if (there && m_job.options.link_files && now.st_nlink != file.status.st_nlink)
-    now.st_ctim = file.status.st_ctim; // it may have got names by this copy
+    now.st_ctim = file.status.st_ctim; // this copy itself may have made further names of it
   if (there && same_state(now, file.status))
     return Original::same;
   const int error = errno;
   ::unlinkat(pair.to.get(), file.made.c_str(), 0);
   const bool same_file = !file.claimed || Inode{now.st_dev, now.st_ino} == *file.claimed;
   if (there && !last_try && S_ISREG(now.st_mode)) {
-    if (!same_file) // other names still are of the old one
+    if (!same_file) // its other names still belong to the old file
       settle(file.claimed, State::failed);
     return Original::again;
   }
-  if (there || error != ENOENT) // gone: the directory has changed, which is seen there
+  if (there || error != ENOENT) // ENOENT: finish() notices that the directory has changed
     changed(path);
   settle(file.claimed, State::failed);
   return Original::failed;
 }
 
-/// False: it changed while it was copied, and is to be copied once more.
+/// Checks the copy and gives it its times and its name. False: the original has changed and must be copied again.
 bool Copier::end(const Pair& pair, File& file, bool last_try) {
   const auto path = pair.below(file.name);
-  const auto give_up = [&](int error) { // 0: the copy has another content
+  const auto give_up = [&](int error) { // 0: the content of the copy differs
     ::unlinkat(pair.to.get(), file.made.c_str(), 0);
     if (error != 0)
       m_job.failed(error, target(path));
@@ -269,13 +272,13 @@ bool Copier::end(const Pair& pair, File& file, bool last_try) {
       return give_up(0);
   }
   may_be_killed();
-  if (const int error = m_job.options.content_only ? 0 : give_times(file.to.get(), nullptr, file.status); error != 0)
+  if (const int error = m_job.options.content_only ? 0 : set_times(file.to.get(), nullptr, file.status); error != 0)
     return give_up(error);
   struct stat made{};
   if (::fstat(file.to.get(), &made) != 0 || made.st_size != file.status.st_size)
     return give_up(0);
   may_be_killed();
-  if (put(pair, file.made, file.name)) {
+  if (move_into_place(pair, file.made, file.name)) {
     count(&CopyReport::files);
     count(&CopyReport::bytes, static_cast<std::uint64_t>(file.status.st_size));
     m_job.counters.add(k_files);
@@ -287,7 +290,7 @@ bool Copier::end(const Pair& pair, File& file, bool last_try) {
   return true;
 }
 
-bool Copier::put(const Pair& pair, const std::string& made, const std::string& name) {
+bool Copier::move_into_place(const Pair& pair, const std::string& made, const std::string& name) {
   const auto path = pair.below(name);
   if (made == name || ::renameat(pair.to.get(), made.c_str(), pair.to.get(), name.c_str()) == 0)
     return true;
@@ -302,12 +305,12 @@ bool Copier::put(const Pair& pair, const std::string& made, const std::string& n
   return false;
 }
 
-/// Whether an earlier run has finished the file. Only a file that was written, synced and compared has this name. Its
-/// size, time and mode show that the original has not changed since, and its content is compared where that is asked
-/// for. Files below a layer may have further names elsewhere, so none of them is changed in place.
+/// True if an earlier run has finished the file. Only a file that was written, synced and compared has this name. Its
+/// size, time and mode show that the original has not changed since; its content is compared if Options::verify is set.
+/// Files below a layer may have further names elsewhere, so they are never changed in place.
 bool Copier::is_kept(const Pair& pair, const File& file, const Attributes& attributes) {
   struct stat there{};
-  if (m_job.options.content_only || m_job.options.layer || (!pair.existed && !pair.again) ||
+  if (m_job.options.content_only || m_job.options.layer || (!pair.existed && !pair.second_read) ||
       ::fstatat(pair.to.get(), file.name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0)
     return false;
   const auto mode = attributes.narrowed(wanted(file.status).st_mode);
@@ -326,12 +329,12 @@ bool Copier::is_kept(const Pair& pair, const File& file, const Attributes& attri
   }
   const bool complete =
       there.st_uid == file.status.st_uid && there.st_gid == file.status.st_gid && there.st_mode == mode;
-  if (there.st_nlink > file.status.st_nlink) { // it has names elsewhere, which must not change
+  if (there.st_nlink > file.status.st_nlink) { // it has names outside of the copy, so it must not be changed
     const auto theirs = read_attributes(fd.get());
     if (!complete || !theirs || theirs->values != attributes.values)
       return false;
   } else if ((!complete || !attributes.values.empty()) &&
-             give_attributes(fd.get(), there, wanted(file.status), attributes, pair.hands_on) != 0) {
+             set_attributes(fd.get(), there, wanted(file.status), attributes, pair.gives_acl) != 0) {
     return false;
   }
   count(&CopyReport::kept);

@@ -1,4 +1,4 @@
-// copy(): symbolic links, further names of files, and names that a layer takes away.
+// copy(): symbolic links, further names (hard links) of files, and names that a layer removes.
 #include "base/path.hpp"
 #include "tree/copier.hpp"
 #include "tree/fault_injection.hpp"
@@ -24,7 +24,7 @@ bool Copier::claim(const Inode& inode, const std::string& path, const struct sta
   auto& mine = m_claims.try_emplace(inode, Claim{path, status}).first->second;
   if (mine.path != path || mine.state != State::working)
     return false;
-  mine.status = status; // which may be the second try
+  mine.status = status; // it differs in a second try
   return true;
 }
 
@@ -36,8 +36,8 @@ void Copier::settle(const std::optional<Inode>& inode, State state) {
   m_settled.notify_all();
 }
 
-/// Removes what has this name in the copy, a whole directory too.
-void Copier::take_away(const Pair& pair, const std::string& name) {
+/// Removes this name from the copy, also a whole directory.
+void Copier::remove_name(const Pair& pair, const std::string& name) {
   struct stat there{};
   if (::fstatat(pair.to.get(), name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0) {
     if (errno != ENOENT)
@@ -48,12 +48,12 @@ void Copier::take_away(const Pair& pair, const std::string& name) {
   remove_below(pair.to.get(), {name, static_cast<unsigned char>(IFTODT(there.st_mode))}, pair.below(name));
 }
 
-/// Makes the name in the copy a further name of the original. False: a copy is needed instead.
+/// Makes the name in the copy a hard link to the original. False: the file must be copied instead.
 bool Copier::link_file(const Pair& pair, const std::string& name) {
   const auto path = pair.below(name);
   struct stat status{};
   if (::fstatat(pair.fd.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode))
-    return false; // copying it reports what is wrong
+    return false; // the copy reports the error
   if (!admits(path, status))
     return true;
   const auto copies = m_job.options.copy_instead ? m_job.options.copy_instead(path, status) : Result<bool>(false);
@@ -74,15 +74,15 @@ bool Copier::link_file(const Pair& pair, const std::string& name) {
     may_be_killed();
     return ::linkat(pair.fd.get(), name.c_str(), pair.to.get(), as.c_str(), 0) == 0;
   };
-  // And nobody has replaced it. Its size and time may differ: until the link is made another client can have a
-  // delegation to write, and what is heard of the file is older than what that client has done (Linux 6.14).
+  // Checks that nobody has replaced the file. Size and time are not compared: until the link is made another client may
+  // have a write delegation, and the attributes of the server are older than that client's writes (Linux 6.14).
   const auto is_linked = [&](const std::string& as) {
     struct stat there{};
     return ::fstatat(pair.to.get(), as.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && there.st_dev == status.st_dev &&
            there.st_ino == status.st_ino && there.st_mode == status.st_mode && there.st_uid == status.st_uid &&
            there.st_gid == status.st_gid;
   };
-  // A link is whole from the beginning, so it has its name at once where nothing else has.
+  // A link is complete at once, so it gets its final name directly if that name is free.
   std::string made = name;
   bool done = link(made);
   if (!done && errno == EEXIST) {
@@ -98,7 +98,7 @@ bool Copier::link_file(const Pair& pair, const std::string& name) {
   if (!done && errno == EXDEV)
     refuse(path, "lies on another file system than its copy, of which it cannot be a further name",
            "move it out of the tree");
-  else if (!done && errno != ENOENT) // the directory has changed, which is seen there
+  else if (!done && errno != ENOENT) // ENOENT: finish() notices that the directory has changed
     m_job.failed(errno, target(path));
   if (!done)
     return true;
@@ -106,7 +106,7 @@ bool Copier::link_file(const Pair& pair, const std::string& name) {
     ::unlinkat(pair.to.get(), made.c_str(), 0);
     changed(path);
   } else {
-    put(pair, made, name);
+    move_into_place(pair, made, name);
   }
   return true;
 }
@@ -124,7 +124,7 @@ void Copier::copy_link(const Pair& pair, const std::string& name) {
   if (!admits(path, status))
     return;
   m_job.counters.add(k_files);
-  if ((pair.existed || pair.again) && link_text(pair.to.get(), name.c_str()) == text &&
+  if ((pair.existed || pair.second_read) && link_text(pair.to.get(), name.c_str()) == text &&
       ::fstatat(pair.to.get(), name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && same_time(there, status))
     return count(&CopyReport::kept);
   const auto link = [&](const std::string& as) { return ::symlinkat(text->c_str(), pair.to.get(), as.c_str()) == 0; };
@@ -139,14 +139,14 @@ void Copier::copy_link(const Pair& pair, const std::string& name) {
     [[maybe_unused]] const int as_far_as_allowed =
         ::fchownat(pair.to.get(), made.c_str(), status.st_uid, status.st_gid, AT_SYMLINK_NOFOLLOW);
   }
-  if (const int error = m_job.options.content_only ? 0 : give_times(pair.to.get(), made.c_str(), status);
+  if (const int error = m_job.options.content_only ? 0 : set_times(pair.to.get(), made.c_str(), status);
       error != 0 && error != EOPNOTSUPP)
     m_job.failed(error, target(path));
   may_be_killed();
-  put(pair, made, name);
+  move_into_place(pair, made, name);
 }
 
-/// One more name of a file that is copied under another one.
+/// Adds a further name of a file that is copied under another name.
 void Copier::add_name(const Pair& pair, const std::string& name) {
   const auto path = pair.below(name);
   struct stat status{};
@@ -182,7 +182,7 @@ void Copier::add_name(const Pair& pair, const std::string& name) {
   const auto link = [&](const std::string& as) {
     return ::linkat(directory.get(), base.c_str(), pair.to.get(), as.c_str(), 0) == 0;
   };
-  auto made = pair.closed ? name : temporary_name(); // it is whole from the beginning
+  auto made = pair.closed ? name : temporary_name(); // a link is complete at once
   may_be_killed();
   bool linked = there_is_one && link(made);
   if (there_is_one && !linked && errno == EEXIST) {
@@ -190,12 +190,12 @@ void Copier::add_name(const Pair& pair, const std::string& name) {
     linked = link(made);
   }
   if (linked) {
-    if (put(pair, made, name))
+    if (move_into_place(pair, made, name))
       m_job.counters.add(k_files);
     return;
   }
-  // The file system knows no hard links, or no more for this file, or the first name could not be copied: each name is
-  // copied on its own, and reports its own error.
+  // The file system has no hard links, or does not allow more for this file, or the first name could not be copied:
+  // each name is copied separately, and reports its own error.
   if (there_is_one && errno != EPERM && errno != EOPNOTSUPP && errno != EMLINK)
     return m_job.failed(errno, target(path));
   auto file = begin(pair, {name, DT_REG}, false);

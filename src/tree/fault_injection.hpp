@@ -1,5 +1,5 @@
 #pragma once
-// Private to tree: SIGKILL at a chosen step of a copy, as plan/fault_injection.hpp has it for the steps of a plan.
+// Private to tree: SIGKILL at a chosen step of a copy, like plan/fault_injection.hpp for the steps of a plan.
 #ifdef SHAREFS_FAULT_INJECTION
 #include <atomic>
 #include <charconv>
@@ -11,7 +11,7 @@
 
 namespace sharefs::tree {
 
-/// SHAREFS_TEST_KILL_AT_TREE=N kills this child at its N-th step, N+ kills its parent, whose end is the child's.
+/// SHAREFS_TEST_KILL_AT_TREE=N kills this child at its N-th step; N+ kills its parent, with which the child ends.
 inline void may_be_killed() {
 #ifdef SHAREFS_FAULT_INJECTION
   static std::atomic<std::size_t> step{0};

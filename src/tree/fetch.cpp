@@ -1,5 +1,5 @@
-// fetch(): one thread takes pieces (pieces.hpp) in their order, adds them to the checksum, and writes them. And
-// serve().
+// fetch(): one thread takes the pieces (pieces.hpp) in order, adds them to the checksum, and writes them. This file
+// also has serve().
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
@@ -22,11 +22,11 @@ namespace sharefs::tree {
 
 namespace {
 
-/// Written, counted and waited for at a time, see Options::bytes_per_second.
+/// The number of bytes that are written and counted at a time, see Options::bytes_per_second.
 constexpr std::size_t k_step = 1U << 20U;
-/// After this many bytes the file is sent to the disk, so that the fsync at the end does not wait for all of it.
-constexpr std::uint64_t k_sent_at_once = 16U << 20U;
-/// Owner, mode and time that a file gets; without, it is this user's alone.
+/// Each time after this many bytes writing to the disk is started, so that the fsync at the end does not wait for all.
+constexpr std::uint64_t k_flush_interval = 16U << 20U;
+/// The owner, mode and time of the file. Without them, only this user can read it.
 struct Given {
   std::uint32_t uid = 0, gid = 0, mode = 0600;
   std::int64_t mtime = 0;
@@ -46,13 +46,13 @@ class Fetcher {
     m_directory = std::move(target.directory);
     m_name = target.name;
     TRY(open_part());
-    if (is_right_already()) {
+    if (is_complete()) {
       ::unlinkat(m_directory.get(), part_name().c_str(), 0);
       return FetchReport{.kept = m_content.bytes};
     }
-    auto fetched = from_upstreams();
+    auto fetched = fetch_from_upstreams();
     if (!fetched)
-      fetched = from_original();
+      fetched = fetch_from_original();
     if (!fetched)
       return fail(fetched.error());
     fetched->passed_over = m_passed_over;
@@ -62,11 +62,11 @@ class Fetcher {
  private:
   [[nodiscard]] std::string part_name() const { return "." + m_name + ".part"; }
 
-  /// What one brings counts for the next, which goes on where it has ended.
-  Result<FetchReport> from_upstreams() {
+  /// Tries the upstreams in order. Each continues where the one before it has ended.
+  Result<FetchReport> fetch_from_upstreams() {
     std::uint64_t kept = 0;
     for (const auto& upstream : m_upstreams) {
-      std::string said;
+      std::string program_error;
       const auto make = [&](std::uint64_t offset) -> Result<std::unique_ptr<Pieces>> {
         sys::Command command;
         command.argv = upstream.argv;
@@ -75,44 +75,45 @@ class Fetcher {
         TRY_ASSIGN(auto process, sys::StreamedProcess::start(command));
         return read_program(std::move(process), m_content.bytes - offset);
       };
-      auto fetched = go_on(make, &said);
+      auto fetched = fetch_rest(make, &program_error);
       if (&upstream == &m_upstreams.front())
         kept = m_begin;
       if (fetched)
         return FetchReport{.bytes = m_at - std::min(kept, m_at), .kept = kept, .by = upstream.name, .passed_over = {}};
       m_passed_over += fmt::format("{}{}: {}", m_passed_over.empty() ? "" : "; ", upstream.name,
-                                   said.empty() ? fetched.error().message : said);
+                                   program_error.empty() ? fetched.error().message : program_error);
     }
     return fail(ErrorCode::not_found, "no upstream has it");
   }
 
-  Result<FetchReport> from_original() {
+  Result<FetchReport> fetch_from_original() {
     m_is_last = true;
     TRY(become_reader(m_job.options));
     TRY_ASSIGN(const auto original, open_original());
     const auto make = [&](std::uint64_t offset) -> Result<std::unique_ptr<Pieces>> {
       return read_original(original.get(), offset, m_content.bytes);
     };
-    // What a power cut has left may have a hole in it: then once more, from the beginning.
-    auto fetched = go_on(make);
+    // After a power cut the part may contain a hole. Then the checksum differs, and the file is fetched from the
+    // beginning.
+    auto fetched = fetch_rest(make);
     if (!fetched && fetched.error().code == ErrorCode::conflict && m_begin > 0)
-      fetched = go_on(make);
+      fetched = fetch_rest(make);
     return fetched;
   }
 
-  /// Held by its lock, until this process ends.
+  /// Opens the part and locks it, until this process ends.
   Result<void> open_part() {
-    // One that was interrupted ends once its server answers, which may be a moment after its command has ended.
+    // The child of an interrupted command ends when its server answers, which may be a moment after the command's end.
     constexpr std::chrono::milliseconds k_least_wait{2000}, k_pause{50};
     const auto end = sys::deadline_in(std::max(m_job.options.wait, k_least_wait));
-    constexpr int k_attempts = 8; // another fetch() may have finished, and given it its name, between two calls
+    constexpr int k_attempts = 8; // another fetch() may finish and rename the part between open(2) and flock(2)
     for (int attempt = 0; attempt < k_attempts; ++attempt) {
       m_part.reset(::openat(m_directory.get(), part_name().c_str(),
                             O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600));
       struct stat open{}, named{};
       if (!m_part || ::fstat(m_part.get(), &open) != 0)
         return fail(errno_error(errno, m_to.path));
-      // Given away by one that was killed before it got its name. Whoever has it since may have written into it.
+      // A fetch() that was killed had already given the part to its owner, who may have written into it since.
       if (m_given && open.st_uid == m_given->uid && open.st_uid != ::geteuid()) {
         if (::unlinkat(m_directory.get(), part_name().c_str(), 0) != 0 && errno != ENOENT)
           return fail(errno_error(errno, m_to.path));
@@ -133,7 +134,8 @@ class Fetcher {
     return fail(ErrorCode::busy, m_to.path + ": others copy it");
   }
 
-  bool is_right_already() {
+  /// True if the file exists already with the right owner and content.
+  bool is_complete() {
     const auto there = sys::open_below(m_directory.get(), m_name.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
     struct stat status{};
     const auto& given = m_given;
@@ -152,7 +154,7 @@ class Fetcher {
       return file;
     if (!S_ISREG(status.st_mode) || static_cast<std::uint64_t>(status.st_size) != m_content.bytes)
       return fail(other_content());
-    ::fcntl(file->get(), F_SETFL, O_DIRECT); // where it can do that
+    ::fcntl(file->get(), F_SETFL, O_DIRECT); // an error is ignored: not all file systems support it
     return file;
   }
 
@@ -176,23 +178,23 @@ class Fetcher {
     return error == 0 && read == size;
   }
 
-  /// What has the rest of the file, from an offset on.
+  /// Makes the reader of the rest of the file, from an offset on.
   using MakePieces = std::function<Result<std::unique_ptr<Pieces>>(std::uint64_t offset)>;
 
-  /// Writes what is not there yet. `conflict`: it is not the wanted content, and the part is empty again. A stream that
-  /// ends early, where `said` is given for what its program says, leaves what has come.
-  Result<FetchReport> go_on(const MakePieces& make, std::string* said = nullptr) {
+  /// Writes the rest of the file. Error `conflict`: the content is not the wanted one, and the part was emptied. If a
+  /// program's output ends early, the part keeps the bytes so far, and `program_error` gets the program's message.
+  Result<FetchReport> fetch_rest(const MakePieces& make, std::string* program_error = nullptr) {
     struct stat status{};
     if (::fstat(m_part.get(), &status) != 0)
       return fail(errno_error(errno, m_to.path));
     const auto there = std::min(static_cast<std::uint64_t>(status.st_size), m_content.bytes);
-    m_begin = m_at = m_sent = there - there % k_alignment;
+    m_begin = m_at = m_flushed = there - there % k_alignment;
     if (!add_local(m_part.get(), m_at))
-      m_begin = m_at = m_sent = 0, m_hash.emplace();
+      m_begin = m_at = m_flushed = 0, m_hash.emplace();
     if (::ftruncate(m_part.get(), static_cast<off_t>(m_at)) != 0)
       return fail(errno_error(errno, m_to.path));
     m_job.counters.set(k_bytes, m_at);
-    // A disk that has no room says so now. Not every file system can say it.
+    // A full disk is noticed now, if the file system supports this call.
     if (::fallocate(m_part.get(), FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(m_content.bytes)) != 0 && is_full(errno))
       return fail(no_room(errno));
     TRY_ASSIGN(const auto reader, make(m_at));
@@ -200,46 +202,47 @@ class Fetcher {
       bool of_target = false;
       const int error = reader->next([&](std::string_view piece) {
         of_target = true;
-        return take(piece);
+        return write_piece(piece);
       });
-      if (error == ENODATA && said != nullptr) {
-        *said = reader->error_text();
+      if (error == ENODATA && program_error != nullptr) {
+        *program_error = reader->error_text();
         return fail(ErrorCode::failed, fmt::format("has ended after {}", format_bytes(m_at - m_begin)));
       }
       if (error == ENODATA)
-        return fail(clear(other_content()));
+        return fail(discard_part(other_content()));
       if (error != 0)
         return fail(!of_target       ? errno_error(error, m_from.path)
                     : is_full(error) ? no_room(error)
                                      : errno_error(error, m_to.path));
     }
     if (m_hash->hex() != m_content.sha256)
-      return fail(clear(other_content()));
+      return fail(discard_part(other_content()));
     return FetchReport{m_at - m_begin, m_begin};
   }
 
   static bool is_full(int error) { return error == ENOSPC || error == EDQUOT; }
 
-  /// The disk is full: what would be left of it is what others need now.
+  /// Returns the error of a full disk. The part is emptied, because others need its space now.
   Error no_room(int error) {
-    return clear(errno_error(error, m_to.path, "make room there (`df -h`), then run the command again"));
+    return discard_part(errno_error(error, m_to.path, "make room there (`df -h`), then run the command again"));
   }
 
-  Error clear(Error error) {
+  /// Empties the part, and removes it if no further attempt will use it. Returns the error unchanged.
+  Error discard_part(Error error) {
     if (::ftruncate(m_part.get(), 0) == 0 && m_is_last && (m_begin == 0 || error.code != ErrorCode::conflict))
       ::unlinkat(m_directory.get(), part_name().c_str(), 0);
     return error;
   }
 
-  /// 0 or errno.
-  int take(std::string_view piece) {
+  /// Returns 0 or errno.
+  int write_piece(std::string_view piece) {
     int error = 0;
     for (; error == 0 && !piece.empty(); piece.remove_prefix(std::min(piece.size(), k_step)))
-      error = take_step(piece.substr(0, k_step));
+      error = write_step(piece.substr(0, k_step));
     return error;
   }
 
-  int take_step(std::string_view piece) {
+  int write_step(std::string_view piece) {
     m_hash->add(piece);
     m_job.wait_for(piece.size());
     may_be_killed();
@@ -254,10 +257,10 @@ class Fetcher {
     }
     m_at += piece.size();
     m_job.counters.add(k_bytes, piece.size());
-    if (m_at >= m_sent + k_sent_at_once) {
-      ::sync_file_range(m_part.get(), static_cast<off_t>(m_sent), static_cast<off_t>(m_at - m_sent),
+    if (m_at >= m_flushed + k_flush_interval) {
+      ::sync_file_range(m_part.get(), static_cast<off_t>(m_flushed), static_cast<off_t>(m_at - m_flushed),
                         SYNC_FILE_RANGE_WRITE);
-      m_sent = m_at;
+      m_flushed = m_at;
     }
     return 0;
   }
@@ -287,12 +290,13 @@ class Fetcher {
   const std::vector<Upstream>& m_upstreams;
   const std::optional<Given>& m_given;
   std::string m_passed_over;
-  bool m_is_last = false; ///< nobody else is asked after this one: what cannot be used is taken away
+  bool m_is_last = false; ///< this is the last source, so a part that cannot be used is removed
   Job m_job;
   sys::Fd m_directory, m_part;
   std::string m_name;
   std::optional<sys::Sha256> m_hash;
-  std::uint64_t m_begin = 0, m_at = 0, m_sent = 0; ///< of the part: what was there, is there, and is on its way
+  /// Offsets in the part: where this source began, the end of the written data, and the end of the data being flushed.
+  std::uint64_t m_begin = 0, m_at = 0, m_flushed = 0;
 };
 
 Result<FetchReport> fetch_as(const Place& from, const Place& to, const FileContent& content,
@@ -316,21 +320,21 @@ Result<FetchReport> fetch(const Place& from, const Place& to, const FileContent&
 Result<FetchReport> fetch_listed(const Place& from, const Place& to, const Listing& listing, const Listed& file,
                                  const Options& options, const OnProgress& progress,
                                  const std::vector<Upstream>& upstreams) {
-  const bool gives = ::geteuid() == 0; // only root can give a file away
+  const bool gives = ::geteuid() == 0; // only root can give a file to another user
   const Given given{gives ? listing.uid : k_as_it_is, gives ? listing.gid : k_as_it_is, file.mode, file.mtime};
   return fetch_as(from, to, {file.sha256, file.bytes}, given, options, progress, upstreams);
 }
 
 Result<void> serve(const Place& file, std::uint64_t bytes, std::uint64_t offset, int out,
-                   std::chrono::milliseconds patience) {
-  constexpr std::chrono::milliseconds k_look{20};
+                   std::chrono::milliseconds timeout) {
+  constexpr std::chrono::milliseconds k_poll_interval{20};
   TRY_ASSIGN(const auto walked, walk_to(file));
   const auto& directory = walked.directory;
   const auto part = "." + walked.name + ".part";
   sys::Fd open;
-  for (auto end = sys::deadline_in(patience); offset < bytes;) {
+  for (auto end = sys::deadline_in(timeout); offset < bytes;) {
     struct stat status{};
-    for (const auto& name : {walked.name, part}) // one that is complete loses its other name
+    for (const auto& name : {walked.name, part}) // the complete file is tried first: fetch() renames the part to it
       if (!open)
         open.reset(::openat(directory.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
     if (open && (::fstat(open.get(), &status) != 0 || !S_ISREG(status.st_mode)))
@@ -340,7 +344,7 @@ Result<void> serve(const Place& file, std::uint64_t bytes, std::uint64_t offset,
       if (sys::Clock::now() >= end)
         return fail(open ? ErrorCode::timeout : ErrorCode::not_found,
                     file.path + (open ? ": nothing more has come" : ": is not there"));
-      std::this_thread::sleep_for(k_look); // NOLINT: inotify would not say when the other process is killed either
+      std::this_thread::sleep_for(k_poll_interval); // NOLINT: inotify does not report the death of the writer either
       continue;
     }
     const auto piece = buffer().first(std::min<std::uint64_t>(there - offset, buffer().size()));
@@ -348,7 +352,7 @@ Result<void> serve(const Place& file, std::uint64_t bytes, std::uint64_t offset,
     if (length <= 0 || !sys::write_all(out, {piece.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0))}))
       return fail(errno_error(errno, file.path));
     offset += static_cast<std::uint64_t>(length);
-    end = sys::deadline_in(patience);
+    end = sys::deadline_in(timeout);
   }
   return {};
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Work on a tree in a child that is watched: what the functions of tree.hpp are made of.
+// Runs work on a tree in a child whose progress is watched. The functions of tree.hpp are built on this.
 #include "sys/process/progress_counters.hpp"
 #include "tree/tree.hpp"
 
@@ -7,16 +7,16 @@
 
 namespace sharefs::tree {
 
-/// What a sys::ProgressCounters counts of a tree.
+/// The counters of sys::ProgressCounters for work on a tree.
 enum Counted : std::size_t { k_files, k_bytes, k_steps };
 
-/// In the parent: calls `progress` ten times a second.
+/// Calls `progress` ten times a second, in the parent.
 class Reporter {
  public:
   Reporter(const Options& options, const OnProgress& progress, const sys::ProgressCounters& counters)
       : m_options(options), m_progress(progress), m_counters(counters) {}
-  void at_times();
-  void at_end();
+  void report_if_due();
+  void report();
 
  private:
   const Options& m_options;
@@ -26,7 +26,8 @@ class Reporter {
   sys::Deadline m_last = m_begin;
 };
 
-/// `work(counters)` in a child that is given up when it makes no progress, or at Ctrl-C; `path` is named then.
+/// Runs `work(counters)` in a child that is given up if it makes no progress, or at Ctrl-C; the error then names
+/// `path`.
 template <class Work>
 auto watched(const std::string& path, const Options& options, const OnProgress& progress, const Work& work) {
   using Answer = std::invoke_result_t<Work, const sys::ProgressCounters&>;
@@ -37,11 +38,11 @@ auto watched(const std::string& path, const Options& options, const OnProgress& 
   auto answer = sys::call_while(
       *counters, options.as, options.deadline,
       [&] {
-        ::umask(0); // every mode is the original's
+        ::umask(0); // modes are set exactly as in the original
         return work(*counters);
       },
-      [&] { reporter.at_times(); });
-  reporter.at_end();
+      [&] { reporter.report_if_due(); });
+  reporter.report();
   if (!answer && (answer.error().code == ErrorCode::timeout || answer.error().code == ErrorCode::interrupted))
     answer.error().message = path + ": " + answer.error().message;
   return answer;

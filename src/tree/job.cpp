@@ -24,16 +24,16 @@ using namespace std::chrono_literals;
 constexpr std::size_t k_most_named = 5;
 constexpr unsigned k_most_disk_threads = 16;
 constexpr unsigned k_network_threads = 32; ///< each waits for round trips; a session of NFSv4.1 has 64 slots in Linux
-constexpr std::size_t k_open_files = 64;   ///< of all threads: as many descriptors, or twice as many
-constexpr const char* k_go_on = "run the command again: it goes on from here";
+constexpr std::size_t k_open_files = 64;   ///< for all threads together; each file takes one or two descriptors
+constexpr const char* k_run_again = "run the command again: it goes on from here";
 
-/// An error that the next file will get as well.
+/// True for an error that every following file would get as well.
 bool is_fatal(int error) {
   return error == ENOSPC || error == EDQUOT || error == EROFS || error == EMFILE || error == ENFILE ||
          error == ENOMEM || error == ESTALE || error == ENODEV;
 }
 
-/// File systems of this host, whose operations do not wait for a network (statfs(2)).
+/// True for file systems of this host, whose operations do not wait for a network (types of statfs(2)).
 bool is_local(long type) {
   constexpr std::array<long, 9> k_local{0xEF53,     0x58465342, 0x9123683E, 0x01021994, 0x858458F6,
                                         0x794C7630, 0x2FC12FC1, 0xF2F52010, 0x4006}; // ext4, xfs, btrfs, tmpfs, ramfs,
@@ -41,7 +41,7 @@ bool is_local(long type) {
   return std::ranges::find(k_local, type) != k_local.end();
 }
 
-bool is_meant(const Place& place, const struct stat& status) {
+bool is_expected(const Place& place, const struct stat& status) {
   return place.inode == 0 || (status.st_ino == place.inode && (place.device == 0 || status.st_dev == place.device));
 }
 
@@ -57,7 +57,7 @@ void Job::failed(int error_number, const std::string& path) {
   if (error_number == EXDEV)
     error = {ErrorCode::busy, path + ": something is mounted there, and it is left", "unmount it first", ""};
   if (error_number == ENOSPC || error_number == EDQUOT)
-    error.hint = "make room (`df -h`, and `df -i` for the number of files), then " + std::string(k_go_on);
+    error.hint = "make room (`df -h`, and `df -i` for the number of files), then " + std::string(k_run_again);
   if (is_fatal(error_number))
     stop(std::move(error));
   else
@@ -74,7 +74,7 @@ void Job::failed(Error error) {
 
 void Job::stop(Error error) {
   {
-    const std::lock_guard lock(m_mutex); // this error ends the work, so it is reported first
+    const std::lock_guard lock(m_mutex); // this error replaces the first one, because it ends the work
     if (m_failures++ > 0 && m_named.size() < k_most_named)
       m_named.push_back(m_first.message);
     m_first = std::move(error);
@@ -140,15 +140,15 @@ std::size_t Job::at_once() const {
   return std::clamp<std::size_t>(k_open_files / m_threads, 1, 16);
 }
 
-sys::Fd open_unnoted(int parent, const char* name) {
+sys::Fd open_without_atime(int parent, const char* name) {
   auto fd = open_below(parent, name, O_RDONLY | O_DIRECTORY | O_NOATIME);
-  if (!fd && errno == EPERM) // another's
+  if (!fd && errno == EPERM) // only the owner and root may use O_NOATIME
     fd = open_below(parent, name);
   return fd;
 }
 
 int read_names(int directory, std::vector<Name>& into) {
-  sys::Fd same(::fcntl(directory, F_DUPFD_CLOEXEC, 0)); // shares its position, which is set to the beginning
+  sys::Fd same(::fcntl(directory, F_DUPFD_CLOEXEC, 0)); // it shares the position, which is set to the beginning below
   if (!same || ::lseek(directory, 0, SEEK_SET) < 0)
     return errno;
   return sys::for_each_name(std::move(same), [&into](int here, const dirent& entry) {
@@ -204,8 +204,8 @@ int read_file(int file, std::uint64_t most, const std::function<bool(std::string
   return 0;
 }
 
-Result<FileContent> content_of(int file, const std::string& path, const sys::ProgressCounters& counters,
-                               Counted counted, std::string_view magic) {
+Result<FileContent> hash_file(int file, const std::string& path, const sys::ProgressCounters& counters, Counted counted,
+                              std::string_view magic) {
   FileContent content;
   sys::Sha256 hash;
   const int error = read_file(file, std::numeric_limits<std::uint64_t>::max(), [&](std::string_view piece) {
@@ -226,17 +226,17 @@ Result<Found> find(const Place& place, bool or_file) {
   if (!found.walked.exists())
     return found;
   found.status = found.walked.status;
-  if (or_file && S_ISREG(found.status.st_mode) && place.inode != 0 && is_meant(place, found.status)) {
+  if (or_file && S_ISREG(found.status.st_mode) && place.inode != 0 && is_expected(place, found.status)) {
     found.fd = std::move(found.walked.fd);
     return found;
   }
   if (!found.walked.is_directory())
     return conflict(place.path, "a directory", found.walked.text());
-  // The way here may have crossed mounts: the tree may be what is mounted.
-  found.fd = open_unnoted(found.walked.fd.get(), ".");
+  // The walk may have crossed mounts. Opening `.` gives the directory of the mount if one is mounted on the path.
+  found.fd = open_without_atime(found.walked.fd.get(), ".");
   if (!found.fd || ::fstat(found.fd.get(), &found.status) != 0)
     return fail(errno_error(errno, place.path));
-  if (!is_meant(place, found.status))
+  if (!is_expected(place, found.status))
     return conflict(place.path, "the directory that the plan was made for", "another one");
   return found;
 }

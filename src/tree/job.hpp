@@ -1,5 +1,5 @@
 #pragma once
-// Private to tree: what its functions have in common. In a child.
+// Private to tree: the common parts of its functions, which run in a child.
 #include "sys/fs/walk.hpp"
 #include "sys/process/progress_counters.hpp"
 #include "tree/here.hpp"
@@ -12,31 +12,34 @@
 
 namespace sharefs::tree {
 
-/// As many as the file systems of these directories want: a disk has few, and on a network they wait for round trips.
+/// Returns the number of threads for the file systems of these directories: few for a disk, many on a network, where
+/// each waits for round trips.
 unsigned threads_for(std::initializer_list<int> directories);
 
-/// A megabyte of each thread for what it reads. Most files are small, and memory that is not written to costs nothing.
+/// Returns this thread's read buffer of 1 MiB. Most files are small, but memory that is not written to costs nothing.
 std::span<char> buffer();
 
-/// One piece of work on a tree in one process: its threads, and the errors.
+/// One piece of work on a tree in one process, with its threads and its errors.
 class Job {
  public:
-  Job(const Options& job_options, const sys::ProgressCounters& job_pulse) : options(job_options), counters(job_pulse) {}
+  Job(const Options& job_options, const sys::ProgressCounters& job_counters)
+      : options(job_options), counters(job_counters) {}
 
-  /// Notes a failed system call at `path`. One that will fail everywhere (a full disk) ends the work.
+  /// Records a failed system call at `path`. An error that every file would get (a full disk) ends the work.
   void failed(int error_number, const std::string& path);
   void failed(Error error);
-  /// As failed(), and no more is done.
+  /// Records an error like failed(), and ends the work.
   void stop(Error error);
-  /// The first failure, with the number of them and the names of some.
+  /// Returns the first failure, with the number of failures and some names.
   [[nodiscard]] Result<void> result() const;
 
-  /// Does the tasks of the workers, on these directories; by more threads where a network file system takes part.
+  /// Runs the tasks of the workers, with more threads if one of these directories is on a network file system.
   void work(std::initializer_list<int> directories);
-  /// Files that one thread may hold open: a disk has more to do with some, and the descriptors are few.
+  /// Returns how many files a thread may keep open: several, so that a disk can write them together, but descriptors
+  /// are limited.
   [[nodiscard]] std::size_t at_once() const;
 
-  /// Waits until `bytes` more may be written by Options::bytes_per_second.
+  /// Waits until the limit Options::bytes_per_second allows `bytes` more.
   void wait_for(std::uint64_t bytes);
 
   const Options& options;
@@ -49,59 +52,60 @@ class Job {
   std::size_t m_failures = 0;
   Error m_first;
   std::vector<std::string> m_named;
-  sys::Deadline m_next_write{}; ///< from when on the limit allows more
+  sys::Deadline m_next_write{}; ///< the time from which the limit allows more
 };
 
 using sys::open_below;
 
-/// Opens a directory for reading without changing its access time, where this process may ask for that.
-sys::Fd open_unnoted(int parent, const char* name);
+/// Opens a directory for reading without changing its access time, if this process may use O_NOATIME.
+sys::Fd open_without_atime(int parent, const char* name);
 
 struct Name {
   std::string name;
   unsigned char type = 0; ///< DT_DIR, ...; never DT_UNKNOWN
 };
-/// The names in an open directory. 0 or errno.
+/// Reads the names in an open directory. Returns 0 or errno.
 int read_names(int directory, std::vector<Name>& into);
 
-/// A directory on the way down. Its descriptors are open for as long as something below it is to be done.
+/// A directory during a walk. Its descriptors are open until all work below it is done.
 struct Node {
-  std::shared_ptr<Node> parent; ///< null: the tree itself
+  std::shared_ptr<Node> parent; ///< null for the tree itself
   std::string path;             ///< relative to the tree
   std::string name;
   sys::Fd fd;
-  std::atomic<std::size_t> open{1}; ///< parts that are not done: below it, and itself
+  std::atomic<std::size_t> open{1}; ///< the number of unfinished parts: its subdirectories and its own files
   int depth = 0;
   [[nodiscard]] std::string below(const std::string& what) const { return path.empty() ? what : path + "/" + what; }
 };
-inline constexpr int k_deepest = 1000; ///< directories in one another: each takes descriptors
+inline constexpr int k_deepest = 1000; ///< the limit of nested directories, because each takes descriptors
 
-/// The open directory at `place`; null: there is nothing. `or_file`: the file with the inode of `place` will do, and is
-/// open by O_PATH.
+/// The result of find().
 struct Found {
   sys::Walked walked;
   sys::Fd fd;
   struct stat status = {};
 };
+/// Opens the directory at `place`; Found::fd is empty if nothing exists there. `or_file`: a file with the inode of
+/// `place` is accepted as well, and is opened with O_PATH.
 Result<Found> find(const Place& place, bool or_file = false);
-/// The way to `place`, whatever is there.
+/// Walks to `place`, whether or not something exists there.
 Result<sys::Walked> walk_to(const Place& place);
-/// Opens the file at `place` for reading, which is not followed if it is a link.
+/// Opens the file at `place` for reading; a symbolic link is not followed.
 Result<sys::Fd> open_file(const Place& place);
-/// Reads an open file from its beginning on, at most so much. 0 or errno; `take` says false: it has enough.
+/// Reads an open file from its beginning, at most `most` bytes, until `take` returns false. Returns 0 or errno.
 int read_file(int file, std::uint64_t most, const std::function<bool(std::string_view piece)>& take);
-/// What is in an open file; `counted`: what the bytes that were read count as. `magic`: how it has to begin; a file
-/// that does not is not read, and has 0 bytes.
-Result<FileContent> content_of(int file, const std::string& path, const sys::ProgressCounters& counters,
-                               Counted counted, std::string_view magic = {});
-/// As find(); nothing there is an error.
+/// Returns checksum and size of an open file. `counted`: the counter for the bytes. `magic`: the bytes with which the
+/// file must begin; any other file is not read, and the result has 0 bytes.
+Result<FileContent> hash_file(int file, const std::string& path, const sys::ProgressCounters& counters, Counted counted,
+                              std::string_view magic = {});
+/// Like find(), but a missing directory is an error.
 Result<Found> find_tree(const Place& place);
 
-/// Becomes Options::reader, where one is given, before the original is opened. What the copy gets is still root's to
-/// give.
+/// Becomes Options::reader, if it is given, before the original is opened. The capabilities that are needed to set
+/// owner and mode of the copy are kept.
 Result<void> become_reader(const Options& options);
 
-/// Allows this process as many descriptors as its hard limit.
+/// Raises the limit of open descriptors to the hard limit.
 void prepare_process();
 
 } // namespace sharefs::tree

@@ -1,4 +1,4 @@
-// measure(): one look at everything in the tree.
+// measure(): reads the status of every entry in the tree.
 #include "base/path.hpp"
 #include "base/try.hpp"
 #include "tree/tree_walk.hpp"
@@ -27,7 +27,7 @@ class Measurer {
                    .names = [this](const auto& directory, const auto& names) { add_files(*directory, names); },
                    .failed = [this](int error, Node& directory) { return note_failure(error, directory); },
                    .open = [](const Node& parent,
-                              const std::string& name) { return open_unnoted(parent.fd.get(), name.c_str()); }});
+                              const std::string& name) { return open_without_atime(parent.fd.get(), name.c_str()); }});
     TRY(walk.run(std::move(found.fd)));
     return m_measured;
   }
@@ -36,7 +36,8 @@ class Measurer {
   bool note_failure(int error, const Node& directory) {
     if (error == EACCES)
       add({.directories = 1, .unread = 1});
-    else if (error != EXDEV && error != ENOENT && error != ENOTDIR) // something is mounted there, or it is gone
+    else if (error != EXDEV && error != ENOENT &&
+             error != ENOTDIR) // EXDEV: a mount, which is not measured; the others: it was removed or replaced
       m_job.failed(error, join_path(m_path, directory.path));
     return true;
   }

@@ -1,4 +1,5 @@
-// set_modes(): what is in a directory comes before it, so that nobody who gets the tree is in it while it is given.
+// set_modes(): the entries of a directory are changed before the directory itself, so that those who get access to the
+// tree cannot enter it while it is being changed.
 #include "base/path.hpp"
 #include "base/try.hpp"
 #include "sys/process/fd.hpp"
@@ -45,7 +46,7 @@ class ModeSetter {
     set(fd.get(), m_modes.mode & (0666U | runs), directory.below(name));
   }
 
-  /// Whether all names of the file lie in the tree, and this is the last of them.
+  /// True if all names of the file are in the tree, and this is the last of them.
   bool is_last_name(const struct stat& status) {
     const std::lock_guard lock(m_mutex);
     return ++m_names[{status.st_dev, status.st_ino}] == status.st_nlink;
@@ -54,7 +55,7 @@ class ModeSetter {
   void set(int fd, mode_t mode, const std::string& relative) {
     m_job.counters.add(k_files);
     struct stat status{};
-    const auto path = sys::by_descriptor(fd); // an O_PATH one takes no fchmod(2)
+    const auto path = sys::by_descriptor(fd); // fchmod(2) does not accept an O_PATH descriptor
     if (::fstat(fd, &status) != 0)
       return failed(errno, relative);
     if (m_job.options.admit)
@@ -64,7 +65,7 @@ class ModeSetter {
     if (!gives_group && (status.st_mode & 07777U) == mode)
       return;
     if (gives_group && ::chown(path.c_str(), k_as_it_is, m_modes.gid) != 0) {
-      if (errno != EPERM || !goes_without_group(mode, relative))
+      if (errno != EPERM || !may_keep_group(mode, relative))
         return failed(errno, relative);
       mode = mode_without_group(mode);
     }
@@ -73,9 +74,10 @@ class ModeSetter {
     ++m_changed;
   }
 
-  /// An owner who is not in the group of the tree cannot give files to it. That harms nobody where all others may do
-  /// what the group may, or where the file is compiled Python, because Python then reads the source.
-  static bool goes_without_group(mode_t mode, const std::string& relative) {
+  /// True if an entry may keep its group: an owner who is not a member of the tree's group cannot give files to it.
+  /// This is acceptable if all others have the same rights as the group, and for compiled Python, because Python then
+  /// reads the source.
+  static bool may_keep_group(mode_t mode, const std::string& relative) {
     return (mode_without_group(mode) & 0077U) == (mode & 0077U) || relative.ends_with(".pyc") ||
            relative.ends_with("__pycache__");
   }

@@ -21,20 +21,21 @@ namespace sharefs::tree {
 
 namespace {
 
-/// Files of up to `k_small` are read ahead, in several threads: a server takes a round trip or two for each.
+/// Files of up to `k_small` bytes are read ahead by several threads, because each takes one or two round trips to a
+/// server.
 constexpr std::uint64_t k_small = 1U << 20U, k_ahead_bytes = 32U << 20U;
 constexpr std::size_t k_ahead_files = 1024;
 constexpr std::size_t k_head = 16;
-constexpr std::uint64_t k_most_pairs = 100'000'000; ///< to compare them takes seconds
+constexpr std::uint64_t k_most_pairs = 100'000'000; ///< comparing so many pairs of files takes seconds
 
 constexpr std::string_view k_magic = "hsqs"; // fs/squashfs/squashfs_fs.h of the kernel
 
-/// What is read ahead: some entries in their order, with the contents of the small files among them. It is used again:
-/// fresh memory costs more than what is copied into it.
+/// Entries that are read ahead, in order, with the contents of the small files among them. The memory is reused,
+/// because new memory costs more than copying into it.
 struct Batch {
   struct Content {
-    std::size_t at = 0, size = 0; ///< in `bytes`
-    std::size_t room = 0;         ///< what it should have
+    std::size_t at = 0, size = 0; ///< the place in `bytes`
+    std::size_t room = 0;         ///< the expected size
   };
   std::size_t begin = 0, end = 0;
   std::vector<Content> contents;
@@ -46,8 +47,8 @@ struct Batch {
   }
 };
 
-/// Runs mksquashfs in a thread, from the read end of a pipe to an open file: whoever may rename in its directory could
-/// have put a link to another file of this user in the place of its name.
+/// Runs mksquashfs in a thread, from the read end of a pipe to an open file. It does not get the file's path, because
+/// others who may rename in the directory could replace the name by a link to another file of this user.
 class SquashfsMaker {
  public:
   SquashfsMaker(int file, const struct stat& tree, std::int64_t made, bool finds_equal_files) {
@@ -58,19 +59,20 @@ class SquashfsMaker {
                     sys::k_output_file, made, tree.st_mode & 07777U, tree.st_uid, tree.st_gid, tree.st_mtime));
     if (!finds_equal_files)
       m_command.argv.emplace_back("-no-duplicates");
-    m_command.deadline = std::chrono::hours(24); // it ends with the pipe
+    m_command.deadline = std::chrono::hours(24); // long, because the program ends when the pipe is closed
   }
 
   Result<void> start() {
     if (!m_pipe.open())
       return fail(errno_error(errno, "cannot make a pipe"));
     constexpr int k_pipe_bytes = 1 << 20;
-    ::fcntl(m_pipe.write.get(), F_SETPIPE_SZ, k_pipe_bytes); // else it stays as it is: more turns of two processes
+    ::fcntl(m_pipe.write.get(), F_SETPIPE_SZ,
+            k_pipe_bytes); // an error is ignored: a smaller pipe only causes more process switches
     m_command.input_from = m_pipe.read.get();
     try {
       m_done = std::async(std::launch::async, [this] {
         auto done = sys::run_process(m_command);
-        m_pipe.read.reset(); // whoever writes is told
+        m_pipe.read.reset(); // the writer gets EPIPE
         return done;
       });
     } catch (const std::system_error& error) {
@@ -80,7 +82,7 @@ class SquashfsMaker {
   }
   [[nodiscard]] int input() const { return m_pipe.write.get(); }
 
-  /// When nothing more is written.
+  /// Closes the pipe and waits for the end of mksquashfs.
   Result<void> finish() {
     m_pipe.write.reset();
     const auto done = m_done.get();
@@ -90,8 +92,8 @@ class SquashfsMaker {
       return fail(done.error());
     if (done->ok())
       return {};
-    const std::string_view said = trim(done->err.empty() ? done->out : done->err);
-    const auto first = std::string(said.substr(0, said.find('\n'))); // a list of options may follow
+    const std::string_view output = trim(done->err.empty() ? done->out : done->err);
+    const auto first = std::string(output.substr(0, output.find('\n'))); // a list of options may follow
     if (first.find("\"zstd\"") != std::string::npos)
       return fail(ErrorCode::unsupported, "this mksquashfs has no zstd", "squashfs-tools 4.5 and newer have");
     return fail(ErrorCode::failed, fmt::format("mksquashfs ended with {}: {}", done->exit_code, first));
@@ -145,7 +147,7 @@ class Packer {
   }
   [[nodiscard]] const Entry* find(const std::string& path) const { return find(m_entries, path); }
 
-  /// Which files are read near by. A tree there that cannot be read is none.
+  /// Finds the files that are read from the tree Packing::near. If that tree cannot be read, it is not used.
   void find_near() {
     m_is_near.assign(m_entries.size(), false);
     const auto listed = [&](const std::string& path, std::optional<Reader>& reader) {
@@ -169,8 +171,8 @@ class Packer {
     }
   }
 
-  /// mksquashfs compares each file with all of its size, to store equal ones once.
-  [[nodiscard]] std::uint64_t pairs_of_one_size() const {
+  /// Counts the pairs of files with the same size, which mksquashfs compares to store equal files once.
+  [[nodiscard]] std::uint64_t count_pairs_of_one_size() const {
     std::unordered_map<std::uint64_t, std::uint64_t> counts;
     std::uint64_t pairs = 0;
     for (const auto& entry : m_entries)
@@ -180,18 +182,18 @@ class Packer {
   }
 
   Result<Packed> make(const sys::Fd& image) {
-    SquashfsMaker maker(image.get(), m_tree->status(), m_packing.made, pairs_of_one_size() <= k_most_pairs);
+    SquashfsMaker maker(image.get(), m_tree->status(), m_packing.made, count_pairs_of_one_size() <= k_most_pairs);
     TRY(maker.start());
     const auto written = write_tar(maker.input());
-    TRY(maker.finish()); // the reason why nothing more could be written
+    TRY(maker.finish()); // its error is the reason if write_tar() has failed as well
     if (!written)
       return fail(written.error());
-    return look_at(image);
+    return check_image(image);
   }
 
-  /// S_IRGRP and S_IROTH where the group of the tree, and all others, may read all that lies in it: who reads the file
-  /// of the image reads all of it.
-  [[nodiscard]] mode_t readable_for() const {
+  /// Returns S_IRGRP if the group of the tree may read every entry of it, and S_IROTH if all others may: reading the
+  /// image means reading all entries.
+  [[nodiscard]] mode_t find_readers() const {
     const auto& tree = m_tree->status();
     mode_t group = tree.st_mode & S_IRGRP, others = tree.st_mode & S_IROTH;
     for (const auto& entry : m_entries) {
@@ -209,12 +211,13 @@ class Packer {
     return group | others;
   }
 
-  /// The image as it is in the file that was made here, whatever has its name.
-  Result<Packed> look_at(const sys::Fd& image) {
-    TRY_ASSIGN(auto content, content_of(image.get(), m_packing.file, m_counters, k_steps, k_magic));
+  /// Hashes the image in the open file, sets its group and mode, and syncs it. Its name is not used, because others may
+  /// have replaced it.
+  Result<Packed> check_image(const sys::Fd& image) {
+    TRY_ASSIGN(auto content, hash_file(image.get(), m_packing.file, m_counters, k_steps, k_magic));
     if (content.bytes == 0)
       return fail(ErrorCode::conflict, m_packing.file + " is not what mksquashfs has made: somebody else works there");
-    const auto most = readable_for() & m_packing.most;
+    const auto most = find_readers() & m_packing.most;
     const mode_t others = most & S_IROTH;
     const bool grouped = ::fchown(image.get(), k_as_it_is, m_packing.gid.value_or(m_tree->status().st_gid)) == 0;
     const mode_t group = grouped ? most & S_IRGRP : others << 3U;
@@ -260,10 +263,10 @@ class Packer {
       bytes += room;
     }
     if (batch.bytes.size() <= bytes)
-      batch.bytes.resize(bytes + 1); // a file that has grown is seen to have one more
+      batch.bytes.resize(bytes + 1); // `size` is one more than `room` for a file that has grown
     m_tree->in_parallel(batch.contents.size(), [&](std::size_t number) {
       auto& content = batch.contents[number];
-      if (is_small(m_entries[begin + number])) // what goes wrong is seen when it is added
+      if (is_small(m_entries[begin + number])) // an error is noticed in add(): the size differs
         std::ignore = read(begin + number, [&](std::string_view piece) {
           const bool fits = content.size + piece.size() <= content.room;
           if (fits)
@@ -274,7 +277,7 @@ class Packer {
     });
   }
 
-  /// 0 or errno.
+  /// Reads a file, from the tree Packing::near if it is the same there. Returns 0 or errno.
   int read(std::size_t at, const std::function<bool(std::string_view piece)>& visit) const {
     return (m_is_near[at] ? *m_near : *m_tree).read(m_entries[at].path, visit);
   }
@@ -282,7 +285,7 @@ class Packer {
   Result<void> add(TarWriter& tar, std::size_t at, std::string_view content) {
     const auto& entry = m_entries[at];
     if (!is_small(entry))
-      return put(tar, entry, [&] { return S_ISREG(entry.mode) ? stream(tar, at) : 0; });
+      return put(tar, entry, [&] { return S_ISREG(entry.mode) ? write_large(tar, at) : 0; });
     if (content.size() != entry.size)
       return changed(entry);
     const auto head = content.substr(0, k_head);
@@ -291,8 +294,8 @@ class Packer {
     return put(tar, entry, [&] { return tar.content(content); });
   }
 
-  /// A large file. 0 or errno.
-  int stream(TarWriter& tar, std::size_t at) const {
+  /// Writes the content of a large file. Returns 0 or errno.
+  int write_large(TarWriter& tar, std::size_t at) const {
     std::uint64_t done = 0;
     int error = 0;
     const int failed = read(at, [&](std::string_view piece) {
@@ -329,8 +332,9 @@ class Packer {
   std::uint64_t m_files = 0;
 };
 
-/// Why it cannot belong to the owner and group of the tree; empty: it can. What counts is who reads and searches it.
-std::string why_not_packable(const Entry& entry, const struct stat& tree) {
+/// Explains why an entry cannot get the owner and group of the tree; empty: it can, because the same users may read and
+/// search it afterwards.
+std::string explain_unpackable(const Entry& entry, const struct stat& tree) {
   constexpr mode_t k_reads = 5;
   const auto bits = [&](unsigned shift) { return (entry.mode >> shift) & k_reads; };
   if (!S_ISREG(entry.mode) && !S_ISDIR(entry.mode) && !S_ISLNK(entry.mode))
@@ -354,7 +358,7 @@ Result<std::vector<Entry>> list_packable(Reader& tree, const Place& place) {
     const auto path = join_path(place.path, entry.path);
     if (entry.error_number != 0)
       return fail(errno_error(entry.error_number, path));
-    if (const auto why = why_not_packable(entry, tree.status()); !why.empty())
+    if (const auto why = explain_unpackable(entry, tree.status()); !why.empty())
       return fail(ErrorCode::unsupported, fmt::format("{} {}", path, why));
   }
   return entries;
@@ -363,8 +367,8 @@ Result<std::vector<Entry>> list_packable(Reader& tree, const Place& place) {
 Result<Packed> pack(const Packing& packing, const Options& options, const OnProgress& progress) {
   return watched(packing.tree.path, options, progress, [&](const sys::ProgressCounters& counters) -> Result<Packed> {
     prepare_process();
-    ::signal(SIGPIPE, SIG_IGN);      // mksquashfs may end first
-    ::unsetenv("SOURCE_DATE_EPOCH"); // it would be the latest time of a file, too
+    ::signal(SIGPIPE, SIG_IGN);      // mksquashfs may end before all is written
+    ::unsetenv("SOURCE_DATE_EPOCH"); // mksquashfs would also limit the times of files to it
     return Packer(packing, counters).run();
   });
 }

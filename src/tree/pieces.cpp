@@ -20,20 +20,21 @@ namespace sharefs::tree {
 
 namespace {
 
-/// Of the original, under way at a time: a wire of 10 Gbit/s and a round trip of 10 ms hold 12 MB. NFS asks for a large
-/// piece by many requests at once, which costs less than as many threads do.
+/// The pieces of the original that are read at the same time: with 10 Gbit/s and a round trip of 10 ms, 12 MB are in
+/// transit. NFS reads a large piece by many parallel requests, which costs less than the same number of threads.
 constexpr std::uint64_t k_piece = 4U << 20U;
 constexpr std::size_t k_pieces = 4;
 
-/// What a program prints.
+/// Reads the output of a program.
 class StreamReader : public Pieces {
  public:
   StreamReader(sys::StreamedProcess process, std::uint64_t size) : m_process(std::move(process)), m_left(size) {}
 
   int next(const Take& take) override {
     pollfd ready{m_process.out(), POLLIN, 0};
-    while (m_size < k_alignment && m_size < m_left) { // whole blocks, but for the last: the part goes on at a block
-      const int count = ::poll(&ready, 1, static_cast<int>(std::chrono::milliseconds(k_upstream_patience).count()));
+    // Only whole blocks are passed on, except at the end, because the part is continued at a block boundary.
+    while (m_size < k_alignment && m_size < m_left) {
+      const int count = ::poll(&ready, 1, static_cast<int>(std::chrono::milliseconds(k_upstream_timeout).count()));
       if (count < 0 && errno == EINTR)
         continue;
       m_is_silent = count == 0;
@@ -54,8 +55,8 @@ class StreamReader : public Pieces {
     return error;
   }
   [[nodiscard]] std::string error_text() override {
-    auto said = m_process.error_text();
-    return said.empty() && m_is_silent ? fmt::format("has sent nothing for {} s", k_upstream_patience.count()) : said;
+    auto text = m_process.error_text();
+    return text.empty() && m_is_silent ? fmt::format("has sent nothing for {} s", k_upstream_timeout.count()) : text;
   }
 
  private:
@@ -66,6 +67,7 @@ class StreamReader : public Pieces {
   bool m_is_silent = false;
 };
 
+/// Reads the original by several threads. Each fills its own slot, and next() takes the slots in turn.
 class PieceReader : public Pieces {
  public:
   PieceReader(int file, std::uint64_t begin, std::uint64_t end) : m_file(file), m_end(end) {
@@ -102,10 +104,10 @@ class PieceReader : public Pieces {
 
  private:
   struct Free {
-    void operator()(char* bytes) const { std::free(bytes); } // NOLINT: of aligned_alloc
+    void operator()(char* bytes) const { std::free(bytes); } // NOLINT: it was allocated by aligned_alloc
   };
   struct Slot {
-    std::uint64_t offset = 0; ///< of the piece that it reads next
+    std::uint64_t offset = 0; ///< of the next piece
     std::size_t size = 0;
     std::unique_ptr<char, Free> bytes{static_cast<char*>(std::aligned_alloc(k_alignment, k_piece))};
     int error_number = 0;
@@ -129,12 +131,12 @@ class PieceReader : public Pieces {
 
   [[nodiscard]] std::uint64_t stride() const { return m_slots.size() * k_piece; }
 
-  /// 0 or errno.
+  /// Reads one piece. Returns 0 or errno.
   int read(Slot& slot) {
     if (!slot.bytes)
       return ENOMEM;
     for (std::size_t done = 0; done < slot.size;) {
-      // All of a piece is asked for, also at the end of the file: O_DIRECT wants whole blocks.
+      // A whole piece is requested also at the end of the file, because O_DIRECT requires whole blocks.
       const ssize_t count =
           ::pread(m_file, slot.bytes.get() + done, k_piece - done, static_cast<off_t>(slot.offset + done));
       if (count < 0 && errno == EINTR)
@@ -148,7 +150,7 @@ class PieceReader : public Pieces {
     return 0;
   }
 
-  /// False: it was not O_DIRECT. (What was read so far may end within a block.)
+  /// Clears O_DIRECT, because the bytes read so far may end within a block. False: it was not set.
   bool drop_direct() {
     const int flags = ::fcntl(m_file, F_GETFL);
     return (flags & O_DIRECT) != 0 && ::fcntl(m_file, F_SETFL, flags & ~O_DIRECT) == 0;
@@ -158,7 +160,7 @@ class PieceReader : public Pieces {
   std::uint64_t m_end;
   std::mutex m_mutex;
   std::condition_variable m_changed;
-  std::deque<Slot> m_slots; ///< they do not move
+  std::deque<Slot> m_slots; ///< a deque, because its elements keep their addresses
   std::size_t m_next = 0;
   bool m_stopped = false;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// Private to fetch(): what comes, in order, from an offset on, from a program or from the original.
+// Private to fetch(): reads the rest of a file in order, from a program or from the original.
 #include "sys/programs/process.hpp"
 
 #include <functional>
@@ -8,10 +8,10 @@
 
 namespace sharefs::tree {
 
-/// What O_DIRECT wants of addresses, offsets and lengths.
+/// The alignment that O_DIRECT requires for addresses, offsets and lengths.
 inline constexpr std::size_t k_alignment = 4096;
 
-/// What comes, in order, from an offset on.
+/// The pieces of a file, in order, from an offset on.
 class Pieces {
  public:
   using Take = std::function<int(std::string_view piece)>;
@@ -19,16 +19,16 @@ class Pieces {
   Pieces(const Pieces&) = delete;
   Pieces& operator=(const Pieces&) = delete;
   virtual ~Pieces() = default;
-  /// What a program has said when there was no more of it.
+  /// Returns the program's error message after its output has ended early.
   [[nodiscard]] virtual std::string error_text() { return {}; }
-  /// The next piece is given to `take`, which says 0 or errno, and so does this. There is no more: ENODATA.
+  /// Passes the next piece to `take` and returns its result, 0 or errno; ENODATA if there are no more bytes.
   virtual int next(const Take& take) = 0;
 };
 
-/// What a program prints, `size` bytes: it is waited for as long as Upstream allows (k_upstream_patience).
+/// Reads `size` bytes of a program's output. The output ends (ENODATA) if nothing arrives for k_upstream_timeout.
 std::unique_ptr<Pieces> read_program(sys::StreamedProcess process, std::uint64_t size);
-/// The rest of an open file, which several threads read, each its own pieces. Past the cache, where the file system can
-/// do that (O_DIRECT): nothing of it is read twice, and the copy is what is cached.
+/// Reads the rest of an open file by several threads, each its own pieces. With O_DIRECT, if the file system supports
+/// it, the cache is bypassed: the file is read only once, and the cache is better used for the copy.
 std::unique_ptr<Pieces> read_original(int file, std::uint64_t begin, std::uint64_t end);
 
 } // namespace sharefs::tree

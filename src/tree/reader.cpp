@@ -23,14 +23,14 @@ namespace {
 
 constexpr std::size_t k_read_piece = 256U << 10U;
 
-/// Of `name`, or of the descriptor itself (""). Not the time of the last access: for that a client of NFS asks the
-/// server again after each reading, while what it shows of all else came with what was read.
+/// Reads the status of `name`, or of the descriptor itself (""), without the access time. For that an NFS client asks
+/// the server again after each read, while all other attributes came with the data.
 bool read_status(int place, const char* name, struct statx& status) {
   constexpr unsigned k_wanted = STATX_BASIC_STATS & ~static_cast<unsigned>(STATX_ATIME);
   return ::statx(place, name, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, k_wanted, &status) == 0;
 }
 
-void note_status(Entry& entry, const struct statx& status) {
+void fill_status(Entry& entry, const struct statx& status) {
   entry.mode = status.stx_mode;
   entry.uid = status.stx_uid;
   entry.gid = status.stx_gid;
@@ -52,8 +52,8 @@ void read_target(Entry& entry, int directory, const char* name) {
     entry.target = target.substr(0, static_cast<std::size_t>(length));
 }
 
-/// What may still be listed, by all threads.
-struct Budget {
+/// The number of entries and bytes that all threads together may still list.
+struct ListingLimit {
   std::atomic<std::int64_t> entries, text;
   bool take(const Entry& entry) {
     const auto bytes = static_cast<std::int64_t>(entry.path.size() + entry.target.size());
@@ -61,8 +61,8 @@ struct Budget {
   }
 };
 
-/// 0 or errno; EFBIG: the budget is used up.
-int list_directory(int tree, const std::string& path, const sys::ProgressCounters& counters, Budget& budget,
+/// Lists one directory. Returns 0 or errno; EFBIG: the limit is reached.
+int list_directory(int tree, const std::string& path, const sys::ProgressCounters& counters, ListingLimit& limit,
                    std::vector<Entry>& found) {
   auto fd = open_below(tree, path.empty() ? "." : path.c_str());
   if (!fd)
@@ -76,12 +76,12 @@ int list_directory(int tree, const std::string& path, const sys::ProgressCounter
         return 0;
       entry.error_number = errno;
     } else {
-      note_status(entry, status);
+      fill_status(entry, status);
       if (S_ISLNK(status.stx_mode))
         read_target(entry, here, one.d_name);
     }
     counters.add(k_steps);
-    if (!budget.take(entry))
+    if (!limit.take(entry))
       return EFBIG;
     found.push_back(std::move(entry));
     return 0;
@@ -105,7 +105,7 @@ Result<Reader> Reader::open(const sys::Files& files, const std::string& path, co
     return fail(ErrorCode::not_found, "there is no directory " + path);
   if (!found->is_directory())
     return fail(ErrorCode::not_found, path + " is no directory");
-  sys::Fd directory(::openat(found->fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)); // which may be a mount's own
+  sys::Fd directory(::openat(found->fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)); // `.` enters a mount on it
   struct stat status{};
   if (!directory || ::fstat(directory.get(), &status) != 0)
     return fail(errno_error(errno, path));
@@ -118,23 +118,23 @@ Result<Reader> Reader::open(const Place& place, const sys::ProgressCounters& cou
 }
 
 Result<std::vector<Entry>> Reader::list(std::size_t most) const {
-  Budget budget{static_cast<std::int64_t>(most), static_cast<std::int64_t>(k_most_text)};
+  ListingLimit limit{static_cast<std::int64_t>(most), static_cast<std::int64_t>(k_most_text)};
   std::vector<Entry> all;
   std::mutex mutex;
   Workers workers;
   const std::function<void(const std::string&)> list_below = [&](const std::string& directory) {
     std::vector<Entry> found;
-    if (const int error = list_directory(m_directory.get(), directory, m_counters, budget, found); error != 0)
+    if (const int error = list_directory(m_directory.get(), directory, m_counters, limit, found); error != 0)
       found.push_back({.path = directory, .error_number = error});
     for (const auto& entry : found)
-      if (budget.entries >= 0 && S_ISDIR(entry.mode) && entry.error_number == 0)
+      if (limit.entries >= 0 && S_ISDIR(entry.mode) && entry.error_number == 0)
         workers.add([&list_below, path = entry.path] { list_below(path); });
     const std::lock_guard lock(mutex);
     std::ranges::move(found, std::back_inserter(all));
   };
   workers.add([&] { list_below(""); });
   workers.run(threads_for({m_directory.get()}));
-  if (budget.entries < 0 || budget.text < 0)
+  if (limit.entries < 0 || limit.text < 0)
     return fail(ErrorCode::failed, fmt::format("it holds more than {} files, or names and links of more than {}", most,
                                                format_bytes(k_most_text)));
   std::ranges::sort(all, {}, &Entry::path);
@@ -154,7 +154,7 @@ void Reader::narrow_modes(std::vector<Entry>& entries) {
   });
 }
 
-void Reader::call_back(std::vector<Entry>& entries) const {
+void Reader::recall_delegations(std::vector<Entry>& entries) const {
   constexpr std::int64_t k_recent = 600; // seconds
   const auto now = ::time(nullptr);
   in_parallel(entries.size(), [&](std::size_t number) {
@@ -164,7 +164,7 @@ void Reader::call_back(std::vector<Entry>& entries) const {
     struct statx status{};
     const auto fd = open_below(m_directory.get(), entry.path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
     if (fd && ::statx(fd.get(), "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &status) == 0)
-      note_status(entry, status);
+      fill_status(entry, status);
     m_counters.add(k_steps);
   });
 }
@@ -191,7 +191,7 @@ int Reader::read(const std::string& path, std::size_t at_once,
       return errno;
     if (length == 0)
       break;
-    left -= length; // if the file has grown, its size tells
+    left -= length; // a file that has grown is noticed by its size below
     m_counters.add(k_bytes, static_cast<std::uint64_t>(length));
     if (!visit({piece.data(), static_cast<std::size_t>(length)}))
       return 0;

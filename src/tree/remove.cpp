@@ -1,4 +1,4 @@
-// remove(): each directory is emptied by one thread, and goes when the last one below it has gone.
+// remove(): each directory is emptied by one thread, and is removed after its last subdirectory.
 #include "base/path.hpp"
 #include "base/try.hpp"
 #include "sys/fs/files.hpp"
@@ -21,7 +21,7 @@ class Remover {
         m_walk(m_job, path,
                {.names = [this](const auto& directory, const auto& names) { unlink(directory, names); },
                 .left = [this](const Node& directory) { remove(directory); },
-                .failed = [this](int error, const Node& directory) { return was_replaced(error, directory); },
+                .failed = [this](int error, const Node& directory) { return remove_replaced(error, directory); },
                 .open = [](const Node& parent, const std::string& name) { return open(parent, name); }}) {}
 
   Result<void> run(sys::Fd tree) {
@@ -32,7 +32,7 @@ class Remover {
   }
 
  private:
-  /// A name that cannot be removed keeps all directories above it, so nothing more is done.
+  /// Ends the work, because a name that cannot be removed keeps all directories above it. Returns false.
   bool stop(int error, const std::string& relative) {
     const auto path = join_path(m_path, relative);
     m_stopped = true;
@@ -44,14 +44,15 @@ class Remover {
     for (const auto& [name, type] : names) {
       if (::unlinkat(directory->fd.get(), name.c_str(), 0) == 0)
         m_job.counters.add(k_files);
-      else if (errno == EISDIR) // somebody has replaced it meanwhile
+      else if (errno == EISDIR) // somebody has replaced it by a directory
         m_walk.add_directory(directory, name);
       else if (errno != ENOENT)
         stop(errno, directory->below(name));
     }
   }
 
-  /// A directory that its owner has protected from himself is opened all the same. If that fails, so does what follows.
+  /// Opens a directory, and gives the owner all rights on it if they are missing. If that fails, the following calls in
+  /// it fail, too, and are reported.
   static sys::Fd open(const Node& parent, const std::string& name) {
     auto fd = open_below(parent.fd.get(), name.c_str());
     struct stat status{};
@@ -62,7 +63,9 @@ class Remover {
     return fd;
   }
 
-  bool was_replaced(int error, const Node& directory) {
+  /// Called for a directory that could not be opened. Removes it if somebody has replaced it by another kind of entry.
+  /// True if the work continues.
+  bool remove_replaced(int error, const Node& directory) {
     const bool by_another_kind = error == ELOOP || error == ENOTDIR;
     if (by_another_kind && ::unlinkat(directory.parent->fd.get(), directory.name.c_str(), 0) == 0) {
       m_job.counters.add(k_files);
@@ -102,12 +105,12 @@ Result<RemoveReport> remove_all(const Place& place, const Options& options, cons
   };
   if (is_file)
     return finish();
-  // If something is mounted on the directory, only its content could be removed.
+  // A directory with a mount on it is refused before anything in it is removed.
   const auto inside = open_below(found.walked.directory.get(), found.walked.name.c_str());
   if (!inside)
     return fail(errno == EXDEV ? is_mounted(place.path) : errno_error(errno, place.path));
   TRY(Remover(options, counters, place.path).run(std::move(found.fd)));
-  return finish(); // a directory that was replaced meanwhile is not empty, or nothing is lost with it
+  return finish(); // if the directory was replaced meanwhile, the other one is removed only if it is empty
 }
 
 } // namespace

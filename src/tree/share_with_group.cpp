@@ -1,4 +1,4 @@
-// share_with_group(): what lies in a tree is opened to a group.
+// share_with_group(): gives a group access to all entries of a tree.
 #include "tree/share_with_group.hpp"
 #include "base/path.hpp"
 #include "base/try.hpp"
@@ -27,7 +27,7 @@ GroupRights rights_for_group(const GroupRights& before, bool directory, std::uin
 
 namespace {
 
-/// A file of which a program gets rights: set-id bits, and capabilities. chown(2) takes both away.
+/// True for a program that gains rights by set-id bits or capabilities. chown(2) would clear both.
 bool gives_rights(const sys::Fd& fd, const struct stat& status) {
   constexpr mode_t k_any_execute = 0111;
   return (status.st_mode & (S_ISUID | S_ISGID)) != 0 ||
@@ -35,9 +35,9 @@ bool gives_rights(const sys::Fd& fd, const struct stat& status) {
           ::getxattr(sys::by_descriptor(fd.get()).c_str(), "security.capability", nullptr, 0) > 0);
 }
 
-/// Whether the name that `fd` (O_PATH) was opened by still leads to it. The kernel writes " (deleted)" behind the path
-/// of a descriptor whose name is gone, and for good: a new name, be it the same, is another dentry (proc(5), d_path()).
-/// A file that is really called so counts as gone.
+/// True if the name by which `fd` (O_PATH) was opened still exists. The kernel appends " (deleted)" to the path of a
+/// descriptor whose name was removed, and never removes this mark: a new name, even the same one, is another dentry
+/// (proc(5), d_path()). A file whose real name ends so counts as removed.
 bool still_named(const sys::Fd& fd) {
   std::array<char, PATH_MAX + 16> path{};
   const auto length = ::readlink(sys::by_descriptor(fd.get()).c_str(), path.data(), path.size());
@@ -45,8 +45,9 @@ bool still_named(const sys::Fd& fd) {
          !std::string_view(path.data(), static_cast<std::size_t>(length)).ends_with(" (deleted)");
 }
 
-/// Whether the file has no name but the one in the tree. Others may lie anywhere: it is a file of root or of another
-/// user that somebody linked into the tree. The order matters: a name that is there after the count was there with it.
+/// True if the name in the tree is the only name of the file. A file with more names may belong to root or another
+/// user, and somebody may have linked it into the tree. The order of the two checks matters: a name that still exists
+/// after the links were counted was among them.
 bool only_in_tree(const sys::Fd& fd, struct stat& status) {
   return ::fstat(fd.get(), &status) == 0 && status.st_nlink == 1 && still_named(fd);
 }
@@ -58,12 +59,13 @@ Result<GroupRights> rights_of(const sys::Fd& fd, const struct stat& status, cons
 }
 
 Result<void> set_rights(const sys::Fd& fd, const GroupRights& from, const GroupRights& to, const std::string& path) {
-  // The group comes first: what the old one may do is not widened for it.
+  // The group is changed before the mode, so that the old group does not get the new rights.
   if (from.gid != to.gid && ::fchownat(fd.get(), "", k_as_it_is, to.gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0)
     return fail(errno_error(errno, path));
   if (!same_acl(from.default_acl, to.default_acl))
     TRY(write_acl(fd.get(), ACL_TYPE_DEFAULT, path, to.default_acl));
-  if (from.gid == to.gid && from.mode == to.mode) // chown(2) may have taken set-id bits
+  if (from.gid == to.gid &&
+      from.mode == to.mode) // otherwise chmod(2) is needed, also because chown(2) may have cleared set-id bits
     return {};
   return ::chmod(sys::by_descriptor(fd.get()).c_str(), to.mode) == 0 ? Result<void>{} : fail(errno_error(errno, path));
 }
@@ -78,8 +80,8 @@ class GroupSharer {
               const sys::ProgressCounters& counters)
       : m_place(place), m_share(share), m_job(options, counters),
         m_walk(m_job, place.path,
-               {.entered = [this](const Node& directory) { look_at(directory.fd, directory.path); },
-                .names = [this](const auto& directory, const auto& names) { look_at_all(directory, names); },
+               {.entered = [this](const Node& directory) { share_entry(directory.fd, directory.path); },
+                .names = [this](const auto& directory, const auto& names) { share_entries(directory, names); },
                 .failed = [this](int error, const Node& directory) { return note_failure(error, directory.path); }}) {}
 
   Result<GroupReport> run(sys::Fd tree) {
@@ -111,7 +113,7 @@ class GroupSharer {
     return true;
   }
 
-  void look_at_all(const std::shared_ptr<Node>& directory, const std::vector<Name>& names) {
+  void share_entries(const std::shared_ptr<Node>& directory, const std::vector<Name>& names) {
     for (const auto& [name, type] : names) {
       if (type == DT_LNK)
         continue;
@@ -120,14 +122,14 @@ class GroupSharer {
       const auto fd = open_below(directory->fd.get(), name.c_str(), O_PATH);
       if (!fd || ::fstat(fd.get(), &status) != 0)
         note_failure(errno, relative);
-      else if (S_ISDIR(status.st_mode)) // somebody has replaced it meanwhile
+      else if (S_ISDIR(status.st_mode)) // somebody has replaced it by a directory
         m_walk.add_directory(directory, name);
       else
-        look_at(fd, relative);
+        share_entry(fd, relative);
     }
   }
 
-  void look_at(const sys::Fd& fd, const std::string& relative) {
+  void share_entry(const sys::Fd& fd, const std::string& relative) {
     m_job.counters.add(k_files);
     struct stat status{};
     if (::fstat(fd.get(), &status) != 0)
@@ -151,11 +153,11 @@ class GroupSharer {
     const auto after = rights_for_group(*before, !file, m_share.gid, m_share.mode);
     if (same_rights(*before, after))
       return;
-    if (m_share.only_look) {
+    if (m_share.check_only) {
       count(&GroupReport::changed);
-      return m_job.workers.stop(); // one is enough
+      return m_job.workers.stop(); // one entry is enough for the answer
     }
-    struct stat now{}; // its owner may have changed it since: then his word counts, and the next run looks again
+    struct stat now{}; // if the owner has changed it meanwhile, it is left, and the next run checks it again
     if (::fstat(fd.get(), &now) != 0 || (file && !only_in_tree(fd, now)) || (now.st_mode & 07777U) != before->mode ||
         now.st_gid != before->gid)
       return leave(&GroupReport::since, relative);

@@ -1,5 +1,5 @@
 #pragma once
-// Opening what lies in a tree to a group.
+// Gives a group access to all entries of a tree.
 #include "tree/here.hpp"
 
 #include <cstdint>
@@ -10,27 +10,27 @@ namespace sharefs::tree {
 
 struct GroupRights {
   std::uint32_t gid = 0, mode = 0;
-  std::string default_acl; ///< of a directory, as read_acl() has it
+  std::string default_acl; ///< of a directory, in the form of read_acl()
   friend bool operator==(const GroupRights&, const GroupRights&) = default;
 };
-/// What something below a directory of `gid` and `mode` should have: the group gets what the owner has, directories
-/// also pass the group on, with a default ACL. For others nothing becomes wider.
+/// Returns the rights that an entry below a directory with `gid` and `mode` should have: the group gets the rights of
+/// the owner, and directories also pass the group on, with a default ACL. All others get no more rights than before.
 GroupRights rights_for_group(const GroupRights& before, bool directory, std::uint32_t gid, std::uint32_t mode);
 
 struct GroupShare {
-  std::uint32_t gid = 0, mode = 02770; ///< of the directory itself, which is left as it is
-  bool only_look = false;              ///< nothing is changed, and the first that would be is enough
+  std::uint32_t gid = 0, mode = 02770; ///< of the directory itself, which is not changed
+  bool check_only = false;             ///< change nothing, and stop at the first entry that would be changed
 };
 
-/// What became of a tree. What is counted elsewhere than in `changed` was left as it was.
+/// The result for a tree. Entries that are counted elsewhere than in `changed` were not changed.
 struct GroupReport {
   static constexpr std::size_t k_most_named = 5;
   std::uint64_t changed = 0;
-  std::uint64_t several_names = 0; ///< files, of which other names may lie elsewhere
-  std::uint64_t programs = 0;      ///< with set-id bits or capabilities
-  std::uint64_t acls = 0;          ///< files and directories of which an ACL says who gets in
+  std::uint64_t several_names = 0; ///< files with further names, which may be outside of the tree
+  std::uint64_t programs = 0;      ///< programs with set-id bits or capabilities
+  std::uint64_t acls = 0;          ///< files and directories with an access ACL
   std::uint64_t mounts = 0, other = 0, since = 0, failed = 0;
-  std::vector<std::string> named = {}; ///< the first few of those left
+  std::vector<std::string> named = {}; ///< the first few entries that were left
   std::string first_failure = {};
 };
 template <FieldsOf<GroupReport> R> auto fields(R& r) {
@@ -38,7 +38,8 @@ template <FieldsOf<GroupReport> R> auto fields(R& r) {
                r.mounts, "other", r.other, "since", r.since, "failed", r.failed, "named", r.named, "first_failure",
                r.first_failure);
 }
-/// Gives what lies below the directory to the group. Errors are of the directory itself, or of the whole work.
+/// Gives the group access to all entries below the directory. An Error concerns the directory itself or the whole work;
+/// failures of single entries are counted.
 Result<GroupReport> share_with_group(const Place& place, const GroupShare& share, const Options& options,
                                      const OnProgress& progress = {});
 

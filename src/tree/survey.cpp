@@ -17,8 +17,8 @@ Result<Survey> survey(const Place& place, const Options& options, const OnProgre
     prepare_process();
     TRY_ASSIGN(const auto reader, Reader::open(place, counters));
     TRY_ASSIGN(auto entries, reader.list());
-    if (!inodes) // inodes are counted of generations, which sharefs has made without delegations
-      reader.call_back(entries);
+    if (!inodes) // inodes are only requested for generations, which sharefs has made without delegations
+      reader.recall_delegations(entries);
     Survey found;
     sys::Sha256 hash;
     for (const auto& entry : entries) {
@@ -27,7 +27,8 @@ Result<Survey> survey(const Place& place, const Options& options, const OnProgre
       const bool is_file = S_ISREG(entry.mode);
       found.files += S_ISDIR(entry.mode) ? 0 : 1;
       found.bytes += is_file ? entry.size : 0;
-      // The time of a directory says only that something in it has changed, which its other entries tell, too.
+      // The time of a directory is not used: it shows only that its entries have changed, and they are hashed
+      // themselves.
       hash.add(fmt::format("{:o} {}:{} {} {}.{} {} {} {}\n{}\n{}\n", entry.mode, entry.uid, entry.gid,
                            is_file ? entry.size : 0, is_file ? entry.mtime : 0, is_file ? entry.mtime_ns : 0,
                            inodes ? entry.inode : 0, entry.path.size(), entry.target.size(), entry.path, entry.target));
@@ -67,7 +68,7 @@ Result<Listing> list_contents(const Place& place, const Options& options, const 
 Result<FileContent> read_content(const Place& file, const Options& options, const OnProgress& progress) {
   return watched(file.path, options, progress, [&](const sys::ProgressCounters& counters) -> Result<FileContent> {
     TRY_ASSIGN(const auto open, open_file(file));
-    return content_of(open.get(), file.path, counters, k_bytes);
+    return hash_file(open.get(), file.path, counters, k_bytes);
   });
 }
 

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t k_tar_block = 512;
 constexpr std::size_t k_at_once = 256U << 10U; // most files of an environment are small
 
-/// The header of pax(1), "ustar Interchange Format".
+/// The header of a tar entry (pax(1), "ustar Interchange Format").
 struct Header {
   std::array<char, 100> name{};
   std::array<char, 8> mode{}, uid{}, gid{};
@@ -32,7 +32,7 @@ void put(std::span<char> field, std::string_view text) {
   ::memcpy(field.data(), text.data(), std::min(field.size(), text.size()));
 }
 
-/// Octal with a NUL behind it; a number that is too large is 0, and comes in a record of its own.
+/// Writes an octal number with a NUL at its end. A number that is too large becomes 0; add() writes it in a pax record.
 void put_octal(std::span<char> field, std::uint64_t number) {
   const auto text = fmt::format("{:0{}o}", number, field.size() - 1);
   put(field, text.size() < field.size() ? text : std::string(field.size() - 1, '0'));
@@ -48,7 +48,7 @@ std::string_view bytes_of(Header& header) {
   return bytes;
 }
 
-/// "LENGTH KEY=VALUE\n", where LENGTH counts itself.
+/// Returns a pax record, "LENGTH KEY=VALUE\n", where LENGTH includes itself.
 std::string record(std::string_view key, std::string_view value) {
   const auto rest = key.size() + value.size() + 3;
   auto length = rest + 1;

@@ -1,16 +1,16 @@
 #pragma once
-// Private to tree: POSIX.1-2001 tar (pax), written to a pipe. Nothing but directories, files and symbolic links.
+// Private to tree: writes a POSIX.1-2001 tar (pax) to a pipe. It contains only directories, files and symbolic links.
 #include "tree/reader.hpp"
 
 namespace sharefs::tree {
 
 class TarWriter {
  public:
-  /// Writes to `pipe`. What is written belongs to nobody: mksquashfs is told whose it is.
+  /// Writes to `pipe`. All entries have uid and gid 0, because mksquashfs gets the owner by its options.
   explicit TarWriter(int pipe) : m_pipe(pipe) {}
 
-  /// The header of what `entry` is. A file's bytes come next, by content(), exactly as many as its size says.
-  /// 0 or errno, as all functions here.
+  /// Writes the header of `entry`. For a file, content() must follow with exactly as many bytes as its size. Returns 0
+  /// or errno, like all functions here.
   [[nodiscard]] int add(const Entry& entry);
   [[nodiscard]] int content(std::string_view bytes);
   [[nodiscard]] int end();
@@ -21,7 +21,7 @@ class TarWriter {
   int pad();
 
   int m_pipe;
-  std::string m_waiting; ///< to be written with what comes next
+  std::string m_waiting; ///< bytes that are not written yet
   std::uint64_t m_written = 0;
 };
 

@@ -14,13 +14,13 @@ Result<bool> exists(const Place& place, const Options& options) {
   });
 }
 
-void Reporter::at_times() {
+void Reporter::report_if_due() {
   constexpr std::chrono::milliseconds k_interval{100};
   if (sys::Clock::now() >= m_last + k_interval)
-    at_end();
+    report();
 }
 
-void Reporter::at_end() {
+void Reporter::report() {
   m_last = sys::Clock::now();
   if (m_progress)
     m_progress({m_counters.get(k_files), m_counters.get(k_bytes), m_options.total_files, m_options.total_bytes,
@@ -47,7 +47,7 @@ std::string Progress::text() const {
     return fmt::format("{}, {}/s{}", size,
                        format_bytes(static_cast<std::uint64_t>(static_cast<double>(bytes) / seconds)),
                        left(part(bytes, total_bytes)));
-  const auto all_files = std::max(files, total_files); // one that changed while it was copied is copied twice
+  const auto all_files = std::max(files, total_files); // `files` may be larger: a file that changed is copied twice
   auto text = fmt::format("{}, {}, {:.0f} files/s",
                           total_files == 0 ? count_of(files, "file") : fmt::format("{}/{}", files, all_files), size,
                           static_cast<double>(files) / seconds);

@@ -61,7 +61,7 @@ void TreeWalk::leave(std::shared_ptr<Node> node) {
   while (node && --node->open == 0) {
     if (m_visitor.left)
       m_visitor.left(*node);
-    node = node->parent; // its descriptor is closed with the last task that works in it
+    node = node->parent; // the descriptor is closed when the last task releases the node
   }
 }
 

@@ -1,32 +1,32 @@
 #pragma once
-// Private to tree: one way through a tree, by the threads of a job. No link is followed, and nothing that is mounted in
-// the tree is entered.
+// Private to tree: walks through a tree by the threads of a job. No link is followed, and no mount in the tree is
+// entered.
 #include "tree/job.hpp"
 
 namespace sharefs::tree {
 
 class TreeWalk {
  public:
-  /// What is done on the way. In threads; a directory is in one of them at a time.
+  /// The functions that are called during the walk. Several threads call them, but only one at a time for a directory.
   struct Visitor {
-    /// A directory was opened, and its names come next. Not of the tree itself.
+    /// Called after a directory was opened and before its names are read; not for the tree itself.
     std::function<void(Node& directory)> entered = {};
-    /// The names in a directory that are no directories.
+    /// Called with the names in a directory that are not directories.
     std::function<void(const std::shared_ptr<Node>& directory, std::vector<Name> names)> names;
-    /// All that lies in a directory is done.
+    /// Called after all entries of a directory are done.
     std::function<void(Node& directory)> left = {};
-    /// A directory could not be opened (it has no `fd`) or listed: errno. False: the directories that it lies in are
-    /// not `left`. Without this function it is a failure of the job.
+    /// Called with errno if a directory could not be opened (it has no `fd`) or listed. If it returns false, `left` is
+    /// not called for the directories above it. Without this function the error is a failure of the job.
     std::function<bool(int error, Node& directory)> failed = {};
-    /// Opens `name` in a directory; as open_below().
+    /// Opens `name` in a directory; open_below() by default.
     std::function<sys::Fd(const Node& parent, const std::string& name)> open = {};
   };
-  /// `path` of the tree is for messages.
+  /// `path`: the path of the tree in messages.
   TreeWalk(Job& job, const std::string& path, Visitor visitor)
       : m_job(job), m_path(path), m_visitor(std::move(visitor)) {}
 
   [[nodiscard]] Result<void> run(sys::Fd tree);
-  /// From a visitor: a name that was none of a directory is one now.
+  /// Adds a directory to the walk. A visitor calls it if another kind of entry was replaced by a directory.
   void add_directory(const std::shared_ptr<Node>& parent, const std::string& name);
 
  private:

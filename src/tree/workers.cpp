@@ -42,8 +42,8 @@ void Workers::run(unsigned threads) {
 }
 
 bool Workers::may_begin() const {
-  // While tasks of open directories wait, no further directory is needed. Only where all open directories wait for
-  // those below them must one more be opened.
+  // No further directory is opened while tasks of open directories wait. Above the limit, one more is opened only if no
+  // task runs: then all open directories wait for their subdirectories.
   return !m_tasks.empty() || (!m_openings.empty() && (m_held < k_most_held || m_running == 0));
 }
 
@@ -66,7 +66,7 @@ void Workers::work() {
     std::exception_ptr exception;
     try {
       task();
-      task = nullptr; // and what it holds
+      task = nullptr; // releases the directories that the task holds
     } catch (...) {
       exception = std::current_exception();
     }

@@ -1,6 +1,6 @@
 #pragma once
-// Private to tree: threads that share a stack of tasks. The newest task comes first, so that a walk goes down before it
-// goes on sideways, and keeps few directories open.
+// Private to tree: threads that share a stack of tasks. The newest task is done first, so that a walk is depth-first
+// and keeps few directories open.
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
@@ -14,18 +14,18 @@ namespace sharefs::tree {
 class Workers {
  public:
   using Task = std::function<void()>;
-  static constexpr std::size_t k_most_held = 48; ///< directories: as many descriptors, or twice as many
+  static constexpr std::size_t k_most_held = 48; ///< directories that are open; each takes one or two descriptors
 
-  /// From any thread. A task may add tasks.
+  /// Adds a task. Any thread may call it, also a task.
   void add(Task task);
-  /// A task that opens a directory: begun when there is no other one, and few directories are held open.
+  /// Adds a task that opens a directory. It is begun only if no other task waits and few directories are open.
   void add_opening(Task task);
-  void hold() { ++m_held; }
-  void let_go() { --m_held; }
-  /// Does all tasks by so many threads, of which this one is the first. An exception of a task stops all and comes out
-  /// here.
+  void hold() { ++m_held; } ///< counts an open directory
+  void release() { --m_held; }
+  /// Runs all tasks on this number of threads, including this one. If a task throws an exception, the others are
+  /// stopped and it is thrown here.
   void run(unsigned threads);
-  /// No task is begun any more.
+  /// Makes the threads begin no more tasks.
   void stop();
 
  private:
@@ -36,7 +36,7 @@ class Workers {
   std::mutex m_mutex;
   std::condition_variable m_changed;
   std::vector<Task> m_tasks, m_openings;
-  std::size_t m_open = 0; ///< tasks that wait or run
+  std::size_t m_open = 0; ///< the number of tasks that wait or run
   std::size_t m_running = 0;
   std::atomic<std::size_t> m_held{0};
   bool m_stopped = false;

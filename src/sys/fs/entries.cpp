@@ -1,5 +1,5 @@
-// read_entries: one look at many paths. One child asks for all that may hang, on a thread for each superblock, and
-// waits for the next look if nothing did.
+// read_entries: reads many paths in one request. One child reads all paths that may hang, with a thread for each
+// superblock. If nothing hung, the child waits for the next request.
 #include "base/parallel.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
@@ -25,29 +25,30 @@ namespace sharefs::sys {
 namespace {
 
 constexpr int k_exit_without_memory = 125;
-constexpr auto k_silence = 500ms; ///< beyond the deadline, for a child that cannot begin what is left
+/// Added to the deadline. A child that reports nothing for so long cannot even begin the questions that are left.
+constexpr auto k_silence = 500ms;
 
 struct Question {
-  std::size_t index = 0; ///< in EntryRequest::queries
+  std::size_t index = 0; ///< the place of the query in EntryRequest::queries
   EntryQuery query = {};
 };
 template <FieldsOf<Question> Q> auto fields(Q& q) {
   return named("index", q.index, "query", q.query);
 }
 
-/// The questions of one superblock: asked in turn by a thread of the child. The first one that gets no answer in time
-/// ends all that are left.
+/// The questions of one superblock, which one thread of the child asks in turn. If one of them gets no answer in time,
+/// all that are left are given up.
 struct Queue {
   std::vector<Question> questions = {};
   std::size_t answered = 0;
-  Deadline end = Deadline::max(); ///< for the answer that is waited for, once its question has begun
-  std::string step = {};          ///< that it is in
+  Deadline end = Deadline::max(); ///< the deadline of the current question, once it has begun
+  std::string step = {};          ///< the system call that the current question has reached
 };
 template <FieldsOf<Queue> Q> auto fields(Q& q) {
   return named("questions", q.questions);
 }
 
-/// A message of the child: a question begins, a step of it begins, or its answer.
+/// A message of the child: the beginning of a question, of one of its steps, or the answer.
 struct Report {
   std::size_t index = 0;
   std::string step = {};
@@ -57,8 +58,8 @@ template <FieldsOf<Report> R> auto fields(R& r) {
   return named("index", r.index, "step", r.step, "entry", r.entry);
 }
 
-/// In the child: what the parent asks next; empty once it has closed its end.
-std::string next_message(int fd) {
+/// Reads the next message of the parent, in the child; empty once the parent has closed its end.
+std::string read_message(int fd) {
   std::string size;
   std::string message;
   read_all(fd, size, sizeof(std::uint64_t));
@@ -66,22 +67,22 @@ std::string next_message(int fd) {
   return message;
 }
 
-/// In the child.
-void ask(const std::vector<Queue>& queues, int root, int fd) {
+/// Answers all questions, in the child.
+void answer_questions(const std::vector<Queue>& queues, int root, int fd) {
   std::mutex pipe;
-  const auto say = [&](const Report& report) {
+  const auto send = [&](const Report& report) {
     const std::lock_guard guard(pipe);
     write_all(fd, WireWriter().put(report).framed());
   };
   in_parallel(queues.size(), queues.size(), [&](std::size_t number) {
-    ::unshare(CLONE_FILES); // a thousand threads that hang shall not use up the descriptors of one process
+    ::unshare(CLONE_FILES); // otherwise a thousand hung threads could use up the descriptors of the process
     try {
       for (const auto& [index, query] : queues[number].questions) {
-        say({index});
-        auto entry = read_entry(root, query, {}, [&](std::string_view step) { say({index, std::string(step)}); });
-        say({index, {}, std::move(entry)});
+        send({index});
+        auto entry = read_entry(root, query, {}, [&](std::string_view step) { send({index, std::string(step)}); });
+        send({index, {}, std::move(entry)});
       }
-    } catch (...) { // without memory; the parent says that this child has ended
+    } catch (...) { // out of memory: the parent reports that this child has ended
       ::_exit(k_exit_without_memory);
     }
   });
@@ -93,7 +94,7 @@ void give_up(Entry& entry, const Error& error) {
   entry.detail = error.message;
 }
 
-/// In the parent: takes the child's reports until each question has its answer, or none in time.
+/// Receives the child's reports, in the parent, until each question has an answer or is given up.
 class Listener {
  public:
   Listener(const EntryRequest& request, std::vector<Queue>& queues, std::vector<Entry>& entries)
@@ -103,18 +104,18 @@ class Listener {
         m_queue_of[question.index] = &queue;
   }
 
-  /// Whatever has no answer is given up once nothing comes any more: the child has ended, or hangs as a whole. True if
-  /// all was answered, and the child can be asked again.
+  /// Gives up all unanswered questions when the child sends nothing more, because it has ended or hangs as a whole.
+  /// True if all questions were answered, so that the child can be used again.
   bool listen(WorkingChild& child) {
     std::string asked = WireWriter().put(WireWriter().put(m_queues).bytes()).bytes();
-    Deadline silent = deadline_in(m_request.deadline + k_silence);
+    Deadline silence_end = deadline_in(m_request.deadline + k_silence);
     std::size_t taken = 0;
     bool more = true;
-    while (!m_queue_of.empty() && more && Clock::now() < silent) {
+    while (!m_queue_of.empty() && more && Clock::now() < silence_end) {
       if (!asked.empty())
         child.send(asked);
       pollfd news{child.fd(), static_cast<short>(asked.empty() ? POLLIN : POLLIN | POLLOUT), 0};
-      ::poll(&news, 1, poll_time(std::min(silent, next_end())));
+      ::poll(&news, 1, poll_time(std::min(silence_end, next_end())));
       more = child.drain();
       for (;;) {
         WireReader frames(child.result().substr(taken));
@@ -122,8 +123,8 @@ class Listener {
         if (!frames.ok())
           break;
         taken += sizeof(std::uint64_t) + frame.size();
-        silent = deadline_in(m_request.deadline + k_silence);
-        take(WireReader(frame).get<Report>());
+        silence_end = deadline_in(m_request.deadline + k_silence);
+        record(WireReader(frame).get<Report>());
       }
       for (Queue& queue : m_queues)
         if (Clock::now() >= queue.end)
@@ -132,7 +133,7 @@ class Listener {
     child.forget_result();
     if (more && m_queue_of.empty() && !m_any_given_up)
       return true;
-    if (more) // what is not known hangs
+    if (more) // the child still exists, so a question that has no answer hangs
       child.process().kill();
     const auto ended = child.finish();
     for (Queue& queue : m_queues)
@@ -147,7 +148,7 @@ class Listener {
     return "no answer" + (step.empty() ? "" : " to " + step) + " within " + format_duration(m_request.deadline / 1us);
   }
 
-  void take(Report report) {
+  void record(Report report) {
     const auto found = m_queue_of.find(report.index);
     if (found == m_queue_of.end())
       return;
@@ -176,7 +177,7 @@ class Listener {
   const EntryRequest& m_request;
   std::vector<Queue>& m_queues;
   std::vector<Entry>& m_entries;
-  std::unordered_map<std::size_t, Queue*> m_queue_of; ///< of each question that has no answer yet
+  std::unordered_map<std::size_t, Queue*> m_queue_of; ///< by index of each question that has no answer yet
   bool m_any_given_up = false;
 };
 
@@ -185,10 +186,10 @@ void ask_child(const Files& files, const EntryRequest& request, std::vector<Queu
   auto child = files.waiting_children().take(request.as, [&files, parent = ::getpid()](int fd) {
     if (!end_with(parent))
       return;
-    for (auto message = next_message(fd); !message.empty(); message = next_message(fd)) {
+    for (auto message = read_message(fd); !message.empty(); message = read_message(fd)) {
       const auto asked = WireReader(message).get<std::vector<Queue>>();
-      const Fd root = files.open_root(); // anew: something may have been mounted there
-      ask(asked, root.get(), fd);
+      const Fd root = files.open_root(); // it is opened each time, because something may have been mounted there
+      answer_questions(asked, root.get(), fd);
     }
   });
   if (child) {
@@ -203,7 +204,8 @@ void ask_child(const Files& files, const EntryRequest& request, std::vector<Queu
     }
 }
 
-Entry unasked(const EntryQuery& query) {
+/// Returns the entry of a path that is not read in this process; EREMOTE marks it for the child.
+Entry make_unread(const EntryQuery& query) {
   Entry entry;
   entry.path = query.path;
   entry.resolved = normalize_path(query.path);
@@ -211,8 +213,10 @@ Entry unasked(const EntryQuery& query) {
   return entry;
 }
 
-/// Where it lies, by the mount table. Locks of NFS 4 exclude nobody while another host has this one's client name.
-void locate(Entry& entry, const Files& files, const MountTable& mounts, std::optional<TakeoversByTarget>& takeovers) {
+/// Fills in the mount of the entry from the mount table. Locks of NFS 4 do not exclude a host that has the same client
+/// name as this one.
+void fill_mount(Entry& entry, const Files& files, const MountTable& mounts,
+                std::optional<TakeoversByTarget>& takeovers) {
   if (const MountEntry* owner = mounts.owner_of(entry.resolved)) {
     entry.mount = owner->target;
     entry.fs_type = owner->fs_type;
@@ -228,8 +232,8 @@ void locate(Entry& entry, const Files& files, const MountTable& mounts, std::opt
   }
 }
 
-/// Reading these takes the memory lock of that process, which it keeps while it hangs in a page fault; or locks of a
-/// client that nfsd serves.
+/// True for files of /proc that can hang. Reading maps, cmdline or environ takes the memory lock of that process, which
+/// a process keeps while it hangs in a page fault; reading the clients of nfsd takes locks of a client.
 bool waits_for_others(std::string_view path) {
   return path.starts_with("/proc/fs/nfsd/clients/") ||
          (path.starts_with("/proc/") && path.size() > 6 && path[6] >= '0' && path[6] <= '9' &&
@@ -240,24 +244,24 @@ bool waits_for_others(std::string_view path) {
 
 std::vector<Entry> read_entries(const Files& files, const MountTable& mounts, const EntryRequest& request) {
   std::vector<Entry> entries(request.queries.size());
-  std::map<std::uint64_t, Queue> queues; // by the superblock that the answers come from
-  // What may hang is decided by the table of this process, whatever `mounts` describes.
+  std::map<std::uint64_t, Queue> queues; // by superblock
+  // The table of this process decides which paths may hang, because `mounts` may describe another machine.
   const auto table = files.mounts();
   const bool other_user = request.as && request.as->uid != ::geteuid();
-  const bool looks_itself = table && !other_user && !files.root_may_hang();
-  const auto stop_at = looks_itself ? files.hanging_in(*table) : MountTargets();
-  const Fd root = looks_itself ? files.open_root() : Fd();
+  const bool reads_in_process = table && !other_user && !files.root_may_hang();
+  const auto stop_at = reads_in_process ? files.hanging_in(*table) : MountTargets();
+  const Fd root = reads_in_process ? files.open_root() : Fd();
   for (std::size_t index = 0; index < entries.size(); ++index) {
     const EntryQuery& query = request.queries[index];
     Entry& entry = entries[index];
     const bool locked = waits_for_others(query.path);
-    if (looks_itself && !locked && !stop_at.contains(query.path))
+    if (reads_in_process && !locked && !stop_at.contains(query.path))
       entry = read_entry(root.get(), query, stop_at, nullptr);
     else
-      entry = unasked(query);
+      entry = make_unread(query);
     if (entry.error_number != EREMOTE)
       continue;
-    if (locked) { // what one process keeps locked says nothing about another
+    if (locked) { // each gets a queue of its own: a lock of one process does not block the files of another
       queues[~std::uint64_t{0} - index].questions.push_back({index, query});
       continue;
     }
@@ -272,9 +276,9 @@ std::vector<Entry> read_entries(const Files& files, const MountTable& mounts, co
     const auto all = std::views::values(queues);
     ask_child(files, request, {all.begin(), all.end()}, entries);
   }
-  std::optional<TakeoversByTarget> takeovers; // read only where it matters
+  std::optional<TakeoversByTarget> takeovers; // read only if a mount of NFS 4 needs it
   for (Entry& entry : entries)
-    locate(entry, files, mounts, takeovers);
+    fill_mount(entry, files, mounts, takeovers);
   return entries;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// The one question about files that the program asks, and its one answer: an entry.
+// Queries about files, and their results, the entries. All reading of paths in the program goes through them.
 #include "base/result.hpp"
 #include "sys/fs/file_identity.hpp"
 #include "sys/fs/walk.hpp"
@@ -15,7 +15,7 @@
 namespace sharefs::sys {
 
 enum class EntryKind {
-  missing, ///< nothing there, or a component on the way is missing or no directory
+  missing, ///< there is nothing, or a component of the path is missing or is not a directory
   file,
   directory,
   symlink,
@@ -24,7 +24,7 @@ enum class EntryKind {
 };
 const char* to_string(EntryKind kind);
 
-/// statfs(2), which goes to the server on a network file system; free for users other than root.
+/// The result of statfs(2), which asks the server on a network file system. The free space is that for ordinary users.
 struct Space {
   std::chrono::microseconds latency{0};
   std::uint64_t size_bytes = 0, free_bytes = 0, files = 0, free_files = 0;
@@ -33,14 +33,14 @@ struct Space {
 
 /// The file that a write test or a note made.
 struct TestFile {
-  std::uint32_t uid = 0;              ///< whose it became
-  std::chrono::milliseconds ahead{0}; ///< its time, as far as it lies before (negative) or behind the test itself
+  std::uint32_t uid = 0;              ///< its owner, as the server has set it
+  std::chrono::milliseconds ahead{0}; ///< how far its mtime is before the test (negative) or after it; 0: during it
   friend bool operator==(const TestFile&, const TestFile&) = default;
 };
 
-inline constexpr const char* k_note_text = "a note of sharefs"; ///< of the link that a note is
-/// Word of who uses a directory ABOVE/ANY/FOUND: the link ABOVE/ANY/DIRECTORY/NAME.FOUND, which leads nowhere. To make
-/// a link is one request to a server; to make a file is three.
+inline constexpr const char* k_note_text = "a note of sharefs"; ///< the target of the symbolic link of a note
+/// A note shows who uses a directory ABOVE/ANY/FOUND. It is the symbolic link ABOVE/ANY/DIRECTORY/NAME.FOUND, whose
+/// target does not exist. A link takes one request to the server, a file would take three.
 struct Note {
   std::string above, directory, name;
   friend bool operator==(const Note&, const Note&) = default;
@@ -48,72 +48,72 @@ struct Note {
 
 struct EntryQuery {
   std::string path;              ///< absolute, as seen from inside the root
-  bool follow = false;           ///< the link at the end, too
-  bool list = false;             ///< Entry::names of a directory
-  std::size_t read_bytes = 0;    ///< Entry::content of a regular file, at most this much (never of a FIFO or device)
-  bool space = false;            ///< Entry::space
-  bool access = false;           ///< Entry::writable
+  bool follow = false;           ///< also follow a link at the end of the path
+  bool list = false;             ///< fill Entry::names for a directory
+  std::size_t read_bytes = 0;    ///< fill Entry::content with at most this many bytes of a regular file
+  bool space = false;            ///< fill Entry::space
+  bool access = false;           ///< fill Entry::writable
   bool write_test = false;       ///< write, fsync, read back, compare and delete a file in the directory
-  std::optional<Note> note = {}; ///< left as soon as the directory is found; Entry::made says whether it is there
-  bool fresh = false;            ///< ask the server first where the path leads now, whatever this host remembers
-  bool automount = false;        ///< go through an automount point, which mounts what it stands for
-  Links links = Links::all;      ///< which links on the way are followed
+  std::optional<Note> note = {}; ///< make this note when the directory is found; Entry::made is set if it exists then
+  bool fresh = false;            ///< ask the server first where the path leads, instead of using this host's cache
+  bool automount = false;        ///< enter an automount point, which mounts its file system
+  Links links = Links::all;      ///< the links in the path that are followed
   bool guarded = false;          ///< refuse a path that somebody else could replace (see WalkRule::guarded)
-  bool acl = false;              ///< Entry::mode has of the group's bits what its ACL leaves it (mode_by_acl())
+  bool acl = false;              ///< limit the group's bits of Entry::mode to the rights that the ACL gives the group
   friend bool operator==(const EntryQuery&, const EntryQuery&) = default;
 };
 
 struct EntryRequest {
   std::vector<EntryQuery> queries;
   std::chrono::milliseconds deadline{3000}; ///< for each answer
-  std::optional<User> as = std::nullopt;    ///< ask as this user: always in a child
+  std::optional<User> as = std::nullopt;    ///< read as this user, always in a child
   friend bool operator==(const EntryRequest&, const EntryRequest&) = default;
 };
 
 struct Entry {
-  std::string path;     ///< as asked
-  std::string resolved; ///< through links, as far as they could be followed; what is missing is appended
-  std::string ancestor; ///< the nearest directory above that exists, resolved
+  std::string path;     ///< the path of the query
+  std::string resolved; ///< the real path, as far as links could be followed; missing components are appended
+  std::string ancestor; ///< the real path of the nearest directory above that exists
   EntryKind kind = EntryKind::unknown;
-  int error_number = 0; ///< of the step that failed; ETIMEDOUT: no answer within the deadline
-  std::string detail;   ///< the step that failed in words: "no answer to statfs within 2 s"
+  int error_number = 0; ///< errno of the step that failed; ETIMEDOUT: no answer within the deadline
+  std::string detail;   ///< describes the step that failed: "no answer to statfs within 2 s"
   std::string link_target;
   std::uint32_t mode = 0; ///< 07777
   std::uint32_t uid = 0, gid = 0;
   std::uint64_t size = 0, device = 0, inode = 0, links = 0;
-  std::uint64_t allocated = 0;    ///< bytes that it takes on the disk
+  std::uint64_t allocated = 0;    ///< bytes that it occupies on the disk
   std::int64_t mtime = 0;         ///< seconds
-  std::int64_t mtime_ns = 0;      ///< and nanoseconds
-  bool writable = false;          ///< access(2) for writing and searching, as the user who asks
+  std::int64_t mtime_ns = 0;      ///< nanoseconds within that second
+  bool writable = false;          ///< the user who asks may write and search (access(2))
   std::vector<std::string> names; ///< of a directory, sorted
   std::string content;
   std::optional<Space> space;
-  std::optional<TestFile> made; ///< by EntryQuery::write_test or note
-  // Where `resolved` lies, by the mount table alone.
+  std::optional<TestFile> made; ///< the file of EntryQuery::write_test; also set if the note exists
+  // The mount that contains `resolved`, by the mount table alone.
   std::string mount;                         ///< target of the mount; empty for an empty table
-  std::string fs_type;                       ///< of that
-  bool shared = false;                       ///< on storage that other hosts share (is_shared)
-  LockScope lock_scope = LockScope::unknown; ///< whom flock(2) excludes there
+  std::string fs_type;                       ///< type of the mount
+  bool shared = false;                       ///< other hosts share the storage (is_shared)
+  LockScope lock_scope = LockScope::unknown; ///< the processes that flock(2) excludes there
 
   [[nodiscard]] bool exists() const { return kind != EntryKind::missing && kind != EntryKind::unknown; }
-  /// No answer in time: the file system that it lies on hangs.
+  /// True if there was no answer in time: the file system hangs.
   [[nodiscard]] bool hung() const;
-  /// The error of an entry, the path first: `timeout`, `permission`, `not_found` or `failed`, by its `error_number`;
-  /// where that is 0, what lies there instead.
+  /// Returns the error of an entry by its `error_number`: `timeout`, `permission`, `not_found` or `failed`. If the
+  /// number is 0, the error is `failed` and names the type of the entry. The message begins with the path.
   [[nodiscard]] Error error() const;
   friend bool operator==(const Entry&, const Entry&) = default;
 };
 
-/// Of what lies there: `device` and `inode`, owner and kind.
+/// Returns device, inode, owner and kind of the entry.
 FileIdentity identity_of(const Entry& entry);
 
 class Files;
-/// The answers in the order of the queries; never fails as a whole. Paths on this host's own disks are looked at in
-/// process; every other one, and all of another user's, in one child that answers many in turn. An answer that does not
-/// come in time is an entry of kind `unknown` with ETIMEDOUT, and so are, without being asked again, all other paths on
-/// the same superblock. `mounts` says where a path lies. A path below an automount point is `unknown` with EREMOTE,
-/// because a look would mount it, unless the query wants that. Takes at most request.deadline + 1 s however many of
-/// them hang.
+/// Returns the entries in the order of the queries; never fails as a whole. Paths on this host's own disks are read in
+/// process; all other paths, and all paths for another user, are read in one child. If an answer does not come in time,
+/// the entry is `unknown` with ETIMEDOUT, and so are all remaining paths on the same superblock, which are not tried.
+/// `mounts` fills in the mount of each entry. A path below an automount point is `unknown` with EREMOTE, because
+/// reading it would mount the file system, unless the query allows that. Takes at most request.deadline + 1 s, however
+/// many paths hang.
 std::vector<Entry> read_entries(const Files& files, const MountTable& mounts, const EntryRequest& request);
 
 } // namespace sharefs::sys

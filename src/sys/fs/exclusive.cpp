@@ -21,15 +21,16 @@ Fd open_own_directory(int parent, const std::string& name) {
   return Fd(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-/// Could nobody but root and us rename what lies in this directory? The bits of the group are those of an ACL, too.
+/// True if only root and this user can rename entries of the directory. With an ACL, the group's bits are its mask, so
+/// they cover the ACL as well.
 bool is_guarded(const struct stat& directory) {
   const bool ours = directory.st_uid == 0 || directory.st_uid == ::geteuid();
   return ours && ((directory.st_mode & (S_IWGRP | S_IWOTH)) == 0 || (directory.st_mode & S_ISVTX) != 0);
 }
 
-/// A directory that was made just now: mkdir(2) leaves the set-id bits out, and a default ACL of the parent may narrow
-/// the rest. What it inherited (the set-group-id bit) stays. 0 or errno.
-int give_mode(int directory, mode_t mode) {
+/// Sets the mode of a new directory: mkdir(2) ignores the set-id bits, and a default ACL of the parent may remove
+/// others. An inherited set-group-id bit stays. Returns 0 or errno.
+int set_mode(int directory, mode_t mode) {
   struct stat status{};
   if (::fstat(directory, &status) != 0)
     return errno;
@@ -37,11 +38,12 @@ int give_mode(int directory, mode_t mode) {
   return (status.st_mode & 07777U) == wanted || ::fchmod(directory, wanted) == 0 ? 0 : errno;
 }
 
+/// Returns the name of the temporary directory in which make_aside() makes the directory `name`.
 std::string name_aside(const std::string& name) {
   return temporary_name(name, "directory");
 }
 
-/// The new directory, in `aside`, which only we can enter; ESTALE: somebody has put another one there.
+/// Makes the new directory in `aside`, which only this user can enter. ESTALE: somebody has replaced one of them.
 tl::expected<Fd, int> make_in(const Fd& aside, const std::string& name) {
   struct stat above{}, status{};
   if (!aside || ::fstat(aside.get(), &above) != 0 || (above.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO)) != S_IRWXU)
@@ -49,18 +51,21 @@ tl::expected<Fd, int> make_in(const Fd& aside, const std::string& name) {
   if (::mkdirat(aside.get(), name.c_str(), S_IRWXU) != 0)
     return tl::make_unexpected(ESTALE);
   auto made = open_own_directory(aside.get(), name);
-  // Both are of one owner, as the server of a share knows us: else somebody has renamed a directory of his own there.
+  // Both must have the same owner, whatever uid the server gives us: otherwise somebody has moved another directory
+  // there.
   if (made && ::fstat(made.get(), &status) == 0 && status.st_uid == above.st_uid)
     return made;
   ::unlinkat(aside.get(), name.c_str(), AT_REMOVEDIR);
   return tl::make_unexpected(ESTALE);
 }
 
+/// Makes the directory in a temporary directory beside it, then moves it to its name.
 tl::expected<Fd, int> make_aside(int parent, const std::string& name, mode_t mode) {
   constexpr int k_most_tries = 8;
   clear_unfinished_directory(parent, name);
   for (int tries = 0; tries < k_most_tries; ++tries) {
-    // The first name is found again after SIGKILL; somebody may have taken it.
+    // The first name is always the same, so that it is cleared after SIGKILL; the others are random, in case somebody
+    // has taken the first.
     const auto beside = tries == 0 ? name_aside(name) : temporary_name(name, random_letters(8));
     if (::mkdirat(parent, beside.c_str(), S_IRWXU) != 0) {
       if (errno == EEXIST)
@@ -76,15 +81,15 @@ tl::expected<Fd, int> make_aside(int parent, const std::string& name, mode_t mod
       Walked to;
       to.directory = open_own_directory(parent, ".");
       to.name = name;
-      // A directory that its owner may not write cannot be moved to another one.
-      error = give_mode(made->get(), mode | S_IRWXU);
+      // Moving a directory to another parent requires write permission on the directory itself.
+      error = set_mode(made->get(), mode | S_IRWXU);
       from.fd.reset(::openat(made->get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
       if (error == 0 && (!from.fd || ::fstat(from.fd.get(), &from.status) != 0))
         error = errno;
       if (error == 0)
         error = rename_exclusively(from, to);
       if (error == 0 && (mode & S_IRWXU) != S_IRWXU)
-        error = give_mode(made->get(), mode);
+        error = set_mode(made->get(), mode);
       ::unlinkat(from.directory.get(), beside.c_str(), AT_REMOVEDIR);
     }
     ::unlinkat(parent, beside.c_str(), AT_REMOVEDIR);
@@ -100,9 +105,9 @@ bool is_same(const struct stat& one, const struct stat& other) {
   return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
-/// link(2) never replaces. Its answer can get lost on NFS, so that the second one says EEXIST: what has the name tells.
-/// 0 or errno.
-int give_second_name(const Walked& from, const Walked& to) {
+/// Makes a hard link, which never replaces a file. On NFS an answer can get lost, and the repeated call returns EEXIST:
+/// then the link counts as made if the name leads to our file. Returns 0 or errno.
+int link_exclusively(const Walked& from, const Walked& to) {
   if (::linkat(from.directory.get(), from.name.c_str(), to.directory.get(), to.name.c_str(), 0) == 0)
     return 0;
   const int error = errno;
@@ -126,18 +131,19 @@ int rename_exclusively(const Walked& from, const Walked& to) {
     return 0;
   if (!linked && errno != EINVAL && errno != ENOSYS)
     return errno;
-  // NFS has no such rename. A second name of a file is made exclusively everywhere; then the first one goes.
+  // NFS does not support RENAME_NOREPLACE. Instead a file gets a hard link, which is exclusive everywhere, and then
+  // loses its first name.
   struct stat status{};
-  const int error = linked ? 0 : from.is_directory() ? EISDIR : give_second_name(from, to);
+  const int error = linked ? 0 : from.is_directory() ? EISDIR : link_exclusively(from, to);
   if (error == 0) {
     if (::fstatat(source, from.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
       return errno;
     if (!is_same(from.status, status))
-      return ESTALE; // somebody has put a new file there
+      return ESTALE; // somebody has put another file there
     return ::unlinkat(source, from.name.c_str(), 0) == 0 ? 0 : errno;
   }
-  // Of a directory, or where files have one name only, the worst is that what is made at this moment is replaced: an
-  // empty directory, as rename(2) refuses all else.
+  // A directory, or a file on a file system without hard links, is renamed after a check. Between the two calls
+  // somebody may make the name: rename(2) then replaces that entry, for a directory only if it is an empty directory.
   if (error == EEXIST || ::fstatat(target, to.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0)
     return EEXIST;
   return ::renameat(source, from.name.c_str(), target, to.name.c_str()) == 0 ? 0 : errno;
@@ -152,7 +158,7 @@ Fd open_to_make(int directory, const std::string& name, int flags, mode_t mode, 
   const int direct = on_nfs ? O_DIRECT : 0;
   Fd fd(::openat(directory, name.c_str(), flags | O_CREAT | O_NOFOLLOW | O_CLOEXEC | direct, mode));
   if (fd && on_nfs)
-    (void)::fcntl(fd.get(), F_SETFL, flags & O_NONBLOCK); // whatever is written goes by the page cache
+    (void)::fcntl(fd.get(), F_SETFL, flags & O_NONBLOCK); // clears O_DIRECT, so that writes use the page cache
   return fd;
 }
 
@@ -178,7 +184,7 @@ tl::expected<Fd, int> make_directory(int parent, const std::string& name, mode_t
   if (::mkdirat(parent, name.c_str(), mode & 01777U) != 0)
     return tl::make_unexpected(errno);
   auto made = open_own_directory(parent, name);
-  const int error = made ? give_mode(made.get(), mode) : errno;
+  const int error = made ? set_mode(made.get(), mode) : errno;
   return error == 0 ? tl::expected<Fd, int>(std::move(made)) : tl::make_unexpected(error);
 }
 

@@ -12,9 +12,9 @@
 namespace sharefs::sys {
 namespace {
 
-/// At first with room for what there mostly is: over NFS each of these calls is a round trip. A value that grows
-/// between two calls is asked for again.
-template <class Ask> tl::expected<std::string, int> ask_all(const Ask& ask) {
+/// Calls `ask` until the whole value fits. The first buffer is large enough for most values, because over NFS each of
+/// these calls is a round trip. If a value grows between two calls, it is read again.
+template <class Ask> tl::expected<std::string, int> read_value(const Ask& ask) {
   std::string bytes(256, '\0');
   for (;;) {
     const ssize_t got = ask(bytes.data(), bytes.size());
@@ -31,7 +31,7 @@ template <class Ask> tl::expected<std::string, int> ask_all(const Ask& ask) {
 
 constexpr mode_t k_all = 7;
 
-/// Reads numbers and texts from the bytes of an attribute; ok() is false once one of them was cut off.
+/// Reads numbers and texts from the bytes of an attribute; ok() is false after reading past the end.
 class NumberReader {
  public:
   explicit NumberReader(std::string_view bytes, bool big_endian) : m_bytes(bytes), m_big_endian(big_endian) {}
@@ -56,8 +56,8 @@ class NumberReader {
   bool m_big_endian, m_ok = true;
 };
 
-/// linux/posix_acl_xattr.h: what the entry of the group has, within the mask. nullopt: it cannot be read.
-std::optional<mode_t> group_in_posix(std::string_view acl) {
+/// Returns the rights of the owning group within the mask (linux/posix_acl_xattr.h). nullopt: the ACL cannot be read.
+std::optional<mode_t> read_posix_group(std::string_view acl) {
   constexpr unsigned k_group = 0x04, k_mask = 0x10;
   NumberReader reader(acl, false);
   reader.next(4); // the version
@@ -71,8 +71,9 @@ std::optional<mode_t> group_in_posix(std::string_view acl) {
   return reader.ok() ? std::optional(group & mask) : std::nullopt;
 }
 
-/// nfsace4 of RFC 7530, as the Linux client hands it on: what is allowed to GROUP@ or EVERYONE@, and not denied before.
-std::optional<mode_t> group_in_nfs4(std::string_view acl) {
+/// Reads nfsace4 of RFC 7530, as the Linux client passes it on. Returns the rights that are allowed to GROUP@ or
+/// EVERYONE@ and not denied before. nullopt: the ACL cannot be read.
+std::optional<mode_t> read_nfs4_group(std::string_view acl) {
   constexpr std::uint32_t k_allow = 0, k_deny = 1, k_reads = 0x1, k_writes = 0x2, k_executes = 0x20,
                           k_for_new_only = 0x8;
   NumberReader reader(acl, true);
@@ -82,7 +83,7 @@ std::optional<mode_t> group_in_nfs4(std::string_view acl) {
     const auto flags = reader.next(4), mask = reader.next(4), length = reader.next(4);
     const auto who = reader.text(length);
     reader.text((4 - length % 4) % 4);
-    if ((who != "GROUP@" && who != "EVERYONE@") || (flags & k_for_new_only) != 0) // a default ACL of what is made there
+    if ((who != "GROUP@" && who != "EVERYONE@") || (flags & k_for_new_only) != 0) // an entry of the default ACL
       continue;
     const mode_t bits = ((mask & k_reads) != 0 ? S_IROTH : 0U) | ((mask & k_writes) != 0 ? S_IWOTH : 0U) |
                         ((mask & k_executes) != 0 ? S_IXOTH : 0U);
@@ -103,13 +104,13 @@ bool is_unsupported_attribute(int error) {
 tl::expected<std::vector<std::pair<std::string, std::string>>, int>
 read_extended_attributes(int fd, const std::function<bool(std::string_view name)>& wanted) {
   std::vector<std::pair<std::string, std::string>> found;
-  const auto names = ask_all([fd](char* into, std::size_t size) { return ::flistxattr(fd, into, size); });
+  const auto names = read_value([fd](char* into, std::size_t size) { return ::flistxattr(fd, into, size); });
   if (!names && !is_unsupported_attribute(names.error()))
     return tl::make_unexpected(names.error());
   for (const auto& name : split(names.value_or(""), '\0')) {
     if (name.empty() || !wanted(name))
       continue;
-    auto value = ask_all([&](char* into, std::size_t size) { return ::fgetxattr(fd, name.c_str(), into, size); });
+    auto value = read_value([&](char* into, std::size_t size) { return ::fgetxattr(fd, name.c_str(), into, size); });
     if (value)
       found.emplace_back(name, std::move(*value));
     else if (value.error() != ENODATA && !is_unsupported_attribute(value.error()) && !name.starts_with("security."))
@@ -124,10 +125,13 @@ mode_t mode_by_acl(int fd, mode_t mode) {
     return mode;
   const auto path = by_descriptor(fd);
   for (const auto* name : {k_acl_attribute, "system.nfs4_acl"}) {
-    const auto acl = ask_all([&](char* into, std::size_t size) { return ::getxattr(path.c_str(), name, into, size); });
+    const auto acl =
+        read_value([&](char* into, std::size_t size) { return ::getxattr(path.c_str(), name, into, size); });
     if (!acl && (acl.error() == ENODATA || is_unsupported_attribute(acl.error())))
       continue;
-    const auto of_group = !acl ? std::nullopt : name == k_acl_attribute ? group_in_posix(*acl) : group_in_nfs4(*acl);
+    const auto of_group = !acl                      ? std::nullopt
+                          : name == k_acl_attribute ? read_posix_group(*acl)
+                                                    : read_nfs4_group(*acl);
     mode = (mode & ~static_cast<mode_t>(S_IRWXG)) | (group & of_group.value_or(others)) << 3U;
   }
   return mode;

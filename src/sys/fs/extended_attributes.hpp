@@ -1,5 +1,5 @@
 #pragma once
-// Extended attributes of open files, ACLs among them.
+// Reads extended attributes of open files, including ACLs.
 #include <functional>
 #include <string>
 #include <string_view>
@@ -13,18 +13,20 @@ namespace sharefs::sys {
 inline constexpr const char* k_acl_attribute = "system.posix_acl_access";
 inline constexpr const char* k_default_acl_attribute = "system.posix_acl_default";
 
-/// Does this errno say that the file system has no such attributes?
+/// True if this errno means that the file system does not support the attribute.
 bool is_unsupported_attribute(int error);
 
-/// Names and values of those attributes that `wanted` accepts, or errno. A file system without attributes has none; one
-/// that was removed meanwhile is left out, and so is a label (security.*) that only others may read.
+/// Returns names and values of the attributes that `wanted` accepts, or errno. The list is empty on a file system
+/// without attributes. An attribute that is removed meanwhile is left out, and so is a label (security.*) that this
+/// user may not read.
 tl::expected<std::vector<std::pair<std::string, std::string>>, int>
 read_extended_attributes(int fd, const std::function<bool(std::string_view name)>& wanted);
 
-/// The mode of what an open descriptor (O_PATH will do) stands for, with what its ACL leaves the group of itself: the
-/// group's bits of a mode are the mask of the ACL, by which others may be named, and are the group's where a copy has
-/// no ACL. Both kinds are asked: POSIX, and those of an NFS server of version 4. Where the group may do no more than
-/// all others, nothing is asked. An ACL that cannot be read leaves the group what all others have.
+/// Returns `mode` with the group's bits limited to the rights that the ACL of the file gives its owning group. The
+/// group's bits of a file with an ACL are the mask, which also covers named users, but in a copy without the ACL they
+/// would be rights of the group. POSIX ACLs and those of NFS 4 servers are read. If the group has no more rights than
+/// all others, no ACL is read. If the ACL cannot be read, the group gets the rights of all others. An O_PATH descriptor
+/// is sufficient.
 mode_t mode_by_acl(int fd, mode_t mode);
 
 } // namespace sharefs::sys

@@ -11,7 +11,7 @@
 namespace sharefs::sys {
 namespace {
 
-/// The content of an entry that was asked for with one byte more than `limit`.
+/// Returns the content of an entry. It must have been read with one byte more than `limit`, to notice a larger file.
 Result<std::string> content_of(Entry entry, std::size_t limit) {
   if (entry.kind == EntryKind::directory)
     return fail(ErrorCode::failed, entry.path + ": is a directory");
@@ -70,9 +70,9 @@ Result<std::optional<std::string>> Files::read_if_exists(const std::string& path
 Result<std::string> Files::read_trusted(const std::string& path, std::size_t limit) const {
   auto found = entry({.path = path, .follow = true, .read_bytes = limit + 1, .links = Links::trusted, .guarded = true});
   const auto me = ::geteuid();
-  const unsigned others = me == 0 ? 022 : 002; // many users have a group of their own
+  const unsigned others = me == 0 ? 022 : 002; // the group may write for a user, who often is its only member
   const auto name = shell_quote(found.resolved);
-  const bool is_file = found.kind == EntryKind::file; // what else there is has rights of its own, and is not read
+  const bool is_file = found.kind == EntryKind::file; // only files are read, so only their rights are checked
   if (is_file && found.uid != 0 && found.uid != me)
     return fail(ErrorCode::permission,
                 path + ": belongs to uid " + std::to_string(found.uid) + ", who could make " +

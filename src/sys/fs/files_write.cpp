@@ -1,4 +1,5 @@
-// The writing half of Files: whatever happens, there is the whole old file or the whole new one.
+// The writing half of Files. At any time, also after a crash, there is either the complete old file or the complete new
+// one.
 #include "base/path.hpp"
 #include "base/try.hpp"
 #include "sys/fs/exclusive.hpp"
@@ -19,8 +20,8 @@ namespace {
 constexpr int k_max_temporary_names = 100;
 constexpr std::size_t k_longest_name = 255;
 
-/// A new file next to the one that it will replace; gone with this object unless it was renamed.
-/// `.NAME.sharefs-PID`: the leading dot keeps exportfs, systemd and run-parts from reading a left-over.
+/// A new file next to the one that it will replace; the destructor removes it unless it was renamed. Its name is
+/// `.NAME.sharefs-PID`: because of the leading dot, exportfs, systemd and run-parts do not read a leftover.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const Walked& location) {
@@ -38,14 +39,14 @@ class TemporaryFile {
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
   ~TemporaryFile() {
-    const int error_number = errno; // of what went wrong before
+    const int error_number = errno; // the caller still needs errno of its own error
     if (m_file.fd && !m_renamed)
       ::unlinkat(m_file.directory.get(), m_file.name.c_str(), 0);
     errno = error_number;
   }
   [[nodiscard]] int fd() const { return m_file.fd.get(); }
 
-  /// `exclusive`: EEXIST if there is something of that name by now. 0 or errno.
+  /// Renames the file. `exclusive`: EEXIST if the name exists by now. Returns 0 or errno.
   int rename_to(const Walked& location, bool exclusive) {
     int error = ::fstat(fd(), &m_file.status) == 0 ? 0 : errno;
     if (error == 0 && exclusive)
@@ -62,12 +63,12 @@ class TemporaryFile {
   bool m_renamed = false;
 };
 
-/// The kernel keeps checksums of the content there.
+/// True for attributes with the kernel's checksums of the content, which would be wrong for a new content.
 bool is_bound_to_content(std::string_view name) {
   return name == "security.ima" || name == "security.evm";
 }
 
-/// Copy the extended attributes, ACLs among them. 0 or errno.
+/// Copies the extended attributes, including ACLs. Returns 0 or errno.
 int copy_attributes(int from, int to) {
   const auto attributes =
       read_extended_attributes(from, [](std::string_view name) { return !is_bound_to_content(name); });
@@ -76,18 +77,20 @@ int copy_attributes(int from, int to) {
   bool has_acl = false;
   for (const auto& [name, value] : *attributes) {
     has_acl = has_acl || name == k_acl_attribute;
-    const bool ours = name.starts_with("user.") || name == k_acl_attribute; // others are labels, which need privileges
+    // All other attributes are labels, whose copy needs privileges: their errors are ignored.
+    const bool ours = name.starts_with("user.") || name == k_acl_attribute;
     if (::fsetxattr(to, name.c_str(), value.data(), value.size(), 0) != 0 && ours)
       return errno;
   }
-  // A default ACL of the directory gave the new file one that the old file does not have.
+  // The new file may have an ACL from the directory's default ACL, which the old file does not have.
   if (!has_acl)
     ::fremovexattr(to, k_acl_attribute);
   return 0;
 }
 
-/// Owner, attributes and mode of the old file, or `mode` for a new one. Mode last: chown clears the set-id bits.
-int take_over(int old_file, int new_file, mode_t mode) {
+/// Gives the new file owner, attributes and mode of the old one, or `mode` if there is no old file. The mode is set
+/// last, because chown clears the set-id bits. Returns 0 or errno.
+int copy_metadata(int old_file, int new_file, mode_t mode) {
   struct stat before{};
   if (old_file >= 0) {
     struct stat created{};
@@ -103,20 +106,21 @@ int take_over(int old_file, int new_file, mode_t mode) {
   return ::fchmod(new_file, mode) == 0 ? 0 : errno;
 }
 
-/// O_NONBLOCK: opening a FIFO must not wait for its writer.
+/// Opens the file that will be replaced. O_NONBLOCK is set because opening a FIFO would wait for its writer.
 Fd open_old(const Walked& location) {
   return Fd(::openat(location.directory.get(), location.name.c_str(),
                      O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-/// Does the open file hold exactly this?
+/// True if the content of the open file is exactly this.
 bool holds(int fd, const std::string& content) {
   std::string found;
   return read_all(fd, found, content.size() + 1) == 0 && found == content;
 }
 
-/// `conflict` unless the file holds `before`, or there is none.
-Result<void> check(const Walked& location, const std::string& path, const std::optional<std::string>& before) {
+/// Checks that the content is `before`, or, with nullopt, that there is no file; else `conflict`.
+Result<void> check_unchanged(const Walked& location, const std::string& path,
+                             const std::optional<std::string>& before) {
   const Fd current = open_old(location);
   if (!current && errno != ENOENT)
     return fail(errno_error(errno, path));
@@ -133,29 +137,29 @@ Result<void> replace(const Walked& location, const std::string& path, std::strin
   struct stat info{};
   if (old_file && (::fstat(old_file.get(), &info) != 0 || !S_ISREG(info.st_mode)))
     return fail(ErrorCode::failed, path + (S_ISDIR(info.st_mode) ? ": is a directory" : ": is not a regular file"));
-  TRY(check(location, path, before));
+  TRY(check_unchanged(location, path, before));
 
   TemporaryFile file(location);
   if (file.fd() < 0 || !write_all(file.fd(), content))
     return fail(errno_error(errno, path));
-  if (const int error = take_over(old_file.get(), file.fd(), mode); error != 0)
+  if (const int error = copy_metadata(old_file.get(), file.fd(), mode); error != 0)
     return fail(errno_error(error, path));
   if (::fsync(file.fd()) != 0)
     return fail(errno_error(errno, path));
-  TRY(check(location, path, before));
+  TRY(check_unchanged(location, path, before));
   if (const int error = file.rename_to(location, !before); error != 0)
-    return error == EEXIST ? check(location, path, before) : fail(errno_error(error, path));
+    return error == EEXIST ? check_unchanged(location, path, before) : fail(errno_error(error, path));
   return sync_directory(location.directory.get(), path);
 }
 
-constexpr std::chrono::seconds k_write_deadline{30}; ///< where it may hang
+constexpr std::chrono::seconds k_write_deadline{30}; ///< for a path that may hang
 
 } // namespace
 
 Result<void> sync_directory(int directory, const std::string& path) {
   const Fd readable(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!readable)
-    return {}; // writable but not readable for us: nothing that could be done better
+    return {}; // the directory is writable but not readable for this user, and cannot be synced
   if (::fsync(readable.get()) != 0 && errno != EINVAL && errno != EROFS)
     return fail(errno_error(errno, path));
   return {};
@@ -229,7 +233,7 @@ Result<void> Files::make_directories(const std::string& path, mode_t mode) const
         return location.is_directory() ? Result<void>() : fail(errno_error(ENOTDIR, part));
       if (::mkdirat(parent, location.name.c_str(), mode & 0777) != 0)
         return errno == EEXIST ? Result<void>() : fail(errno_error(errno, part));
-      // Exactly `mode`, whatever the umask; an inherited set-group-id bit stays.
+      // The mode is set again because of the umask; an inherited set-group-id bit stays.
       const Fd directory(::openat(parent, location.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
       struct stat info{};
       if (!directory || ::fstat(directory.get(), &info) != 0 ||

@@ -26,7 +26,7 @@ Result<bool> locks_exclude(const std::string& directory) {
   if (second.get() < 0)
     return fail(errno_error(opened, path));
   if (::flock(first.get(), LOCK_EX | LOCK_NB) != 0)
-    return false; // ENOLCK, EOPNOTSUPP: a program that locks would fail
+    return false; // ENOLCK, EOPNOTSUPP: there are no locks here
   return ::flock(second.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
@@ -47,7 +47,7 @@ Result<LockAnswer> hold_lock(const LockTrial& trial) {
 }
 
 Result<LockAnswer> test_lock(const LockTrial& trial) {
-  std::this_thread::sleep_for(trial.after); // a look before the file is there would be remembered
+  std::this_thread::sleep_for(trial.after); // opening the file too early would cache that it does not exist
   const Fd file(::open(trial.path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   if (!file)
     return errno == ENOENT ? Result<LockAnswer>(LockAnswer::missing) : fail(errno_error(errno, trial.path));

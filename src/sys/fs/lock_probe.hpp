@@ -1,5 +1,5 @@
 #pragma once
-// Do file locks mean anything here? On some file systems flock(2) succeeds for every caller.
+// Tests whether file locks work: on some file systems flock(2) succeeds for every caller.
 #include "base/result.hpp"
 #include "sys/process/user.hpp"
 
@@ -9,25 +9,25 @@
 
 namespace sharefs::sys {
 
-/// Takes flock(2) on a new file in `directory` by one descriptor and tries it by a second: true if the second is
-/// refused. The file is gone afterwards. Local disks only: nothing here has a deadline.
+/// Locks a new file in `directory` by flock(2) on one descriptor and tries to lock it on a second one. True if the
+/// second is refused. The file is removed afterwards. For local disks only, because there is no deadline.
 Result<bool> locks_exclude(const std::string& directory);
 
-/// A file that one host locks and another one tries.
+/// A test in which one host locks a file and another host tries to lock it.
 struct LockTrial {
   std::string path;
-  std::chrono::milliseconds hold{0};  ///< > 0: make the file, lock it, keep it so long, delete it
-  std::chrono::milliseconds after{0}; ///< otherwise: when to try
+  std::chrono::milliseconds hold{0};  ///< > 0: make the file, lock it, hold the lock for this time, delete the file
+  std::chrono::milliseconds after{0}; ///< otherwise: wait for this time, then try to lock it
 };
 enum class LockAnswer {
-  held,    ///< was made and locked, and is gone again
-  refused, ///< another one holds it, as it should be
-  taken,   ///< it could be locked beside the other one
-  missing, ///< the file is not seen
+  held,    ///< the file was made, locked and deleted
+  refused, ///< the other host holds the lock, as expected
+  taken,   ///< the file could be locked although the other host holds the lock
+  missing, ///< the file is not visible
 };
 const char* to_string(LockAnswer answer);
-/// In a child, as `as`; takes at most the two times and 5 s (`timeout`). flock(2), which the client of NFS makes a lock
-/// of the server.
+/// Runs one side of the test in a child, as `as`, by flock(2), which the NFS client turns into a lock on the server.
+/// Takes at most the two times and 5 s (`timeout`).
 Result<LockAnswer> try_lock(const LockTrial& trial, const std::optional<User>& as);
 
 } // namespace sharefs::sys

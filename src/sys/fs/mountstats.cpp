@@ -12,17 +12,18 @@ namespace sharefs::sys {
 namespace {
 
 constexpr const char* k_mountstats = "/proc/self/mountstats";
-constexpr std::size_t k_most_text = 64U << 20U; ///< 3 KiB of a mount
+constexpr std::size_t k_most_text = 64U << 20U; ///< each mount takes about 3 KiB
 
 struct Counted {
   std::string target;
-  std::pair<std::string, std::string> client = {}; ///< address of the server and version: one client each
+  /// Address of the server and version; the kernel has one client for each pair.
+  std::pair<std::string, std::string> client = {};
   std::chrono::seconds age{0};
-  std::uint64_t connects = 0; ///< how often that connection was made that was made most often
-  std::uint64_t begun = 0;    ///< how often the client told the server its name
+  std::uint64_t connects = 0; ///< the highest number of connects among its connections
+  std::uint64_t names = 0;    ///< how often the client has sent its name to the server
 };
 
-/// 0 for a word that is no number.
+/// Returns 0 for a word that is not a number.
 std::uint64_t number_of(std::string_view word) {
   return parse_number<std::uint64_t>(word).value_or(0);
 }
@@ -34,7 +35,7 @@ std::string option_of(std::string_view options, std::string_view name) {
   return "";
 }
 
-/// A line below "device SOURCE mounted on TARGET with fstype nfs4 statvers=1.1".
+/// Reads a line below "device SOURCE mounted on TARGET with fstype nfs4 statvers=1.1".
 void read_line(std::string_view line, Counted& mount) {
   const auto colon = line.find(':');
   const auto name = line.substr(0, colon);
@@ -44,12 +45,12 @@ void read_line(std::string_view line, Counted& mount) {
   } else if (name == "age") {
     constexpr std::uint64_t k_century = 100ULL * 366 * 86'400; // a damaged number must not overflow
     mount.age = std::chrono::seconds(std::min(number_of(rest), k_century));
-  } else if (name == "xprt") { // "tcp PORT BINDS CONNECTS ..."; rdma is alike
+  } else if (name == "xprt") { // "tcp PORT BINDS CONNECTS ..."; rdma has the same fields
     const auto words = split_words(rest);
     if (words.size() > 3 && words[0] != "udp")
       mount.connects = std::max(mount.connects, number_of(words[3]));
   } else if (name == "EXCHANGE_ID" || name == "SETCLIENTID") { // "COUNT TRANSMISSIONS TIMEOUTS ..."
-    mount.begun = std::max(mount.begun, number_of(rest.substr(0, rest.find(' '))));
+    mount.names = std::max(mount.names, number_of(rest.substr(0, rest.find(' '))));
   }
 }
 
@@ -59,7 +60,7 @@ TakeoversByTarget takeovers_in(std::string_view mountstats) {
   constexpr std::string_view k_mounted_on = " mounted on ", k_with_type = " with fstype ";
   std::vector<Counted> mounts;
   bool is_nfs4 = false;
-  while (!mountstats.empty()) { // not split into lines: of a thousand mounts that is felt
+  while (!mountstats.empty()) { // split_lines() is not used: it would be slow for a thousand mounts
     const auto line = mountstats.substr(0, mountstats.find('\n'));
     mountstats.remove_prefix(std::min(line.size() + 1, mountstats.size()));
     if (!line.starts_with("device ")) {
@@ -67,24 +68,24 @@ TakeoversByTarget takeovers_in(std::string_view mountstats) {
         read_line(trim(line), mounts.back());
       continue;
     }
-    const auto on = line.find(k_mounted_on), type = line.rfind(k_with_type); // names have no blanks: they are escaped
+    const auto on = line.find(k_mounted_on), type = line.rfind(k_with_type); // blanks in names are escaped
     is_nfs4 = on != std::string_view::npos && type != std::string_view::npos && type > on + k_mounted_on.size() &&
               line.substr(type + k_with_type.size()).starts_with("nfs4");
     if (is_nfs4)
       mounts.push_back(
           {.target = decode_octal(line.substr(on + k_mounted_on.size(), type - on - k_mounted_on.size()))});
   }
-  std::map<std::pair<std::string, std::string>, std::chrono::seconds> ages; // of the clients
+  std::map<std::pair<std::string, std::string>, std::chrono::seconds> ages; // by client
   for (const auto& one : mounts)
     ages[one.client] = std::max(ages[one.client], one.age);
-  // The name is sent twice by a mount of its own, and its connection is made twice, or once.
+  // A new mount sends the client's name twice, and connects once or twice.
   constexpr std::uint64_t k_at_first = 2;
   TakeoversByTarget found;
   for (const auto& one : mounts) {
     const auto by_network = std::max(one.connects, k_at_first);
-    if (one.begun > 0)
+    if (one.names > 0)
       found.insert_or_assign(one.target,
-                             Takeovers{one.begun > by_network ? one.begun - by_network : 0, ages[one.client]});
+                             Takeovers{one.names > by_network ? one.names - by_network : 0, ages[one.client]});
   }
   return found;
 }
@@ -96,7 +97,7 @@ TakeoversByTarget read_takeovers(const Files& files) {
 
 bool shows_second_host(const Takeovers& now, const Takeovers* before) {
   constexpr std::uint64_t k_least = 3;
-  constexpr std::uint64_t k_rarest = 3600; ///< seconds; two hosts do it at least once in a lease of theirs, 90 s
+  constexpr std::uint64_t k_rarest = 3600; ///< seconds; two hosts do it at least once in each lease time, 90 s
   if (now.times < k_least)
     return false;
   return now.times * k_rarest >= static_cast<std::uint64_t>(now.age.count()) ||

@@ -1,6 +1,6 @@
 #pragma once
-// Counters of the kernel for each NFS mount, as far as it shows that two hosts have one name: /proc/self/mountstats.
-// (Linux fs/nfs/super.c nfs_show_stats, net/sunrpc/stats.c rpc_clnt_show_stats, net/sunrpc/xprtsock.c
+// Reads the kernel's counters for each NFS mount in /proc/self/mountstats, which show whether two hosts use the same
+// client name. (Linux fs/nfs/super.c nfs_show_stats, net/sunrpc/stats.c rpc_clnt_show_stats, net/sunrpc/xprtsock.c
 // xs_tcp_print_stats.)
 #include <chrono>
 #include <cstdint>
@@ -12,21 +12,23 @@ namespace sharefs::sys {
 
 class Files;
 
-/// How often a mount of NFS 4 found that the server no longer knew this client, although the connection had lasted:
-/// another host with the same client name had taken its place. Both of them do so in turn, at the latest with each
-/// renewal of their leases. A server that starts again, or a network that was away, costs a connection as well.
+/// Counts how often the server no longer knew the client of an NFS 4 mount although the connection had lasted, because
+/// another host with the same client name had replaced it. Two such hosts replace each other in turn, at the latest
+/// with each renewal of their leases. A restarted server or a network failure also ends the connection, and is not
+/// counted.
 struct Takeovers {
   std::uint64_t times = 0;
-  std::chrono::seconds age{0}; ///< of the oldest mount that this client has from the server
+  std::chrono::seconds age{0}; ///< age of the client's oldest mount from this server
 };
 using TakeoversByTarget = std::map<std::string, Takeovers, std::less<>>;
 
-/// Of the mounts of NFS 4 in the text of mountstats. Lines that cannot be read count for nothing.
+/// Parses the mounts of NFS 4 in the text of mountstats. Lines that cannot be read are ignored.
 TakeoversByTarget takeovers_in(std::string_view mountstats);
-/// As the kernel counts now. Empty where there is nothing that can be read.
+/// Reads the present counters of the kernel. Empty if they cannot be read.
 TakeoversByTarget read_takeovers(const Files& files);
-/// Are they those of two hosts with one name? `before`, if there is one, is of the same mount, some requests earlier.
-/// A machine that was asleep for longer than its lease loses it just so, but not again and again.
+/// True if the counters show that a second host has the same client name. `before`, if given, was read some requests
+/// earlier for the same mount. A machine that slept longer than its lease time loses the lease in the same way, but not
+/// repeatedly.
 bool shows_second_host(const Takeovers& now, const Takeovers* before = nullptr);
 
 } // namespace sharefs::sys

@@ -15,7 +15,7 @@
 namespace sharefs::sys {
 namespace {
 
-using Step = std::function<void(std::string_view)>; ///< called before a system call, with its name
+using Step = std::function<void(std::string_view)>; ///< called with the name of the next system call
 
 EntryKind kind_of(mode_t mode) {
   if (S_ISREG(mode))
@@ -39,7 +39,7 @@ void fill(Entry& entry, const struct stat& status) {
   entry.mtime_ns = status.st_mtim.tv_nsec;
 }
 
-/// Opens what was found for reading; ESTALE if another thing has taken its name since.
+/// Opens the entry that the walk found for reading; ESTALE if the name leads to something else by now.
 Fd open_found(const Walked& found, int flags) {
   Fd fd(::openat(found.directory.get(), found.name.c_str(),
                  O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC | flags));
@@ -52,7 +52,7 @@ Fd open_found(const Walked& found, int flags) {
   return Fd();
 }
 
-/// A new file with the name of this host and user. One that a killed test left there is replaced.
+/// Creates a new file, and replaces one that a killed test has left there.
 Fd create_probe_file(int directory, const std::string& name) {
   Fd file = create_file(directory, name, 0600, O_RDWR);
   if (!file && errno == EEXIST && ::unlinkat(directory, name.c_str(), 0) == 0)
@@ -60,8 +60,8 @@ Fd create_probe_file(int directory, const std::string& name) {
   return file;
 }
 
-/// Owner and time as the server has set them.
-void note_made(int file, std::chrono::system_clock::time_point started, Entry& entry) {
+/// Fills in Entry::made with the owner and time that the server has set.
+void fill_made(int file, std::chrono::system_clock::time_point started, Entry& entry) {
   using namespace std::chrono;
   struct stat status{};
   if (::fstat(file, &status) != 0)
@@ -74,7 +74,7 @@ void note_made(int file, std::chrono::system_clock::time_point started, Entry& e
                                                                                      : system_clock::duration(0))};
 }
 
-/// Write, fsync, read back, compare and delete. 0 or errno; EIO for bytes that come back changed.
+/// Writes a file, syncs it, reads it back, compares and deletes it. Returns 0 or errno; EIO if the bytes differ.
 int test_writing(int directory, const Step& begin, Entry& entry) {
   const std::string name = ".sharefs-probe-" + own_name() + "-" + std::to_string(::geteuid());
   const std::string content = name + "\n";
@@ -90,9 +90,9 @@ int test_writing(int directory, const Step& begin, Entry& entry) {
     begin("fsync");
     if (::fsync(file.get()) != 0)
       return errno;
-    note_made(file.get(), started, entry);
+    fill_made(file.get(), started, entry);
     begin("read");
-    // The pages are in this host's cache; without them the read goes to the server.
+    // The pages are dropped from this host's cache, so that the read goes to the server.
     ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
     std::string back(content.size() + 1, '\0');
     const ssize_t size = ::pread(file.get(), back.data(), back.size(), 0);
@@ -104,13 +104,14 @@ int test_writing(int directory, const Step& begin, Entry& entry) {
   }();
   if (error == 0)
     begin("delete");
-  // Gone already: another test of this host and user has taken it for a left-over.
+  // ENOENT is no error: another test of this host and user has removed the file as a leftover.
   if (::unlinkat(directory, name.c_str(), 0) != 0 && errno != ENOENT && error == 0)
     return errno;
   return error;
 }
 
-void leave(const Note& note, const Walked& found, Entry& entry) {
+/// Makes the note if the directory lies two levels below Note::above.
+void leave_note(const Note& note, const Walked& found, Entry& entry) {
   if (base_name(parent_path(parent_path(found.resolved))) != note.above)
     return;
   const Fd directory = open_below(found.directory.get(), note.directory.c_str(), O_PATH | O_DIRECTORY);
@@ -130,7 +131,8 @@ int read_space(int fd, Entry& entry) {
   return 0;
 }
 
-/// Others may have made any number of names: EFBIG, with those that were read so far.
+/// Reads the names in a directory. Their number is limited, because others may have made any number of names: EFBIG,
+/// with the names that were read so far.
 int read_names(const Walked& found, Entry& entry) {
   constexpr std::size_t k_most_names = 200'000;
   const int error = for_each_name(open_found(found, O_DIRECTORY), [&entry](int, const dirent& one) {
@@ -148,11 +150,11 @@ int read_content(const Walked& found, std::size_t limit, Entry& entry) {
   return fd ? read_all(fd.get(), entry.content, limit) : errno;
 }
 
-/// All that was asked about a thing that is there. 0 or errno; `step` is where it stopped.
+/// Does all that the query asks for an existing entry. Returns 0 or errno; `begin` is called before each step.
 int read_more(const EntryQuery& query, const Walked& found, const Step& begin, Entry& entry) {
   int error = 0;
   if (query.note && entry.kind == EntryKind::directory)
-    leave(*query.note, found, entry);
+    leave_note(*query.note, found, entry);
   if (query.space) {
     begin("statfs");
     error = read_space(found.fd.get(), entry);
@@ -177,9 +179,9 @@ int read_more(const EntryQuery& query, const Walked& found, const Step& begin, E
   return error;
 }
 
-/// Asks the server for the attributes of the directory in which the name lies, and of those in which the links lie that
-/// it leads to: they are looked up anew then. And of the directory itself where no link leads to it, or its names are
-/// wanted. 0 or errno.
+/// Asks the server for the attributes of the directory that contains the name, and of the directories that contain the
+/// links it leads to, so that the client looks these names up again. The directory itself is also asked if no link
+/// leads to it, or if its names are wanted. Returns 0 or errno.
 int refresh(int root, const EntryQuery& query, const MountTargets& stop_at) {
   constexpr int k_most_links = 8;
   int error = 0;
@@ -194,7 +196,7 @@ int refresh(int root, const EntryQuery& query, const MountTargets& stop_at) {
   for (int links = 0; links < k_most_links && path.starts_with('/') && error == 0; ++links) {
     const auto found = walk(root, path, {.links = query.links, .stop_at = &stop_at});
     if (!found)
-      break; // the look itself ends there, too
+      break; // the caller's own walk ends with the same error
     const bool by_link = links > 0;
     if (!by_link || !found->link.empty())
       ask(found->directory);
@@ -205,8 +207,8 @@ int refresh(int root, const EntryQuery& query, const MountTargets& stop_at) {
   return error;
 }
 
-Entry look(int root, const EntryQuery& query, const MountTargets& stop_at,
-           const std::function<void(std::string_view)>& begin_step) {
+Entry read_once(int root, const EntryQuery& query, const MountTargets& stop_at,
+                const std::function<void(std::string_view)>& begin_step) {
   Entry entry;
   entry.path = query.path;
   entry.resolved = normalize_path(query.path);
@@ -258,9 +260,9 @@ Entry look(int root, const EntryQuery& query, const MountTargets& stop_at,
 
 Entry read_entry(int root, const EntryQuery& query, const MountTargets& stop_at,
                  const std::function<void(std::string_view)>& begin_step) {
-  Entry entry = look(root, query, stop_at, begin_step);
-  if (entry.exists() && entry.error_number == ESTALE) // replaced between look and open, perhaps on another host
-    entry = look(root, query, stop_at, begin_step);
+  Entry entry = read_once(root, query, stop_at, begin_step);
+  if (entry.exists() && entry.error_number == ESTALE) // it was replaced between walk and open, perhaps by another host
+    entry = read_once(root, query, stop_at, begin_step);
   return entry;
 }
 
@@ -269,7 +271,7 @@ bool Entry::hung() const {
 }
 
 Error Entry::error() const {
-  if (error_number == 0) { // it is there, and something else than was looked for
+  if (error_number == 0) { // the entry exists, but has another type than expected
     const auto what = kind == EntryKind::other ? "pipe, socket or device" : to_string(kind);
     return {ErrorCode::failed, path + ": is a " + what, {}, {}};
   }

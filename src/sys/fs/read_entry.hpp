@@ -1,5 +1,5 @@
 #pragma once
-// Private to fs: one look at one path, in this process or in a child.
+// Private to fs: reads one path, in this process or in a child.
 #include "sys/fs/entry.hpp"
 #include "sys/process/wire.hpp"
 
@@ -9,8 +9,8 @@
 
 namespace sharefs::sys {
 
-/// Looks at `query.path`, seen from `root`. An unknown entry with EREMOTE where a mount of `stop_at` is reached.
-/// `begin_step`, if given, is called before each system call that may hang, with its name.
+/// Reads `query.path`, seen from `root`. Returns an unknown entry with EREMOTE if a mount of `stop_at` is reached.
+/// `begin_step`, if given, is called with the name of each system call that may hang, before the call.
 Entry read_entry(int root, const EntryQuery& query, const MountTargets& stop_at,
                  const std::function<void(std::string_view)>& begin_step);
 

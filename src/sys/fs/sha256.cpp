@@ -1,5 +1,5 @@
-// By the functions of OpenSSL that are one algorithm each: what they need is linked in, and no launch waits for a
-// library of 5 MB to be loaded, of which it uses nothing.
+// Uses the deprecated functions of OpenSSL for a single algorithm. Only their code is linked in, so that no launch has
+// to load a library of 5 MB.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "sys/fs/sha256.hpp"
 

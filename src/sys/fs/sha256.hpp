@@ -1,5 +1,5 @@
 #pragma once
-// SHA-256, the checksum of conda's records. Pure.
+// SHA-256, the checksum of conda's records.
 #include <memory>
 #include <string>
 #include <string_view>
@@ -8,12 +8,12 @@ struct SHA256state_st; // OpenSSL's
 
 namespace sharefs::sys {
 
-/// Of a content that comes in pieces.
+/// The checksum of a content that is added in pieces.
 class Sha256 {
  public:
   Sha256();
   void add(std::string_view bytes);
-  /// 64 hexadecimal digits, lower case. Only once.
+  /// Returns 64 hexadecimal digits in lower case. It may be called only once.
   std::string hex();
 
  private:

@@ -24,7 +24,7 @@ std::string quoted(const std::string& path) {
   return "`" + path + "`";
 }
 
-/// Root's, or of the user that this process acts as.
+/// True for root, and for the user that this process acts as.
 bool is_trusted(uid_t owner) {
   return owner == 0 || owner == ::geteuid();
 }
@@ -49,21 +49,21 @@ class Walk {
   }
 
  private:
-  // Each of these steps is true if the walk goes on.
+  // Each of these steps returns true if the walk continues.
 
   bool stop(int error_number, const std::string& path, std::string reason = {}, bool may_hang = false) {
     m_error = WalkError{error_number, path, std::move(reason), with_rest(path), may_hang};
     return false;
   }
 
-  /// `path` and the components still to come, lexically.
+  /// Returns `path` with the pending components appended lexically.
   [[nodiscard]] std::string with_rest(std::string path) const {
     for (auto part = m_pending.rbegin(); part != m_pending.rend(); ++part)
       path = *part == ".." ? parent_path(path) : join_path(path, *part);
     return path;
   }
 
-  /// The components of `path`, last first.
+  /// Adds the components of `path` to the pending ones.
   void push(std::string_view path) {
     const auto parts = split(path, '/');
     for (auto part = parts.rbegin(); part != parts.rend(); ++part)
@@ -71,8 +71,9 @@ class Walk {
         m_pending.push_back(*part);
   }
 
-  /// At once, where no component has to be judged and none is a link: to the thing itself if its directory is not
-  /// needed, or else to the nearest directory above it that exists. False: step by step, which also says what is wrong.
+  /// Opens the path by one openat2(2) if no component has to be checked and none is a link: the entry itself if its
+  /// directory is not needed, or else the nearest existing directory above it. False: the walk must go step by step,
+  /// which also finds the reason of an error.
   bool jump() {
     if (m_rule.guarded || m_rule.inode != 0 || m_pending.empty() ||
         std::ranges::find(m_pending, "..") != m_pending.end())
@@ -110,7 +111,7 @@ class Walk {
     return static_cast<bool>(m_walked.fd);
   }
 
-  /// Is `path`, which has no links, a mount that must not be entered, or below one?
+  /// True if `path`, which contains no links, is a mount that must not be entered, or lies below one.
   [[nodiscard]] bool enters_stop(std::string_view path) const {
     if (m_rule.stop_at == nullptr || m_rule.stop_at->empty())
       return false;
@@ -120,7 +121,7 @@ class Walk {
     return m_rule.stop_at->contains(path);
   }
 
-  /// Stand in the root directory.
+  /// Goes back to the root directory.
   bool restart() {
     m_here = "/";
     m_walked.directory = Fd();
@@ -130,13 +131,13 @@ class Walk {
     return (m_walked.fd && stat_open(m_walked.fd.get(), m_walked.status)) || stop(errno, "/");
   }
 
-  /// `..`: down again to the directory above, by the names that are known to be no links.
+  /// Resolves `..`: walks down from the root again to the directory above, by names that are not links.
   bool leave() {
     push(parent_path(m_here));
     return restart();
   }
 
-  /// One component further. False, without an error: it is the last that can be reached.
+  /// Goes to the next component. False without an error: it is the last one that can be reached.
   bool enter(const std::string& name) {
     const std::string path = join_path(m_here, name);
     if (m_rule.stop_at != nullptr && m_rule.stop_at->contains(path))
@@ -175,13 +176,13 @@ class Walk {
     return false;
   }
 
-  /// Could somebody else put another thing at `name` in the directory that we stand in?
+  /// Stops the walk if somebody else could replace `name` in the current directory.
   bool check_replaceable(const std::string& name, const std::string& path, const struct stat* entry) {
     if (!m_rule.guarded)
       return true;
     const struct stat& directory = m_walked.status;
     const bool ours = is_trusted(directory.st_uid);
-    // Many users have a group of their own, in which nobody else is.
+    // For an ordinary user the group's write permission is accepted: many users are the only member of their group.
     const mode_t others = ::geteuid() == 0 ? S_IWGRP | S_IWOTH : S_IWOTH;
     if (ours && (directory.st_mode & others) == 0)
       return true;
@@ -209,7 +210,7 @@ class Walk {
   Walked finish() {
     m_walked.parent_missing = !m_pending.empty();
     m_walked.resolved = with_rest(m_here);
-    if (m_walked.ancestor.empty()) { // it is the root
+    if (m_walked.ancestor.empty()) { // the path is the root itself
       m_walked.directory.reset(::openat(m_walked.fd.get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
       m_walked.ancestor = "/";
     }
@@ -219,7 +220,7 @@ class Walk {
   int m_root;
   const WalkRule& m_rule;
   std::string m_beneath;
-  std::vector<std::string> m_pending; ///< components still to come, last first
+  std::vector<std::string> m_pending; ///< components that are not walked yet, in reverse order
   std::string m_here;                 ///< real path of Walked::fd
   Walked m_walked;
   std::optional<WalkError> m_error;
@@ -245,8 +246,8 @@ std::string Walked::text() const {
 }
 
 tl::expected<Walked, WalkError> walk(int root, std::string_view path, const WalkRule& rule) {
-  // Another host has replaced what this one remembers. The error makes the kernel forget it, and the kernel's own walks
-  // try once more, too.
+  // ESTALE: another host has replaced a directory that this host has in its cache. The error makes the kernel drop it
+  // from the cache, and the kernel's own path walks are also repeated.
   constexpr int k_most_walks = 3;
   auto walked = Walk(root, path, rule).run();
   for (int walks = 1;
@@ -272,11 +273,12 @@ Fd open_below(int parent, const char* path, int flags) {
   open_how how{};
   how.flags = static_cast<std::uint64_t>(flags | O_NOFOLLOW | O_CLOEXEC);
   how.resolve = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH;
-  // On the server itself a file can be in the hands of a client (a delegation is a lease): with O_NONBLOCK open(2)
-  // calls it back, and does not wait for it. A client that does not answer loses it after lease-break-time, 45 s
-  // (proc(5)). Whoever owns files may hold them so, and many: this process waits so long for all that do not come back.
+  // On the server itself a client may have a delegation of a file, which is a lease. With O_NONBLOCK open(2) recalls it
+  // and does not wait. A client that does not answer loses the delegation after lease-break-time, 45 s (proc(5)). An
+  // owner can hold delegations of many files, so the waiting time for those that are not returned is limited for the
+  // whole process.
   constexpr std::chrono::milliseconds k_pause{5};
-  constexpr int k_most_waits = 12'000; // a minute
+  constexpr int k_most_waits = 12'000; // one minute
   static std::atomic<int> left{k_most_waits};
   for (int waits = 0;; ++waits) {
     Fd fd(static_cast<int>(::syscall(SYS_openat2, parent, path, &how, sizeof how)));
@@ -284,7 +286,7 @@ Fd open_below(int parent, const char* path, int flags) {
       left += waits;
     if (fd || errno != EWOULDBLOCK || left.fetch_sub(1) <= 0)
       return fd;
-    std::this_thread::sleep_for(k_pause); // NOLINT: nothing wakes us when it is back
+    std::this_thread::sleep_for(k_pause); // NOLINT: the kernel does not report when a delegation is returned
   }
 }
 

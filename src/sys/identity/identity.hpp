@@ -5,17 +5,17 @@
 
 namespace sharefs::sys {
 
-/// Who and where we are.
+/// The user and the host of this process.
 struct Identity {
   std::string hostname;
   std::string boot_id; ///< /proc/sys/kernel/random/boot_id
   uid_t uid = 0;       ///< effective
   gid_t gid = 0;
-  std::string user; ///< name of uid, or the number
-  std::string home; ///< of uid by passwd, not $HOME
+  std::string user; ///< the name of `uid`, or the number
+  std::string home; ///< the home of `uid` from passwd, not $HOME
   int pid = 0;
   bool systemd = false;               ///< booted with systemd (/run/systemd/system exists)
-  std::vector<std::string> addresses; ///< of this host's interfaces, without loopback
+  std::vector<std::string> addresses; ///< the addresses of this host's interfaces, without loopback
   friend bool operator==(const Identity&, const Identity&) = default;
 };
 

@@ -32,7 +32,7 @@ std::string read_line(const char* path) {
   return std::string(trim(text));
 }
 
-/// The printable address of an interface, or "" for one that no other host can use.
+/// Returns the address of an interface as text; "" for one that no other host can use.
 std::string usable_address(const ifaddrs& interface) {
   const sockaddr* address = interface.ifa_addr;
   if (address == nullptr || (interface.ifa_flags & IFF_UP) == 0 || (interface.ifa_flags & IFF_LOOPBACK) != 0)
@@ -58,7 +58,7 @@ std::vector<std::string> own_addresses() {
   return result;
 }
 
-/// Calls `use` with each line of /etc/passwd, a local file: no name service, nothing that could hang.
+/// Calls `use` with each line of /etc/passwd. This is a local file, so no name service is asked and nothing can hang.
 template <class Use> void for_each_local_user(Use use) {
   const auto close_file = [](FILE* file) { std::fclose(file); };
   const std::unique_ptr<FILE, decltype(close_file)> file(std::fopen("/etc/passwd", "re"), close_file);
@@ -80,7 +80,8 @@ std::vector<gid_t> groups_of(const passwd& entry) {
   }
 }
 
-/// In a child. `ask` is getpwnam_r or getpwuid_r with its key bound; nullopt if there is no such user.
+/// Asks the name service for a user; it runs in a child. `ask` is getpwnam_r or getpwuid_r with its key bound. nullopt:
+/// there is no such user.
 template <class Ask> Result<std::optional<User>> ask_name_service(Ask ask, bool with_groups) {
   std::vector<char> buffer(1024);
   passwd entry{};
@@ -88,7 +89,7 @@ template <class Ask> Result<std::optional<User>> ask_name_service(Ask ask, bool 
   int error = 0;
   while ((error = ask(&entry, buffer.data(), buffer.size(), &found)) == ERANGE && buffer.size() < (1U << 20U))
     buffer.resize(buffer.size() * 2);
-  // "Not found" has many errno values, see getpwnam(3).
+  // A user that does not exist is reported by one of several errno values, see getpwnam(3).
   if (found == nullptr && (error == 0 || error == ENOENT || error == ESRCH || error == EBADF || error == EPERM))
     return std::nullopt;
   if (found == nullptr)

@@ -31,11 +31,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// The step that failed in the child, reported over a pipe that exec closes.
-enum class Layering : char { not_ours = 'o', no_namespace = 'n', no_mount = 'm', no_tree = 't', no_command = 'c' };
+/// The step that failed in the child. It is reported through a pipe that exec closes.
+enum class LayerStep : char { not_ours = 'o', no_namespace = 'n', no_mount = 'm', no_tree = 't', no_command = 'c' };
 
 struct FailedStep {
-  Layering step;
+  LayerStep step;
   int error_number;
 };
 
@@ -46,7 +46,8 @@ bool is_mounting_root() {
          (sets[0].effective & 1U << CAP_SYS_ADMIN) != 0;
 }
 
-/// The groups of the command; the first one is its own. `given`: in a namespace that root has made, it has all.
+/// Returns the groups of the command, beginning with its gid. `given`: the namespace was made by root and maps all
+/// groups.
 std::vector<gid_t> mapped_groups(bool given) {
   std::vector<gid_t> groups(1, ::getegid());
   if (!given)
@@ -58,9 +59,9 @@ std::vector<gid_t> mapped_groups(bool given) {
   return groups;
 }
 
-/// A user namespace, in which the owner of a store has rights over his own files only: whoever replaces the paths that
-/// are mounted reaches nothing that is not his. Everybody keeps his own number, so the command is who it was, and
-/// nobody can give up a group there: who is kept out of a file by one stays out.
+/// Enters a user namespace, in which the owner of a store has rights only over the owner's own files. So nobody gains
+/// rights over the files of others by replacing the mounted paths. The ids are mapped to themselves, so the command has
+/// the same ids as before. Groups cannot be dropped there, so a file that excludes a group still excludes its members.
 bool enter_user_namespace(int given) {
   if (given >= 0)
     return ::setns(given, CLONE_NEWUSER) == 0 && ::unshare(CLONE_NEWNS) == 0;
@@ -70,9 +71,9 @@ bool enter_user_namespace(int given) {
          map_ids("/proc/self/", fmt::format("{0} {0} 1\n", uid), fmt::format("{0} {0} 1\n", gid));
 }
 
-/// A thread that was joined is one of this process for a moment yet, and a process that has several enters no user
-/// namespace: EINVAL (setns(2), unshare(2)). Nothing tells of its end but the number of links of /proc/self/task, two
-/// more than there are threads.
+/// Waits until this process has only one thread. A joined thread still belongs to the process for a moment, and a
+/// process with several threads cannot enter a user namespace: EINVAL (setns(2), unshare(2)). The number of threads is
+/// the number of links of /proc/self/task minus two.
 void wait_for_ended_threads() {
   constexpr std::chrono::milliseconds k_pause{1};
   constexpr int k_most_pauses = 10'000;
@@ -80,7 +81,7 @@ void wait_for_ended_threads() {
   struct stat tasks{};
   for (int pauses = 0;
        pauses < k_most_pauses && ::stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink > k_of_one_thread; ++pauses)
-    std::this_thread::sleep_for(k_pause); // NOLINT: nothing wakes us
+    std::this_thread::sleep_for(k_pause); // NOLINT: the kernel sends no event for this
 }
 
 bool enter_namespaces(bool as_root, int given) {
@@ -88,8 +89,8 @@ bool enter_namespaces(bool as_root, int given) {
          ::mount(nullptr, "/", nullptr, MS_REC | (as_root ? MS_PRIVATE : MS_SLAVE), nullptr) == 0;
 }
 
-/// overlayfs(7) reads its options up to a comma, and lowerdir up to a colon.
-std::string escaped(const std::string& path) {
+/// Escapes a path for the options of overlayfs, which end at a comma, and lowerdir also at a colon.
+std::string escape_option(const std::string& path) {
   std::string text;
   for (const char c : path) {
     if (c == '\\' || c == ',' || c == ':')
@@ -99,14 +100,14 @@ std::string escaped(const std::string& path) {
   return text;
 }
 
-/// Shows what lies at `name`, with the mounts in it, at `target` as well.
+/// Binds `name`, with the mounts in it, to `target`.
 bool bind(int directory, const std::string& name, const std::string& target) {
   constexpr unsigned k_flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_SYMLINK_NOFOLLOW;
   const Fd tree(static_cast<int>(::syscall(SYS_open_tree, directory, name.c_str(), k_flags)));
   return tree && ::syscall(SYS_move_mount, tree.get(), "", AT_FDCWD, target.c_str(), MOVE_MOUNT_F_EMPTY_PATH) == 0;
 }
 
-/// A view of the parent in which `name` is a directory: a link there cannot be mounted on.
+/// Mounts a view of the parent directory in which `name` is a directory, because a link cannot be a mount point.
 bool show_parent(const Layers& layers) {
   const Fd parent(::open(layers.parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   struct stat status{};
@@ -140,13 +141,13 @@ bool show_parent(const Layers& layers) {
 }
 
 bool mount_layers(const Layers& layers, bool as_root) {
-  struct stat lower{}; // the tree has the mode of its upper directory
+  struct stat lower{}; // the mounted tree gets the mode of its upper directory
   if (::stat(layers.lower.c_str(), &lower) != 0 ||
       ::chmod(layers.upper.c_str(), (lower.st_mode & 07777U) | S_IRWXU) != 0)
     return false;
   auto options = fmt::format("lowerdir={},upperdir={},workdir={},index=off,metacopy=off,redirect_dir=nofollow",
-                             escaped(layers.lower), escaped(layers.upper), escaped(layers.work));
-  if (!as_root) // who reads the upper directory afterwards sees no others
+                             escape_option(layers.lower), escape_option(layers.upper), escape_option(layers.work));
+  if (!as_root) // the user can read only user.* attributes in the upper directory afterwards
     options += ",userxattr";
   const auto target = join_path(layers.parent, layers.name);
   return ::mount("sharefs", target.c_str(), "overlay", MS_NOSUID | MS_NODEV, options.c_str()) == 0;
@@ -158,7 +159,7 @@ bool add_mode(int directory, const char* name, const struct stat& status, mode_t
 
 using Visit = std::function<int(int tree, const std::string& path, std::vector<std::string>& below)>;
 
-/// A directory can be written by its owner. 0 or errno; `below` gets the directories in it.
+/// Gives the owner write permission on a directory. Returns 0 or errno; `below` gets the directories in it.
 int make_writable(int tree, const std::string& path, std::vector<std::string>& below) {
   Fd fd = open_below(tree, path.c_str());
   struct stat status{};
@@ -171,12 +172,12 @@ int make_writable(int tree, const std::string& path, std::vector<std::string>& b
   });
 }
 
-/// Users and groups that a user namespace of this process has: overlayfs changes files of no others.
-struct Mapped {
+/// The user and the groups that a user namespace of this process maps. overlayfs can change only their files.
+struct MappedIds {
   std::vector<gid_t> gids;
   uid_t uid = ::geteuid();
 
-  /// 0 or errno: EOVERFLOW, as overlayfs has it, for a directory in which something is of somebody else.
+  /// Returns 0 or errno; EOVERFLOW, as in overlayfs, if the directory or an entry in it has other ids.
   int check(int tree, const std::string& path, std::vector<std::string>& below) const {
     Fd fd = open_below(tree, path.c_str());
     struct stat status{};
@@ -200,7 +201,7 @@ struct Mapped {
   }
 };
 
-/// All directories of the tree, as many at a time as there are threads: each costs some round trips. 0 or errno.
+/// Visits all directories of the tree in parallel, because each costs some round trips to a server. Returns 0 or errno.
 int for_each_directory(int tree, const Visit& visit) {
   constexpr std::size_t k_threads = 16;
   std::vector<std::string> level{"."};
@@ -227,7 +228,7 @@ int for_each_directory(int tree, const Visit& visit) {
   return failed;
 }
 
-/// So can the files in one directory, if there is one.
+/// Gives the owner write permission on the files in a directory, if the directory exists. Returns 0 or errno.
 int make_files_writable(int tree, const std::string& path) {
   Fd fd = open_below(tree, path.c_str());
   if (!fd)
@@ -258,42 +259,43 @@ bool prepare_tree(const Layers& layers) {
   return true;
 }
 
-/// Enters the view of the command.
-void layer(const Layers& layers, const std::function<void(Layering)>& give_up) {
+/// Enters the view of the command, in the child.
+void enter_layers(const Layers& layers, const std::function<void(LayerStep)>& give_up) {
   const bool as_root = is_mounting_root();
   if (!as_root) {
     const Fd lower(::open(layers.lower.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    const Mapped mapped{mapped_groups(layers.user_namespace >= 0)};
+    const MappedIds mapped{mapped_groups(layers.user_namespace >= 0)};
     const auto check = [&](int tree, const std::string& path, auto& below) { return mapped.check(tree, path, below); };
     errno = lower ? for_each_directory(lower.get(), check) : errno;
     if (errno != 0)
-      give_up(Layering::not_ours);
+      give_up(LayerStep::not_ours);
     wait_for_ended_threads();
   }
   if (!enter_namespaces(as_root, layers.user_namespace))
-    give_up(Layering::no_namespace);
+    give_up(LayerStep::no_namespace);
   if (!show_parent(layers) || !mount_layers(layers, as_root))
-    give_up(Layering::no_mount);
+    give_up(LayerStep::no_mount);
   if (!prepare_tree(layers))
-    give_up(Layering::no_tree);
-  // The command may change what its user has protected from himself, because in a user namespace this right
-  // reaches no file of anybody else (user_namespaces(7)). Where it cannot be had, directories are writable still.
+    give_up(LayerStep::no_tree);
+  // The command may also change files on which its user lacks write permission: in a user namespace this capability
+  // does not apply to files of other users (user_namespaces(7)). Without it the directories are still writable.
   if (!as_root)
     keep_capability(CAP_DAC_OVERRIDE);
 }
 
 void run(const TerminalCommand& command, const Layers* layers, int failure_pipe) {
-  const auto give_up = [failure_pipe](Layering step) {
+  const auto give_up = [failure_pipe](LayerStep step) {
     const FailedStep failure{step, errno};
-    write_all(failure_pipe, {reinterpret_cast<const char*>(&failure), sizeof failure}); // NOLINT: to ourselves
+    write_all(failure_pipe,
+              {reinterpret_cast<const char*>(&failure), sizeof failure}); // NOLINT: the reader is this program
     ::_exit(127);
   };
   if (layers != nullptr)
-    layer(*layers, give_up);
+    enter_layers(*layers, give_up);
   if (command.output_to_stderr)
     ::dup2(STDERR_FILENO, STDOUT_FILENO);
   if (::chdir(command.directory.c_str()) != 0 && ::chdir("/") != 0)
-    give_up(Layering::no_command);
+    give_up(LayerStep::no_command);
   std::vector<char*> argv, environment;
   for (const auto& word : command.argv)
     argv.push_back(const_cast<char*>(word.c_str())); // NOLINT: execvpe() does not write
@@ -301,54 +303,54 @@ void run(const TerminalCommand& command, const Layers* layers, int failure_pipe)
     environment.push_back(const_cast<char*>(one.c_str())); // NOLINT
   argv.push_back(nullptr);
   environment.push_back(nullptr);
-  // The command is found in the PATH that it gets: execvpe() looks in ours.
+  // The command must be found in its own PATH, but execvpe() searches the PATH of this process.
   for (const auto& one : command.environment)
     if (one.starts_with("PATH="))
       ::setenv("PATH", one.c_str() + 5, 1);
   ::execvpe(argv.front(), argv.data(), environment.data());
-  give_up(Layering::no_command);
+  give_up(LayerStep::no_command);
 }
 
 Error error_of(const TerminalCommand& command, const Layers& layers, const FailedStep& failure) {
   switch (failure.step) {
-  case Layering::no_namespace:
+  case LayerStep::no_namespace:
     return {ErrorCode::unsupported,
             std::string("this user cannot have a user namespace here: ") + errno_text(failure.error_number),
             "allow it (`sysctl user.max_user_namespaces kernel.unprivileged_userns_clone`), or run it on another host",
             ""};
-  case Layering::no_mount:
+  case LayerStep::no_mount:
     return {ErrorCode::unsupported,
             fmt::format("overlayfs cannot be mounted over {}: {}", layers.lower, errno_text(failure.error_number)),
             fmt::format("{} must lie on a file system of this host that can be its upper layer (ext4, xfs, tmpfs)",
                         layers.upper),
             ""};
-  case Layering::not_ours:
-  case Layering::no_tree:
-    // As the user namespace, or the server, has it.
+  case LayerStep::not_ours:
+  case LayerStep::no_tree:
+    // EOVERFLOW comes from the user namespace, EPERM may come from the server.
     if (failure.error_number == EOVERFLOW || failure.error_number == EPERM)
       return {ErrorCode::unsupported,
               layers.lower + " has files of another user, or of a group that cannot be mapped into a user namespace",
               "run it as root, and let the owner of the store be a member of that group", ""};
     return errno_error(failure.error_number,
-                       failure.step == Layering::not_ours ? layers.lower : join_path(layers.parent, layers.name));
-  case Layering::no_command:
+                       failure.step == LayerStep::not_ours ? layers.lower : join_path(layers.parent, layers.name));
+  case LayerStep::no_command:
     break;
   }
   return errno_error(failure.error_number, command.argv.front());
 }
 
 Result<int> run_to_end(const TerminalCommand& command, const Layers* layers) {
-  constexpr auto k_patience = 10s; // after Ctrl-C, for the command to clean up
+  constexpr auto k_cleanup_time = 10s; // for the command, after Ctrl-C
   Pipe pipe;
   if (!pipe.open())
     return fail(errno_error(errno, "cannot run a command"));
-  // The terminal's signals are for the command.
+  // The command stays in our process group, so that it gets the terminal's signals.
   TRY_ASSIGN(auto child, Child::fork([&] { run(command, layers, pipe.write.get()); }, Child::Group::ours));
   pipe.write.reset();
   auto end = Deadline::max();
   while (!child.reap_until(std::min(end, deadline_in(200ms)))) {
     if (interrupted() && end == Deadline::max())
-      end = deadline_in(k_patience);
+      end = deadline_in(k_cleanup_time);
     if (Clock::now() >= end) {
       child.kill();
       return fail(ErrorCode::interrupted, "interrupted: the command did not end");

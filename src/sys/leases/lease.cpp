@@ -27,7 +27,7 @@ constexpr std::size_t k_largest_lease = 4096;
 constexpr auto k_poll = 100ms;
 constexpr std::string_view k_first_line = "sharefs lease 1";
 
-/// Tells one file from the next, and shows whether it still changes.
+/// Identifies a lease file, and shows whether its holder still touches it.
 struct Stamp {
   std::uint64_t inode = 0;
   std::int64_t seconds = 0, nanoseconds = 0; ///< mtime
@@ -40,7 +40,7 @@ template <FieldsOf<Stamp> S> auto fields(S& s) {
 struct Attempt {
   bool taken = false;
   Stamp stamp;      ///< of our file, or of the other holder's
-  std::string text; ///< what it says
+  std::string text; ///< the content of that file
 };
 template <FieldsOf<Attempt> A> auto fields(A& a) {
   return named("taken", a.taken, "stamp", a.stamp, "text", a.text);
@@ -50,8 +50,8 @@ Stamp stamp_of(const struct stat& status) {
   return {status.st_ino, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
 }
 
-/// The directory of the lease, and its name there.
-Result<Walked> place(const std::string& root, const std::string& path) {
+/// Finds the directory of the lease and its name there.
+Result<Walked> find_lease(const std::string& root, const std::string& path) {
   const Fd top(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!top)
     return fail(errno_error(errno, root));
@@ -63,8 +63,9 @@ Result<Walked> place(const std::string& root, const std::string& path) {
   return std::move(*walked);
 }
 
-/// The file as the server has it now: an open asks it, also where the client remembers the attributes.
-int look(const Walked& at, Stamp& stamp, std::string* text) {
+/// Reads the file as it is on the server now: open(2) asks the server even if the client has the attributes in its
+/// cache. Returns 0 or errno.
+int read_lease(const Walked& at, Stamp& stamp, std::string* text) {
   const Fd fd(::openat(at.directory.get(), at.name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   struct stat status{};
   if (!fd || ::fstat(fd.get(), &status) != 0)
@@ -73,8 +74,9 @@ int look(const Walked& at, Stamp& stamp, std::string* text) {
   return text != nullptr && S_ISREG(status.st_mode) ? read_all(fd.get(), *text, k_largest_lease) : 0;
 }
 
-Result<Attempt> attempt(const std::string& root, const std::string& path, const std::string& text) {
-  TRY_ASSIGN(const auto at, place(root, path));
+/// Tries once to take the lease: writes a temporary file and gives it the lease's name by link(2).
+Result<Attempt> try_to_take(const std::string& root, const std::string& path, const std::string& text) {
+  TRY_ASSIGN(const auto at, find_lease(root, path));
   const int directory = at.directory.get();
   const auto temporary = at.name + "." + random_letters(12);
   const Fd fd = create_file(directory, temporary, 0644);
@@ -82,13 +84,14 @@ Result<Attempt> attempt(const std::string& root, const std::string& path, const 
   if (!fd)
     return fail(errno_error(errno, path));
   int error = write_all(fd.get(), text) && ::fsync(fd.get()) == 0 ? 0 : errno;
-  // On a full disk it stays empty: what makes room needs it, too.
+  // On a full disk the file stays empty, because a command that frees space needs the lease, too.
   const bool empty = error == ENOSPC || error == EDQUOT;
   if (empty)
     error = ::ftruncate(fd.get(), 0) == 0 ? 0 : errno;
   bool taken = false;
   if (error == 0) {
-    // A server whose answer was lost says EEXIST to the repetition: the count of names tells (open(2), O_EXCL).
+    // If the answer of the server was lost, the repeated call returns EEXIST. A link count of 2 shows that the link was
+    // made (open(2), O_EXCL).
     error = ::linkat(directory, temporary.c_str(), directory, at.name.c_str(), 0) == 0 ? 0 : errno;
     const bool counted = ::fstatat(directory, temporary.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
     taken = error == 0 || (counted && status.st_nlink == 2);
@@ -101,15 +104,15 @@ Result<Attempt> attempt(const std::string& root, const std::string& path, const 
   if (error != EEXIST)
     return fail(errno_error(error, path));
   Attempt result;
-  error = look(at, result.stamp, &result.text);
-  if (error != 0 && error != ENOENT) // it is gone: the next attempt will have it
+  error = read_lease(at, result.stamp, &result.text);
+  if (error != 0 && error != ENOENT) // ENOENT: the other holder has released it, and the next attempt may succeed
     return fail(errno_error(error, path));
   return result;
 }
 
-/// Takes away what a holder that is gone has left: exactly what was seen, and nothing that came since.
-Result<void> clear(const std::string& root, const std::string& path, const Stamp& seen) {
-  TRY_ASSIGN(const auto at, place(root, path));
+/// Removes the file of a dead holder if it still has the stamp `seen`; a newer file is kept.
+Result<void> remove_lease(const std::string& root, const std::string& path, const Stamp& seen) {
+  TRY_ASSIGN(const auto at, find_lease(root, path));
   const int directory = at.directory.get();
   const auto aside = at.name + ".dead." + random_letters(12);
   if (::renameat(directory, at.name.c_str(), directory, aside.c_str()) != 0)
@@ -117,7 +120,8 @@ Result<void> clear(const std::string& root, const std::string& path, const Stamp
   struct stat status{};
   const bool another =
       ::fstatat(directory, aside.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 && stamp_of(status) != seen;
-  // It gets its name back; if somebody has that by now, its holder finds out when he checks.
+  // A newer file gets its name back. If another host has taken the name by now, the holder of the renamed file notices
+  // that in check().
   const bool kept =
       another && ::linkat(directory, aside.c_str(), directory, at.name.c_str(), 0) != 0 && errno != EEXIST;
   const int error = errno;
@@ -125,21 +129,22 @@ Result<void> clear(const std::string& root, const std::string& path, const Stamp
   return kept ? fail(errno_error(error, path)) : Result<void>{};
 }
 
-/// The next holder's file may get the inode number that ours had; the text in it tells them apart.
+/// True if the file is ours. The text is compared as well, because the next holder's file may get the same inode
+/// number.
 bool is_ours(const Walked& at, const Lease::Own& own) {
   Stamp now;
   std::string text;
-  return look(at, now, &text) == 0 && now.inode == own.inode && text == own.text;
+  return read_lease(at, now, &text) == 0 && now.inode == own.inode && text == own.text;
 }
 
-/// In the keeper: touches the file until the signal to end comes, or somebody else has the lease.
-void keep(const std::string& root, const LeaseRequest& request, const Lease::Own& own, pid_t parent) {
+/// Touches the file until SIGTERM or until another host has the lease, then removes it. It runs in the keeper process.
+void keep_lease(const std::string& root, const LeaseRequest& request, const Lease::Own& own, pid_t parent) {
   sigset_t ends;
   ::sigemptyset(&ends);
   ::sigaddset(&ends, SIGTERM);
   ::sigprocmask(SIG_BLOCK, &ends, nullptr);
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM); // a parent that is killed lets go as well
-  const auto at = place(root, request.path);
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM); // the lease is also released if the parent is killed
+  const auto at = find_lease(root, request.path);
   const auto whole = std::chrono::duration_cast<std::chrono::seconds>(request.touch_every);
   const timespec pause{whole.count(), std::chrono::nanoseconds(request.touch_every - whole).count()};
   bool ours = at.has_value();
@@ -213,14 +218,16 @@ Result<Lease> Lease::take(System& system, const LeaseRequest& request,
   Stamp seen;
   auto since = Clock::now();
   for (;;) {
-    TRY_ASSIGN(const auto tried,
-               call(std::nullopt, request.deadline, [&] { return attempt(root, request.path, text); }, interrupted));
+    TRY_ASSIGN(
+        const auto tried,
+        call(std::nullopt, request.deadline, [&] { return try_to_take(root, request.path, text); }, interrupted));
     if (tried.taken) {
       const pid_t parent = ::getpid();
       const Own own{tried.stamp.inode, tried.text};
-      auto keeper = WorkingChild::start(std::nullopt, [&](int /*pipe*/) { keep(root, request, own, parent); });
+      auto keeper = WorkingChild::start(std::nullopt, [&](int /*pipe*/) { keep_lease(root, request, own, parent); });
       if (!keeper) {
-        static_cast<void>(call(std::nullopt, request.deadline, [&] { return clear(root, request.path, tried.stamp); }));
+        static_cast<void>(
+            call(std::nullopt, request.deadline, [&] { return remove_lease(root, request.path, tried.stamp); }));
         return fail(keeper.error());
       }
       return Lease(std::move(*keeper), request, root, own);
@@ -231,9 +238,9 @@ Result<Lease> Lease::take(System& system, const LeaseRequest& request,
     }
     const auto holder = parse_lease(tried.text);
     if (tried.stamp.inode == 0)
-      continue; // it went meanwhile
+      continue; // the file was removed between link(2) and the read
     if (is_gone(system, holder, self) || Clock::now() - since >= request.expires_after) {
-      TRY(call(std::nullopt, request.deadline, [&] { return clear(root, request.path, seen); }));
+      TRY(call(std::nullopt, request.deadline, [&] { return remove_lease(root, request.path, seen); }));
       continue;
     }
     const auto who = holder ? holder->text() : "somebody";
@@ -246,19 +253,19 @@ Result<Lease> Lease::take(System& system, const LeaseRequest& request,
           "taken over");
     if (waiting && holder)
       waiting(*holder);
-    std::this_thread::sleep_for(k_poll); // NOLINT: another host does not wake us
+    std::this_thread::sleep_for(k_poll); // NOLINT: there is no event for a change by another host
   }
 }
 
 Result<void> Lease::check() {
-  const auto look_at_it = [&]() -> Result<bool> {
-    TRY_ASSIGN(const auto at, place(m_root, m_request.path));
+  const auto check_file = [&]() -> Result<bool> {
+    TRY_ASSIGN(const auto at, find_lease(m_root, m_request.path));
     Stamp now;
-    if (const int error = look(at, now, nullptr); error != 0 && error != ENOENT)
+    if (const int error = read_lease(at, now, nullptr); error != 0 && error != ENOENT)
       return fail(errno_error(error, m_request.path));
     return is_ours(at, m_own);
   };
-  TRY_ASSIGN(const auto ours, call(std::nullopt, m_request.deadline, look_at_it));
+  TRY_ASSIGN(const auto ours, call(std::nullopt, m_request.deadline, check_file));
   return ours ? Result<void>{}
               : fail(ErrorCode::conflict, m_request.path + " is not ours any more: this host was out of reach too long",
                      "run the command again");
@@ -271,10 +278,10 @@ Lease::~Lease() {
   if (!m_keeper->process().reap_until(deadline_in(2s)))
     m_keeper->process().kill_and_reap();
   if (m_keeper->process().exit_code() == 0)
-    return; // it has removed the file
-  // A keeper that gets the signal before it waits for one has left the file.
+    return; // the keeper has removed the file
+  // A keeper that got the signal before it waited for signals has left the file.
   static_cast<void>(call(std::nullopt, 2s, [&]() -> Result<bool> {
-    const auto at = place(m_root, m_request.path);
+    const auto at = find_lease(m_root, m_request.path);
     return at && is_ours(*at, m_own) && ::unlinkat(at->directory.get(), at->name.c_str(), 0) == 0;
   }));
 }

@@ -1,7 +1,8 @@
 #pragma once
-// One holder of a piece of shared storage among all hosts: a file that is made by link(2), which exactly one of many
-// can, over NFS too, and that its holder touches while it works. flock(2) is not used: with `nolock` it excludes nobody
-// on another host. Clocks are not compared: whoever waits watches with his own whether the file still changes.
+// A lease makes one process of all hosts the holder of a piece of shared storage. It is a file that is made by link(2),
+// which succeeds for exactly one of many processes, also over NFS, and that the holder touches while it works. flock(2)
+// is not used: with `nolock` it excludes nobody on another host. Clocks are not compared: a waiting process measures by
+// its own clock how long the file has not changed.
 #include "base/result.hpp"
 #include "sys/process/child.hpp"
 #include "sys/system.hpp"
@@ -28,32 +29,34 @@ struct LeaseHolder {
   [[nodiscard]] std::string text() const;
 };
 std::string format_lease(const LeaseHolder& holder);
-/// nullopt: not written by us.
+/// Parses the text of a lease file; nullopt if sharefs has not written it.
 std::optional<LeaseHolder> parse_lease(std::string_view text);
 
-/// When a process was started, in clock ticks since boot (proc(5), field 22 of stat); nullopt: there is none. Together
-/// with the boot's id it tells a process from a later one with the same number.
+/// Returns the start time of a process, in clock ticks since boot (proc(5), field 22 of stat); nullopt: there is no
+/// such process. Together with the boot id it distinguishes a process from a later one with the same pid.
 std::optional<std::uint64_t> process_start(const Files& files, int pid);
 
 struct LeaseRequest {
-  std::string path; ///< of the file; its directory exists
+  std::string path; ///< path of the file; its directory must exist
   std::string what;
-  std::chrono::milliseconds wait{0};               ///< for another holder to let go
-  std::chrono::milliseconds touch_every{5'000};    ///< how often a holder touches it
-  std::chrono::milliseconds expires_after{60'000}; ///< a holder on another host, without touching it, is gone
+  std::chrono::milliseconds wait{0};               ///< how long to wait for another holder
+  std::chrono::milliseconds touch_every{5'000};    ///< how often the holder touches the file
+  std::chrono::milliseconds expires_after{60'000}; ///< a holder that has not touched the file for so long is dead
   std::chrono::milliseconds deadline{10'000};      ///< for each answer of the file system
 };
 
-/// Held by a child process, which touches the file, and removes it when this object or this process goes.
+/// A lease that we hold. A child process, the keeper, touches the file, and removes it when this object is destroyed or
+/// this process ends.
 class Lease {
  public:
-  struct Own { ///< our file
+  struct Own { ///< identifies our file
     std::uint64_t inode = 0;
     std::string text;
   };
-  /// `busy` with the holder in its message after LeaseRequest::wait; `timeout`, `interrupted`, `permission`. A holder
-  /// that is known to be gone (same host: another boot, or no such process) is succeeded at once, one on another host
-  /// once its file has not changed for LeaseRequest::expires_after. `waiting` is called while it waits.
+  /// Takes the lease. Errors: `busy`, with the holder in its message, after LeaseRequest::wait; `timeout`,
+  /// `interrupted`, `permission`. A holder on this host that is known to be dead (another boot, or no such process) is
+  /// replaced at once; any other holder once its file has not changed for LeaseRequest::expires_after. `waiting` is
+  /// called while waiting.
   static Result<Lease> take(System& system, const LeaseRequest& request,
                             const std::function<void(const LeaseHolder& holder)>& waiting = nullptr);
   Lease(Lease&& other) noexcept
@@ -65,8 +68,8 @@ class Lease {
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
 
-  /// Looks: `conflict` if the file was taken away, or could not be touched for so long that others may think us gone.
-  /// Then nothing more may be changed.
+  /// Checks that the file is still ours. Error `conflict`: the file was removed, or another host has taken over the
+  /// lease because we could not touch the file for too long. Then the caller must not change anything more.
   [[nodiscard]] Result<void> check();
 
  private:

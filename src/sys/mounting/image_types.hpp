@@ -1,17 +1,17 @@
 #pragma once
-// What k_image and k_bind (mount_call.hpp) have besides, where root of this host is not everywhere at home: its server
-// may take it for nobody (root_squash), and images may be another user's.
+// Additions to k_image and k_bind (mount_call.hpp) for shares on which root of this host has no rights: the server may
+// map root to nobody (root_squash), and an image may belong to another user.
 
 namespace sharefs::sys {
 
-/// `fs_type` of an image file that a user mounts without root, for this user alone, by squashfuse(1).
+/// `fs_type` of an image file that a user mounts without root by squashfuse(1). Only this user can see it.
 inline constexpr const char* k_user_image = "fuse.squashfuse";
 
-/// An option of k_image, with a UID behind it: the image lies on a share and may be that user's, as whom it is opened,
-/// because the server may refuse root.
+/// An option of k_image, followed by a UID: the image lies on a share and may belong to this user. It is opened as this
+/// user, because the server may refuse root.
 inline constexpr const char* k_image_owner = "owner=";
 
-/// An option of k_bind, with a UID behind it: the user as whom the target on a share is reached.
+/// An option of k_bind, followed by a UID: the target on a share is reached as this user.
 inline constexpr const char* k_reached_as = "as=";
 
 } // namespace sharefs::sys

@@ -34,7 +34,8 @@ std::string path_of(int fd) {
   return {path.data(), size > 0 ? static_cast<std::size_t>(size) : 0};
 }
 
-mount_attr restricting(const std::string& options) {
+/// Returns the attributes for mount_setattr(2) that set the restrictions of the options and clear the others.
+mount_attr restriction_attributes(const std::string& options) {
   mount_attr attributes{};
   const auto words = split(options, ',');
   for (const auto& [word, flag] : {std::pair{"ro", MOUNT_ATTR_RDONLY}, std::pair{"nosuid", MOUNT_ATTR_NOSUID},
@@ -44,7 +45,7 @@ mount_attr restricting(const std::string& options) {
   return attributes;
 }
 
-/// The user whom the option NAME=UID names. nullopt: none.
+/// Returns the user of the option NAME=UID; nullopt if there is no such option.
 Result<std::optional<User>> user_in(const std::string& options, std::string_view name) {
   for (const auto& word : split(options, ','))
     if (word.starts_with(name))
@@ -52,15 +53,16 @@ Result<std::optional<User>> user_in(const std::string& options, std::string_view
   return std::nullopt;
 }
 
-/// For good, but for what mounting needs.
+/// Becomes the user for good, but keeps the capabilities that mounting needs.
 Result<void> become_mounting(const User& user) {
   const int error = become(user, 1U << CAP_SYS_ADMIN | 1U << CAP_DAC_OVERRIDE);
   return error == 0 ? Result<void>{} : fail(errno_error(error, "cannot become " + user.name));
 }
 
-/// Open for reading. A file system trusts what it reads: nobody but root, or the owner, could have written it. Root's
-/// nobody else could replace, either. The owner's is on a share and opened as this user, while this process keeps what
-/// mounting needs; who may write in a directory above it can put nothing there that is not this owner's.
+/// Opens an image for reading. The kernel trusts the content of a file system, so only root, or the given owner, may be
+/// able to write the image. An image of root must also lie where nobody else can replace it. An image of an owner lies
+/// on a share and is opened as this user, while this process keeps the capabilities for mounting. If others can replace
+/// that one, they can only put another file of the same owner there.
 Result<Fd> open_image(const std::string& path, const std::optional<User>& owner) {
   if (owner)
     TRY(become_mounting(*owner));
@@ -81,9 +83,9 @@ Result<Fd> open_image(const std::string& path, const std::optional<User>& owner)
   return image;
 }
 
-/// A loop device that goes with the mount; its path in `path`.
+/// Opens a loop device for the image that is released together with the mount; `path` gets its path.
 Result<Fd> open_loop_device(const Fd& image, const std::string& name, std::string& path) {
-  constexpr int k_attempts = 32; // others look for a free one at the same time
+  constexpr int k_attempts = 32; // other processes may take the same free device
   const auto failed = [&] {
     return fail(ErrorCode::unsupported, fmt::format("no loop device can be had for {}: {}", name, errno_text(errno)),
                 "`modprobe loop`; in a container it needs /dev/loop-control and the devices");
@@ -101,7 +103,7 @@ Result<Fd> open_loop_device(const Fd& image, const std::string& name, std::strin
       return failed();
     path = "/dev/loop" + std::to_string(number);
     Fd device(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!device && (errno == ENOENT || errno == ENXIO)) // the kernel's next one, which is no device here
+    if (!device && (errno == ENOENT || errno == ENXIO)) // the kernel's next number has no device file here
       return fail(ErrorCode::unsupported, fmt::format("no loop device is free for {}, and {} is not there", name, path),
                   "`losetup` shows what has them; in a container it needs more of them");
     if (!device)
@@ -143,7 +145,8 @@ Result<void> attach(const Fd& tree, const Fd& target, const MountCall& call) {
   return fail(ErrorCode::conflict, call.target + ": the directory was moved away meanwhile; nothing was mounted");
 }
 
-/// The mount point's own attributes, and, to write again, the superblock's, which mount.nfs makes read-only with it.
+/// Changes the attributes of the mount point. If the mount is to be writable, the superblock is changed as well,
+/// because mount.nfs makes both read-only.
 Result<void> remount_in_child(const MountCall& call) {
   TRY_ASSIGN(const auto target, open_directory(call.target));
   const auto failed = [&] {
@@ -159,7 +162,7 @@ Result<void> remount_in_child(const MountCall& call) {
         ::syscall(SYS_fsconfig, context.get(), FSCONFIG_CMD_RECONFIGURE, nullptr, nullptr, 0) != 0)
       return failed();
   }
-  auto attributes = restricting(call.options);
+  auto attributes = restriction_attributes(call.options);
   if (::syscall(SYS_mount_setattr, target.get(), "", AT_EMPTY_PATH, &attributes, sizeof attributes) != 0)
     return failed();
   return {};
@@ -171,7 +174,7 @@ Result<void> bind_in_child(const MountCall& call) {
   TRY_ASSIGN(const auto target, open_directory(call.target));
   const Fd tree(static_cast<int>(
       ::syscall(SYS_open_tree, source.get(), "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)));
-  auto attributes = restricting(call.options);
+  auto attributes = restriction_attributes(call.options);
   attributes.attr_clr = 0;
   if (!tree || ::syscall(SYS_mount_setattr, tree.get(), "", AT_EMPTY_PATH, &attributes, sizeof attributes) != 0)
     return fail(errno_error(errno, "cannot bind " + call.source + " to " + call.target,
@@ -179,7 +182,7 @@ Result<void> bind_in_child(const MountCall& call) {
   return attach(tree, target, call);
 }
 
-/// By the new mount calls: no program is needed, and the directory is the one that was checked.
+/// Uses the new mount system calls: they need no program, and they mount on the directory that was checked.
 Result<void> image_in_child(const MountCall& call) {
   TRY_ASSIGN(const auto target, open_directory(call.target));
   TRY_ASSIGN(const auto owner, user_in(call.options, k_image_owner));
@@ -190,11 +193,11 @@ Result<void> image_in_child(const MountCall& call) {
   if (!context)
     return fail(ErrorCode::unsupported, fmt::format("this kernel cannot mount {}: {}", call.source, errno_text(errno)),
                 "`modprobe squashfs`");
-  // Of an image on a share the kernel reads more at a time, because each request is a round trip.
+  // The read-ahead of an image on a share is larger, because each request is a round trip.
   constexpr unsigned long k_read_ahead = 2048; // sectors of 512 bytes
   if (owner)
     std::ignore = ::ioctl(device.get(), BLKRASET, k_read_ahead);
-  auto attributes = restricting(call.options);
+  auto attributes = restriction_attributes(call.options);
   const auto set = [&](unsigned command, const char* key, const char* value) {
     return ::syscall(SYS_fsconfig, context.get(), command, key, value, 0) == 0;
   };
@@ -213,7 +216,7 @@ Result<void> user_image_in_child(const MountCall& call) {
   command.argv = {"squashfuse_ll", "-o", call.options, call.source, call.target};
   auto done = run_process(command);
   if (!done && done.error().code == ErrorCode::not_found) {
-    command.argv[0] = "squashfuse"; // without its faster sibling
+    command.argv[0] = "squashfuse"; // squashfuse_ll is faster, but not always installed
     done = run_process(command);
   }
   TRY(done);

@@ -1,6 +1,6 @@
 #pragma once
-// Private to mounts: what a mount is attached to, and the mounts that need no mount.nfs. In the child of make_mount() or
-// end_mount().
+// Private to mounting: attaching of a mount to a directory, and mounts that need no mount.nfs. These functions run in
+// the child of make_mount() or end_mount().
 #include "sys/mounting/mount_call.hpp"
 #include "sys/process/fd.hpp"
 
@@ -8,17 +8,18 @@
 
 namespace sharefs::sys {
 
-/// A directory that is reached without symbolic links.
+/// Opens a directory, without following symbolic links.
 Result<Fd> open_directory(const std::string& path);
-/// The user whom an option `k_reached_as` names, for good, but for what mounting needs; nothing where it names none.
+/// Becomes the user of the option `k_reached_as`, for good, but keeps the capabilities that mounting needs. Does
+/// nothing without that option.
 Result<void> become_reaching(const std::string& options);
-/// On the directory that was checked. `tree` is a mount that lies nowhere yet.
+/// Attaches `tree`, a mount that is not attached yet, to the open directory `target`.
 Result<void> attach(const Fd& tree, const Fd& target, const MountCall& call);
 
 Result<void> remount_in_child(const MountCall& call);
 Result<void> bind_in_child(const MountCall& call);
 Result<void> image_in_child(const MountCall& call);
-/// As this process's user.
+/// Mounts as this process's user.
 Result<void> user_image_in_child(const MountCall& call);
 
 } // namespace sharefs::sys

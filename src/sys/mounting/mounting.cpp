@@ -1,6 +1,6 @@
-// make_mount: mount.nfs takes a path and resolves it anew, so it is never given the mount point. It mounts in a mount
-// namespace of its own, which nobody else sees, and the finished mount is moved onto the directory that was checked.
-// A mount.nfs that is given up leaves nothing behind: what it may still mount goes with its namespace.
+// make_mount: mount.nfs takes a path and resolves it again, so it never gets the real mount point. It mounts in its own
+// mount namespace, which nobody else sees, and the finished mount is moved onto the directory that was checked. If
+// mount.nfs is killed, a mount that it still makes disappears together with its namespace.
 #include "sys/mounting/mounting.hpp"
 
 #include "base/source.hpp"
@@ -35,18 +35,18 @@
 namespace sharefs::sys {
 namespace {
 
-/// Where mount.nfs mounts, in its own namespace. Below /run only root can make or replace anything.
+/// The directory on which mount.nfs mounts in its own namespace. Below /run only root can make or replace anything.
 constexpr const char* k_staging = "/run/sharefs-mount";
 constexpr std::array<const char*, 2> k_programs{"/sbin/mount.nfs", "/usr/sbin/mount.nfs"};
 constexpr std::size_t k_most_written = 4096;
 constexpr std::chrono::milliseconds k_server_deadline{3000};
 constexpr std::uint16_t k_nfs_port = 2049;
 
-/// A message of mount.nfs, the kind of error that it is, and the cure.
+/// A message of mount.nfs with its error code and a hint.
 struct KnownFailure {
   std::string_view text;
   ErrorCode code;
-  std::string_view message; ///< in our words; empty: the line of mount.nfs. HOST and PATH are filled in
+  std::string_view message; ///< our message, with HOST and PATH filled in; empty: the line of mount.nfs is used
   std::string_view hint;
 };
 constexpr std::array<KnownFailure, 13> k_known_failures{{
@@ -76,7 +76,7 @@ std::string server_of(const MountCall& call) {
   return call.server.empty() ? parse_source(call.source).server : call.server;
 }
 
-std::string filled_in(std::string_view text, const MountCall& call) {
+std::string fill_in(std::string_view text, const MountCall& call) {
   std::string result(text);
   for (const auto& [word, value] :
        {std::pair{"HOST", server_of(call)}, std::pair{"PATH", parse_source(call.source).path}})
@@ -85,7 +85,7 @@ std::string filled_in(std::string_view text, const MountCall& call) {
   return result;
 }
 
-/// The first line that says something, without the name of the program and the staging directory.
+/// Returns the first line that is not empty, without the name of the program, and with the real mount point.
 std::string first_line(const MountCall& call, const std::string& stderr_text) {
   std::string line;
   for (const std::string& one : split_lines(stderr_text))
@@ -101,16 +101,17 @@ std::string first_line(const MountCall& call, const std::string& stderr_text) {
   return line;
 }
 
-/// Options for mount.nfs, without `bg`: in the background it would mount in its own namespace, where nobody sees it.
+/// Returns the options without `bg`: a mount made in the background would stay in the namespace of mount.nfs.
 std::string foreground_options(const std::string& options) {
   auto words = split(options, ',');
   std::erase_if(words, [](const std::string& word) { return word.empty() || word == "bg"; });
   return join(words, ",");
 }
 
-// ---- in the child ----
+// ---- functions that run in the child ----
 
-bool has_word(const std::string& options, std::string_view start) {
+/// True if one of the options begins with `start`.
+bool has_option(const std::string& options, std::string_view start) {
   const auto words = split(options, ',');
   return std::any_of(words.begin(), words.end(), [start](const std::string& word) { return word.starts_with(start); });
 }
@@ -123,10 +124,11 @@ std::uint16_t port_of(const std::string& options) {
   return port == 0 ? k_nfs_port : port;
 }
 
-/// mount.nfs waits for minutes where nobody answers; a refusal is an answer, which it will report itself.
+/// Checks that the server answers, because mount.nfs waits for minutes otherwise. A refused connection counts as an
+/// answer; mount.nfs reports it itself.
 Result<void> check_server(const MountCall& call) {
   for (const auto* other : {"proto=rdma", "rdma", "proto=udp", "udp"})
-    if (has_word(call.options, other))
+    if (has_option(call.options, other))
       return {};
   const std::string host = parse_source(call.source).server;
   const auto addresses = resolve_host(host);
@@ -141,22 +143,24 @@ Result<void> check_server(const MountCall& call) {
   return fail(ErrorCode::timeout,
               "server " + server_of(call) + " does not answer (" + errno_text(connected.error()) +
                   "): it was not mounted",
-              filled_in("run `sharefs probe HOST`", call));
+              fill_in("run `sharefs probe HOST`", call));
 }
 
-/// With NFS 3 locks, mount.nfs starts rpc.statd if it does not run. Started before there is a namespace it keeps none.
+/// Starts rpc.statd for the locks of NFS 3, as mount.nfs would do. It is started before the mount namespace is made,
+/// because the daemon would keep that namespace alive.
 void start_lock_service(const MountCall& call) {
   const bool version_3 =
-      has_word(call.options, "vers=3") || has_word(call.options, "nfsvers=3") || has_word(call.options, "v3");
-  if (!version_3 || has_word(call.options, "nolock"))
+      has_option(call.options, "vers=3") || has_option(call.options, "nfsvers=3") || has_option(call.options, "v3");
+  if (!version_3 || has_option(call.options, "nolock"))
     return;
   Command command;
   command.argv = {"/usr/sbin/start-statd"};
   command.deadline = k_server_deadline;
-  [[maybe_unused]] const auto started = run_process(command); // mount.nfs says what is wrong
+  [[maybe_unused]] const auto started = run_process(command); // mount.nfs reports an error itself
 }
 
-/// mount.nfs with what it writes in `output`. It stays in this process group, so that both are killed together.
+/// Runs mount.nfs and writes its output to the file `output`. It stays in this process group, so that both are killed
+/// together. True if it succeeded.
 bool run_mount_nfs(const MountCall& call, const char* program, int output) {
   const std::string options = foreground_options(call.options);
   const auto execute = [&] {
@@ -190,7 +194,7 @@ Error not_isolated(int error_number) {
 }
 
 Result<void> mount_in_child(const MountCall& call) {
-  // With a sharefs that was killed: the next one mounts it, and this would lie on top of that.
+  // If sharefs is killed, this child must end as well: it could mount on top of the mount that the next sharefs makes.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (call.fs_type == k_bind)
     return bind_in_child(call);
@@ -204,7 +208,7 @@ Result<void> mount_in_child(const MountCall& call) {
   start_lock_service(call);
   TRY_ASSIGN(const auto target, open_directory(call.target));
   const Fd ours(::open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
-  // Slave, not private: mounts that others end meanwhile are not kept alive here.
+  // The mounts are slaves, not private, so that this namespace does not keep mounts alive that others end meanwhile.
   if (!ours || ::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0 ||
       (::mkdir(k_staging, 0700) != 0 && errno != EEXIST))
     return fail(not_isolated(errno));
@@ -217,7 +221,8 @@ Result<void> mount_in_child(const MountCall& call) {
   if (!output)
     return fail(not_isolated(errno));
   const bool mounted = run_mount_nfs(call, *program, output.get());
-  const auto table = MountWatch().current(); // of the new namespace; libmount has returned 0 for mounts that failed
+  // The table of the new namespace is checked, because libmount has returned 0 for mounts that had failed.
+  const auto table = MountWatch().current();
   const auto* staged = table ? table->at(k_staging) : nullptr;
   if (staged == nullptr || !is_nfs(*staged)) {
     const std::string text = text_of(output.get()), line = first_line(call, text);
@@ -229,7 +234,7 @@ Result<void> mount_in_child(const MountCall& call) {
 
   const Fd tree(static_cast<int>(::syscall(SYS_open_tree, AT_FDCWD, k_staging, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)));
   const int error = tree ? 0 : errno;
-  ::umount2(k_staging, MNT_DETACH); // an rpc.statd that mount.nfs has started keeps this namespace
+  ::umount2(k_staging, MNT_DETACH); // otherwise an rpc.statd of mount.nfs keeps this mount alive
   if (!tree || ::setns(ours.get(), CLONE_NEWNS) != 0)
     return fail(errno_error(tree ? errno : error, "cannot take the mount to " + call.target,
                             error == ENOSYS ? "sharefs needs Linux 5.2 or newer" : ""));
@@ -262,17 +267,17 @@ Error mount_error(const MountCall& call, const std::string& stderr_text) {
   if (known == k_known_failures.end())
     return {ErrorCode::failed, line, {}, {}};
   if (!known->message.empty())
-    line = filled_in(known->message, call);
-  return {known->code, line, filled_in(known->hint, call), {}};
+    line = fill_in(known->message, call);
+  return {known->code, line, fill_in(known->hint, call), {}};
 }
 
 Result<void> make_mount(const MountCall& call) {
   auto mounted = sys::call(std::nullopt, call.deadline, [&call] { return mount_in_child(call); }, interrupted);
   if (!mounted && mounted.error().code == ErrorCode::interrupted)
     return fail(ErrorCode::interrupted, "mount.nfs was ended; nothing is mounted");
-  if (!mounted && mounted.error().code == ErrorCode::timeout && mounted.error().hint.empty()) // not the child's own
+  if (!mounted && mounted.error().code == ErrorCode::timeout && mounted.error().hint.empty()) // not from check_server()
     return fail(ErrorCode::timeout, "mount.nfs gave " + mounted.error().message,
-                filled_in("run `sharefs probe HOST`", call));
+                fill_in("run `sharefs probe HOST`", call));
   return mounted;
 }
 

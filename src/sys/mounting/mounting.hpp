@@ -1,6 +1,6 @@
 #pragma once
-// Making and ending mounts on the live machine. Both work on the directory that was found, not on its name: what lies
-// at a mount point in a user's directory can be replaced between two system calls.
+// Makes and ends mounts on the running machine. Both work on an open directory, not on its path, because a mount point
+// in a user's directory can be replaced between two system calls.
 #include "base/result.hpp"
 #include "sys/mounting/mount_call.hpp"
 
@@ -10,7 +10,7 @@ namespace sharefs::sys {
 Result<void> make_mount(const MountCall& call);
 Result<void> end_mount(const UnmountCall& call);
 
-/// The Error for what mount.nfs wrote to stderr, with the kind of error and what helps.
+/// Returns the Error for the message of mount.nfs on standard error, with its error code and a hint.
 Error mount_error(const MountCall& call, const std::string& stderr_text);
 
 } // namespace sharefs::sys

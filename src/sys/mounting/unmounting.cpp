@@ -1,4 +1,4 @@
-// end_mount: in a child, from the directory that was checked, judged by the mount table.
+// end_mount: unmounts in a child, from within the directory that was checked; success is judged by the mount table.
 #include "base/argv.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
@@ -21,7 +21,7 @@
 namespace sharefs::sys {
 namespace {
 
-/// After a lazy or forced unmount has left the table, the child is waited for no longer than this.
+/// How long the child is waited for after a lazily or forcibly unmounted mount has left the table.
 constexpr std::chrono::milliseconds k_detached_grace{200};
 
 bool is_in(const MountTable& table, const MountEntry& mount) {
@@ -42,8 +42,8 @@ Error unmount_error(const UnmountCall& call, int error_number) {
   return errno_error(error_number, call.target, error_number == EPERM ? "run sharefs as root" : "");
 }
 
-/// In the child: umount2(2) from within the directory above, which was reached without links. The last component is
-/// resolved by umount2 itself, as nothing else can name a dead mount without asking its server.
+/// Calls umount2(2), in the child, from within the parent directory, which was reached without links. umount2 itself
+/// resolves the last component, because any other call on a dead mount would ask its server.
 std::optional<Error> unmount_in_child(const UnmountCall& call) {
   if (auto reached = become_reaching(call.options); !reached)
     return reached.error();
@@ -58,7 +58,7 @@ std::optional<Error> unmount_in_child(const UnmountCall& call) {
     return std::nullopt;
   if (errno != EPERM || call.fs_type != k_user_image)
     return unmount_error(call, errno);
-  // fuse(4): what a user has mounted, fusermount ends for this user.
+  // fuse(4): a user's own FUSE mount can be ended by fusermount.
   Command command;
   command.argv = {"fusermount3", call.lazy ? "-uz" : "-u", "--", call.target};
   auto done = run_process(command);
@@ -70,9 +70,9 @@ std::optional<Error> unmount_in_child(const UnmountCall& call) {
     return done.error();
   if (done->ok())
     return std::nullopt;
-  const auto said = std::string(trim(done->err));
-  return said.find("busy") != std::string::npos ? unmount_error(call, EBUSY)
-                                                : Error{ErrorCode::failed, call.target + ": " + said, {}, {}};
+  const auto message = std::string(trim(done->err));
+  return message.find("busy") != std::string::npos ? unmount_error(call, EBUSY)
+                                                   : Error{ErrorCode::failed, call.target + ": " + message, {}, {}};
 }
 
 } // namespace
@@ -88,8 +88,8 @@ Result<void> end_mount(const UnmountCall& call) {
     const auto table = mounts.current();
     return table && !is_in(*table, mount);
   };
-  // The last v4.2 mount of a dead server: out of the table, but umount2 would block for a minute. A plain unmount that
-  // is out of the table may still be writing dirty pages to a live server: it is given the time, and never killed.
+  // The last v4.2 mount of a dead server leaves the table while umount2 still blocks for a minute. A plain unmount
+  // whose mount has left the table may still write dirty pages to a live server: it gets the time and is never killed.
   const bool detaches = call.force || call.lazy;
   std::optional<Deadline> detached;
   const auto given_up = [&] {

@@ -11,7 +11,8 @@
 namespace sharefs::sys {
 namespace {
 
-/// Takes the word before the next blank off the front. Between two blanks lies an empty word: a source can be empty.
+/// Removes the word before the next blank from `rest` and returns it. The word is empty between two blanks, because a
+/// source can be empty.
 std::string_view take_word(std::string_view& rest) {
   const std::size_t end = std::min(rest.find(' '), rest.size());
   const std::string_view word = rest.substr(0, end);
@@ -25,9 +26,9 @@ template <class Number> bool read_number(std::string_view word, Number& into) {
   return number.has_value();
 }
 
-/// proc_pid_mountinfo(5): ID PARENT MAJOR:MINOR ROOT TARGET OPTIONS [OPTIONAL...] - TYPE SOURCE SUPER_OPTIONS. The
-/// kernel escapes blanks within a field, so the first dash between blanks ends the optional fields.
-std::optional<MountEntry> entry_from(std::string_view line) {
+/// Reads one line (proc_pid_mountinfo(5)): ID PARENT MAJOR:MINOR ROOT TARGET OPTIONS [OPTIONAL...] - TYPE SOURCE
+/// SUPER_OPTIONS. The kernel escapes blanks within a field, so the first dash between blanks ends the optional fields.
+std::optional<MountEntry> parse_entry(std::string_view line) {
   constexpr std::string_view k_dash = " - ";
   const std::size_t dash = line.find(k_dash);
   if (dash == std::string_view::npos)
@@ -81,7 +82,7 @@ Result<MountTable> MountTable::parse(std::string_view mountinfo) {
     mountinfo.remove_prefix(std::min(end + 1, mountinfo.size()));
     if (line.empty())
       continue;
-    auto entry = entry_from(line);
+    auto entry = parse_entry(line);
     if (!entry)
       return fail(ErrorCode::failed, "mountinfo:" + std::to_string(number) + ": not a line of a mount table");
     entries.push_back(std::move(*entry));
@@ -91,12 +92,12 @@ Result<MountTable> MountTable::parse(std::string_view mountinfo) {
 
 const MountEntry* MountTable::owner_of(std::string_view path) const {
   const MountEntry* current = m_index->root;
-  // Each step goes one mount down. The number of steps is bounded, as a table could go in circles.
+  // Each step goes down to one mount. The number of steps is limited, because a damaged table could contain a cycle.
   for (std::size_t steps = 0; current != nullptr && steps < entries().size(); ++steps) {
     const auto children = m_index->children.find(current->id);
     const MountEntry* next = nullptr;
-    // The shortest target first: it hides siblings below it, which were mounted before it. A lookup starts *in* the
-    // root mount, below whatever was mounted over "/" later, except in an initramfs.
+    // The shortest target is tried first, because it hides its siblings further down, which were mounted before it. A
+    // lookup starts *in* the root mount, beneath later mounts over "/", except in an initramfs.
     const bool skip_root = current->fs_type != "rootfs";
     for (std::size_t end = 0;
          children != m_index->children.end() && next == nullptr && end != std::string_view::npos;) {
@@ -137,7 +138,8 @@ std::vector<const MountEntry*> MountTable::below(std::string_view target) const 
 
   std::vector<const MountEntry*> order;
   std::set<const MountEntry*> taken;
-  // A mount goes after those on it, and after siblings that hide it: mounted later, on a directory above its own.
+  // A mount comes after the mounts on it, and after siblings that hide it, which were mounted later on a directory
+  // above it.
   const std::function<void(const MountEntry&)> take = [&](const MountEntry& entry) {
     if (!is_under(entry.target, target) || !taken.insert(&entry).second)
       return;

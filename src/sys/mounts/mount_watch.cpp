@@ -27,7 +27,7 @@ Result<MountTable> MountWatch::current() {
     return fail(errno_error(errno, k_mountinfo));
   if (!changed() && m_table)
     return *m_table;
-  // Mounts that come or go while it is read may leave entries out (before kernel 5.8): then it is read again.
+  // The file is read again if the table has changed meanwhile: before kernel 5.8 entries could be missing then.
   for (int reads = 0; reads < k_most_reads; ++reads) {
     std::string text;
     ::lseek(m_file.get(), 0, SEEK_SET);

@@ -1,5 +1,5 @@
 #pragma once
-// The mount table of this process's namespace, read when it is first asked for and after every change of it.
+// Keeps the mount table of this process's namespace, and reads it again only after a change.
 #include "base/result.hpp"
 #include "sys/mounts/mount_table.hpp"
 #include "sys/process/fd.hpp"
@@ -11,12 +11,13 @@ namespace sharefs::sys {
 
 class MountWatch {
  public:
-  /// /proc/self/mountinfo as it is now. proc_pid_mountinfo(5): poll(2) reports a change since it was read, so that
-  /// asking again costs one system call. Any thread may ask; a forked child must not.
+  /// Returns the current table of /proc/self/mountinfo. poll(2) reports a change since the file was read
+  /// (proc_pid_mountinfo(5)), so that a further call costs one system call. Any thread may call this; a forked child
+  /// must not.
   Result<MountTable> current();
 
  private:
-  /// True if mounts came or went since the last call.
+  /// True if the table has changed since the last call.
   bool changed();
 
   std::mutex m_mutex;

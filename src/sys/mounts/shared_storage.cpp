@@ -1,4 +1,4 @@
-// Facts of a mount about other hosts: whether they share its files, and whether its locks exclude them.
+// Decides whether other hosts share the files of a mount, and whether its locks exclude them.
 #include "base/text.hpp"
 #include "sys/mounts/mount_table.hpp"
 
@@ -8,21 +8,21 @@
 namespace sharefs::sys {
 namespace {
 
-// Names as /proc/filesystems and the mount helpers of each file system have them.
+// The names that /proc/filesystems and the mount helpers of each file system use.
 constexpr std::string_view k_shared[] = {
     "nfs", "nfs4", "lustre", "gpfs", "ceph", "beegfs", "beegfs_nodev", "fhgfs", "cifs",     "smb3",   "smbfs",
     "9p",  "afs",  "ocfs2",  "gfs2", "acfs", "pvfs2",  "panfs",        "coda",  "virtiofs", "autofs", "wekafs",
 };
 
-/// FUSE file systems with files on other machines. A name is what mountinfo shows behind `fuse.`, or as the source
-/// where the type is `fuse` alone, or the helper's in fstab.
+/// FUSE file systems with files on other machines. A name is the text after `fuse.` in mountinfo, or the source if the
+/// type is `fuse` alone, or the name of the helper in fstab.
 constexpr std::string_view k_shared_fuse[] = {
-    // `fuse` and this source, no subtype: MountOption::FSName in mountpoint-s3; its mount helper is mount-s3.
+    // type `fuse` without a subtype, this source: MountOption::FSName in mountpoint-s3; its mount helper is mount-s3
     "mountpoint-s3", "mount-s3",
-    // -ofsname=blobfuse2, the subtype by libfuse if at all: component/libfuse/libfuse_handler.go of azure-storage-fuse
+    // -ofsname=blobfuse2, a subtype only from libfuse: component/libfuse/libfuse_handler.go of azure-storage-fuse
     "blobfuse", "blobfuse2",
-    // MountConfig of cmd/mount.go in gcsfuse and of api/api.go in geesefs: source is the bucket, as goofys has it
-    // without any subtype (see may_be_bucket)
+    // MountConfig in cmd/mount.go of gcsfuse and in api/api.go of geesefs: the source is the bucket; goofys has the
+    // same source, but no subtype (see may_be_bucket)
     "gcsfuse", "geesefs", "tigrisfs", "goofys",
     // pkg/fuse/fuse.go of juicefs: source JuiceFS:NAME
     "juicefs",
@@ -39,8 +39,9 @@ template <std::size_t N> bool is_in(const std::string_view (&names)[N], std::str
   return std::ranges::count(names, name) != 0;
 }
 
-/// The rules of S3 for names of buckets. A source of `fuse` without a subtype that is a plain word is one in practice:
-/// libfuse's own programs always have a subtype, bindfs and disks a path, and Python's fusepy the name of a class.
+/// Checks a source by S3's rules for names of buckets. A plain word as the source of a `fuse` mount without a subtype
+/// is a bucket in practice: libfuse's own programs always have a subtype, bindfs and disks have a path as source, and
+/// Python's fusepy the name of a class.
 bool may_be_bucket(std::string_view source) {
   const auto is_end = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
   return source.size() >= 3 && source.size() <= 63 && is_end(source.front()) && is_end(source.back()) &&
@@ -48,13 +49,13 @@ bool may_be_bucket(std::string_view source) {
          source != "fuse";
 }
 
-/// fuse, fuseblk, and either with a subtype; not fusectl.
+/// True for fuse and fuseblk, with or without a subtype; false for fusectl.
 bool is_fuse(std::string_view fs_type) {
   const auto type = fs_type.substr(0, fs_type.find('.'));
   return type == "fuse" || type == "fuseblk";
 }
 
-/// Of a FUSE mount without a subtype.
+/// Checks the source of a FUSE mount without a subtype.
 bool is_remote_source(std::string_view source) {
   if (source.starts_with('/'))
     return false;
@@ -77,7 +78,7 @@ bool is_nfs(const MountEntry& mount) {
 
 bool is_shared(std::string_view fs_type, std::string_view source) {
   if (!is_fuse(fs_type))
-    return is_in(k_shared, fs_type) || is_in(k_shared_fuse, fs_type); // the latter in fstab: `mount -t sshfs`
+    return is_in(k_shared, fs_type) || is_in(k_shared_fuse, fs_type); // fstab may have a helper's name: `sshfs`
   if (const auto dot = fs_type.find('.'); dot != std::string_view::npos) {
     const auto subtype = fs_type.substr(dot + 1);
     return is_in(k_shared_fuse, subtype) || subtype == "ceph" || source.find("://") != std::string_view::npos;
@@ -104,24 +105,25 @@ const char* to_string(LockScope scope) {
 
 LockScope lock_scope(const MountEntry& mount) {
   using enum LockScope;
-  // nfs(5), and measured (docs/cache-race.md). A mount of version 4 takes these options and ignores them, and the
-  // kernel does not show them then.
+  // Source: nfs(5) and measurements (docs/cache-race.md). A mount of version 4 accepts these options but ignores them;
+  // the kernel does not show them then.
   if (is_nfs(mount)) {
     if (has_one_of(mount, {"nolock", "local_lock=all", "local_lock=flock"}))
       return this_host;
     return mount.fs_type == "nfs4" || mount.super_options.find("vers=") != std::string::npos ? all_hosts : unknown;
   }
-  if (mount.fs_type == "lustre") // Lustre's manual, mount.lustre(8): without either flock fails
+  if (mount.fs_type == "lustre") // Lustre's manual, mount.lustre(8): without either option flock fails
     return has_one_of(mount, {"localflock"}) ? this_host : has_one_of(mount, {"flock"}) ? all_hosts : unknown;
   if (mount.fs_type == "ocfs2") // Documentation/filesystems/ocfs2.rst
     return has_one_of(mount, {"localflocks"}) ? this_host : all_hosts;
-  if (mount.fs_type == "cifs" || mount.fs_type == "smb3") // mount.cifs(8); else it depends on the kernel and the server
+  if (mount.fs_type == "cifs" || mount.fs_type == "smb3") // mount.cifs(8); without it kernel and server decide
     return has_one_of(mount, {"nobrl"}) ? this_host : unknown;
   if (mount.fs_type == "ceph") // fs/ceph/locks.c: flock always goes to the MDS
     return all_hosts;
   if (mount.fs_type == "fuse.juicefs") // pkg/fuse/fuse.go: EnableLocks
     return all_hosts;
-  // GPFS, BeeGFS (tuneUseGlobalFileLocks), GFS2 (lock_nolock), 9p, virtiofs, FUSE, autofs: nothing here says it.
+  // GPFS, BeeGFS (tuneUseGlobalFileLocks), GFS2 (lock_nolock), 9p, virtiofs, FUSE, autofs: the mount table does not
+  // show the scope.
   return may_hang(mount.fs_type) ? unknown : this_host;
 }
 

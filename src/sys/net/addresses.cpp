@@ -12,7 +12,7 @@
 namespace sharefs::sys {
 namespace {
 
-tl::expected<std::vector<Address>, int> look_up(const std::string& host, int flags) {
+tl::expected<std::vector<Address>, int> get_addresses(const std::string& host, int flags) {
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_STREAM;
   wanted.ai_flags = flags;
@@ -44,13 +44,13 @@ std::string numeric_address(const sockaddr& address, socklen_t size) {
 
 std::optional<Address> read_address(const std::string& host) {
   const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
-  const auto found = look_up(bracketed ? host.substr(1, host.size() - 2) : host, AI_NUMERICHOST);
+  const auto found = get_addresses(bracketed ? host.substr(1, host.size() - 2) : host, AI_NUMERICHOST);
   return found ? std::optional(found->front()) : std::nullopt;
 }
 
 tl::expected<std::vector<Address>, int> resolve_host(const std::string& host) {
   const auto numeric = read_address(host);
-  return numeric ? std::vector{*numeric} : look_up(host, AI_ADDRCONFIG);
+  return numeric ? std::vector{*numeric} : get_addresses(host, AI_ADDRCONFIG);
 }
 
 Result<std::vector<std::string>> resolve_in_child(const std::string& host, std::chrono::milliseconds deadline) {

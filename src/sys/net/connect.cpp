@@ -9,7 +9,7 @@
 namespace sharefs::sys {
 namespace {
 
-constexpr int k_socket_type = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC; // the sandbox allows this one
+constexpr int k_socket_type = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC; // the sandbox allows only this type
 
 void set_port(Address& address, std::uint16_t port) {
   if (address.storage.ss_family == AF_INET6)
@@ -20,7 +20,7 @@ void set_port(Address& address, std::uint16_t port) {
 
 struct Attempt {
   Fd fd;
-  std::optional<int> result; ///< 0: connected, else errno; none yet while it is under way
+  std::optional<int> result; ///< 0: connected, else errno; nullopt while the attempt is in progress
 };
 
 Attempt begin_attempt(Address address, std::uint16_t port, Fd reserved) {
@@ -41,7 +41,7 @@ int socket_error(int fd) {
   return ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
 }
 
-/// The first that accepts, or else the error of the first.
+/// Returns the first connection that is accepted, or else the error of the first attempt.
 Connected wait_for(std::vector<Attempt> attempts, Deadline deadline) {
   for (;;) {
     std::vector<pollfd> fds;
@@ -63,16 +63,17 @@ Connected wait_for(std::vector<Attempt> attempts, Deadline deadline) {
 
 } // namespace
 
-/// As bindresvport(3), which knows IPv4 only.
+/// Like bindresvport(3), which supports only IPv4.
 Fd reserve_socket(int family) {
   Fd fd(::socket(family, k_socket_type, 0));
   const int on = 1;
   if (family == AF_INET6)
-    ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on); // a socket of IPv4 may have the same port
-  const linger reset{1, 0}; // else each connection keeps its port for a minute, and there are few
+    ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on); // an IPv4 socket may then use the same port
+  const linger reset{1, 0}; // without it each closed connection keeps its port for a minute, and there are few ports
   ::setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-  constexpr unsigned lowest = 665, count = 1023 - lowest + 1;                        // below are well-known services
-  const auto first = static_cast<unsigned>(Clock::now().time_since_epoch().count()); // not the same for all
+  constexpr unsigned lowest = 665, count = 1023 - lowest + 1; // lower ports belong to well-known services
+  // Processes begin at different ports, so that they rarely try the same one.
+  const auto first = static_cast<unsigned>(Clock::now().time_since_epoch().count());
   Address own;
   own.storage.ss_family = static_cast<sa_family_t>(family);
   own.size = family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);

@@ -1,5 +1,5 @@
 #pragma once
-// TCP connections with a deadline, for children that ask a server.
+// Makes TCP connections with a deadline, for children that ask a server.
 #include "sys/net/addresses.hpp"
 #include "sys/process/child.hpp"
 #include "sys/process/fd.hpp"
@@ -10,15 +10,15 @@
 
 namespace sharefs::sys {
 
-/// A socket bound to a port below 1024, which a `secure` export asks for. Empty where we may not, or all ports are
-/// taken.
+/// Returns a socket that is bound to a port below 1024, which a `secure` export requires. It is empty if we have no
+/// right to such a port, or all ports are in use.
 Fd reserve_socket(int family);
 
-/// A non-blocking socket, or errno: ETIMEDOUT when the deadline passed.
+/// A non-blocking socket, or errno; ETIMEDOUT if the deadline has passed.
 using Connected = tl::expected<Fd, int>;
 
-/// Connect to all addresses (one at least) at once: the first that accepts, or else the error of the first address.
-/// `reserved`: the socket for the first one.
+/// Connects to all addresses (at least one) at the same time. Returns the first connection that is accepted, or else
+/// the error of the first address. `reserved`: the socket for the first address.
 Connected connect_to(const std::vector<Address>& addresses, std::uint16_t port, Deadline deadline, Fd reserved = {});
 
 } // namespace sharefs::sys

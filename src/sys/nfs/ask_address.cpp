@@ -1,5 +1,5 @@
-// In the child: what is asked, in which order, and the report; and how the parent reads it, which checks each field, as
-// the child may be in a stranger's hands.
+// Asks one address of a server, in the child, and writes the report. Also has the parent's decoder of the report, which
+// checks each field, because a hostile server may have taken over the child.
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "sys/net/connect.hpp"
@@ -38,22 +38,22 @@ bool is_sound(const AddressAnswers& answers) {
          std::ranges::all_of(answers.access, is_sound_answer);
 }
 
-/// The status of NFS 4 as what MNT would have said.
-ServerAnswer as_of_mount(const ServerAnswer& answer) {
+/// Converts a status of NFS 4 to the answer that MNT would have given.
+ServerAnswer convert_to_mount(const ServerAnswer& answer) {
   constexpr int wrong_security = 10016, minor_version_mismatch = 10021; // RFC 7530
   if (answer == ServerAnswer{Fault::status, wrong_security})
     return {Fault::only_kerberos};
   return answer == ServerAnswer{Fault::status, minor_version_mismatch} ? ServerAnswer{Fault::unsupported} : answer;
 }
 
-class Asking {
+class AddressProbe {
  public:
-  Asking(const NfsProbeRequest& request, const Address& address, const NfsPorts& ports, int fd)
+  AddressProbe(const NfsProbeRequest& request, const Address& address, const NfsPorts& ports, int fd)
       : m_request(request), m_address(address), m_ports(ports), m_fd(fd), m_deadline(deadline_in(request.timeout)) {}
 
-  /// NFS itself first, because a firewall in front of the portmapper must not use up the time for it.
+  /// Asks NFS itself first, because a firewall in front of the portmapper must not use up the time for NFS.
   void run() {
-    // A port below 1024 can be had only before privileges are dropped.
+    // A port below 1024 can be bound only before privileges are dropped.
     if (m_uid == 0) {
       m_reserved_for_nfs = reserve_socket(m_address.storage.ss_family);
       m_reserved_for_mountd = reserve_socket(m_address.storage.ss_family);
@@ -70,7 +70,8 @@ class Asking {
   }
 
  private:
-  /// Begins a stage, which gets a part of the time that is left, so that a silent one leaves some for the others.
+  /// Begins a stage and returns its deadline. It gets a part of the remaining time, so that a stage without an answer
+  /// leaves time for the others.
   Deadline begin(int percent = 100) {
     m_begin = Clock::now();
     return m_deadline <= m_begin ? m_deadline : m_begin + (m_deadline - m_begin) * percent / 100;
@@ -82,7 +83,7 @@ class Asking {
     write_all(m_fd, encode(m_answers));
   }
 
-  /// Null: there is no connection, and so the stage has failed.
+  /// Connects to a port; null if this fails, and then the stage has failed.
   std::unique_ptr<RpcClient> connect(ProbeStage stage, std::uint16_t port, Deadline until, Fd reserved = {}) {
     auto connected = connect_to({m_address}, port, until, std::move(reserved));
     if (connected)
@@ -101,19 +102,20 @@ class Asking {
     return true;
   }
 
-  /// By a connection of its own: after a time-out the old one is of no use. Version 4 is asked for its root: unlike
-  /// NULL, which the kernel answers by itself, this takes a living mountd.
+  /// Uses a new connection, because after a timeout the old one cannot be used. Version 4 is asked for its root, which
+  /// needs a running mountd, unlike NULL, which the kernel answers itself.
   void ask_nfs4() {
     const Deadline until = begin(40);
     const auto nfs4 = connect(ProbeStage::nfs4, m_ports.nfs, until, std::move(m_reserved_for_nfs));
     if (!nfs4)
       return;
     const ServerAnswer root = nfs4->look_up({}, until);
-    // The paths are looked up as mount.nfs does it, for a server of version 4 alone, which has no mountd.
+    // If the server has only version 4, and so no mountd, the paths are looked up as mount.nfs does it.
     const bool is_alone = m_request.want_access && m_answers[ProbeStage::nfs3].fault != Fault::none;
     const auto paths = is_alone ? m_request.paths : std::vector<std::string>();
     if (root.fault == Fault::refused) {
-      // Who wants Kerberos says so to all but NULL, and so does a server that exports nothing to this address.
+      // A server that requires Kerberos refuses everything but NULL, and so does one that exports nothing to this
+      // address.
       m_answers.access.assign(paths.size(), root);
       return finish(ProbeStage::nfs4, nfs4->null(k_program_nfs, 4, until));
     }
@@ -124,7 +126,7 @@ class Asking {
       auto names = split(normalize_path(path), '/');
       std::erase(names, "");
       const ServerAnswer found = nfs4->look_up(names, until);
-      m_answers.access.push_back(as_of_mount(found));
+      m_answers.access.push_back(convert_to_mount(found));
       if (!is_answer(found))
         break;
     }
@@ -154,9 +156,9 @@ class Asking {
     if (m_answers[ProbeStage::mountd].fault != Fault::none)
       return;
     begin();
-    m_answers.access.clear(); // from here on mountd's answers count
+    m_answers.access.clear(); // the answers of mountd replace those of NFS 4
     ServerAnswer listed = mountd->list_exports(m_answers.exports, until);
-    if (listed.fault == Fault::none && !is_sound(m_answers)) { // more than the parent takes
+    if (listed.fault == Fault::none && !is_sound(m_answers)) { // the list is larger than the parent accepts
       m_answers.exports.clear();
       listed = {Fault::unreadable};
     }
@@ -176,8 +178,8 @@ class Asking {
   const Address& m_address;
   NfsPorts m_ports;
   int m_fd;
-  Deadline m_deadline, m_begin = Clock::now(); ///< of the whole; of the stage that is being asked
-  const uid_t m_uid = ::geteuid();             ///< of the user who would mount, not of nobody
+  Deadline m_deadline, m_begin = Clock::now(); ///< the end of the probe, and the begin of the present stage
+  const uid_t m_uid = ::geteuid();             ///< the user who would mount, before the child becomes nobody
   const gid_t m_gid = ::getegid();
   Fd m_reserved_for_nfs, m_reserved_for_mountd;
   AddressAnswers m_answers;
@@ -195,7 +197,7 @@ std::vector<std::string> access_paths(const NfsProbeRequest& request, const std:
 }
 
 void ask_address(const NfsProbeRequest& request, const Address& address, const NfsPorts& ports, int fd) {
-  Asking(request, address, ports, fd).run();
+  AddressProbe(request, address, ports, fd).run();
 }
 
 std::string encode(const AddressAnswers& answers) {
@@ -207,7 +209,7 @@ std::optional<AddressAnswers> decode_last(std::string_view bytes) {
   for (WireReader frames(bytes); !frames.at_end();) {
     const std::string_view frame = frames.text();
     if (!frames.ok())
-      break; // the child ended in the middle of it
+      break; // the child ended in the middle of this frame
     last = frame;
   }
   WireReader reader(last);

@@ -1,4 +1,4 @@
-// Answers of a server in words; why a stage usually fails, and what usually helps, stands in causes.txt.
+// Describes a server's answers in words. causes.txt has the usual causes of a failed stage and their cures.
 #include "sys/nfs/server_answers.hpp"
 
 #include "base/text.hpp"
@@ -13,7 +13,7 @@ extern const char k_causes[]; // causes.txt
 
 namespace {
 
-std::string words_of(const ServerAnswer& answer) {
+std::string describe_fault(const ServerAnswer& answer) {
   static constexpr std::array k_words{"",
                                       "",
                                       "no host of this name is known",
@@ -34,7 +34,7 @@ std::string words_of(const ServerAnswer& answer) {
   return name_in(k_words, answer.fault) + (answer.error_number == 0 ? "" : errno_text(answer.error_number));
 }
 
-/// The cause and the cure.
+/// Finds the usual cause of a failure and its cure.
 std::array<std::string, 2> find_cause(ProbeStage stage, const std::string& what) {
   static const auto k_rows = split_lines(k_causes);
   const auto beginning = what.substr(0, what.find(':'));
@@ -48,7 +48,7 @@ std::array<std::string, 2> find_cause(ProbeStage stage, const std::string& what)
 } // namespace
 
 std::string describe(const ServerAnswer& answer) {
-  auto words = words_of(answer);
+  auto words = describe_fault(answer);
   if (words == "no answer")
     words += " within " + format_duration(answer.round_trip.count());
   return words;
@@ -56,7 +56,7 @@ std::string describe(const ServerAnswer& answer) {
 
 StageResult failed_stage(ProbeStage stage, const ServerAnswer& answer, std::uint16_t port) {
   const bool unconnected = answer.fault == Fault::connection;
-  auto [cause, hint] = find_cause(stage, (unconnected ? "connection: " : "") + words_of(answer));
+  auto [cause, hint] = find_cause(stage, (unconnected ? "connection: " : "") + describe_fault(answer));
   return {stage,
           StageOutcome::failed,
           answer.round_trip,

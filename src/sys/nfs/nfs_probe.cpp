@@ -15,8 +15,8 @@
 namespace sharefs::sys {
 namespace {
 
-constexpr std::chrono::milliseconds k_others_patience{250}; ///< for other addresses, once one has answered
-/// The stages in the order in which an address is asked.
+constexpr std::chrono::milliseconds k_wait_for_others{250}; ///< for the other addresses, once one has answered
+/// The stages in the order in which they are asked.
 constexpr auto k_asking_order =
     std::to_array<ProbeStage>({ProbeStage::connect, ProbeStage::nfs3, ProbeStage::nfs4, ProbeStage::portmapper,
                                ProbeStage::mountd, ProbeStage::exports, ProbeStage::access});
@@ -29,36 +29,36 @@ std::chrono::microseconds since(Deadline begin) {
   return std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin);
 }
 
-bool lets_in(const ServerAnswer& answer) {
+bool allows_mount(const ServerAnswer& answer) {
   return answer.fault == Fault::none || answer.fault == Fault::only_kerberos;
 }
 
-// ---- what one address answers ----
+// ---- the answers of one address ----
 
 struct AskedAddress {
   std::string address;
   AddressAnswers answers = {};
-  std::vector<std::string> paths = {}; ///< whose access is known, or should be: each has an answer
+  std::vector<std::string> paths = {}; ///< the paths whose access was asked; each has an answer in `answers.access`
 
   [[nodiscard]] bool is_ok(ProbeStage stage) const { return answers[stage].fault == Fault::none; }
   [[nodiscard]] bool offers_nfs() const { return is_ok(ProbeStage::nfs3) || is_ok(ProbeStage::nfs4); }
-  /// Mountd was not asked; what version 4 looked up says something where the server has no mountd.
+  /// True if mountd was not asked. Then the access is known from lookups of version 4, if at all.
   [[nodiscard]] bool without_mountd() const { return answers[ProbeStage::exports].fault == Fault::unasked; }
   [[nodiscard]] bool has(std::size_t index, const std::string& path) const {
     return index < paths.size() && paths[index] == path;
   }
 };
 
-/// Why a path cannot be mounted by this address; empty: it can. An unlisted path, a wrong one and a denied client often
-/// get the same answer: the export list tells them apart.
-std::string refusal(const AskedAddress& asked, std::size_t index) {
+/// Explains why a path cannot be mounted from this address; empty: it can. A path that is not exported, one that does
+/// not exist and a client without access often get the same answer; the export list distinguishes them.
+std::string explain_denial(const AskedAddress& asked, std::size_t index) {
   constexpr int no_entry = 2, access_denied = 13, not_a_directory = 20;
   const ServerAnswer answer = asked.answers.access[index];
   if (answer.fault == Fault::timeout)
     return "no answer in time";
   if (answer.fault != Fault::status)
     return describe(answer);
-  if (asked.without_mountd()) // a look-up does not tell a path that is missing from a hidden one
+  if (asked.without_mountd()) // a lookup has the same answer for a missing path and a hidden one
     return "access denied by server, or it has no such directory";
   const auto path = normalize_path(asked.paths[index]);
   bool is_listed = false, is_exactly = false;
@@ -80,17 +80,18 @@ std::string refusal(const AskedAddress& asked, std::size_t index) {
 
 ExportAccess access_of(const AskedAddress& asked, std::size_t index) {
   const ServerAnswer answer = asked.answers.access[index];
-  return {asked.paths[index], answer.fault == Fault::none, refusal(asked, index), lets_in(answer) ? asked.address : ""};
+  return {asked.paths[index], answer.fault == Fault::none, explain_denial(asked, index),
+          allows_mount(answer) ? asked.address : ""};
 }
 
-/// How an address failed to offer NFS, or nothing if it does.
-std::string why_dead(const AskedAddress& asked) {
+/// Describes why an address does not offer NFS; empty if it does.
+std::string describe_failure(const AskedAddress& asked) {
   const auto stage = asked.is_ok(ProbeStage::connect) ? ProbeStage::nfs4 : ProbeStage::connect;
   return asked.offers_nfs() ? "" : describe(asked.answers[stage]);
 }
 
-/// The child's report. If it died, the stage after its last report is the one that it died in: the server sent
-/// something there that cannot be read.
+/// Reads the child's report. If the child has died, it died in the stage after its last report, because the server sent
+/// something that cannot be read.
 AddressAnswers answers_of(WorkingChild& child, bool in_time, Deadline begin) {
   const bool ended = child.finish().has_value();
   auto known = decode_last(child.result());
@@ -111,18 +112,18 @@ AddressAnswers answers_of(WorkingChild& child, bool in_time, Deadline begin) {
 
 constexpr std::size_t k_most_useful = std::numeric_limits<std::size_t>::max();
 
-/// How well this host could use an address: 0 not at all, 1 it accepts connections, 2 NFS answers, one more for each
-/// path that may be mounted, and the most for all of them.
+/// Rates how well this host can use an address: 0 not at all, 1 it accepts connections, 2 NFS answers, one more for
+/// each path that may be mounted, and the maximum if all may be.
 std::size_t usefulness(const NfsProbeRequest& request, const AskedAddress& asked) {
   if (!asked.offers_nfs())
     return asked.is_ok(ProbeStage::connect) ? 1 : 0;
-  const auto allowed = static_cast<std::size_t>(std::ranges::count_if(asked.answers.access, lets_in));
+  const auto allowed = static_cast<std::size_t>(std::ranges::count_if(asked.answers.access, allows_mount));
   const bool all = allowed > 0 && allowed == asked.paths.size();
   return all || !request.want_access ? k_most_useful : 2 + allowed;
 }
 
-/// Asks all addresses at the same time, each by a child. When one has answered, those that have not even accepted get
-/// little more time; all others do when it lets this host in.
+/// Asks all addresses at the same time, each in a child. Once one has answered, addresses that have not accepted the
+/// connection get only k_wait_for_others more. Once one allows this host to mount all, this holds for all others.
 std::vector<AskedAddress> ask_each(const NfsProbeRequest& request, const NfsPorts& ports,
                                    const std::vector<std::string>& addresses, Deadline end) {
   std::vector<AskedAddress> all(addresses.size());
@@ -147,42 +148,43 @@ std::vector<AskedAddress> ask_each(const NfsProbeRequest& request, const NfsPort
     asked.answers.access.resize(asked.paths.size(), {Fault::timeout});
     const auto useful = usefulness(request, asked);
     if (useful > 0)
-      answered = std::min(answered.load(), deadline_in(k_others_patience));
+      answered = std::min(answered.load(), deadline_in(k_wait_for_others));
     if (useful == k_most_useful)
-      enough = std::min(enough.load(), deadline_in(k_others_patience));
+      enough = std::min(enough.load(), deadline_in(k_wait_for_others));
   };
   in_parallel(addresses.size(), addresses.size(), ask);
   return all;
 }
 
-/// By the best address, or else by the first other one that lets this host in.
-std::vector<ExportAccess> access_by(const AskedAddress& best, const std::vector<AskedAddress>& all) {
+/// Returns the access by the best address, or else by the first other address that allows this host to mount the path.
+std::vector<ExportAccess> merge_access(const AskedAddress& best, const std::vector<AskedAddress>& all) {
   std::vector<ExportAccess> access;
   for (const std::string& path : best.paths) {
     const auto index = access.size();
     ExportAccess& added = access.emplace_back(access_of(best, index));
     for (const AskedAddress& one : all)
-      if (added.address.empty() && one.has(index, path) && lets_in(one.answers.access[index]))
+      if (added.address.empty() && one.has(index, path) && allows_mount(one.answers.access[index]))
         added = access_of(one, index);
     if (!added.address.empty() || all.size() == 1)
       continue;
     std::vector<std::string> refusals;
     for (const AskedAddress& one : all)
-      refusals.push_back(one.address + ": " + (one.has(index, path) ? refusal(one, index) : why_dead(one)));
+      refusals.push_back(one.address + ": " +
+                         (one.has(index, path) ? explain_denial(one, index) : describe_failure(one)));
     added.reason += " (" + join(refusals, ", ") + ")";
   }
   return access;
 }
 
-// ---- the whole, in words ----
+// ---- the result of all addresses ----
 
-/// The result of the most useful address, the first of those that are as useful as any, and where it does not
-/// let this host in, what the others have answered.
-NfsProbe conclude(const NfsProbeRequest& request, const NfsPorts& ports, const std::vector<AskedAddress>& all) {
+/// Returns the result of the most useful address (the first, if several are equal), and the answers of the others for
+/// paths that it does not allow this host to mount.
+NfsProbe summarize(const NfsProbeRequest& request, const NfsPorts& ports, const std::vector<AskedAddress>& all) {
   const auto& best =
       *std::ranges::max_element(all, {}, [&](const AskedAddress& one) { return usefulness(request, one); });
   const AddressAnswers& answers = best.answers;
-  const std::array<std::string, k_stage_count> details{"", // of resolve, by the caller
+  const std::array<std::string, k_stage_count> details{"", // for the stage resolve, which the caller fills in
                                                        fmt::format("{} port {}", best.address, ports.nfs),
                                                        answers.mountd_port == 0 ? "does not know mountd"
                                                                                 : "knows mountd",
@@ -190,7 +192,7 @@ NfsProbe conclude(const NfsProbeRequest& request, const NfsPorts& ports, const s
                                                        "version 3",
                                                        "version 4",
                                                        count_of(answers.exports.size(), "export"),
-                                                       ""}; // of access, see conclude_access_stage()
+                                                       ""}; // for the stage access, see summarize_access()
   NfsProbe probe;
   for (std::size_t i = 0; i < k_stage_count; ++i) {
     const auto which = static_cast<ProbeStage>(i);
@@ -206,7 +208,7 @@ NfsProbe conclude(const NfsProbeRequest& request, const NfsPorts& ports, const s
   }
   std::vector<std::string> dead; // "fd00::1: no answer", "10.0.0.1: Connection refused"
   for (const AskedAddress& one : all)
-    if (const auto why = why_dead(one); all.size() > 1 && !why.empty())
+    if (const auto why = describe_failure(one); all.size() > 1 && !why.empty())
       dead.push_back(one.address + ": " + why);
   if (!dead.empty()) {
     auto& detail = stage_of(probe, ProbeStage::connect).detail;
@@ -222,11 +224,11 @@ NfsProbe conclude(const NfsProbeRequest& request, const NfsPorts& ports, const s
   probe.v4 = best.is_ok(ProbeStage::nfs4);
   probe.v3_unknown = is_unknown(ProbeStage::nfs3);
   probe.v4_unknown = is_unknown(ProbeStage::nfs4);
-  probe.access = access_by(best, all);
+  probe.access = merge_access(best, all);
   return probe;
 }
 
-void conclude_access_stage(const NfsProbeRequest& request, NfsProbe& probe) {
+void summarize_access(const NfsProbeRequest& request, NfsProbe& probe) {
   const std::size_t asked = probe.access.size();
   if (asked == 0 || stage_of(probe, ProbeStage::exports).outcome == StageOutcome::skipped)
     return;
@@ -234,7 +236,7 @@ void conclude_access_stage(const NfsProbeRequest& request, NfsProbe& probe) {
   StageResult& result = stage_of(probe, ProbeStage::access);
   result = {result.stage, StageOutcome::ok, result.round_trip,
             fmt::format("{} of {}", allowed, count_of(asked, "export"))};
-  // Exports for other clients are no fault, unless they were asked for by name.
+  // An export that is for other clients is an error only if the caller has named it.
   if (allowed == asked || (allowed > 0 && request.paths.empty()))
     return;
   const auto refused = std::ranges::find_if_not(probe.access, &ExportAccess::allowed);
@@ -246,9 +248,9 @@ void conclude_access_stage(const NfsProbeRequest& request, NfsProbe& probe) {
                       "would get";
 }
 
-/// What only NFS version 3 needs is no failure of a server that offers version 4 alone, and the other way round. A
-/// version that was not answered in time may well be offered, and excuses nothing.
-void excuse_what_is_not_needed(NfsProbe& probe) {
+/// Changes failed stages that are not needed to `absent`: those of version 3 on a server with only version 4, and the
+/// other way round. If a version did not answer in time, it may be offered, and nothing is changed.
+void mark_unneeded_stages(NfsProbe& probe) {
   const bool only_v3 = probe.v3 && !probe.v4_unknown, only_v4 = probe.v4 && !probe.v3 && !probe.v3_unknown;
   for (StageResult& one : probe.stages) {
     const bool is_of_v3 = one.stage > ProbeStage::connect && one.stage <= ProbeStage::nfs3;
@@ -296,14 +298,14 @@ NfsProbe probe_nfs_server(const NfsProbeRequest& request, const NfsPorts& ports)
   const auto begin = Clock::now();
   const auto addresses = resolve_in_child(request.host, request.timeout);
   const auto took = since(begin);
-  auto probe = conclude(request, ports,
-                        addresses ? ask_each(request, ports, *addresses, begin + request.timeout)
-                                  : std::vector<AskedAddress>(1));
+  auto probe = summarize(request, ports,
+                         addresses ? ask_each(request, ports, *addresses, begin + request.timeout)
+                                   : std::vector<AskedAddress>(1));
   stage_of(probe, ProbeStage::resolve) =
       addresses ? StageResult{ProbeStage::resolve, StageOutcome::ok, took, join(*addresses, ", ")}
                 : unresolved(addresses.error(), took);
-  conclude_access_stage(request, probe);
-  excuse_what_is_not_needed(probe);
+  summarize_access(request, probe);
+  mark_unneeded_stages(probe);
   probe.host = request.host;
   probe.took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
   return probe;

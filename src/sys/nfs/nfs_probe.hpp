@@ -1,6 +1,6 @@
 #pragma once
-// The answers of an NFS server: name, TCP, portmapper, mountd, NFS v3 and v4, exports, and what this host may do.
-// Asked by a child without privileges, as servers may be hostile; one deadline for everything; needs no root.
+// Probes an NFS server: name, TCP, portmapper, mountd, NFS v3 and v4, exports, and the access of this host. A child
+// without privileges asks, because servers may be hostile. One deadline holds for everything; root is not needed.
 #include "base/fields.hpp"
 #include "base/result.hpp"
 
@@ -17,7 +17,7 @@ const char* to_string(ProbeStage stage);
 
 struct NfsProbeRequest {
   std::string host;                        ///< name or address
-  std::vector<std::string> paths;          ///< exports to ask access for; empty: every one in the list
+  std::vector<std::string> paths;          ///< the exports whose access is asked; empty: all in the list
   std::chrono::milliseconds timeout{5000}; ///< for the whole probe
   bool want_access = true;                 ///< ask mountd (MNT) what this host may mount
 
@@ -26,9 +26,9 @@ struct NfsProbeRequest {
 
 enum class StageOutcome {
   ok,
-  absent, ///< not offered, but not needed for all uses (v4-only server: no portmapper)
+  absent, ///< not offered, but not always needed (a server with only v4 has no portmapper)
   failed,
-  skipped, ///< an earlier stage failed, or not asked for
+  skipped, ///< an earlier stage failed, or the stage was not requested
 };
 const char* to_string(StageOutcome outcome);
 
@@ -63,7 +63,7 @@ struct ExportAccess {
   std::string directory;
   bool allowed = false;
   std::string reason;       ///< "access denied by server", "no such export", "only Kerberos (krb5)"
-  std::string address = {}; ///< of the server: the one by which this host may mount it. Empty if none is known
+  std::string address = {}; ///< the server's address from which this host may mount it; empty if none is known
 
   friend bool operator==(const ExportAccess&, const ExportAccess&) = default;
 };
@@ -74,18 +74,18 @@ template <FieldsOf<ExportAccess> E> auto fields(E& e) {
 
 struct NfsProbe {
   std::string host;
-  /// Of several addresses the first in getaddrinfo(3)'s order that lets this host mount all that was asked for, or else
-  /// the one that lets it mount most.
+  /// If the host has several addresses: the first, in getaddrinfo(3)'s order, from which this host may mount all
+  /// requested paths, or else the one from which it may mount most of them.
   std::string address;
   std::vector<StageResult> stages; ///< one per stage, in order
-  bool v3 = false, v4 = false;     ///< offered
-  /// Neither offered nor known not to be: no answer in time, a lost connection, a reply that cannot be read.
+  bool v3 = false, v4 = false;     ///< the server offers this version
+  /// It is not known whether this version is offered: no answer in time, a lost connection, or an unreadable reply.
   bool v3_unknown = false, v4_unknown = false;
   std::vector<ExportListing> exports;
   std::vector<ExportAccess> access;
   std::chrono::milliseconds took{0};
 
-  /// The first stage that failed in a way that makes the server unusable for the given version (3, 4 or 0 = either).
+  /// Returns the first failed stage that makes the server unusable for the version (3, 4, or 0 for either of them).
   [[nodiscard]] const StageResult* failing(int version = 0) const;
   [[nodiscard]] bool usable(int version = 0) const { return failing(version) == nullptr; }
   friend bool operator==(const NfsProbe&, const NfsProbe&) = default;
@@ -96,13 +96,13 @@ template <FieldsOf<NfsProbe> P> auto fields(P& p) {
                p.v4_unknown, "took_ms", p.took, "stages", p.stages, "exports", p.exports, "access", p.access);
 }
 
-/// Only tests ask other ports than these.
+/// The ports of a server; only tests use others.
 struct NfsPorts {
   std::uint16_t nfs = 2049, portmapper = 111;
 };
 
-/// Never takes longer than request.timeout (+ scheduling); never fails as a function: what failed stands in `stages`.
-/// Several threads may ask at the same time.
+/// Probes a server. Never takes longer than request.timeout (plus scheduling). The function itself never fails;
+/// `stages` has the failures. Several threads may call it at the same time.
 NfsProbe probe_nfs_server(const NfsProbeRequest& request, const NfsPorts& ports = {});
 
 } // namespace sharefs::sys

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <type_traits>
 
-// libnfs's headers stand on each other, and use these types without including them.
+// The order matters: libnfs's headers use types of each other without including them.
 #include <nfsc/libnfs-zdr.h>
 
 #include <nfsc/libnfs.h>
@@ -23,7 +23,7 @@
 #include <nfsc/libnfs-raw-nfs4.h>
 #include <nfsc/libnfs-raw-portmap.h>
 
-#ifdef SHAREFS_LIBNFS_HAS_TASKS // libnfs 6 and later; cmake/Dependencies.cmake looks
+#ifdef SHAREFS_LIBNFS_HAS_TASKS // libnfs 6 and later; cmake/Dependencies.cmake sets it
 #define LIBNFS_CALL(name) rpc_##name##_task
 #else
 #define LIBNFS_CALL(name) rpc_##name##_async
@@ -34,7 +34,7 @@ namespace {
 
 constexpr std::uint32_t k_auth_none = 0, k_auth_sys = 1, k_max_flavors = 64;
 
-/// How libnfs reports that a call is on its way: by 0, or since version 6 by an object.
+/// True if libnfs has queued a call: it returns 0, or since version 6 an object.
 template <class Queued> bool is_queued(Queued queued) {
   if constexpr (std::is_pointer_v<Queued>)
     return queued != nullptr;
@@ -42,22 +42,22 @@ template <class Queued> bool is_queued(Queued queued) {
     return queued == 0;
 }
 
-/// A name for messages and comparisons: nothing in it that moves a terminal's cursor.
+/// Replaces control characters in a name, which could move a terminal's cursor.
 std::string printable(const char* name) {
   std::string text(name == nullptr ? "" : name);
   std::ranges::replace_if(text, is_control, '?');
   return text;
 }
 
-/// libnfs has words only for what a server has refused.
-ServerAnswer refusal(std::string_view words) {
+/// Reads an error message of libnfs, which has a message only if the server has refused a call.
+ServerAnswer parse_refusal(std::string_view words) {
   const auto has = [words](std::string_view part) { return words.find(part) != std::string_view::npos; };
   if (has("not available") || has("version mismatch"))
     return {Fault::unsupported};
   return {has("not accepted") || has("Garbage arguments") || has("System Error") ? Fault::refused : Fault::unreadable};
 }
 
-/// The port in an address of RFC 1833: the last two numbers of "::.8.1"; 0 for what is none.
+/// Returns the port in a universal address (RFC 1833), which is the last two numbers of "::.8.1"; 0 if it is not one.
 std::uint16_t port_in(std::string_view universal_address) {
   const auto numbers = split(universal_address, '.');
   if (numbers.size() < 3)
@@ -66,12 +66,12 @@ std::uint16_t port_in(std::string_view universal_address) {
   return high && low ? static_cast<std::uint16_t>(*high << 8U | *low) : std::uint16_t{0};
 }
 
-/// NFS and mountd count their errors alike; 0 is none.
-template <class Status> ServerAnswer of_status(Status status) {
+/// Converts a status of NFS or mountd: both use the same error numbers, and 0 for no error.
+template <class Status> ServerAnswer convert_status(Status status) {
   return {status == 0 ? Fault::none : Fault::status, static_cast<int>(status)};
 }
 
-/// Nothing more will come.
+/// True if the connection is closed.
 bool has_ended(const pollfd& socket) {
   char byte = 0;
   const ssize_t count = ::recv(socket.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -87,7 +87,7 @@ RpcClient::RpcClient(Fd connected, uid_t uid, gid_t gid) : m_context(::nfs_init_
   m_rpc = ::nfs_get_rpc_context(m_context.get());
   ::rpc_set_auth(m_rpc, ::libnfs_authunix_create("sharefs", uid, gid, 0, nullptr));
   ::rpc_set_fd(m_rpc, connected.release());
-  ::rpc_service(m_rpc, POLLOUT); // it asks whether the connection is made
+  ::rpc_service(m_rpc, POLLOUT); // libnfs checks here whether the connection is established
 }
 
 void RpcClient::finish(rpc_context*, int status, void* result, void* call) {
@@ -96,7 +96,8 @@ void RpcClient::finish(rpc_context*, int status, void* result, void* call) {
   if (status == RPC_STATUS_SUCCESS)
     finished.answer = finished.read ? finished.read(result) : ServerAnswer();
   else
-    finished.answer = refusal(status == RPC_STATUS_ERROR && result != nullptr ? static_cast<const char*>(result) : "");
+    finished.answer =
+        parse_refusal(status == RPC_STATUS_ERROR && result != nullptr ? static_cast<const char*>(result) : "");
 }
 
 template <class Queue> ServerAnswer RpcClient::call(Deadline until, const Queue& queue, Read read) {
@@ -135,7 +136,7 @@ ServerAnswer RpcClient::look_up(const std::vector<std::string>& names, Deadline 
   compound.argarray.argarray_val = steps.data();
   return call(
       until, [&](rpc_cb reply, void* call) { return LIBNFS_CALL(nfs4_compound)(m_rpc, reply, &compound, call); },
-      [](const void* result) { return of_status(static_cast<const COMPOUND4res*>(result)->status); });
+      [](const void* result) { return convert_status(static_cast<const COMPOUND4res*>(result)->status); });
 }
 
 ServerAnswer RpcClient::find_mountd(bool over_ipv6, std::uint16_t& port, Deadline until) {
@@ -177,7 +178,7 @@ ServerAnswer RpcClient::mount(const std::string& path, Deadline until) {
   const auto read = [](const void* result) -> ServerAnswer {
     const auto& answer = *static_cast<const mountres3*>(result);
     if (answer.fhs_status != MNT3_OK)
-      return of_status(answer.fhs_status);
+      return convert_status(answer.fhs_status);
     const auto& [handle, flavors] = answer.mountres3_u.mountinfo;
     if (handle.fhandle3_len > FHSIZE3 || flavors.auth_flavors_len > k_max_flavors)
       return {Fault::unreadable};

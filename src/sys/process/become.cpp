@@ -15,12 +15,12 @@
 namespace sharefs::sys {
 namespace {
 
-/// Variables of the caller that the programs of another user get. None of them holds a secret, or says where a program
-/// or a library is. A name that ends in `_` stands for all that begin so.
+/// Environment variables of the caller that are passed to programs of another user. None of them holds a secret or
+/// names the place of a program or a library. A row that ends in `_` is a prefix of names.
 constexpr std::array<std::string_view, 11> k_kept{
     "TERM",  "COLORTERM", "LANG",           "LANGUAGE",         "LC_", "TZ", "COLUMNS",
     "LINES", "NO_COLOR",  "CLICOLOR_FORCE", "SOURCE_DATE_EPOCH"};
-/// Which way the network and the package index are; kept where no password stands in the value (`user:word@host`).
+/// Proxies and package indexes. They are passed on only if the value contains no password (`user:word@host`).
 constexpr std::array<std::string_view, 11> k_kept_without_password{
     "http_proxy",  "https_proxy", "ftp_proxy", "all_proxy",     "no_proxy",           "HTTP_PROXY",
     "HTTPS_PROXY", "ALL_PROXY",   "NO_PROXY",  "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"};
@@ -34,19 +34,20 @@ bool is_kept(std::string_view name, std::string_view value) {
 } // namespace
 
 int become(const User& as, unsigned kept) {
-  // Asking for who we are needs no privilege: tests and `sharefs run` work for ordinary users. Who is not root keeps
-  // the groups that he has: he cannot take others, such as that of a directory that only its set-group-id bit gave to
-  // it.
+  // A process that already has these ids needs no privilege: tests and `sharefs run` work for ordinary users. A user
+  // who is not root keeps the present groups, because setgroups(2) and setgid(2) refuse others, such as the group that
+  // a directory has only from the set-group-id bit of its parent.
   if (as.uid == ::geteuid() && (as.gid == ::getegid() || as.uid != 0))
     return 0;
-  // Keys of root's session, of Kerberos for one, stay root's. Where there are no keyrings there is nothing to leave.
+  // The child leaves root's session keyring, which may hold Kerberos keys, for example. An error is ignored: a kernel
+  // without keyrings has no keys to protect.
   ::syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);
   if (kept != 0 && ::prctl(PR_SET_KEEPCAPS, 1) != 0)
     return errno;
   if (::setgroups(as.groups.size(), as.groups.data()) != 0 || ::setresgid(as.gid, as.gid, as.gid) != 0 ||
       ::setresuid(as.uid, as.uid, as.uid) != 0)
     return errno;
-  // fs.suid_dumpable may be 1: the change of ids alone does not keep others out.
+  // If fs.suid_dumpable is 1, a change of ids alone does not stop other processes from tracing this one.
   if (::prctl(PR_SET_DUMPABLE, 0) != 0)
     return errno;
   if (const int error = set_capabilities(kept); error != 0)

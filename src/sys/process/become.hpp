@@ -7,14 +7,14 @@
 
 namespace sharefs::sys {
 
-/// Become `as` in a forked child, for good: groups, ids, capabilities and session keyring. Nobody but root can trace
-/// this process or read its memory from then on, which still holds what was root's; execve(2) of a program ends that
-/// together with the memory. `kept`: capabilities (bits of capabilities(7)) that stay in effect all the same. 0 or
-/// errno. No privilege is needed, and nothing is changed, by who is that user already.
+/// Makes a forked child the user `as`, for good: groups, ids, capabilities and session keyring. From then on only root
+/// can trace this process or read its memory, which still holds root's data. execve(2) of a program ends this
+/// protection together with the memory. `kept`: capabilities (bits of capabilities(7)) that stay in effect. Returns 0
+/// or errno. A process that is that user already needs no privilege, and nothing is changed.
 int become(const User& as, unsigned kept = 0);
 
-/// The environment of a program that works for `user`: who the user is, the system's PATH, and of ours what
-/// says how to talk to the person and which way the network is (NAME=value).
+/// Returns the environment of a program that works for `user`, as NAME=value: the user's name, home and shell, the
+/// system's PATH, and of our own variables those for terminal, language, time zone and network proxies.
 std::vector<std::string> environment_of(const User& user);
 
 } // namespace sharefs::sys

@@ -1,6 +1,6 @@
 #pragma once
-// Work in a forked child with a deadline, and its result: the only way to touch a path that may lie on a dead mount, to
-// ask a name service, or to act as another user.
+// Runs work in a forked child with a deadline and returns its result. This is the only way to touch a path that may lie
+// on a dead mount, to ask a name service, or to act as another user.
 #include "base/result.hpp"
 #include "sys/process/user.hpp"
 #include "sys/process/wire.hpp"
@@ -12,14 +12,15 @@
 
 namespace sharefs::sys {
 
-/// Run `work` in a forked child, as `as` if given (setgroups, setgid, setuid), and hand back its bytes. The child is
-/// killed at the deadline (error `timeout`), and once `given_up` says so (`interrupted`); `permission` if it cannot
-/// become `as`. It is a WorkingChild, without our descriptors. `work` must not use locks of the parent, or spdlog.
+/// Runs `work` in a forked child, as `as` if given (setgroups, setgid, setuid), and returns its bytes. The child is
+/// killed at the deadline (error `timeout`), or when `given_up` returns true (`interrupted`). Error `permission`: the
+/// child cannot become `as`. The child is a WorkingChild, which has none of our descriptors. `work` must not use locks
+/// of the parent, or spdlog.
 Result<std::string> in_child(const std::optional<User>& as, std::chrono::milliseconds deadline,
                              const std::function<Result<std::string>()>& work,
                              const std::function<bool()>& given_up = nullptr);
 
-/// As in_child, for any value with a wire format: `call(as, deadline, [] -> Result<T> { ... })`.
+/// Like in_child(), for any value with a wire format: `call(as, deadline, [] -> Result<T> { ... })`.
 template <class Work>
 auto call(const std::optional<User>& as, std::chrono::milliseconds deadline, const Work& work,
           const std::function<bool()>& given_up = nullptr) {

@@ -1,5 +1,5 @@
 #pragma once
-// Keeps what this process and its children write to standard output.
+// Captures the standard output of this process and its children.
 #include "base/result.hpp"
 #include "sys/process/fd.hpp"
 
@@ -9,9 +9,9 @@ namespace sharefs::sys {
 
 class CapturedOutput {
  public:
-  /// From now on descriptor 1 is a file without a name.
+  /// Replaces descriptor 1 by a file in memory (memfd_create(2)).
   static Result<CapturedOutput> begin();
-  /// Descriptor 1 is what it was; what was written meanwhile, at most `limit` bytes of it.
+  /// Restores descriptor 1. Returns the output since begin(), at most its first `limit` bytes.
   Result<std::string> end(std::size_t limit);
 
  private:

@@ -17,10 +17,12 @@ namespace sharefs::sys {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr std::chrono::milliseconds k_ask_interval = 25ms; ///< of `given_up`
-constexpr std::size_t k_buffer = 65536; ///< as much as a pipe holds; never cleared, which would cost more than the read
+constexpr std::chrono::milliseconds k_ask_interval = 25ms; ///< between two calls of `given_up`
+/// The capacity of a pipe. Buffers of this size are not initialised, which would cost more than the read.
+constexpr std::size_t k_buffer = 65536;
 
-/// The parent's handlers must not run in the child, and the child ignores no signal that the parent ignores.
+/// Sets all signals to their default action: the parent's handlers must not run in the child, and the child must not
+/// inherit ignored signals.
 void reset_signals() {
   struct sigaction standard{};
   standard.sa_handler = SIG_DFL;
@@ -33,7 +35,7 @@ void reset_signals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-/// If our parent started us with SIGCHLD ignored, the kernel would forget our children's exit codes.
+/// Stops ignoring SIGCHLD, which our parent may have set: the kernel would discard the exit codes of our children.
 void keep_exit_codes() {
   struct sigaction current{};
   if (::sigaction(SIGCHLD, nullptr, &current) != 0 || (current.sa_flags & SA_SIGINFO) != 0)
@@ -44,7 +46,8 @@ void keep_exit_codes() {
   ::sigaction(SIGCHLD, &current, nullptr);
 }
 
-/// /dev/null on 0, 1 and 2, the socket on the number that is returned, and nothing else.
+/// Closes all descriptors but the socket, and opens /dev/null as 0, 1 and 2. Returns the new number of the socket, or
+/// -1.
 int keep_only(int socket) {
   constexpr int k_place = 3;
   if (socket != k_place && ::dup2(socket, k_place) < 0)
@@ -66,7 +69,8 @@ int keep_only(int socket) {
 } // namespace
 
 void pass_file_limit() {
-  // A handler and not SIG_IGN, unless it was ignored: exec(2) resets it.
+  // A handler is used instead of SIG_IGN, because execve(2) resets it for the next program. If the signal was ignored
+  // before, it stays ignored.
   if (::signal(SIGXFSZ, [](int) {}) == SIG_IGN)
     ::signal(SIGXFSZ, SIG_IGN);
 }
@@ -112,7 +116,7 @@ PipeReader::PipeReader(Fd fd, std::size_t limit) : m_fd(std::move(fd)), m_limit(
 
 bool PipeReader::drain() {
   std::array<char, k_buffer> buffer;
-  // Bounded, so that a child that writes without end cannot keep us from looking at the clock.
+  // The number of rounds is limited, so that the caller can check its deadline while a child writes without end.
   for (int round = 0; m_fd && round < 64; ++round) {
     const ssize_t count = ::read(m_fd.get(), buffer.data(), buffer.size());
     if (count < 0 && errno == EINTR)
@@ -143,7 +147,7 @@ Result<Child> Child::fork(const std::function<void()>& body, Group group) {
     reset_signals();
     try {
       body();
-    } catch (...) { // NOLINT(bugprone-empty-catch): it must not go on in the frames of the parent
+    } catch (...) { // NOLINT(bugprone-empty-catch): the child must not continue in the parent's stack frames
     }
     ::_exit(126);
   }
@@ -151,7 +155,7 @@ Result<Child> Child::fork(const std::function<void()>& body, Group group) {
   if (child.m_pid < 0)
     return fail(errno_error(error, "cannot start a process"));
   if (group == Group::own)
-    ::setpgid(child.m_pid, child.m_pid); // both do it: whoever comes first, kill() finds the group
+    ::setpgid(child.m_pid, child.m_pid); // parent and child both call it, so that kill() always finds the group
 #ifdef SYS_pidfd_open
   child.m_pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, child.m_pid, 0)));
 #endif
@@ -190,7 +194,7 @@ bool Child::reap_until(Deadline deadline) {
 
 void Child::kill() {
   if (m_reaped || m_pid <= 0)
-    return; // the number may belong to somebody else by now
+    return; // another process may have this id by now
   m_killed = true;
   if (::kill(-m_pid, SIGKILL) != 0)
     ::kill(m_pid, SIGKILL);
@@ -256,7 +260,7 @@ void WorkingChild::forget_result() {
 }
 
 void WorkingChild::send(std::string& bytes) {
-  // One that has ended is noticed by drain().
+  // An error is ignored here: drain() notices that the child has ended.
   if (const auto sent = ::send(fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT); sent > 0)
     bytes.erase(0, static_cast<std::size_t>(sent));
 }

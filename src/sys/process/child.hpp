@@ -1,6 +1,6 @@
 #pragma once
-// Forked children, never waited for without a deadline, and what comes through their pipes. run_process, in_child and
-// the probes stand on it.
+// Forked children, which are never waited for without a deadline, and readers of their pipes. run_process, in_child and
+// the probes use them.
 #include "base/result.hpp"
 #include "sys/process/fd.hpp"
 #include "sys/process/user.hpp"
@@ -18,26 +18,26 @@ namespace sharefs::sys {
 using Clock = std::chrono::steady_clock;
 using Deadline = Clock::time_point;
 
-/// A child that SIGKILL has not ended after this time hangs in the kernel, and nobody waits for it any more.
+/// A child that still exists this long after SIGKILL hangs in the kernel; it is not waited for any longer.
 inline constexpr std::chrono::milliseconds k_reap_grace{200};
-/// One that has closed its pipe is about to end; on a machine with much else to do that takes a while.
+/// A child that has closed its pipe is about to end. On a busy machine its end may take this long.
 inline constexpr std::chrono::milliseconds k_end_grace{1000};
 
-/// Now plus `span`; no overflow for a huge one.
+/// Returns now plus `span`. The span is limited to a year, so that the sum cannot overflow.
 Deadline deadline_in(std::chrono::milliseconds span);
-/// Milliseconds for poll(2) until `deadline`, rounded up; 0 if it has passed.
+/// Returns the milliseconds for poll(2) until `deadline`, rounded up; 0 if it has passed.
 int poll_time(Deadline deadline);
 
-/// From here on a write beyond the limit of file sizes (RLIMIT_FSIZE) fails, as on a full disk, and ends no process.
+/// Makes a write beyond the limit of file sizes (RLIMIT_FSIZE) fail, as on a full disk, instead of ending the process.
 void pass_file_limit();
 
-/// Write all bytes; false on an error (the reader has gone).
+/// Writes all bytes. False on an error, for example if the reader has closed its end.
 bool write_all(int fd, std::string_view bytes);
-/// Append to `into` what there is to read, at most `limit` bytes. 0 or errno.
+/// Reads to the end of the file, or `limit` bytes, and appends them to `into`. Returns 0 or errno.
 int read_all(int fd, std::string& into, std::size_t limit = std::string::npos);
 
-/// The reading end of a pipe or a socket, never blocking. The first `limit` bytes are kept and the rest is thrown away,
-/// so that the writer never waits for room.
+/// The reading end of a pipe or a socket, in non-blocking mode. The first `limit` bytes are kept and the rest is
+/// discarded, so that the writer never waits for a full pipe.
 class PipeReader {
  public:
   PipeReader() = default;
@@ -46,7 +46,7 @@ class PipeReader {
   [[nodiscard]] const std::string& bytes() const { return m_bytes; }
   [[nodiscard]] bool is_full() const { return m_bytes.size() == m_limit; }
   void close() { m_fd.reset(); }
-  /// Take what is there, some MiB at most. False when there will be no more.
+  /// Reads the bytes that are available, some MiB at most. False once the writers have closed their end.
   bool drain();
   void keep_first(std::size_t bytes) { m_bytes.resize(std::min(bytes, m_bytes.size())); }
 
@@ -56,28 +56,28 @@ class PipeReader {
   std::size_t m_limit = 0;
 };
 
-/// A forked process, mostly the leader of its own process group. Not reaped by the destructor: an abandoned one is
-/// init's.
+/// A forked process, usually the leader of its own process group. The destructor does not reap it: after our end, init
+/// reaps an abandoned child.
 class Child {
  public:
   enum class Group {
     own,
-    own_session, ///< it has no terminal either (setsid(2))
-    ours,        ///< a terminal's signals reach it, and whoever kills our group kills it
+    own_session, ///< a group of its own, and no controlling terminal (setsid(2))
+    ours,        ///< the terminal's signals, and signals to our group, reach the child
   };
   /// `body` runs in the child with default signals and must not return.
   static Result<Child> fork(const std::function<void()>& body, Group group = Group::own);
 
   [[nodiscard]] pid_t pid() const { return m_pid; }
-  /// Readable when the child has ended; -1 on a kernel without pidfd_open(2): there reap() is called again at
-  /// next_reap().
+  /// A descriptor that becomes readable when the child ends. It is -1 on a kernel without pidfd_open(2); the caller
+  /// then calls reap() again at next_reap().
   [[nodiscard]] int pidfd() const { return m_pidfd.get(); }
   [[nodiscard]] Deadline next_reap() const;
-  /// True once the child has ended (then `exit_code` is known); never blocks.
+  /// Reaps the child without blocking. True once it has ended; exit_code() is known then.
   bool reap();
-  /// Wait for the end until the deadline.
+  /// Waits until the child has ended (true) or the deadline has passed (false).
   bool reap_until(Deadline deadline);
-  /// SIGKILL to the group, then reap within k_reap_grace. False: it hangs in the kernel.
+  /// Sends SIGKILL to the group, then reaps the child within k_reap_grace. False: the child hangs in the kernel.
   bool kill_and_reap();
   void kill();
   [[nodiscard]] bool was_killed() const { return m_killed; }
@@ -92,38 +92,38 @@ class Child {
   int m_exit_code = -1;
 };
 
-/// A child that works and writes its results to a socket, by which it may be sent questions. It has no other descriptor
-/// of the parent (if it hung, it would keep a pipeline's stdout or a lock open for ever), and its working directory is
-/// `/`. One that works as another user has a session of its own, and runs no program of that user's but by
-/// run_process(): its memory still holds what was root's, so nobody else may trace it (become()).
+/// A child that works and writes its results to a socket, by which the parent may also send it questions. It has no
+/// other descriptor of the parent, because a child that hangs would keep a pipeline's stdout or a lock open for ever.
+/// Its working directory is `/`. A child that works as another user has its own session, and runs programs of that user
+/// only by run_process(): its memory still holds root's data, so that user must not trace it (become()).
 class WorkingChild {
  public:
-  /// `work` gets the descriptor to write to. That it could not become `as` is reported by finish(). Other threads may
-  /// be running: `work` may allocate and throw, as glibc keeps its allocator usable across fork(2) and unwinds without
-  /// a lock (since 2.35); it must not take locks of ours.
-  /// Once it has written `max_bytes`, its socket is closed.
+  /// Starts a child; `work` gets the descriptor to write to. finish() reports if the child could not become `as`. Other
+  /// threads of the parent may be running: `work` may allocate and throw, because glibc keeps its allocator usable
+  /// across fork(2) and unwinds without a lock (since 2.35), but it must not take locks of ours. After `max_bytes` of
+  /// results the parent closes the socket.
   static constexpr std::size_t k_max_bytes = 256U << 20U;
   static Result<WorkingChild> start(const std::optional<User>& as, const std::function<void(int fd)>& work,
                                     std::size_t max_bytes = k_max_bytes);
 
   [[nodiscard]] int fd() const { return m_socket.fd(); } ///< to poll for POLLIN
-  /// Take what is there without blocking. False when there will be no more.
+  /// Reads the available results without blocking. False once the child has closed its end.
   bool drain();
-  /// drain() until the child has closed its end (true), or the deadline passed or `given_up`, which is asked many times
-  /// a second, says so (false).
+  /// Calls drain() until the child has closed its end (true), or until the deadline has passed or `given_up` returns
+  /// true (false). `given_up` is called many times a second.
   bool drain_until(Deadline deadline, const std::function<bool()>& given_up = nullptr);
   [[nodiscard]] std::string_view result() const; ///< what `work` has written so far
   void forget_result();
-  /// Send the first of `bytes` for which there is room, and take them away; never blocks.
+  /// Sends as many of the first `bytes` as the socket has room for, and removes them from `bytes`. Never blocks.
   void send(std::string& bytes);
   Child& process() { return m_child; }
-  /// After the end or the deadline: reap briefly; kill what does not end. An Error if the child could not become `as`,
-  /// crashed, or was killed.
+  /// Reaps the child after its end or its deadline, and kills it if it does not end soon. Returns an Error if the child
+  /// could not become `as`, crashed, or was killed.
   Result<void> finish();
 
  private:
   Child m_child;
-  PipeReader m_socket; ///< errno of become(), then what `work` writes
+  PipeReader m_socket; ///< receives the errno of become(), then the output of `work`
 };
 
 } // namespace sharefs::sys

@@ -4,7 +4,7 @@
 
 namespace sharefs::sys {
 
-/// As execve(2) takes them, with the null at the end. They point into `words`.
+/// Returns the words as execve(2) expects them, with a null pointer at the end. The pointers point into `words`.
 inline std::vector<char*> exec_words(std::vector<std::string>& words) {
   std::vector<char*> result;
   result.reserve(words.size() + 1);

@@ -8,11 +8,11 @@ namespace sharefs::sys {
 
 namespace {
 
-// Only these are used by the handler; they are set before the timer.
+// The signal handler uses only these two; they are set before the timer starts.
 std::string g_text;
 int g_last_code = 0;
 
-extern "C" void say_and_exit(int /*SIGALRM*/) {
+extern "C" void print_and_exit(int /*SIGALRM*/) {
   [[maybe_unused]] const auto written = ::write(STDOUT_FILENO, g_text.data(), g_text.size());
   ::_exit(g_last_code);
 }
@@ -30,7 +30,7 @@ ExitDeadline::ExitDeadline(std::chrono::milliseconds deadline, std::string text,
   g_text = std::move(text);
   g_last_code = code;
   struct sigaction action{};
-  action.sa_handler = say_and_exit;
+  action.sa_handler = print_and_exit;
   sigemptyset(&action.sa_mask);
   ::sigaction(SIGALRM, &action, nullptr);
   set_timer(deadline);

@@ -1,11 +1,12 @@
 #pragma once
-// A process that must have ended by a time, whatever in it hangs.
+// Ends this process at a deadline, even if one of its threads hangs.
 #include <chrono>
 #include <string>
 
 namespace sharefs::sys {
 
-/// While it lives: once the deadline passes, the process writes `text` to its standard output and ends with `code`.
+/// If the deadline passes while this object exists, the process writes `text` to its standard output and ends with the
+/// exit code `code`.
 class ExitDeadline {
  public:
   ExitDeadline(std::chrono::milliseconds deadline, std::string text, int code);

@@ -1,5 +1,5 @@
 #pragma once
-// A file descriptor that closes itself. Every descriptor of sharefs is made with O_CLOEXEC.
+// A file descriptor that is closed by its destructor. Every descriptor of sharefs is opened with O_CLOEXEC.
 #include <fcntl.h>
 #include <string>
 #include <unistd.h>
@@ -34,15 +34,15 @@ class Fd {
   int m_fd = -1;
 };
 
-/// The name under which calls that take a path reach an open O_PATH descriptor of this thread, which may have
-/// descriptors of its own.
+/// Returns a path that leads to an open O_PATH descriptor, for system calls that take only a path. It names the thread,
+/// because a thread may have its own descriptor table.
 inline std::string by_descriptor(int fd) {
   return "/proc/thread-self/fd/" + std::to_string(fd);
 }
 
 struct Pipe {
   Fd read, write;
-  /// False (with errno) if no descriptors are left.
+  /// Opens both ends. False, with errno, if no descriptors are left.
   bool open() {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0)

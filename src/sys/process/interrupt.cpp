@@ -17,7 +17,7 @@ static_assert(std::atomic<bool>::is_always_lock_free, "the handler may run at an
 
 extern "C" void note_signal(int number) {
   if (g_interrupted.exchange(true) && number == SIGINT)
-    ::_exit(k_interrupted_exit); // asked twice: at once; what was begun stands in the journal
+    ::_exit(k_interrupted_exit); // the second Ctrl-C ends the process at once; the journal has the step that was begun
 }
 
 } // namespace
@@ -29,7 +29,7 @@ void install_interrupt_handlers() {
   sigemptyset(&wanted.sa_mask);
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction current{};
-    // nohup(1) and background jobs of a shell ignore some of these on purpose.
+    // A signal that is ignored stays ignored: nohup(1) and shells set that on purpose for background jobs.
     if (::sigaction(number, nullptr, &current) == 0 && current.sa_handler != SIG_IGN)
       ::sigaction(number, &wanted, nullptr);
   }
@@ -47,10 +47,10 @@ DelayInterrupts::~DelayInterrupts() {
 }
 
 bool wait_for_input(int fd) {
-  constexpr int k_look_again = 200; // milliseconds: a signal may come just before poll(2) begins
+  constexpr int k_poll_time = 200; // milliseconds; a signal that arrives just before poll(2) does not end poll(2)
   pollfd wait{fd, POLLIN, 0};
   while (!interrupted())
-    if (const int found = ::poll(&wait, 1, k_look_again); found > 0 || (found < 0 && errno != EINTR))
+    if (const int found = ::poll(&wait, 1, k_poll_time); found > 0 || (found < 0 && errno != EINTR))
       return true;
   return false;
 }

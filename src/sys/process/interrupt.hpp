@@ -1,16 +1,17 @@
 #pragma once
-// Ctrl-C: the running step goes to its end, or is stopped where that is safe; the journal is closed, and no further
-// step begins.
+// Ctrl-C: the running step is completed, or stopped where that is safe. The journal is closed, and no further step
+// begins.
 
 namespace sharefs::sys {
 
-/// Install handlers for SIGINT, SIGTERM and SIGHUP that only set a flag; a second SIGINT ends the process at once
-/// (130).
+/// Installs handlers for SIGINT, SIGTERM and SIGHUP that only set a flag. A second SIGINT ends the process at once with
+/// exit code 130.
 void install_interrupt_handlers();
-/// One of these signals has come.
+/// True once one of these signals has been received.
 bool interrupted();
 
-/// As long as it lives a Ctrl-C of before does not count: what clears up after one goes to its end. Another one does.
+/// While this object exists, an earlier Ctrl-C is ignored, so that the cleanup after a Ctrl-C can be completed. A new
+/// Ctrl-C counts.
 class DelayInterrupts {
  public:
   DelayInterrupts();
@@ -22,10 +23,10 @@ class DelayInterrupts {
   bool m_before;
 };
 
-/// Waits until something can be read from a descriptor, or it has ended. False: Ctrl-C came first.
+/// Waits until the descriptor can be read or is at its end. False: Ctrl-C came first.
 bool wait_for_input(int fd);
 
-/// The other end of this pipe, socket or terminal is closed for good. A file that cannot be written has no other end.
+/// True if the other end of this pipe, socket or terminal is closed for good. Always false for a regular file.
 bool nobody_reads(int fd);
 
 } // namespace sharefs::sys

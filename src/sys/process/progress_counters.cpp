@@ -19,7 +19,7 @@ Result<ProgressCounters> ProgressCounters::make() {
 }
 
 Result<void> end_with(pid_t parent) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL); // after setuid(2), which takes it back
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL); // it must come after setuid(2), which clears this setting
   if (::getppid() != parent)
     return fail(ErrorCode::interrupted, "interrupted");
   return {};

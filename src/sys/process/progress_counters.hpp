@@ -1,6 +1,6 @@
 #pragma once
-// A child that may work for as long as it makes progress, which it counts in memory that its parent sees. The pipe is
-// not used for that: a counter costs a child of many threads nothing, and no reader has to keep up.
+// Lets a child work for as long as it makes progress, which it counts in memory shared with its parent. A pipe is not
+// used for this: a counter costs a child with many threads almost nothing, and no reader has to keep up.
 #include "base/text.hpp"
 #include "sys/process/call.hpp"
 #include "sys/process/child.hpp"
@@ -15,7 +15,7 @@ namespace sharefs::sys {
 
 class ProgressCounters {
  public:
-  static constexpr std::size_t k_counters = 4; ///< what each one counts is the user's
+  static constexpr std::size_t k_counters = 4; ///< the caller decides the meaning of each
   static Result<ProgressCounters> make();
 
   void add(std::size_t counter, std::uint64_t count = 1) const {
@@ -35,11 +35,12 @@ class ProgressCounters {
   std::shared_ptr<Counters> m_counters;
 };
 
-/// In the child: ends it when the process `parent` that forked it has gone, and with it whoever would use the result.
+/// Makes the kernel end this child when its parent ends, because nobody uses its result then. `parent` is the process
+/// that forked it. Error `interrupted`: the parent has ended already.
 Result<void> end_with(pid_t parent);
 
-/// As call(), but only a child that adds nothing to `counters` for `deadline` is given up (`timeout`), or when Ctrl-C
-/// has come (`interrupted`). `seen` is called many times a second, in the parent. The child ends with its parent.
+/// Like call(), but the child is given up only if it adds nothing to `counters` for `deadline` (`timeout`), or after
+/// Ctrl-C (`interrupted`). `seen` is called many times a second, in the parent. The child ends with its parent.
 template <class Work>
 auto call_while(const ProgressCounters& counters, const std::optional<User>& as, std::chrono::milliseconds deadline,
                 const Work& work, const std::function<void()>& seen = nullptr) {

@@ -1,5 +1,5 @@
-// The filter of system calls is written by hand: the list is short, and libseccomp would be one more library to load in
-// front of every `sharefs run`.
+// The system call filter is written by hand: the list is short, and libseccomp would be one more library to load at
+// each start of `sharefs run`.
 #include "sys/process/sandbox.hpp"
 
 #include "sys/process/become.hpp"
@@ -37,14 +37,15 @@
 namespace sharefs::sys {
 namespace {
 
-/// Sanitizers reserve terabytes of address space and make system calls of their own.
+/// True in a build with sanitizers: they reserve terabytes of address space and make further system calls.
 constexpr bool k_sanitized = SHAREFS_HAS_FEATURE(address_sanitizer) || SHAREFS_HAS_FEATURE(thread_sanitizer)
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
                              || true
 #endif
     ;
 
-/// A forked child begins with its parent's address space, stacks and arenas of threads included.
+/// Returns the bytes of address space in use. A forked child begins with its parent's address space, which includes the
+/// stacks and allocator arenas of all threads.
 rlim_t address_space_now() {
   const Fd statm(::open("/proc/self/statm", O_RDONLY | O_CLOEXEC));
   std::array<char, 64> text{};
@@ -59,10 +60,11 @@ using Filter = std::vector<sock_filter>;
 constexpr std::uint16_t k_load = BPF_LD | BPF_W | BPF_ABS, k_return = BPF_RET | BPF_K;
 
 constexpr std::uint32_t argument(std::size_t index) {
-  return static_cast<std::uint32_t>(offsetof(seccomp_data, args) + index * sizeof(std::uint64_t)); // its low half
+  // The offset of the low half of the 64-bit argument.
+  return static_cast<std::uint32_t>(offsetof(seccomp_data, args) + index * sizeof(std::uint64_t));
 }
 
-/// Jumps over `skip` instructions unless the loaded word is `value`.
+/// Skips `skip` instructions unless the loaded word is `value`.
 sock_filter unless_equal(int value, std::uint8_t skip) {
   return {BPF_JMP | BPF_JEQ | BPF_K, 0, skip, static_cast<std::uint32_t>(value)};
 }
@@ -73,7 +75,8 @@ Filter network_filter() {
                 {BPF_JMP | BPF_JEQ | BPF_K, 1, 0, SHAREFS_AUDIT_ARCH},
                 end,
                 {k_load, 0, 0, offsetof(seccomp_data, nr)}};
-  // libnfs asks who it is, and the time: a system call where the machine's clock cannot be read without one.
+  // libnfs asks for its process id, uid, gid and the time. The time is a system call where the vDSO cannot read the
+  // clock.
   for (const int call : {SYS_read,        SYS_write,         SYS_recvfrom,        SYS_sendto,       SYS_connect,
                          SYS_getsockopt,  SYS_close,         SYS_ppoll,
 #ifdef SYS_poll
@@ -89,7 +92,7 @@ Filter network_filter() {
     filter.push_back(unless_equal(call, 1));
     filter.push_back(allow);
   }
-  for (const int call : {SYS_mmap, SYS_mprotect}) // memory, but no code
+  for (const int call : {SYS_mmap, SYS_mprotect}) // memory may be mapped, but not as executable
     filter.insert(filter.end(), {unless_equal(call, 4),
                                  {k_load, 0, 0, argument(2)},
                                  {BPF_JMP | BPF_JSET | BPF_K, 0, 1, PROT_EXEC},
@@ -112,7 +115,7 @@ int forbid_system_calls() {
   const sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
   if (::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0)
     return 0;
-  return errno == EINVAL ? 0 : errno; // a kernel that was built without filters: the other limits hold
+  return errno == EINVAL ? 0 : errno; // EINVAL: the kernel was built without filters; the other limits still apply
 }
 #else
 int forbid_system_calls() {
@@ -126,7 +129,7 @@ int drop_privileges() {
   if (::geteuid() == 0)
     if (const int error = become({"nobody", k_nobody, k_nobody, {}, "/"}); error != 0)
       return error;
-  // A service may have been given capabilities without being root.
+  // A service may have capabilities without being root.
   if (const int error = set_capabilities(0); error != 0)
     return error;
   return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 ? 0 : errno;

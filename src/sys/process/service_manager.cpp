@@ -22,7 +22,7 @@ std::optional<std::int64_t> number_in(const std::optional<std::string>& text) {
 
 ServiceManager::ServiceManager(const std::optional<std::string>& socket, const std::optional<std::string>& watchdog,
                                const std::optional<std::string>& watchdog_pid) {
-  // A path, or `@` and a name in the abstract namespace.
+  // The address is a path, or `@` and a name in the abstract namespace.
   if (!socket || socket->size() < 2 || socket->size() >= sizeof(sockaddr_un::sun_path) ||
       (socket->front() != '/' && socket->front() != '@'))
     return;
@@ -31,12 +31,12 @@ ServiceManager::ServiceManager(const std::optional<std::string>& socket, const s
     m_address.front() = '\0';
   m_socket.reset(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   const auto time = number_in(watchdog);
-  const auto pid = number_in(watchdog_pid); // meant for that process, and not for those that it has started
+  const auto pid = number_in(watchdog_pid); // the variables are meant for this process, not for its children
   if (time && *time > 0 && (!pid || *pid == ::getpid()))
     m_watchdog = std::chrono::milliseconds(*time / 2000);
 }
 
-void ServiceManager::say(std::string_view message) const {
+void ServiceManager::send(std::string_view message) const {
   if (!m_socket)
     return;
   sockaddr_un address{};
@@ -44,7 +44,7 @@ void ServiceManager::say(std::string_view message) const {
   std::memcpy(address.sun_path, m_address.data(), m_address.size());
   const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + m_address.size());
   ::sendto(m_socket.get(), message.data(), message.size(), MSG_DONTWAIT | MSG_NOSIGNAL,
-           reinterpret_cast<const sockaddr*>(&address), length); // NOLINT(*-reinterpret-cast): as the call wants it
+           reinterpret_cast<const sockaddr*>(&address), length); // NOLINT(*-reinterpret-cast): sendto(2) requires it
 }
 
 bool logs_to_journal(const std::optional<std::string>& stream) {

@@ -1,5 +1,6 @@
 #pragma once
-// Messages of a service to systemd: sd_notify(3), whose protocol is one datagram and meant to be written anew.
+// Sends messages of a service to systemd. The protocol of sd_notify(3) is one datagram, and services are meant to
+// implement it themselves.
 #include "sys/process/fd.hpp"
 
 #include <chrono>
@@ -11,12 +12,13 @@ namespace sharefs::sys {
 
 class ServiceManager {
  public:
-  /// The values of NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID; without the first nothing is said.
+  /// Takes the values of NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID. Without the first nothing is sent.
   ServiceManager(const std::optional<std::string>& socket, const std::optional<std::string>& watchdog,
                  const std::optional<std::string>& watchdog_pid);
-  /// "READY=1", "STATUS=3 mounts are well"; lines of one message. Never blocks; what cannot be said is lost.
-  void say(std::string_view message) const;
-  /// How often "WATCHDOG=1" must be said: half of what systemd waits. nullopt: not at all.
+  /// Sends one message of one or more lines: "READY=1", "STATUS=3 mounts are well". Never blocks; a message that cannot
+  /// be sent is lost.
+  void send(std::string_view message) const;
+  /// Returns how often "WATCHDOG=1" must be sent: half of systemd's waiting time. nullopt: never.
   [[nodiscard]] std::optional<std::chrono::milliseconds> watchdog() const { return m_watchdog; }
 
  private:
@@ -25,7 +27,7 @@ class ServiceManager {
   std::optional<std::chrono::milliseconds> m_watchdog;
 };
 
-/// Standard error leads to the journal; `stream` is the value of JOURNAL_STREAM (systemd.exec(5)).
+/// True if standard error goes to the systemd journal. `stream` is the value of JOURNAL_STREAM (systemd.exec(5)).
 bool logs_to_journal(const std::optional<std::string>& stream);
 
 } // namespace sharefs::sys

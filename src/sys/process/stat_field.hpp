@@ -11,8 +11,8 @@ namespace sharefs::sys {
 
 inline constexpr std::size_t k_stat_parent = 4, k_stat_start = 22;
 
-/// A number in the text of /proc/PID/stat (proc(5)), by the number of its field, which is more than 2. The second field
-/// is the program's name in parentheses, which may itself hold spaces and parentheses.
+/// Reads a number from the text of /proc/PID/stat (proc(5)); `field` counts from 1 and must be more than 2. The second
+/// field is the program's name in parentheses, and may itself contain spaces and parentheses.
 inline std::optional<std::uint64_t> stat_field(std::string_view text, std::size_t field) {
   const auto fields = split_words(text.substr(std::min(text.rfind(')') + 1, text.size())));
   const std::size_t index = field - 3;

@@ -8,17 +8,17 @@
 
 namespace sharefs::sys {
 
-/// Where the system's own programs are. The caller's PATH could name any directory.
+/// The directories of the system's own programs. The caller's PATH is not used, because it could name any directory.
 inline constexpr const char* k_system_path = "/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// A user of the host as getpwnam(3) and getgrouplist(3) know it.
+/// A user of the host, as getpwnam(3) and getgrouplist(3) report it.
 struct User {
   std::string name;
   uid_t uid = 0;
   gid_t gid = 0;
-  std::vector<gid_t> groups; ///< supplementary groups, with `gid`
+  std::vector<gid_t> groups; ///< supplementary groups, including `gid`
   std::string home;
-  std::string shell = {}; ///< empty: not known
+  std::string shell = {}; ///< empty: unknown
 
   friend bool operator==(const User&, const User&) = default;
 };

@@ -5,7 +5,7 @@
 namespace sharefs::sys {
 namespace {
 
-constexpr std::size_t k_most = 2; ///< root's, and that of the user in whose name a command works
+constexpr std::size_t k_most = 2; ///< one child of root, and one of the user for whom a command works
 
 void end_child(WorkingChild& child) {
   child.process().kill();
@@ -21,7 +21,7 @@ Result<WorkingChild> WaitingChildren::take(const std::optional<User>& as, const 
     m_children.erase(found);
     if (child.drain())
       return child;
-    end_child(child); // it has ended meanwhile
+    end_child(child); // the child has ended in the meantime
   }
   return WorkingChild::start(as, work);
 }

@@ -1,14 +1,15 @@
 #pragma once
-// Children that have answered what they were asked, and wait for the next question: one fork serves many looks.
+// Children that have answered all their questions and wait for more, so that one fork serves many requests.
 #include "sys/process/child.hpp"
 
 #include <vector>
 
 namespace sharefs::sys {
 
-/// Only the thread that made it keeps children: every other one, and a forked child, gets a new one each time. So
-/// nobody else reads from a child's socket, and a child can end with its parent (PR_SET_PDEATHSIG means the thread).
-/// A child keeps the rights and namespaces that it began with; this process never changes its own.
+/// Only the thread that made this object keeps children; any other thread, or a forked child, gets a new child each
+/// time. So nobody else reads from a child's socket, and a child can end with its parent (PR_SET_PDEATHSIG refers to
+/// the thread). A waiting child keeps the rights and namespaces of its start, which is correct because this process
+/// never changes its own.
 class WaitingChildren {
  public:
   WaitingChildren() = default;
@@ -16,11 +17,12 @@ class WaitingChildren {
   WaitingChildren& operator=(const WaitingChildren&) = delete;
   ~WaitingChildren() { end(); }
 
-  /// One that waits and has become `as`, or a new one that does `work`.
+  /// Returns a waiting child that works as `as`, or starts a new one that runs `work`.
   Result<WorkingChild> take(const std::optional<User>& as, const std::function<void(int fd)>& work);
-  /// It waits for what take() asks next, unless it is ended to make room for others.
+  /// Keeps the child for a later take(). The least recently used child is ended if there are too many.
   void keep(const std::optional<User>& as, WorkingChild child);
-  /// Before another program takes the place of this one, which would have children that it knows nothing of.
+  /// Ends all waiting children. It is called before execve(2): the new program would have children that it does not
+  /// know.
   void end();
 
  private:
@@ -31,7 +33,7 @@ class WaitingChildren {
   [[nodiscard]] bool is_ours() const { return ::gettid() == m_thread; }
 
   pid_t m_thread = ::gettid();
-  std::vector<Waiting> m_children; ///< who was asked last is the last
+  std::vector<Waiting> m_children; ///< ordered by their last use, the latest at the end
 };
 
 } // namespace sharefs::sys

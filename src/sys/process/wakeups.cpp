@@ -17,7 +17,8 @@ Result<Wakeups> Wakeups::make(const std::vector<int>& signals) {
     sigaddset(&mask, number);
   Wakeups wakeups;
   wakeups.m_signals.reset(::signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));
-  // Of its own: the kernel reports each change once to each open file (fs/proc_namespace.c, mounts_poll).
+  // A separate open file is needed: the kernel reports each change once to each open file (fs/proc_namespace.c,
+  // mounts_poll).
   wakeups.m_mounts.reset(::open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC));
   if (!wakeups.m_signals || !wakeups.m_mounts || ::pthread_sigmask(SIG_BLOCK, &mask, nullptr) != 0)
     return fail(errno_error(errno, "cannot wait for signals and mounts"));

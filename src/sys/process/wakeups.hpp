@@ -1,5 +1,5 @@
 #pragma once
-// The events that a daemon waits for: signals, changes of the mount table, the time.
+// Lets a daemon wait for signals, changes of the mount table, and a time.
 #include "base/result.hpp"
 #include "sys/process/child.hpp"
 #include "sys/process/fd.hpp"
@@ -11,12 +11,12 @@ namespace sharefs::sys {
 
 class Wakeups {
  public:
-  /// From here on `signals` come through wait() only; children get them as ever.
+  /// Blocks `signals`, so that only wait() receives them from now on. Forked children (Child::fork) get them as usual.
   static Result<Wakeups> make(const std::vector<int>& signals);
 
   struct Woken {
     std::set<int> signals;
-    bool mounts = false; ///< mounts came or went since the last wait()
+    bool mounts = false; ///< the mount table has changed since the last wait()
   };
   Woken wait(Deadline until);
 

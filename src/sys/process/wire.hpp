@@ -1,6 +1,6 @@
 #pragma once
-// Values as bytes on the pipe between sharefs and its own forked children (same binary, same machine). The one format
-// of all of them. A struct goes field by field, as its function `fields` lists them (base/fields.hpp).
+// The format of values on the pipe between sharefs and its own forked children (same binary, same machine). All of them
+// use it. A struct is written field by field, in the order of its function `fields` (base/fields.hpp).
 #include "base/fields.hpp"
 #include "base/result.hpp"
 
@@ -45,15 +45,15 @@ class WireWriter {
     return *this;
   }
   [[nodiscard]] const std::string& bytes() const { return m_bytes; }
-  /// The bytes preceded by their length, so that a reader knows when it has them all.
+  /// Returns the bytes after their length, so that a reader knows when the message is complete.
   [[nodiscard]] std::string framed() const { return WireWriter().put(m_bytes).m_bytes; }
 
  private:
   std::string m_bytes;
 };
 
-/// Reading past the end gives zeros and empty values, and ok() is false from then on. Nothing is allocated for a length
-/// or a count that the bytes cannot hold.
+/// Reading past the end returns zeros and empty values, and ok() is false from then on. A length or a count that is
+/// larger than the remaining bytes allocates nothing.
 class WireReader {
  public:
   explicit WireReader(std::string_view bytes) : m_bytes(bytes) {}
@@ -65,7 +65,7 @@ class WireReader {
   }
   template <class T> void get(T& value) {
     if constexpr (std::same_as<T, bool>) {
-      value = get<std::uint8_t>() != 0; // other bytes are no bool
+      value = get<std::uint8_t>() != 0; // a bool must not be copied from a byte other than 0 or 1
     } else if constexpr (WireNumber<T>) {
       if (m_bytes.size() < sizeof value) {
         m_ok = false;

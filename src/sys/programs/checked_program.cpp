@@ -21,8 +21,8 @@ Error refusal(const std::string& path, const std::string& why) {
           "let it and its directories belong to its user, and take the write permission from others", ""};
 }
 
-/// Could somebody else have put a program there, or change this one? Empty: no.
-std::string of_others(const struct stat& status, std::optional<std::uint32_t> own_group) {
+/// Explains why somebody else could write to the file or directory; empty: nobody could.
+std::string find_other_writers(const struct stat& status, std::optional<std::uint32_t> own_group) {
   if (status.st_uid != 0 && status.st_uid != ::geteuid())
     return fmt::format("it belongs to uid {}", status.st_uid);
   const bool group = (status.st_mode & S_IWGRP) != 0 && status.st_gid != 0 && own_group != status.st_gid;
@@ -31,7 +31,8 @@ std::string of_others(const struct stat& status, std::optional<std::uint32_t> ow
   return "others may write to it (mode " + format_mode(status.st_mode & 07777U) + ")";
 }
 
-/// The program loader of an ELF program, by its header PT_INTERP; empty: it has none, or is a script.
+/// Returns the program loader that an ELF program names in its header PT_INTERP; empty: there is none, or it is a
+/// script.
 std::string loader_of(int fd) {
   Elf64_Ehdr header{};
   if (::pread(fd, &header, sizeof header, 0) != sizeof header ||
@@ -74,8 +75,8 @@ Error exec_checked(const CheckedProgram& program, const std::vector<char*>& argv
     return {ErrorCode::conflict, program.directory + ": expected a directory, found " + found->text(), "", ""};
   if (auto other = differs(program.directory_identity, found->status, program.directory))
     return *other;
-  // From here on by descriptors: the directory, those on the way down, the program.
-  if (const auto why = of_others(found->status, program.own_group); !why.empty())
+  // From here on everything is checked on descriptors: the directory, the directories below it, the program.
+  if (const auto why = find_other_writers(found->status, program.own_group); !why.empty())
     return refusal(program.directory, why);
   struct stat status{};
   for (auto end = program.path.find('/'); end != std::string::npos; end = program.path.find('/', end + 1)) {
@@ -83,7 +84,7 @@ Error exec_checked(const CheckedProgram& program, const std::vector<char*>& argv
     const auto directory = open_below(found->fd.get(), above.c_str(), O_PATH | O_DIRECTORY);
     if (!directory || !stat_open(directory.get(), status))
       return errno_error(errno, join_path(program.directory, above));
-    if (const auto why = of_others(status, program.own_group); !why.empty())
+    if (const auto why = find_other_writers(status, program.own_group); !why.empty())
       return refusal(join_path(program.directory, above), why);
   }
   const auto fd = open_below(found->fd.get(), program.path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
@@ -93,12 +94,13 @@ Error exec_checked(const CheckedProgram& program, const std::vector<char*>& argv
     return *other;
   if (!S_ISREG(status.st_mode) || (status.st_mode & (S_ISUID | S_ISGID)) != 0)
     return refusal(whole, "it is no ordinary program");
-  if (const auto why = of_others(status, program.own_group); !why.empty())
+  if (const auto why = find_other_writers(status, program.own_group); !why.empty())
     return refusal(whole, why);
   if (::fchdir(found->fd.get()) != 0)
     return errno_error(errno, program.directory);
-  // By the path that it is run by a program finds what lies beside it, and by that of its descriptor, which the kernel
-  // gives by name again, the loader finds its libraries ($ORIGIN): so the loader gets the path that nobody can rename.
+  // A program finds the files beside it by the path that it was run with, and the loader finds $ORIGIN libraries by the
+  // real path of the program. Others could rename that path, so the loader gets one below /proc/self/cwd, which they
+  // cannot rename.
   auto self = "/proc/self/cwd/" + program.path;
   std::vector<char*> words = argv;
   words.front() = self.data();
@@ -109,7 +111,8 @@ Error exec_checked(const CheckedProgram& program, const std::vector<char*>& argv
     ::execve(loader.c_str(), words.data(), envp.data());
     return errno_error(errno, "cannot run " + whole);
   }
-  const Fd kept(::fcntl(fd.get(), F_DUPFD, 3)); // a script is read by its interpreter, from this descriptor
+  const Fd kept(
+      ::fcntl(fd.get(), F_DUPFD, 3)); // without FD_CLOEXEC: the interpreter of a script reads it from this descriptor
   ::syscall(SYS_execveat, kept.get(), "", words.data(), envp.data(), AT_EMPTY_PATH);
   return errno_error(errno, "cannot run " + whole);
 }

@@ -1,6 +1,6 @@
 #pragma once
-// A program of a user, run for him where others may write: what was checked is what is run, whatever they rename
-// meanwhile.
+// Runs a program of a user from a directory where others may write. The program that was checked is the one that runs,
+// even if others rename files meanwhile.
 #include "base/result.hpp"
 #include "sys/fs/file_identity.hpp"
 
@@ -13,16 +13,17 @@ namespace sharefs::sys {
 
 struct CheckedProgram {
   std::string directory;                       ///< absolute
-  FileIdentity directory_identity = {};        ///< as it was checked
-  std::string path;                            ///< below it; no link
-  FileIdentity identity = {};                  ///< of the program
-  std::optional<std::uint32_t> own_group = {}; ///< of the user alone, as many have one: it may write
+  FileIdentity directory_identity = {};        ///< the directory that was checked
+  std::string path;                            ///< of the program below the directory; it must contain no link
+  FileIdentity identity = {};                  ///< the program that was checked
+  std::optional<std::uint32_t> own_group = {}; ///< a group whose only member is the user; it may have write permission
   friend bool operator==(const CheckedProgram&, const CheckedProgram&) = default;
 };
 
-/// Replaces this process, which is the user already, in that directory: the program sees it as /proc/self/cwd, and so
-/// finds there what belongs to it, libraries too. It and the directories that it lies in are root's or this user's, and
-/// nobody else may write to them. Returns only on failure: `conflict` (another one), `permission`.
+/// Replaces this process, which must have become the user already, by the program. The directory becomes the working
+/// directory, and the program finds its files and libraries there by /proc/self/cwd. The program and its directories
+/// must belong to root or this user, and nobody else may write to them. Returns only on failure: `conflict` (a
+/// different program or directory), `permission`.
 Error exec_checked(const CheckedProgram& program, const std::vector<char*>& argv, const std::vector<char*>& envp);
 
 } // namespace sharefs::sys

@@ -44,8 +44,8 @@ bool write_new(const std::string& path, std::string_view text) {
   return fd && write_all(fd.get(), text);
 }
 
-/// True for root, whose right makes the namespaces; everybody else needs a user namespace for that, in which the
-/// program has no number that means anything.
+/// Enters new namespaces. True if root's capability made them; any other user needs a user namespace, in which the
+/// program runs as nobody.
 Result<bool> enter_namespaces() {
   if (::geteuid() == 0 && ::unshare(k_namespaces) == 0)
     return true;
@@ -57,10 +57,9 @@ Result<bool> enter_namespaces() {
   return false;
 }
 
-/// Nothing that is mounted here reaches the host, and no file of the host can be written, run with its owner's rights,
-/// or be a device.
+/// Makes all mounts private, so that mounts made here do not reach the host, and sets them read-only, nosuid and nodev.
 bool protect_mounts() {
-  const std::array<std::uint64_t, 4> attributes{MS_RDONLY | MS_NOSUID | MS_NODEV, 0, 0, 0}; // as MOUNT_ATTR_*
+  const std::array<std::uint64_t, 4> attributes{MS_RDONLY | MS_NOSUID | MS_NODEV, 0, 0, 0}; // same bits as MOUNT_ATTR_*
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
     return false;
 #ifdef SYS_mount_setattr
@@ -76,8 +75,8 @@ bool mount_empty(const std::string& directory, const char* mode) {
                  fmt::format("mode={},size={}", mode, k_largest_file).c_str()) == 0;
 }
 
-/// One entry of a directory of the host, at `path`. What is neither a file, a directory nor a link is there as a
-/// socket: a program that asks what it is passes over it all the same.
+/// Makes an entry of a directory of the host visible at `path`. A special file is replaced by a socket, which a program
+/// skips as well when it reads the directory.
 bool show(int directory, const std::string& name, const std::string& path) {
   struct stat status{};
   if (::fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
@@ -94,7 +93,7 @@ bool show(int directory, const std::string& name, const std::string& path) {
                          MS_BIND | MS_REC, nullptr) == 0;
 }
 
-/// The directory with all that it holds but `names`, which can be made in it then.
+/// Covers the directory by a writable one with the same entries except `names`, so that those can be made in it.
 bool copy_directory(const std::string& path, const std::set<std::string>& names) {
   const Fd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory || !mount_empty(path, "755"))
@@ -109,7 +108,7 @@ bool copy_directory(const std::string& path, const std::set<std::string>& names)
   return !error;
 }
 
-/// The files of `isolation`, and above them directories that can hold them. Those that are nearer to `/` come first.
+/// Makes the files of `isolation`, and before them the directories that contain them, from the root downwards.
 bool show_files(const Isolation& isolation) {
   std::map<std::string, std::set<std::string>> directories;
   for (const auto& [path, text] : isolation.files)
@@ -127,16 +126,16 @@ bool show_files(const Isolation& isolation) {
   return std::ranges::all_of(isolation.files, [](const auto& file) { return write_new(file.first, file.second); });
 }
 
-/// A bridge is the one kind of interface that every distribution's kernel makes by a single call.
+/// Makes network interfaces. They are bridges, the only kind that every distribution's kernel makes by a single call.
 bool make_interfaces(const std::vector<std::string>& names) {
   const Fd any(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   return names.empty() || (any && std::ranges::all_of(names, [&](const std::string& name) {
                              return ::ioctl(any.get(), SIOCBRADDBR, name.c_str()) == 0 || errno == EEXIST ||
-                                    errno == EINVAL; // no interface can have this name
+                                    errno == EINVAL; // EINVAL: the kernel does not allow this name
                            }));
 }
 
-/// Root's program is nobody, and may search every directory and read every file, since root's would.
+/// Makes root's program nobody, but lets it search every directory and read every file, as root could.
 bool become_reader() {
   constexpr unsigned k_right = CAP_DAC_READ_SEARCH;
   if (const int error = become({"nobody", k_nobody, k_nobody, {}, "/"}, 1U << k_right); error != 0) {
@@ -146,7 +145,7 @@ bool become_reader() {
   return keep_capability(k_right);
 }
 
-/// Outside of the process namespace: waits for the program, and prints what it has left behind.
+/// Waits for the program, outside of its PID namespace, prints its result file, and exits.
 [[noreturn]] void wait_for(pid_t program, const Isolation& isolation) {
   int status = 0;
   while (::waitpid(program, &status, 0) < 0 && errno == EINTR) {
@@ -167,7 +166,7 @@ bool become_reader() {
 } // namespace
 
 Result<void> isolate(const Isolation& isolation) {
-  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) // with the one that waits for the program, the program ends, too
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) // this process ends with sharefs, and the program ends with this process
     return failure("it cannot be ended with sharefs");
   TRY_ASSIGN(const auto as_root, enter_namespaces());
   if (!protect_mounts())

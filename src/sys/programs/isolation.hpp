@@ -1,5 +1,5 @@
 #pragma once
-// A program of the system that is asked what it makes of some files, while it can change nothing of this host.
+// Runs a program of the system on given files, to learn how it interprets them. The program cannot change this host.
 #include "base/result.hpp"
 
 #include <map>
@@ -10,26 +10,27 @@ namespace sharefs::sys {
 
 inline constexpr int k_no_result = 126;
 
-/// The differences between the host and what the program sees. Its processes, network, mounts and, unless root asks,
-/// users are namespaces of its own: it has no network and no names but those of files.
+/// The differences between the host and the program's view of it. The program has its own PID, IPC, network and mount
+/// namespaces, and a user namespace unless root runs it. So it has no network, and host names come only from files.
 struct Isolation {
-  /// Directories that are empty there, and that the program may write to; those that the host has not are left out.
+  /// Directories that are empty for the program, and writable. A directory that the host does not have is left out.
   std::vector<std::string> empty;
-  /// Texts that stand at these paths, in place of the host's files; all else in their directories is as on the host.
+  /// Texts of files by path, which replace the host's files; the other entries of their directories are as on the host.
   std::map<std::string, std::string> files;
-  /// Names of network interfaces that are there, beside `lo`, with no network behind them.
+  /// Names of network interfaces that the program sees besides `lo`; no network is connected to them.
   std::vector<std::string> interfaces;
-  /// A file that the program leaves behind: its content is what the command prints, in place of the program's own
-  /// output, which comes with its errors, and the exit code is k_no_result if there is no such file. "": none.
+  /// A result file that the program writes. Its content becomes the standard output of the command, and the program's
+  /// own output goes to standard error. The exit code is k_no_result if the file is missing. "": there is no result
+  /// file.
   std::string result;
 
   friend bool operator==(const Isolation&, const Isolation&) = default;
 };
 
-/// In a forked child: returns in a process of its own in the namespaces, which may then execute the program. All file
-/// systems of the host are read-only to it (from Linux 5.12 on). Root's program is nobody, who may read every file, and
-/// an ordinary user's program is that user without any right. Error `unsupported`: this kernel, or whoever runs this
-/// one, does not allow such namespaces.
+/// Must be called in a forked child. Returns in a new process in the namespaces, which may then execute the program.
+/// All file systems of the host are read-only for it (from Linux 5.12 on). Root's program runs as nobody, but may read
+/// every file; an ordinary user's program runs as that user, without capabilities. Error `unsupported`: this kernel, or
+/// its settings, do not allow such namespaces.
 Result<void> isolate(const Isolation& isolation);
 
 } // namespace sharefs::sys

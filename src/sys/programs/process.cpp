@@ -24,15 +24,16 @@
 namespace sharefs::sys {
 namespace {
 
-/// For what is still in the pipes of a child that has ended, or is being written there by its own children.
+/// The time for data that is still in the pipes of a child that has ended, or that its own children still write.
 constexpr std::chrono::milliseconds k_drain_grace{100};
-constexpr std::chrono::milliseconds k_interrupt_look{200}; ///< a signal may come just before poll(2)
-constexpr std::size_t k_longest_failure = 65536;           ///< to start the program, as the child reports it
-/// With these the caller could put code of any directory into a program of the system.
-constexpr std::string_view k_bring_code[] = {"LD_",  "PYTHON",      "BASH_ENV=", "BASH_FUNC_",
-                                             "ENV=", "GCONV_PATH=", "PERL5"};
+constexpr std::chrono::milliseconds k_interrupt_poll{
+    200};                                        ///< a signal that arrives just before poll(2) does not end it
+constexpr std::size_t k_longest_failure = 65536; ///< bytes of the child's report that it could not start
+/// Variables by which the caller could make a program of the system load code from any directory.
+constexpr std::string_view k_code_variables[] = {"LD_",  "PYTHON",      "BASH_ENV=", "BASH_FUNC_",
+                                                 "ENV=", "GCONV_PATH=", "PERL5"};
 
-/// NAME=value of this process, or from nothing for another user, with the changes of `command` applied.
+/// Returns this process's environment, or a new one for another user, with the changes of `command`, as NAME=value.
 std::vector<std::string> environment_of(const Command& command) {
   auto changes = command.environment;
   std::vector<std::string> before;
@@ -44,7 +45,7 @@ std::vector<std::string> environment_of(const Command& command) {
   changes.try_emplace("PATH", k_system_path);
   const bool is_of_system = command.argv[0].find('/') == std::string::npos;
   const auto brings_code = [&](const std::string& entry) {
-    return is_of_system && std::ranges::any_of(k_bring_code, [&](auto start) { return entry.starts_with(start); });
+    return is_of_system && std::ranges::any_of(k_code_variables, [&](auto start) { return entry.starts_with(start); });
   };
   std::erase_if(before, [&](const std::string& entry) {
     return changes.contains(entry.substr(0, entry.find('='))) || brings_code(entry);
@@ -61,9 +62,9 @@ std::string variable(const std::vector<std::string>& environment, std::string_vi
   return {};
 }
 
-/// Absolute paths to try, in order. Relative and empty parts of PATH are left out: the working directory may be
-/// somebody else's, or lie on a dead mount.
-std::vector<std::string> candidates(const std::string& name, const std::string& path) {
+/// Returns the absolute paths to try, in order. Relative and empty parts of PATH are left out: the working directory
+/// may belong to somebody else, or lie on a dead mount.
+std::vector<std::string> find_candidates(const std::string& name, const std::string& path) {
   if (name.empty() || name.find('/') != std::string::npos)
     return {name};
   std::vector<std::string> result;
@@ -73,8 +74,8 @@ std::vector<std::string> candidates(const std::string& name, const std::string& 
   return result;
 }
 
-/// A file in memory with the input, at its beginning: there is no writer that could get SIGPIPE or block, and /dev/null
-/// is not needed.
+/// Returns a file in memory with the input, positioned at its beginning. Unlike a pipe it needs no writer that could
+/// block or get SIGPIPE, and for an empty input it replaces /dev/null.
 Fd standard_input(const std::string& input) {
   Fd file(::memfd_create("stdin", MFD_CLOEXEC));
   if (file && (!write_all(file.get(), input) || ::lseek(file.get(), 0, SEEK_SET) != 0))
@@ -82,22 +83,23 @@ Fd standard_input(const std::string& input) {
   return file;
 }
 
-/// All that the child needs to start the program, made before the fork: after it only system calls are made, unless
-/// they fail (then WorkingChild::start says why an Error can still be put together).
+/// All data that the child needs to start the program, made before the fork. After the fork the child only makes system
+/// calls, and builds an Error if one fails (the comment at WorkingChild::start explains why it may allocate).
 struct Start {
   explicit Start(const Command& command)
       : name("`" + command.argv[0] + "`"), words(command.argv), environment(environment_of(command)),
-        files(candidates(command.argv[0], variable(environment, "PATH"))), argv(exec_words(words)),
+        files(find_candidates(command.argv[0], variable(environment, "PATH"))), argv(exec_words(words)),
         envp(exec_words(environment)) {}
-  std::string name; ///< in messages
+  std::string name; ///< the program's name in messages
   std::vector<std::string> words, environment, files;
   std::vector<char*> argv, envp;
   Fd input;
-  int file = -1; ///< of Command::output_file
+  int file = -1; ///< Command::output_file
   Pipe out, err, failure;
 };
 
-/// Duplicate onto 0, 1, 2, and the file onto 3. The sources may lie there, as few as were open before.
+/// Duplicates the streams to 0, 1 and 2, and the output file to 3. The sources may have these numbers themselves, so
+/// they are moved first.
 bool connect_streams(Start& start) {
   constexpr int k_free = 4;
   std::array<int, 5> fds{start.input.get(), start.out.write.get(), start.err.write.get(), start.failure.write.get(),
@@ -107,7 +109,8 @@ bool connect_streams(Start& start) {
       fd = ::fcntl(fd, F_DUPFD_CLOEXEC, k_free);
   if (fds[3] != start.failure.write.get())
     start.failure.write.reset(fds[3]);
-  // The program does not inherit descriptors that we inherited. Kernels before 5.11 refuse; ours have O_CLOEXEC.
+  // The program must not inherit descriptors that we have inherited. Kernels before 5.11 do not support this flag; our
+  // own descriptors have O_CLOEXEC anyway.
   ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
   return fds[3] >= 0 && ::dup2(fds[0], 0) == 0 && ::dup2(fds[1], 1) == 1 && ::dup2(fds[2], 2) == 2 &&
          (start.file < 0 || ::dup2(fds[4], 3) == 3);
@@ -118,7 +121,8 @@ bool connect_streams(Start& start) {
   ::_exit(127);
 }
 
-/// In the child. execve of each candidate as execvp(3) does, but never a shell for a file without `#!`.
+/// Executes the program, in the child. Tries each candidate as execvp(3) does, but never runs a shell for a file
+/// without `#!`.
 [[noreturn]] void execute(Start& start, const Command& command) {
   const std::string& name = start.name;
   if (!connect_streams(start))
@@ -130,7 +134,7 @@ bool connect_streams(Start& start) {
   if (command.isolation)
     if (const auto isolated = isolate(*command.isolation); !isolated)
       refuse(start, isolated.error());
-  // A working directory that was inherited would lead another user where only we may go.
+  // An inherited working directory would give another user a directory that only we may enter.
   const auto directory = command.directory.empty() && for_another ? std::string("/") : command.directory;
   if (!directory.empty() && ::chdir(directory.c_str()) != 0)
     refuse(start, errno_error(errno, "cannot run " + name + " in " + directory));
@@ -150,7 +154,7 @@ bool connect_streams(Start& start) {
   refuse(start, errno_error(error, "cannot run " + name));
 }
 
-/// The child has the other ends of the streams afterwards.
+/// Starts the child, and closes our copies of its ends of the streams.
 Result<Child> start_child(Start& start, const Command& command) {
   start.input =
       command.input_from < 0 ? standard_input(command.input) : Fd(::fcntl(command.input_from, F_DUPFD_CLOEXEC, 3));
@@ -178,14 +182,14 @@ Result<Completed> run_process(const Command& command) {
   PipeReader out(std::move(start.out.read), command.output_limit);
   PipeReader err(std::move(start.err.read), command.output_limit);
   PipeReader failure(std::move(start.failure.read), k_longest_failure);
-  // `end` is the pidfd, or -1 once the child is reaped. Never asked for here: a child that ends between the caller's
-  // look and this one would leave nothing to wait for, and poll(2) would sleep until the deadline.
+  // `end` is the pidfd, or -1 once the child is reaped. The function must not reap the child itself: if the child ended
+  // between the caller's check and this call, poll(2) would have nothing to wait for and sleep until the deadline.
   const auto wait_for_more = [&](int end, Deadline until) {
     std::array<pollfd, 4> fds{
         {{end, POLLIN, 0}, {out.fd(), POLLIN, 0}, {err.fd(), POLLIN, 0}, {failure.fd(), POLLIN, 0}}};
     ::poll(fds.data(), fds.size(), poll_time(std::min(until, child.next_reap())));
   };
-  /// False once nobody has the streams open any more.
+  /// False once no process has the streams open any more.
   const auto drain_all = [&] {
     failure.drain();
     const bool more_out = out.drain(), more_err = err.drain();
@@ -202,10 +206,10 @@ Result<Completed> run_process(const Command& command) {
       child.kill_and_reap();
       return fail(ErrorCode::interrupted, "`" + command.argv[0] + "` was ended");
     }
-    wait_for_more(child.pidfd(), command.ends_with_us ? std::min(deadline, deadline_in(k_interrupt_look)) : deadline);
+    wait_for_more(child.pidfd(), command.ends_with_us ? std::min(deadline, deadline_in(k_interrupt_poll)) : deadline);
     drain_all();
   }
-  // A daemon that it left behind may hold the streams for ever: take what comes at once, and go on.
+  // A daemon that the program has started may keep the streams open for ever, so they are read only for a short time.
   const Deadline last = result.timed_out ? Clock::now() : deadline_in(k_drain_grace);
   while (drain_all() && Clock::now() < last)
     wait_for_more(-1, last);
@@ -261,7 +265,7 @@ Error exec_process(const Argv& argv, const std::vector<std::string>& environment
   std::vector<std::string> words = argv;
   std::vector<std::string> variables = environment;
   std::vector<char*> envp = exec_words(variables);
-  // execvp, with the PATH of the new environment, exactly as env(1) does it.
+  // execvp searches the PATH of the new environment, as env(1) does.
   char** const before = environ;
   environ = envp.data();
   ::execvp(words[0].c_str(), exec_words(words).data());
@@ -273,7 +277,7 @@ Error exec_process(const Argv& argv, const std::vector<std::string>& environment
         ErrorCode::not_found, "`" + argv[0] + "`: command not found", assigns ? hint_for_assignment(argv[0]) : "", {}};
   Error result = errno_error(error, "cannot run `" + argv[0] + "`");
   if (result.code != ErrorCode::not_found)
-    result.code = ErrorCode::permission; // found, but not executable: 126
+    result.code = ErrorCode::permission; // the program was found but is not executable: exit code 126
   return result;
 }
 

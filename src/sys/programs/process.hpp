@@ -1,5 +1,5 @@
 #pragma once
-// Child processes: by argument vector, with a deadline, never through a shell.
+// Runs programs by argument vector, with a deadline, never through a shell.
 #include "base/argv.hpp"
 #include "base/result.hpp"
 #include "sys/process/call.hpp"
@@ -20,20 +20,20 @@ struct Isolation; // sys/programs/isolation.hpp
 inline constexpr const char* k_output_file = "/proc/self/fd/3";
 
 struct Command {
-  Argv argv; ///< argv[0] is found in the system's directories
-  /// Added to (or replacing in) the inherited environment, or in that of `as` (environment_of), which has nothing of
-  /// ours.
+  Argv argv; ///< argv[0] is searched in the system's directories
+  /// Variables that are added or replaced in the inherited environment, or in the new environment of `as`
+  /// (environment_of()).
   std::map<std::string, std::string> environment = {};
-  std::string directory = {}; ///< working directory; empty: inherited
-  std::string input = {};     ///< given on stdin; empty: /dev/null
-  int input_from = -1;        ///< a descriptor for stdin instead; not kept
-  int output_file = -1; ///< one that the program gets as k_output_file, by whose path it opens that very file; not kept
-  std::optional<User> as = {};                ///< as this user (become()), in a session of its own
-  std::optional<CheckedProgram> program = {}; ///< what argv[0] stands for
-  std::chrono::milliseconds deadline{10'000}; ///< then SIGKILL to the whole process group
-  bool ends_with_us = false;                  ///< Ctrl-C ends it, too (`interrupted`): it may take long
-  std::size_t output_limit = 1U << 20U;       ///< bytes kept of stdout and of stderr each
-  /// In namespaces of its own; `directory` is one in there.
+  std::string directory = {};  ///< working directory; empty: inherited
+  std::string input = {};      ///< the content of standard input; empty: nothing to read
+  int input_from = -1;         ///< a descriptor for standard input instead; the caller still owns it
+  int output_file = -1;        ///< a descriptor that the program can open as k_output_file; the caller still owns it
+  std::optional<User> as = {}; ///< run as this user (become()), in a new session
+  std::optional<CheckedProgram> program = {}; ///< the program that is executed in place of argv[0]
+  std::chrono::milliseconds deadline{10'000}; ///< when it passes, the whole process group gets SIGKILL
+  bool ends_with_us = false;                  ///< Ctrl-C ends the program (`interrupted`); for programs that run long
+  std::size_t output_limit = 1U << 20U;       ///< how many bytes of stdout and of stderr are kept, each
+  /// Run in new namespaces; `directory` is a path in there.
   std::shared_ptr<const Isolation> isolation = {};
 
   friend bool operator==(const Command&, const Command&) = default;
@@ -50,16 +50,17 @@ struct Completed {
   friend bool operator==(const Completed&, const Completed&) = default;
 };
 
-/// Run to its end or to the deadline. A non-zero exit is not an error of this function. Errors: `not_found` (no such
-/// program), `permission`, `failed` (could not be started). After SIGKILL waits at most 200 ms for the end.
-/// SIGINT reaches only sharefs: children are in process groups of their own.
+/// Runs the command to its end or to the deadline. A non-zero exit code is not an error of this function. Errors:
+/// `not_found` (no such program), `permission`, `failed` (it could not be started). After SIGKILL the function waits at
+/// most 200 ms for the end. A SIGINT of the terminal reaches only sharefs, because children have their own process
+/// groups.
 Result<Completed> run_process(const Command& command);
 
-/// A program that is read from while it runs. It is killed, with its process group, when this is destroyed.
+/// A program whose output is read while it runs. The destructor kills it with its process group.
 class StreamedProcess {
  public:
-  /// Of `command` its deadline and output_limit do not count. Errors: as run_process(), but what keeps the program from
-  /// being started is said by error_text().
+  /// Starts the program; the deadline and output_limit of `command` are ignored. Errors: as run_process(), but
+  /// error_text() reports the reason if the program itself cannot be executed.
   static Result<StreamedProcess> start(const Command& command);
   StreamedProcess(StreamedProcess&&) noexcept;
   StreamedProcess& operator=(StreamedProcess&&) = delete;
@@ -67,8 +68,8 @@ class StreamedProcess {
   StreamedProcess& operator=(const StreamedProcess&) = delete;
   ~StreamedProcess();
 
-  [[nodiscard]] int out() const; ///< its standard output, for reading
-  /// The last line that it has written to its standard error until now.
+  [[nodiscard]] int out() const; ///< the reading end of its standard output
+  /// Returns the last line of its standard error so far, or the reason why it could not be executed.
   [[nodiscard]] std::string error_text();
 
  private:
@@ -77,8 +78,8 @@ class StreamedProcess {
   std::unique_ptr<Streams> m_streams;
 };
 
-/// Replace this process (execvp). Returns only on failure: `not_found` or `permission` (cli: 127 or 126).
-/// `environment` is the complete new environment as NAME=value.
+/// Replaces this process by a program (execvp). Returns only on failure: `not_found` or `permission` (the command line
+/// exits with 127 or 126). `environment` is the complete new environment as NAME=value.
 Error exec_process(const Argv& argv, const std::vector<std::string>& environment);
 
 } // namespace sharefs::sys

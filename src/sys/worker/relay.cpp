@@ -16,16 +16,16 @@ namespace sharefs::sys {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr auto k_drain_time = 200ms; ///< for what lies in the pipes of a worker that has ended
-constexpr auto k_longest_drain = 2s; ///< its own children may go on to write for ever
-constexpr int k_times_to_ask = 3;    ///< whoever asks so often waits no longer
+constexpr auto k_drain_time = 200ms; ///< for the data in the pipes of a worker that has ended
+constexpr auto k_longest_drain = 2s; ///< the limit if children of the worker continue to write
+constexpr int k_most_requests = 3;   ///< the third Ctrl-C or signal kills the worker
 constexpr std::size_t k_chunk = 16384;
 
 void unblock(int fd) {
   ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
 }
 
-/// Without it a program could write where it should only read, or the other way round.
+/// True for a file or FIFO that can only be read, and so may be passed to the worker as it is.
 bool is_only_readable(int fd) {
   struct stat status{};
   const int flags = ::fcntl(fd, F_GETFL);
@@ -39,18 +39,19 @@ bool is_same_stream(int one, int other) {
          first.st_ino == second.st_ino;
 }
 
-/// A terminal that does not control our session has no background.
+/// True if we are in the terminal's foreground. A terminal that does not control our session has no background group.
 bool in_foreground(int terminal) {
   const pid_t group = ::tcgetpgrp(terminal);
   return group == ::getpgrp() || (group < 0 && errno == ENOTTY);
 }
 
-sigset_t handed_on() {
+/// Returns the signals that are passed on to the worker.
+sigset_t forwarded_signals() {
   sigset_t set;
   sigemptyset(&set);
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGCONT}) {
     struct sigaction current{};
-    // nohup(1) and background jobs of a shell ignore some of these on purpose.
+    // A signal that is ignored stays ignored: nohup(1) and shells set that on purpose for background jobs.
     if (::sigaction(number, nullptr, &current) == 0 && (current.sa_handler != SIG_IGN || number == SIGCONT))
       sigaddset(&set, number);
   }
@@ -103,11 +104,12 @@ Result<void> Relay::open_terminal(uid_t user) {
 
 Result<void> Relay::open_pipe(int stream) {
   auto& end = m_ends.at(static_cast<std::size_t>(stream));
-  if (stream == 0 && is_only_readable(0)) { // what is read ahead into a pipe would be lost to whoever reads after us
+  // The worker gets our own descriptor: input that a relay reads ahead would be lost for the next reader of the file.
+  if (stream == 0 && is_only_readable(0)) {
     end.reset(::fcntl(0, F_DUPFD_CLOEXEC, 3));
     return {};
   }
-  if (stream == 2 && m_ends[1] && is_same_stream(1, 2)) { // as lines were written, so they come
+  if (stream == 2 && m_ends[1] && is_same_stream(1, 2)) { // one pipe keeps the order of the lines
     end.reset(::fcntl(m_ends[1].get(), F_DUPFD_CLOEXEC, 3));
     return {};
   }
@@ -147,51 +149,51 @@ void Relay::resize() const {
     ::ioctl(m_master.get(), TIOCSWINSZ, &size);
 }
 
-/// Every key is the worker's, Ctrl-C too: its own terminal makes signals of them.
+/// Passes every key to the worker, including Ctrl-C: the worker's terminal turns keys into signals.
 void Relay::enter_raw() {
   termios now{};
-  if (m_keyboard < 0 || m_before || !in_foreground(m_keyboard) || ::tcgetattr(m_keyboard, &now) != 0)
+  if (m_keyboard < 0 || m_saved_settings || !in_foreground(m_keyboard) || ::tcgetattr(m_keyboard, &now) != 0)
     return;
-  m_before = now;
+  m_saved_settings = now;
   ::cfmakeraw(&now);
   ::tcsetattr(m_keyboard, TCSADRAIN, &now);
 }
 
-/// Drops what was typed and not read, because it may be an answer of the terminal to what the worker has written, which
-/// root's shell would read as a command.
+/// Discards unread input, because it may be the terminal's reply to output of the worker, and root's shell would read
+/// it as a command.
 void Relay::leave_raw() {
-  if (!m_before)
+  if (!m_saved_settings)
     return;
   if (in_foreground(m_keyboard))
-    ::tcsetattr(m_keyboard, TCSAFLUSH, &*m_before);
-  m_before.reset();
+    ::tcsetattr(m_keyboard, TCSAFLUSH, &*m_saved_settings);
+  m_saved_settings.reset();
 }
 
 void Relay::suspend(Child& worker) {
-  ::kill(-worker.pid(), SIGSTOP); // not SIGTSTP: no shell could make the leader of a session go on
+  ::kill(-worker.pid(), SIGSTOP); // not SIGTSTP, which the kernel ignores for an orphaned process group
   leave_raw();
-  ::kill(0, SIGSTOP); // with those that the shell has started beside us, as Ctrl-Z does
+  ::kill(0, SIGSTOP); // Ctrl-Z stops our whole process group
   enter_raw();
   resize();
   ::kill(-worker.pid(), SIGCONT);
 }
 
 void Relay::ask_to_end(Child& worker, int signal) {
-  ++m_asked;
-  if (m_asked >= k_times_to_ask)
+  ++m_requests;
+  if (m_requests >= k_most_requests)
     worker.kill();
   else if (signal != 0 && ::kill(-worker.pid(), signal) != 0)
     ::kill(worker.pid(), signal);
 }
 
-/// Keys, of which two are looked at: what stops, and what ends. The worker's terminal says which they are, and
-/// whether they mean that just now.
+/// Reads keys and checks for two of them: suspend and interrupt. The settings of the worker's terminal define these
+/// keys, and whether they cause signals now.
 void Relay::read_keys(Child& worker) {
   std::array<char, k_chunk> keys;
   const ssize_t count = ::read(m_keyboard, keys.data(), keys.size());
   if (count < 0 && (errno == EINTR || errno == EAGAIN))
     return;
-  if (count <= 0) { // the terminal is gone, and nobody is there who could answer
+  if (count <= 0) { // the terminal is gone
     m_input.from = -1;
     ask_to_end(worker, SIGHUP);
     return;
@@ -203,7 +205,7 @@ void Relay::read_keys(Child& worker) {
     if (means_signals && code == settings.c_cc[VSUSP])
       suspend(worker);
     else
-      m_input.waits.push_back(key);
+      m_input.pending.push_back(key);
     if (means_signals && code == settings.c_cc[VINTR])
       ask_to_end(worker, 0);
   }
@@ -221,21 +223,21 @@ void Relay::take_signals(int signals, Child& worker) {
   }
 }
 
-/// One step; false at the end of what is read, or when nobody reads what is written.
+/// Copies one chunk. False at the end of the input, or if nobody reads the output any more.
 bool Relay::copy(Copy& one) {
-  if (one.waits.empty()) {
+  if (one.pending.empty()) {
     std::array<char, k_chunk> buffer;
     const ssize_t count = ::read(one.from, buffer.data(), buffer.size());
     if (count < 0 && (errno == EINTR || errno == EAGAIN))
       return true;
-    if (count <= 0) // EIO: nobody has the worker's terminal open any more
+    if (count <= 0) // EIO: no process has the worker's terminal open any more
       return false;
-    one.waits.assign(buffer.data(), static_cast<std::size_t>(count));
+    one.pending.assign(buffer.data(), static_cast<std::size_t>(count));
   }
-  const ssize_t written = ::write(one.to, one.waits.data(), one.waits.size());
+  const ssize_t written = ::write(one.to, one.pending.data(), one.pending.size());
   if (written < 0)
     return errno == EINTR || errno == EAGAIN;
-  one.waits.erase(0, static_cast<std::size_t>(written));
+  one.pending.erase(0, static_cast<std::size_t>(written));
   return true;
 }
 
@@ -243,38 +245,39 @@ void Relay::copy_until_end(Child& worker) {
   for (auto& end : m_ends)
     end.reset();
   m_slave.reset();
-  const sigset_t wanted = handed_on();
+  const sigset_t wanted = forwarded_signals();
   sigset_t before;
   ::pthread_sigmask(SIG_BLOCK, &wanted, &before);
   const Fd signals(::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
   enter_raw();
-  auto last = Deadline::max(), at_latest = last;
-  while (!m_outputs.empty() || last == Deadline::max()) {
-    std::vector<pollfd> fds{{signals.get(), POLLIN, 0}, {last == Deadline::max() ? worker.pidfd() : -1, POLLIN, 0}};
-    const bool reads = m_input.from >= 0 && last == Deadline::max() && (m_keyboard < 0 || m_before);
-    fds.push_back({reads && m_input.waits.empty() ? m_input.from : -1, POLLIN, 0});
-    fds.push_back({m_input.waits.empty() ? -1 : m_input.to, POLLOUT, 0});
+  auto drain_end = Deadline::max(), latest_end = drain_end;
+  while (!m_outputs.empty() || drain_end == Deadline::max()) {
+    const bool ended = drain_end != Deadline::max();
+    std::vector<pollfd> fds{{signals.get(), POLLIN, 0}, {ended ? -1 : worker.pidfd(), POLLIN, 0}};
+    const bool reads = m_input.from >= 0 && !ended && (m_keyboard < 0 || m_saved_settings);
+    fds.push_back({reads && m_input.pending.empty() ? m_input.from : -1, POLLIN, 0});
+    fds.push_back({m_input.pending.empty() ? -1 : m_input.to, POLLOUT, 0});
     for (const auto& output : m_outputs)
       fds.push_back({output.from, POLLIN, 0});
-    ::poll(fds.data(), fds.size(), poll_time(std::min({last, worker.next_reap(), deadline_in(1h)})));
+    ::poll(fds.data(), fds.size(), poll_time(std::min({drain_end, worker.next_reap(), deadline_in(1h)})));
     take_signals(signals.get(), worker);
-    if (last == Deadline::max() && worker.reap()) { // its own children may hold the streams for ever
-      last = deadline_in(k_drain_time);
-      at_latest = deadline_in(k_longest_drain);
+    if (!ended && worker.reap()) { // children of the worker may keep the streams open for ever
+      drain_end = deadline_in(k_drain_time);
+      latest_end = deadline_in(k_longest_drain);
     }
     if (fds[2].revents != 0 && m_keyboard >= 0)
       read_keys(worker);
     if ((fds[3].revents != 0 || (fds[2].revents != 0 && m_keyboard < 0)) && !copy(m_input)) {
       m_input.from = -1;
-      m_input.own.reset(); // as our input has ended, so does the worker's
-      m_input.waits.clear();
+      m_input.own.reset(); // our input has ended, so the worker's input ends, too
+      m_input.pending.clear();
     }
     for (std::size_t i = m_outputs.size(); i-- > 0;)
       if (fds[4 + i].revents != 0 && !copy(m_outputs[i]))
         m_outputs.erase(m_outputs.begin() + static_cast<std::ptrdiff_t>(i));
     const bool quiet =
         std::ranges::all_of(fds.begin() + 4, fds.end(), [](const pollfd& one) { return one.revents == 0; });
-    if (Clock::now() >= (quiet ? last : at_latest))
+    if (Clock::now() >= (quiet ? drain_end : latest_end))
       break;
   }
   leave_raw();

@@ -35,19 +35,19 @@ Result<Fd> make_user_namespace(const User& user) {
   Pipe made, done;
   if (!made.open() || !done.open())
     return fail(errno_error(errno, "cannot make a user namespace"));
-  TRY_ASSIGN(
-      auto holder, Child::fork([&] {
-        made.read.reset();
-        done.write.reset();
-        int error = become(user, 1U << CAP_SYS_ADMIN); // it belongs to the user, and root's right makes it
-        if (error == 0 && ::unshare(CLONE_NEWUSER) != 0)
-          error = errno;
-        char end = 0;
-        if (write_all(made.write.get(), {reinterpret_cast<const char*>(&error), sizeof error})) // NOLINT: to ourselves
-            [[maybe_unused]]
-          const auto ended = ::read(done.read.get(), &end, 1);
-        ::_exit(0);
-      }));
+  TRY_ASSIGN(auto holder, Child::fork([&] {
+               made.read.reset();
+               done.write.reset();
+               int error = become(user, 1U << CAP_SYS_ADMIN); // the user owns the namespace, root's capability makes it
+               if (error == 0 && ::unshare(CLONE_NEWUSER) != 0)
+                 error = errno;
+               char end = 0;
+               if (write_all(made.write.get(), {reinterpret_cast<const char*>(&error),
+                                                sizeof error})) // NOLINT: the reader is this program
+                   [[maybe_unused]]
+                 const auto ended = ::read(done.read.get(), &end, 1);
+               ::_exit(0);
+             }));
   made.write.reset();
   int error = EIO;
   if (pollfd answer{made.read.get(), POLLIN, 0}; ::poll(&answer, 1, poll_time(deadline_in(10s))) > 0) [[maybe_unused]]

@@ -22,20 +22,20 @@
 namespace sharefs::sys {
 namespace {
 
-constexpr const char* k_gifts_variable = "SHAREFS_WORKER"; ///< numbers of the descriptors: CONFIG,NAMESPACE
-constexpr int k_first_gift = 3;
+constexpr const char* k_inherited_variable = "SHAREFS_WORKER"; ///< numbers of the descriptors: CONFIG,NAMESPACE
+constexpr int k_first_inherited = 3;
 constexpr std::size_t k_longest_config = 16U << 20U;
 
-/// All that the child needs, made before the fork.
+/// All data of the child, made before the fork.
 struct WorkerStart {
   std::vector<std::string> words, environment;
   std::vector<char*> argv, envp;
   Fd program, config, user_namespace;
-  Pipe failure; ///< errno of what kept it from starting
+  Pipe failure; ///< carries the errno if the worker cannot be started
 };
 
-/// A file in memory that nobody can change any more.
-Fd sealed(const std::string& text) {
+/// Makes a file in memory that nobody can change any more.
+Fd make_sealed_file(const std::string& text) {
   Fd file(::memfd_create("sharefs.yaml", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   constexpr int k_seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
   if (file && (!write_all(file.get(), text) || ::fcntl(file.get(), F_ADD_SEALS, k_seals) != 0))
@@ -43,13 +43,14 @@ Fd sealed(const std::string& text) {
   return file;
 }
 
-/// `fd` at number `place`, open across exec. What lies at `place` was copied away before.
-bool give(int fd, int place) {
+/// Makes `fd` available as number `place`, open across exec. The old descriptor at `place` was duplicated before.
+bool pass_descriptor(int fd, int place) {
   return ::dup2(fd, place) == place; // dup2 clears FD_CLOEXEC
 }
 
-/// In the child: its streams, its terminal, and what it was given; nothing else is open once the program runs.
-bool arrange(const WorkerStart& start, const std::array<int, 3>& streams, int terminal, int& failure, int& program) {
+/// Sets up the child's streams, its terminal and the inherited descriptors; all others are closed by exec.
+bool set_up_descriptors(const WorkerStart& start, const std::array<int, 3>& streams, int terminal, int& failure,
+                        int& program) {
   std::array<int, 7> open{streams[0],
                           streams[1],
                           streams[2],
@@ -59,20 +60,20 @@ bool arrange(const WorkerStart& start, const std::array<int, 3>& streams, int te
                           start.program.get()};
   if (terminal >= 0 && ::ioctl(terminal, TIOCSCTTY, 0) != 0)
     return false;
-  for (int& fd : open) // out of the way
+  for (int& fd : open) // the numbers that are needed below must be free
     if (fd >= 0) {
       fd = ::fcntl(fd, F_DUPFD_CLOEXEC, static_cast<int>(open.size()));
       if (fd < 0)
         return false;
     }
-  for (int place = 0; place < k_first_gift + 2; ++place)
+  for (int place = 0; place < k_first_inherited + 2; ++place)
     if (const int fd = open.at(static_cast<std::size_t>(place)); fd < 0)
       ::close(place);
-    else if (!give(fd, place))
+    else if (!pass_descriptor(fd, place))
       return false;
   failure = open[5];
   program = open[6];
-  return ::close_range(k_first_gift + 2, ~0U, CLOSE_RANGE_CLOEXEC) == 0;
+  return ::close_range(k_first_inherited + 2, ~0U, CLOSE_RANGE_CLOEXEC) == 0;
 }
 
 void enter_directory(const WorkerRequest& request) {
@@ -87,14 +88,14 @@ void enter_directory(const WorkerRequest& request) {
                           int terminal) {
   int failure = start.failure.write.get(), program = -1;
   const auto give_up = [&failure](int error) {
-    write_all(failure, {reinterpret_cast<const char*>(&error), sizeof error}); // NOLINT: to ourselves
+    write_all(failure, {reinterpret_cast<const char*>(&error), sizeof error}); // NOLINT: the reader is this program
     ::_exit(126);
   };
-  if (!arrange(start, streams, terminal, failure, program))
+  if (!set_up_descriptors(start, streams, terminal, failure, program))
     give_up(errno);
   if (const int error = become(request.user); error != 0)
     give_up(error);
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM); // when root's process is gone; a change of ids would have cleared it
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM); // ends the worker with root's process; it is set after become(), which clears it
   ::umask(022);
   enter_directory(request);
   ::fexecve(program, start.argv.data(), start.envp.data());
@@ -113,15 +114,16 @@ Result<WorkerStart> prepare(const WorkerRequest& request) {
     start.environment.push_back(entry);
   }
   if (!request.config.empty())
-    start.config = sealed(request.config);
+    start.config = make_sealed_file(request.config);
   if (request.makes_view)
-    if (auto made = make_user_namespace(request.user)) // without, the worker tries for itself
+    if (auto made = make_user_namespace(request.user)) // on an error the worker tries to make one itself
       start.user_namespace = std::move(*made);
-  start.environment.push_back(fmt::format("{}={},{}", k_gifts_variable, start.config ? k_first_gift : -1,
-                                          start.user_namespace ? k_first_gift + 1 : -1));
+  start.environment.push_back(fmt::format("{}={},{}", k_inherited_variable, start.config ? k_first_inherited : -1,
+                                          start.user_namespace ? k_first_inherited + 1 : -1));
   start.argv = exec_words(start.words);
   start.envp = exec_words(start.environment);
-  start.program.reset(::open(request.program.c_str(), O_RDONLY | O_CLOEXEC)); // it may lie where only root may go
+  start.program.reset(
+      ::open(request.program.c_str(), O_RDONLY | O_CLOEXEC)); // root opens it: the user may be unable to reach it
   if (!start.program || !start.failure.open())
     return fail(errno_error(errno, "cannot start a worker"));
   return start;
@@ -146,21 +148,22 @@ Result<int> run_worker(const WorkerRequest& request) {
   return worker.exit_code();
 }
 
-WorkerGifts WorkerGifts::take() {
-  WorkerGifts gifts;
-  const char* text = ::getenv(k_gifts_variable);
+WorkerInheritance WorkerInheritance::take() {
+  WorkerInheritance inherited;
+  const char* text = ::getenv(k_inherited_variable);
   if (text == nullptr || ::geteuid() == 0)
-    return gifts;
+    return inherited;
   int config = -1, user_namespace = -1;
-  gifts.is_worker = std::sscanf(text, "%d,%d", &config, &user_namespace) == 2;
-  ::unsetenv(k_gifts_variable);
+  inherited.is_worker = std::sscanf(text, "%d,%d", &config, &user_namespace) == 2;
+  ::unsetenv(k_inherited_variable);
   const auto taken = [&](int number) {
-    return gifts.is_worker && number >= k_first_gift && ::fcntl(number, F_SETFD, FD_CLOEXEC) == 0 ? number : -1;
+    return inherited.is_worker && number >= k_first_inherited && ::fcntl(number, F_SETFD, FD_CLOEXEC) == 0 ? number
+                                                                                                           : -1;
   };
-  gifts.user_namespace = taken(user_namespace);
+  inherited.user_namespace = taken(user_namespace);
   if (const Fd file(taken(config)); file && ::lseek(file.get(), 0, SEEK_SET) == 0)
-    read_all(file.get(), gifts.config.emplace(), k_longest_config);
-  return gifts;
+    read_all(file.get(), inherited.config.emplace(), k_longest_config);
+  return inherited;
 }
 
 } // namespace sharefs::sys

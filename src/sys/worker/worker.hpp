@@ -1,7 +1,7 @@
 #pragma once
-// sharefs once more, for another user: what root starts in that user's name beyond a look or a change of its own. The
-// worker has a session of its own, an environment from nothing, root's ids nowhere, and none of root's descriptors:
-// what it reads and writes is copied by this process, which stays root's and keeps the terminal (as sudo's use_pty).
+// A worker is sharefs executed again for another user, for work of root in that user's name that is more than one read
+// or one change. It has its own session, a new environment, none of root's ids and none of root's descriptors. This
+// process stays root, keeps the terminal and copies the worker's input and output (as sudo's use_pty).
 #include "base/argv.hpp"
 #include "base/result.hpp"
 #include "sys/process/fd.hpp"
@@ -15,29 +15,30 @@ namespace sharefs::sys {
 
 struct WorkerRequest {
   User user;
-  Argv words;                           ///< the command line of sharefs, behind the program's name
-  std::vector<std::string> environment; ///< NAME=value, beside or in place of those of environment_of()
+  Argv words;                           ///< the command line of sharefs, without the program's name
+  std::vector<std::string> environment; ///< NAME=value, added to environment_of() or replacing its variables
   std::string directory;                ///< working directory, if that user may enter it; else the user's home, or `/`
   std::string config;                   ///< text of sharefs.yaml, which that user may not be able to read
-  bool makes_view = false;              ///< it needs run_layered(): it gets a user namespace, which users may not make
+  bool makes_view = false; ///< it calls run_layered(): it gets a user namespace, in case users cannot make one
   std::string program = "/proc/self/exe";
 };
 
-/// Runs it to its end; its exit code, 128 + n for signal n. Whoever stops waiting for it, by a third Ctrl-C, ends it.
-/// Errors: `permission` (not root), `failed` (it could not be started).
+/// Runs the worker to its end and returns its exit code, 128 + n for signal n. A third Ctrl-C kills it. Errors:
+/// `permission` (this process is not root), `failed` (the worker could not be started).
 Result<int> run_worker(const WorkerRequest& request);
 
-/// Descriptors that a worker has inherited from root.
-struct WorkerGifts {
+/// The data that a worker has inherited from root by descriptors.
+struct WorkerInheritance {
   bool is_worker = false;
   std::optional<std::string> config; ///< text of sharefs.yaml
-  int user_namespace = -1;           ///< see make_user_namespace(); for this process's life, no program inherits it
-  /// Reads it, and takes its names out of the environment of this process. Root is never a worker.
-  static WorkerGifts take();
+  int user_namespace = -1;           ///< see make_user_namespace(); it stays open in this process and is closed by exec
+  /// Reads the descriptors, and removes the variable that names them from the environment. Root is never a worker.
+  static WorkerInheritance take();
 };
 
-/// A user namespace of `user` with the user's own number and groups, in which groups cannot be given up: who is kept
-/// out of a file by a group stays out (user_namespaces(7)). Root's right makes it where ordinary users may have none.
+/// Makes a user namespace of `user` that maps the user's own uid and groups. Groups cannot be dropped there, so a file
+/// that excludes a group still excludes its members (user_namespaces(7)). It is made with root's capability, because
+/// the host may not allow ordinary users to make one.
 Result<Fd> make_user_namespace(const User& user);
 
 } // namespace sharefs::sys

@@ -56,7 +56,7 @@ TEST_CASE("ServiceManager: says it to the socket, by path and in the abstract na
   for (const auto& name : {directory / "notify", "@sharefs-test-" + std::to_string(::getpid())}) {
     const ManagerSocket socket(name);
     const ServiceManager manager(name, "3000000", std::to_string(::getpid()));
-    manager.say("READY=1\nSTATUS=x");
+    manager.send("READY=1\nSTATUS=x");
     CHECK(socket.next() == "READY=1\nSTATUS=x");
     CHECK(manager.watchdog() == 1500ms);
     CHECK(!ServiceManager(name, "3000000", "1").watchdog()); // that of another process
@@ -69,7 +69,7 @@ TEST_CASE("ServiceManager: without a socket, or a strange one, it says nothing",
   for (const auto& name : {std::optional<std::string>(), std::optional<std::string>("relative"),
                            std::optional<std::string>("/nobody/listens"), std::optional(std::string(200, '/'))}) {
     const ServiceManager manager(name, "3000000", std::nullopt);
-    manager.say("READY=1");
+    manager.send("READY=1");
     CHECK(manager.watchdog().has_value() == (name == "/nobody/listens"));
   }
 }

@@ -209,7 +209,7 @@ TEST_CASE("nothing is done about directories of a layer that are as they were") 
     before[name] = status_of(copy(name));
 
   auto options = layer();
-  options.take_away = 0222;
+  options.removed_mode_bits = 0222;
   const auto report = given.copy(options);
   CHECK(report.files == 1);
   for (const auto& [name, was] : before) {

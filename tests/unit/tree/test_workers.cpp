@@ -20,7 +20,7 @@ TEST_CASE("few directories are held open, and one above many does not stop them"
       workers.add_opening([&, depth] { open(depth - 1); });
     workers.add([&] {
       std::this_thread::sleep_for(1ms);
-      workers.let_go();
+      workers.release();
       --held;
       ++left;
     });
