@@ -1,4 +1,4 @@
-// sharefs cache list, prune, place: the node-local caches of `sharefs run`.
+// sharefs cache list, prune and place: show and delete the node-local caches of `sharefs run`.
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::chrono::milliseconds k_store_deadline{60'000};
 
-/// What sharefs.yaml says, or the defaults.
+/// Returns the settings of sharefs.yaml about caches, or the defaults without a file.
 Result<config::Caches> settings_of(Context& context) {
   const auto config = context.config_if_any();
   if (!config)
@@ -28,7 +28,7 @@ Result<config::Caches> settings_of(Context& context) {
   return *config == nullptr ? config::Caches{} : (*config)->caches;
 }
 
-/// All caches of this user on this host. A root whose caches cannot be measured is an error.
+/// Returns all caches of this user on this host. Caches that cannot be measured are an error.
 Result<std::vector<cachefix::CacheEntry>> caches_of(Context& context) {
   TRY_ASSIGN(const auto caches, settings_of(context));
   std::vector<cachefix::CacheEntry> all;
@@ -95,7 +95,7 @@ Result<int> cache_prune(Context& context, const Arguments& arguments) {
   std::optional<std::vector<cachefix::CacheEntry>> caches;
   const auto now = now_of(context);
   const auto propose = [&]() -> Result<Proposal> {
-    if (caches) { // a job may have begun while the person thought about it
+    if (caches) { // the plan is made again after the question: a job may have begun meanwhile
       cachefix::note_uses(context.system, *caches);
     } else {
       TRY_ASSIGN(caches, caches_of(context));
