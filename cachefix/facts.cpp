@@ -5,14 +5,14 @@
 namespace sharefs::cachefix {
 namespace {
 
-constexpr std::chrono::milliseconds k_deadline{1500}; // for one answer of a share
+constexpr std::chrono::milliseconds k_deadline{1500}; // for each answer of a share
 constexpr std::size_t k_start = 256, k_text = 1U << 20U;
 
 sys::EntryQuery query_of(const std::string& path, Look what) {
   sys::EntryQuery query{.path = path, .follow = true};
   query.access = what == Look::place;
   query.read_bytes = what == Look::start ? k_start : what == Look::text ? k_text : 0;
-  query.list = query.automount = what == Look::names; // the program is about to go there
+  query.list = query.automount = what == Look::names; // the program will go there too, so an automount does no harm
   return query;
 }
 

@@ -1,4 +1,4 @@
-// Options of the user's program that name caches, also of one in a container.
+// Decides about the options of the user's program that name caches. The program may run in a container.
 #include "cachefix/launch.hpp"
 
 #include "base/path.hpp"
@@ -10,19 +10,19 @@
 namespace sharefs::cachefix {
 namespace {
 
-/// Does it lie in one of the directories?
+/// True if the path lies in one of the directories.
 bool is_in(const Names& directories, const std::string& path) {
   return std::ranges::any_of(directories, [&](const std::string& one) { return is_under(path, one); });
 }
 
-/// What decides about a program's options.
+/// Decides about the options of one program, or of the program in a container.
 class FlagDecider {
  public:
   FlagDecider(const Launch& launch, const Program& program, const Row* framework, const Names* container = nullptr)
       : m_launch(launch), m_program(program), m_framework(framework), m_container(container),
         m_guarded(container == nullptr && launch.is_guarded(program)),
         m_options(program_options(launch.argv, program)) {
-    Names paths; // all in one look
+    Names paths; // one request for all of them costs less than one for each
     for (const Assignment& one : m_options)
       if (const auto path = launch.absolute(program, one.value))
         paths.push_back(*path);
@@ -54,14 +54,15 @@ class FlagDecider {
       m_out.push_back(*std::move(said));
   }
 
-  /// The path of a value on this host, where it lies on shared storage.
+  /// Returns the path of a value on this host, if it lies on shared storage. In a container only paths that it sees
+  /// under the host's names count.
   [[nodiscard]] std::optional<std::string> shared_path(const std::string& value) const {
     const bool here = m_container == nullptr || find_opaque(m_launch.argv[*m_launch.walk.container])->has("same") ||
                       is_in(*m_container, normalize_path(value));
     return here ? m_launch.shared_path(m_program, value) : std::nullopt;
   }
 
-  /// Is it the place of models, as another option of the same command shows?
+  /// True if an option about models or the hub has a value below this path: then models are read from there.
   [[nodiscard]] bool is_of_models(const std::string& path) const {
     return std::ranges::any_of(m_options, [&](const Assignment& other) {
       const auto value = m_launch.absolute(m_program, other.value);
@@ -71,7 +72,7 @@ class FlagDecider {
     });
   }
 
-  /// A cache on shared storage that is to be moved, or guarded.
+  /// Decides about a cache on shared storage: it is moved, guarded or left.
   void cache(const Assignment& one, const CacheRule& rule, const std::string& path) {
     const bool mixed = rule.cache_class == CacheClass::mixed;
     const bool by_table = mixed && !rule.by_user;
@@ -103,7 +104,7 @@ class FlagDecider {
     move(one, rule, path, there.names);
   }
 
-  /// No word changes, so it is the guard's, where that gets hold of the program.
+  /// Leaves the word as it is. If the program is guarded, the guard still builds what belongs into this cache.
   void leave(const Assignment& one, const CacheRule& rule, const std::string& path, std::string why,
              std::optional<Decision> said = {}) {
     if (m_guarded)
@@ -142,14 +143,14 @@ class FlagDecider {
       return stays(one, rule, "the container does not see the node's own disk");
     decision.edits = {{one.index, one.value_begin, one.value_begin + one.value.size(), *decision.to}};
     if (rule.cache_class == CacheClass::mixed)
-      for (const std::string& name : names) // the link is followed where the program runs
+      for (const std::string& name : names) // the program gets links to the models on the share
         if (name.starts_with("models--") && name.find('/') == std::string::npos)
           decision.models.push_back(name);
     const auto links = m_launch.walk.links(m_program);
     if (decision.models.empty() ||
         std::ranges::none_of(links, [&](const ChainLink& link) { return names_hosts(m_launch, link); }))
       return m_out.push_back(std::move(decision));
-    leave(one, rule, path, "its models would be lost", // links are made on this host only
+    leave(one, rule, path, "its models would be lost", // the links are made on this host only
           warning("SF408", one.value,
                   "it holds models too, to which no links are made on the other nodes, so `" + one.name +
                       "` was left: launches can fail by the dataset cache race",
@@ -159,14 +160,14 @@ class FlagDecider {
   const Launch& m_launch;
   const Program& m_program;
   const Row* m_framework;
-  const Names* m_container; ///< the directories that a container sees under their own names; nullptr: there is none
+  const Names* m_container; ///< host directories that the container sees under the same names; nullptr: no container
   bool m_guarded;
   std::vector<Assignment> m_options;
   Decisions m_out;
 };
 
-/// The directories of this host that the container which argv[at] starts sees under their own names, to write. None
-/// where another user's process runs in it, or where it was made before.
+/// Returns the directories of this host that the container started by argv[at] can write to under the same names.
+/// Returns none if the container runs as another user, or if it existed before this command: its mounts are not known.
 Names seen_by(const Launch& launch, std::size_t at, const Program& inside) {
   Names seen;
   const Row* row = find_opaque(launch.argv[at]);
@@ -202,7 +203,7 @@ std::vector<Assignment> program_options(const Argv& argv, const Program& program
     else if (i + 1 < program.end && !argv[i + 1].starts_with('-'))
       ++i;
     else
-      continue; // no value: argparse would refuse it
+      continue; // the option has no value: argparse would refuse that for the flags of the table
     one.index = i;
     one.value = argv[i].substr(one.value_begin);
     found.push_back(std::move(one));
@@ -214,7 +215,7 @@ Decisions decide_flags(const Launch& launch, const Program& program, const Row* 
   if (is_plain_tool(program))
     return {};
   Decisions decided = FlagDecider(launch, program, framework).decide();
-  if (!launch.walk.understood) // no word may change, but what the guard does may be said; not of `{}` of xargs
+  if (!launch.walk.understood) // no word may change; decisions of the guard stay, but for the `{}` of xargs
     std::erase_if(decided, [](const Decision& one) {
       return one.action != Action::guard || one.from.value_or("").find('{') != std::string::npos;
     });
@@ -238,7 +239,7 @@ Decisions decide_in_container(const Launch& launch) {
     Program named;
     named.name = launch.argv[i];
     const bool value = std::ranges::find(options, i, &Assignment::index) != options.end();
-    if (!value || !named.name.starts_with('/')) // a directory may have any name
+    if (!value || !named.name.starts_with('/')) // a path as an option's value is no program
       framework = framework_of(named, launch.argv);
   }
   const Names seen = seen_by(launch, *launch.walk.container, inside);

@@ -9,7 +9,7 @@
 namespace sharefs::cachefix {
 namespace {
 
-/// As datasets/config.py and huggingface_hub/constants.py read a switch.
+/// True if a variable with this value is switched on, as datasets/config.py and huggingface_hub/constants.py read it.
 bool is_on(std::string value) {
   std::ranges::transform(value, value.begin(), [](unsigned char c) { return std::tolower(c); });
   return is_listed(value, "1 on yes true");
@@ -64,7 +64,7 @@ std::vector<std::string> Launch::paths_of(const Program& program, const std::str
                                           const std::string& if_no_path) const {
   std::vector<std::string> paths;
   if (command.find('/') != std::string::npos) {
-    if (auto path = absolute(program, command)) // a URL is none
+    if (auto path = absolute(program, command)) // a URL has no path
       paths.push_back(*std::move(path));
     return paths;
   }
@@ -102,7 +102,7 @@ bool Launch::reads_caches(const Program& program) const {
     return false;
   const bool launched = std::ranges::any_of(walk.links(program),
                                             [](const ChainLink& link) { return link.launcher->tail == Tail::script; });
-  // A console script of an environment: its first line names the interpreter.
+  // The first line of a console script in an environment names Python as its interpreter.
   return launched || is_python_start(file_of(program));
 }
 
@@ -173,7 +173,7 @@ std::optional<Decision> set_variable(const Launch& launch, const Program& progra
     decision.edits = {{word->index, word->value_begin, word->value_begin + word->value.size(), value}};
     return decision;
   }
-  // Set already, and as far as it can get: `srun --export=NONE` keeps it from the program this time, too.
+  // The variable has this value already, and cannot reach the program (`srun --export=NONE`): a change would not help.
   if (const auto set = launch.environment.find(name);
       set != launch.environment.end() && set->second == value && !can_carry(launch, program))
     return std::nullopt;

@@ -14,26 +14,27 @@ constexpr std::string_view k_keywords =
 constexpr std::string_view k_prints = "echo printf cat tee sed grep envsubst head tail sort";
 constexpr std::string_view k_run_input = "xargs parallel bsub qsub at batch";
 constexpr std::string_view k_read_lines = "done read mapfile readarray";
-constexpr std::size_t k_most_prefix = 16; // words of a variable that stand in front of a program
-constexpr int k_deepest_text = 4;         // bash -c in bash -c
+constexpr std::size_t k_most_prefix = 16; // words of a variable in front of a program
+constexpr int k_deepest_text = 4;         // texts within texts: bash -c in bash -c
 constexpr std::size_t k_most_text = 1U << 20U;
 
 bool is_script_name(const std::string& word) {
   return is_listed(word, "*.sh *.bash *.sbatch *.slurm") && word.find('$') == std::string::npos;
 }
 
-/// What a command reads: `$(...)`, `<(...)`.
+/// True if the word is the output of a command: `$(...)`, `<(...)` or backquotes.
 bool is_substitution(const std::string& word) {
   return is_listed(word, "$(* <(* `*") && is_listed(word, "*) *`");
 }
 
-/// Do the directives of a script count that these words start? Options go before them.
+/// Returns how these words start a script. A script that sbatch or bsub gets is `submitted` only if no option on the
+/// command line replaces its directives.
 Started started_by(const Argv& argv) {
   const bool submits = any_listed(argv, "sbatch bsub */sbatch */bsub");
   return submits && !any_listed(argv, "--export* -env") ? Started::submitted : Started::run;
 }
 
-/// The file of commands that make, xargs, parallel or srun reads; empty: there is none.
+/// Returns the file of commands that make, xargs, parallel or srun reads; empty if there is none.
 std::string commands_file(const Argv& argv) {
   const auto command = std::ranges::find_if(
       argv, [](const auto& word) { return is_listed(base_name(word), "make gmake xargs parallel srun"); });
@@ -55,7 +56,7 @@ std::string commands_file(const Argv& argv) {
   return directory.empty() ? file : join_path(directory, file);
 }
 
-/// Is it a shell or a batch system that reads its commands from its input?
+/// True if the program is a shell or a batch system that reads its commands from stdin.
 bool reads_input(const Launch& launch, const Program& program) {
   const auto links = launch.walk.links(program);
   const Tail tail = links.empty() ? Tail::command : links.back().get().launcher->tail;
@@ -78,12 +79,12 @@ class ScriptReader {
       return;
     Commands commands = commands_of(text);
     m_path.expect(commands);
-    std::map<std::string, Argv> calls; ///< by a function's name the words of all its calls
+    std::map<std::string, Argv> calls; // the arguments of all calls of a function, by its name
     for (const Command& command : commands)
       if (!command.words.empty() && calls[command.words[0]].size() < k_most_words)
         std::ranges::copy(command.words | std::views::drop(1) | std::views::take(k_most_words),
                           std::back_inserter(calls[command.words[0]]));
-    std::optional<Argv> outside; ///< the arguments in front of the function that is open
+    std::optional<Argv> outside; // the value of $@ outside of the function that is being read
     for (Command& command : commands) {
       Argv& words = command.words;
       command.line += first_line - 1;
@@ -97,7 +98,7 @@ class ScriptReader {
         array(words, command.line);
       else if (!command.is_directive)
         read_command(command, depth);
-      else if (how == Started::submitted) // otherwise it is a comment
+      else if (how == Started::submitted) // else the directive is only a comment
         lose(command.line, loss_of(launch_of(words, walk(words, "/"))));
       if (behind == '(') {
         m_path.begin_subshell();
@@ -108,7 +109,8 @@ class ScriptReader {
     }
   }
 
-  /// What a command starts, but for what its own words lose.
+  /// Reads the scripts and the input of one program that a command starts. A loss by the command's own words is
+  /// reported elsewhere.
   void started(const Launch& launch, const Program& program, const Command& command, int depth) {
     const Argv& words = launch.argv;
     start_file(commands_file(words), command.line, depth);
@@ -116,7 +118,7 @@ class ScriptReader {
       return read(program.name, command.line, depth + 1);
     if (reads_input(launch, program))
       return read_input(command, started_by(words), depth);
-    if (is_plain_tool(program) || program.name.starts_with('-')) // or an option that is not known
+    if (is_plain_tool(program) || program.name.starts_with('-')) // a name with `-` is an option that is not known
       return;
     settle();
     const bool is_file = program.kind == ProgramKind::file || program.name.find('/') != std::string::npos ||
@@ -128,10 +130,10 @@ class ScriptReader {
   }
 
   ScriptReport finish(Started how) {
-    for (const auto& [name, written] : std::exchange(m_written, {})) // started in a way that is not seen
+    for (const auto& [name, written] : std::exchange(m_written, {})) // nothing that was read starts these scripts
       if (is_script_name(name))
         read(written.input, written.line, 1);
-    if (how == Started::sourced) // else nothing is started behind it
+    if (how == Started::sourced) // the shell that sources it starts programs afterwards
       settle();
     std::ranges::stable_sort(out.losses, {}, &Mention::line);
     return std::move(out);
@@ -150,13 +152,13 @@ class ScriptReader {
     m_path.note_test(words);
     words.erase(words.begin(),
                 std::ranges::find_if_not(words, [](const auto& word) { return is_listed(word, k_keywords); }));
-    if (keyword == "exec" && !words.empty() && words.front() == "-c") // with no environment
+    if (keyword == "exec" && !words.empty() && words.front() == "-c") // bash(1): with an empty environment
       words.insert(words.erase(words.begin()), {"env", "-i"});
-    if (keyword == "spawn") // of expect(1): what it sends there may be anything
+    if (keyword == "spawn") // expect(1): what is sent to the program may start Python
       words.emplace_back("python");
-    if (!words.empty() && words.front().starts_with('@') && words.front().size() > 1) // of make
+    if (!words.empty() && words.front().starts_with('@') && words.front().size() > 1) // make: do not print the command
       words.front().erase(0, 1);
-    if (words.size() > 2 && is_listed(words[words.size() - 2], "= := ::=")) { // the same: export A := 1
+    if (words.size() > 2 && is_listed(words[words.size() - 2], "= := ::=")) { // make: export A := 1
       words[words.size() - 3] += "=" + words.back();
       words.resize(words.size() - 2);
     }
@@ -164,11 +166,12 @@ class ScriptReader {
       if (const auto sign = word.find(":="); word.starts_with("${") && word.ends_with('}') && sign != std::string::npos)
         assignment({.name = word.substr(2, sign - 2), .value = word.substr(sign + 2, word.size() - sign - 3)},
                    command.line);
-    // Before names are set: a text may have them from a variable, bash -c "$LAUNCH python ...".
+    // Words are expanded before assignments are read: a text such as bash -c "$LAUNCH python ..." has them in a
+    // variable.
     words = m_path.expanded(words);
     if (const Argv file = m_path.expanded({command.to}); file.size() == 1)
       command.to = file[0];
-    m_path.begin_subshell(); // PYTHONPATH= git pull
+    m_path.begin_subshell(); // `PYTHONPATH= git pull` changes it for one command
     const auto assigned = m_path.take_assigned(words, command.line);
     for (const Assignment& one : assigned)
       assignment(one, command.line);
@@ -189,12 +192,13 @@ class ScriptReader {
       m_path.give("@", {std::ranges::find(words, "--") + 1, words.end()});
     const bool sources = is_listed(first, "source .") && words.size() > 1;
     if (sources && !is_listed(words[1], words_of("settings")))
-      settle(); // it may start programs
+      settle(); // the script may start programs
     if (is_listed(first, "cp mv") && words.size() == 3)
       write(words[2], command.line, content_of(words[1]), depth);
     else if (is_listed(first, k_prints))
       print(command, depth);
-    else if (is_listed(first, k_read_lines) || (sources && words[1] == "/dev/stdin")) // commands, or what is exported
+    else if (is_listed(first, k_read_lines) ||
+             (sources && words[1] == "/dev/stdin")) // the lines are commands, or values to export
       read_input(command, Started::sourced, depth);
     else if (is_listed(first, k_run_input))
       read_input(command, started_by(words), depth);
@@ -221,13 +225,13 @@ class ScriptReader {
     const Walk walked = walk(command.words, "/");
     const Launch launch = launch_of(command.words, walked);
     lose(command.line, loss_of(launch));
-    if (walked.elsewhere) // a program is started there
+    if (walked.elsewhere) // no program is listed, but one is started
       settle();
     for (const Program& program : walked.programs)
       started(launch, program, command, depth);
   }
 
-  /// Commands that come from where the command reads; where that is not seen, what was printed last.
+  /// Reads the commands in the input of a command. If the text does not show that input, it is what was printed last.
   void read_input(const Command& command, Started how, int depth) {
     if (!command.input.empty())
       read(command.input, command.line, depth + 1, how);
@@ -237,7 +241,7 @@ class ScriptReader {
       start_printed(std::exchange(m_printed, {}), 0, command.line, depth, how);
   }
 
-  /// What a command prints goes to a file, or to whoever reads it.
+  /// Notes the output of a command: as the content of a file, or for the next command that reads it.
   void print(const Command& command, int depth) {
     const Argv& words = command.words;
     const bool tee = words[0] == "tee";
@@ -248,7 +252,7 @@ class ScriptReader {
     if (contains(printed.words, file) && is_listed(file, "*.env")) // export $(cat x.env)
       start_file(file, command.line, depth, {}, Started::sourced);
     if (const std::string& to = tee && words.size() > 1 ? words.back() : command.to; !to.empty()) {
-      if (printed.input.empty()) // it comes from a pipe
+      if (printed.input.empty()) // tee reads from a pipe
         add(printed, std::exchange(m_printed, {}));
       write(to, command.line, printed, depth);
     }
@@ -256,7 +260,7 @@ class ScriptReader {
       add(m_printed, printed);
   }
 
-  /// What the text has written to a file; else the file itself.
+  /// Returns what the text has written to a file; else the name of the file.
   [[nodiscard]] Command content_of(const std::string& file) const {
     const auto written = m_written.find(file_name(file));
     return written != m_written.end() ? written->second : Command{.words = {file}};
@@ -271,21 +275,22 @@ class ScriptReader {
       all.words.insert(all.words.end(), more.words.begin(), more.words.end());
   }
   void write(const std::string& file, int line, const Command& printed, int depth) {
-    Command& written = m_written[file_name(file)]; // it may be written line by line
+    Command& written = m_written[file_name(file)]; // a text may write a file line by line
     written.line = written.input.empty() ? line : written.line;
     add(written, printed);
-    if (base_name(file) == ".deepspeed_env") // which deepspeed hands on
+    if (base_name(file) == ".deepspeed_env") // deepspeed hands on the variables in it
       read(printed.input, line, depth + 1, Started::sourced);
   }
 
-  /// What was printed, from `begin` on, as commands.
+  /// Reads what was printed, from byte `begin` on, as commands.
   void start_printed(const Command& printed, std::size_t begin, int line, int depth, Started how) {
     read(printed.input.substr(std::min(begin, printed.input.size())), line, depth + 1, how);
     for (const std::string& file : printed.words)
       start_file(file, line, depth, {}, how);
   }
 
-  /// A file with commands: what this text has written there, or one that is there. Or what `<(...)` and `$(...)` print.
+  /// Reads a file of commands: what this text has written to it, or else the file itself, which is noted as a script.
+  /// For `<(...)` and `$(...)` it reads what their commands print.
   void start_file(const std::string& name, int line, int depth, const Argv& arguments = {},
                   Started how = Started::run) {
     if (is_substitution(name))
@@ -304,13 +309,14 @@ class ScriptReader {
     if (!loss.code.empty() && (out.losses.empty() || out.losses.back() != loss)) // a text may be read twice
       out.losses.push_back(std::move(loss));
   }
-  /// A program is started, so that what has happened to PYTHONPATH counts.
+  /// Reports a loss of PYTHONPATH, because a program is started now.
   void settle() {
     if (const auto lost = m_path.take_loss())
       out.losses.push_back(*lost);
   }
 
-  /// Would they lose the guard in front of a command? Of the values that branches give a variable such a one counts.
+  /// True if these words in front of a command take the guard away. A variable that branches give several values keeps
+  /// the one that does.
   [[nodiscard]] bool loses(Argv words) const {
     words.resize(std::min(words.size(), k_most_prefix));
     words.insert(words.end(), {"python", "t.py"});
@@ -332,13 +338,13 @@ class ScriptReader {
 
   void array(const Argv& words, int line) {
     const auto name = std::ranges::find_if(words, [](const std::string& word) { return word.ends_with('='); });
-    if (name == words.end()) // it is the word of a here-string
+    if (name == words.end()) // the word of a here-string, no array
       return;
     const Argv value(name + 1, words.end());
     m_path.assign(name->substr(0, name->find('=')), join(value, " "), value, line);
   }
 
-  /// A program and the caches that its options name.
+  /// Reports a program and the caches that its options name.
   void report(const Launch& launch, const Program& program, int line) {
     std::string chain;
     for (const ChainLink& link : launch.walk.chain)
@@ -354,12 +360,12 @@ class ScriptReader {
   Facts& m_facts;
   Start m_start{{}, "/", {}};
   PythonPath m_path;
-  /// What the text has printed, until somebody reads it, and the files that it has made: `input` is what is known of
-  /// it, `words` are files that are printed, too.
+  /// What the text has printed and no command has read yet: `input` is the known text, `words` are files that were
+  /// printed.
   Command m_printed;
-  std::map<std::string, Command> m_written;
-  std::size_t m_inner = 0;                  ///< where in m_printed the last parenthesis began
-  Rules m_rules{{}, When::shared, Guard()}; // guarded, as what it is called by
+  std::map<std::string, Command> m_written; ///< the same for each file that the text has written
+  std::size_t m_inner = 0;                  ///< byte in m_printed at which the last parenthesis began
+  Rules m_rules{{}, When::shared, Guard()}; // with a guard, because only then a loss counts
   ScriptReport out;
 };
 
@@ -372,7 +378,7 @@ ScriptReport read_script(const std::string& text, Facts& facts, const Argv& argu
 }
 
 ScriptReport read_program(const Launch& launch, const Program& program) {
-  const bool text = program.kind == ProgramKind::shell; // whose $0 stands behind it
+  const bool text = program.kind == ProgramKind::shell; // its $0 is the word behind it
   ScriptReader reader(
       launch.facts,
       text ? Argv(launch.argv.begin() + static_cast<std::ptrdiff_t>(program.index) + 1, launch.argv.end()) : Argv());

@@ -9,12 +9,12 @@
 namespace sharefs::cachefix {
 namespace {
 
-constexpr std::size_t k_most_value = 4096; // of a value
-constexpr int k_most_values = 8;           // one in the other
+constexpr std::size_t k_most_value = 4096; // bytes of a value
+constexpr int k_most_values = 8;           // values that begin with another variable
 constexpr std::string_view k_path = "PYTHONPATH";
 constexpr std::string_view k_exports = "export declare typeset readonly local";
 constexpr std::string_view k_changes = "unset unsetenv setenv read mapfile readarray for select set printf";
-constexpr std::string_view k_by_word = "for select set printf"; // of which a variable gives no name
+constexpr std::string_view k_by_word = "for select set printf"; // a `$NAME` behind these names no variable to change
 
 bool is_assignment(const std::string& word) {
   const auto name = word.substr(0, word.find_first_of("+="));
@@ -25,7 +25,7 @@ bool is_of_name(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
-/// Does PYTHONPATH stand in the text, and not as a part of a longer name?
+/// True if the text holds PYTHONPATH as a whole name.
 bool has_path(std::string_view text) {
   for (auto at = text.find(k_path); at != std::string_view::npos; at = text.find(k_path, at + 1)) {
     const auto end = at + k_path.size();
@@ -35,7 +35,7 @@ bool has_path(std::string_view text) {
   return false;
 }
 
-/// The name of the variable at a `$`: of `$A`, `${A...}`, `${!A}`; `@` of each argument and of all: `$1`, `$*`.
+/// Returns the name of the variable at a `$`: A for `$A`, `${A...}` and `${!A}`; `@` for `$1`, `$*` and the like.
 std::string variable_at(std::string_view text, std::size_t dollar) {
   const auto begin = std::min(text.find_first_not_of("{!\"", dollar + 1), text.size());
   auto end = begin;
@@ -45,7 +45,8 @@ std::string variable_at(std::string_view text, std::size_t dollar) {
   return name == "*" || (name[0] >= '1' && name[0] <= '9') ? "@" : name;
 }
 
-/// `compgen -v`, `env | grep ^PY`: does it write names of variables? Not of others only: `env | grep ^SLURM`.
+/// True if a command lists names of variables that may include PYTHONPATH: `compgen -v`, `env | grep ^PY`, but not
+/// `env | grep ^SLURM`.
 bool lists_names(const Commands& commands, std::size_t at) {
   const Argv& words = commands[at].words;
   if (words.empty() || !(words[0] == "compgen" || words == Argv{"env"} || words == Argv{"printenv"}))
@@ -58,7 +59,7 @@ bool lists_names(const Commands& commands, std::size_t at) {
   });
 }
 
-/// `$(which singularity)` as `singularity`; any other word as it is.
+/// Returns `singularity` for `$(which singularity)`, and any other word as it is.
 std::string named_by_command(const std::string& word) {
   if (!is_listed(word, "$(which* `which* $(command*"))
     return word;
@@ -111,7 +112,7 @@ void PythonPath::assign(std::string name, const std::string& value, const Argv& 
   name.resize(name.size() - (adds ? 1 : 0));
   if (is_path(name) && !adds && !mentions(value) && !m_if_empty)
     lose(line, "PYTHONPATH=");
-  else if (is_path(name) && holds_it(value)) // it was kept, and has its value again
+  else if (is_path(name) && holds_it(value)) // its old value was saved in a variable and is set again
     m_lost.reset();
   m_by_name = m_by_name || value == k_path;
   std::string& text = m_environment[name];
@@ -170,7 +171,7 @@ bool PythonPath::is_path(const std::string& name) const {
 std::string PythonPath::with_values(std::string name) const {
   for (int times = 0; name.starts_with('$') && times < k_most_values; ++times) {
     const auto slash = std::min(name.find('/'), name.size());
-    const bool plain = name.find_first_of("(%#:-") >= slash; // else it is $(...) or ${A%/*}
+    const bool plain = name.find_first_of("(%#:-") >= slash; // false for $(...) and ${A%/*}
     const std::string rest = name.substr(plain ? slash : name.find_last_of(")}") + 1);
     const auto known = m_environment.find(plain ? variable_at(name, 0) : "");
     name = known != m_environment.end() ? known->second + rest : rest.substr(std::min<std::size_t>(1, rest.size()));

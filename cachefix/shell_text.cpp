@@ -9,8 +9,8 @@
 namespace sharefs::cachefix {
 namespace {
 
-constexpr int k_most_substitutions = 16; // one within the other
-constexpr int k_most_shifts = 16;        // `<<` that begins no here-document
+constexpr int k_most_substitutions = 16; // nested ones
+constexpr int k_most_shifts = 16;        // `<<` without a here-document
 constexpr std::string_view k_directives[][2] = {{"#SBATCH ", "sbatch"}, {"#BSUB ", "bsub"}};
 
 class Splitter {
@@ -46,7 +46,7 @@ class Splitter {
       m_now.is_array = true;
     } else if (c == '`' || rest.starts_with("$(") || rest.starts_with("<(") || rest.starts_with(">(")) {
       substitution();
-    } else if (rest.starts_with("&>")) { // to a file, with the errors
+    } else if (rest.starts_with("&>")) { // stdout and stderr to a file
       ++m_at;
       redirection('>');
     } else if ((c == '\n' && !m_now.is_array) ||
@@ -67,7 +67,7 @@ class Splitter {
       m_at = m_behind_body;
   }
 
-  /// `< FILE`, `3< FILE`, `>| FILE`, `2>&1`.
+  /// Reads a redirection: `< FILE`, `3< FILE`, `>| FILE`, `2>&1`.
   void redirection(char sign) {
     const bool other = end_number() && sign == '>';
     const char next = m_at + 1 < m_text.size() ? m_text[m_at + 1] : ' ';
@@ -75,7 +75,7 @@ class Splitter {
     m_at += next == '&' || next == '|' ? 1 : 0;
   }
 
-  /// Ends the word in front of a redirection. True if it is the number of a descriptor but 1, which is no word.
+  /// Ends the word in front of a redirection. A number there is a descriptor and no word. True if it is not 1.
   bool end_number() {
     const bool number = m_word && !m_word->empty() && m_word->find_first_not_of("0123456789") == std::string::npos;
     const bool other = number && *m_word != "1";
@@ -97,8 +97,7 @@ class Splitter {
     }
   }
 
-  /// `$(...)`, `<(...)`, `>(...)` and backquotes: commands of their own. They stay as they are written in the word
-  /// around them.
+  /// Reads `$(...)`, `<(...)`, `>(...)` or backquotes as commands of their own. The word around them keeps the text.
   void substitution() {
     const std::size_t begin = m_at;
     if (m_substitutions == k_most_substitutions)
@@ -110,7 +109,7 @@ class Splitter {
     const auto next = std::exchange(m_next, nullptr);
     const std::string_view whole = m_text;
     const bool backquotes = whole[begin] == '`';
-    if (backquotes) // the next one ends it, also in quotes and comments
+    if (backquotes) // the next backquote ends it, even in quotes and comments
       m_text = whole.substr(0, whole.find('`', begin + 1));
     m_commands.push_back({.behind = '('});
     for (m_at += backquotes ? 1 : 2; m_at < m_text.size() && (backquotes || m_text[m_at] != ')' || m_open > 0); ++m_at)
@@ -128,7 +127,7 @@ class Splitter {
     add(whole.substr(begin, m_at + 1 - begin));
   }
 
-  /// `<<WORD`: the lines behind this one up to WORD are read by the command. False if it is a shift in arithmetic.
+  /// Reads the here-document of `<<WORD`: the lines below this one up to WORD. False if `<<` is a shift in arithmetic.
   bool document() {
     const auto begin = std::min(m_text.find_first_not_of("<- \t'\"\\", m_at), m_text.size());
     const auto end = std::min(m_text.find_first_of(" \t\n;&|)'\"<>", begin), m_text.size());
@@ -191,13 +190,13 @@ class Splitter {
 
   std::string_view m_text;
   std::size_t m_at = 0;
-  std::size_t m_body = std::string::npos, m_behind_body = 0; ///< where the lines of a here-document begin and end
+  std::size_t m_body = std::string::npos, m_behind_body = 0; ///< begin and end of the lines of a here-document
   std::size_t m_counted = 0;
-  int m_line = 1, m_shifts = 0;        ///< the line of m_counted
-  int m_braces = 0;                    ///< of `${A:-b c}`
-  int m_open = 0, m_substitutions = 0; ///< parentheses in the innermost substitution, and how deep that is
+  int m_line = 1, m_shifts = 0;        ///< line of byte m_counted; number of `<<` without a here-document
+  int m_braces = 0;                    ///< open braces of `${A:-b c}`
+  int m_open = 0, m_substitutions = 0; ///< open parentheses in the innermost substitution; its depth
   std::optional<std::string> m_word;
-  std::string Command::* m_next = nullptr; ///< what the next word is, if it is none of the command's own
+  std::string Command::* m_next = nullptr; ///< member that gets the next word; nullptr: it is a word of the command
   Command m_now;
   Commands m_commands;
 };

@@ -10,7 +10,8 @@ namespace {
 
 using Tables = std::map<std::string, std::vector<Row>, std::less<>>;
 
-/// Lines that begin with a space continue the one above, within braces without a space between.
+/// Joins continued lines: one that begins with a space continues the line above. Within braces the two are joined
+/// without a space, because `{a,` and `b}` are one word.
 std::vector<std::string> whole_lines(const std::string& text) {
   std::vector<std::string> lines;
   for (const std::string& line : split_lines(text)) {
@@ -28,7 +29,7 @@ std::vector<std::string> whole_lines(const std::string& text) {
   return lines;
 }
 
-/// `$race` is what the row `words race` says; any other name stays for those who expand it.
+/// Replaces `$race` by the text of the row `words race`. Other names stay: they are variables that are expanded later.
 std::string with_words(const std::string& text, const std::vector<Row>& words) {
   const auto value_of = [&](std::string_view name, std::size_t) -> std::optional<std::string> {
     const auto known = std::ranges::find(words, name, &Row::name);

@@ -1,4 +1,4 @@
-// Environment variables that say where caches are.
+// Decides about the environment variables that name caches.
 #include "cachefix/launch.hpp"
 
 #include "base/path.hpp"
@@ -7,14 +7,14 @@
 namespace sharefs::cachefix {
 namespace {
 
-/// `$NAME` at the start of a default, and its own default.
+/// The variables with which a default of caches.txt may begin, each with its own default.
 constexpr std::pair<std::string_view, std::string_view> k_bases[] = {{"HF_HOME", "$XDG_CACHE_HOME/huggingface"},
                                                                      {"XDG_CACHE_HOME", "~/.cache"},
                                                                      {"XDG_DATA_HOME", "~/.local/share"},
                                                                      {"TRITON_HOME", "~"},
                                                                      {"TMPDIR", "/tmp"}};
 
-/// `$HF_HOME/datasets` as the program would expand it.
+/// Expands a default such as `$HF_HOME/datasets` with the variables that the program will have.
 std::string expand(const Launch& launch, const Program& program, std::string_view text) {
   const auto value_of = [&](std::string_view name, std::size_t) {
     const auto* const base = std::ranges::find(k_bases, name, &std::pair<std::string_view, std::string_view>::first);
@@ -24,7 +24,7 @@ std::string expand(const Launch& launch, const Program& program, std::string_vie
   return expand_variables(text, value_of).value_or("");
 }
 
-/// A variable whose cache lies on shared storage, by its value or by default.
+/// A variable whose value, or whose default, is a path. `given`: the variable is set.
 struct Found {
   const CacheRule& rule;
   bool given;
@@ -33,7 +33,7 @@ struct Found {
 
 void move(const Launch& launch, const Program& program, const Found& one, Decisions& out) {
   const std::string local = launch.local_for(one.path, one.rule.holds);
-  if (local.empty()) { // that code has no place of its own is no reason not to start
+  if (local.empty()) { // only a missing directory for data may stop the launch; without one for code it goes on
     const bool none = launch.facts.local().directory.empty();
     out.push_back(no_local_directory(launch, one.given && none, none ? Holds::data : one.rule.holds));
     return;
@@ -92,7 +92,7 @@ Decisions decide_variables(const Launch& launch, const Program& program, const R
       paths.push_back(*path);
     }
   }
-  // A cache that no row knows. And TMPDIR, below which everything else may cache.
+  // Variables that look like caches but have no row are reported, and so is TMPDIR, below which any program may cache.
   const Environment all = launch.all_variables(program);
   for (const auto& [name, value] : all)
     if ((names_cache(name) || name == "TMPDIR") && value.starts_with('/') &&

@@ -5,9 +5,9 @@
 namespace sharefs::cachefix {
 namespace {
 
-constexpr std::string_view k_run_nothing = "--help --version --usage -help -version"; // of every launcher
+constexpr std::string_view k_run_nothing = "--help --version --usage -help -version"; // the same for every launcher
 
-/// The names of Means, in their order.
+/// The names of the enumerators of Means, in their order.
 constexpr std::string_view k_means = "directory assign assign_pair assign_list unset clear module no_python run_module "
                                      "run_text command_text hosts container command_file hands_on information";
 constexpr std::pair<std::string_view, Takes> k_takes[] = {
@@ -28,7 +28,7 @@ void add_options(const std::string& word, std::vector<KnownOption>& all) {
   option.names = split(names, '/');
 }
 
-/// `--nproc_per_node` as `--nproc-per-node`: no launcher has both.
+/// Returns `--nproc-per-node` for `--nproc_per_node`. The two are the same option, because no launcher has both.
 std::string dashed(std::string_view name) {
   std::string out(name);
   if (name.starts_with("--"))
@@ -36,6 +36,7 @@ std::string dashed(std::string_view name) {
   return out;
 }
 
+/// Reads the options of one launcher from a command line.
 class Reader {
  public:
   Reader(const Launcher& launcher, const Argv& argv, std::size_t begin, std::size_t limit)
@@ -51,7 +52,7 @@ class Reader {
     const bool shell = m_launcher.tail == Tail::shell;
     while (m_out.end < m_limit && m_out.problem.empty() && !m_out.ended_by_option) {
       const std::string& word = m_argv[m_out.end];
-      if (word == "--" || (shell && word == "-")) { // bash(1): the same
+      if (word == "--" || (shell && word == "-")) { // bash(1): `-` ends the options like `--`
         ++m_out.end;
         break;
       }
@@ -65,7 +66,7 @@ class Reader {
   }
 
  private:
-  /// The option that `fits`; nullptr where none does, or more than one.
+  /// Returns the only option with a name that `fits`; nullptr if none has, or several have.
   template <class Fits> [[nodiscard]] const KnownOption* only(const Fits& fits) const {
     const KnownOption* found = nullptr;
     for (const KnownOption& option : m_known)
@@ -80,7 +81,8 @@ class Reader {
     return only([&](const std::string& known) { return is_listed(name, dashed(known)); });
   }
 
-  /// `--name`, `--name=value`, `--nam`; `-name`, and `--name` where the row has `-name`.
+  /// Takes a word that is one option: `--name`, `--name=value`, the abbreviation `--nam`, `-name`, or `--name` if the
+  /// row has `-name`. False if it is none of the row.
   bool take_whole(const std::string& word) {
     const auto equals = std::min(word.find('='), word.size());
     const std::string name = dashed(word.substr(0, equals));
@@ -95,7 +97,8 @@ class Reader {
     return true;
   }
 
-  /// `-x`, `-xVALUE`, `-xyz`: letters one by one, the first that takes a value takes the rest of the word or the next.
+  /// Takes `-x`, `-xVALUE` or `-xyz` letter by letter. The first option with a value gets the rest of the word, or the
+  /// next word.
   void take_letters(const std::string& word) {
     const std::size_t index = m_out.end;
     for (std::size_t i = 1; i < word.size() && m_out.problem.empty() && !m_out.ended_by_option; ++i) {
@@ -120,7 +123,7 @@ class Reader {
     std::size_t wanted = option.takes == Takes::two ? 2 : option.takes == Takes::value && !value ? 1 : 0;
     std::size_t next = m_out.end + 1;
     if (given.means == Means::assign_pair && next < m_limit && m_argv[next].find('=') != std::string::npos) {
-      given.means = Means::assign; // `-env NAME=value`, as PALS has it, and Hydra too
+      given.means = Means::assign; // PALS and Hydra take `-env NAME=value`
       wanted = 1;
     }
     if (next + wanted > m_limit) {
@@ -143,7 +146,7 @@ class Reader {
   const Argv& m_argv;
   std::size_t m_limit;
   std::vector<KnownOption> m_known;
-  bool m_clusters = true; ///< not of MPI, whose `-np` is one option
+  bool m_clusters = true; ///< `-abc` is three options; false for MPI, whose `-np` is one
   OptionsRead m_out;
 };
 

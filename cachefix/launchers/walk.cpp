@@ -10,10 +10,10 @@
 namespace sharefs::cachefix {
 namespace {
 
-constexpr std::size_t k_most_launchers = 64; // one behind the other
-constexpr int k_most_unknown = 4;            // programs without a row, one behind the other
+constexpr std::size_t k_most_launchers = 64; // in one command line
+constexpr int k_most_unknown = 4;            // nested programs without a row
 
-/// `scope` is the program as far as the launchers in front of it have made it.
+/// Walks through a command line. `scope` is the program with the changes of the launchers that were read so far.
 class Walker {
  public:
   explicit Walker(const Argv& argv) : m_argv(argv) {}
@@ -28,7 +28,8 @@ class Walker {
  private:
   [[nodiscard]] bool is_certain() const { return m_unknown == 0; }
 
-  /// The words from `index` on are not known: what they run only gets its environment.
+  /// Ends the walk at words that are not understood: the program that they run gets the environment and no other
+  /// change.
   void give_up(std::size_t index, Program scope, std::string message = {}) {
     m_out.understood = false;
     const std::size_t at = std::min(index, m_argv.size() - 1);
@@ -57,7 +58,7 @@ class Walker {
     if (starts_container(std::span(m_argv).subspan(index)))
       return in_container(index);
     elsewhere("SF402", index, does + ", so it is not guarded", "let it run `sharefs run -- CMD...`");
-    m_out.elsewhere = is_certain(); // behind a program without a row it may be a word like any other
+    m_out.elsewhere = is_certain(); // behind a program without a row the word may be an argument
     if (!is_certain())
       give_up(index, std::move(scope));
   }
@@ -75,19 +76,19 @@ class Walker {
     m_out.programs.push_back(std::move(scope));
   }
 
-  /// The first of argv[begin, end) that is `word`, else `end`.
+  /// Returns the index of the first of argv[begin, end) that is `word`, else `end`.
   [[nodiscard]] std::size_t find_word(std::string_view word, std::size_t begin, std::size_t end) const {
     while (begin < end && m_argv[begin] != word)
       ++begin;
     return begin;
   }
 
-  /// The index of the first word behind argv[at] and the launcher's verb.
+  /// Returns the index of the first word behind argv[at] and the launcher's verb.
   [[nodiscard]] static std::size_t behind_verb(const Launcher& launcher, std::size_t at) {
     return at + (launcher.verbs.empty() ? 1 : 2);
   }
 
-  /// argv[begin, end) is a program and its arguments.
+  /// Walks through argv[begin, end), which is a program and its arguments.
   void command(std::size_t begin, std::size_t end, Program scope) {
     if (begin >= end || m_out.elsewhere)
       return;
@@ -97,7 +98,7 @@ class Walker {
     launched(*launcher, base_name(m_argv[begin]), begin, behind_verb(*launcher, begin), end, std::move(scope));
   }
 
-  /// Not `tmux ls` or `sudo nvidia-smi`.
+  /// True if words behind a program of the row `known` may start Python; false for `tmux ls` or `sudo nvidia-smi`.
   [[nodiscard]] bool runs_something(const Row& known, std::size_t begin, std::size_t end) const {
     const auto words = std::span(m_argv).subspan(begin, end - begin);
     if (known.has("first")) {
@@ -123,15 +124,17 @@ class Walker {
     return known.has("container") || (known.has("by") && !known.has("names")) || names_some_program(words, true);
   }
 
-  /// Does a word behind a program without a row start another program, or name one? Some names are common words, which
-  /// only options or a variable behind them tell apart, and `--launcher ssh` is a value.
+  /// True if argv[at], a word behind a program without a row, is another program or names one. Names that are also
+  /// common words only count with an option or a variable behind them. The `ssh` of `--launcher ssh` is a value and
+  /// does not count.
   [[nodiscard]] bool names_program(std::size_t at, std::size_t end) const {
     constexpr std::string_view k_common = "env time nice ds sh conda docker uv script timeout tune composer fabric";
     const std::string word = base_name(m_argv[at]);
     if (m_argv[at].starts_with('-') || assigns_variable(m_argv[at]))
       return false;
     if (word.ends_with(".py") || word.ends_with(".sh"))
-      return word.find('*') == std::string::npos && !is_listed(m_argv[at - 1], "-name -iname -path"); // of find
+      return word.find('*') == std::string::npos &&
+             !is_listed(m_argv[at - 1], "-name -iname -path"); // a pattern of find(1)
     if (find_launcher(m_argv, at, end) != nullptr)
       return !is_listed(word, k_common) ||
              (at + 1 < end && (m_argv[at + 1].starts_with('-') || assigns_variable(m_argv[at + 1])));
@@ -160,7 +163,8 @@ class Walker {
     }
     if (name.ends_with(".py") && m_argv[begin].find('/') != std::string::npos)
       return python_file(begin, end, std::move(scope));
-    const bool starts_here = known == nullptr || (known->has("by") && !known->has("container")); // parallel without -S
+    const bool starts_here =
+        known == nullptr || (known->has("by") && !known->has("container")); // such as parallel without -S
     if (starts_here && !is_plain_tool(name) && starts_container(behind))
       return in_container(begin);
     const bool script = name.ends_with(".sh") || name.ends_with(".bash") || is_plain_tool(name);
@@ -169,7 +173,7 @@ class Walker {
     add_program(ProgramKind::program, begin, begin + 1, end, std::move(scope), is_listed(name, words_of("python")));
   }
 
-  /// `flock FILE -c 'env -i python train.py'`
+  /// True if a word is a command line, as in `flock FILE -c 'env -i python train.py'`.
   [[nodiscard]] static bool is_text(const std::string& word) {
     const Argv parts = word.find(' ') == std::string::npos ? Argv() : split_words(word);
     return !parts.empty() &&
@@ -178,8 +182,8 @@ class Walker {
            names_some_program(std::span(parts).subspan(1));
   }
 
-  /// strace, make, a wrapper of the site, an option that is not known: what stands behind, from `begin` on, is run in a
-  /// way that is not known. False if no word there names a program.
+  /// Walks through argv[begin, end) behind a program without a row (strace, make, a wrapper of the site) or behind an
+  /// unknown option. Nobody knows how these words are run. False if none of them names a program.
   bool behind_unknown(std::size_t begin, std::size_t end, const Program& scope) {
     while (begin < end && !is_text(m_argv[begin]) && !names_program(begin, end))
       ++begin;
@@ -196,7 +200,7 @@ class Walker {
     return m_out.elsewhere || m_out.programs.size() > before;
   }
 
-  /// The launcher's options start at `begin`; its own word is argv[index].
+  /// Walks through a launcher. Its options start at `begin`; its own word is argv[index].
   void launched(const Launcher& launcher, std::string name, std::size_t index, std::size_t begin, std::size_t end,
                 Program scope) {
     const std::size_t number = m_out.chain.size();
@@ -210,7 +214,7 @@ class Walker {
       tail(number, *at, end, std::move(scope));
   }
 
-  /// Commands separated by `:`, each with options of its own.
+  /// Walks through commands that are separated by `:`, each with options of its own.
   void contexts(std::size_t number, std::size_t begin, std::size_t end, Program scope) {
     while (begin < end && !m_out.elsewhere) {
       const std::size_t stop = find_word(":", begin, end);
@@ -231,12 +235,12 @@ class Walker {
     }
   }
 
-  /// Reads the options into the chain and their meaning into the scope; where the tail begins, or nullopt if nothing is
-  /// run or the options are not understood.
+  /// Reads a launcher's options into the chain and applies them to the scope. Returns where the tail begins; nullopt if
+  /// nothing is run or an option is not understood.
   std::optional<std::size_t> options(std::size_t number, std::size_t begin, std::size_t end, Program& scope) {
     const Launcher& launcher = *m_out.chain[number].launcher;
     OptionsRead read = read_options(launcher, m_argv, begin, end);
-    if (const GivenOption* container = read.last(Means::container)) { // whatever else is not understood
+    if (const GivenOption* container = read.last(Means::container)) { // this counts even if another option is not known
       in_container(container->index);
       return std::nullopt;
     }
@@ -258,7 +262,7 @@ class Walker {
     return std::nullopt;
   }
 
-  /// What a launcher's own options make of the environment and the directory that it was given.
+  /// Applies the changes of one launcher's options to the environment and the directory that it was given.
   static void add(Program own, Program& scope) {
     std::erase_if(scope.assigned, [&](const Assignment& one) { return own.takes_away(one.name); });
     std::ranges::move(own.assigned, std::back_inserter(scope.assigned));
@@ -294,7 +298,7 @@ class Walker {
     }
   }
 
-  /// NAME=value, which begins at byte `begin` of argv[index]; false if it is none.
+  /// Adds NAME=value, which begins at byte `begin` of argv[index]. False if the text has no `=`.
   static bool assign(Program& scope, const std::string& pair, std::size_t index, std::size_t begin) {
     const auto equals = pair.find('=');
     if (equals != std::string::npos)
@@ -302,7 +306,7 @@ class Walker {
     return equals != std::string::npos;
   }
 
-  /// srun --export=ALL,NAME=value,...: a list without ALL cuts the environment down to what it names.
+  /// Applies a list as of srun --export=ALL,NAME=value,... Without ALL the program only gets the variables of the list.
   static void assign_list(Program& scope, const GivenOption& option, std::size_t begin) {
     scope.cleared = true;
     for (const std::string& part : split(option.value, ',')) {
@@ -316,7 +320,8 @@ class Walker {
   void tail(std::size_t number, std::size_t at, std::size_t end, Program scope) {
     const Launcher& launcher = *m_out.chain[number].launcher;
     const GivenOption* text = m_out.chain[number].options.last(Means::command_text);
-    if (text != nullptr && !text->value.empty()) { // env -S: its own options and words behind it count, too
+    if (text != nullptr &&
+        !text->value.empty()) { // env -S: the text may hold options of env, and the words behind it follow
       const std::string words = text->value + " " +
                                 shell_join({m_argv.begin() + static_cast<std::ptrdiff_t>(at),
                                             m_argv.begin() + static_cast<std::ptrdiff_t>(end)});
@@ -361,7 +366,8 @@ class Walker {
     }
     if (at < end)
       return python_file(at, end, std::move(scope));
-    add_program(ProgramKind::file, m_out.chain[number].index, end, end, std::move(scope), true, "-"); // from stdin
+    add_program(ProgramKind::file, m_out.chain[number].index, end, end, std::move(scope), true,
+                "-"); // python reads stdin
   }
 
   void python_file(std::size_t at, std::size_t end, Program scope) {
@@ -384,19 +390,19 @@ class Walker {
   }
 
   void shell(std::size_t number, std::size_t at, std::size_t end, Program scope) {
-    if (at >= end ||
-        m_out.chain[number].options.last(Means::no_python) != nullptr) // commands from stdin, or a terminal
+    // The shell reads its commands from stdin or a terminal.
+    if (at >= end || m_out.chain[number].options.last(Means::no_python) != nullptr)
       return add_program(ProgramKind::program, m_out.chain[number].index, end, end, std::move(scope), false);
-    if (m_out.chain[number].options.last(Means::command_text) !=
-        nullptr) // bash -c: the string is the first word that is no option
+    // With -c the text is the first word that is no option.
+    if (m_out.chain[number].options.last(Means::command_text) != nullptr)
       return add_program(ProgramKind::shell, at, end, end, std::move(scope), false);
-    if (starts_container(std::span(m_argv).subspan(at + 1, end - at - 1))) // its "$@"
+    if (starts_container(std::span(m_argv).subspan(at + 1, end - at - 1))) // the script's "$@" may start one
       return in_container(at);
     add_program(ProgramKind::file, at, at + 1, end, std::move(scope), false);
   }
 
   const Argv& m_argv;
-  int m_unknown = 0; ///< programs without a row in front of these words
+  int m_unknown = 0; ///< number of programs without a row in front of the present words
   Walk m_out;
 };
 
