@@ -25,7 +25,7 @@ constexpr std::chrono::milliseconds k_mount_deadline{2'000};
 constexpr std::chrono::milliseconds k_size_deadline{200}; // to measure a cache that is not copied
 
 /// Reads `--keep` and `--local`. A word without dashes is the name of a variable, so lower-case letters are a mistake.
-Result<std::vector<cachefix::UserRule>> given_rules(const Arguments& arguments) {
+Result<std::vector<cachefix::UserRule>> read_rules(const Arguments& arguments) {
   std::vector<cachefix::UserRule> rules;
   for (const std::string option : {"--keep", "--local"})
     for (const std::string& flag : arguments.list(option.substr(2))) {
@@ -61,7 +61,7 @@ Argv shown_command(const cachefix::RunPlan& decision) {
 }
 
 /// Shows the changes in one line, or (`all`) each with its reason; `explain` adds what was left.
-void say(Context& context, const cachefix::RunPlan& decision, bool all, bool explain) {
+void show_changes(Context& context, const cachefix::RunPlan& decision, bool all, bool explain) {
   if (!all) {
     if (const auto line = cachefix::summary(decision); !line.empty())
       context.console.message("sharefs: " + line + "; -v says how");
@@ -76,7 +76,7 @@ void say(Context& context, const cachefix::RunPlan& decision, bool all, bool exp
 
 /// Reports the diagnoses. The first that stops the command (an error, or under --strict a warning) is returned as the
 /// command's error, and not reported as well.
-Result<void> report(Context& context, Diagnoses diagnoses, bool strict) {
+Result<void> report_diagnoses(Context& context, Diagnoses diagnoses, bool strict) {
   const auto stops = [strict](const Diagnosis& diagnosis) {
     return diagnosis.severity == Severity::error || (strict && diagnosis.severity == Severity::warning);
   };
@@ -132,11 +132,11 @@ Result<void> check_mounts(Context& context, const cachefix::RunPlan& decision, b
     if (elsewhere)
       one.hint = "the command is started on other machines, which were not looked at: run `sharefs status` there";
   }
-  return report(context, std::move(found), false);
+  return report_diagnoses(context, std::move(found), false);
 }
 
 /// Fills the node-local directories from their shared ones. A failure is only a warning: the program builds the cache.
-void seed(Context& context, const cachefix::RunPlan& decision, const cachefix::LocalChoice& local) {
+void seed_caches(Context& context, const cachefix::RunPlan& decision, const cachefix::LocalChoice& local) {
   for (const auto& [directory, shared] : decision.directories) {
     const std::string resolved = context.system.entry({.path = shared, .follow = true}).resolved;
     Result<cachefix::Seeded> seeded;
@@ -180,7 +180,7 @@ bool is_first_rank(const std::vector<std::string>& environment) {
 }
 
 /// Returns the options of this command line that a sharefs on a node gets, too.
-std::vector<std::string> choices_for_a_node(const Arguments& arguments) {
+std::vector<std::string> collect_node_options(const Arguments& arguments) {
   std::vector<std::string> words;
   for (const std::string flag : {"seed", "strict", "explain", "no-guard"})
     if (arguments.flag(flag))
@@ -192,7 +192,7 @@ std::vector<std::string> choices_for_a_node(const Arguments& arguments) {
 }
 
 /// Returns the environment, directory and stdin that the command starts with.
-cachefix::Start start_of(Context& context) {
+cachefix::Start make_start(Context& context) {
   cachefix::Start start{context.host.environment, context.host.working_directory, {}};
   if (const auto input = context.system.entry({.path = "/proc/self/fd/0"}).link_target; input.starts_with('/'))
     start.input = input;
@@ -204,7 +204,7 @@ cachefix::Start start_of(Context& context) {
 /// Returns words in front of a command that start sharefs on the command's node. Without sharefs there, the command
 /// starts all the same. Returns none if no node has this program, because it lies neither in a directory of packages
 /// nor on shared storage.
-Argv words_on_a_node(Context& context, cachefix::Facts& facts, const Argv& choices) {
+Argv make_node_words(Context& context, cachefix::Facts& facts, const Argv& choices) {
   const std::string program = context.system.entry({.path = "/proc/self/exe"}).link_target;
   const bool installed = std::ranges::any_of(std::array{"/usr/", "/opt/", "/bin/"},
                                              [&](std::string_view above) { return program.starts_with(above); });
@@ -223,7 +223,7 @@ Argv words_on_a_node(Context& context, cachefix::Facts& facts, const Argv& choic
 }
 
 /// True if each change is reported with its reason, not only a summary.
-bool says_all(const Context& context, const Arguments& arguments) {
+bool shows_all(const Context& context, const Arguments& arguments) {
   return arguments.flag("dry-run") || context.flags.verbose || context.flags.json || arguments.flag("explain");
 }
 
@@ -248,15 +248,15 @@ Result<Decided> decide_and_prepare(Context& context, const Arguments& arguments,
       context.console.message("sharefs: programs are not guarded: " + guard.error().message);
   }
   if (!arguments.flag("node"))
-    rules.node = words_on_a_node(context, facts, choices_for_a_node(arguments));
+    rules.node = make_node_words(context, facts, collect_node_options(arguments));
   Decided decided;
-  decided.decision = cachefix::plan_run(*arguments.rest, start_of(context), facts, rules);
+  decided.decision = cachefix::plan_run(*arguments.rest, make_start(context), facts, rules);
   if (facts.error())
     return fail(*facts.error());
-  Diagnoses said = decided.decision.diagnoses;
-  if (!says_all(context, arguments))
-    std::erase_if(said, [](const Diagnosis& one) { return one.severity == Severity::info; });
-  decided.reported = report(context, std::move(said), arguments.flag("strict"));
+  Diagnoses reports = decided.decision.diagnoses;
+  if (!shows_all(context, arguments))
+    std::erase_if(reports, [](const Diagnosis& one) { return one.severity == Severity::info; });
+  decided.reported = report_diagnoses(context, std::move(reports), arguments.flag("strict"));
   if (decided.reported && !arguments.flag("no-guard"))
     decided.reported = check_mounts(context, decided.decision, dry_run);
   if (!decided.reported || dry_run)
@@ -271,14 +271,14 @@ Result<int> run_command(Context& context, const Arguments& arguments) {
   const Argv& argv = *arguments.rest;
   if (!context.flags.verbose && !is_first_rank(context.host.environment))
     context.console.set_errors_only();
-  TRY_ASSIGN(auto given, given_rules(arguments));
+  TRY_ASSIGN(auto given, read_rules(arguments));
   TRY_ASSIGN(const auto choices, choices_of(context, std::move(given)));
   TRY_ASSIGN(auto decided, decide_and_prepare(context, arguments, choices));
   const auto& [decision, reported] = decided;
   if (context.flags.json)
     context.envelope.fields = cachefix::document(argv, decision);
   else
-    say(context, decision, says_all(context, arguments), arguments.flag("explain"));
+    show_changes(context, decision, shows_all(context, arguments), arguments.flag("explain"));
   if (!reported)
     return fail(reported.error());
   if (arguments.flag("dry-run")) {
@@ -287,7 +287,7 @@ Result<int> run_command(Context& context, const Arguments& arguments) {
     return k_exit_ok;
   }
   if (arguments.flag("seed"))
-    seed(context, decision, choices.local);
+    seed_caches(context, decision, choices.local);
   // stdout belongs to the command, so the JSON document goes to stderr.
   if (context.flags.json)
     context.host.err << context.envelope.text();
