@@ -11,7 +11,7 @@
 namespace sharefs::cachefix {
 namespace {
 
-/// What a launcher needs so that variables get past it.
+/// The means by which variables get past a launcher.
 enum class Need {
   nothing, ///< the launcher hands on its environment
   words,   ///< `/usr/bin/env NAME=value...` in front of the command
@@ -33,12 +33,13 @@ bool is_cut_by_list(const Launch& launch, const Program& program, const ChainLin
 bool sets_python_path(const Launch& launch, const Program& program) {
   const std::string name = launch.variable(program, "DS_ENV_FILE").value_or(".deepspeed_env");
   return std::ranges::any_of(std::array{launch.home(program), program.directory}, [&](const std::string& directory) {
-    return launch.facts.look(join_path(directory, name), Look::text).content.find("PYTHONPATH=") != std::string::npos;
+    return launch.facts.find(join_path(directory, name), PathFact::text).content.find("PYTHONPATH=") !=
+           std::string::npos;
   });
 }
 
 /// Returns what one launcher needs so that variables get past it.
-Need need_of(const Launch& launch, const Program& program, const ChainLink& link) {
+Need find_need(const Launch& launch, const Program& program, const ChainLink& link) {
   const Launcher& launcher = *link.launcher;
   const OptionsRead& options = link.options;
   if (launcher.carries == Carries::python)
@@ -103,7 +104,7 @@ bool names_hosts(const Launch& launch, const ChainLink& link) {
   if (link.options.last(Means::hosts) != nullptr)
     return true;
   const std::string file = link.launcher->get("hostfile");
-  return !file.empty() && !trim(launch.facts.look(file, Look::text).content).empty();
+  return !file.empty() && !trim(launch.facts.find(file, PathFact::text).content).empty();
 }
 
 bool on_unknown_nodes(const Launch& launch, const ChainLink& link) {
@@ -125,9 +126,9 @@ bool takes_words(const Launch& launch, const Program& program, const ChainLink& 
   if (link.launcher->tail != Tail::contexts || command.find('/') != std::string::npos ||
       find_launcher(launch.argv, link.command, launch.argv.size()) != nullptr)
     return true;
-  const auto paths = launch.paths_of(program, command, "/usr/local/bin:/usr/bin:/bin");
+  const auto paths = launch.find_paths(program, command, "/usr/local/bin:/usr/bin:/bin");
   return std::ranges::any_of(
-      paths, [&](const std::string& path) { return !launch.facts.look(path, Look::start).content.empty(); });
+      paths, [&](const std::string& path) { return !launch.facts.find(path, PathFact::start).content.empty(); });
 }
 
 std::string isolating_option(const ChainLink& link) {
@@ -140,12 +141,12 @@ std::string isolating_option(const ChainLink& link) {
 
 bool can_carry(const Launch& launch, const Program& program) {
   return std::ranges::none_of(launch.walk.links(program), [&](const ChainLink& link) {
-    const Need need = need_of(launch, program, link);
+    const Need need = find_need(launch, program, link);
     return need == Need::impossible || (need != Need::nothing && !link.certain);
   });
 }
 
-Mention loss_of(const Launch& launch) {
+Mention find_loss(const Launch& launch) {
   for (const Diagnosis& why : launch.walk.problems)
     if (why.code != "SF401")
       return {1, why.code, why.subject, why.message};
@@ -154,7 +155,7 @@ Mention loss_of(const Launch& launch) {
       continue;
     for (const ChainLink& link : launch.walk.links(program)) {
       const std::string& word = launch.argv[link.index];
-      const Need need = need_of(launch, program, link);
+      const Need need = find_need(launch, program, link);
       if (const std::string option = isolating_option(link); !option.empty())
         return {1, "SF407", word + " " + option, "does not read PYTHONPATH, so it is not guarded"};
       if (link.options.last(Means::clear) != nullptr)
@@ -195,7 +196,7 @@ Decisions carry(const Launch& launch, const Decisions& decided) {
           variables.emplace(one.flag, one.to.value_or(""));
       if (variables.empty() || !done.insert(&link).second)
         continue;
-      const Need need = need_of(launch, program, link);
+      const Need need = find_need(launch, program, link);
       if ((need == Need::words || need == Need::list) && link.certain)
         if (auto carried = carry_by(need, launch, program, link, variables))
           out.push_back(*std::move(carried));

@@ -13,8 +13,8 @@ namespace sharefs::cachefix {
 
 using Names = std::vector<std::string>;
 
-/// What is to be known about a path.
-enum class Look {
+/// The kinds of facts about a path.
+enum class PathFact {
   place, ///< whether it lies on shared storage and can be written
   start, ///< the first 256 bytes of a file
   text,  ///< a whole file; no content if it is larger than 1 MiB
@@ -31,12 +31,12 @@ class Facts {
   bool any_shared();
   /// Returns the error if the mount table could not be read; then no fact can be trusted.
   [[nodiscard]] const std::optional<Error>& error() const { return m_error; }
-  /// Returns what lies at the path; links are followed. Look::names returns no names if nothing is there, and
+  /// Returns what lies at the path; links are followed. PathFact::names returns no names if nothing is there, and
   /// EntryKind::unknown if the path is no directory or does not answer.
-  const sys::Entry& look(const std::string& path, Look what = Look::place);
-  bool is_shared(const std::string& path) { return look(path).shared; }
+  const sys::Entry& find(const std::string& path, PathFact what = PathFact::place);
+  bool is_shared(const std::string& path) { return find(path).shared; }
   /// Reads all of these paths in one request, because a request for each would cost more.
-  void expect(const std::vector<std::string>& paths, Look what = Look::place);
+  void find_all(const std::vector<std::string>& paths, PathFact what = PathFact::place);
   /// Returns the directory for this user's node-local caches.
   const LocalRoot& local(Holds holds = Holds::data);
   /// Returns the same if local() was called before, else nullopt: nothing is read.
@@ -49,7 +49,7 @@ class Facts {
   FindLocal m_find_local;
   std::optional<Error> m_error;
   std::optional<bool> m_any_shared;
-  std::map<std::pair<Look, std::string>, sys::Entry> m_known;
+  std::map<std::pair<PathFact, std::string>, sys::Entry> m_known;
   std::array<std::optional<LocalRoot>, 2> m_local; ///< by Holds
 };
 

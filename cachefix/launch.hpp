@@ -23,15 +23,15 @@ struct Launch {
   /// Returns the absolute path that a value means to the program: `~` is expanded, and a relative path begins at its
   /// working directory. nullopt if the value is no path (empty, a URL). `..` stays, because the kernel resolves it
   /// after links.
-  [[nodiscard]] std::optional<std::string> absolute(const Program& program, const std::string& value) const;
+  [[nodiscard]] std::optional<std::string> resolve_path(const Program& program, const std::string& value) const;
   /// Returns that path if it lies on shared storage, else nullopt.
-  [[nodiscard]] std::optional<std::string> shared_path(const Program& program, const std::string& value) const;
+  [[nodiscard]] std::optional<std::string> find_shared_path(const Program& program, const std::string& value) const;
   /// Returns the paths at which a command may lie: its own path, or one in each directory of PATH. `if_no_path` stands
   /// in for a PATH that is not set.
-  [[nodiscard]] std::vector<std::string> paths_of(const Program& program, const std::string& command,
-                                                  const std::string& if_no_path = "") const;
+  [[nodiscard]] std::vector<std::string> find_paths(const Program& program, const std::string& command,
+                                                    const std::string& if_no_path = "") const;
   /// Returns the first bytes of the program's file; empty if they are not known.
-  [[nodiscard]] const std::string& file_of(const Program& program) const;
+  [[nodiscard]] const std::string& read_start(const Program& program) const;
   /// Returns the node-local directory for a shared path; empty if this host has none.
   [[nodiscard]] std::string local_for(const std::string& shared_path, Holds holds = Holds::data) const;
   /// True if a variable switches the hub libraries offline. Then the program needs what a cache holds already.
@@ -69,13 +69,13 @@ std::string isolating_option(const ChainLink& link);
 bool can_carry(const Launch& launch, const Program& program);
 /// Returns the first word that takes the guard away from a program of this command line; its `code` is empty if no word
 /// does.
-Mention loss_of(const Launch& launch);
+Mention find_loss(const Launch& launch);
 
 /// Returns the reason. A note is added if file locks do not exclude hosts there because two have the same name (SF247).
-std::string with_locks(const Launch& launch, const std::string& reason, const std::string& path);
+std::string add_lock_note(const Launch& launch, const std::string& reason, const std::string& path);
 /// Returns a decision that changes no word: it names where the guard builds what the program caches at a shared path.
-Decision guarded(const Launch& launch, const std::string& name, std::optional<std::size_t> index,
-                 const std::string& value, const std::string& path);
+Decision guard_cache(const Launch& launch, const std::string& name, std::optional<std::size_t> index,
+                     const std::string& value, const std::string& path);
 /// Gives the program a variable: in the word that assigns it, or else in the environment. nullopt if nothing changes.
 std::optional<Decision> set_variable(const Launch& launch, const Program& program, const std::string& name,
                                      const std::string& value);
@@ -85,7 +85,7 @@ Decision keep(std::string flag, std::optional<std::size_t> index, std::string va
 /// Reports that this host has no directory for caches. It is an error if the user named the cache (`named`), else a
 /// warning; also a warning if another user has taken the name of this user's directory, because nobody may stop the
 /// launches of others.
-Decision no_local_directory(const Launch& launch, bool named, Holds holds = Holds::data);
+Decision report_no_local_directory(const Launch& launch, bool named, Holds holds = Holds::data);
 /// True if file locks exclude other hosts at `path` and that is enough, because caches.when is racy.
 bool locks_are_enough(const Launch& launch, const std::string& path);
 

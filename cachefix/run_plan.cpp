@@ -26,7 +26,7 @@ Environment environment_of(const Start& start) {
 
 /// Replaces the decisions for a program whose nodes are not known now: sharefs is started on the node and decides
 /// there. A batch script, which takes no words in front, only gets the guard.
-Decisions on_the_node(const Launch& launch, const Program& program, Decisions decided) {
+Decisions decide_on_node(const Launch& launch, const Program& program, Decisions decided) {
   const auto links = launch.walk.links(program);
   const auto found = std::ranges::find_if(
       links, [&](const ChainLink& link) { return link.certain && on_unknown_nodes(launch, link); });
@@ -70,16 +70,16 @@ Decisions report_losses(const Launch& launch, const Program& program, const Deci
                           return one.is_change() && one.rule != "guard";
                         });
   const bool lost = !certain || isolated || (!on_a_node && !can_carry(launch, program));
-  if (const Mention loss = loss_of(launch);
+  if (const Mention loss = find_loss(launch);
       loss.subject == "RAY_ADDRESS" || (lost && loss.code == "SF407" && loss.subject != "PYTHONPATH="))
     all.losses.insert(all.losses.begin(), loss); // a PYTHONPATH in a word is no loss: the guard was added to it
   for (std::size_t i = 0; i < all.scripts.size() && i < k_most_scripts; ++i) {
     const NamedScript script = all.scripts[i];
-    const auto path = launch.absolute(program, script.name);
-    const std::string start = path ? launch.facts.look(*path, Look::start).content : std::string();
+    const auto path = launch.resolve_path(program, script.name);
+    const std::string start = path ? launch.facts.find(*path, PathFact::start).content : std::string();
     if (start.empty() || is_python_start(start) || start.find('\0') != std::string::npos)
       continue;
-    const std::string& text = launch.facts.look(*path, Look::text).content;
+    const std::string& text = launch.facts.find(*path, PathFact::text).content;
     if (text.size() > k_longest_script)
       continue;
     const ScriptReport report = read_script(text, launch.facts, script.arguments, script.how);
@@ -102,14 +102,14 @@ Decisions decide_program(const Launch& launch, const Program& program) {
   const Row* const framework = framework_of(program, launch.argv);
   Decisions decided = decide_flags(launch, program, framework);
   append(decided, decide_variables(launch, program, framework));
-  decided = on_the_node(launch, program, std::move(decided));
+  decided = decide_on_node(launch, program, std::move(decided));
   append(decided, decide_guard(launch, program));
   append(decided, report_losses(launch, program, decided));
   return decided;
 }
 
 /// True if a variable, such as one of Slurm's, makes a launcher start its programs in a container. Adds the warning.
-bool is_in_container(const Launch& launch, Decisions& out) {
+bool check_container_variables(const Launch& launch, Decisions& out) {
   for (const Program& program : launch.walk.programs)
     for (const ChainLink& link : launch.walk.links(program)) {
       const std::string names = link.launcher->get("containers");
@@ -124,12 +124,12 @@ bool is_in_container(const Launch& launch, Decisions& out) {
   return false;
 }
 
-Decisions decide(const Launch& launch) {
+Decisions decide_launch(const Launch& launch) {
   Decisions out = decide_in_container(launch);
   for (const Diagnosis& one : launch.walk.problems) // with a guard, which the environment brings, SF401 matters little
     out.push_back(warning(one.code, one.subject, one.message, one.hint,
                           launch.rules.guard && one.code == "SF401" ? Severity::info : one.severity));
-  if (is_in_container(launch, out))
+  if (check_container_variables(launch, out))
     return out;
   Decisions decided;
   for (const Program& program : launch.walk.programs)
@@ -203,7 +203,7 @@ RunPlan plan_run(const Argv& argv, const Start& start, Facts& facts, const Rules
     out.argv = argv;
     return out;
   }
-  Decisions decisions = decide(launch);
+  Decisions decisions = decide_launch(launch);
   out.argv = edited(argv, decisions);
   assemble(std::move(decisions), facts, out);
   return out;

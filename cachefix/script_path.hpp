@@ -16,56 +16,56 @@ class PythonPath {
   /// True if the command (`export`, `unset`, `read`) gives variables other values.
   static bool sets_variables(std::string_view command);
   /// Checks whether commands of a text list the names of variables. Called before the first command is read.
-  void expect(const Commands& commands);
+  void note_name_lists(const Commands& commands);
   /// Notes whether a command tests PYTHONPATH. `words` are those of the text, before variables are expanded.
   void note_test(const Argv& words);
   /// Returns what a command assigns, and removes assignments in front of the command from `words`. Also notes a loss of
   /// PYTHONPATH by `unset`, `read` or `for`. A name that ends in `+` is appended to.
-  std::vector<Assignment> take_assigned(Argv& words, int line);
+  std::vector<Assignment> take_assignments(Argv& words, int line);
   /// Gives a variable a value. `words` is the value split into words; if it is empty, the variable keeps its words.
   void assign(std::string name, const std::string& value, const Argv& words, int line);
   /// Gives a variable words but no value, and returns the words from before.
-  Argv give(const std::string& variable, Argv words) { return std::exchange(m_words[variable], std::move(words)); }
+  Argv set_words(const std::string& variable, Argv words) { return std::exchange(m_words[variable], std::move(words)); }
 
   /// Begins a subshell: what it does to PYTHONPATH has no effect behind it.
-  void begin_subshell() { m_subshells.push_back(m_lost); }
+  void begin_subshell() { m_subshells.push_back(m_loss); }
   /// Ends a subshell. `forget`: the state of PYTHONPATH is that from before it.
   void end_subshell(bool forget = true);
-  /// Returns what has taken the guard away from a program that is started now; nullopt if nothing has. It is returned
-  /// once only.
+  /// Returns the loss that affects a program which is started now, once only; nullopt if there is none.
   std::optional<Mention> take_loss();
 
   [[nodiscard]] const Environment& environment() const { return m_environment; }
   [[nodiscard]] const Argv& words(const std::string& variable) const;
   /// Replaces `$RUN`, `${RUN}`, `${RUN[@]}` and `$@` by the words of the variable. `${RUN:-words}` as the first word
   /// becomes the words in the braces if the variable is not known.
-  [[nodiscard]] Argv expanded(const Argv& words) const;
+  [[nodiscard]] Argv expand(const Argv& words) const;
   /// Notes the command `cd DIRECTORY`.
-  void enter(const std::string& directory) { m_directory = with_values(directory); }
+  void change_directory(const std::string& directory) { m_directory = expand_start(directory); }
   /// Returns the paths at which a script of this name may lie: as written with the values of its variables, in the
   /// directory of the last `cd`, and for a name such as `$HERE/a.sh` beside the script that names it. None if the name
   /// holds other variables.
-  [[nodiscard]] std::vector<std::string> files(const std::string& name) const;
+  [[nodiscard]] std::vector<std::string> find_files(const std::string& name) const;
 
  private:
   /// True if a variable in the text has the name PYTHONPATH in its value.
-  [[nodiscard]] bool holds_it(std::string_view text) const;
+  [[nodiscard]] bool holds_path(std::string_view text) const;
   /// True if the text names PYTHONPATH, itself or by a variable. Such a value keeps the guard's directory.
-  [[nodiscard]] bool mentions(std::string_view text) const;
-  [[nodiscard]] bool is_path(const std::string& name) const;
-  void lose(int line, const std::string& subject);
+  [[nodiscard]] bool names_path(std::string_view text) const;
+  [[nodiscard]] bool is_python_path(const std::string& name) const;
+  void note_loss(int line, const std::string& subject);
   /// Replaces the variable in front of a path by its value. A variable that is not known is taken away, so `$HERE/a.sh`
   /// becomes `a.sh`. Empty if other variables remain.
-  [[nodiscard]] std::string with_values(std::string name) const;
+  [[nodiscard]] std::string expand_start(std::string name) const;
 
   Environment m_environment;           ///< what the text has assigned so far
   std::map<std::string, Argv> m_words; ///< the values split into words
   std::string m_directory;             ///< directory of the last `cd`
-  bool m_by_name = false;              ///< names of variables are listed or stand in variables: any may be PYTHONPATH
-  bool m_looked = false, m_in_if = false; ///< the command before was `[ -z "$PYTHONPATH" ]`; it is the test of an `if`
-  bool m_if_empty = false;                ///< the present command runs only if PYTHONPATH is empty
-  std::optional<Mention> m_lost;          ///< the command that lost PYTHONPATH, until a program is started
-  std::vector<std::optional<Mention>> m_subshells; ///< m_lost as it was in front of each open subshell
+  bool m_computed_names = false;       ///< names of variables are listed or stand in variables: any may be PYTHONPATH
+  bool m_tests_path = false;           ///< the command before was `[ -z "$PYTHONPATH" ]`
+  bool m_in_if = false;                ///< that command was the test of an `if`
+  bool m_if_empty = false;             ///< the present command runs only if PYTHONPATH is empty
+  std::optional<Mention> m_loss;       ///< the command that lost PYTHONPATH, until a program is started
+  std::vector<std::optional<Mention>> m_subshells; ///< m_loss as it was in front of each open subshell
 };
 
 } // namespace sharefs::cachefix

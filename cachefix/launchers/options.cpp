@@ -37,9 +37,9 @@ std::string dashed(std::string_view name) {
 }
 
 /// Reads the options of one launcher from a command line.
-class Reader {
+class OptionReader {
  public:
-  Reader(const Launcher& launcher, const Argv& argv, std::size_t begin, std::size_t limit)
+  OptionReader(const Launcher& launcher, const Argv& argv, std::size_t begin, std::size_t limit)
       : m_launcher(launcher), m_argv(argv), m_limit(std::min(limit, argv.size())),
         m_known(options_of(launcher.get("options"))) {
     m_out.end = begin;
@@ -56,18 +56,18 @@ class Reader {
         ++m_out.end;
         break;
       }
-      const bool plus = shell && word.size() > 1 && word[0] == '+';               // bash +x
-      if ((word.size() < 2 || word[0] != '-') && !plus && named(word) == nullptr) // `-` is an option of env
+      const bool plus = shell && word.size() > 1 && word[0] == '+';                     // bash +x
+      if ((word.size() < 2 || word[0] != '-') && !plus && find_option(word) == nullptr) // `-` is an option of env
         break;
-      if (!take_whole(word))
-        take_letters(word);
+      if (!read_whole(word))
+        read_letters(word);
     }
     return std::move(m_out);
   }
 
  private:
   /// Returns the only option with a name that `fits`; nullptr if none has, or several have.
-  template <class Fits> [[nodiscard]] const KnownOption* only(const Fits& fits) const {
+  template <class Fits> [[nodiscard]] const KnownOption* find_only(const Fits& fits) const {
     const KnownOption* found = nullptr;
     for (const KnownOption& option : m_known)
       if (std::ranges::any_of(option.names, fits)) {
@@ -77,32 +77,32 @@ class Reader {
       }
     return found;
   }
-  [[nodiscard]] const KnownOption* named(const std::string& name) const {
-    return only([&](const std::string& known) { return is_listed(name, dashed(known)); });
+  [[nodiscard]] const KnownOption* find_option(const std::string& name) const {
+    return find_only([&](const std::string& known) { return is_listed(name, dashed(known)); });
   }
 
-  /// Takes a word that is one option: `--name`, `--name=value`, the abbreviation `--nam`, `-name`, or `--name` if the
+  /// Reads a word that is one option: `--name`, `--name=value`, the abbreviation `--nam`, `-name`, or `--name` if the
   /// row has `-name`. False if it is none of the row.
-  bool take_whole(const std::string& word) {
+  bool read_whole(const std::string& word) {
     const auto equals = std::min(word.find('='), word.size());
     const std::string name = dashed(word.substr(0, equals));
-    const KnownOption* option = named(name);
+    const KnownOption* option = find_option(name);
     if (option == nullptr && !m_clusters && name.starts_with("--"))
-      option = named(name.substr(1));
+      option = find_option(name.substr(1));
     if (option == nullptr && name.starts_with("--") && name.size() > 2)
-      option = only([&](const std::string& known) { return dashed(known).starts_with(name); });
+      option = find_only([&](const std::string& known) { return dashed(known).starts_with(name); });
     if (option == nullptr)
       return false;
-    take(*option, equals < word.size() ? std::optional(word.substr(equals + 1)) : std::nullopt);
+    read_value(*option, equals < word.size() ? std::optional(word.substr(equals + 1)) : std::nullopt);
     return true;
   }
 
-  /// Takes `-x`, `-xVALUE` or `-xyz` letter by letter. The first option with a value gets the rest of the word, or the
+  /// Reads `-x`, `-xVALUE` or `-xyz` letter by letter. The first option with a value gets the rest of the word, or the
   /// next word.
-  void take_letters(const std::string& word) {
+  void read_letters(const std::string& word) {
     const std::size_t index = m_out.end;
     for (std::size_t i = 1; i < word.size() && m_out.problem.empty() && !m_out.ended_by_option; ++i) {
-      const KnownOption* option = m_clusters ? named({'-', word[i]}) : nullptr;
+      const KnownOption* option = m_clusters ? find_option({'-', word[i]}) : nullptr;
       m_out.end = index;
       if (option == nullptr || word.starts_with("--")) {
         m_out.problem =
@@ -110,13 +110,14 @@ class Reader {
         return;
       }
       const bool rest = option->takes != Takes::nothing && i + 1 < word.size();
-      take(*option, rest ? std::optional(word.substr(i + 1)) : std::nullopt);
+      read_value(*option, rest ? std::optional(word.substr(i + 1)) : std::nullopt);
       if (rest)
         return;
     }
   }
 
-  void take(const KnownOption& option, std::optional<std::string> value) {
+  /// Adds an option that was given. `value` is the value attached to it; others are the words behind it.
+  void read_value(const KnownOption& option, std::optional<std::string> value) {
     GivenOption given{.name = option.names.back(), .means = option.means, .index = m_out.end, .value_index = m_out.end};
     if (is_listed(given.name, k_run_nothing))
       given.means = Means::information;
@@ -159,7 +160,7 @@ std::vector<KnownOption> options_of(const std::string& options) {
 }
 
 OptionsRead read_options(const Launcher& launcher, const Argv& argv, std::size_t begin, std::size_t limit) {
-  return Reader(launcher, argv, begin, limit).read();
+  return OptionReader(launcher, argv, begin, limit).read();
 }
 
 const GivenOption* OptionsRead::last(Means means) const {

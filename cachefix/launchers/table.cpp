@@ -34,7 +34,8 @@ bool starts_program(const Argv& words, bool host, bool any) {
   if (words == Argv{"env"} || (words.size() > 1 && words[0] == "command" && words[1].starts_with('-')))
     return false; // `command -v python` only searches it
   if (sources ? words.size() > 1 && is_listed(words[1], words_of("settings")) : is_plain_tool(words[0]))
-    return !sources && find_launcher(words, 0, words.size()) != nullptr; // the tool conda, but `conda run`
+    return !sources &&
+           find_launcher(words, 0, words.size()) != nullptr; // conda is a tool, but `conda run` is a launcher
   for (std::size_t at = 0; at < words.size(); ++at) {
     const std::string& word = words[at];
     const Launcher* row = find_launcher({word}, 0, 1);
@@ -51,7 +52,7 @@ bool starts_program(const Argv& words, bool host, bool any) {
 }
 
 /// True if a Python text seems to print something only: `import torch; print(torch.__version__)`.
-bool only_looks(const std::string& text) {
+bool only_prints(const std::string& text) {
   constexpr std::string_view k_may_build[] = {"dataset", "train", "eval", "load", "run", "main"};
   return std::ranges::none_of(k_may_build, [&](auto part) { return text.find(part) != std::string::npos; }) &&
          std::ranges::all_of(split(text, ';'), [](const std::string& statement) {
@@ -96,7 +97,7 @@ bool builds_nothing(const Launcher* row, std::span<const std::string> words) {
     return false;
   const Walk walked = walk({words.begin(), words.end()}, "/");
   return !walked.elsewhere && std::ranges::all_of(walked.programs, [](const Program& program) {
-    return is_plain_tool(program) || (program.kind == ProgramKind::text && only_looks(program.name));
+    return is_plain_tool(program) || (program.kind == ProgramKind::text && only_prints(program.name));
   });
 }
 

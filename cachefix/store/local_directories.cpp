@@ -14,7 +14,7 @@ constexpr const char* k_caches_group = "caches";
 constexpr std::uint32_t k_open_to_users = 01777, k_sticky = 01000, k_others_write = 022;
 
 /// Adds the steps that make the missing directories of a path, from the top.
-void make(sys::System& system, const sys::Entry& missing, plan::Plan& plan) {
+void plan_missing(sys::System& system, const sys::Entry& missing, plan::Plan& plan) {
   std::vector<std::string> paths;
   for (auto path = missing.path; path != missing.ancestor && path != "/"; path = parent_path(path))
     paths.insert(paths.begin(), path);
@@ -43,7 +43,7 @@ plan::Plan plan_local_directories(sys::System& system, const std::vector<std::st
       continue;
     std::string why = kept(path);
     if (why.empty() && entry.kind == sys::EntryKind::missing) {
-      make(system, entry, plan);
+      plan_missing(system, entry, plan);
       continue;
     }
     if (why.empty())

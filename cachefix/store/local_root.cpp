@@ -98,7 +98,7 @@ std::vector<Candidate> candidates_of(sys::System& system, const LocalChoice& cho
                           .cure = k_another});
   }
   candidates.push_back({.above = "/var/tmp", .path = "/var/tmp/sharefs-" + name});
-  const auto look = [&](std::string Candidate::* path, bool guarded) {
+  const auto read_all = [&](std::string Candidate::* path, bool guarded) {
     std::vector<sys::EntryQuery> queries;
     for (const Candidate& one : candidates)
       queries.push_back({.path = (one.*path).empty() ? "/" : one.*path,
@@ -108,7 +108,7 @@ std::vector<Candidate> candidates_of(sys::System& system, const LocalChoice& cho
                          .guarded = guarded});
     return system.entries({.queries = std::move(queries), .as = choice.as});
   };
-  const auto above = look(&Candidate::above, true), own = look(&Candidate::path, false);
+  const auto above = read_all(&Candidate::above, true), own = read_all(&Candidate::path, false);
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     Candidate& one = candidates[i];
     if (one.why_not.empty())
@@ -209,7 +209,7 @@ LocalRoot find_local_root(sys::System& system, const LocalChoice& choice, const 
   std::string hint;
   for (const Candidate& one : candidates) {
     if (best != nullptr && !best->memory && (&one == best || best != &candidates.back()))
-      break; // the problems of others are no news if a disk of caches.local is used
+      break; // no problem is reported if a disk of caches.local is used
     if (hint.empty())
       hint = one.cure;
     if (!one.why_not.empty())
