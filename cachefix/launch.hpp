@@ -40,7 +40,7 @@ struct Launch {
   [[nodiscard]] bool runs_no_python(const Program& program) const;
   /// True if the program reads the variables that name caches: Python does, and programs that start Python.
   [[nodiscard]] bool reads_caches(const Program& program) const;
-  /// True if the program is a Python that does not read PYTHONPATH.
+  /// True if the program is a Python that does not read PYTHONPATH (-I, -E) or runs no sitecustomize (-S).
   [[nodiscard]] bool is_isolated(const Program& program) const;
   /// True if the guard will run in the program.
   [[nodiscard]] bool is_guarded(const Program& program) const;
@@ -63,7 +63,7 @@ Decisions decide_guard(const Launch& launch, const Program& program);
 /// Adds the words that bring the variables of these decisions to programs behind launchers that do not hand on the
 /// environment, such as env, srun, mpirun and micromamba.
 Decisions carry(const Launch& launch, const Decisions& decided);
-/// Returns the option because of which Python does not read PYTHONPATH; empty if none is given.
+/// Returns the option -I, -E or -S, with which Python does not run the guard; empty if none is given.
 std::string isolating_option(const ChainLink& link);
 /// True if variables can reach the program on every host.
 bool can_carry(const Launch& launch, const Program& program);

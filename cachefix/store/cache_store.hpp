@@ -44,7 +44,8 @@ struct Seeded {
 Result<Seeded> seed_cache(const std::string& shared, const std::string& local, std::uint64_t keep_free_bytes,
                           std::chrono::milliseconds deadline);
 
-/// Returns the bytes of the files below a shared directory; an error if they cannot be counted within `deadline`.
+/// Returns the bytes of the files below a shared directory, up to the first directory that cannot be read; an error if
+/// counting takes longer than `deadline`.
 Result<std::uint64_t> size_of_cache(const std::string& shared, std::chrono::milliseconds deadline);
 
 } // namespace sharefs::cachefix
