@@ -1,4 +1,4 @@
-// How a variable reaches the program: through launchers that empty the environment, and to other hosts.
+// Brings variables to the program: past launchers that empty the environment, and to other hosts.
 #include "cachefix/launch.hpp"
 
 #include "base/path.hpp"
@@ -11,14 +11,15 @@
 namespace sharefs::cachefix {
 namespace {
 
+/// The means by which variables get past a launcher.
 enum class Need {
-  nothing, ///< the environment passes
+  nothing, ///< the launcher hands on its environment
   words,   ///< `/usr/bin/env NAME=value...` in front of the command
-  list,    ///< a script takes none: `sbatch --export=...,NAME=value`
+  list,    ///< a longer list, as no words fit in front of a script: `sbatch --export=...,NAME=value`
   impossible,
 };
 
-/// Is only a part of the environment handed on, by a list as of srun --export, or its variable?
+/// True if a list limits what the launcher hands on: the option srun --export, or the variable that stands for it.
 bool is_cut_by_list(const Launch& launch, const Program& program, const ChainLink& link) {
   const GivenOption* const given = link.options.last(Means::assign_list);
   const std::string variable = link.launcher->get("export");
@@ -28,16 +29,17 @@ bool is_cut_by_list(const Launch& launch, const Program& program, const ChainLin
   return list && !any_word(*list, ',', [](std::string_view part) { return is_listed(trim(part), "ALL all"); });
 }
 
-/// Do the files that deepspeed hands on set PYTHONPATH themselves?
+/// True if one of deepspeed's environment files sets PYTHONPATH: deepspeed would hand on that value.
 bool sets_python_path(const Launch& launch, const Program& program) {
   const std::string name = launch.variable(program, "DS_ENV_FILE").value_or(".deepspeed_env");
   return std::ranges::any_of(std::array{launch.home(program), program.directory}, [&](const std::string& directory) {
-    return launch.facts.look(join_path(directory, name), Look::text).content.find("PYTHONPATH=") != std::string::npos;
+    return launch.facts.find(join_path(directory, name), PathFact::text).content.find("PYTHONPATH=") !=
+           std::string::npos;
   });
 }
 
-/// What one launcher needs so that a variable passes it.
-Need need_of(const Launch& launch, const Program& program, const ChainLink& link) {
+/// Returns what one launcher needs so that variables get past it.
+Need find_need(const Launch& launch, const Program& program, const ChainLink& link) {
   const Launcher& launcher = *link.launcher;
   const OptionsRead& options = link.options;
   if (launcher.carries == Carries::python)
@@ -51,16 +53,17 @@ Need need_of(const Launch& launch, const Program& program, const ChainLink& link
     return Need::nothing;
   if (takes_words(launch, program, link))
     return Need::words;
-  if (const GivenOption* list = options.last(Means::assign_list); // NONE: a script gets the environment of a login
+  if (const GivenOption* list = options.last(Means::assign_list); // with NONE a script gets the environment of a login
       launcher.tail == Tail::batch && list != nullptr && !is_listed(list->value, "NONE NIL"))
     return Need::list;
-  // Behind an option that is not known may be the hosts.
+  // An option that is not known may name hosts.
   return cut || !options.problem.empty() || names_hosts(launch, link) || on_unknown_nodes(launch, link)
              ? Need::impossible
              : Need::nothing;
 }
 
-/// Our variables as words, or in its list; nullopt: it hands on their values in the environment.
+/// Returns the decision that adds our variables as words or to the launcher's list; nullopt if the program keeps all of
+/// them.
 std::optional<Decision> carry_by(Need need, const Launch& launch, const Program& program, const ChainLink& link,
                                  const std::map<std::string, std::string>& variables) {
   Argv pairs;
@@ -101,13 +104,13 @@ bool names_hosts(const Launch& launch, const ChainLink& link) {
   if (link.options.last(Means::hosts) != nullptr)
     return true;
   const std::string file = link.launcher->get("hostfile");
-  return !file.empty() && !trim(launch.facts.look(file, Look::text).content).empty();
+  return !file.empty() && !trim(launch.facts.find(file, PathFact::text).content).empty();
 }
 
 bool on_unknown_nodes(const Launch& launch, const ChainLink& link) {
   const Program nobody;
   const auto variable = [&](std::string_view name) { return launch.variable(nobody, name).value_or(""); };
-  if (is_listed(link.launcher->name, words_of("remote"))) // on the only node of a job srun starts processes here
+  if (is_listed(link.launcher->name, words_of("remote"))) // srun in a job of one node starts its processes here
     return link.launcher->name != "srun" || variable("SLURM_JOB_NUM_NODES") != "1" ||
            variable("SLURMD_NODENAME").empty();
   if (link.launcher->tail != Tail::contexts || names_hosts(launch, link))
@@ -123,9 +126,9 @@ bool takes_words(const Launch& launch, const Program& program, const ChainLink& 
   if (link.launcher->tail != Tail::contexts || command.find('/') != std::string::npos ||
       find_launcher(launch.argv, link.command, launch.argv.size()) != nullptr)
     return true;
-  const auto paths = launch.paths_of(program, command, "/usr/local/bin:/usr/bin:/bin");
+  const auto paths = launch.find_paths(program, command, "/usr/local/bin:/usr/bin:/bin");
   return std::ranges::any_of(
-      paths, [&](const std::string& path) { return !launch.facts.look(path, Look::start).content.empty(); });
+      paths, [&](const std::string& path) { return !launch.facts.find(path, PathFact::start).content.empty(); });
 }
 
 std::string isolating_option(const ChainLink& link) {
@@ -138,12 +141,12 @@ std::string isolating_option(const ChainLink& link) {
 
 bool can_carry(const Launch& launch, const Program& program) {
   return std::ranges::none_of(launch.walk.links(program), [&](const ChainLink& link) {
-    const Need need = need_of(launch, program, link);
+    const Need need = find_need(launch, program, link);
     return need == Need::impossible || (need != Need::nothing && !link.certain);
   });
 }
 
-Mention loss_of(const Launch& launch) {
+Mention find_loss(const Launch& launch) {
   for (const Diagnosis& why : launch.walk.problems)
     if (why.code != "SF401")
       return {1, why.code, why.subject, why.message};
@@ -152,7 +155,7 @@ Mention loss_of(const Launch& launch) {
       continue;
     for (const ChainLink& link : launch.walk.links(program)) {
       const std::string& word = launch.argv[link.index];
-      const Need need = need_of(launch, program, link);
+      const Need need = find_need(launch, program, link);
       if (const std::string option = isolating_option(link); !option.empty())
         return {1, "SF407", word + " " + option, "does not read PYTHONPATH, so it is not guarded"};
       if (link.options.last(Means::clear) != nullptr)
@@ -186,14 +189,14 @@ Decisions carry(const Launch& launch, const Decisions& decided) {
   std::set<const ChainLink*> done;
   for (const Program& program : launch.walk.programs)
     for (const ChainLink& link : launch.walk.links(program)) {
-      // Of all programs on the command line; not of those that get theirs behind this launcher.
+      // The variables of all programs, but for those that a word behind this launcher assigns.
       std::map<std::string, std::string> variables;
       for (const Decision& one : decided)
         if (one.variable && one.index.value_or(0) <= link.index)
           variables.emplace(one.flag, one.to.value_or(""));
       if (variables.empty() || !done.insert(&link).second)
         continue;
-      const Need need = need_of(launch, program, link);
+      const Need need = find_need(launch, program, link);
       if ((need == Need::words || need == Need::list) && link.certain)
         if (auto carried = carry_by(need, launch, program, link, variables))
           out.push_back(*std::move(carried));

@@ -29,8 +29,8 @@ Argv edited(const Argv& argv, const Decisions& decisions) {
     for (const Edit& edit : decision.edits)
       if (std::ranges::find(all, edit) == all.end())
         all.push_back(edit);
-  // By word, and within one from the right, so that what stands before is not moved. Of insertions at one place the
-  // first stays in front.
+  // Edits are made from the last word to the first, and within a word from right to left, so that an edit never moves
+  // the place of the next. Of several insertions at one place the first stays in front.
   std::ranges::reverse(all);
   std::ranges::stable_sort(all, [](const Edit& a, const Edit& b) {
     return std::tuple(b.word, !a.words.empty(), b.begin) < std::tuple(a.word, !b.words.empty(), a.begin);

@@ -67,7 +67,7 @@ std::string summary(const RunPlan& decided) {
   std::vector<std::string> parts;
   const auto others = [](std::size_t all) { return all > 1 ? fmt::format(" and {} more", all - 1) : std::string(); };
   auto guarded = decided.guarded();
-  std::ranges::stable_sort(guarded, {}, &Decision::implied); // what was named comes first
+  std::ranges::stable_sort(guarded, {}, &Decision::implied); // caches that the user named come first
   if (!guarded.empty() && !guarded.front().implied) {
     const Decision& first = guarded.front();
     parts.push_back(fmt::format("datasets of {} {}{} are built {}", first.flag, to_utf8(first.stands_for),

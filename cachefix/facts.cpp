@@ -5,14 +5,14 @@
 namespace sharefs::cachefix {
 namespace {
 
-constexpr std::chrono::milliseconds k_deadline{1500}; // for one answer of a share
+constexpr std::chrono::milliseconds k_deadline{1500}; // for each answer of a share
 constexpr std::size_t k_start = 256, k_text = 1U << 20U;
 
-sys::EntryQuery query_of(const std::string& path, Look what) {
+sys::EntryQuery query_of(const std::string& path, PathFact what) {
   sys::EntryQuery query{.path = path, .follow = true};
-  query.access = what == Look::place;
-  query.read_bytes = what == Look::start ? k_start : what == Look::text ? k_text : 0;
-  query.list = query.automount = what == Look::names; // the program is about to go there
+  query.access = what == PathFact::place;
+  query.read_bytes = what == PathFact::start ? k_start : what == PathFact::text ? k_text : 0;
+  query.list = query.automount = what == PathFact::names; // the program will go there too, so an automount does no harm
   return query;
 }
 
@@ -29,7 +29,7 @@ bool Facts::any_shared() {
   return *m_any_shared;
 }
 
-void Facts::expect(const std::vector<std::string>& paths, Look what) {
+void Facts::find_all(const std::vector<std::string>& paths, PathFact what) {
   sys::EntryRequest request;
   request.deadline = k_deadline;
   for (const std::string& path : paths)
@@ -39,17 +39,17 @@ void Facts::expect(const std::vector<std::string>& paths, Look what) {
     return;
   for (sys::Entry& entry : m_system.entries(request)) {
     const bool whole = entry.kind == sys::EntryKind::directory && entry.error_number == 0;
-    if (what == Look::names && !whole && entry.kind != sys::EntryKind::missing)
+    if (what == PathFact::names && !whole && entry.kind != sys::EntryKind::missing)
       entry.kind = sys::EntryKind::unknown;
-    if (what == Look::text && (entry.kind != sys::EntryKind::file || entry.size > k_text))
+    if (what == PathFact::text && (entry.kind != sys::EntryKind::file || entry.size > k_text))
       entry.content.clear();
     const std::string path = entry.path;
     m_known[{what, path}] = std::move(entry);
   }
 }
 
-const sys::Entry& Facts::look(const std::string& path, Look what) {
-  expect({path}, what);
+const sys::Entry& Facts::find(const std::string& path, PathFact what) {
+  find_all({path}, what);
   return m_known.at({what, path});
 }
 

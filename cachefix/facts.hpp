@@ -1,5 +1,5 @@
 #pragma once
-// What is known of paths of a launch: each asked once, when it is needed, within a deadline.
+// The facts about the paths of a launch. Each path is read once, when it is needed, within a deadline.
 #include "cachefix/store/local_root.hpp"
 
 #include <array>
@@ -13,31 +13,33 @@ namespace sharefs::cachefix {
 
 using Names = std::vector<std::string>;
 
-enum class Look {
-  place, ///< is it shared, and may it be written?
-  start, ///< the first bytes of a file
-  text,  ///< all of a file, of 1 MiB at most: no content where it is larger
-  names, ///< those in a directory
+/// The kinds of facts about a path.
+enum class PathFact {
+  place, ///< whether it lies on shared storage and can be written
+  start, ///< the first 256 bytes of a file
+  text,  ///< a whole file; no content if it is larger than 1 MiB
+  names, ///< the names in a directory
 };
 
-/// Asks, and remembers. References stay valid.
+/// Reads facts from the system and keeps them. References stay valid.
 class Facts {
  public:
   using FindLocal = std::function<LocalRoot(Holds)>;
   Facts(sys::System& system, FindLocal find_local) : m_system(system), m_find_local(std::move(find_local)) {}
 
-  /// Is any mount of this host shared? If not, no path is.
+  /// True if any mount of this host is shared. If none is, no path is read.
   bool any_shared();
-  /// The mount table could not be read: no answer is worth anything.
+  /// Returns the error if the mount table could not be read; then no fact can be trusted.
   [[nodiscard]] const std::optional<Error>& error() const { return m_error; }
-  /// What lies there, through links. Of the names in a directory none where nothing is, and EntryKind::unknown where it
-  /// is no directory or does not answer.
-  const sys::Entry& look(const std::string& path, Look what = Look::place);
-  bool is_shared(const std::string& path) { return look(path).shared; }
-  /// These are going to be asked about: all in one look.
-  void expect(const std::vector<std::string>& paths, Look what = Look::place);
+  /// Returns what lies at the path; links are followed. PathFact::names returns no names if nothing is there, and
+  /// EntryKind::unknown if the path is no directory or does not answer.
+  const sys::Entry& find(const std::string& path, PathFact what = PathFact::place);
+  bool is_shared(const std::string& path) { return find(path).shared; }
+  /// Reads all of these paths in one request, because a request for each would cost more.
+  void find_all(const std::vector<std::string>& paths, PathFact what = PathFact::place);
+  /// Returns the directory for this user's node-local caches.
   const LocalRoot& local(Holds holds = Holds::data);
-  /// Was this asked for, so that an answer is known?
+  /// Returns the same if local() was called before, else nullopt: nothing is read.
   [[nodiscard]] const std::optional<LocalRoot>& local_if_asked(Holds holds) const {
     return m_local[static_cast<std::size_t>(holds)];
   }
@@ -47,7 +49,7 @@ class Facts {
   FindLocal m_find_local;
   std::optional<Error> m_error;
   std::optional<bool> m_any_shared;
-  std::map<std::pair<Look, std::string>, sys::Entry> m_known;
+  std::map<std::pair<PathFact, std::string>, sys::Entry> m_known;
   std::array<std::optional<LocalRoot>, 2> m_local; ///< by Holds
 };
 

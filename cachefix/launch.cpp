@@ -9,7 +9,7 @@
 namespace sharefs::cachefix {
 namespace {
 
-/// As datasets/config.py and huggingface_hub/constants.py read a switch.
+/// True if a variable with this value is switched on, as datasets/config.py and huggingface_hub/constants.py read it.
 bool is_on(std::string value) {
   std::ranges::transform(value, value.begin(), [](unsigned char c) { return std::tolower(c); });
   return is_listed(value, "1 on yes true");
@@ -43,7 +43,7 @@ std::string Launch::home(const Program& program) const {
   return home && home->starts_with('/') ? *home : start.home;
 }
 
-std::optional<std::string> Launch::absolute(const Program& program, const std::string& value) const {
+std::optional<std::string> Launch::resolve_path(const Program& program, const std::string& value) const {
   if (value.empty() || value.find("://") != std::string::npos || value.find('\0') != std::string::npos)
     return std::nullopt;
   if (value.front() == '/')
@@ -55,16 +55,16 @@ std::optional<std::string> Launch::absolute(const Program& program, const std::s
   return program.directory == "/" ? "/" + value : program.directory + "/" + value;
 }
 
-std::optional<std::string> Launch::shared_path(const Program& program, const std::string& value) const {
-  auto path = absolute(program, value);
+std::optional<std::string> Launch::find_shared_path(const Program& program, const std::string& value) const {
+  auto path = resolve_path(program, value);
   return path && facts.is_shared(*path) ? path : std::nullopt;
 }
 
-std::vector<std::string> Launch::paths_of(const Program& program, const std::string& command,
-                                          const std::string& if_no_path) const {
+std::vector<std::string> Launch::find_paths(const Program& program, const std::string& command,
+                                            const std::string& if_no_path) const {
   std::vector<std::string> paths;
   if (command.find('/') != std::string::npos) {
-    if (auto path = absolute(program, command)) // a URL is none
+    if (auto path = resolve_path(program, command)) // a URL has no path
       paths.push_back(*std::move(path));
     return paths;
   }
@@ -74,12 +74,12 @@ std::vector<std::string> Launch::paths_of(const Program& program, const std::str
   return paths;
 }
 
-const std::string& Launch::file_of(const Program& program) const {
+const std::string& Launch::read_start(const Program& program) const {
   static const std::string k_none;
   const bool file = program.kind == ProgramKind::file;
-  const auto given = file ? absolute(program, program.name) : std::nullopt;
-  for (const std::string& path : given ? std::vector{*given} : paths_of(program, program.name))
-    if (const std::string& first = facts.look(path, Look::start).content; !first.empty())
+  const auto given = file ? resolve_path(program, program.name) : std::nullopt;
+  for (const std::string& path : given ? std::vector{*given} : find_paths(program, program.name))
+    if (const std::string& first = facts.find(path, PathFact::start).content; !first.empty())
       return first;
   return k_none;
 }
@@ -102,15 +102,15 @@ bool Launch::reads_caches(const Program& program) const {
     return false;
   const bool launched = std::ranges::any_of(walk.links(program),
                                             [](const ChainLink& link) { return link.launcher->tail == Tail::script; });
-  // A console script of an environment: its first line names the interpreter.
-  return launched || is_python_start(file_of(program));
+  // The first line of a console script in an environment names Python as its interpreter.
+  return launched || is_python_start(read_start(program));
 }
 
 bool Launch::runs_no_python(const Program& program) const {
   if (program.python || program.kind != ProgramKind::program || reads_caches(program))
     return false;
-  return is_plain_tool(program) || file_of(program).starts_with("\x7f"
-                                                                "ELF");
+  return is_plain_tool(program) || read_start(program).starts_with("\x7f"
+                                                                   "ELF");
 }
 
 bool Launch::is_isolated(const Program& program) const {
@@ -132,14 +132,14 @@ Decision keep(std::string flag, std::optional<std::size_t> index, std::string va
           .reason = std::move(reason)};
 }
 
-std::string with_locks(const Launch& launch, const std::string& reason, const std::string& path) {
-  return launch.facts.look(path).lock_scope == sys::LockScope::same_name
+std::string add_lock_note(const Launch& launch, const std::string& reason, const std::string& path) {
+  return launch.facts.find(path).lock_scope == sys::LockScope::same_name
              ? reason + " (file locks do not exclude other hosts there: one has the name of this host, see SF247)"
              : reason;
 }
 
-Decision guarded(const Launch& launch, const std::string& name, std::optional<std::size_t> index,
-                 const std::string& value, const std::string& path) {
+Decision guard_cache(const Launch& launch, const std::string& name, std::optional<std::size_t> index,
+                     const std::string& value, const std::string& path) {
   const std::string& build = launch.rules.guard->build;
   const LocalRoot& root = launch.facts.local();
   const bool unique = build == "unique" || root.directory.empty() || root.memory;
@@ -157,7 +157,7 @@ Decision guarded(const Launch& launch, const std::string& name, std::optional<st
       what + (unique               ? " are built there under a name of their own; models stay"
               : build == "publish" ? " are built on the node's own disk and copied there complete; models stay"
                                    : " are built on the node's own disk; models stay");
-  decision.reason = with_locks(launch, reason, path);
+  decision.reason = add_lock_note(launch, reason, path);
   return decision;
 }
 
@@ -173,7 +173,7 @@ std::optional<Decision> set_variable(const Launch& launch, const Program& progra
     decision.edits = {{word->index, word->value_begin, word->value_begin + word->value.size(), value}};
     return decision;
   }
-  // Set already, and as far as it can get: `srun --export=NONE` keeps it from the program this time, too.
+  // The variable has this value already, and cannot reach the program (`srun --export=NONE`): a change would not help.
   if (const auto set = launch.environment.find(name);
       set != launch.environment.end() && set->second == value && !can_carry(launch, program))
     return std::nullopt;
@@ -181,7 +181,7 @@ std::optional<Decision> set_variable(const Launch& launch, const Program& progra
   return decision;
 }
 
-Decision no_local_directory(const Launch& launch, bool named, Holds holds) {
+Decision report_no_local_directory(const Launch& launch, bool named, Holds holds) {
   const LocalRoot& root = launch.facts.local(holds);
   const auto severity = named && !root.taken ? Severity::error : Severity::warning;
   auto found = diagnose(root, severity).front();
@@ -191,7 +191,7 @@ Decision no_local_directory(const Launch& launch, bool named, Holds holds) {
 }
 
 bool locks_are_enough(const Launch& launch, const std::string& path) {
-  return launch.rules.when == When::racy && launch.facts.look(path).lock_scope == sys::LockScope::all_hosts;
+  return launch.rules.when == When::racy && launch.facts.find(path).lock_scope == sys::LockScope::all_hosts;
 }
 
 } // namespace sharefs::cachefix

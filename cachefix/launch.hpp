@@ -1,5 +1,6 @@
 #pragma once
-// One command line that is decided about: its words, what is around it, and whom to ask. Internal to the room.
+// One command line with all that the decisions about it need: its words, its environment, and the facts about paths.
+// Internal to the room.
 #include "cachefix/facts.hpp"
 #include "cachefix/run_plan.hpp"
 
@@ -13,81 +14,88 @@ struct Launch {
   Facts& facts;
   const Rules& rules;
 
-  /// The value of a variable as the program will see it; nullopt: not set or empty.
+  /// Returns the value of a variable as the program will see it; nullopt if it is not set or empty.
   [[nodiscard]] std::optional<std::string> variable(const Program& program, std::string_view name) const;
-  /// All that are set and not empty.
+  /// Returns all variables that the program will see and that are not empty.
   [[nodiscard]] Environment all_variables(const Program& program) const;
+  /// Returns HOME as the program will see it, or the home directory in passwd if that is no absolute path.
   [[nodiscard]] std::string home(const Program& program) const;
-  /// A value as the program would resolve it: `~`, relative to its working directory; nullopt if it is no path (empty,
-  /// a URL). `..` stays: it is resolved through links.
-  [[nodiscard]] std::optional<std::string> absolute(const Program& program, const std::string& value) const;
-  /// The same where it lies on shared storage; else nullopt.
-  [[nodiscard]] std::optional<std::string> shared_path(const Program& program, const std::string& value) const;
-  /// Where a command of this name may lie: at its path, or in the directories of PATH.
-  [[nodiscard]] std::vector<std::string> paths_of(const Program& program, const std::string& command,
-                                                  const std::string& if_no_path = "") const;
-  /// The first bytes of its file, or the whole of a script; empty: not known.
-  [[nodiscard]] const std::string& file_of(const Program& program) const;
-  /// The node-local directory for a shared path; empty: there is none.
+  /// Returns the absolute path that a value means to the program: `~` is expanded, and a relative path begins at its
+  /// working directory. nullopt if the value is no path (empty, a URL). `..` stays, because the kernel resolves it
+  /// after links.
+  [[nodiscard]] std::optional<std::string> resolve_path(const Program& program, const std::string& value) const;
+  /// Returns that path if it lies on shared storage, else nullopt.
+  [[nodiscard]] std::optional<std::string> find_shared_path(const Program& program, const std::string& value) const;
+  /// Returns the paths at which a command may lie: its own path, or one in each directory of PATH. `if_no_path` stands
+  /// in for a PATH that is not set.
+  [[nodiscard]] std::vector<std::string> find_paths(const Program& program, const std::string& command,
+                                                    const std::string& if_no_path = "") const;
+  /// Returns the first bytes of the program's file; empty if they are not known.
+  [[nodiscard]] const std::string& read_start(const Program& program) const;
+  /// Returns the node-local directory for a shared path; empty if this host has none.
   [[nodiscard]] std::string local_for(const std::string& shared_path, Holds holds = Holds::data) const;
-  /// Is the hub told to stay offline? Then what lies in a cache is needed.
+  /// True if a variable switches the hub libraries offline. Then the program needs what a cache holds already.
   [[nodiscard]] bool is_offline(const Program& program) const;
-  /// Is it certainly no program of Python's, nor does it start one?
+  /// True if the program is certainly not Python and starts none.
   [[nodiscard]] bool runs_no_python(const Program& program) const;
-  /// Will it read the variables that say where caches are? Python does, and what starts Python.
+  /// True if the program reads the variables that name caches: Python does, and programs that start Python.
   [[nodiscard]] bool reads_caches(const Program& program) const;
-  /// Is it a Python that does not read PYTHONPATH?
+  /// True if the program is a Python that does not read PYTHONPATH (-I, -E) or runs no sitecustomize (-S).
   [[nodiscard]] bool is_isolated(const Program& program) const;
-  /// Does the guard get hold of the program?
+  /// True if the guard will run in the program.
   [[nodiscard]] bool is_guarded(const Program& program) const;
 };
 
-/// Does a file begin as a program of Python's?
+/// True if a file that starts with this text is run by Python: its `#!` line says so.
 bool is_python_start(const std::string& start);
 
-/// Options of a program with their values: `--key value`, `--key=value`. The name is as spelled.
+/// Returns the options of a program that have values: `--key value`, `--key=value`. Names are as spelled.
 std::vector<Assignment> program_options(const Argv& argv, const Program& program);
 
-// The parts of a decision about a program.
+/// Decides about the options of a program that name caches.
 Decisions decide_flags(const Launch& launch, const Program& program, const Row* framework);
-/// Flags of a program in a container of this host: rewritten where it sees the node-local directory.
+/// Rewrites options of a program in a container of this host, if the container sees the node-local directory.
 Decisions decide_in_container(const Launch& launch);
+/// Decides about the environment variables that name caches.
 Decisions decide_variables(const Launch& launch, const Program& program, const Row* framework);
-/// The guard's own variables, for all that may start Python.
+/// Sets the guard's own variables for every program that may start Python.
 Decisions decide_guard(const Launch& launch, const Program& program);
-/// The words that it takes so that the variables that were set reach the programs, behind env, srun, mpirun and
-/// micromamba.
+/// Adds the words that bring the variables of these decisions to programs behind launchers that do not hand on the
+/// environment, such as env, srun, mpirun and micromamba.
 Decisions carry(const Launch& launch, const Decisions& decided);
-/// The option by which Python does not read PYTHONPATH; empty: there is none.
+/// Returns the option -I, -E or -S, with which Python does not run the guard; empty if none is given.
 std::string isolating_option(const ChainLink& link);
-/// Can variables be made to reach the program on every host?
+/// True if variables can reach the program on every host.
 bool can_carry(const Launch& launch, const Program& program);
-/// What takes the guard away from the programs of this command line as it stands; empty `code`: nothing does.
-Mention loss_of(const Launch& launch);
+/// Returns the first word that takes the guard away from a program of this command line; its `code` is empty if no word
+/// does.
+Mention find_loss(const Launch& launch);
 
-/// A reason, with what doctor says about hosts of one name, whose locks do not exclude each other.
-std::string with_locks(const Launch& launch, const std::string& reason, const std::string& path);
-/// Where the guard builds what the program caches at a shared path, as a decision that changes no word.
-Decision guarded(const Launch& launch, const std::string& name, std::optional<std::size_t> index,
-                 const std::string& value, const std::string& path);
-/// Gives the program a variable: in the word that assigns it, or in the environment. nullopt if it has that value.
+/// Returns the reason. A note is added if file locks do not exclude hosts there because two have the same name (SF247).
+std::string add_lock_note(const Launch& launch, const std::string& reason, const std::string& path);
+/// Returns a decision that changes no word: it names where the guard builds what the program caches at a shared path.
+Decision guard_cache(const Launch& launch, const std::string& name, std::optional<std::size_t> index,
+                     const std::string& value, const std::string& path);
+/// Gives the program a variable: in the word that assigns it, or else in the environment. nullopt if nothing changes.
 std::optional<Decision> set_variable(const Launch& launch, const Program& program, const std::string& name,
                                      const std::string& value);
+/// Returns a decision that leaves an option or a variable as it is, with the reason.
 Decision keep(std::string flag, std::optional<std::size_t> index, std::string value, CacheClass cache_class,
               std::string reason);
-/// Says that there is nowhere to move caches to. An error where a word names them, unless somebody else has taken the
-/// names of this user's directories: nobody may stop the launches of others.
-Decision no_local_directory(const Launch& launch, bool named, Holds holds = Holds::data);
-/// Do file locks keep other hosts out at `path`, and is that enough (caches.when is racy)?
+/// Reports that this host has no directory for caches. It is an error if the user named the cache (`named`), else a
+/// warning; also a warning if another user has taken the name of this user's directory, because nobody may stop the
+/// launches of others.
+Decision report_no_local_directory(const Launch& launch, bool named, Holds holds = Holds::data);
+/// True if file locks exclude other hosts at `path` and that is enough, because caches.when is racy.
 bool locks_are_enough(const Launch& launch, const std::string& path);
 
-/// Does the launcher start the program on other hosts, as its hostfile or list of hosts says?
+/// True if an option or a hostfile names the hosts on which the launcher starts the program.
 bool names_hosts(const Launch& launch, const ChainLink& link);
-/// Is the program started on nodes that are not known now? By srun, and mpirun in an allocation, without a list of
-/// hosts.
+/// True if the nodes of the program are not known now: srun and the like choose them, and so does mpirun in an
+/// allocation if no hosts are named.
 bool on_unknown_nodes(const Launch& launch, const ChainLink& link);
-/// Can words stand in front of its command? Not where it copies the command's file, or finds it in the working
-/// directory, as Open MPI and srun do.
+/// True if `/usr/bin/env NAME=value` can be put in front of the launcher's command. False if the launcher copies the
+/// command's file, takes a batch script, or finds the command in the working directory, as Open MPI does.
 bool takes_words(const Launch& launch, const Program& program, const ChainLink& link);
 
 } // namespace sharefs::cachefix

@@ -13,8 +13,8 @@
 namespace sharefs::cachefix {
 namespace {
 
-constexpr std::size_t k_most_scripts = 8;             // that name each other
-constexpr std::size_t k_longest_script = 128U << 10U; // a longer one is of no person's writing, and takes long
+constexpr std::size_t k_most_scripts = 8;             // read for one program, each named by one before it
+constexpr std::size_t k_longest_script = 128U << 10U; // nobody writes a longer one by hand, and it takes long to read
 
 Environment environment_of(const Start& start) {
   Environment environment;
@@ -24,9 +24,9 @@ Environment environment_of(const Start& start) {
   return environment;
 }
 
-/// In place of what was decided here, for a program that starts on nodes that are not known now: sharefs decides there,
-/// by what it finds there. A batch script only gets the guard.
-Decisions on_the_node(const Launch& launch, const Program& program, Decisions decided) {
+/// Replaces the decisions for a program whose nodes are not known now: sharefs is started on the node and decides
+/// there. A batch script, which takes no words in front, only gets the guard.
+Decisions decide_on_node(const Launch& launch, const Program& program, Decisions decided) {
   const auto links = launch.walk.links(program);
   const auto found = std::ranges::find_if(
       links, [&](const ChainLink& link) { return link.certain && on_unknown_nodes(launch, link); });
@@ -57,29 +57,29 @@ Decisions on_the_node(const Launch& launch, const Program& program, Decisions de
   return decided;
 }
 
-/// What loses the guard: launchers that nothing is carried through, the text of a shell or of a script that is named,
-/// in one warning.
+/// Reports all that takes the guard away from a program in one warning: launchers that hand on no variables, shell
+/// texts, and the scripts that they name.
 Decisions report_losses(const Launch& launch, const Program& program, const Decisions& decided) {
   if (!launch.rules.guard && std::ranges::none_of(decided, &Decision::variable))
     return {};
   ScriptReport all = launch.rules.guard ? read_program(launch, program) : ScriptReport();
   const bool certain = std::ranges::all_of(launch.walk.chain, &ChainLink::certain);
   const bool on_a_node = std::ranges::find(decided, "node", &Decision::rule) != decided.end();
-  // Where Python does not read PYTHONPATH, words and other variables may have been enough.
+  // A Python that does not read PYTHONPATH is no loss if words or other variables have moved its caches.
   const bool isolated = launch.is_isolated(program) && std::ranges::none_of(decided, [](const Decision& one) {
                           return one.is_change() && one.rule != "guard";
                         });
   const bool lost = !certain || isolated || (!on_a_node && !can_carry(launch, program));
-  if (const Mention loss = loss_of(launch);
+  if (const Mention loss = find_loss(launch);
       loss.subject == "RAY_ADDRESS" || (lost && loss.code == "SF407" && loss.subject != "PYTHONPATH="))
-    all.losses.insert(all.losses.begin(), loss); // a PYTHONPATH in a word has got the guard
+    all.losses.insert(all.losses.begin(), loss); // a PYTHONPATH in a word is no loss: the guard was added to it
   for (std::size_t i = 0; i < all.scripts.size() && i < k_most_scripts; ++i) {
     const NamedScript script = all.scripts[i];
-    const auto path = launch.absolute(program, script.name);
-    const std::string start = path ? launch.facts.look(*path, Look::start).content : std::string();
+    const auto path = launch.resolve_path(program, script.name);
+    const std::string start = path ? launch.facts.find(*path, PathFact::start).content : std::string();
     if (start.empty() || is_python_start(start) || start.find('\0') != std::string::npos)
       continue;
-    const std::string& text = launch.facts.look(*path, Look::text).content;
+    const std::string& text = launch.facts.find(*path, PathFact::text).content;
     if (text.size() > k_longest_script)
       continue;
     const ScriptReport report = read_script(text, launch.facts, script.arguments, script.how);
@@ -102,14 +102,14 @@ Decisions decide_program(const Launch& launch, const Program& program) {
   const Row* const framework = framework_of(program, launch.argv);
   Decisions decided = decide_flags(launch, program, framework);
   append(decided, decide_variables(launch, program, framework));
-  decided = on_the_node(launch, program, std::move(decided));
+  decided = decide_on_node(launch, program, std::move(decided));
   append(decided, decide_guard(launch, program));
   append(decided, report_losses(launch, program, decided));
   return decided;
 }
 
-/// Variables by which Slurm starts steps in a container.
-bool is_in_container(const Launch& launch, Decisions& out) {
+/// True if a variable, such as one of Slurm's, makes a launcher start its programs in a container. Adds the warning.
+bool check_container_variables(const Launch& launch, Decisions& out) {
   for (const Program& program : launch.walk.programs)
     for (const ChainLink& link : launch.walk.links(program)) {
       const std::string names = link.launcher->get("containers");
@@ -124,13 +124,12 @@ bool is_in_container(const Launch& launch, Decisions& out) {
   return false;
 }
 
-Decisions decide(const Launch& launch) {
+Decisions decide_launch(const Launch& launch) {
   Decisions out = decide_in_container(launch);
-  for (const Diagnosis& one :
-       launch.walk.problems) // where the environment gets through, an unknown word matters little
+  for (const Diagnosis& one : launch.walk.problems) // with a guard, which the environment brings, SF401 matters little
     out.push_back(warning(one.code, one.subject, one.message, one.hint,
                           launch.rules.guard && one.code == "SF401" ? Severity::info : one.severity));
-  if (is_in_container(launch, out))
+  if (check_container_variables(launch, out))
     return out;
   Decisions decided;
   for (const Program& program : launch.walk.programs)
@@ -157,7 +156,7 @@ void assemble(Decisions decisions, Facts& facts, RunPlan& out) {
       out.links[one.directory + "/" + name] = one.stands_for + "/" + name;
     add_once(out.decisions, std::move(one));
   }
-  // Where the directory that is used is not the usual one. Of that for data and that for code, where they differ.
+  // Explains why the directory in use is no disk of caches.local: once for data, and once for code if that differs.
   for (const Holds holds : {Holds::data, Holds::code})
     if (const auto& local = facts.local_if_asked(holds); local && roots.erase(local->directory) > 0)
       std::ranges::move(diagnose(*local, Severity::error), std::back_inserter(out.diagnoses));
@@ -176,7 +175,7 @@ Result<void> prepare(sys::System& system, const RunPlan& decided) {
   TRY(make_caches(system, decided.directories));
   for (const auto& [path, target] : decided.links) {
     const auto made = plan::apply_action(plan::make_link(path, target), system);
-    if (!made && made.error().code != ErrorCode::conflict) // a model that was downloaded here before
+    if (!made && made.error().code != ErrorCode::conflict) // conflict: this model was downloaded to the node before
       return fail(made.error());
   }
   return {};
@@ -197,14 +196,14 @@ RunPlan plan_run(const Argv& argv, const Start& start, Facts& facts, const Rules
   for (const ChainLink& link : walked.chain)
     if (link.certain)
       add_once(out.chain, LauncherFound{link.name, link.index});
-  // What a nested `sharefs run` starts it decides about by itself.
+  // A nested `sharefs run` decides about its own command.
   const bool nested = std::ranges::find(out.chain, "sharefs", &LauncherFound::launcher) != out.chain.end();
   const auto off = environment.find("SHAREFS_CACHEFIX");
   if ((off != environment.end() && off->second == "0") || nested || !facts.any_shared()) {
     out.argv = argv;
     return out;
   }
-  Decisions decisions = decide(launch);
+  Decisions decisions = decide_launch(launch);
   out.argv = edited(argv, decisions);
   assemble(std::move(decisions), facts, out);
   return out;

@@ -1,6 +1,6 @@
 #pragma once
-// `sharefs run`: a command line in, the same command line without the race out.
-//   words -> walk (launchers/) -> facts (asked once each) -> decisions, each with its reason -> edits, by position
+// `sharefs run` takes a command line and returns the same command line without the race.
+//   words -> walk (launchers/) -> facts (each read once) -> decisions, each with its reason -> edits, by position
 #include "cachefix/decision.hpp"
 #include "cachefix/facts.hpp"
 #include "cachefix/guard.hpp"
@@ -25,34 +25,34 @@ template <FieldsOf<LauncherFound> L> auto fields(L& l) {
 struct ScriptFound {
   std::size_t index = 0;
   std::string name;
-  std::optional<std::string> framework; ///< nullopt: none that the table knows
+  std::optional<std::string> framework; ///< nullopt: no row of the table fits
 };
 template <FieldsOf<ScriptFound> S> auto fields(S& s) {
   return named("index", s.index, "name", s.name, "framework", s.framework);
 }
 
-/// Which caches are moved.
+/// Says which caches are moved.
 enum class When {
-  shared, ///< all that lie on shared storage
-  racy,   ///< not those whose file locks exclude other hosts
+  shared, ///< all caches on shared storage
+  racy,   ///< only caches where file locks do not exclude other hosts
 };
 
 struct Rules {
   std::vector<UserRule> user; ///< the first that matches counts
   When when = When::shared;
-  std::optional<Guard> guard = {}; ///< set for what may be Python; nullopt: off, or it is not installed
-  bool seed = false;               ///< what is moved is copied from the share first
-  Argv node = {};                  ///< words that start sharefs on a node, in front of the command there; empty: none
+  std::optional<Guard> guard = {}; ///< nullopt: the guard is switched off or not installed
+  bool seed = false;               ///< --seed: caches that are moved are first copied from the share
+  Argv node = {}; ///< words in front of a command that start sharefs on its node; empty: no node has this sharefs
 };
 
 struct RunPlan {
-  Argv argv; ///< what to execute
+  Argv argv; ///< the command to execute
   std::vector<LauncherFound> chain;
-  std::vector<ScriptFound> scripts;               ///< empty: cannot be told for certain
+  std::vector<ScriptFound> scripts;               ///< empty: not known for certain
   Decisions decisions;                            ///< without warnings
-  std::map<std::string, std::string> set;         ///< environment
-  std::map<std::string, std::string> directories; ///< node-local, to be made -> the shared path that it stands for
-  std::map<std::string, std::string> links;       ///< to models on the share: path -> target
+  std::map<std::string, std::string> set;         ///< variables of the command that get a value
+  std::map<std::string, std::string> directories; ///< node-local directory to make -> its shared path
+  std::map<std::string, std::string> links;       ///< links to models on the share: path -> target
   Diagnoses diagnoses;
 
   [[nodiscard]] Decisions of(std::initializer_list<Action> actions) const;
@@ -66,26 +66,27 @@ using Environment = std::map<std::string, std::string, std::less<>>;
 struct Start {
   std::vector<std::string> environment; ///< NAME=value
   std::string directory;
-  std::string home;       ///< by passwd
-  std::string input = {}; ///< the path of the file that is the command's stdin; empty: it is none
+  std::string home;       ///< home directory of the user in passwd
+  std::string input = {}; ///< path of the file that is the command's stdin; empty: stdin is no file
 };
 
-/// It asks `facts`, and changes nothing.
+/// Decides what to change in a command line. Reads through `facts` only, and changes nothing.
 RunPlan plan_run(const Argv& argv, const Start& start, Facts& facts, const Rules& rules);
 
-/// Makes the directories (0700, with the user's own directory above them) and links of a decision. Errors:
-/// `permission` if somebody else owns the user's directory, `failed` with the reason otherwise.
+/// Makes the directories (mode 0700, also the user's own directory above them) and the links of a plan. Errors are
+/// those of make_caches() and of making a link.
 Result<void> prepare(sys::System& system, const RunPlan& decided);
 
-/// The fields of docs/run.schema.json: argv, final_argv, chain, script, changes, guarded, kept, environment; `scripts`
-/// when there are several; final_argv_base64 when a word is not UTF-8 (which stands as U+FFFD in all others).
+/// Returns the fields of docs/run.schema.json: argv, final_argv, chain, script, changes, guarded, kept, environment;
+/// `scripts` if there are several; final_argv_base64 if a word is not UTF-8, because all other fields have U+FFFD for
+/// its invalid bytes.
 nlohmann::ordered_json document(const Argv& argv, const RunPlan& decided);
 
-/// What is said about a decision: `--cache_dir /share/c -> /var/cache/...: REASON`, or why something was left.
+/// Returns one line for people: `--cache_dir /share/c -> /var/cache/...: REASON`, or why something was left.
 std::string describe(const Decision& decision);
-/// One line for each change.
+/// Returns one line for each change.
 std::vector<std::string> describe_changes(const RunPlan& decided);
-/// What is said at every launch; empty: nothing is at stake.
+/// Returns the line that is shown at every launch; empty if no cache is moved or guarded.
 std::string summary(const RunPlan& decided);
 
 template <class T> void add_once(std::vector<T>& all, T one) {

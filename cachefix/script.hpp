@@ -1,7 +1,7 @@
 #pragma once
-// A shell text, looked through for words only: which programs it starts, which caches it names, and what in it takes
-// the guard away from them. Nothing of it is run or changed, and variables are followed only as far as the text itself
-// gives them values: the guard decides in the programs.
+// Searches the words of a shell text for the programs that it starts, the caches that it names, and what takes the
+// guard away from its programs. Nothing is run or changed. Variables are expanded only if the text itself gives them
+// values, which is enough because the guard decides in the programs.
 #include "cachefix/decision.hpp"
 #include "cachefix/launch.hpp"
 
@@ -10,11 +10,11 @@ namespace sharefs::cachefix {
 /// How the commands of a file are started.
 enum class Started {
   run,
-  submitted, ///< to a batch system, for which its directives count
-  sourced,   ///< what it leaves of PYTHONPATH, others get
+  submitted, ///< to a batch system, which reads the directives of the script
+  sourced,   ///< by the shell that reads it, so a change of PYTHONPATH remains behind it
 };
 
-/// A file with commands that a text, or a command line, starts or reads.
+/// A file of commands that a text or a command line starts or reads.
 struct NamedScript {
   std::string name;
   Argv arguments = {}; ///< $0, $1, ...
@@ -24,13 +24,13 @@ struct NamedScript {
 
 struct ScriptReport {
   std::vector<Mention> programs, caches, losses;
-  std::vector<NamedScript> scripts; ///< others, as far as their names are literal
+  std::vector<NamedScript> scripts; ///< other scripts whose names are known
 };
 
-/// `facts` are asked about hostfiles of launchers. `arguments` begin with $0.
+/// Reads a shell text. Hostfiles of launchers and the like are read through `facts`. `arguments` begin with $0.
 ScriptReport read_script(const std::string& text, Facts& facts, const Argv& arguments = {},
                          Started how = Started::sourced);
-/// The same of one program of a command line, which is a text of one command whose own words lose nothing.
+/// Reads one program of a command line as a text of one command. A loss by the words of that command is not reported.
 ScriptReport read_program(const Launch& launch, const Program& program);
 
 } // namespace sharefs::cachefix

@@ -9,12 +9,12 @@
 namespace sharefs::cachefix {
 namespace {
 
-constexpr std::size_t k_most_value = 4096; // of a value
-constexpr int k_most_values = 8;           // one in the other
+constexpr std::size_t k_most_value = 4096; // bytes of a value
+constexpr int k_most_values = 8;           // values that begin with another variable
 constexpr std::string_view k_path = "PYTHONPATH";
 constexpr std::string_view k_exports = "export declare typeset readonly local";
 constexpr std::string_view k_changes = "unset unsetenv setenv read mapfile readarray for select set printf";
-constexpr std::string_view k_by_word = "for select set printf"; // of which a variable gives no name
+constexpr std::string_view k_by_word = "for select set printf"; // a `$NAME` behind these names no variable to change
 
 bool is_assignment(const std::string& word) {
   const auto name = word.substr(0, word.find_first_of("+="));
@@ -25,7 +25,7 @@ bool is_of_name(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
-/// Does PYTHONPATH stand in the text, and not as a part of a longer name?
+/// True if the text holds PYTHONPATH as a whole name.
 bool has_path(std::string_view text) {
   for (auto at = text.find(k_path); at != std::string_view::npos; at = text.find(k_path, at + 1)) {
     const auto end = at + k_path.size();
@@ -35,7 +35,7 @@ bool has_path(std::string_view text) {
   return false;
 }
 
-/// The name of the variable at a `$`: of `$A`, `${A...}`, `${!A}`; `@` of each argument and of all: `$1`, `$*`.
+/// Returns the name of the variable at a `$`: A for `$A`, `${A...}` and `${!A}`; `@` for `$1`, `$*` and the like.
 std::string variable_at(std::string_view text, std::size_t dollar) {
   const auto begin = std::min(text.find_first_not_of("{!\"", dollar + 1), text.size());
   auto end = begin;
@@ -45,7 +45,8 @@ std::string variable_at(std::string_view text, std::size_t dollar) {
   return name == "*" || (name[0] >= '1' && name[0] <= '9') ? "@" : name;
 }
 
-/// `compgen -v`, `env | grep ^PY`: does it write names of variables? Not of others only: `env | grep ^SLURM`.
+/// True if a command lists names of variables that may include PYTHONPATH: `compgen -v`, `env | grep ^PY`, but not
+/// `env | grep ^SLURM`.
 bool lists_names(const Commands& commands, std::size_t at) {
   const Argv& words = commands[at].words;
   if (words.empty() || !(words[0] == "compgen" || words == Argv{"env"} || words == Argv{"printenv"}))
@@ -58,8 +59,8 @@ bool lists_names(const Commands& commands, std::size_t at) {
   });
 }
 
-/// `$(which singularity)` as `singularity`; any other word as it is.
-std::string named_by_command(const std::string& word) {
+/// Returns `singularity` for `$(which singularity)`, and any other word as it is.
+std::string resolve_which(const std::string& word) {
   if (!is_listed(word, "$(which* `which* $(command*"))
     return word;
   const Argv parts = split_words(word);
@@ -72,20 +73,20 @@ bool PythonPath::sets_variables(std::string_view command) {
   return is_listed(command, k_exports) || is_listed(command, k_changes);
 }
 
-void PythonPath::expect(const Commands& commands) {
+void PythonPath::note_name_lists(const Commands& commands) {
   for (std::size_t i = 0; i < commands.size(); ++i)
-    m_by_name = m_by_name || lists_names(commands, i);
+    m_computed_names = m_computed_names || lists_names(commands, i);
 }
 
 void PythonPath::note_test(const Argv& words) {
   if (words.empty() || words == Argv{"then"})
     return;
-  m_if_empty = m_looked || (m_if_empty && m_in_if && !is_listed(words[0], "fi else elif"));
-  m_looked = any_listed(words, "[ [[ test") && std::ranges::any_of(words, has_path) && !contains(words, "!=");
-  m_in_if = m_looked ? words[0] == "if" : m_in_if;
+  m_if_empty = m_tests_path || (m_if_empty && m_in_if && !is_listed(words[0], "fi else elif"));
+  m_tests_path = any_listed(words, "[ [[ test") && std::ranges::any_of(words, has_path) && !contains(words, "!=");
+  m_in_if = m_tests_path ? words[0] == "if" : m_in_if;
 }
 
-std::vector<Assignment> PythonPath::take_assigned(Argv& words, int line) {
+std::vector<Assignment> PythonPath::take_assignments(Argv& words, int line) {
   std::vector<Assignment> all;
   const auto take = [&](const std::string& word) {
     const auto equals = word.find('=', 1);
@@ -100,20 +101,20 @@ std::vector<Assignment> PythonPath::take_assigned(Argv& words, int line) {
   const bool exports = is_listed(first, k_exports), by_word = is_listed(first, k_by_word);
   const bool takes_away = exports ? contains(words, "-n") : is_listed(first, k_changes);
   for (auto word = words.begin(); word != words.end() && (exports || takes_away); ++word)
-    if (!(exports && take(*word)) && takes_away && (by_word ? *word == k_path : is_path(*word)) &&
-        !mentions(join({word + 1, words.end()}, " ")))
-      lose(line, (exports ? "-n" : first) + " PYTHONPATH");
+    if (!(exports && take(*word)) && takes_away && (by_word ? *word == k_path : is_python_path(*word)) &&
+        !names_path(join({word + 1, words.end()}, " ")))
+      note_loss(line, (exports ? "-n" : first) + " PYTHONPATH");
   return all;
 }
 
 void PythonPath::assign(std::string name, const std::string& value, const Argv& words, int line) {
   const bool adds = name.ends_with('+');
   name.resize(name.size() - (adds ? 1 : 0));
-  if (is_path(name) && !adds && !mentions(value) && !m_if_empty)
-    lose(line, "PYTHONPATH=");
-  else if (is_path(name) && holds_it(value)) // it was kept, and has its value again
-    m_lost.reset();
-  m_by_name = m_by_name || value == k_path;
+  if (is_python_path(name) && !adds && !names_path(value) && !m_if_empty)
+    note_loss(line, "PYTHONPATH=");
+  else if (is_python_path(name) && holds_path(value)) // its old value was saved in a variable and is set again
+    m_loss.reset();
+  m_computed_names = m_computed_names || value == k_path;
   std::string& text = m_environment[name];
   text = (adds ? text : "") + value;
   text.resize(std::min(text.size(), k_most_value));
@@ -129,18 +130,18 @@ void PythonPath::end_subshell(bool forget) {
   if (m_subshells.empty())
     return;
   if (forget)
-    m_lost = std::move(m_subshells.back());
+    m_loss = std::move(m_subshells.back());
   m_subshells.pop_back();
 }
 
 std::optional<Mention> PythonPath::take_loss() {
-  if (m_lost)
-    std::ranges::replace(m_subshells, m_lost, std::optional<Mention>());
-  return std::exchange(m_lost, std::nullopt);
+  if (m_loss)
+    std::ranges::replace(m_subshells, m_loss, std::optional<Mention>());
+  return std::exchange(m_loss, std::nullopt);
 }
 
-void PythonPath::lose(int line, const std::string& subject) {
-  m_lost = Mention{line, "SF407", subject, "changes PYTHONPATH, so what it starts is not guarded"};
+void PythonPath::note_loss(int line, const std::string& subject) {
+  m_loss = Mention{line, "SF407", subject, "changes PYTHONPATH, so what it starts is not guarded"};
 }
 
 const Argv& PythonPath::words(const std::string& variable) const {
@@ -149,7 +150,7 @@ const Argv& PythonPath::words(const std::string& variable) const {
   return known == m_words.end() ? k_none : known->second;
 }
 
-bool PythonPath::holds_it(std::string_view text) const {
+bool PythonPath::holds_path(std::string_view text) const {
   bool found = false;
   for (auto at = text.find('$'); at != std::string_view::npos && !found; at = text.find('$', at + 1)) {
     const auto known = m_environment.find(variable_at(text, at));
@@ -158,19 +159,19 @@ bool PythonPath::holds_it(std::string_view text) const {
   return found;
 }
 
-bool PythonPath::mentions(std::string_view text) const {
-  return has_path(text) || holds_it(text);
+bool PythonPath::names_path(std::string_view text) const {
+  return has_path(text) || holds_path(text);
 }
 
-bool PythonPath::is_path(const std::string& name) const {
+bool PythonPath::is_python_path(const std::string& name) const {
   const bool prefix = name.starts_with("${!") && k_path.starts_with(name.substr(3, name.find_first_of("*@") - 3));
-  return name == k_path || prefix || (m_by_name && name.starts_with('$'));
+  return name == k_path || prefix || (m_computed_names && name.starts_with('$'));
 }
 
-std::string PythonPath::with_values(std::string name) const {
+std::string PythonPath::expand_start(std::string name) const {
   for (int times = 0; name.starts_with('$') && times < k_most_values; ++times) {
     const auto slash = std::min(name.find('/'), name.size());
-    const bool plain = name.find_first_of("(%#:-") >= slash; // else it is $(...) or ${A%/*}
+    const bool plain = name.find_first_of("(%#:-") >= slash; // false for $(...) and ${A%/*}
     const std::string rest = name.substr(plain ? slash : name.find_last_of(")}") + 1);
     const auto known = m_environment.find(plain ? variable_at(name, 0) : "");
     name = known != m_environment.end() ? known->second + rest : rest.substr(std::min<std::size_t>(1, rest.size()));
@@ -178,8 +179,8 @@ std::string PythonPath::with_values(std::string name) const {
   return name.find_first_of("$`") == std::string::npos ? name : std::string();
 }
 
-std::vector<std::string> PythonPath::files(const std::string& name) const {
-  std::vector<std::string> all{with_values(name)};
+std::vector<std::string> PythonPath::find_files(const std::string& name) const {
+  std::vector<std::string> all{expand_start(name)};
   if (all[0].empty())
     return {};
   if (!m_directory.empty())
@@ -190,10 +191,10 @@ std::vector<std::string> PythonPath::files(const std::string& name) const {
   return all;
 }
 
-Argv PythonPath::expanded(const Argv& words) const {
+Argv PythonPath::expand(const Argv& words) const {
   Argv all;
   for (const std::string& given : words) {
-    const std::string word = named_by_command(given);
+    const std::string word = resolve_which(given);
     const bool whole = word.starts_with('$') &&
                        (word.find('}') == word.size() - 1 || word.find_first_of("{}/.:-=") == std::string::npos);
     const auto known = whole ? m_words.find(variable_at(word, 0)) : m_words.end();
@@ -206,7 +207,7 @@ Argv PythonPath::expanded(const Argv& words) const {
     else if (other && all.empty())
       all = split_words(word.substr(sign + 1, word.size() - sign - 2));
     else // env PYTHONPATH=$NEW
-      all.push_back(holds_it(word) && has_path(word) ? word + ":$PYTHONPATH" : word);
+      all.push_back(holds_path(word) && has_path(word) ? word + ":$PYTHONPATH" : word);
   }
   return all;
 }

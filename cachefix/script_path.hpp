@@ -1,5 +1,5 @@
 #pragma once
-// What a shell text does to PYTHONPATH, which brings the guard to the programs that it starts.
+// Follows what a shell text does to PYTHONPATH, because PYTHONPATH brings the guard to the programs that it starts.
 #include "cachefix/launch.hpp"
 #include "cachefix/shell_text.hpp"
 
@@ -7,62 +7,65 @@
 
 namespace sharefs::cachefix {
 
-inline constexpr std::size_t k_most_words = 256; ///< of a command whose variables are words
+inline constexpr std::size_t k_most_words = 256; ///< of one command, or of one variable
 
-/// Where a text stands, command by command: the variables, as far as the text itself gives them values, and what has
-/// become of PYTHONPATH.
+/// The state of a shell text after each command: the variables, as far as the text itself gives them values, and
+/// whether PYTHONPATH was lost.
 class PythonPath {
  public:
-  /// `export`, `unset`, `read`: does the command give variables other values?
+  /// True if the command (`export`, `unset`, `read`) gives variables other values.
   static bool sets_variables(std::string_view command);
-  /// All commands of a text, before the first is read.
-  void expect(const Commands& commands);
-  /// The words of one command, before those that they stand for take their place.
+  /// Checks whether commands of a text list the names of variables. Called before the first command is read.
+  void note_name_lists(const Commands& commands);
+  /// Notes whether a command tests PYTHONPATH. `words` are those of the text, before variables are expanded.
   void note_test(const Argv& words);
-  /// What the command assigns, in front of its words, from which it is taken away, or by `export`. Notes what else it
-  /// does to PYTHONPATH: `unset`, `read`, `for`. A name that ends in `+` gets more.
-  std::vector<Assignment> take_assigned(Argv& words, int line);
-  /// `words` is the value as a command's words; none: the variable keeps those that it has.
+  /// Returns what a command assigns, and removes assignments in front of the command from `words`. Also notes a loss of
+  /// PYTHONPATH by `unset`, `read` or `for`. A name that ends in `+` is appended to.
+  std::vector<Assignment> take_assignments(Argv& words, int line);
+  /// Gives a variable a value. `words` is the value split into words; if it is empty, the variable keeps its words.
   void assign(std::string name, const std::string& value, const Argv& words, int line);
-  /// Words alone; those from before.
-  Argv give(const std::string& variable, Argv words) { return std::exchange(m_words[variable], std::move(words)); }
+  /// Gives a variable words but no value, and returns the words from before.
+  Argv set_words(const std::string& variable, Argv words) { return std::exchange(m_words[variable], std::move(words)); }
 
-  /// What is done to PYTHONPATH in a subshell has no effect behind it.
-  void begin_subshell() { m_subshells.push_back(m_lost); }
+  /// Begins a subshell: what it does to PYTHONPATH has no effect behind it.
+  void begin_subshell() { m_subshells.push_back(m_loss); }
+  /// Ends a subshell. `forget`: the state of PYTHONPATH is that from before it.
   void end_subshell(bool forget = true);
-  /// A program is started: what has taken the guard away from it.
+  /// Returns the loss that affects a program which is started now, once only; nullopt if there is none.
   std::optional<Mention> take_loss();
 
   [[nodiscard]] const Environment& environment() const { return m_environment; }
   [[nodiscard]] const Argv& words(const std::string& variable) const;
-  /// `$RUN`, `${RUN}`, `${RUN[@]}`, `$@` as the words that it was last given; of `${RUN:-words}` in the place of the
-  /// program else these.
-  [[nodiscard]] Argv expanded(const Argv& words) const;
-  /// `cd DIRECTORY`
-  void enter(const std::string& directory) { m_directory = with_values(directory); }
-  /// Where a script of this name may lie: `$ROOT/a.sh` where ROOT says, `$HERE/a.sh` of a variable that is not known
-  /// beside the script that names it, above it, or in the working directory. None if it cannot be told.
-  [[nodiscard]] std::vector<std::string> files(const std::string& name) const;
+  /// Replaces `$RUN`, `${RUN}`, `${RUN[@]}` and `$@` by the words of the variable. `${RUN:-words}` as the first word
+  /// becomes the words in the braces if the variable is not known.
+  [[nodiscard]] Argv expand(const Argv& words) const;
+  /// Notes the command `cd DIRECTORY`.
+  void change_directory(const std::string& directory) { m_directory = expand_start(directory); }
+  /// Returns the paths at which a script of this name may lie: as written with the values of its variables, in the
+  /// directory of the last `cd`, and for a name such as `$HERE/a.sh` beside the script that names it. None if the name
+  /// holds other variables.
+  [[nodiscard]] std::vector<std::string> find_files(const std::string& name) const;
 
  private:
-  /// Does a variable in the text have the name in its value?
-  [[nodiscard]] bool holds_it(std::string_view text) const;
-  /// Or the text itself? As a value it keeps what PYTHONPATH was.
-  [[nodiscard]] bool mentions(std::string_view text) const;
-  [[nodiscard]] bool is_path(const std::string& name) const;
-  void lose(int line, const std::string& subject);
-  /// Without the variable in front, which has its value, if it is known, or names a directory that is not: `$HERE/a.sh`
-  /// as `a.sh`. Empty: there are others.
-  [[nodiscard]] std::string with_values(std::string name) const;
+  /// True if a variable in the text has the name PYTHONPATH in its value.
+  [[nodiscard]] bool holds_path(std::string_view text) const;
+  /// True if the text names PYTHONPATH, itself or by a variable. Such a value keeps the guard's directory.
+  [[nodiscard]] bool names_path(std::string_view text) const;
+  [[nodiscard]] bool is_python_path(const std::string& name) const;
+  void note_loss(int line, const std::string& subject);
+  /// Replaces the variable in front of a path by its value. A variable that is not known is taken away, so `$HERE/a.sh`
+  /// becomes `a.sh`. Empty if other variables remain.
+  [[nodiscard]] std::string expand_start(std::string name) const;
 
-  Environment m_environment;                       ///< what the text has assigned so far
-  std::map<std::string, Argv> m_words;             ///< the same as words
-  std::string m_directory;                         ///< of the last `cd`
-  bool m_by_name = false;                          ///< names of variables come from variables: any may be PYTHONPATH
-  bool m_looked = false, m_in_if = false;          ///< at `[ -z "$PYTHONPATH" ]`: the command above, and up to `fi`
-  bool m_if_empty = false;                         ///< so it is only set where it is empty
-  std::optional<Mention> m_lost;                   ///< what PYTHONPATH is lost by, until a program is started
-  std::vector<std::optional<Mention>> m_subshells; ///< the same in front of each that is open
+  Environment m_environment;           ///< what the text has assigned so far
+  std::map<std::string, Argv> m_words; ///< the values split into words
+  std::string m_directory;             ///< directory of the last `cd`
+  bool m_computed_names = false;       ///< names of variables are listed or stand in variables: any may be PYTHONPATH
+  bool m_tests_path = false;           ///< the command before was `[ -z "$PYTHONPATH" ]`
+  bool m_in_if = false;                ///< that command was the test of an `if`
+  bool m_if_empty = false;             ///< the present command runs only if PYTHONPATH is empty
+  std::optional<Mention> m_loss;       ///< the command that lost PYTHONPATH, until a program is started
+  std::vector<std::optional<Mention>> m_subshells; ///< m_loss as it was in front of each open subshell
 };
 
 } // namespace sharefs::cachefix

@@ -9,8 +9,8 @@
 namespace sharefs::cachefix {
 namespace {
 
-constexpr int k_most_substitutions = 16; // one within the other
-constexpr int k_most_shifts = 16;        // `<<` that begins no here-document
+constexpr int k_most_substitutions = 16; // nested ones
+constexpr int k_most_shifts = 16;        // `<<` without a here-document
 constexpr std::string_view k_directives[][2] = {{"#SBATCH ", "sbatch"}, {"#BSUB ", "bsub"}};
 
 class Splitter {
@@ -19,36 +19,36 @@ class Splitter {
 
   Commands split() {
     for (m_at = 0; m_at < m_text.size(); ++m_at)
-      take(m_text[m_at]);
+      read_char(m_text[m_at]);
     end_command();
     return std::move(m_commands);
   }
 
  private:
-  void take(char c) {
+  void read_char(char c) {
     const std::string_view rest = m_text.substr(m_at);
     if (c == '\\') {
       if (rest.size() > 1 && m_text[++m_at] != '\n')
         add(m_text[m_at]);
     } else if (c == '\'' || c == '"') {
-      quoted(c);
+      read_quoted(c);
     } else if (c == '#' && !m_word) {
-      comment(rest.substr(0, rest.find('\n')));
+      read_comment(rest.substr(0, rest.find('\n')));
     } else if (rest.starts_with("<<<")) {
       end_word();
       m_at += 2;
       m_next = &Command::input;
-    } else if (rest.starts_with("<<") && m_shifts < k_most_shifts && document()) {
+    } else if (rest.starts_with("<<") && m_shifts < k_most_shifts && read_here_document()) {
       return;
     } else if (c == '(' && m_word && m_word->ends_with('=')) { // NAME=( begins an array
       ++m_open;
       end_word();
       m_now.is_array = true;
     } else if (c == '`' || rest.starts_with("$(") || rest.starts_with("<(") || rest.starts_with(">(")) {
-      substitution();
-    } else if (rest.starts_with("&>")) { // to a file, with the errors
+      read_substitution();
+    } else if (rest.starts_with("&>")) { // stdout and stderr to a file
       ++m_at;
-      redirection('>');
+      read_redirection('>');
     } else if ((c == '\n' && !m_now.is_array) ||
                (m_braces == 0 && std::string_view(";&|()").find(c) != std::string_view::npos)) {
       m_open += c == '(' ? 1 : c == ')' ? -1 : 0;
@@ -56,7 +56,7 @@ class Splitter {
       m_now.behind = rest.starts_with("||") ? 'o' : rest.starts_with("&&") ? 'a' : c;
       end_command();
     } else if (c == '<' || c == '>') {
-      redirection(c);
+      read_redirection(c);
     } else if (std::isspace(static_cast<unsigned char>(c)) != 0 && m_braces == 0) {
       end_word();
     } else {
@@ -67,15 +67,15 @@ class Splitter {
       m_at = m_behind_body;
   }
 
-  /// `< FILE`, `3< FILE`, `>| FILE`, `2>&1`.
-  void redirection(char sign) {
+  /// Reads a redirection: `< FILE`, `3< FILE`, `>| FILE`, `2>&1`.
+  void read_redirection(char sign) {
     const bool other = end_number() && sign == '>';
     const char next = m_at + 1 < m_text.size() ? m_text[m_at + 1] : ' ';
     m_next = other || next == '&' ? &Command::other : sign == '<' ? &Command::from : &Command::to;
     m_at += next == '&' || next == '|' ? 1 : 0;
   }
 
-  /// Ends the word in front of a redirection. True if it is the number of a descriptor but 1, which is no word.
+  /// Ends the word in front of a redirection. A number there is a descriptor and no word. True if it is not 1.
   bool end_number() {
     const bool number = m_word && !m_word->empty() && m_word->find_first_not_of("0123456789") == std::string::npos;
     const bool other = number && *m_word != "1";
@@ -85,11 +85,11 @@ class Splitter {
     return other;
   }
 
-  void quoted(char quote) {
+  void read_quoted(char quote) {
     add(std::string_view());
     for (++m_at; m_at < m_text.size() && m_text[m_at] != quote; ++m_at) {
       if (quote == '"' && (m_text[m_at] == '`' || m_text.compare(m_at, 2, "$(") == 0)) {
-        substitution();
+        read_substitution();
         continue;
       }
       m_at += quote == '"' && m_text[m_at] == '\\' && m_at + 1 < m_text.size() ? 1 : 0;
@@ -97,9 +97,8 @@ class Splitter {
     }
   }
 
-  /// `$(...)`, `<(...)`, `>(...)` and backquotes: commands of their own. They stay as they are written in the word
-  /// around them.
-  void substitution() {
+  /// Reads `$(...)`, `<(...)`, `>(...)` or backquotes as commands of their own. The word around them keeps the text.
+  void read_substitution() {
     const std::size_t begin = m_at;
     if (m_substitutions == k_most_substitutions)
       return add(m_text[m_at]);
@@ -110,11 +109,11 @@ class Splitter {
     const auto next = std::exchange(m_next, nullptr);
     const std::string_view whole = m_text;
     const bool backquotes = whole[begin] == '`';
-    if (backquotes) // the next one ends it, also in quotes and comments
+    if (backquotes) // the next backquote ends it, even in quotes and comments
       m_text = whole.substr(0, whole.find('`', begin + 1));
     m_commands.push_back({.behind = '('});
     for (m_at += backquotes ? 1 : 2; m_at < m_text.size() && (backquotes || m_text[m_at] != ')' || m_open > 0); ++m_at)
-      take(m_text[m_at]);
+      read_char(m_text[m_at]);
     m_at = std::min(m_at, m_text.size());
     m_text = whole;
     end_command();
@@ -128,8 +127,8 @@ class Splitter {
     add(whole.substr(begin, m_at + 1 - begin));
   }
 
-  /// `<<WORD`: the lines behind this one up to WORD are read by the command. False if it is a shift in arithmetic.
-  bool document() {
+  /// Reads the here-document of `<<WORD`: the lines below this one up to WORD. False if `<<` is a shift in arithmetic.
+  bool read_here_document() {
     const auto begin = std::min(m_text.find_first_not_of("<- \t'\"\\", m_at), m_text.size());
     const auto end = std::min(m_text.find_first_of(" \t\n;&|)'\"<>", begin), m_text.size());
     const auto body = std::min(m_text.find('\n', end), m_text.size());
@@ -149,7 +148,7 @@ class Splitter {
     return false;
   }
 
-  void comment(std::string_view line) {
+  void read_comment(std::string_view line) {
     for (const auto& [prefix, program] : k_directives)
       if (line.starts_with(prefix))
         for (const Command& options : Splitter(line.substr(prefix.size())).split()) {
@@ -191,13 +190,13 @@ class Splitter {
 
   std::string_view m_text;
   std::size_t m_at = 0;
-  std::size_t m_body = std::string::npos, m_behind_body = 0; ///< where the lines of a here-document begin and end
+  std::size_t m_body = std::string::npos, m_behind_body = 0; ///< begin and end of the lines of a here-document
   std::size_t m_counted = 0;
-  int m_line = 1, m_shifts = 0;        ///< the line of m_counted
-  int m_braces = 0;                    ///< of `${A:-b c}`
-  int m_open = 0, m_substitutions = 0; ///< parentheses in the innermost substitution, and how deep that is
+  int m_line = 1, m_shifts = 0;        ///< line of byte m_counted; number of `<<` without a here-document
+  int m_braces = 0;                    ///< open braces of `${A:-b c}`
+  int m_open = 0, m_substitutions = 0; ///< open parentheses in the innermost substitution; its depth
   std::optional<std::string> m_word;
-  std::string Command::* m_next = nullptr; ///< what the next word is, if it is none of the command's own
+  std::string Command::* m_next = nullptr; ///< member that gets the next word; nullptr: it is a word of the command
   Command m_now;
   Commands m_commands;
 };

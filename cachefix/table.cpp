@@ -10,8 +10,9 @@ namespace {
 
 using Tables = std::map<std::string, std::vector<Row>, std::less<>>;
 
-/// Lines that begin with a space continue the one above, within braces without a space between.
-std::vector<std::string> whole_lines(const std::string& text) {
+/// Joins continued lines: one that begins with a space continues the line above. Within braces the two are joined
+/// without a space, because `{a,` and `b}` are one word.
+std::vector<std::string> join_lines(const std::string& text) {
   std::vector<std::string> lines;
   for (const std::string& line : split_lines(text)) {
     if (line.empty() || line.front() == '#')
@@ -28,8 +29,8 @@ std::vector<std::string> whole_lines(const std::string& text) {
   return lines;
 }
 
-/// `$race` is what the row `words race` says; any other name stays for those who expand it.
-std::string with_words(const std::string& text, const std::vector<Row>& words) {
+/// Replaces `$race` by the text of the row `words race`. Other names stay: they are variables that are expanded later.
+std::string expand_words(const std::string& text, const std::vector<Row>& words) {
   const auto value_of = [&](std::string_view name, std::size_t) -> std::optional<std::string> {
     const auto known = std::ranges::find(words, name, &Row::name);
     return known == words.end() ? "$" + std::string(name) : known->get("");
@@ -40,7 +41,7 @@ std::string with_words(const std::string& text, const std::vector<Row>& words) {
 Tables read_tables() {
   Tables tables;
   for (const char* text : {k_launchers_table, k_caches_table})
-    for (const std::string& line : whole_lines(text)) {
+    for (const std::string& line : join_lines(text)) {
       const auto space = line.find(' ');
       std::vector<Row>& rows = tables[line.substr(0, space)];
       Row row;
@@ -54,7 +55,7 @@ Tables read_tables() {
           row.name = std::move(field);
         else
           row.fields[named ? field.substr(0, colon) : ""] =
-              with_words(named ? field.substr(colon + 2) : field, tables["words"]);
+              expand_words(named ? field.substr(colon + 2) : field, tables["words"]);
         at = end + 3;
       }
       rows.push_back(std::move(row));

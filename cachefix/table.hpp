@@ -1,6 +1,6 @@
 #pragma once
-// The room's tables: launchers/launchers.txt and guard/sharefs_guard/caches.txt, which are compiled in. Their first
-// lines explain how they are written.
+// Reads the room's tables, launchers/launchers.txt and guard/sharefs_guard/caches.txt, which are compiled in. Their
+// first lines explain the format.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -13,13 +13,13 @@ namespace sharefs::cachefix {
 struct Row {
   std::string name;
   std::map<std::string, std::string, std::less<>> fields;
-  /// The text of a field; empty: the row has none of this name.
+  /// Returns the text of a field; empty if the row has no such field.
   [[nodiscard]] std::string get(std::string_view field) const;
   [[nodiscard]] bool has(std::string_view field) const { return fields.contains(field); }
 };
-/// All rows of one kind ("launcher", "variable"), in their order.
+/// Returns all rows of one kind ("launcher", "variable"), in the order of the table.
 const std::vector<Row>& rows_of(std::string_view kind);
-/// The text of the row `words NAME`.
+/// Returns the text of the row `words NAME`.
 const std::string& words_of(std::string_view name);
 
 /// Calls `f` with each word of a list.
@@ -31,13 +31,13 @@ template <class F> void each_word(std::string_view list, char separator, F f) {
     list.remove_prefix(std::min(end + 1, list.size()));
   }
 }
-/// Is `f` true of one of the words?
+/// True if `f` returns true for one of the words.
 template <class F> bool any_word(std::string_view list, char separator, F f) {
   bool found = false;
   each_word(list, separator, [&](std::string_view word) { found = found || f(word); });
   return found;
 }
-/// The enumerator by the place of its name in a list of words; nullopt: none has it.
+/// Returns the enumerator whose number is the place of `name` in a list of words; nullopt if `name` is not in it.
 template <class Enum> std::optional<Enum> enumerator(std::string_view names, std::string_view name) {
   int number = 0;
   std::optional<Enum> found;
@@ -48,9 +48,9 @@ template <class Enum> std::optional<Enum> enumerator(std::string_view names, std
   });
   return found;
 }
-/// Is `name` one of the words of `list`? `*` at the beginning or the end of a word stands for anything.
+/// True if `name` is one of the words of `list`. `*` at the beginning or the end of a word matches anything.
 bool is_listed(std::string_view name, std::string_view list);
-/// Is one of these words?
+/// True if one of `words` is in `list`.
 template <class Words> bool any_listed(const Words& words, std::string_view list) {
   return std::ranges::any_of(words, [&](std::string_view word) { return is_listed(word, list); });
 }

@@ -1,4 +1,4 @@
-// Environment variables that say where caches are.
+// Decides about the environment variables that name caches.
 #include "cachefix/launch.hpp"
 
 #include "base/path.hpp"
@@ -7,14 +7,14 @@
 namespace sharefs::cachefix {
 namespace {
 
-/// `$NAME` at the start of a default, and its own default.
+/// The variables with which a default of caches.txt may begin, each with its own default.
 constexpr std::pair<std::string_view, std::string_view> k_bases[] = {{"HF_HOME", "$XDG_CACHE_HOME/huggingface"},
                                                                      {"XDG_CACHE_HOME", "~/.cache"},
                                                                      {"XDG_DATA_HOME", "~/.local/share"},
                                                                      {"TRITON_HOME", "~"},
                                                                      {"TMPDIR", "/tmp"}};
 
-/// `$HF_HOME/datasets` as the program would expand it.
+/// Expands a default such as `$HF_HOME/datasets` with the variables that the program will have.
 std::string expand(const Launch& launch, const Program& program, std::string_view text) {
   const auto value_of = [&](std::string_view name, std::size_t) {
     const auto* const base = std::ranges::find(k_bases, name, &std::pair<std::string_view, std::string_view>::first);
@@ -24,18 +24,18 @@ std::string expand(const Launch& launch, const Program& program, std::string_vie
   return expand_variables(text, value_of).value_or("");
 }
 
-/// A variable whose cache lies on shared storage, by its value or by default.
-struct Found {
+/// A variable whose value, or whose default, is a path. `given`: the variable is set.
+struct FoundVariable {
   const CacheRule& rule;
   bool given;
   std::string value, path;
 };
 
-void move(const Launch& launch, const Program& program, const Found& one, Decisions& out) {
+void move_cache(const Launch& launch, const Program& program, const FoundVariable& one, Decisions& out) {
   const std::string local = launch.local_for(one.path, one.rule.holds);
-  if (local.empty()) { // that code has no place of its own is no reason not to start
+  if (local.empty()) { // only a missing directory for data may stop the launch; without one for code it goes on
     const bool none = launch.facts.local().directory.empty();
-    out.push_back(no_local_directory(launch, one.given && none, none ? Holds::data : one.rule.holds));
+    out.push_back(report_no_local_directory(launch, one.given && none, none ? Holds::data : one.rule.holds));
     return;
   }
   auto decision = set_variable(launch, program, one.rule.name, local);
@@ -50,7 +50,7 @@ void move(const Launch& launch, const Program& program, const Found& one, Decisi
   out.push_back(*std::move(decision));
 }
 
-void decide(const Launch& launch, const Program& program, const Found& one, Decisions& out) {
+void decide_variable(const Launch& launch, const Program& program, const FoundVariable& one, Decisions& out) {
   const CacheRule& rule = one.rule;
   const Assignment* const assigned = program.assignment_of(rule.name);
   const auto index = assigned == nullptr ? std::nullopt : std::optional(assigned->index);
@@ -63,13 +63,13 @@ void decide(const Launch& launch, const Program& program, const Found& one, Deci
   else if (mixed && launch.is_guarded(program)) {
     if (!one.given && rule.name != "HF_DATASETS_CACHE")
       return;
-    out.push_back(guarded(launch, rule.name, index, one.value, one.path));
+    out.push_back(guard_cache(launch, rule.name, index, one.value, one.path));
     out.back().implied = !one.given;
     return;
   } else if (mixed && launch.is_offline(program) && !launch.rules.seed)
     stays = "offline, what lies there is needed";
   else
-    return move(launch, program, one, out);
+    return move_cache(launch, program, one, out);
   if (one.given)
     out.push_back(keep(rule.name, index, one.value, rule.cache_class, stays));
 }
@@ -82,17 +82,17 @@ Decisions decide_variables(const Launch& launch, const Program& program, const R
     return out;
   const bool defaults = framework != nullptr || launch.reads_caches(program);
   const std::vector<CacheRule> rules = variable_rules(launch.rules.user);
-  std::vector<Found> found;
+  std::vector<FoundVariable> found;
   Names paths, unknown;
   for (const CacheRule& rule : rules) {
     const auto given = launch.variable(program, rule.name);
     const std::string value = given ? *given : defaults ? expand(launch, program, rule.fallback) : "";
-    if (const auto path = launch.absolute(program, value)) {
+    if (const auto path = launch.resolve_path(program, value)) {
       found.push_back({rule, given.has_value(), value, *path});
       paths.push_back(*path);
     }
   }
-  // A cache that no row knows. And TMPDIR, below which everything else may cache.
+  // Variables that look like caches but have no row are reported, and so is TMPDIR, below which any program may cache.
   const Environment all = launch.all_variables(program);
   for (const auto& [name, value] : all)
     if ((names_cache(name) || name == "TMPDIR") && value.starts_with('/') &&
@@ -101,10 +101,10 @@ Decisions decide_variables(const Launch& launch, const Program& program, const R
       unknown.push_back(name);
       paths.push_back(value);
     }
-  launch.facts.expect(paths);
-  for (const Found& one : found)
+  launch.facts.find_all(paths);
+  for (const FoundVariable& one : found)
     if (launch.facts.is_shared(one.path))
-      decide(launch, program, one, out);
+      decide_variable(launch, program, one, out);
   std::erase_if(unknown, [&](const std::string& name) { return !launch.facts.is_shared(all.at(name)); });
   if (!unknown.empty())
     out.push_back(warning("SF406", join(unknown, ", "), "lies on shared storage, and no rule says what is kept there",

@@ -1,12 +1,12 @@
-"""Python runs this at its start where this directory stands in PYTHONPATH: the guard is installed, and the
-sitecustomize that would have run without it runs as well."""
+"""Python runs this file at its start if its directory stands in PYTHONPATH. It installs the guard, then runs the
+sitecustomize that would have run without it."""
 
 import os
 import sys
 
 
 def _install():
-    # Nothing that goes wrong here may be more than one line on stderr.
+    # A failure here must not be more than one line on stderr.
     try:
         import sharefs_guard
 

@@ -1,6 +1,6 @@
 #pragma once
-// Launchers as a table: what starts a training program, where its own options end, and what it hands on. A launcher is
-// a row of launchers.txt; options.cpp reads its options, walk.cpp follows the rows down to the user's program.
+// A launcher is a program that starts a training program. Each is a row of launchers.txt, which says where its own
+// options end and what it hands on. options.cpp reads its options, walk.cpp goes row by row to the user's program.
 #include "base/argv.hpp"
 #include "cachefix/table.hpp"
 
@@ -9,56 +9,57 @@
 
 namespace sharefs::cachefix {
 
-/// What stands behind the options.
+/// The kind of words that follow a launcher's options.
 enum class Tail {
   command,  ///< a program and its arguments
-  script,   ///< a Python file (or a module, or a program, by an option) and its arguments
-  python,   ///< python itself: a file, or what -m and -c said
+  script,   ///< a Python file and its arguments; an option can make it a module or a program
+  python,   ///< the arguments of python itself: a file, or those of -m and -c
   shell,    ///< a shell script file, or a string by -c
   batch,    ///< a batch script file and its arguments, or --wrap
   contexts, ///< commands separated by `:`, each with options of its own
 };
 
-/// What an option means to us; all others only have to be skipped. A row says it as `--chdir=@directory`.
+/// The meaning of an option, written as `--chdir=@directory` in a row. Options without one are only skipped.
 enum class Means {
-  directory,    ///< the working directory of the command
-  assign,       ///< NAME=value, or NAME alone, in the environment of the command
-  assign_pair,  ///< NAME value
+  directory,    ///< sets the working directory of the command
+  assign,       ///< NAME=value or NAME: goes into the environment of the command
+  assign_pair,  ///< the same with two words, NAME value
   assign_list,  ///< NAME=value,NAME,... with ALL and NONE (srun --export, bsub -env)
   unset,        ///< takes NAME out of the environment
   clear,        ///< starts from an empty environment
   module,       ///< the script is a module's name
-  no_python,    ///< the script is a program; of a shell, it comes from stdin
+  no_python,    ///< the script is no Python file but a program; for a shell: it is read from stdin
   run_module,   ///< `-m NAME`: ends the options
   run_text,     ///< `-c TEXT`: ends the options
   command_text, ///< a shell string: this option's value (sbatch --wrap, env -S), or the first word (bash -c)
-  hosts,        ///< a file with the hosts, or their names
-  container,    ///< runs inside of a container
+  hosts,        ///< names the hosts, or a file of them
+  container,    ///< runs the command in a container
   command_file, ///< the launcher itself looks for the command's file, or copies it
-  hands_on,     ///< only an mpirun that hands on its environment has this option
-  information,  ///< prints something, or attaches to a process that runs; --help, --version and --usage always do
+  hands_on,     ///< an option that only an mpirun which hands on its environment has
+  information,  ///< only prints something or attaches to a live process; --help, --version, --usage always
 };
 
-/// Does the environment of the launcher reach the program on every host?
+/// Says whether the environment of the launcher reaches the program on every host.
 enum class Carries {
-  yes,    ///< same host, or the launcher exports all of it (srun)
-  python, ///< the guard's at least: deepspeed hands on PYTHON*
-  mpi,    ///< perhaps: Open MPI's remote ranks only get what -x names, MPICH's all
+  yes,    ///< it does: on the same host, or because the launcher exports all of it (srun)
+  python, ///< the guard's PYTHONPATH does: deepspeed hands on PYTHON*
+  mpi,    ///< not known: Open MPI hands remote ranks only what -x names, MPICH all
 };
 
+/// The values that an option takes: none, one word, one that may be attached (`--mpi=x`), or two words.
 enum class Takes { nothing, value, attached, two };
 
 /// An option of a row.
 struct KnownOption {
-  std::vector<std::string> names; ///< "-q", "--quiet"; the last is the canonical one; `*` at its end: all that begin so
+  std::vector<std::string> names; ///< "-q", "--quiet"; the last is canonical; a `*` at the end matches anything
   Takes takes = Takes::nothing;
   std::optional<Means> means = {};
   friend bool operator==(const KnownOption&, const KnownOption&) = default;
 };
 
-/// `hostfile`: read where no option of that meaning is given and this file exists. `export`: a variable that stands for
-/// the assign_list option. `containers`: variables, `*` at the end of a name, with one of which it means
-/// Means::container.
+/// A row of the kind `launcher`. Its field `hostfile` is the file of hosts that counts if no option names hosts,
+/// `export` a variable that stands for the option with Means::assign_list, and `containers` the variables that mean the
+/// same as an option with Means::container (a name may end in `*`).
 struct Launcher {
   Row row;
   std::string name, programs, verbs;
@@ -67,34 +68,37 @@ struct Launcher {
   [[nodiscard]] std::string get(std::string_view field) const { return row.get(field); }
 };
 
+/// Returns all launchers, in the order of the table.
 const std::vector<Launcher>& launchers();
+/// Parses the field `options` of a row.
 std::vector<KnownOption> options_of(const std::string& options);
-/// `python -m pip`, `python --version`, `python -c "import torch"`, of which this is the row: Python that builds no
-/// datasets.
+/// True if the words are a Python that builds no datasets: `python -m pip`, `python --version`, `python -c "import
+/// torch"`. `row` is the launcher of the first word.
 bool builds_nothing(const Launcher* row, std::span<const std::string> words);
-/// The row `elsewhere` for a word that names a program; nullptr if there is none.
+/// Returns the row `elsewhere` for a word that names a program; nullptr if there is none.
 const Row* find_opaque(const std::string& word);
-/// `ssh node1 "cd /job && python train.py"`: some word, or a part of one. `any`: also one that is not known, as in
-/// `ssh node1 ./train` and `ssh node1 "$CMD"`.
+/// True if a word, or a part of one, names a program that may be Python: `ssh node1 "cd /job && python train.py"`.
+/// `any`: programs that no table knows count, too, as in `ssh node1 ./train` and `ssh node1 "$CMD"`.
 bool names_some_program(std::span<const std::string> words, bool any = false);
-/// Do words of a command, or of a shell text, start a container, or make a launcher do so? It may stand in one word
-/// with others.
+/// True if words of a command or a shell text start a container, or make a launcher start one. A word may hold a whole
+/// command line.
 bool starts_container(std::span<const std::string> words);
-/// Builtins of a shell, and tools that read none of the variables that say where caches are.
+/// True for a builtin of a shell or a tool that reads none of the variables that name caches.
 bool is_plain_tool(std::string_view program);
 
-/// The row for argv[at], with its verb behind it and before `end`; nullptr if there is none.
+/// Returns the launcher that argv[at] names, if a verb that it needs follows before `end`; nullptr if there is none.
 const Launcher* find_launcher(const Argv& argv, std::size_t at, std::size_t end);
-/// Does one of the launcher's verbs stand behind argv[at], if it has any?
+/// True if the launcher needs no verb, or one of its verbs follows argv[at].
 bool has_verb(const Launcher& launcher, const Argv& argv, std::size_t at, std::size_t end);
-/// The row for `python -m MODULE`; nullptr if there is none.
+/// Returns the launcher for `python -m MODULE`; nullptr if there is none.
 const Launcher* find_module_launcher(std::string_view module);
 
+/// An option of a launcher on a command line.
 struct GivenOption {
-  std::string name = {}; ///< canonical
+  std::string name = {}; ///< canonical name
   std::optional<Means> means = {};
-  std::size_t index = 0;       ///< of the word with the option's name
-  std::size_t value_index = 0; ///< of the word that holds the (last) value; `index` when attached
+  std::size_t index = 0;       ///< the word with the option's name
+  std::size_t value_index = 0; ///< the word with the (last) value; `index` if it is attached
   std::string value = {};      ///< the value, or the first of two
   std::string second = {};     ///< the second of two
 };
@@ -102,15 +106,15 @@ struct GivenOption {
 struct OptionsRead {
   std::vector<GivenOption> given;
   std::size_t end = 0; ///< index of the first word that is not an option
-  std::string problem; ///< why reading stopped: "`--foo` is not an option that is known"; empty if all is clear
-  bool ended_by_option = false; ///< -m or -c ended the options; it is given.back()
-  /// The last of them with this meaning; nullptr if there is none.
+  std::string problem; ///< why reading stopped ("`--foo` is not an option of ..."); empty if all options are known
+  bool ended_by_option = false; ///< -m or -c, which is given.back(), ended the options
+  /// Returns the last given option with this meaning; nullptr if there is none.
   [[nodiscard]] const GivenOption* last(Means means) const;
 };
 
-/// Reads the options of `launcher` from argv[begin] up to the first non-option, never beyond `limit`. The spellings of
-/// argparse, getopt and MPI are all read, because a launcher that does not know one fails by itself. An option that the
-/// row does not know is a problem, never a guess.
+/// Reads the options of `launcher` from argv[begin] up to the first word that is no option, never beyond `limit`. The
+/// spellings of argparse, getopt and MPI are all accepted: a launcher that does not know one refuses it by itself. An
+/// option that the row does not have is reported as a problem, never guessed.
 OptionsRead read_options(const Launcher& launcher, const Argv& argv, std::size_t begin, std::size_t limit);
 
 } // namespace sharefs::cachefix

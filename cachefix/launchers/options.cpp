@@ -5,9 +5,9 @@
 namespace sharefs::cachefix {
 namespace {
 
-constexpr std::string_view k_run_nothing = "--help --version --usage -help -version"; // of every launcher
+constexpr std::string_view k_run_nothing = "--help --version --usage -help -version"; // the same for every launcher
 
-/// The names of Means, in their order.
+/// The names of the enumerators of Means, in their order.
 constexpr std::string_view k_means = "directory assign assign_pair assign_list unset clear module no_python run_module "
                                      "run_text command_text hosts container command_file hands_on information";
 constexpr std::pair<std::string_view, Takes> k_takes[] = {
@@ -28,7 +28,7 @@ void add_options(const std::string& word, std::vector<KnownOption>& all) {
   option.names = split(names, '/');
 }
 
-/// `--nproc_per_node` as `--nproc-per-node`: no launcher has both.
+/// Returns `--nproc-per-node` for `--nproc_per_node`. The two are the same option, because no launcher has both.
 std::string dashed(std::string_view name) {
   std::string out(name);
   if (name.starts_with("--"))
@@ -36,9 +36,10 @@ std::string dashed(std::string_view name) {
   return out;
 }
 
-class Reader {
+/// Reads the options of one launcher from a command line.
+class OptionReader {
  public:
-  Reader(const Launcher& launcher, const Argv& argv, std::size_t begin, std::size_t limit)
+  OptionReader(const Launcher& launcher, const Argv& argv, std::size_t begin, std::size_t limit)
       : m_launcher(launcher), m_argv(argv), m_limit(std::min(limit, argv.size())),
         m_known(options_of(launcher.get("options"))) {
     m_out.end = begin;
@@ -51,22 +52,22 @@ class Reader {
     const bool shell = m_launcher.tail == Tail::shell;
     while (m_out.end < m_limit && m_out.problem.empty() && !m_out.ended_by_option) {
       const std::string& word = m_argv[m_out.end];
-      if (word == "--" || (shell && word == "-")) { // bash(1): the same
+      if (word == "--" || (shell && word == "-")) { // bash(1): `-` ends the options like `--`
         ++m_out.end;
         break;
       }
-      const bool plus = shell && word.size() > 1 && word[0] == '+';               // bash +x
-      if ((word.size() < 2 || word[0] != '-') && !plus && named(word) == nullptr) // `-` is an option of env
+      const bool plus = shell && word.size() > 1 && word[0] == '+';                     // bash +x
+      if ((word.size() < 2 || word[0] != '-') && !plus && find_option(word) == nullptr) // `-` is an option of env
         break;
-      if (!take_whole(word))
-        take_letters(word);
+      if (!read_whole(word))
+        read_letters(word);
     }
     return std::move(m_out);
   }
 
  private:
-  /// The option that `fits`; nullptr where none does, or more than one.
-  template <class Fits> [[nodiscard]] const KnownOption* only(const Fits& fits) const {
+  /// Returns the only option with a name that `fits`; nullptr if none has, or several have.
+  template <class Fits> [[nodiscard]] const KnownOption* find_only(const Fits& fits) const {
     const KnownOption* found = nullptr;
     for (const KnownOption& option : m_known)
       if (std::ranges::any_of(option.names, fits)) {
@@ -76,30 +77,32 @@ class Reader {
       }
     return found;
   }
-  [[nodiscard]] const KnownOption* named(const std::string& name) const {
-    return only([&](const std::string& known) { return is_listed(name, dashed(known)); });
+  [[nodiscard]] const KnownOption* find_option(const std::string& name) const {
+    return find_only([&](const std::string& known) { return is_listed(name, dashed(known)); });
   }
 
-  /// `--name`, `--name=value`, `--nam`; `-name`, and `--name` where the row has `-name`.
-  bool take_whole(const std::string& word) {
+  /// Reads a word that is one option: `--name`, `--name=value`, the abbreviation `--nam`, `-name`, or `--name` if the
+  /// row has `-name`. False if it is none of the row.
+  bool read_whole(const std::string& word) {
     const auto equals = std::min(word.find('='), word.size());
     const std::string name = dashed(word.substr(0, equals));
-    const KnownOption* option = named(name);
+    const KnownOption* option = find_option(name);
     if (option == nullptr && !m_clusters && name.starts_with("--"))
-      option = named(name.substr(1));
+      option = find_option(name.substr(1));
     if (option == nullptr && name.starts_with("--") && name.size() > 2)
-      option = only([&](const std::string& known) { return dashed(known).starts_with(name); });
+      option = find_only([&](const std::string& known) { return dashed(known).starts_with(name); });
     if (option == nullptr)
       return false;
-    take(*option, equals < word.size() ? std::optional(word.substr(equals + 1)) : std::nullopt);
+    read_value(*option, equals < word.size() ? std::optional(word.substr(equals + 1)) : std::nullopt);
     return true;
   }
 
-  /// `-x`, `-xVALUE`, `-xyz`: letters one by one, the first that takes a value takes the rest of the word or the next.
-  void take_letters(const std::string& word) {
+  /// Reads `-x`, `-xVALUE` or `-xyz` letter by letter. The first option with a value gets the rest of the word, or the
+  /// next word.
+  void read_letters(const std::string& word) {
     const std::size_t index = m_out.end;
     for (std::size_t i = 1; i < word.size() && m_out.problem.empty() && !m_out.ended_by_option; ++i) {
-      const KnownOption* option = m_clusters ? named({'-', word[i]}) : nullptr;
+      const KnownOption* option = m_clusters ? find_option({'-', word[i]}) : nullptr;
       m_out.end = index;
       if (option == nullptr || word.starts_with("--")) {
         m_out.problem =
@@ -107,20 +110,21 @@ class Reader {
         return;
       }
       const bool rest = option->takes != Takes::nothing && i + 1 < word.size();
-      take(*option, rest ? std::optional(word.substr(i + 1)) : std::nullopt);
+      read_value(*option, rest ? std::optional(word.substr(i + 1)) : std::nullopt);
       if (rest)
         return;
     }
   }
 
-  void take(const KnownOption& option, std::optional<std::string> value) {
+  /// Adds an option that was given. `value` is the value attached to it; others are the words behind it.
+  void read_value(const KnownOption& option, std::optional<std::string> value) {
     GivenOption given{.name = option.names.back(), .means = option.means, .index = m_out.end, .value_index = m_out.end};
     if (is_listed(given.name, k_run_nothing))
       given.means = Means::information;
     std::size_t wanted = option.takes == Takes::two ? 2 : option.takes == Takes::value && !value ? 1 : 0;
     std::size_t next = m_out.end + 1;
     if (given.means == Means::assign_pair && next < m_limit && m_argv[next].find('=') != std::string::npos) {
-      given.means = Means::assign; // `-env NAME=value`, as PALS has it, and Hydra too
+      given.means = Means::assign; // PALS and Hydra take `-env NAME=value`
       wanted = 1;
     }
     if (next + wanted > m_limit) {
@@ -143,7 +147,7 @@ class Reader {
   const Argv& m_argv;
   std::size_t m_limit;
   std::vector<KnownOption> m_known;
-  bool m_clusters = true; ///< not of MPI, whose `-np` is one option
+  bool m_clusters = true; ///< `-abc` is three options; false for MPI, whose `-np` is one
   OptionsRead m_out;
 };
 
@@ -156,7 +160,7 @@ std::vector<KnownOption> options_of(const std::string& options) {
 }
 
 OptionsRead read_options(const Launcher& launcher, const Argv& argv, std::size_t begin, std::size_t limit) {
-  return Reader(launcher, argv, begin, limit).read();
+  return OptionReader(launcher, argv, begin, limit).read();
 }
 
 const GivenOption* OptionsRead::last(Means means) const {

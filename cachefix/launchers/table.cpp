@@ -1,4 +1,4 @@
-// How a row of launchers.txt is found.
+// Finds the rows of launchers.txt, and the words that name programs.
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "cachefix/launchers/walk.hpp"
@@ -10,14 +10,14 @@
 namespace sharefs::cachefix {
 namespace {
 
-/// `vllm serve`: a console script, and no name of something that is only looked at.
+/// True if words[at] is a console script of Python that may build datasets (`vllm serve`, but not `vllm --version`).
 bool is_python_tool(std::span<const std::string> words, std::size_t at) {
   return is_listed(base_name(words[at]), words_of("python")) &&
          (at + 1 == words.size() || !is_listed(words[at + 1], "stop status --version --help list pip add sync login"));
 }
 
-/// Is words[at] a program that no table knows: one by its path, what a variable holds, a target of make? Behind the
-/// name of a host only a last word that is a variable, and not where ssh makes a tunnel.
+/// True if words[at] starts a program that no table knows: by a path, by a variable, or as a target of make. `host`:
+/// words[0] may name a host. Then a variable counts only as the last word, and not if an option makes ssh a tunnel.
 bool is_unknown_program(const Argv& words, std::size_t at, bool host) {
   const bool last = at + 1 == words.size();
   if (words[at].starts_with('$'))
@@ -26,15 +26,16 @@ bool is_unknown_program(const Argv& words, std::size_t at, bool host) {
   return is_command && is_listed(words[at], "./* /* make just") && !is_plain_tool(words[at]);
 }
 
-/// Not of a tool; `source train.sh` starts what that does, but there are scripts that only set variables. The first
-/// word may be the name of a host.
+/// True if the words start a program that may be Python. `source train.sh` counts, unless it is a script that only sets
+/// variables; a tool does not. `host`: words[0] may name a host. `any`: programs that no table knows count, too.
 bool starts_program(const Argv& words, bool host, bool any) {
   constexpr std::string_view k_scripts = "*.py *.sh *.pbs *.sbatch *.slurm *.sub";
   const bool sources = is_listed(words[0], "source .");
   if (words == Argv{"env"} || (words.size() > 1 && words[0] == "command" && words[1].starts_with('-')))
-    return false; // command -v python
+    return false; // `command -v python` only searches it
   if (sources ? words.size() > 1 && is_listed(words[1], words_of("settings")) : is_plain_tool(words[0]))
-    return !sources && find_launcher(words, 0, words.size()) != nullptr; // conda run
+    return !sources &&
+           find_launcher(words, 0, words.size()) != nullptr; // conda is a tool, but `conda run` is a launcher
   for (std::size_t at = 0; at < words.size(); ++at) {
     const std::string& word = words[at];
     const Launcher* row = find_launcher({word}, 0, 1);
@@ -43,15 +44,15 @@ bool starts_program(const Argv& words, bool host, bool any) {
     const bool script = is_listed(word, k_scripts) && word.find('*') == std::string::npos;
     if (script || row != nullptr || ((at > 0 || !host) && is_python_tool(words, at)))
       return true;
-    any = any && (at == 0 || !is_plain_tool(word)); // behind it are what it works on
+    any = any && (at == 0 || !is_plain_tool(word)); // words behind a tool are its arguments
     if (any && is_unknown_program(words, at, host))
       return true;
   }
   return false;
 }
 
-/// `import torch; print(torch.__version__)`: Python that only looks at something, as far as its words tell.
-bool only_looks(const std::string& text) {
+/// True if a Python text seems to print something only: `import torch; print(torch.__version__)`.
+bool only_prints(const std::string& text) {
   constexpr std::string_view k_may_build[] = {"dataset", "train", "eval", "load", "run", "main"};
   return std::ranges::none_of(k_may_build, [&](auto part) { return text.find(part) != std::string::npos; }) &&
          std::ranges::all_of(split(text, ';'), [](const std::string& statement) {
@@ -96,12 +97,12 @@ bool builds_nothing(const Launcher* row, std::span<const std::string> words) {
     return false;
   const Walk walked = walk({words.begin(), words.end()}, "/");
   return !walked.elsewhere && std::ranges::all_of(walked.programs, [](const Program& program) {
-    return is_plain_tool(program) || (program.kind == ProgramKind::text && only_looks(program.name));
+    return is_plain_tool(program) || (program.kind == ProgramKind::text && only_prints(program.name));
   });
 }
 
 bool names_some_program(std::span<const std::string> words, bool any) {
-  std::string text; // as ssh hands them to a shell; `ssh node1 "cd /job && python train.py"`: a line of its own
+  std::string text; // as ssh gives it to a shell; a word with spaces is a command line and gets its own line
   for (const std::string& word : words)
     text += (word.find_first_of(" \t\n") == std::string::npos ? " " : "\n") + word;
   return std::ranges::any_of(commands_of(text), [&](const Command& command) {
@@ -117,13 +118,13 @@ bool starts_container(std::span<const std::string> words) {
     const Argv parts = split_words(word);
     const auto is_given = [](const std::string& part) { return part.starts_with('-') || part.find('/') != part.npos; };
     if (parts.size() > 1 && !names_some_program(parts) && std::ranges::none_of(parts, is_given))
-      continue; // "docker run failed"
+      continue; // a message such as "docker run failed"
     std::ranges::replace_if(word, [](char c) { return k_marks.find(c) != std::string_view::npos; }, ' ');
     std::ranges::move(split_words(word), std::back_inserter(pieces));
   }
   if (any_listed(pieces, k_options))
     return true;
-  std::set<const Row*> runs; // those of which a verb stands behind
+  std::set<const Row*> runs; // rows with a verb behind this piece
   for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece)
     for (const Row& row : rows_of("elsewhere")) {
       if (row.has("container") && is_listed(base_name(*piece), row.name) && (!row.has("by") || runs.contains(&row)))
@@ -135,7 +136,7 @@ bool starts_container(std::span<const std::string> words) {
 }
 
 bool is_plain_tool(std::string_view program) {
-  const std::string path(program); // `./test` is a program of the user's
+  const std::string path(program); // `./test` is a program of the user, not the tool
   const bool own = path.find('/') != std::string::npos && !is_listed(base_name(parent_path(path)), "bin sbin");
   return !own && is_listed(base_name(path), words_of("tools"));
 }

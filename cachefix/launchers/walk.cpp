@@ -10,33 +10,34 @@
 namespace sharefs::cachefix {
 namespace {
 
-constexpr std::size_t k_most_launchers = 64; // one behind the other
-constexpr int k_most_unknown = 4;            // programs without a row, one behind the other
+constexpr std::size_t k_most_launchers = 64; // in one command line
+constexpr int k_most_unknown = 4;            // nested programs without a row
 
-/// `scope` is the program as far as the launchers in front of it have made it.
+/// Walks through a command line. `scope` is the program with the changes of the launchers that were read so far.
 class Walker {
  public:
   explicit Walker(const Argv& argv) : m_argv(argv) {}
 
-  Walk go(const std::string& directory) {
+  Walk run(const std::string& directory) {
     Program scope;
     scope.directory = directory;
-    command(0, m_argv.size(), std::move(scope));
+    walk_command(0, m_argv.size(), std::move(scope));
     return std::move(m_out);
   }
 
  private:
   [[nodiscard]] bool is_certain() const { return m_unknown == 0; }
 
-  /// The words from `index` on are not known: what they run only gets its environment.
+  /// Ends the walk at words that are not understood: the program that they run gets the environment and no other
+  /// change.
   void give_up(std::size_t index, Program scope, std::string message = {}) {
     m_out.understood = false;
     const std::size_t at = std::min(index, m_argv.size() - 1);
     if (starts_container(std::span(m_argv).subspan(at)))
-      return in_container(at);
+      return end_in_container(at);
     if (!message.empty() && is_certain())
       warn("SF401", index, std::move(message), "its own words were not changed");
-    if (!behind_unknown(at, m_argv.size(), scope))
+    if (!walk_unknown(at, m_argv.size(), scope))
       add_program(ProgramKind::program, at, m_argv.size(), m_argv.size(), std::move(scope), true);
   }
   void warn(std::string code, std::size_t index, std::string message, std::string hint) {
@@ -44,20 +45,22 @@ class Walker {
                               index < m_argv.size() ? to_utf8(m_argv[index]) : "command line", std::move(message),
                               std::move(hint), ""});
   }
-  void elsewhere(std::string code, std::size_t index, std::string message, std::string hint) {
+  /// Ends the walk, because the program starts where neither this environment nor these paths count.
+  void end_elsewhere(std::string code, std::size_t index, std::string message, std::string hint) {
     m_out.understood = false;
     m_out.elsewhere = true;
     m_out.programs.clear();
     warn(std::move(code), index, std::move(message), std::move(hint));
   }
-  void in_container(std::size_t index) {
-    elsewhere("SF404", index, std::string(k_in_container), std::string(k_into_container));
+  void end_in_container(std::size_t index) {
+    end_elsewhere("SF404", index, std::string(k_in_container), std::string(k_into_container));
   }
-  void not_reached(std::size_t index, const std::string& does, Program scope) {
+  /// Ends the walk at a program that takes the environment away from its command; `does` is the message about it.
+  void end_unreached(std::size_t index, const std::string& does, Program scope) {
     if (starts_container(std::span(m_argv).subspan(index)))
-      return in_container(index);
-    elsewhere("SF402", index, does + ", so it is not guarded", "let it run `sharefs run -- CMD...`");
-    m_out.elsewhere = is_certain(); // behind a program without a row it may be a word like any other
+      return end_in_container(index);
+    end_elsewhere("SF402", index, does + ", so it is not guarded", "let it run `sharefs run -- CMD...`");
+    m_out.elsewhere = is_certain(); // behind a program without a row the word may be an argument
     if (!is_certain())
       give_up(index, std::move(scope));
   }
@@ -71,67 +74,71 @@ class Walker {
     scope.end = find_word("--", scope.begin, end);
     scope.python = python || !is_certain();
     if (starts_container(std::span(m_argv).subspan(scope.end, end - scope.end))) // `launcher.py -- docker run ...`
-      return in_container(scope.end);
+      return end_in_container(scope.end);
     m_out.programs.push_back(std::move(scope));
   }
 
-  /// The first of argv[begin, end) that is `word`, else `end`.
+  /// Returns the index of the first of argv[begin, end) that is `word`, else `end`.
   [[nodiscard]] std::size_t find_word(std::string_view word, std::size_t begin, std::size_t end) const {
     while (begin < end && m_argv[begin] != word)
       ++begin;
     return begin;
   }
 
-  /// The index of the first word behind argv[at] and the launcher's verb.
-  [[nodiscard]] static std::size_t behind_verb(const Launcher& launcher, std::size_t at) {
+  /// Returns the index of the first word behind argv[at] and the launcher's verb.
+  [[nodiscard]] static std::size_t index_behind_verb(const Launcher& launcher, std::size_t at) {
     return at + (launcher.verbs.empty() ? 1 : 2);
   }
 
-  /// argv[begin, end) is a program and its arguments.
-  void command(std::size_t begin, std::size_t end, Program scope) {
+  /// Walks through argv[begin, end), which is a program and its arguments.
+  void walk_command(std::size_t begin, std::size_t end, Program scope) {
     if (begin >= end || m_out.elsewhere)
       return;
     const Launcher* launcher = find_launcher(m_argv, begin, end);
     if (launcher == nullptr)
-      return program(begin, end, std::move(scope));
-    launched(*launcher, base_name(m_argv[begin]), begin, behind_verb(*launcher, begin), end, std::move(scope));
+      return walk_program(begin, end, std::move(scope));
+    walk_launcher(*launcher, base_name(m_argv[begin]), begin, index_behind_verb(*launcher, begin), end,
+                  std::move(scope));
   }
 
-  /// Not `tmux ls` or `sudo nvidia-smi`.
+  /// True if a program of the row `known` may start Python with these words; false for `tmux ls` or `sudo nvidia-smi`.
   [[nodiscard]] bool runs_something(const Row& known, std::size_t begin, std::size_t end) const {
     const auto words = std::span(m_argv).subspan(begin, end - begin);
     if (known.has("first")) {
       auto first = words.begin();
       while (first != words.end() && (first->starts_with('-') || assigns_variable(*first)))
         first += first + 1 != words.end() && is_listed(*first, known.get("first")) ? 2 : 1;
-      if (const Row* inner = first == words.end() ? nullptr : find_opaque(*first)) // sudo docker ps
+      if (const Row* inner =
+              first == words.end() ? nullptr : find_opaque(*first)) // `sudo docker ps`: the row of docker decides
         return runs_something(*inner, static_cast<std::size_t>(first - words.begin()) + begin + 1, end);
       if (first == words.end())
         return false;
       const auto at = static_cast<std::size_t>(first - words.begin()) + begin;
       const Launcher* row = find_launcher(m_argv, at, end);
-      if (is_plain_tool(*first)) // sudo conda run
+      if (is_plain_tool(*first)) // a tool runs nothing, but `sudo conda run` does
         return row != nullptr;
-      const bool shell = row != nullptr && row->tail == Tail::shell; // sudo bash -c 'apt update'
+      const bool shell = row != nullptr && row->tail == Tail::shell; // `sudo bash -c 'apt update'` starts no Python
       return shell ? names_some_program({first + 1, words.end()}) : !builds_nothing(row, {first, words.end()});
     }
     const bool shows = !words.empty() && is_listed(words.back(), words_of("shows")) && !names_some_program(words);
     if (shows || (!words.empty() && is_listed(words.front(), known.get("nouns"))))
-      return false; // tmux new -d nvidia-smi, docker volume create
+      return false; // `tmux new -d nvidia-smi`, `docker volume create`
     if (known.has("by") && !any_listed(words, known.get("by")))
       return false;
     return known.has("container") || (known.has("by") && !known.has("names")) || names_some_program(words, true);
   }
 
-  /// Does a word behind a program without a row start another program, or name one? Some names are common words, which
-  /// only options or a variable behind them tell apart, and `--launcher ssh` is a value.
+  /// True if argv[at], a word behind a program without a row, is another program or names one. Names that are also
+  /// common words only count with an option or a variable behind them. The `ssh` of `--launcher ssh` is a value and
+  /// does not count.
   [[nodiscard]] bool names_program(std::size_t at, std::size_t end) const {
     constexpr std::string_view k_common = "env time nice ds sh conda docker uv script timeout tune composer fabric";
     const std::string word = base_name(m_argv[at]);
     if (m_argv[at].starts_with('-') || assigns_variable(m_argv[at]))
       return false;
     if (word.ends_with(".py") || word.ends_with(".sh"))
-      return word.find('*') == std::string::npos && !is_listed(m_argv[at - 1], "-name -iname -path"); // of find
+      return word.find('*') == std::string::npos &&
+             !is_listed(m_argv[at - 1], "-name -iname -path"); // a pattern of find(1)
     if (find_launcher(m_argv, at, end) != nullptr)
       return !is_listed(word, k_common) ||
              (at + 1 < end && (m_argv[at + 1].starts_with('-') || assigns_variable(m_argv[at + 1])));
@@ -140,7 +147,7 @@ class Walker {
            runs_something(*known, at + 1, end);
   }
 
-  void program(std::size_t begin, std::size_t end, Program scope) {
+  void walk_program(std::size_t begin, std::size_t end, Program scope) {
     const std::string name = base_name(m_argv[begin]);
     const Row* known = find_opaque(m_argv[begin]);
     const auto behind = std::span(m_argv).subspan(begin + 1, end - begin - 1);
@@ -148,8 +155,8 @@ class Walker {
       known = nullptr;
     if (known != nullptr && runs_something(*known, begin + 1, end)) {
       if (!known->has("container"))
-        return not_reached(begin, "`" + name + "` " + known->get("does"), std::move(scope));
-      in_container(begin);
+        return end_unreached(begin, "`" + name + "` " + known->get("does"), std::move(scope));
+      end_in_container(begin);
       m_out.container = is_certain() ? std::optional(begin) : std::nullopt;
       return;
     }
@@ -159,17 +166,18 @@ class Walker {
                   hint_for_assignment(m_argv[begin]));
     }
     if (name.ends_with(".py") && m_argv[begin].find('/') != std::string::npos)
-      return python_file(begin, end, std::move(scope));
-    const bool starts_here = known == nullptr || (known->has("by") && !known->has("container")); // parallel without -S
+      return walk_python_file(begin, end, std::move(scope));
+    const bool starts_here =
+        known == nullptr || (known->has("by") && !known->has("container")); // such as parallel without -S
     if (starts_here && !is_plain_tool(name) && starts_container(behind))
-      return in_container(begin);
+      return end_in_container(begin);
     const bool script = name.ends_with(".sh") || name.ends_with(".bash") || is_plain_tool(name);
-    if (!script && behind_unknown(begin + 1, end, scope))
+    if (!script && walk_unknown(begin + 1, end, scope))
       return;
     add_program(ProgramKind::program, begin, begin + 1, end, std::move(scope), is_listed(name, words_of("python")));
   }
 
-  /// `flock FILE -c 'env -i python train.py'`
+  /// True if a word is a command line, as in `flock FILE -c 'env -i python train.py'`.
   [[nodiscard]] static bool is_text(const std::string& word) {
     const Argv parts = word.find(' ') == std::string::npos ? Argv() : split_words(word);
     return !parts.empty() &&
@@ -178,9 +186,9 @@ class Walker {
            names_some_program(std::span(parts).subspan(1));
   }
 
-  /// strace, make, a wrapper of the site, an option that is not known: what stands behind, from `begin` on, is run in a
-  /// way that is not known. False if no word there names a program.
-  bool behind_unknown(std::size_t begin, std::size_t end, const Program& scope) {
+  /// Walks through argv[begin, end) behind a program without a row (strace, make, a wrapper of the site) or behind an
+  /// unknown option. Nobody knows how these words are run. False if none of them names a program.
+  bool walk_unknown(std::size_t begin, std::size_t end, const Program& scope) {
     while (begin < end && !is_text(m_argv[begin]) && !names_program(begin, end))
       ++begin;
     if (begin >= end || m_unknown == k_most_unknown)
@@ -191,33 +199,33 @@ class Walker {
     if (is_text(m_argv[begin]))
       add_program(ProgramKind::shell, begin, end, end, scope, true);
     else
-      command(begin, end, scope);
+      walk_command(begin, end, scope);
     --m_unknown;
     return m_out.elsewhere || m_out.programs.size() > before;
   }
 
-  /// The launcher's options start at `begin`; its own word is argv[index].
-  void launched(const Launcher& launcher, std::string name, std::size_t index, std::size_t begin, std::size_t end,
-                Program scope) {
+  /// Walks through a launcher. Its options start at `begin`; its own word is argv[index].
+  void walk_launcher(const Launcher& launcher, std::string name, std::size_t index, std::size_t begin, std::size_t end,
+                     Program scope) {
     const std::size_t number = m_out.chain.size();
     if (number == k_most_launchers)
       return give_up(index, std::move(scope), "too many launchers stand one behind the other");
     m_out.chain.push_back({&launcher, std::move(name), index, {}, 0, is_certain()});
     scope.chain.push_back(number);
     if (launcher.tail == Tail::contexts)
-      return contexts(number, begin, end, std::move(scope));
-    if (const auto at = options(number, begin, end, scope))
-      tail(number, *at, end, std::move(scope));
+      return walk_contexts(number, begin, end, std::move(scope));
+    if (const auto at = walk_options(number, begin, end, scope))
+      walk_tail(number, *at, end, std::move(scope));
   }
 
-  /// Commands separated by `:`, each with options of its own.
-  void contexts(std::size_t number, std::size_t begin, std::size_t end, Program scope) {
+  /// Walks through commands that are separated by `:`, each with options of its own.
+  void walk_contexts(std::size_t number, std::size_t begin, std::size_t end, Program scope) {
     while (begin < end && !m_out.elsewhere) {
       const std::size_t stop = find_word(":", begin, end);
       Program own = scope;
-      if (const auto at = options(number, begin, stop, own); at && *at < stop) {
+      if (const auto at = walk_options(number, begin, stop, own); at && *at < stop) {
         m_out.chain[number].command = *at;
-        command(*at, stop, std::move(own));
+        walk_command(*at, stop, std::move(own));
       }
       begin = stop + 1;
       if (begin >= end)
@@ -231,21 +239,21 @@ class Walker {
     }
   }
 
-  /// Reads the options into the chain and their meaning into the scope; where the tail begins, or nullopt if nothing is
-  /// run or the options are not understood.
-  std::optional<std::size_t> options(std::size_t number, std::size_t begin, std::size_t end, Program& scope) {
+  /// Reads a launcher's options into the chain and applies them to the scope. Returns where the tail begins; nullopt if
+  /// nothing is run or an option is not understood.
+  std::optional<std::size_t> walk_options(std::size_t number, std::size_t begin, std::size_t end, Program& scope) {
     const Launcher& launcher = *m_out.chain[number].launcher;
     OptionsRead read = read_options(launcher, m_argv, begin, end);
-    if (const GivenOption* container = read.last(Means::container)) { // whatever else is not understood
-      in_container(container->index);
+    if (const GivenOption* container = read.last(Means::container)) { // this counts even if another option is not known
+      end_in_container(container->index);
       return std::nullopt;
     }
     Program own;
     own.directory = scope.directory;
     for (const GivenOption& option : read.given)
       if (option.means)
-        apply(option, own);
-    add(std::move(own), scope);
+        apply_option(option, own);
+    apply_options(std::move(own), scope);
     const bool nothing_runs = read.last(Means::information) != nullptr;
     auto& all = m_out.chain[number].options;
     read.given.insert(read.given.begin(), all.given.begin(), all.given.end());
@@ -258,8 +266,8 @@ class Walker {
     return std::nullopt;
   }
 
-  /// What a launcher's own options make of the environment and the directory that it was given.
-  static void add(Program own, Program& scope) {
+  /// Applies the changes of one launcher's options to the environment and the directory that it was given.
+  static void apply_options(Program own, Program& scope) {
     std::erase_if(scope.assigned, [&](const Assignment& one) { return own.takes_away(one.name); });
     std::ranges::move(own.assigned, std::back_inserter(scope.assigned));
     std::ranges::move(own.unset, std::back_inserter(scope.unset));
@@ -269,7 +277,7 @@ class Walker {
     scope.directory = std::move(own.directory);
   }
 
-  void apply(const GivenOption& option, Program& scope) {
+  void apply_option(const GivenOption& option, Program& scope) {
     const std::size_t begin = m_argv[option.value_index].size() - option.value.size();
     switch (*option.means) {
     case Means::directory:
@@ -294,7 +302,7 @@ class Walker {
     }
   }
 
-  /// NAME=value, which begins at byte `begin` of argv[index]; false if it is none.
+  /// Adds NAME=value, which begins at byte `begin` of argv[index]. False if the text has no `=`.
   static bool assign(Program& scope, const std::string& pair, std::size_t index, std::size_t begin) {
     const auto equals = pair.find('=');
     if (equals != std::string::npos)
@@ -302,7 +310,7 @@ class Walker {
     return equals != std::string::npos;
   }
 
-  /// srun --export=ALL,NAME=value,...: a list without ALL cuts the environment down to what it names.
+  /// Applies a list as of srun --export=ALL,NAME=value,... Without ALL the program only gets the variables of the list.
   static void assign_list(Program& scope, const GivenOption& option, std::size_t begin) {
     scope.cleared = true;
     for (const std::string& part : split(option.value, ',')) {
@@ -313,10 +321,11 @@ class Walker {
     }
   }
 
-  void tail(std::size_t number, std::size_t at, std::size_t end, Program scope) {
+  void walk_tail(std::size_t number, std::size_t at, std::size_t end, Program scope) {
     const Launcher& launcher = *m_out.chain[number].launcher;
     const GivenOption* text = m_out.chain[number].options.last(Means::command_text);
-    if (text != nullptr && !text->value.empty()) { // env -S: its own options and words behind it count, too
+    if (text != nullptr &&
+        !text->value.empty()) { // env -S: the text may hold options of env, and the words behind it follow
       const std::string words = text->value + " " +
                                 shell_join({m_argv.begin() + static_cast<std::ptrdiff_t>(at),
                                             m_argv.begin() + static_cast<std::ptrdiff_t>(end)});
@@ -335,68 +344,69 @@ class Walker {
       if (at >= end)
         return;
       if (link.options.last(Means::no_python) != nullptr)
-        return command(at, end, std::move(scope));
+        return walk_command(at, end, std::move(scope));
       if (link.options.last(Means::module) != nullptr)
-        return module(at, at + 1, end, std::move(scope));
+        return walk_module(at, at + 1, end, std::move(scope));
       if (launcher.tail == Tail::script)
-        return python_file(at, end, std::move(scope));
-      return command(at, end, std::move(scope));
+        return walk_python_file(at, end, std::move(scope));
+      return walk_command(at, end, std::move(scope));
     case Tail::python:
-      return python(number, at, end, std::move(scope));
+      return walk_python(number, at, end, std::move(scope));
     case Tail::shell:
     case Tail::batch:
-      return shell(number, at, end, std::move(scope));
+      return walk_shell(number, at, end, std::move(scope));
     case Tail::contexts:
       return;
     }
   }
 
-  void python(std::size_t number, std::size_t at, std::size_t end, Program scope) {
+  void walk_python(std::size_t number, std::size_t at, std::size_t end, Program scope) {
     const OptionsRead& read = m_out.chain[number].options;
     if (read.ended_by_option) {
       const GivenOption last = read.given.back();
       if (last.means == Means::run_module)
-        return module(last.value_index, at, end, std::move(scope), last.value);
+        return walk_module(last.value_index, at, end, std::move(scope), last.value);
       return add_program(ProgramKind::text, last.value_index, at, end, std::move(scope), true, last.value);
     }
     if (at < end)
-      return python_file(at, end, std::move(scope));
-    add_program(ProgramKind::file, m_out.chain[number].index, end, end, std::move(scope), true, "-"); // from stdin
+      return walk_python_file(at, end, std::move(scope));
+    add_program(ProgramKind::file, m_out.chain[number].index, end, end, std::move(scope), true,
+                "-"); // python reads stdin
   }
 
-  void python_file(std::size_t at, std::size_t end, Program scope) {
+  void walk_python_file(std::size_t at, std::size_t end, Program scope) {
     const Launcher* launcher = find_launcher(m_argv, at, end); // python /opt/env/bin/torchrun
     if (launcher != nullptr && launcher->row.has("modules") && launcher->verbs.empty())
-      return launched(*launcher, std::string(launcher->name), at, at + 1, end, std::move(scope));
+      return walk_launcher(*launcher, std::string(launcher->name), at, at + 1, end, std::move(scope));
     add_program(ProgramKind::file, at, at + 1, end, std::move(scope), true);
   }
 
-  void module(std::size_t index, std::size_t begin, std::size_t end, Program scope, std::string name = {}) {
+  void walk_module(std::size_t index, std::size_t begin, std::size_t end, Program scope, std::string name = {}) {
     if (index >= end)
       return;
     if (name.empty())
       name = m_argv[index];
     if (const Launcher* launcher = find_module_launcher(name))
       if (has_verb(*launcher, m_argv, begin - 1, end))
-        return launched(*launcher, name.starts_with("torch.distributed.") ? name : launcher->name, index,
-                        behind_verb(*launcher, begin - 1), end, std::move(scope));
+        return walk_launcher(*launcher, name.starts_with("torch.distributed.") ? name : launcher->name, index,
+                             index_behind_verb(*launcher, begin - 1), end, std::move(scope));
     add_program(ProgramKind::module, index, begin, end, std::move(scope), true, std::move(name));
   }
 
-  void shell(std::size_t number, std::size_t at, std::size_t end, Program scope) {
-    if (at >= end ||
-        m_out.chain[number].options.last(Means::no_python) != nullptr) // commands from stdin, or a terminal
+  void walk_shell(std::size_t number, std::size_t at, std::size_t end, Program scope) {
+    // The shell reads its commands from stdin or a terminal.
+    if (at >= end || m_out.chain[number].options.last(Means::no_python) != nullptr)
       return add_program(ProgramKind::program, m_out.chain[number].index, end, end, std::move(scope), false);
-    if (m_out.chain[number].options.last(Means::command_text) !=
-        nullptr) // bash -c: the string is the first word that is no option
+    // With -c the text is the first word that is no option.
+    if (m_out.chain[number].options.last(Means::command_text) != nullptr)
       return add_program(ProgramKind::shell, at, end, end, std::move(scope), false);
-    if (starts_container(std::span(m_argv).subspan(at + 1, end - at - 1))) // its "$@"
-      return in_container(at);
+    if (starts_container(std::span(m_argv).subspan(at + 1, end - at - 1))) // the script's "$@" may start one
+      return end_in_container(at);
     add_program(ProgramKind::file, at, at + 1, end, std::move(scope), false);
   }
 
   const Argv& m_argv;
-  int m_unknown = 0; ///< programs without a row in front of these words
+  int m_unknown = 0; ///< number of programs without a row in front of the present words
   Walk m_out;
 };
 
@@ -422,7 +432,7 @@ std::vector<std::reference_wrapper<const ChainLink>> Walk::links(const Program& 
 }
 
 Walk walk(const Argv& argv, const std::string& directory) {
-  return argv.empty() ? Walk() : Walker(argv).go(directory);
+  return argv.empty() ? Walk() : Walker(argv).run(directory);
 }
 
 } // namespace sharefs::cachefix

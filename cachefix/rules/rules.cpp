@@ -9,19 +9,19 @@
 namespace sharefs::cachefix {
 namespace {
 
-constexpr std::size_t k_shortest_prefix = 9; // "--cache_d": shorter ones are those of --cache_latents and the like
+constexpr std::size_t k_shortest_prefix = 9; // "--cache_d": a shorter prefix may mean --cache_latents
 CacheClass class_of(const Row& row) {
   return enumerator<CacheClass>("node-local mixed read-mostly shared never", row.get("class")).value();
 }
 
-/// `--cache-dir` as `--cache_dir`.
+/// Returns the flag with `_` for `-`: `--cache-dir` becomes `--cache_dir`.
 std::string underscored(std::string_view flag) {
   std::string out(flag);
   std::replace(out.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(2, out.size())), out.end(), '-', '_');
   return out;
 }
 
-/// Is `word` (`--cache_d`, `--cache-dir`) a spelling of `flag` (`--cache_dir`)?
+/// True if `word` (`--cache_d`, `--cache-dir`) is a spelling of `flag` (`--cache_dir`).
 bool is_spelling_of(std::string_view word, std::string_view flag) {
   const std::string spelled = underscored(word), wanted = underscored(flag);
   return spelled == wanted ||
@@ -134,7 +134,7 @@ std::optional<CacheRule> rule_for_flag(const Program& program, const Row* framew
                               (own->local ? "puts it on the node's own disk" : "keeps it"),
                     .by_user = true,
                     .id = "user"};
-  // Models stay where they are in this case too: hundreds of GB per node are not what was asked for.
+  // The class stays `mixed`, so models stay where they are: nobody wants hundreds of GB of them on each node.
   if (own->local)
     applied.cache_class = known && known->cache_class == CacheClass::mixed ? CacheClass::mixed : CacheClass::node_local;
   return applied;

@@ -13,21 +13,22 @@ namespace {
 
 constexpr std::size_t k_key_length = 12;
 constexpr std::size_t k_longest_origin = 4096;
-constexpr std::size_t k_most_process_text = 16U << 20U; // what has more counts as not checked
+constexpr std::size_t k_most_process_text = 16U << 20U; // a process with more text counts as not checked
 constexpr std::chrono::seconds k_use_deadline{3};
 
-/// Hexadecimal digits: what cache_key makes. Nothing else below the directory is ours to list or delete.
+/// True if the name is one that cache_key() makes. Nothing else below the directory is listed or deleted.
 bool is_key(const std::string& name) {
   return name.size() == k_key_length && name.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-/// Keys of caches that some live process uses: by open files, mapped files (datasets maps its tables), directories, and
-/// by its arguments and environment, which name what it will open. nullopt: a process could not be checked.
+/// Returns the keys of caches that a live process uses: it has open or mapped files there (datasets maps its tables),
+/// works there, or names a cache in its arguments or environment because it will open it. nullopt if a process could
+/// not be checked.
 std::optional<std::set<std::string>> keys_in_use(sys::System& system, const std::vector<CacheEntry>& entries) {
   std::set<std::string> keys, roots;
   for (const CacheEntry& entry : entries) {
     const std::string root = parent_path(entry.path);
-    if (roots.insert(root + "/").second) // /proc names it without the links in its own path
+    if (roots.insert(root + "/").second) // /proc has the path without symbolic links
       roots.insert(system.entry({.path = root, .follow = true}).resolved + "/");
   }
   sys::EntryRequest owners{{}, k_use_deadline}, processes = owners, descriptors = owners;
@@ -35,7 +36,7 @@ std::optional<std::set<std::string>> keys_in_use(sys::System& system, const std:
     owners.queries.push_back({.path = "/proc/" + std::to_string(pid)});
   const unsigned uid = system.identity().uid;
   for (const sys::Entry& process : system.entries(owners)) {
-    if (process.uid != uid && process.uid != 0) // who cannot use what is this user's
+    if (process.uid != uid && process.uid != 0) // other users cannot read a directory with mode 0700
       continue;
     processes.queries.push_back({.path = process.path + "/cwd"});
     processes.queries.push_back({.path = process.path + "/fd", .list = true});
@@ -79,7 +80,7 @@ Result<std::vector<CacheEntry>> list_caches(sys::System& system, const std::stri
     const auto measured = tree::measure(place, options);
     if (!measured && measured.error().code != ErrorCode::not_found && measured.error().code != ErrorCode::conflict)
       return fail(measured.error());
-    if (!measured) // it has gone meanwhile
+    if (!measured) // somebody deleted the cache meanwhile
       continue;
     const std::string note = found[i + 1].size <= k_longest_origin ? found[i + 1].content : "";
     caches.push_back({.path = cache.path,
@@ -89,7 +90,7 @@ Result<std::vector<CacheEntry>> list_caches(sys::System& system, const std::stri
                       .device = cache.device,
                       .inode = cache.inode});
   }
-  note_uses(system, caches); // last, because measuring takes its time
+  note_uses(system, caches); // last, so that it is still true after the long measuring
   return caches;
 }
 

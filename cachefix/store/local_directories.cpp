@@ -1,4 +1,4 @@
-// Making the directories of caches.local, in which each user makes one of their own.
+// Plans the directories of caches.local, in which each user makes one of their own.
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "cachefix/store/local_root.hpp"
@@ -13,8 +13,8 @@ namespace {
 constexpr const char* k_caches_group = "caches";
 constexpr std::uint32_t k_open_to_users = 01777, k_sticky = 01000, k_others_write = 022;
 
-/// Those that are missing, from the top.
-void make(sys::System& system, const sys::Entry& missing, plan::Plan& plan) {
+/// Adds the steps that make the missing directories of a path, from the top.
+void plan_missing(sys::System& system, const sys::Entry& missing, plan::Plan& plan) {
   std::vector<std::string> paths;
   for (auto path = missing.path; path != missing.ancestor && path != "/"; path = parent_path(path))
     paths.insert(paths.begin(), path);
@@ -34,16 +34,16 @@ plan::Plan plan_local_directories(sys::System& system, const std::vector<std::st
                                   const std::function<std::string(const std::string&)>& kept) {
   plan::Plan plan;
   for (const auto& path : directories) {
-    if (path.find('$') != std::string::npos) // another one in each job
+    if (path.find('$') != std::string::npos) // the path differs in each job
       continue;
     const auto entry = system.entry({.path = path, .links = sys::Links::trusted, .guarded = true});
     const bool directory = entry.kind == sys::EntryKind::directory;
     const bool open = directory && (entry.mode & k_sticky) != 0 && (entry.mode & k_others_write) != 0;
-    if (entry.shared || open) // of a shared one `doctor` and `run` say so
+    if (entry.shared || open) // `doctor` and `run` report a shared one
       continue;
     std::string why = kept(path);
     if (why.empty() && entry.kind == sys::EntryKind::missing) {
-      make(system, entry, plan);
+      plan_missing(system, entry, plan);
       continue;
     }
     if (why.empty())

@@ -13,16 +13,16 @@ namespace {
 constexpr const char* k_default = "/var/cache/sharefs";
 constexpr const char* k_another = "set caches.local in sharefs.yaml to a directory on this host's own disk";
 
-/// A directory for all users, and this user's own one in it.
+/// A directory for all users, and this user's own directory in it.
 struct Candidate {
   std::string above, path;
-  std::string exists = {};  ///< `path`, or the nearest directory above that is there
-  bool given = false;       ///< caches.local names it
-  bool is_own = false;      ///< `path` is there, and this user's alone
-  bool memory = false;      ///< a tmpfs that caches.local does not name
-  std::string why_not = {}; ///< empty: it can be used
-  std::string cure = {};    ///< of why_not: one line that a person can follow
-  bool taken = false;       ///< somebody else's file or directory has this user's name
+  std::string exists = {};  ///< `path`, or the nearest directory above it that exists
+  bool given = false;       ///< caches.local names this path itself, and it is not the default
+  bool is_own = false;      ///< `path` exists, and only this user can write to it
+  bool memory = false;      ///< it is a tmpfs whose path caches.local does not name
+  std::string why_not = {}; ///< why it cannot be used; empty: it can
+  std::string cure = {};    ///< one line that says how to mend why_not
+  bool taken = false;       ///< a file or directory of another user has this user's name
 
   void refuse(std::string why, std::string how) {
     why_not = std::move(why);
@@ -30,13 +30,13 @@ struct Candidate {
   }
 };
 
-/// A name, or a part of one, that nothing changes.
+/// True if launchers and shells leave all characters of the name alone.
 bool is_plain(const std::string& name) {
   return name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") ==
          std::string::npos;
 }
 
-/// The name of a directory for a user: different users have different ones.
+/// Returns the name of a user's directory; it is different for different users.
 std::string directory_name_of(const std::string& user, unsigned uid) {
   const bool plain = !user.empty() && user.size() <= 32 && user.front() != '.' && user.front() != '-' && is_plain(user);
   return plain ? user : "uid-" + std::to_string(uid);
@@ -46,8 +46,8 @@ std::string as_root(const std::string& command) {
   return "run `" + command + "` as root";
 }
 
-/// The directory for all users: others could replace what lies in it, if it is not root's or this user's, or if they
-/// may write to it without a sticky bit.
+/// Checks the directory for all users. Others could replace the files in it if it belongs to neither root nor this
+/// user, or if they may write to it and it has no sticky bit.
 void check_above(Candidate& candidate, const sys::Entry& above, const sys::Identity& identity) {
   const std::string path = shell_quote(above.path);
   if (above.shared)
@@ -65,7 +65,7 @@ void check_above(Candidate& candidate, const sys::Entry& above, const sys::Ident
     candidate.refuse("others may write to " + above.path + ", which has no sticky bit", as_root("chmod 1777 " + path));
 }
 
-/// What stands at this user's own name.
+/// Checks the file or directory that has this user's name.
 void check_own(Candidate& candidate, const sys::Entry& own, const sys::Identity& identity) {
   candidate.is_own = own.kind == sys::EntryKind::directory;
   if (candidate.exists.empty())
@@ -85,7 +85,7 @@ void check_own(Candidate& candidate, const sys::Entry& own, const sys::Identity&
       own.kind != sys::EntryKind::missing && own.kind != sys::EntryKind::unknown && own.uid != identity.uid;
 }
 
-/// Those of caches.local, and /var/tmp.
+/// Returns the directories of caches.local and, last, the one in /var/tmp; each is checked but for its room.
 std::vector<Candidate> candidates_of(sys::System& system, const LocalChoice& choice, const sys::Identity& identity) {
   const std::string name = directory_name_of(identity.user, identity.uid);
   std::vector<Candidate> candidates;
@@ -98,7 +98,7 @@ std::vector<Candidate> candidates_of(sys::System& system, const LocalChoice& cho
                           .cure = k_another});
   }
   candidates.push_back({.above = "/var/tmp", .path = "/var/tmp/sharefs-" + name});
-  const auto look = [&](std::string Candidate::* path, bool guarded) {
+  const auto read_all = [&](std::string Candidate::* path, bool guarded) {
     std::vector<sys::EntryQuery> queries;
     for (const Candidate& one : candidates)
       queries.push_back({.path = (one.*path).empty() ? "/" : one.*path,
@@ -108,7 +108,7 @@ std::vector<Candidate> candidates_of(sys::System& system, const LocalChoice& cho
                          .guarded = guarded});
     return system.entries({.queries = std::move(queries), .as = choice.as});
   };
-  const auto above = look(&Candidate::above, true), own = look(&Candidate::path, false);
+  const auto above = read_all(&Candidate::above, true), own = read_all(&Candidate::path, false);
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     Candidate& one = candidates[i];
     if (one.why_not.empty())
@@ -120,7 +120,7 @@ std::vector<Candidate> candidates_of(sys::System& system, const LocalChoice& cho
   return candidates;
 }
 
-/// The room where it would be made, and whether the mount lets it be used.
+/// Checks the room for the directory, and that the options of its mount allow its use.
 void check_room(sys::System& system, Candidate& candidate, const sys::Entry& there, std::uint64_t min_free_bytes,
                 Holds holds) {
   const std::string prune = "delete old caches with `sharefs cache prune`, or make room there";
@@ -150,7 +150,7 @@ void check_room(sys::System& system, Candidate& candidate, const sys::Entry& the
                      k_another + std::string(" that is larger"));
   else if (there.space->free_bytes < min_free_bytes)
     candidate.refuse(path + " has " + format_bytes(there.space->free_bytes) + " free, " + wanted, prune);
-  else if (there.space->files > 0 && there.space->free_files < k_least_free_inodes) // btrfs counts none
+  else if (there.space->files > 0 && there.space->free_files < k_least_free_inodes) // btrfs has no number of inodes
     candidate.refuse(path + " has only " + count_of(there.space->free_files, "free inode"), prune);
 }
 
@@ -197,7 +197,7 @@ LocalRoot find_local_root(sys::System& system, const LocalChoice& choice, const 
   for (const Candidate& one : candidates)
     queries.push_back({.path = one.exists.empty() ? "/" : one.exists, .follow = true, .space = true, .access = true});
   const auto spaces = system.entries({.queries = std::move(queries), .as = choice.as});
-  const Candidate* best = nullptr; // memory only where there is no disk
+  const Candidate* best = nullptr; // a disk, or memory if there is no disk
   std::vector<std::string> problems;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     Candidate& one = candidates[i];
@@ -209,7 +209,7 @@ LocalRoot find_local_root(sys::System& system, const LocalChoice& choice, const 
   std::string hint;
   for (const Candidate& one : candidates) {
     if (best != nullptr && !best->memory && (&one == best || best != &candidates.back()))
-      break; // what a person has named is used
+      break; // no problem is reported if a disk of caches.local is used
     if (hint.empty())
       hint = one.cure;
     if (!one.why_not.empty())

@@ -13,7 +13,7 @@ namespace sharefs::cachefix {
 namespace {
 
 constexpr mode_t k_private = 0700;
-constexpr mode_t k_for_all = 01777; // as /tmp: every user gets a directory of his own
+constexpr mode_t k_for_all = 01777; // as /tmp has it: every user makes a directory in it
 
 Result<void> make_missing(const sys::Files& files, const std::string& directory, uid_t uid) {
   const auto is_missing = [&](const std::string& path) {
@@ -34,7 +34,7 @@ Result<void> make_missing(const sys::Files& files, const std::string& directory,
 } // namespace
 
 std::string cache_key(const std::string& shared_path) {
-  // FNV-1a, 64 bits: short, and the same on every node and in every version.
+  // FNV-1a with 64 bits is short, and never changes with a library or a machine.
   std::uint64_t hash = 14695981039346656037ULL;
   for (const char c : normalize_path(shared_path)) {
     hash ^= static_cast<unsigned char>(c);
@@ -48,7 +48,7 @@ Result<void> make_own_directory(sys::System& system, const std::string& director
   const sys::Files& files = system.files();
   const uid_t uid = system.identity().uid;
   TRY(make_missing(files, directory, uid));
-  // /var/tmp and a directory of mode 1777 are open to others, who could have made it before.
+  // Other users may write to /var/tmp and to a directory of mode 1777, so one of them may have made this name before.
   const auto found = files.entry({.path = directory, .links = sys::Links::trusted, .guarded = true});
   if (found.kind == sys::EntryKind::unknown)
     return fail(found.error());
@@ -59,7 +59,7 @@ Result<void> make_own_directory(sys::System& system, const std::string& director
     return fail(ErrorCode::permission, directory + ": others may write to it (mode " + format_mode(found.mode) + ")",
                 "run `chmod 700 " + directory + "`");
   TRY_ASSIGN(const auto excluded, sys::locks_exclude(files.real_path(directory)));
-  if (!excluded) // the programs' own locks would not protect a cache there
+  if (!excluded) // the locks of the programs would not protect a cache there
     return fail(ErrorCode::unsupported, directory + ": file locks do not exclude each other there",
                 "set caches.local in sharefs.yaml to a directory on another file system");
   return {};
@@ -75,7 +75,7 @@ Result<void> make_caches(sys::System& system, const std::map<std::string, std::s
   for (const auto& [directory, shared] : directories) {
     if (files.entry({.path = directory}).kind == sys::EntryKind::directory)
       continue;
-    // Only for people: the program runs without the note.
+    // The note is only for people, so an error does not stop the program.
     (void)files.write_if(parent_path(directory) + "/.origin-" + base_name(directory), std::nullopt, shared + "\n",
                          0600);
     TRY(files.make_directories(directory, k_private));

@@ -19,7 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Locks and what launches that failed have left are not of the cache.
+/// True if a file belongs to the cache: locks and the leftovers of failed launches do not. Error `permission` if it
+/// belongs to another user, root aside.
 Result<bool> is_of_cache(const std::string& path, const struct stat& status) {
   const std::string name = base_name(path);
   if (name.ends_with(".lock") || name.ends_with(".incomplete") || !(S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)))
@@ -56,10 +57,10 @@ Result<Seeded> seed_cache(const std::string& shared, const std::string& local, s
     return fail(ErrorCode::failed, format_bytes(measured->allocated) + " do not fit on this node");
   const std::string scratch = parent_path(local) + "/.sharefs-seed-" + base_name(local);
   fs::create_directory(scratch, error);
-  options.content_only = options.remove_others = true; // what was cut off is made anew
+  options.content_only = options.remove_others = true; // an earlier copy may have been interrupted
   options.admit = is_of_cache;
   const auto copied = tree::copy({.path = shared}, {.path = scratch}, options);
-  if (!copied && copied.error().code == ErrorCode::busy) { // by another process of this job, which is waited for
+  if (!copied && copied.error().code == ErrorCode::busy) { // another process of this job copies: wait for it
     const sys::Fd other(::open(scratch.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     (void)::flock(other.get(), LOCK_EX);
     return Seeded{};
@@ -69,7 +70,7 @@ Result<Seeded> seed_cache(const std::string& shared, const std::string& local, s
     fs::remove_all(scratch, error);
     if (!copied)
       return fail(copied.error());
-    if (number != ENOTEMPTY && number != EEXIST) // the program of another process of this job was first
+    if (number != ENOTEMPTY && number != EEXIST) // else a program of this job has files there already
       return fail(errno_error(number, local));
     return Seeded{};
   }

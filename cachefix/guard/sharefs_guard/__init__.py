@@ -1,9 +1,8 @@
-"""The guard of `sharefs run`: libraries of a Python program that would build their caches on shared storage, where
-the nodes destroy each other's work, build them on the node's own disk.
+"""The guard of `sharefs run`. Libraries of a Python program that would build their caches on shared storage, where the
+nodes destroy each other's files, build them on the node's own disk.
 
-This file is read at every start of Python, so it only waits for one of the libraries to be imported. What is done
-then is in libraries.py and builds.py; where caches are built is in storage.py, how they get to the share in
-publishing.py.
+This file is read at every start of Python, so it only waits for one of the libraries to be imported. libraries.py and
+builds.py act then, storage.py finds the place of a cache, and publishing.py copies it to the share.
 
 Environment: SHAREFS_GUARD=0 switches the guard off. SHAREFS_GUARD_BUILD is publish, unique or local,
 SHAREFS_GUARD_WHEN is shared or racy, SHAREFS_GUARD_KEEP names variables that are not moved (docs/guard.md).
@@ -16,8 +15,8 @@ LIBRARIES = frozenset(("datasets", "evaluate", "transformers", "torch", "triton"
 
 
 class _Finder:
-    """Stands first in sys.meta_path and finds nothing by itself. What the others find for one of the libraries is
-    executed with the guard's work before and after it."""
+    """Stands first in sys.meta_path and finds no module by itself. If another finder finds one of the libraries, the
+    guard acts before and after that library is executed."""
 
     def __init__(self):
         self._waiting = set(LIBRARIES)
@@ -34,16 +33,17 @@ class _Finder:
         return None
 
     def _wrap(self, loader, name):
-        """Only this one loader executes differently, and only once: others read its attributes, too."""
+        """Replaces exec_module of this one loader, for one call only. The loader stays the same object, because other
+        code reads its attributes."""
         execute = getattr(loader, "exec_module", None)
         if execute is None or isinstance(loader, type):
             return
 
         def exec_module(module):
-            if module.__name__ != name:  # one zipimporter loads many modules
+            if module.__name__ != name:  # a zipimporter loads other modules, too
                 return execute(module)
             loader.__dict__.pop("exec_module", None)
-            # Somebody may look for a library without importing it, or import it again after a failure.
+            # A program may search a library without importing it, or import it again after a failure.
             libraries = _libraries() if name in self._waiting else None
             if libraries:
                 libraries.before(name)
@@ -69,7 +69,7 @@ def _libraries():
 
 
 def install():
-    """Installs the guard, unless it is there already or switched off."""
+    """Installs the guard, unless it is installed already or switched off."""
     if os.environ.get("SHAREFS_GUARD") == "0" or sys.version_info < (3, 6):
         return
     if not any(type(finder).__module__ == __name__ for finder in sys.meta_path):

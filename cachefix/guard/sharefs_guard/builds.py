@@ -1,7 +1,7 @@
-"""Where datasets and metrics are built: what is done at the places of `datasets` and `evaluate` that know the path,
-whether it is complete, and who asks.
+"""Decides where datasets and metrics are built. It does so in those functions of `datasets` and `evaluate` that know
+the path, whether it is complete, and the caller.
 
-Where a cache is not on shared storage, or anything is unknown, the library's own function runs with its own arguments.
+If a cache is not on shared storage, or anything is unknown, the library's own function runs with its own arguments.
 """
 
 import errno
@@ -18,7 +18,7 @@ from sharefs_guard import holds, publishing, storage
 def hold_datasets(module):
     builder = getattr(sys.modules.get("datasets.builder"), "DatasetBuilder", None)
     if builder is None or not hasattr(module, "load_dataset"):
-        return  # a package of the project's own that has this name
+        return  # the project has its own package of this name
     holds.hold_cache_dir(builder, _root_of_builder, functools.partial(_root_of_builder, is_refused=True))
     holds.hold_after(builder, "__init__", _take_local_copy)
     holds.hold(builder, "download_and_prepare", _hold_build)
@@ -27,7 +27,7 @@ def hold_datasets(module):
     holds.hold_after(module.Dataset, "from_file", _publish_mapped)
     holds.hold(module.Dataset, "save_to_disk", _hold_save)
     holds.hold_after(module.DownloadManager, "__init__", _move_downloads)
-    # These came later, or are gone since version 3.
+    # Not every version has these: some came later, some are gone since version 3.
     cached = getattr(sys.modules["datasets.load"], "CachedDatasetModuleFactory", None)
     if cached is not None and "cache_dir" in inspect.signature(cached.__init__).parameters:
         holds.hold_cache_dir(cached, _root_that_has)
@@ -40,21 +40,21 @@ def hold_datasets(module):
 
 
 def _is_distributed(builder):
-    """Spark's and Beam's workers build one dataset together: it must lie where all of them see it."""
+    """True for Spark and Beam: their workers build one dataset together, so it must lie where all of them see it."""
     names = {base.__name__ for base in type(builder).__mro__}
     return bool(names & {"Spark", "BeamBasedBuilder"})
 
 
 def _point(builder, root, directory):
-    """The builder's root of caches, and its dataset's directory in there."""
+    """Sets the builder's root of caches, and the directory of its dataset in it."""
     builder._cache_dir_root = root
     builder._cache_dir = directory
     builder._output_dir = directory
 
 
 def _root_of_builder(builder, arguments, is_refused=False):
-    """This node's root, where the share's is not there yet or cannot be written: the builder would make it, and a file
-    for a lock in it. Also where that file is another user's, which `is_refused`."""
+    """Returns this node's root if the share's does not exist or cannot be written, because the builder would make it
+    and a lock file in it. Also with `is_refused`: then the lock file belongs to another user."""
     root = os.path.expanduser(str(arguments.get("cache_dir") or sys.modules["datasets"].config.HF_DATASETS_CACHE))
     place = None if _is_distributed(builder) else holds.local_place(root)
     if place is None or (os.access(place.share, os.W_OK | os.X_OK) and not is_refused):
@@ -63,7 +63,7 @@ def _root_of_builder(builder, arguments, is_refused=False):
 
 
 def _may_lock(share):
-    """May this user have the library's lock of a dataset that is on the share? It is a file beside the dataset."""
+    """True if this user can open the library's lock of a dataset on the share. It is a file beside the dataset."""
     lock = share.rstrip("/") + "_builder.lock"
     if os.path.exists(lock):
         return os.access(lock, os.W_OK)
@@ -71,7 +71,7 @@ def _may_lock(share):
 
 
 def _take_local_copy(_, builder, *arguments, **named):
-    """A dataset that was built here before and not published is the builder's, as it were on the share."""
+    """Gives the builder a dataset that this node built before and did not publish, as if it lay on the share."""
     root = builder._cache_dir_root
     place = None if _is_distributed(builder) else holds.local_place(root)
     if place is None:
@@ -108,7 +108,7 @@ def _hold_build(original):
 
 
 def _begin_build(builder, original, arguments, named):
-    """The build that is about to start, or None where the library does all by itself."""
+    """Returns the build that is about to start, or None if the library builds as it would without the guard."""
     bound = inspect.signature(original).bind_partial(builder, *arguments, **named)
     if bound.arguments.get("output_dir") is not None or _is_distributed(builder):
         return None
@@ -135,7 +135,7 @@ def _begin_build(builder, original, arguments, named):
 
 
 def _build_elsewhere(build, problem):
-    """Another build on the share itself, where the node's disk was too small for this one."""
+    """Returns another build, on the share itself, if this one failed because the node's disk was too small."""
     chain, cause = [], problem
     while cause is not None and cause not in chain:
         chain.append(cause)
@@ -153,7 +153,7 @@ def _build_elsewhere(build, problem):
 
 
 class _LocalBuild:
-    """On the node's disk, then one complete copy to the share."""
+    """Builds on the node's disk, then copies the complete dataset to the share."""
 
     def __init__(self, builder, place, share, rebuilds):
         self.builder, self.place, self.share, self.rebuilds = builder, place, share, rebuilds
@@ -173,14 +173,14 @@ class _LocalBuild:
 
 
 class _UniqueBuild:
-    """On the share under a name of this process, renamed to the final one where nothing is."""
+    """Builds on the share under a name of this process, then renames it to the final name, unless that exists."""
 
     def __init__(self, builder, place, share, rebuilds):
         self.builder, self.place, self.share, self.rebuilds = builder, place, share, rebuilds
         self._own = publishing.own_name(share)
         downloads = _own_downloads(builder._cache_downloaded_dir)
         self._lock = publishing.lock_of_host(share)
-        if not rebuilds and publishing.is_complete(share):  # another process of this host has built it meanwhile
+        if not rebuilds and publishing.is_complete(share):  # another process has built it meanwhile
             _point(builder, place.share, share)
             return
         os.makedirs(os.path.dirname(share), exist_ok=True)
@@ -198,7 +198,7 @@ class _UniqueBuild:
 
     def _finish(self, is_done):
         if is_done:
-            publishing.remove_beside(self._own)  # first, so that whoever is killed here leaves nothing
+            publishing.remove_beside(self._own)  # first: a process that is killed after the rename leaves nothing
             holds.attempt(publishing.remove_leftovers, self._own)
             publishing.rename_to_nothing(self._own, self.share)
         is_ours = is_done and os.path.isdir(self._own)
@@ -224,7 +224,8 @@ def _report_kept(share, built):
 
 
 def _move_downloads(_, manager, *arguments, **named):
-    """The share's directory may be in a DownloadConfig that the program made."""
+    """Moves the downloads of a manager. The DownloadConfig is copied, because the program may have made it and use it
+    elsewhere."""
     directory = str(manager.download_config.cache_dir or sys.modules["datasets"].config.DOWNLOADED_DATASETS_PATH)
     own = _own_downloads(os.path.expanduser(directory))
     if own != os.path.expanduser(directory):
@@ -233,8 +234,8 @@ def _move_downloads(_, manager, *arguments, **named):
 
 
 def _own_downloads(directory):
-    """Where this host downloads to instead, with what is downloaded already: files have fixed names while they are
-    downloaded, too."""
+    """Returns the directory to which this host downloads instead, with links to what is downloaded already. Several
+    hosts cannot download to one directory, because unfinished files have fixed names, too."""
     if holds.is_remote(directory) or storage.place_by_directory(directory) is not None:
         return directory
     place = storage.place_around(directory)
@@ -246,18 +247,18 @@ def _own_downloads(directory):
     return own
 
 
-# What is made of datasets: map, filter, shuffle, sort, select
+# Files that are made of datasets: map, filter, shuffle, sort, select
 
 
 def _own_cache_file(path, dataset, *arguments, **named):
-    """The file of this node that stands for one beside a dataset of the share; None for any other."""
+    """Returns the file on this node that replaces one beside a dataset of the share; None for any other file."""
     directory, name = os.path.split(path)
     pair = publishing.directory_for_files(directory, dataset.data.nbytes)
     if pair is None:
         return None
     own, share, place = pair
     os.makedirs(own, exist_ok=True)
-    # cache-X.arrow and the parts of several processes, cache-X_00000_of_00002.arrow
+    # One process writes cache-X.arrow; several write parts such as cache-X_00000_of_00002.arrow.
     stem = os.path.splitext(name)[0]
     publishing.show_shared_files(share, own, lambda other: other == name or other.startswith(stem + "_"))
     if not any(other == name or other.startswith(stem + "_") for other in os.listdir(own)):
@@ -275,7 +276,7 @@ def _publish_indices(_, dataset, indices_cache_file_name=None, *arguments, **nam
 
 
 def _publish_file(path):
-    """A file that is complete now, if it is one that the guard had put on this node."""
+    """Publishes a file that is complete now, if the guard had put it on this node."""
     directory, name = os.path.split(str(path))
     if not storage.publishes() or not name.startswith("cache-") or os.path.islink(str(path)):
         return
@@ -287,8 +288,8 @@ def _publish_file(path):
 
 
 def _hold_save(original):
-    """A dataset is not saved over itself, as the library has it: files that it is read from here count as those of the
-    share that they stand for."""
+    """The library refuses to save a dataset over itself. It must also refuse if the dataset is read from files on this
+    node that replace those on the share."""
 
     def save_to_disk(self, dataset_path, *arguments, **named):
         if holds.attempt(_is_read_from, self, dataset_path):
@@ -308,7 +309,7 @@ def _is_read_from(dataset, directory):
 
 
 def _root_that_has(_, arguments):
-    """This node's root, where only that has the dataset which is looked for."""
+    """Returns this node's root if it has the wanted dataset and the share's root does not."""
     from datasets.naming import camelcase_to_snakecase
 
     root = os.path.expanduser(str(arguments.get("cache_dir") or sys.modules["datasets"].config.HF_DATASETS_CACHE))
@@ -332,6 +333,7 @@ def hold_evaluate(module):
 
 
 def _root_of_metric(config, _, arguments):
-    """This node's, where one process computes the metric; several meet in the share's."""
+    """Returns this node's root if one process computes the metric. Several processes need the share's, to meet
+    there."""
     place = holds.local_place(arguments.get("cache_dir") or config.HF_METRICS_CACHE)
     return place.directory if place is not None and arguments.get("num_process", 1) == 1 else None

@@ -1,5 +1,5 @@
-"""Taking hold of functions of a library, so that a failure of the guard is one warning and the library's own function
-runs."""
+"""Replaces functions of a library in a way that a failure of the guard is only one warning, and the library's own
+function runs."""
 
 import functools
 import inspect
@@ -9,7 +9,7 @@ from sharefs_guard import storage
 
 
 def attempt(function, *arguments, **named):
-    """What the function returns; None, and one warning, where it fails."""
+    """Returns the result of the function; None, after one warning, if it fails."""
     try:
         return function(*arguments, **named)
     except Exception as problem:
@@ -18,7 +18,7 @@ def attempt(function, *arguments, **named):
 
 
 def hold(owner, name, make):
-    """Puts `make(original)` in the place of a function or class method."""
+    """Replaces a function or class method by `make(original)`."""
     original = owner.__dict__.get(name)
     if original is None:
         storage.warn("%s.%s is not there in this version: caches may be built on the share" % (owner.__name__, name))
@@ -30,7 +30,8 @@ def hold(owner, name, make):
 
 
 def hold_after(owner, name, act):
-    """Calls `act(result, *arguments)` behind a function or method; what it returns, if not None, is the result."""
+    """Calls `act(result, *arguments)` after a function or method. If `act` does not return None, its value is the
+    result."""
 
     def make(original):
         def held(*arguments, **named):
@@ -44,8 +45,8 @@ def hold_after(owner, name, act):
 
 
 def hold_cache_dir(owner, choose, choose_when_refused=None):
-    """Of a class that is made with a `cache_dir`: `choose(self, arguments)` returns another one, or None; and so does
-    `choose_when_refused` where a file there is another user's."""
+    """Changes the `cache_dir` that a class is made with: `choose(self, arguments)` returns another directory, or None.
+    If a PermissionError follows, because a file there belongs to another user, `choose_when_refused` chooses again."""
 
     def make(original):
         signature = inspect.signature(original)
@@ -78,7 +79,7 @@ def is_remote(path):
 
 
 def local_place(directory):
-    """The Place of a cache on the share that this node has a directory for; None of any other."""
+    """Returns the Place of a cache on the share if this node has a directory for it, else None."""
     directory = os.path.expanduser(str(directory))
     place = None if is_remote(directory) else storage.place_of(directory)
     return place if place is not None and place.kind == "local" else None

@@ -1,20 +1,21 @@
-"""What the guard does when a library is imported: variables before it, holds (builds.py) after it."""
+"""Acts when a library is imported: sets variables before it is executed, and replaces its functions (builds.py)
+afterwards."""
 
 import os
 import re
 
 from sharefs_guard import holds, publishing, storage
 
-_OF_DATASETS = ("HF_MODULES_CACHE", "HF_XET_CACHE")  # the others are of programs that compile
+_OF_DATASETS = ("HF_MODULES_CACHE", "HF_XET_CACHE")  # all other variables are for programs that compile
 
 
 def before(name):
-    """Just before the library is executed: what it will read from its environment."""
+    """Called just before the library is executed: sets the variables that it reads."""
     holds.attempt(_set_variables, name)
 
 
 def after(name, module):
-    """Just after it was executed."""
+    """Called just after the library was executed."""
     if name in ("datasets", "evaluate"):
         holds.attempt(_hold_library, name, module)
 
@@ -39,8 +40,8 @@ def _default_of(name, default):
 
 
 def read_variables():
-    """The variables of caches.txt that the guard sets: name, default (empty: only where one is given), whether code is
-    compiled there."""
+    """Yields the variables of caches.txt that the guard sets: name, default (empty: the variable is only set in place
+    of a value), and whether code is compiled there."""
     with open(os.path.join(os.path.dirname(__file__), "caches.txt"), encoding="utf-8") as file:
         lines = re.sub(r"\n +", " ", file.read()).splitlines()
     for line in lines:
@@ -58,7 +59,7 @@ def _set_variables(library):
             continue
         path = _default_of(name, default)
         place = storage.place_of(path) if path else None
-        if place is None or not place.directory or storage.keeps(name):  # also where datasets are built on the share
+        if place is None or not place.directory or storage.keeps(name):  # no directory: datasets are built on the share
             continue
         if holds_code and os.statvfs(place.directory).f_flag & os.ST_NOEXEC:
             continue
@@ -70,8 +71,8 @@ def _set_variables(library):
 
 
 def _share_modules(place):
-    """Code that was downloaded for datasets, metrics and models: what the share has is there offline, too, and what
-    this process downloads gets to the share when it ends."""
+    """Copies downloaded code of datasets, metrics and models from the share, so that it is there offline, too. What
+    this process downloads is copied to the share when it ends."""
     publishing.add_missing_files(place.share, place.directory)
     if storage.publishes():
         publishing.at_exit(holds.attempt, publishing.add_missing_files, place.directory, place.share)

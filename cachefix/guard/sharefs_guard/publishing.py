@@ -1,6 +1,7 @@
-"""How what is built gets to the share, and what a process leaves there meanwhile.
+"""Copies what was built to the share, and removes the temporary files of processes there.
 
-What lies on the share under its final name is complete, made by one rename or link, and never replaced.
+A file or dataset that has its final name on the share is complete: one rename or link gives it that name. It is never
+replaced.
 """
 
 import errno
@@ -12,25 +13,25 @@ import uuid
 
 from sharefs_guard import storage
 
-ANOTHER_IS_AT_IT = 60.0  # seconds since it wrote last
-LEFT_BEHIND = 3600.0  # seconds since its dead owner wrote last
-SPARE_ROOM = 1 << 30  # bytes that a node's disk keeps when caches of known size are put on it
-INFO = "dataset_info.json"  # datasets writes it last: with it, a dataset is complete
-PUBLISHED = ".sharefs-published"  # beside it on the node's disk: the share has had this dataset
+ANOTHER_IS_AT_IT = 60.0  # seconds after its last write in which another process counts as still copying
+LEFT_BEHIND = 3600.0  # seconds after the last write of a dead process, when its files are removed
+SPARE_ROOM = 1 << 30  # bytes that stay free on a node's disk when a cache of known size is put on it
+INFO = "dataset_info.json"  # datasets writes it last, so a dataset with it is complete
+PUBLISHED = ".sharefs-published"  # beside INFO on the node's disk: this dataset was on the share
 
 _HOST = re.sub(r"[^A-Za-z0-9_.-]", "_", os.uname()[1]) or "host"
 _OWN_NAME = re.compile(r"\.(?P<final>.+)\.sharefs-(?P<host>.+)-(?P<pid>[0-9]+)-[0-9a-f]{8}(?:[._].*)?\Z")
 
 
-# Files that are made of datasets: cache-FINGERPRINT.arrow beside the dataset, or what stands for it
+# Files that are made of datasets: cache-FINGERPRINT.arrow beside the dataset, or in the directory that replaces its own
 
-_FOR_FILES = "files"  # in the names of directories on the share of processes without room on the node's disk
-_own_directories = {}  # of this process on the share: by the directory that each stands for
+_FOR_FILES = "files"  # part of the name of a directory on the share, made if the node's disk has no room
+_own_directories = {}  # directory of datasets -> the directory on the share that this process made instead
 
 
 def directory_for_files(directory, size):
-    """For a directory of the share in which files of about `size` bytes would be made: the one to make them in, the
-    share's, and the Place. None where they can be made in the directory itself."""
+    """Finds the directory for files of about `size` bytes that would be made in a directory of the share. Returns it,
+    the share's directory and the Place; None if the files can be made in the share's directory itself."""
     found = share_of_files(directory)
     if found is not None:
         share, place = found
@@ -50,7 +51,7 @@ def directory_for_files(directory, size):
 
 
 def share_of_files(directory):
-    """Of a directory that the guard has put in the place of another: that one and the Place. None of any other."""
+    """Returns the directory of the share that this one replaces, and its Place; None if it replaces none."""
     for share, own in _own_directories.items():
         if directory == own:
             return share, storage.place_around(share)._replace(kind="unique")
@@ -66,8 +67,8 @@ def is_complete(directory):
 
 
 def prefers_local(local, share):
-    """Is the node's own copy the one to be read? The newer one counts. A copy of what somebody has removed from the
-    share since then is removed as well."""
+    """True if the node's own copy is to be read: it is complete and not older than the share's. If somebody has removed
+    a published dataset from the share, the node's copy is removed as well."""
     if not is_complete(local):
         return False
     if is_complete(share):
@@ -80,8 +81,8 @@ def prefers_local(local, share):
 
 
 def _is_forgotten(local, share):
-    """Had the share this dataset, and has it no more? What says that it had is looked at first, since another process
-    may publish meanwhile; a share that does not answer has lost nothing."""
+    """True if this dataset was on the share and is no more. The mark of the publication is checked before the share,
+    because another process may publish in between. A share that does not answer counts as unchanged."""
     if not os.path.exists(os.path.join(local, PUBLISHED)):
         return False
     try:
@@ -94,7 +95,8 @@ def _is_forgotten(local, share):
 
 
 def _forget(local, share):
-    """Removes it at once for all, and no other that a process has built in its place since."""
+    """Removes the node's copy by one rename. The lock and a second check keep a copy that another process has built
+    since."""
     lock = lock_of_host(local)
     try:
         if _is_forgotten(local, share):
@@ -106,8 +108,8 @@ def _forget(local, share):
             os.close(lock)
 
 
-# Names of our own on the share: .FINAL.sharefs-HOST-PID-RANDOM, beside what they become. Hidden, because datasets takes
-# every other directory there for a dataset.
+# Temporary names on the share: .FINAL.sharefs-HOST-PID-RANDOM, beside the final name. They are hidden, because datasets
+# takes every other directory there for a dataset.
 
 
 def own_name(final):
@@ -116,7 +118,7 @@ def own_name(final):
 
 
 def _last_write(path):
-    """Of a file, or of a directory and the files right in it."""
+    """Returns the time of the last write to a file, or to a directory and the files directly in it."""
     newest = os.lstat(path).st_mtime
     if os.path.isdir(path) and not os.path.islink(path):
         with os.scandir(path) as entries:
@@ -135,14 +137,14 @@ def _remove(path):
 
 
 def _own_names(directory):
-    """The names of processes in there: the path, and what the name says."""
+    """Returns the temporary files in a directory: each path with the match of its name."""
     matches = ((name, _OWN_NAME.match(name)) for name in os.listdir(directory))
     return [(os.path.join(directory, name), match) for name, match in matches if match]
 
 
 def remove_leftovers(own):
-    """What processes of this host and user that are dead left beside `own`, which was just written: its time is the
-    server's."""
+    """Removes the temporary files of dead processes of this host and user beside `own`. `own` was just written, so its
+    time is the present time of the server."""
     now = os.lstat(own).st_mtime
     for path, match in _own_names(os.path.dirname(own)):
         if match.group("host") != _HOST or os.path.exists("/proc/" + match.group("pid")):
@@ -155,8 +157,8 @@ def remove_leftovers(own):
 
 
 def _another_publishes(own, final):
-    """Does another process copy the same to the share? One copy is enough: of two that begin together the one whose
-    name comes first goes on."""
+    """True if another process copies the same to the share, because one copy is enough. Of two that begin together, the
+    one whose name sorts first goes on."""
     now = os.lstat(own).st_mtime
     for path, match in _own_names(os.path.dirname(own)):
         if path == own or match.group("final") != os.path.basename(final):
@@ -174,7 +176,7 @@ def _another_publishes(own, final):
 
 
 class HoldsLocalPaths(Exception):
-    """What was to be published names files of this node's disk, and would be of no use elsewhere."""
+    """The files to publish contain paths of this node's disk, so other nodes cannot use them."""
 
 
 def _sync(path):
@@ -189,14 +191,14 @@ def _sync(path):
 
 
 def _direct(share):
-    """O_DIRECT if the path lies on NFS, for _open_to_write()."""
+    """Returns O_DIRECT if the path lies on NFS, else 0, for _open_to_write()."""
     return os.O_DIRECT if storage.is_on_nfs(share) else 0
 
 
 def _open_to_write(path, direct, flags=os.O_TRUNC):
-    """Opens a file of the share, which is made if it is missing. On NFS it is opened with O_DIRECT, which is taken back
-    at once: so the client gets no delegation. While it has one, the times that it sets are its own only, and are lost
-    with it (Linux 7.2)."""
+    """Opens a file of the share, and makes it if it is missing. On NFS it is opened with O_DIRECT, which is switched
+    off at once, so that the client gets no delegation. With a delegation the client keeps the times that it sets to
+    itself, and they are lost when the delegation ends (Linux 7.2)."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | flags | direct, 0o666)
     if direct:
         fcntl.fcntl(descriptor, fcntl.F_SETFL, 0)
@@ -204,7 +206,7 @@ def _open_to_write(path, direct, flags=os.O_TRUNC):
 
 
 def _copy_file(source, target, forbidden, direct):
-    """Copies a file and syncs it. Raises HoldsLocalPaths where it contains these bytes."""
+    """Copies a file and syncs it. Raises HoldsLocalPaths if it contains the bytes `forbidden`."""
     overlap = len(forbidden) - 1
     with open(source, "rb") as reader, _open_to_write(target, direct) as writer:
         tail = b""
@@ -223,7 +225,7 @@ def _copy_file(source, target, forbidden, direct):
 
 
 def _files_of_dataset(directory):
-    """What datasets made, without what is made of it later and without locks. The info comes last."""
+    """Returns the files of a dataset, INFO last. Locks, and files that were made of the dataset later, are left out."""
     names = []
     for root, _, files in os.walk(directory):
         for name in files:
@@ -240,7 +242,7 @@ def _has_room(directory, size):
 
 
 def publish_dataset(local, share, place):
-    """Copies a complete dataset of this node to the share, unless one lies there. Returns whether one does now."""
+    """Copies a complete dataset of this node to the share, unless the share has one. True if the share has one now."""
     if not is_complete(share):
         os.makedirs(os.path.dirname(share), exist_ok=True)
         own = own_name(share)
@@ -254,7 +256,7 @@ def publish_dataset(local, share, place):
 
 
 def publish_file(local, share, place):
-    """The same of one file beside a dataset, by link(2), which replaces nothing."""
+    """Publishes one file beside a dataset by link(2), which never replaces a file."""
     if os.path.exists(share) or not os.path.isdir(os.path.dirname(share)):
         return
     if place.kind == "unique":
@@ -267,7 +269,8 @@ def publish_file(local, share, place):
 
 
 def _publish(local, names, own, share, place, put_in_place):
-    """Copies these files of `local` to `own`, which is there and empty, and puts that in its place on the share."""
+    """Copies these files of `local` to `own`, which exists and is empty, then gives that its final name on the
+    share."""
     directory = os.path.dirname(share)
     try:
         remove_leftovers(own)
@@ -276,7 +279,7 @@ def _publish(local, names, own, share, place, put_in_place):
         pairs = [(os.path.join(local, name), os.path.join(own, name)) if name else (local, own) for name in names]
         if not _has_room(directory, sum(os.path.getsize(source) for source, _ in pairs)):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        direct = _direct(own)  # asked once: it reads the table of mounts
+        direct = _direct(own)  # once for all files, because it reads the mount table
         for source, target in pairs:
             os.makedirs(os.path.dirname(target), exist_ok=True)
             _copy_file(source, target, os.fsencode(place.directory) + b"/", direct)
@@ -288,7 +291,7 @@ def _publish(local, names, own, share, place, put_in_place):
 
 
 def remove_beside(path):
-    """What datasets has put beside it: PATH.incomplete, PATH_builder.lock."""
+    """Removes what datasets has put beside the path: PATH.incomplete, PATH_builder.lock."""
     directory, name = os.path.split(path)
     try:
         names = os.listdir(directory)
@@ -305,26 +308,27 @@ def remove_own(path):
 
 
 def at_exit(function, *arguments):
-    """At the end of this process, and not of one that it forks; also of one that multiprocessing has started."""
+    """Calls the function when this process ends, but not when one that it forks ends. Works in processes that
+    multiprocessing has started, too."""
     from multiprocessing.util import Finalize
 
     Finalize(None, function, args=arguments, exitpriority=0)
 
 
 def directory_of_this_host(directory, place):
-    """What stands for a directory of downloads. On the share it stays, for datasets may name what was extracted."""
+    """Returns this host's directory in place of one for downloads. One on the share is not removed afterwards, because
+    datasets may name files that were extracted there."""
     if place.kind == "local":
         return storage.moved(directory, place.share, place.directory)
     return directory if directory.endswith("/sharefs-" + _HOST) else os.path.join(directory, "sharefs-" + _HOST)
 
 
 def rename_to_nothing(directory, final):
-    """Renames a directory unless something lies at its final name: rename(2) replaces no directory that has
-    entries."""
+    """Renames a directory unless its final name is taken: rename(2) replaces no directory that has entries."""
     try:
         os.rename(directory, final)
     except OSError as problem:
-        # ENOENT: an answer of the server got lost, and the rename was asked for twice.
+        # ENOENT: the server's answer was lost, so the client repeated a rename that had succeeded.
         if problem.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR, errno.ENOENT):
             raise
 
@@ -337,7 +341,7 @@ def _link_to_nothing(file, final):
 
 
 def add_missing_files(source, target):
-    """Copies small files that `target` does not have, each whole, never through links."""
+    """Copies small files that `target` does not have. Each appears complete; links are not followed."""
     for root, directories, files in os.walk(source):
         directories[:] = [name for name in directories if name != "__pycache__"]
         into = storage.moved(root, source, target)
@@ -357,7 +361,7 @@ def add_missing_files(source, target):
 
 
 def show_shared_files(share, local, wanted):
-    """Makes symbolic links in `local` to those regular files of `share` whose names are wanted and new there."""
+    """Makes symbolic links in `local` to the regular files of `share` whose names are wanted and not in `local` yet."""
     try:
         names = os.listdir(share)
     except OSError:
@@ -376,9 +380,9 @@ def show_shared_files(share, local, wanted):
 
 
 def lock_of_host(final):
-    """Excludes other processes of this host and user that build the same, until the descriptor is closed: a lock of a
-    file in memory, because the node may have no disk. None where there is none, or another user has put one there, who
-    could keep it locked: then a rank may build what another has built."""
+    """Excludes other processes of this host and user that build the same, until the returned descriptor is closed. The
+    lock is on a file in memory, because the node may have no disk. None if there is no such file, or if it belongs to
+    another user, who could keep it locked: then two ranks may build the same."""
     import hashlib
 
     name = "%s:%d:%s" % (_HOST, os.geteuid(), final)

@@ -1,7 +1,7 @@
-"""Which paths lie on shared storage, and where their caches are built instead.
+"""Finds out which paths lie on shared storage, and where their caches are built instead.
 
-A path on one of this host's own file systems is found by the mount table; of any other sharefs says whether it is
-shared. A path on the share is never touched for that.
+The mount table shows the paths on this host's own file systems. About all others sharefs is asked, which knows whether
+they are shared. A path on the share is never touched for that.
 """
 
 import collections
@@ -11,16 +11,16 @@ import re
 import shutil
 import sys
 
-# File systems with their files on this host. About any other sharefs is asked, which knows the shared ones.
+# File systems whose files lie on this host. sharefs is asked about all others, because it knows the shared ones.
 LOCAL = frozenset(
     "ext2 ext3 ext4 xfs btrfs bcachefs zfs f2fs jfs reiserfs nilfs2 vfat exfat ntfs ntfs3 fuseblk tmpfs ramfs rootfs "
     "devtmpfs overlay aufs squashfs erofs iso9660 udf fuse.squashfuse fuse.squashfuse_ll fuse.fuse-overlayfs "
     "fuse.lxcfs fuse.bindfs".split()
 )
 
-PLACES = "SHAREFS_GUARD_PLACES"  # what sharefs answered, for the children of this process
-MOST_PLACES = 50  # an environment variable has a limit
-# What sharefs.yaml says, by the names in an answer. It counts where the environment does not say it.
+PLACES = "SHAREFS_GUARD_PLACES"  # the answers of sharefs, for the children of this process
+MOST_PLACES = 50  # the length of an environment variable is limited
+# The settings of sharefs.yaml in an answer, and their variables. A variable that is set already counts more.
 SETTINGS = {"build": "SHAREFS_GUARD_BUILD", "when": "SHAREFS_GUARD_WHEN", "keep": "SHAREFS_GUARD_KEEP"}
 PLACE_DEADLINE = 10.0  # seconds
 
@@ -31,7 +31,7 @@ _reported = set()
 
 
 def report(text):
-    """One line on stderr, once in a process."""
+    """Writes one line to stderr, once in a process."""
     if text not in _reported and sys.stderr is not None:
         _reported.add(text)
         try:
@@ -46,7 +46,7 @@ def warn(problem):
 
 
 def speaks():
-    """Is this the process of its job that speaks for all, rank 0 of node 0?"""
+    """True if this process reports for its whole job: it is rank 0 of node 0."""
     ranks = (
         "RANK LOCAL_RANK GROUP_RANK NODE_RANK SLURM_PROCID SLURM_LOCALID SLURM_NODEID OMPI_COMM_WORLD_RANK "
         "OMPI_COMM_WORLD_LOCAL_RANK PMI_RANK PMIX_RANK MPI_LOCALRANKID MV2_COMM_WORLD_RANK"
@@ -64,7 +64,7 @@ def _unescape(text):
 
 
 def read_mounts():
-    """/proc/self/mountinfo, by the number of the mount that each lies on."""
+    """Reads /proc/self/mountinfo. Returns the mounts by the number of the mount on which each lies."""
     children = collections.defaultdict(list)
     with open("/proc/self/mountinfo", errors="surrogateescape") as table:
         for line in table:
@@ -80,7 +80,7 @@ def _is_below(path, directory):
 
 
 def mount_of(path, mounts):
-    """The mount that the lookup of this absolute path ends in, as the kernel goes from mount to mount."""
+    """Returns the mount in which the lookup of this absolute path ends. Goes from mount to mount as the kernel does."""
     numbers = {mount.id for group in mounts.values() for mount in group}
     found = None
     next_ones = [mount for parent, group in mounts.items() if parent not in numbers for mount in group]
@@ -93,8 +93,8 @@ def mount_of(path, mounts):
 
 
 def _resolve(path):
-    """The mount of a path, and the path itself with the symbolic links of local file systems followed. Stops at the
-    first file system that may be another host's: what lies there is never touched."""
+    """Returns the mount of a path, and the path after the symbolic links on local file systems. Stops at the first file
+    system that may be shared, because its files must not be touched."""
     mounts = read_mounts()
     rest = [part for part in os.path.abspath(path).split("/") if part]
     done, links = "/", 0
@@ -125,8 +125,8 @@ def is_on_nfs(path):
 
 # Where a cache is built
 
-# share: the cache's own directory, as the program names it. kind: local, unique or leave. directory: of local.
-# excludes: a lock of one host excludes all others. is_version3: files that are mapped may vanish under their readers.
+# share: the cache's own directory, as the program names it. kind: local, unique or leave. directory: for local only.
+# excludes: file locks exclude other hosts. is_version3: NFS version 3, where a mapped file may vanish under its reader.
 Place = collections.namedtuple("Place", "share kind directory reason excludes is_version3")
 
 
@@ -140,12 +140,13 @@ def publishes():
 
 
 def keeps(variable):
-    """Is this one that somebody wants to stay where it is?"""
+    """True if the user wants this variable to stay as it is."""
     return variable in os.environ.get("SHAREFS_GUARD_KEEP", "").split(":")
 
 
 def _this_host():
-    """Answers are good for this host and user only; an environment may come from elsewhere."""
+    """Returns a name of this host, boot and user. Answers count for no other, and an environment may come from another
+    host."""
     try:
         with open("/proc/sys/kernel/random/boot_id") as file:
             boot = file.read().strip()
@@ -164,7 +165,7 @@ def _inherited_places():
     return {}
 
 
-_places = _inherited_places()  # by share
+_places = _inherited_places()  # share -> Place
 
 
 def _remember(place):
@@ -174,7 +175,8 @@ def _remember(place):
 
 
 def _program():
-    """The sharefs that the guard came with: PREFIX/bin/sharefs or PREFIX/sharefs for PREFIX/share/sharefs/guard."""
+    """Returns the sharefs that belongs to this guard: PREFIX/bin/sharefs or PREFIX/sharefs for
+    PREFIX/share/sharefs/guard."""
     prefix = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../../.."))
     ours = [os.environ.get("SHAREFS_BIN"), os.path.join(prefix, "bin/sharefs"), os.path.join(prefix, "sharefs")]
     found = [path for path in ours if path and os.access(path, os.X_OK) and os.path.isfile(path)]
@@ -182,7 +184,7 @@ def _program():
 
 
 def _ask_sharefs(path):
-    """The answer of `sharefs cache place PATH --json`, or why there is none."""
+    """Returns the answer of `sharefs cache place PATH --json`; without one `unique`, with the reason."""
     import subprocess
 
     try:
@@ -201,7 +203,7 @@ def _ask_sharefs(path):
     except OSError as problem:
         reason = "sharefs cannot be started (%s)" % problem.strerror
     except subprocess.TimeoutExpired:
-        child.kill()  # and not waited for: it may hang
+        child.kill()  # not waited for, because it may hang in the kernel
         reason = "sharefs did not answer within %d s" % PLACE_DEADLINE
     except (ValueError, AttributeError):
         reason = "the answer of sharefs cannot be read"
@@ -209,7 +211,7 @@ def _ask_sharefs(path):
 
 
 def _find_place(path):
-    """The Place of a directory of caches on shared storage; None where it does not lie on such storage."""
+    """Returns the Place of a directory of caches; None if it lies on a local file system."""
     mount, resolved = _resolve(path)
     if mount is None or mount.type in LOCAL:
         return None
@@ -232,8 +234,8 @@ def _find_place(path):
 
 
 def place_of(path, for_maps=False):
-    """The Place of a directory of caches, or None where the program goes on as without the guard. `for_maps`: the
-    directory is one whose files programs map and replace."""
+    """Returns the Place of a directory of caches, or None if the program uses it as without the guard. `for_maps`:
+    programs map the files in it and replace them."""
     path = os.path.normpath(os.path.abspath(os.path.expanduser(path)))
     place = _find_place(path)
     if place is None or place.kind == "leave":
@@ -245,14 +247,14 @@ def place_of(path, for_maps=False):
 
 
 def place_around(directory):
-    """The Place of files that are made in `directory`: that of a cache above it that is known, or its own."""
+    """Returns the Place for files in `directory`: that of the nearest known cache above it, or its own."""
     directory = os.path.normpath(os.path.abspath(directory))
     above = [share for share in _places if _is_below(directory, share)]
     return place_of(max(above, key=len) if above else directory, for_maps=True)
 
 
 def place_by_directory(directory):
-    """The Place whose local directory holds this one, or None."""
+    """Returns the Place whose local directory contains this one, or None."""
     directory = os.path.normpath(os.path.abspath(directory))
     for place in _places.values():
         if place.kind == "local" and _is_below(directory, place.directory):
@@ -261,7 +263,7 @@ def place_by_directory(directory):
 
 
 def moved(path, old, new):
-    """`path`, which lies in `old`, as it is called in `new`."""
+    """Returns the path in `new` that corresponds to `path` in `old`."""
     rest = os.path.relpath(path, old)
     if rest.startswith(".."):
         raise ValueError("%s does not lie in %s" % (path, old))
@@ -269,7 +271,7 @@ def moved(path, old, new):
 
 
 def announce(place):
-    """One line for each cache of a job."""
+    """Reports where a cache is built, in one line for each cache of a job."""
     if not speaks():
         return
     said = os.environ.get("SHAREFS_GUARD_SAID", "").split(":")

@@ -1,4 +1,4 @@
-// sharefs cache list, prune, place: the node-local caches of `sharefs run`.
+// sharefs cache list, prune and place: show and delete the node-local caches of `sharefs run`.
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
@@ -20,17 +20,17 @@ namespace {
 
 constexpr std::chrono::milliseconds k_store_deadline{60'000};
 
-/// What sharefs.yaml says, or the defaults.
-Result<config::Caches> settings_of(Context& context) {
+/// Returns the settings of sharefs.yaml about caches, or the defaults without a file.
+Result<config::Caches> read_cache_settings(Context& context) {
   const auto config = context.config_if_any();
   if (!config)
     return fail(config.error());
   return *config == nullptr ? config::Caches{} : (*config)->caches;
 }
 
-/// All caches of this user on this host. A root whose caches cannot be measured is an error.
-Result<std::vector<cachefix::CacheEntry>> caches_of(Context& context) {
-  TRY_ASSIGN(const auto caches, settings_of(context));
+/// Returns all caches of this user on this host. Caches that cannot be measured are an error.
+Result<std::vector<cachefix::CacheEntry>> list_own_caches(Context& context) {
+  TRY_ASSIGN(const auto caches, read_cache_settings(context));
   std::vector<cachefix::CacheEntry> all;
   for (const std::string& root : cachefix::own_directories(context.system, {caches.local, 0, context.host.environment},
                                                            context.system.identity())) {
@@ -40,7 +40,7 @@ Result<std::vector<cachefix::CacheEntry>> caches_of(Context& context) {
   return all;
 }
 
-std::int64_t now_of(Context& context) {
+std::int64_t seconds_now(Context& context) {
   return std::chrono::duration_cast<std::chrono::seconds>(context.system.now().time_since_epoch()).count();
 }
 
@@ -53,14 +53,14 @@ nlohmann::ordered_json cache_json(const cachefix::CacheEntry& entry) {
 }
 
 Result<int> cache_list(Context& context, const Arguments&) {
-  TRY_ASSIGN(const auto caches, caches_of(context));
+  TRY_ASSIGN(const auto caches, list_own_caches(context));
   ui::Table table({{"CACHE", false, true}, {"STANDS FOR", false, true}, {"SIZE", true}, {"USED"}, {"STATE"}});
   auto json = nlohmann::ordered_json::array();
   for (const cachefix::CacheEntry& entry : caches) {
     table.add({{to_utf8(entry.path)},
                {entry.stands_for.empty() ? "-" : to_utf8(entry.stands_for)},
                {format_bytes(entry.bytes)},
-               {cachefix::age_of(entry, now_of(context))},
+               {cachefix::age_of(entry, seconds_now(context))},
                {entry.in_use}});
     json.push_back(cache_json(entry));
   }
@@ -93,12 +93,12 @@ Result<cachefix::PruneRequest> prune_request(const Arguments& arguments) {
 Result<int> cache_prune(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(const auto request, prune_request(arguments));
   std::optional<std::vector<cachefix::CacheEntry>> caches;
-  const auto now = now_of(context);
+  const auto now = seconds_now(context);
   const auto propose = [&]() -> Result<Proposal> {
-    if (caches) { // a job may have begun while the person thought about it
+    if (caches) { // the plan is made again after the question: a job may have begun meanwhile
       cachefix::note_uses(context.system, *caches);
     } else {
-      TRY_ASSIGN(caches, caches_of(context));
+      TRY_ASSIGN(caches, list_own_caches(context));
     }
     return Proposal{cachefix::plan_prune(*caches, request, now), "nothing to delete", true};
   };
@@ -106,7 +106,7 @@ Result<int> cache_prune(Context& context, const Arguments& arguments) {
 }
 
 Result<int> cache_place(Context& context, const Arguments& arguments) {
-  TRY_ASSIGN(const auto caches, settings_of(context));
+  TRY_ASSIGN(const auto caches, read_cache_settings(context));
   TRY_ASSIGN(const auto choices, choices_of(context));
   const std::string path = normalize_path(arguments.positional.front(), context.host.working_directory);
   const auto place = caches.guard == "off" ? cachefix::CachePlace{.reason = "caches.guard is off"}

@@ -1,4 +1,4 @@
-// sharefs cachefix script FILE: what a shell script starts, which caches it names, and what in it loses the guard.
+// sharefs cachefix script FILE: lists the programs and caches of a shell script, and what takes the guard away.
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "cachefix/script.hpp"
@@ -25,7 +25,7 @@ Result<int> run_cachefix_script(Context& context, const Arguments& arguments) {
   const std::string& file = arguments.positional.front();
   sys::EntryQuery query{.path = normalize_path(file, context.host.working_directory), .follow = true};
   query.read_bytes = k_most_bytes;
-  const sys::Entry script = context.system.entry(query); // it lies on the share more often than not
+  const sys::Entry script = context.system.entry(query); // may lie on a share that hangs, so a child reads it
   if (script.error_number != 0)
     return fail(script.error());
   if (script.kind != sys::EntryKind::file)

@@ -1,4 +1,4 @@
-// sharefs env: the guard for every Python program of a shell.
+// sharefs env: prints the variables that guard every Python program of a shell.
 #include "base/argv.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
@@ -12,7 +12,7 @@
 namespace sharefs::cli {
 namespace {
 
-/// fish(1): in single quotes only a backslash and a single quote have to be escaped.
+/// Quotes text for fish(1), which needs only a backslash and a single quote escaped in single quotes.
 std::string fish_quote(const std::string& text) {
   std::string quoted = "'";
   for (const char c : text) {
@@ -35,7 +35,7 @@ Result<int> run_env(Context& context, const Arguments& arguments) {
   cachefix::Variables variables;
   if (guard)
     variables = cachefix::guard_variables(*guard, context.environment("PYTHONPATH").value_or(""));
-  else if (context.flags.verbose) // a job script goes on without
+  else if (context.flags.verbose) // no error, because a job script goes on without a guard
     context.console.message("sharefs: programs are not guarded: " + guard.error().message);
   auto json = nlohmann::ordered_json::object();
   for (const auto& [name, value] : variables) {

@@ -1,4 +1,4 @@
-// sharefs run -- CMD: the command line without the dataset cache race, then exec.
+// sharefs run -- CMD: changes the command line so that the dataset cache race cannot happen, then executes it.
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
@@ -22,10 +22,10 @@ namespace {
 
 constexpr std::chrono::minutes k_seed_deadline{5}; // without progress
 constexpr std::chrono::milliseconds k_mount_deadline{2'000};
-constexpr std::chrono::milliseconds k_size_deadline{200}; // of a cache that a node leaves behind
+constexpr std::chrono::milliseconds k_size_deadline{200}; // to measure a cache that is not copied
 
-/// `--keep` and `--local`. A word without dashes is a variable's name, so one that is spelled like a flag is a mistake.
-Result<std::vector<cachefix::UserRule>> given_rules(const Arguments& arguments) {
+/// Reads `--keep` and `--local`. A word without dashes is the name of a variable, so lower-case letters are a mistake.
+Result<std::vector<cachefix::UserRule>> read_rules(const Arguments& arguments) {
   std::vector<cachefix::UserRule> rules;
   for (const std::string option : {"--keep", "--local"})
     for (const std::string& flag : arguments.list(option.substr(2))) {
@@ -38,7 +38,7 @@ Result<std::vector<cachefix::UserRule>> given_rules(const Arguments& arguments) 
   return rules;
 }
 
-/// The environment of the command: ours with the changes, order kept.
+/// Returns the environment of the command: ours, in its order, then the variables that were set.
 std::vector<std::string> environment_of(const std::vector<std::string>& ours, const cachefix::RunPlan& decision) {
   std::vector<std::string> result;
   for (const std::string& entry : ours)
@@ -49,7 +49,7 @@ std::vector<std::string> environment_of(const std::vector<std::string>& ours, co
   return result;
 }
 
-/// The exact command for copy and paste: `env NAME=value CMD...` where the environment changes.
+/// Returns the exact command for copy and paste: `env NAME=value CMD...` if the environment changes.
 Argv shown_command(const cachefix::RunPlan& decision) {
   Argv words;
   if (!decision.set.empty())
@@ -60,8 +60,8 @@ Argv shown_command(const cachefix::RunPlan& decision) {
   return words;
 }
 
-/// One line, or (`all`) each change with its reason.
-void say(Context& context, const cachefix::RunPlan& decision, bool all, bool explain) {
+/// Shows the changes in one line, or (`all`) each with its reason; `explain` adds what was left.
+void show_changes(Context& context, const cachefix::RunPlan& decision, bool all, bool explain) {
   if (!all) {
     if (const auto line = cachefix::summary(decision); !line.empty())
       context.console.message("sharefs: " + line + "; -v says how");
@@ -74,9 +74,9 @@ void say(Context& context, const cachefix::RunPlan& decision, bool all, bool exp
       context.console.message("sharefs: " + cachefix::describe(kept));
 }
 
-/// Says what was found. The first problem that stops the command (an error, or under --strict a warning) is returned as
-/// the command's error instead of being said twice.
-Result<void> report(Context& context, Diagnoses diagnoses, bool strict) {
+/// Reports the diagnoses. The first that stops the command (an error, or under --strict a warning) is returned as the
+/// command's error, and not reported as well.
+Result<void> report_diagnoses(Context& context, Diagnoses diagnoses, bool strict) {
   const auto stops = [strict](const Diagnosis& diagnosis) {
     return diagnosis.severity == Severity::error || (strict && diagnosis.severity == Severity::warning);
   };
@@ -85,15 +85,15 @@ Result<void> report(Context& context, Diagnoses diagnoses, bool strict) {
     context.report(diagnoses);
     return {};
   }
-  Diagnosis found = *stop; // a copy: it is erased
+  Diagnosis found = *stop; // a copy, because it is erased below
   if (!context.flags.json)
     diagnoses.erase(stop);
   context.report(diagnoses);
   return fail(ErrorCode::failed, found.subject + ": " + found.message + " [" + found.code + "]", found.hint);
 }
 
-/// Is the command started on other machines, whose mounts are not this one's? Not by an srun in a batch script: slurmd
-/// sets this variable for what it starts on a node of the job, which is one of them.
+/// True if the command is started on other machines, whose mounts may differ from those here. srun within a job does
+/// not count, because this machine is a node of that job: slurmd sets SLURMD_NODENAME for all that it starts.
 bool starts_elsewhere(const cachefix::RunPlan& decision, const std::vector<std::string>& environment) {
   const bool in_job =
       std::ranges::any_of(environment, [](std::string_view entry) { return entry.starts_with("SLURMD_NODENAME="); });
@@ -104,7 +104,8 @@ bool starts_elsewhere(const cachefix::RunPlan& decision, const std::vector<std::
          std::ranges::any_of(decision.chain, [&](const auto& link) { return is_remote(base_name(link.launcher)); });
 }
 
-/// What should be mounted, where the command's own paths lie (after its caches were moved): see mounts::guard_launch.
+/// Checks that the paths of the command, after its caches were moved, do not lie where a mount is missing, stale or
+/// hung (mounts::guard_launch).
 Result<void> check_mounts(Context& context, const cachefix::RunPlan& decision, bool dry_run) {
   std::vector<mounts::Expected> expected;
   const auto loaded = context.config_if_any();
@@ -131,12 +132,11 @@ Result<void> check_mounts(Context& context, const cachefix::RunPlan& decision, b
     if (elsewhere)
       one.hint = "the command is started on other machines, which were not looked at: run `sharefs status` there";
   }
-  return report(context, std::move(found), false);
+  return report_diagnoses(context, std::move(found), false);
 }
 
-/// Fills the node-local directories from the shared ones that they stand for. Whatever fails, the program only has more
-/// to do.
-void seed(Context& context, const cachefix::RunPlan& decision, const cachefix::LocalChoice& local) {
+/// Fills the node-local directories from their shared ones. A failure is only a warning: the program builds the cache.
+void seed_caches(Context& context, const cachefix::RunPlan& decision, const cachefix::LocalChoice& local) {
   for (const auto& [directory, shared] : decision.directories) {
     const std::string resolved = context.system.entry({.path = shared, .follow = true}).resolved;
     Result<cachefix::Seeded> seeded;
@@ -152,7 +152,7 @@ void seed(Context& context, const cachefix::RunPlan& decision, const cachefix::L
   }
 }
 
-/// What the program makes again, because its cache is new on this node: compiled kernels take minutes.
+/// Reports the caches that the program makes again because they are new on this node: compiling kernels takes minutes.
 void report_cold_caches(Context& context, const cachefix::RunPlan& decision) {
   for (const auto& [directory, shared] : decision.directories) {
     if (context.system.entry({.path = directory}).kind != sys::EntryKind::missing)
@@ -166,8 +166,8 @@ void report_cold_caches(Context& context, const cachefix::RunPlan& decision) {
   }
 }
 
-/// Not of a job of many ranks, in which the first one speaks for all: torchrun, Slurm, Open MPI, MPICH, PMIx, PALS,
-/// jsrun and Flux say in these variables who it is.
+/// True if this process is the first rank of its job, which reports for all, or in no job. The rank stands in these
+/// variables of torchrun, Slurm, Open MPI, MPICH, PMIx, PALS, jsrun and Flux.
 bool is_first_rank(const std::vector<std::string>& environment) {
   constexpr std::array<std::string_view, 11> k_ranks{
       "RANK",      "LOCAL_RANK",          "SLURM_PROCID", "SLURM_LOCALID",      "OMPI_COMM_WORLD_RANK", "PMI_RANK",
@@ -179,8 +179,8 @@ bool is_first_rank(const std::vector<std::string>& environment) {
   });
 }
 
-/// The choices of this command line, for sharefs on a node.
-std::vector<std::string> choices_for_a_node(const Arguments& arguments) {
+/// Returns the options of this command line that a sharefs on a node gets, too.
+std::vector<std::string> collect_node_options(const Arguments& arguments) {
   std::vector<std::string> words;
   for (const std::string flag : {"seed", "strict", "explain", "no-guard"})
     if (arguments.flag(flag))
@@ -191,8 +191,8 @@ std::vector<std::string> choices_for_a_node(const Arguments& arguments) {
   return words;
 }
 
-/// What the command is started with.
-cachefix::Start start_of(Context& context) {
+/// Returns the environment, directory and stdin that the command starts with.
+cachefix::Start make_start(Context& context) {
   cachefix::Start start{context.host.environment, context.host.working_directory, {}};
   if (const auto input = context.system.entry({.path = "/proc/self/fd/0"}).link_target; input.starts_with('/'))
     start.input = input;
@@ -201,9 +201,10 @@ cachefix::Start start_of(Context& context) {
   return start;
 }
 
-/// Words that start sharefs on a node in front of the command there, which is started all the same where it is not
-/// installed. None where no node has this program: it lies neither where packages install nor on shared storage.
-Argv words_on_a_node(Context& context, cachefix::Facts& facts, const Argv& choices) {
+/// Returns words in front of a command that start sharefs on the command's node. Without sharefs there, the command
+/// starts all the same. Returns none if no node has this program, because it lies neither in a directory of packages
+/// nor on shared storage.
+Argv make_node_words(Context& context, cachefix::Facts& facts, const Argv& choices) {
   const std::string program = context.system.entry({.path = "/proc/self/exe"}).link_target;
   const bool installed = std::ranges::any_of(std::array{"/usr/", "/opt/", "/bin/"},
                                              [&](std::string_view above) { return program.starts_with(above); });
@@ -221,18 +222,18 @@ Argv words_on_a_node(Context& context, cachefix::Facts& facts, const Argv& choic
           "command -v " + there + " >/dev/null && exec " + shell_join(words) + " \"$@\"; exec \"$@\"", "sharefs"};
 }
 
-/// Is each change said, and what was left?
-bool says_all(const Context& context, const Arguments& arguments) {
+/// True if each change is reported with its reason, not only a summary.
+bool shows_all(const Context& context, const Arguments& arguments) {
   return arguments.flag("dry-run") || context.flags.verbose || context.flags.json || arguments.flag("explain");
 }
 
-/// What is decided, and what was said on the way there.
+/// The decision about a command, and whether a diagnosis stops it.
 struct Decided {
   cachefix::RunPlan decision;
-  Result<void> reported; ///< an error stops the command
+  Result<void> reported; ///< the error that stops the command
 };
 
-/// Decides, and makes what the command needs.
+/// Decides about the command, and makes the directories and links that it needs.
 Result<Decided> decide_and_prepare(Context& context, const Arguments& arguments, const CacheChoices& choices) {
   const bool dry_run = arguments.flag("dry-run");
   cachefix::Facts facts(context.system, [&](cachefix::Holds holds) {
@@ -240,22 +241,22 @@ Result<Decided> decide_and_prepare(Context& context, const Arguments& arguments,
   });
   cachefix::Rules rules = choices.rules;
   rules.seed = arguments.flag("seed");
-  if (facts.any_shared()) { // where nothing is shared nobody races
+  if (facts.any_shared()) { // without shared storage there is no race
     if (auto guard = guard_of(context, rules.user))
       rules.guard = *std::move(guard);
     else if (context.flags.verbose)
       context.console.message("sharefs: programs are not guarded: " + guard.error().message);
   }
   if (!arguments.flag("node"))
-    rules.node = words_on_a_node(context, facts, choices_for_a_node(arguments));
+    rules.node = make_node_words(context, facts, collect_node_options(arguments));
   Decided decided;
-  decided.decision = cachefix::plan_run(*arguments.rest, start_of(context), facts, rules);
+  decided.decision = cachefix::plan_run(*arguments.rest, make_start(context), facts, rules);
   if (facts.error())
     return fail(*facts.error());
-  Diagnoses said = decided.decision.diagnoses;
-  if (!says_all(context, arguments))
-    std::erase_if(said, [](const Diagnosis& one) { return one.severity == Severity::info; });
-  decided.reported = report(context, std::move(said), arguments.flag("strict"));
+  Diagnoses reports = decided.decision.diagnoses;
+  if (!shows_all(context, arguments))
+    std::erase_if(reports, [](const Diagnosis& one) { return one.severity == Severity::info; });
+  decided.reported = report_diagnoses(context, std::move(reports), arguments.flag("strict"));
   if (decided.reported && !arguments.flag("no-guard"))
     decided.reported = check_mounts(context, decided.decision, dry_run);
   if (!decided.reported || dry_run)
@@ -270,14 +271,14 @@ Result<int> run_command(Context& context, const Arguments& arguments) {
   const Argv& argv = *arguments.rest;
   if (!context.flags.verbose && !is_first_rank(context.host.environment))
     context.console.set_errors_only();
-  TRY_ASSIGN(auto given, given_rules(arguments));
+  TRY_ASSIGN(auto given, read_rules(arguments));
   TRY_ASSIGN(const auto choices, choices_of(context, std::move(given)));
   TRY_ASSIGN(auto decided, decide_and_prepare(context, arguments, choices));
   const auto& [decision, reported] = decided;
   if (context.flags.json)
     context.envelope.fields = cachefix::document(argv, decision);
   else
-    say(context, decision, says_all(context, arguments), arguments.flag("explain"));
+    show_changes(context, decision, shows_all(context, arguments), arguments.flag("explain"));
   if (!reported)
     return fail(reported.error());
   if (arguments.flag("dry-run")) {
@@ -286,8 +287,8 @@ Result<int> run_command(Context& context, const Arguments& arguments) {
     return k_exit_ok;
   }
   if (arguments.flag("seed"))
-    seed(context, decision, choices.local);
-  // stdout belongs to the command from here on: the document goes where the messages go.
+    seed_caches(context, decision, choices.local);
+  // stdout belongs to the command, so the JSON document goes to stderr.
   if (context.flags.json)
     context.host.err << context.envelope.text();
   context.host.out.flush();
