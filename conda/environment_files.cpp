@@ -93,7 +93,8 @@ class EnvironmentCheck {
       const std::scoped_lock lock(m_mutex);
       ++m_state.files;
       if (entry.path.starts_with("bin/python3") && (entry.mode & S_IXUSR) != 0 &&
-          entry.path.find_first_not_of("0123456789.", 11) == std::string::npos) {
+          entry.path.find_first_not_of("0123456789.", 11) == std::string::npos &&
+          (m_state.python.empty() || entry.path < m_state.python)) {
         m_state.python = entry.path;
         m_state.python_identity = identity_of(entry);
       }

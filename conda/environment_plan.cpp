@@ -73,8 +73,6 @@ void add_compilation(plan::Plan& plan, const EnvironmentState& state) {
   plan.add("", "Python compiles what was deleted", std::move(tool));
 }
 
-} // namespace
-
 /// Returns the changes of modes. Files that get another content in an earlier step are new files then, so only their
 /// owner is compared.
 std::vector<plan::FileChange> modes_after_contents(const EnvironmentState& state) {
@@ -87,6 +85,8 @@ std::vector<plan::FileChange> modes_after_contents(const EnvironmentState& state
       change.identity = change.identity.owner_only();
   return modes;
 }
+
+} // namespace
 
 plan::Plan plan_repair(const EnvironmentState& state, bool modes, bool live) {
   plan::Plan plan;

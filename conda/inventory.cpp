@@ -208,8 +208,10 @@ class InventoryReader {
     for (const auto& row : m_inventory.environments)
       if (!row.name.empty())
         request.environments.push_back(row.name);
+    if (request.environments.empty())
+      return;
     const auto state = probe(m_system, request);
-    if (!state || request.environments.empty())
+    if (!state)
       return;
     for (const auto& home : state->homes) {
       if (home.problem == HomeProblem::no_answer || home.problem == HomeProblem::unreadable ||

@@ -39,14 +39,6 @@ bool leads_down(std::string_view path) {
 
 constexpr std::size_t k_digits = 64; ///< of a checksum
 
-/// Returns hexadecimal digits in lower case.
-std::string lower_case(std::string_view digits) {
-  std::string text(digits);
-  std::ranges::transform(text, text.begin(),
-                         [](char c) { return c >= 'A' && c <= 'F' ? static_cast<char>(c + 32) : c; });
-  return text;
-}
-
 std::string checksum_in(const Json& object, const char* key) {
   const auto& text = text_in(object, key);
   const bool hexadecimal =

@@ -98,7 +98,7 @@ Result<FilledTree> fill(sys::System& system, Sharing& sharing, const NewGenerati
   options.own = true;
   options.admit = admit_copied(state);
   options.removed_mode_bits = 0022; // no other user may write in it while it is made
-  options.remove_others = true; // an interrupted run may have left files that the original no longer has
+  options.remove_others = true;     // an interrupted run may have left files that the original no longer has
   options.leave = k_copy_mark;
   options.bytes_per_second = sharing.bytes_per_second;
   options.total_files = state.files;

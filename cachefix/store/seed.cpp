@@ -53,7 +53,7 @@ Result<Seeded> seed_cache(const std::string& shared, const std::string& local, s
   const auto measured = tree::measure({.path = shared}, options);
   if (!measured)
     return measured.error().code == ErrorCode::not_found ? Result<Seeded>(Seeded{}) : fail(measured.error());
-  if (const fs::space_info space = fs::space(local, error); space.available < measured->allocated + keep_free_bytes)
+  if (const auto space = fs::space(local, error); error || space.available < measured->allocated + keep_free_bytes)
     return fail(ErrorCode::failed, format_bytes(measured->allocated) + " do not fit on this node");
   const std::string scratch = parent_path(local) + "/.sharefs-seed-" + base_name(local);
   fs::create_directory(scratch, error);

@@ -349,7 +349,9 @@ Result<void> serve(const Place& file, std::uint64_t bytes, std::uint64_t offset,
     }
     const auto piece = buffer().first(std::min<std::uint64_t>(there - offset, buffer().size()));
     const auto length = ::pread(open.get(), piece.data(), piece.size(), static_cast<off_t>(offset));
-    if (length <= 0 || !sys::write_all(out, {piece.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0))}))
+    if (length == 0) // the part has been truncated since its size was read
+      continue;
+    if (length < 0 || !sys::write_all(out, {piece.data(), static_cast<std::size_t>(length)}))
       return fail(errno_error(errno, file.path));
     offset += static_cast<std::uint64_t>(length);
     end = sys::deadline_in(timeout);

@@ -25,6 +25,7 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t k_largest_lease = 4096;
 constexpr auto k_poll = 100ms;
+constexpr auto k_least_wait = 2000ms; ///< for a lease that was free when it was read
 constexpr std::string_view k_first_line = "sharefs lease 1";
 
 /// Identifies a lease file, and shows whether its holder still touches it.
@@ -237,16 +238,15 @@ Result<Lease> Lease::take(System& system, const LeaseRequest& request,
       since = Clock::now();
     }
     const auto holder = parse_lease(tried.text);
-    if (tried.stamp.inode == 0)
-      continue; // the file was removed between link(2) and the read
-    if (is_gone(system, holder, self) || Clock::now() - since >= request.expires_after) {
+    const bool is_free = tried.stamp.inode == 0; // the file was removed between link(2) and the read
+    if (!is_free && (is_gone(system, holder, self) || Clock::now() - since >= request.expires_after)) {
       TRY(call(std::nullopt, request.deadline, [&] { return remove_lease(root, request.path, seen); }));
       continue;
     }
     const auto who = holder ? holder->text() : "somebody";
     if (interrupted())
       return fail(ErrorCode::interrupted, "interrupted");
-    if (Clock::now() >= end)
+    if (Clock::now() >= end + (is_free ? k_least_wait : 0ms)) // it may be removed and made again and again
       return fail(
           ErrorCode::busy, request.path + ": " + who + " is at work",
           "wait for it (`--wait 10min`); if that host is gone for good, wait a minute longer: then its place is "
