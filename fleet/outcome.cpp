@@ -192,7 +192,7 @@ Outcome outcome_of(const Node& node, Answer answer, const Ended& ended) {
   } else if (!ended.exit_code) {
     const bool begun = ended.begun || !answer.version.empty();
     outcome.state = begun ? State::failed : State::not_tried;
-    outcome.why = begun ? "it began, and its end was not waited for" : "";
+    outcome.why = begun ? "it was started, and whether it has ended is not known" : "";
   } else if (*ended.exit_code == k_timed_out || *ended.exit_code == k_killed) {
     outcome.state = State::timed_out;
     outcome.why = answer.version.empty() ? "no answer in time" : "it began, and did not end in time";
@@ -208,7 +208,7 @@ Outcome outcome_of(const Node& node, Answer answer, const Ended& ended) {
     outcome.hint = "`sharefs nodes push NODE` brings this version there";
   } else if (ended.cut) {
     outcome.state = State::failed;
-    outcome.why = "it said more than is kept of an answer, and the answer is not in it";
+    outcome.why = "its output is larger than what is kept of one, and the answer is not in what was kept";
     outcome.hint = "`ssh NODE true` shows what logging in prints there";
   } else {
     read_errors(outcome, *ended.exit_code, ended.errors);

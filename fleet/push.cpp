@@ -193,7 +193,7 @@ Outcome plan_push(const Node& node, const PushContent& content, const Installed&
     return outcome;
   }
   if (by_package && !there.program.empty() && there.package.empty()) {
-    outcome.why = fmt::format("{} there belongs to no package, and would stand before it", there.program);
+    outcome.why = fmt::format("{} there belongs to no package, and comes before it in PATH", there.program);
     outcome.hint = fmt::format("remove it there: `ssh NODE rm {}`", shell_quote(there.program));
     return outcome;
   }

@@ -168,7 +168,7 @@ class Runner {
       fresh.push_back(outcome_of(node, reader.answer(node.name), ended));
       if (m_last_lines[node.name].is_given_up && !is_good(fresh.back().state)) {
         fresh.back().state = State::timed_out;
-        fresh.back().why = "it has said nothing for more than a minute: it may be stopped, or wait for a server";
+        fresh.back().why = "it has reported nothing for more than a minute: it may be stopped, or wait for a server";
       }
     }
     return record(std::move(fresh));

@@ -49,10 +49,11 @@ Decision remedy_for_stale(const MountState& state, const std::vector<Health>& ch
                           bool force) {
   const bool agree = std::all_of(checks.begin(), checks.end(), [](Health one) { return one == Health::stale; });
   if (!agree || checks.size() < static_cast<std::size_t>(k_recovery_checks))
-    return {Remedy::wait,
-            {about(state.point, Severity::warning, "SF225",
-                   fmt::format("{} was stale in some looks and not in others: nothing was changed", state.point.target),
-                   "the server may be exporting anew: try again in a moment")}};
+    return {
+        Remedy::wait,
+        {about(state.point, Severity::warning, "SF225",
+               fmt::format("{} was stale in some checks and not in others: nothing was changed", state.point.target),
+               "the server may be exporting anew: try again in a moment")}};
   if (is_there(server))
     return {Remedy::remount, {}};
   if (force)

@@ -77,7 +77,7 @@ WatchDecision decide(const Watched& mount, bool server_there, LastChange last, P
   if (!server_there)
     return {false, "its server does not answer"};
   if (mount.problem == Problem::missing && last != LastChange::interrupted && mount.checks < k_missing_checks)
-    return {false, "it is looked at once more: what mounts it at boot comes first"};
+    return {false, "it is checked once more: what mounts it at boot comes first"};
   const auto& target = mount.point.target;
   if (pace.next_attempt(target) > now)
     return {false,

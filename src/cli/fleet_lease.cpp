@@ -23,7 +23,7 @@ LeaseOnServers::Taken LeaseOnServers::take(Context& context, const std::string& 
       return fail(ErrorCode::busy, fmt::format("{}: {}", outcome.node, outcome.why), outcome.hint);
     else if (!is_good(outcome.state))
       context.console.warning(
-          fmt::format("{} is not asked who else changes the cluster: {}", outcome.node, outcome.why));
+          fmt::format("{} could not be asked who else changes the cluster: {}", outcome.node, outcome.why));
   return lease;
 }
 

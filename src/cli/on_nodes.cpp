@@ -32,7 +32,7 @@ void report_end(Context& context, const std::string& id, const fleet::Run& run, 
     if (!is_good(outcome.state))
       open.push_back(outcome.node);
   if (run.interrupted)
-    context.console.message(fmt::format("interrupted; not known to be done: {}", fleet::fold(open)));
+    context.console.message(fmt::format("interrupted; it is not known whether these are done: {}", fleet::fold(open)));
   else if (run.stopped)
     context.console.message(
         "stopped: too many nodes failed, and the others were not started (--max-failures, --canary)");

@@ -274,11 +274,11 @@ def test_ctrl_c_names_what_is_open(network: Network) -> None:
     process.send_signal(signal.SIGINT)
     out, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
-    assert "interrupted; not known to be done: gpu[03-06]" in errors
+    assert "interrupted; it is not known whether these are done: gpu[03-06]" in errors
     assert json.loads(out)["nodes"][0]["name"] == "storage1"
     states = {node["name"]: (node["state"], node["why"]) for node in json.loads(out)["nodes"]}
     assert [states[name][0] for name in ("storage1", *names[:2])] == ["changed"] * 3, "what is done is said"
-    assert {states[name] for name in names[2:]} == {("failed", "it began, and its end was not waited for")}
+    assert {states[name] for name in names[2:]} == {("failed", "it was started, and whether it has ended is not known")}
     assert "sharefs nodes resume" in errors
     wait_for(lambda: not left_of(network))
 
@@ -388,7 +388,7 @@ def test_the_servers_know_who_changes_the_cluster(network: Network) -> None:
     network.json("--on", "all", "mount", "--all", "--yes")  # it ended by itself
     network.does("storage1", "case \"$*\" in *lease*) exit 255 ;; esac; " + (network.place / "storage1.sh").read_text())
     said = network.run("--on", "clients", "mount", "--all", "--yes")
-    assert "storage1 is not asked who else" in said.stderr
+    assert "storage1 could not be asked who else" in said.stderr
 
 
 def test_nothing_of_an_attacker_comes_through_a_name_or_an_answer(network: Network) -> None:
@@ -418,7 +418,7 @@ def test_a_node_that_says_too_much_ends_nothing_but_its_own_answer(network: Netw
     answer = network.json("--on", "all", "--engine", engine, "--fanout", "1", "status", code=4)
     states = {node["name"]: node["state"] for node in answer["nodes"]}
     assert states == {**{f"gpu{number}": "ok" for number in range(3, 9)}, "gpu1": "failed", "gpu2": "failed"}
-    assert {node["why"] for node in answer["nodes"][:2]} == {"it said more than is kept of an answer, and the answer is not in it"}
+    assert {node["why"] for node in answer["nodes"][:2]} == {"its output is larger than what is kept of one, and the answer is not in what was kept"}
 
 
 def test_an_engine_that_gives_up_is_named_where_it_did_not_come(network: Network) -> None:

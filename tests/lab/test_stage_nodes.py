@@ -259,7 +259,7 @@ def test_a_node_that_says_nothing_is_given_up(cluster: Cluster) -> None:
         staged = stage(cluster)
     said = states(staged)
     assert staged.returncode == 4 and said.pop("node3") == "timed out" and set(said.values()) == {"changed"}, told(staged)
-    assert "it has said nothing for more than a minute" in told(staged)
+    assert "it has reported nothing for more than a minute" in told(staged)
 
 
 def test_what_gets_no_image_comes_as_files(cluster: Cluster) -> None:

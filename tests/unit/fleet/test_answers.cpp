@@ -41,7 +41,7 @@ TEST_CASE("a node that was begun and not waited for is not taken for one that wa
   CHECK(outcome_of({.name = "gpu1"}, {}, {}).state == State::not_tried);
   const auto outcome = outcome_of({.name = "gpu1"}, {}, {.exit_code = std::nullopt, .errors = "", .begun = true});
   CHECK(outcome.state == State::failed);
-  CHECK(outcome.why.find("was not waited for") != std::string::npos);
+  CHECK(outcome.why.find("whether it has ended") != std::string::npos);
 }
 
 TEST_CASE("a document comes whole through frames, with anything between", "[fleet]") {

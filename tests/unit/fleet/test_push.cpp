@@ -73,7 +73,7 @@ TEST_CASE("what must not be replaced is refused with a way out", "[fleet]") {
   auto package = content;
   package.package = "1.0";
   CHECK(refusal(package, {"x86_64", "/usr/local/bin/sharefs", "p0", "g1", "c1", "", false}) ==
-        "/usr/local/bin/sharefs there belongs to no package, and would stand before it");
+        "/usr/local/bin/sharefs there belongs to no package, and comes before it in PATH");
   CHECK(steps_of(plan_push({"gpu1"}, package, {"aarch64", "/usr/bin/sharefs", "p0", "", "c1", "0.9", false})) ==
         std::vector<std::string>{"install the package sharefs 1.0"});
 }

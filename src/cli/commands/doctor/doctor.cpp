@@ -136,7 +136,7 @@ extern const CommandSpec k_doctor_command{
         "their servers, what is mounted at boot, the links to conda environments, where caches go, a run of sharefs "
         "that was cut off. Errors come first, then warnings, then notes, each with its code, its cause, and in the "
         "next line its cure. A part that "
-        "fails or takes too long is said, and keeps no other from being heard. Exits with 1 if there are errors; "
+        "fails or takes too long is reported, and does not stop the others. Exits with 1 if there are errors; "
         "warnings are allowed.\n"
         "--fix makes one plan of what `export --all`, `recover --all`, `mount --all` and `conda link --all` would do, "
         "shows it, and asks; then it looks once more, and exits with 4 if errors are left. `sharefs undo` takes it "

@@ -126,7 +126,7 @@ Result<int> run_nodes_push(Context& context, const Arguments& arguments) {
         "stopped: too many nodes failed, and the others were not started (--max-failures, --canary)");
   const int code = fleet::exit_code_of(answers.outcomes);
   if (code != k_exit_ok)
-    context.console.message("the same command goes on where it is not done");
+    context.console.message("run the same command again for those that are not done");
   return done.interrupted ? k_exit_interrupted : code;
 }
 
