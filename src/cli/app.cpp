@@ -129,7 +129,7 @@ int run_command(Parsed& parsed, const Argv& argv, Host& host, ui::Console& conso
     message = "error: out of memory\n";
   } catch (const std::system_error&) {
     message = "error: no further process or thread can be started\n";
-  } catch (...) { // a bug of sharefs: abort() shows its place
+  } catch (...) { // NOLINT(bugprone-empty-catch): a bug of sharefs: abort() shows its place
   }
   if (message.empty())
     std::abort();
