@@ -157,7 +157,9 @@ Mention find_loss(const Launch& launch) {
       const std::string& word = launch.argv[link.index];
       const Need need = find_need(launch, program, link);
       if (const std::string option = isolating_option(link); !option.empty())
-        return {1, "SF407", word + " " + option, "does not read PYTHONPATH, so it is not guarded"};
+        return {1, "SF407", word + " " + option,
+                option == "-S" ? "runs no sitecustomize, so it is not guarded"
+                               : "does not read PYTHONPATH, so it is not guarded"};
       if (link.options.last(Means::clear) != nullptr)
         return {1, "SF407", word, "empties the environment, so what it starts is not guarded"};
       const GivenOption* const list = link.options.last(Means::assign_list);

@@ -390,7 +390,7 @@ class Walker {
       if (has_verb(*launcher, m_argv, begin - 1, end))
         return walk_launcher(*launcher, name.starts_with("torch.distributed.") ? name : launcher->name, index,
                              index_behind_verb(*launcher, begin - 1), end, std::move(scope));
-    add_program(ProgramKind::module, index, begin, end, std::move(scope), true, std::move(name));
+    add_program(ProgramKind::module, index, begin, end, std::move(scope), true, name);
   }
 
   void walk_shell(std::size_t number, std::size_t at, std::size_t end, Program scope) {

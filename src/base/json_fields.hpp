@@ -95,7 +95,7 @@ template <HasFields T> const char* read_fields(const nlohmann::ordered_json& obj
     if constexpr (std::same_as<V, std::uint32_t> || std::same_as<V, std::optional<std::uint32_t>>)
       if (is_mode(name) && found->is_string()) {
         if (const auto mode = parse_mode(found->template get<std::string>()); mode)
-          field = mode.value();
+          field = std::uint32_t{*mode};
         else
           wrong = name;
         return;

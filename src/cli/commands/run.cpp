@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <array>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <utility>
@@ -85,11 +86,11 @@ Result<void> report_diagnoses(Context& context, Diagnoses diagnoses, bool strict
     context.report(diagnoses);
     return {};
   }
-  Diagnosis found = *stop; // a copy, because it is erased below
+  Error error{ErrorCode::failed, fmt::format("{}: {} [{}]", stop->subject, stop->message, stop->code), stop->hint, ""};
   if (!context.flags.json)
     diagnoses.erase(stop);
   context.report(diagnoses);
-  return fail(ErrorCode::failed, found.subject + ": " + found.message + " [" + found.code + "]", found.hint);
+  return fail(std::move(error));
 }
 
 /// True if the command is started on other machines, whose mounts may differ from those here. srun within a job does
