@@ -37,6 +37,7 @@ struct Caches {
   }
   [[nodiscard]] Seeded seed() const {
     const auto seeded = seed_cache(shared.string(), local.string(), 0, k_deadline);
+    INFO((seeded ? "" : seeded.error().message));
     REQUIRE(seeded);
     return *seeded;
   }
