@@ -47,7 +47,7 @@ bool wants_json(const Argv& argv) {
 /// True if the command is `run`, which has the exit codes of env(1): its own failures, also usage errors, differ from
 /// those of its child. Allocates nothing.
 template <class Word> bool is_run(std::span<Word> argv) {
-  bool is_value = true; // so is the program's name, as it were
+  bool is_value = true; // the name of the program is skipped as the value of an option is
   for (const std::string_view word : argv) {
     if (!is_value && !word.starts_with('-'))
       return word == "run";

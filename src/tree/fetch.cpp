@@ -113,13 +113,8 @@ class Fetcher {
       struct stat open{}, named{};
       if (!m_part || ::fstat(m_part.get(), &open) != 0)
         return fail(errno_error(errno, m_to.path));
-      // A fetch() that was killed had already given the part to its owner, who may have written into it since.
-      if (m_given && open.st_uid == m_given->uid && open.st_uid != ::geteuid()) {
-        if (::unlinkat(m_directory.get(), part_name().c_str(), 0) != 0 && errno != ENOENT)
-          return fail(errno_error(errno, m_to.path));
-        continue;
-      }
-      if (!S_ISREG(open.st_mode) || open.st_uid != ::geteuid())
+      const bool is_given_away = m_given && open.st_uid == m_given->uid && open.st_uid != ::geteuid();
+      if (!is_given_away && (!S_ISREG(open.st_mode) || open.st_uid != ::geteuid()))
         return fail(ErrorCode::conflict, join_path(parent_path(m_to.path), part_name()) + ": is not a file of ours",
                     "see what it is, and remove it");
       while (::flock(m_part.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -128,8 +123,13 @@ class Fetcher {
         std::this_thread::sleep_for(k_pause);
       }
       if (::fstatat(m_directory.get(), part_name().c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-          named.st_ino == open.st_ino)
-        return {};
+          named.st_ino == open.st_ino) {
+        if (!is_given_away)
+          return {};
+        // A fetch() that was killed had already given the part to its owner, who may have written into it since.
+        if (::unlinkat(m_directory.get(), part_name().c_str(), 0) != 0)
+          return fail(errno_error(errno, m_to.path));
+      }
     }
     return fail(ErrorCode::busy, m_to.path + ": others copy it");
   }

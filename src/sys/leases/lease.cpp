@@ -246,7 +246,7 @@ Result<Lease> Lease::take(System& system, const LeaseRequest& request,
     const auto who = holder ? holder->text() : "somebody";
     if (interrupted())
       return fail(ErrorCode::interrupted, "interrupted");
-    if (Clock::now() >= end + (is_free ? k_least_wait : 0ms)) // it may be removed and made again and again
+    if (Clock::now() >= end + (is_free ? k_least_wait : 0ms)) // others may make and remove it all the time
       return fail(
           ErrorCode::busy, request.path + ": " + who + " is at work",
           "wait for it (`--wait 10min`); if that host is gone for good, wait a minute longer: then its place is "

@@ -37,6 +37,13 @@ struct GivenFile {
   [[nodiscard]] Result<tree::FetchReport> fetch(const tree::Options& options = {}) const {
     return tree::fetch({from}, {.path = to, .guarded = true}, {sys::sha256(content), content.size()}, options);
   }
+  /// Only root can give the file away.
+  [[nodiscard]] Result<tree::FetchReport> fetch_for_another() const {
+    const tree::Listing listing{.uid = 65533, .gid = 65533, .entries = {}};
+    const tree::Listed listed{
+        .path = "file", .mode = S_IFREG | 0640U, .bytes = content.size(), .sha256 = sys::sha256(content)};
+    return tree::fetch_listed({from}, {.path = to, .guarded = true}, listing, listed, {}, {}, {});
+  }
   [[nodiscard]] bool is_whole() const { return directory.read("to/file") == content && !fs::exists(part); }
   [[nodiscard]] bool nothing_is_left() const { return fs::is_empty(directory / "to"); }
 };
@@ -137,6 +144,23 @@ TEST_CASE("another one that is at work is waited for a moment", "[waits]") {
   CHECK(status == 0);
 }
 
+TEST_CASE("a part that another fetch has given to its owner, and still works on, is left to that one") {
+  if (::geteuid() != 0)
+    return;
+  const GivenFile given;
+  given.directory.write("to/.file.part", "nearly done");
+  REQUIRE(::chown(given.part.c_str(), 65533, 65533) == 0);
+  sys::Fd other(::open(given.part.c_str(), O_RDWR | O_CLOEXEC));
+  REQUIRE(::flock(other.get(), LOCK_EX) == 0);
+  const auto refused = given.fetch_for_another();
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::busy);
+  CHECK(given.directory.read("to/.file.part") == "nearly done");
+  other.reset();
+  CHECK(given.fetch_for_another());
+  CHECK(given.is_whole());
+}
+
 TEST_CASE("who reads the original for root need not be root") {
   if (::geteuid() != 0)
     return;
@@ -173,14 +197,7 @@ TEST_CASE("SIGKILL at any step of a fetch, and the next one goes on", "[kill]") 
   const bool of_another = GENERATE(false, true); // only root can give it away
   if (of_another && ::geteuid() != 0)
     return;
-  const tree::Listing listing{.uid = 65533, .gid = 65533, .entries = {}};
-  const tree::Listed listed{
-      .path = "file", .mode = S_IFREG | 0640U, .bytes = given.content.size(), .sha256 = sys::sha256(given.content)};
-  const auto fetch = [&] {
-    return of_another
-               ? tree::fetch_listed({given.from}, {.path = given.to, .guarded = true}, listing, listed, {}, {}, {})
-               : given.fetch();
-  };
+  const auto fetch = [&] { return of_another ? given.fetch_for_another() : given.fetch(); };
   std::size_t killed = 0;
   for (std::size_t step = 0; step < 20; ++step) {
     CAPTURE(step);
