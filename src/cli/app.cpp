@@ -198,9 +198,9 @@ int main(int argc, char** argv) {
   // resets handlers, and `run` must pass on the disposition that it found.
   if (std::signal(SIGPIPE, [](int) { g_pipe_closed = 1; }) == SIG_IGN)
     std::signal(SIGPIPE, SIG_IGN);
-  sys::pass_file_limit();
+  sys::report_file_limit_as_error();
   std::ios::sync_with_stdio(false);
-  auto gifts = sys::WorkerInheritance::take();
+  auto inherited = sys::WorkerInheritance::take();
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry)
     environment.emplace_back(*entry);
@@ -211,7 +211,7 @@ int main(int argc, char** argv) {
             ui::detect_console(),
             std::move(environment),
             working_directory(),
-            std::move(gifts)};
+            std::move(inherited)};
   const Argv words(argv, argv + argc);
   if (const auto code = run_framed(words, host))
     return *code;

@@ -39,7 +39,7 @@ const Result<config::Config>& Context::load() {
   if (m_config)
     return *m_config;
   const auto path = config_path();
-  const auto& given = host.gifts.config;
+  const auto& given = host.inherited.config;
   const auto text = given ? Result<std::string>(*given) : system.files().read_trusted(path, k_config_limit);
   if (text)
     m_config = config::parse(*text, path);
@@ -89,7 +89,8 @@ void Context::report(const Diagnoses& diagnoses) {
 
 std::string undo_command(const Context& context, const std::string& id) {
   const auto& root = context.flags.root;
-  const bool is_worker = context.host.gifts.is_worker; // root reads the text, but the entry is not in root's journal
+  const bool is_worker =
+      context.host.inherited.is_worker; // root reads the text, but the entry is not in root's journal
   return (is_worker ? "sudo -u " + shell_quote(context.system.identity().user) + " " : "") + "sharefs " +
          (root == "/" ? "" : "--root " + shell_quote(root) + " ") + "undo " + id;
 }

@@ -37,9 +37,9 @@ struct Host {
   std::ostream& out;
   std::ostream& err;
   ui::ConsoleOptions console;
-  std::vector<std::string> environment; ///< NAME=value
-  std::string working_directory;        ///< of getcwd(2), or k_no_directory
-  sys::WorkerInheritance gifts = {};    ///< set where root has started this process to work as its user
+  std::vector<std::string> environment;  ///< NAME=value
+  std::string working_directory;         ///< of getcwd(2), or k_no_directory
+  sys::WorkerInheritance inherited = {}; ///< set where root has started this process to work as its user
 };
 
 class Context {

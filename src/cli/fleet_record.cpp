@@ -64,6 +64,15 @@ Result<std::vector<std::string>> run_ids(Context& context, const std::string& di
   return names;
 }
 
+/// Error `not_found` with a "did you mean" if this machine has no record of the run.
+Result<void> check_run(const std::vector<std::string>& ids, const std::string& id) {
+  if (contains(ids, id))
+    return {};
+  return fail(ErrorCode::not_found,
+              id.empty() ? "this machine has no record of a run" : fmt::format("there is no run {}", id),
+              id.empty() ? "" : did_you_mean_hint(id, ids, "`sharefs nodes resume --list` shows them"));
+}
+
 } // namespace
 
 std::string new_run_id() {
@@ -87,19 +96,6 @@ Result<void> begin_record(Context& context, const std::string& directory, const 
   const StoredRun run{job, std::string(job.settings.engine->name)};
   return made.create(k_request, json_of(run, JsonTexts::exact).dump() + "\n");
 }
-
-namespace {
-
-/// Error `not_found` with a "did you mean" if this machine has no record of the run.
-Result<void> check_run(const std::vector<std::string>& ids, const std::string& id) {
-  if (contains(ids, id))
-    return {};
-  return fail(ErrorCode::not_found,
-              id.empty() ? "this machine has no record of a run" : fmt::format("there is no run {}", id),
-              id.empty() ? "" : did_you_mean_hint(id, ids, "`sharefs nodes resume --list` shows them"));
-}
-
-} // namespace
 
 Result<fleet::Request> load_record(Context& context, std::string& id) {
   TRY_ASSIGN(const auto directory, fleet_directory(context));

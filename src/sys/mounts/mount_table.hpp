@@ -18,7 +18,7 @@ struct MountEntry {
   int parent = 0;
   unsigned major = 0, minor = 0; ///< st_dev of the superblock; unmounting and mounting again gives a new one
   std::string root;              ///< the directory of its file system that is mounted
-  std::string target;            ///< mount point, decoded; if it is removed, the kernel ends the mount (Linux 3.18)
+  std::string target;            ///< mount point, decoded; the kernel ends the mount with it (mount_namespaces(7))
   std::string options;           ///< per mount point: rw,relatime
   std::string fs_type;           ///< nfs, nfs4, ext4, autofs, fuse.sshfs ...
   std::string source;            ///< server:/path, /dev/sda1, ...

@@ -29,7 +29,7 @@ void reset_signals() {
   for (int number = 1; number < NSIG; ++number)
     if (number != SIGKILL && number != SIGSTOP)
       ::sigaction(number, &standard, nullptr);
-  pass_file_limit();
+  report_file_limit_as_error();
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -68,7 +68,7 @@ int keep_only(int socket) {
 
 } // namespace
 
-void pass_file_limit() {
+void report_file_limit_as_error() {
   // A handler is used instead of SIG_IGN, because execve(2) resets it for the next program. If the signal was ignored
   // before, it stays ignored.
   if (::signal(SIGXFSZ, [](int) {}) == SIG_IGN)

@@ -29,7 +29,7 @@ Deadline deadline_in(std::chrono::milliseconds span);
 int poll_time(Deadline deadline);
 
 /// Makes a write beyond the limit of file sizes (RLIMIT_FSIZE) fail, as on a full disk, instead of ending the process.
-void pass_file_limit();
+void report_file_limit_as_error();
 
 /// Writes all bytes. False on an error, for example if the reader has closed its end.
 bool write_all(int fd, std::string_view bytes);

@@ -121,7 +121,7 @@ Result<int> change_environment(Context& context, const std::string& word, const 
     return fail(environment.error());
   std::optional<sys::Lease> lease;
   if (!context.flags.changes_nothing()) {
-    TRY_ASSIGN(auto taken, conda::take_lease(context.system, *environment, lease_wish(context), say_to(context)));
+    TRY_ASSIGN(auto taken, conda::take_lease(context.system, *environment, lease_settings(context), say_to(context)));
     lease.emplace(std::move(taken));
     // Under the lease it is final: the former holder may have changed it.
     environment = change.find(context.system, where.store, where.name);

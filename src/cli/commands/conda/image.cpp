@@ -24,7 +24,8 @@ Result<int> run_image(Context& context, const Arguments& arguments) {
     Proposal proposal{imaging->plan, "the present generation has an image"};
     proposal.takes_long = true;
     proposal.before_groups = [&, imaging = *imaging]() -> Result<void> {
-      TRY_ASSIGN(auto done, conda::make_missing_image(context.system, imaging, lease_wish(context), say_to(context)));
+      TRY_ASSIGN(auto done,
+                 conda::make_missing_image(context.system, imaging, lease_settings(context), say_to(context)));
       made.emplace(std::move(done));
       context.envelope.fields["image"] = json_of(made->note);
       return {};

@@ -164,11 +164,11 @@ std::string format_time(std::int64_t seconds) {
   return fmt::format("{:%Y-%m-%d %H:%M}", fmt::gmtime(std::time_t{seconds}));
 }
 
-conda::LeaseSettings lease_wish(const Context& context) {
+conda::LeaseSettings lease_settings(const Context& context) {
   return {shell_join(context.argv), context.flags.wait};
 }
 
-conda::ImageSettings image_wish(Context& context, const std::string& environment) {
+conda::ImageSettings image_settings(Context& context, const std::string& environment) {
   const auto settings = (*context.config())->conda->settings_of(environment);
   return {settings.image, settings.stage};
 }

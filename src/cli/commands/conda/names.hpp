@@ -60,8 +60,8 @@ Result<unsigned> generation_argument(const std::string& word);
 
 /// Returns how this command names itself to others that wait for the lease of an environment, and how long it waits
 /// itself.
-conda::LeaseSettings lease_wish(const Context& context);
+conda::LeaseSettings lease_settings(const Context& context);
 /// Returns the settings of sharefs.yaml for the image of an environment.
-conda::ImageSettings image_wish(Context& context, const std::string& environment);
+conda::ImageSettings image_settings(Context& context, const std::string& environment);
 
 } // namespace sharefs::cli

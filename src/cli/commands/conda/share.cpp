@@ -155,8 +155,8 @@ Result<int> run_share(Context& context, const Arguments& arguments) {
   sharing.no_guard = arguments.flag("no-guard");
   if (!sharing.no_guard)
     sharing.guard = guard_files(context);
-  sharing.lease = lease_wish(context);
-  sharing.image = image_wish(context, where->name);
+  sharing.lease = lease_settings(context);
+  sharing.image = image_settings(context, where->name);
   return execute_sharing(context, sharing);
 }
 

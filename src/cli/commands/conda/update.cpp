@@ -70,14 +70,14 @@ Result<int> run_update(Context& context, const Arguments& arguments) {
   request.environment = context.host.environment;
   request.working_directory = context.host.working_directory;
   request.output_to_stderr = context.flags.json;
-  request.user_namespace = context.host.gifts.user_namespace;
+  request.user_namespace = context.host.inherited.user_namespace;
   request.scratch = normalize_path(arguments.value("scratch").value_or("/var/tmp"), context.host.working_directory);
   request.protect = (*context.config())->conda->settings_of(where.name).protect;
   request.verify = !arguments.flag("no-verify");
   request.guard = guard_files(context);
   request.message = arguments.value("message").value_or("");
-  request.lease = lease_wish(context);
-  request.image = image_wish(context, where.name);
+  request.lease = lease_settings(context);
+  request.image = image_settings(context, where.name);
   TRY_ASSIGN(auto made, conda::update(context.system, request, say_to(context)));
   show_changes(context, made);
   Proposal proposal{conda::plan_switch(made.environment, made.record.number, made.hidden), ""};

@@ -102,8 +102,8 @@ Result<Executed> repair_generation(Context& context, const StoreName& where, con
   const conda::RepairRequest request{.environment = std::move(environment),
                                      .seen = seen,
                                      .protect = (*context.config())->conda->settings_of(where.name).protect,
-                                     .lease = lease_wish(context),
-                                     .image = image_wish(context, where.name)};
+                                     .lease = lease_settings(context),
+                                     .image = image_settings(context, where.name)};
   const auto hidden = conda::hidden_name(request.environment.next());
   std::optional<conda::NewGeneration> made; // it holds the lease until the steps are done
   Proposal proposal{conda::plan_repaired_generation(request, hidden), "there is nothing that can be repaired"};

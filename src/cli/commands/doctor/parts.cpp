@@ -126,11 +126,11 @@ Result<void> examine_own_exports(const PartInput& input, const OwnServers& own, 
   auto& system = input.context.system;
   TRY_ASSIGN(const auto task, find_exports(system, *input.config, own, false));
   TRY(require_root(input.context, "only root can export"));
-  exports::Proposed look;
-  TRY(exports::propose(system, *task, look, say_to(part)));
-  part.plan = look.plan;
+  exports::Proposed proposed;
+  TRY(exports::propose(system, *task, proposed, say_to(part)));
+  part.plan = proposed.plan;
   if (part.plan.empty()) {
-    TRY_ASSIGN(const auto found, exports::verify(system, *task, look, {}));
+    TRY_ASSIGN(const auto found, exports::verify(system, *task, proposed, {}));
     std::ranges::copy(found, std::back_inserter(part.found));
   } else {
     part.found.push_back(pending(input, Severity::error, "exports", part.plan, "sharefs export --all"));

@@ -13,19 +13,19 @@ namespace {
 
 /// Shows the plan, applies it, verifies the exports, and undoes the change if they are not as wanted.
 Result<int> put_into_force(Context& context, const exports::Task& task) {
-  exports::Proposed look;
+  exports::Proposed proposed;
   const auto say = say_to(context);
   const auto propose = [&]() -> Result<Proposal> {
-    const auto proposed = exports::propose(context.system, task, look, say);
-    context.envelope.fields["exports"] = to_json(look.composed.exports);
-    TRY(proposed);
-    return Proposal{look.plan, look.nothing};
+    const auto result = exports::propose(context.system, task, proposed, say);
+    context.envelope.fields["exports"] = to_json(proposed.composed.exports);
+    TRY(result);
+    return Proposal{proposed.plan, proposed.nothing};
   };
   TRY_ASSIGN(const auto executed, execute(context, propose));
-  if (executed.exit_code != k_exit_ok || (!executed.applied() && !look.plan.empty()))
+  if (executed.exit_code != k_exit_ok || (!executed.applied() && !proposed.plan.empty()))
     return executed.exit_code;
-  TRY_ASSIGN(const auto found, exports::verify(context.system, task, look, say));
-  return conclude_exports(context, executed, look, found).map([] { return k_exit_ok; });
+  TRY_ASSIGN(const auto found, exports::verify(context.system, task, proposed, say));
+  return conclude_exports(context, executed, proposed, found).map([] { return k_exit_ok; });
 }
 
 Result<int> run_export(Context& context, const Arguments& arguments) {

@@ -190,18 +190,18 @@ Result<exports::Task> export_task(sys::System& system, const config::Config& con
                        config.conda ? config.conda->users() : std::vector<std::string>()};
 }
 
-Result<void> conclude_exports(Context& context, const Executed& executed, const exports::Proposed& look,
+Result<void> conclude_exports(Context& context, const Executed& executed, const exports::Proposed& proposed,
                               const Diagnoses& found) {
   context.report(found);
   context.envelope.fields["verified"] = !has_errors(found);
   if (!has_errors(found)) {
-    if (!look.composed.exports.empty())
-      context.console.message(look.actual.server.version3
+    if (!proposed.composed.exports.empty())
+      context.console.message(proposed.actual.server.version3
                                   ? "verified in etab and over the network"
                                   : "verified in etab (a server for version 4 only lists nothing over the network)");
     return {};
   }
-  if (!executed.applied() || executed.report->journal_id.empty() || look.plan.empty())
+  if (!executed.applied() || executed.report->journal_id.empty() || proposed.plan.empty())
     return fail(ErrorCode::failed, "the exports are not as sharefs.yaml has them", "see the errors above");
   TRY(roll_back(context, executed.report->journal_id, "the exports are not as wanted"));
   return fail(ErrorCode::failed, "the exports were not as wanted, and everything was taken back",

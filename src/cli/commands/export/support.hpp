@@ -34,7 +34,7 @@ Result<exports::Task> export_task(sys::System& system, const config::Config& con
                                   const OwnServers& own, const exports::HostFiles& files);
 /// Reports the findings about the exports that `executed` was to put into force. If they are not as wanted, the whole
 /// change is undone, and an error is returned.
-Result<void> conclude_exports(Context& context, const Executed& executed, const exports::Proposed& look,
+Result<void> conclude_exports(Context& context, const Executed& executed, const exports::Proposed& proposed,
                               const Diagnoses& found);
 
 /// Returns [{directory, client, kind, options, origin}].

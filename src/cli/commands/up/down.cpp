@@ -38,7 +38,7 @@ class TakeDown {
     if (executed.stopped())
       return executed.exit_code;
     if (executed.applied() && executed.report->ok() && m_exports) {
-      TRY_ASSIGN(const auto found, exports::verify(m_context.system, *m_exports, m_look, m_say));
+      TRY_ASSIGN(const auto found, exports::verify(m_context.system, *m_exports, m_proposed, m_say));
       m_context.report(found);
       bad += has_errors(found) ? 1 : 0;
     }
@@ -63,13 +63,13 @@ class TakeDown {
     if (!m_mounts.plan.blocked.empty())
       proposal.nothing = "nothing more can be taken back now";
     if (m_exports) {
-      TRY(exports::propose(m_context.system, *m_exports, m_look, m_say));
-      for (auto step : m_look.plan.steps) {
+      TRY(exports::propose(m_context.system, *m_exports, m_proposed, m_say));
+      for (auto step : m_proposed.plan.steps) {
         step.group.clear(); // last, after what is bound from the exported directories
         plan.steps.push_back(std::move(step));
       }
-      mounts::append(plan.notes, m_look.plan.notes);
-      plan.unnamed_last = !m_look.plan.empty();
+      mounts::append(plan.notes, m_proposed.plan.notes);
+      plan.unnamed_last = !m_proposed.plan.empty();
     }
     if (!plan.empty())
       plan.notes.push_back(left_as_it_is());
@@ -79,7 +79,7 @@ class TakeDown {
   /// Lists what is left because it holds data, or may be seen on other hosts.
   [[nodiscard]] std::string left_as_it_is() const {
     std::vector<std::string> left;
-    if (m_exports && !m_look.actual.files.own.value_or("").empty())
+    if (m_exports && !m_proposed.actual.files.own.value_or("").empty())
       left.emplace_back("the directories that were exported, and the NFS server");
     if (m_config.conda)
       left.emplace_back("the links in homes (`sharefs conda unlink --all` removes them)");
@@ -92,7 +92,7 @@ class TakeDown {
   plan::Say m_say;
   mounts::UnmountOptions m_how;
   std::optional<exports::Task> m_exports; ///< nullopt: sharefs exports nothing on this host
-  exports::Proposed m_look;
+  exports::Proposed m_proposed;
   UnmountWork m_mounts;
 };
 

@@ -62,10 +62,10 @@ class BringUp {
     Proposal proposal{{}, "all is as sharefs.yaml says: nothing to do"};
     auto& plan = proposal.plan;
     if (m_exports) {
-      const auto proposed = exports::propose(m_context.system, *m_exports, m_look, m_say);
-      m_context.envelope.fields["exports"] = to_json(m_look.composed.exports);
-      TRY(proposed);
-      plan = m_look.plan;
+      const auto result = exports::propose(m_context.system, *m_exports, m_proposed, m_say);
+      m_context.envelope.fields["exports"] = to_json(m_proposed.composed.exports);
+      TRY(result);
+      plan = m_proposed.plan;
       for (auto& step : plan.steps)
         step.group.clear(); // first, because others are bound from them or mounted from them
       if (!plan.empty())
@@ -122,7 +122,7 @@ class BringUp {
 
   /// Runs between the steps of the exports and the other steps.
   Result<void> check_exports() {
-    TRY_ASSIGN(m_verified, exports::verify(m_context.system, *m_exports, m_look, m_say));
+    TRY_ASSIGN(m_verified, exports::verify(m_context.system, *m_exports, m_proposed, m_say));
     if (has_errors(*m_verified))
       return fail(ErrorCode::failed, "not begun: the exports are not as sharefs.yaml has them", "see the errors above");
     return {};
@@ -132,10 +132,10 @@ class BringUp {
   Result<void> after_exports(const Executed& executed) {
     if (!m_exports)
       return {};
-    if (!m_verified && m_look.plan.empty() && !m_context.flags.dry_run) {
-      TRY_ASSIGN(m_verified, exports::verify(m_context.system, *m_exports, m_look, m_say));
+    if (!m_verified && m_proposed.plan.empty() && !m_context.flags.dry_run) {
+      TRY_ASSIGN(m_verified, exports::verify(m_context.system, *m_exports, m_proposed, m_say));
     }
-    return m_verified ? conclude_exports(m_context, executed, m_look, *m_verified) : Result<void>();
+    return m_verified ? conclude_exports(m_context, executed, m_proposed, *m_verified) : Result<void>();
   }
 
   void note_mounted(const Executed& executed) {
@@ -178,7 +178,7 @@ class BringUp {
   plan::Say m_say;
   MountScope m_scope;
   std::optional<exports::Task> m_exports; ///< nullopt: this host exports nothing
-  exports::Proposed m_look;
+  exports::Proposed m_proposed;
   std::optional<Diagnoses> m_verified; ///< findings about the exports; nullopt: not verified
   std::optional<MountWork> m_mounts;
   std::set<std::string> m_good;  ///< targets that are mounted
