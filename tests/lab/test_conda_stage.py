@@ -223,6 +223,8 @@ def test_a_process_of_an_image_on_the_share_makes_two_requests(shared: Cluster) 
     configure(shared, config_text(extra=", options: [actimeo=3600]").replace("conda:\n", "conda:\n  image_from_share: true\n"))
     done(node, "mount", "--all", "--yes", timeout=120)
     one = "until sh -c '[ $(($$ % 16)) != 0 ] && exec sharefs conda run llm_train -- true'; do :; done"
+    # nfsd gives no delegation of a file for half a minute after it has recalled one, and without it each process opens it.
+    wait_until(lambda: "OPEN_NOATTR" not in requests_of_four(node, one), 90, what="files that were just made have delegations")
     asked = requests_of_four(node, one)
     assert asked in ({"GETATTR": 4, "SYMLINK": 4}, {"SYMLINK": 4}), asked
 

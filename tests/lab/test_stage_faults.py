@@ -223,7 +223,8 @@ def test_an_image_takes_the_place_of_files_that_lie_over_their_directory(node: H
 def test_few_large_files_that_all_have_come_are_gone_on_with(node: Host) -> None:
     """Their directories are their owner's by then."""
     model = f"{SHARE}/model"
-    node.run(f"mkdir -m 2750 {model} {model}/more && truncate -s 70M {model}/more/weights", user="alice", check=True)
+    node.run(f"mkdir -m 2750 {model} {model}/more && truncate -s 70M {model}/more/weights"
+             f" && touch -d '1 hour ago' {model}/more/weights", user="alice", check=True)  # fmt: skip
     done(node, "stage", model, "--pack", "--yes")
     assert not node.run(["env", "SHAREFS_TEST_KILL_AT=0", "sharefs", "stage", model, "--yes"], timeout=120).ok
     assert [one["state"] for one in staged(node)] == ["cut off"]
