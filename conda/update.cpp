@@ -47,7 +47,9 @@ class UpdateFill {
                               m_say);
     auto filled = run_in_view(scratch.path());
     if (!filled && m_no_view) {
-      m_say.message(filled.error().message + ": the command works in a full copy, which is relocated afterwards");
+      m_say.message(
+          fmt::format("{}: the command works in a full copy, which is relocated afterwards; to spare the copy, {}",
+                      filled.error().message, filled.error().hint));
       filled = run_in_copy();
     }
     if (filled)

@@ -72,10 +72,14 @@ def test_every_conda_command(shared: Cluster) -> None:
     done(node, "conda", "update", "llm_train", "--yes", "--", "sh", "-c", CHANGE, timeout=400)
     # Bob's own user namespace knows his first group only: the update works in a copy, and shares what is equal.
     said = done(node, "conda", "update", "llm_train", "--yes", "--", "sh", "-c", "echo x > $CONDA_PREFIX/x", user="bob", timeout=400)
-    assert "works in a full copy" in said.err
+    assert "works in a full copy" in said.err and f"newgrp $(stat -c %G {STORE}/" in said.err, said.err
     by_root, by_bob = document(done(node, "conda", "generations", "llm_train", "--json"))["generations"][1:]
     for made in (by_root, by_bob):
         assert made["own_bytes"] < made["bytes"] / 20, made
+    # With the group that the message names as his first one he needs no copy.
+    again = "sharefs conda update llm_train --yes -- sh -c 'echo y > $CONDA_PREFIX/y'"
+    said = node.run(["sg", "ml", "-c", again], user="bob", timeout=400, check=True)
+    assert "works in a full copy" not in said.err and node.run(f"cat {STORE}/llm_train/y", user="alice", check=True).out == "y\n"
     assert "nothing was changed" not in done(node, "conda", "rollback", "llm_train", "--yes", timeout=200).err
     run = ["conda", "run", "llm_train", "--", "sh", "-c", "id -un"]
     assert done(node, *run, timeout=200).out == "alice\n"

@@ -311,6 +311,17 @@ void run(const TerminalCommand& command, const Layers* layers, int failure_pipe)
   give_up(LayerStep::no_command);
 }
 
+/// Returns how the user can have a view of the tree: a user namespace maps no other group than the first one.
+std::string hint_for_view(const std::string& lower) {
+  const auto groups = mapped_groups(true);
+  struct stat status{};
+  if (::stat(lower.c_str(), &status) == 0 && status.st_uid == ::geteuid() && status.st_gid != groups.front() &&
+      std::ranges::find(groups, status.st_gid) != groups.end())
+    return fmt::format("run it after `newgrp $(stat -c %G {})`, which makes the group of the files your first one",
+                       shell_quote(lower));
+  return "run it as root, and let the owner of the store be a member of that group";
+}
+
 Error error_of(const TerminalCommand& command, const Layers& layers, const FailedStep& failure) {
   switch (failure.step) {
   case LayerStep::no_namespace:
@@ -330,7 +341,7 @@ Error error_of(const TerminalCommand& command, const Layers& layers, const Faile
     if (failure.error_number == EOVERFLOW || failure.error_number == EPERM)
       return {ErrorCode::unsupported,
               layers.lower + " has files of another user, or of a group that cannot be mapped into a user namespace",
-              "run it as root, and let the owner of the store be a member of that group", ""};
+              hint_for_view(layers.lower), ""};
     return errno_error(failure.error_number,
                        failure.step == LayerStep::not_ours ? layers.lower : join_path(layers.parent, layers.name));
   case LayerStep::no_command:
