@@ -246,7 +246,7 @@ Argv rsync_shown(const Mirror& mirror) {
 Argv rsync_words(const Mirror& mirror, Work work, const Way& way) {
   auto words = words_of(mirror, work);
   const auto before = node_line(
-      {"sh", "-c", k_rsync_wrapper, "sh", work == Work::push ? "push" : "look", mirror.name, mirror.path, "rsync"},
+      {"sh", "-c", k_rsync_wrapper, "sh", work == Work::push ? "push" : "preview", mirror.name, mirror.path, "rsync"},
       true);
   // -s is the short and older name of --secluded-args: the node's shell does not interpret the path.
   words.insert(words.end(), {"-s", "--rsh=" + way.rsh, "--rsync-path=" + before});

@@ -32,7 +32,7 @@ change_lines() {
     lines=$(missing_lines "$file")
   fi
   [ -z "$lines" ] || count=$(echo "$lines" | grep -c "")
-  [ "$count" != 0 ] && [ "$work" != look ] || return 0
+  [ "$count" != 0 ] && [ "$work" != check ] || return 0
   trap "rm -f \"\$new\"" EXIT
   { [ ! -e "$file" ] || cp -p "$file" "$new"; } 2>/dev/null || no "$new cannot be written there"
   if [ "$work" = remove ]; then
@@ -46,7 +46,7 @@ change_lines() {
 }
 # Ends with a report of what is missing, or of what was done.
 end_lines() {
-  [ "$work" != look ] || [ "$count" = 0 ] || { say pending "$1"; count=0; }
+  [ "$work" != check ] || [ "$count" = 0 ] || { say pending "$1"; count=0; }
   [ "$count" = 0 ] && end_well "" || end_well "$1"
 }
 )sh";
@@ -84,7 +84,7 @@ end_lines "the key in ~/.ssh/authorized_keys"
 
 constexpr std::string_view k_hosts = R"sh(
 umask 022
-if [ "$work" = look ]; then
+if [ "$work" = check ]; then
   read -r authority
   keys=$(sshd -T 2>/dev/null | sed -n "s/^hostkey //p")
   [ "$keys" ] || no "sshd there does not say which host keys it has"
@@ -132,7 +132,7 @@ if [ "$work" = remove ]; then
   if [ "$keys" = "$mine" ] && [ ! -s "$mine" ]; then set_sshd TrustedUserCAKeys ""; rm -f "$mine"; fi
 elif [ -z "$keys" ]; then
   count=1
-  [ "$work" = look ] || set_sshd TrustedUserCAKeys "TrustedUserCAKeys $mine"
+  [ "$work" = check ] || set_sshd TrustedUserCAKeys "TrustedUserCAKeys $mine"
 fi
 end_lines "the authority of user certificates"
 )sh";
@@ -153,7 +153,7 @@ end_well ""
 
 constexpr std::array<const char*, 4> k_grants{"key", "hosts", "users", "mesh"};
 constexpr std::array<std::string_view, 4> k_scripts{k_key, k_hosts, k_users, k_mesh};
-constexpr std::array<const char*, 3> k_works{"look", "add", "remove"};
+constexpr std::array<const char*, 3> k_works{"check", "add", "remove"};
 
 } // namespace
 
