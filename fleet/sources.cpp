@@ -87,10 +87,6 @@ Result<void> add_groups(std::vector<Node>& nodes, const std::vector<NamedGroup>&
 
 } // namespace
 
-bool Sources::empty() const {
-  return list.empty() && hostfile.empty() && slurm.empty() && clustershell.empty();
-}
-
 Result<std::vector<Node>> read_nodes(sys::System& system, const Sources& sources) {
   std::vector<Node> nodes;
   const auto add = [&](Result<std::vector<Node>> found) -> Result<void> {

@@ -30,8 +30,6 @@ struct Sources {
   std::vector<NamedGroup> groups;
   std::vector<Node> servers; ///< the machines of `servers:`
   Origin origin;             ///< of sharefs.yaml
-
-  [[nodiscard]] bool empty() const;
 };
 
 /// Returns all nodes in the order of their sources; servers that no other source names come last. Reads the hostfile

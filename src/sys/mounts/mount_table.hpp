@@ -49,7 +49,6 @@ enum class LockScope {
   all_hosts, ///< processes of every host that has mounted the file system
   same_name, ///< all hosts, but another host has the same NFS 4 client name, so locks do not exclude it
 };
-const char* to_string(LockScope scope);
 /// Decides by the options in force, which the kernel shows for the superblock.
 LockScope lock_scope(const MountEntry& mount);
 

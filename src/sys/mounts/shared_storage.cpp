@@ -98,11 +98,6 @@ bool may_hang(std::string_view fs_type) {
   return is_shared_fs_type(fs_type) || is_fuse(fs_type);
 }
 
-const char* to_string(LockScope scope) {
-  static constexpr std::array k_names{"unknown", "this host", "all hosts", "none with this host's name", "unknown"};
-  return name_in(k_names, scope);
-}
-
 LockScope lock_scope(const MountEntry& mount) {
   using enum LockScope;
   // Source: nfs(5) and measurements (docs/cache-race.md). A mount of version 4 accepts these options but ignores them;
