@@ -22,7 +22,7 @@ row would differ: see `tests/lab/faults`. For each row, on real kernel NFS, the 
 4. mends the machine;
 5. checks that the share is well, and that its file is what it was: its checksum on the server, and as the node reads it
    past its cache;
-6. checks that no process, mount or file is left that was not there before.
+6. checks that no new process, mount or file is left.
 
 "Expected" and "got" are the state of the share after the command, and the command's exit code. "In time": the command has
 come back by itself. What differs from run to run (times, process numbers) is shown as N.
