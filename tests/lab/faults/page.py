@@ -13,14 +13,19 @@ COLUMNS = ["Fault", "Command", "Expected", "Got", "In time", "`sharefs doctor`: 
 HEAD = """\
 # The fault matrix
 
-A run of the lab writes this page (`SHAREFS_FAULTS_UPDATE=1 ctest -R lab.faults`), and `scripts/test.sh --long`
-fails where a row would be another: see `tests/lab/faults`. Each row breaks a machine in one way, on real kernel NFS; runs the
-command; asks `sharefs doctor`, which has to name the cause in one line and the cure in the next, and to say nothing else;
-mends the machine; and then looks whether the
-share is well, whether its file is what it was (its checksum on the server, and as the node reads it past its cache), and
-whether a process, a mount or a file is left that was not there before. "Expected" and "got" are the state of the share after
-the command, and the command's exit code. "In time": the command has come back by itself. What differs from run to run (times,
-process numbers) is shown as N.
+A run of the lab writes this page (`SHAREFS_FAULTS_UPDATE=1 ctest -R lab.faults`). `scripts/test.sh --long` fails where a
+row would differ: see `tests/lab/faults`. For each row, on real kernel NFS, the test
+
+1. breaks a machine in one way;
+2. runs the command;
+3. asks `sharefs doctor`, which has to name the cause in one line and the cure in the next, and to say nothing else;
+4. mends the machine;
+5. checks that the share is well, and that its file is what it was: its checksum on the server, and as the node reads it
+   past its cache;
+6. checks that no new process, mount or file is left.
+
+"Expected" and "got" are the state of the share after the command, and the command's exit code. "In time": the command has
+come back by itself. What differs from run to run (times, process numbers) is shown as N.
 """
 
 
