@@ -275,8 +275,10 @@ class Fetcher {
           ::futimens(part, times.data()) != 0)
         return fail(errno_error(errno, m_to.path));
     }
-    if (::fsync(m_part.get()) != 0)
-      return fail(is_full(errno) ? no_room(errno) : errno_error(errno, m_to.path));
+    // After an error the pages that are not on the disk count as clean (fsync(2)): the next fetch() would find them
+    // right in the page cache, so the part is not continued.
+    if (const int error = ::fsync(m_part.get()) == 0 ? 0 : errno; error != 0)
+      return fail(is_full(error) ? no_room(error) : discard_part(errno_error(error, m_to.path)));
     may_be_killed();
     if (::renameat(m_directory.get(), part_name().c_str(), m_directory.get(), m_name.c_str()) != 0)
       return fail(errno_error(errno, m_to.path));

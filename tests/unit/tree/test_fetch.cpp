@@ -5,9 +5,13 @@
 #include "tree/survey.hpp"
 
 #include <array>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <thread>
 
@@ -189,6 +193,31 @@ TEST_CASE("a fetch to a full disk leaves nothing on it") {
   REQUIRE_FALSE(refused);
   CHECK(refused.error().hint.starts_with("make room"));
   CHECK(nothing);
+}
+
+namespace {
+
+/// Lets each fsync(2) of this process and its children fail.
+bool fail_fsync() {
+  std::array<sock_filter, 4> filter{{{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
+                                     {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_fsync},
+                                     {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | EIO},
+                                     {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}}};
+  const sock_fprog program{filter.size(), filter.data()};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+} // namespace
+
+TEST_CASE("a part that did not get to the disk is not gone on with, for the page cache would say that it is right") {
+  const GivenFile given;
+  const pid_t caller = ::fork();
+  if (caller == 0)
+    ::_exit(fail_fsync() && !given.fetch() ? 0 : 1);
+  int status = 0;
+  REQUIRE(::waitpid(caller, &status, 0) == caller);
+  CHECK(status == 0);
+  CHECK(given.nothing_is_left());
 }
 
 TEST_CASE("SIGKILL at any step of a fetch, and the next one goes on", "[kill]") {
