@@ -1,12 +1,16 @@
 #include "exports/diagnose.hpp"
 
+#include "base/argv.hpp"
+#include "base/path.hpp"
 #include "base/text.hpp"
 #include "exports/diagnose_parts.hpp"
+#include "exports/filesystem.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
 #include <map>
+#include <set>
 
 namespace sharefs::exports {
 
@@ -15,6 +19,53 @@ namespace {
 bool is_mounted_read_only(const sys::MountEntry& mount) {
   return mount.options.substr(0, mount.options.find(',')) == "ro" ||
          mount.super_options.substr(0, mount.super_options.find(',')) == "ro";
+}
+
+void diagnose_netgroup(const Export& entry, const HostFacts& facts, Diagnoses& found) {
+  if (kind_of(entry.client) == ClientKind::netgroup && facts.names.contains(entry.client))
+    found.push_back(at(Severity::warning, "SF122", entry.origin,
+                       fmt::format("this host knows no netgroup `{}`: the entry is exported, and no client matches it",
+                                   entry.client.substr(1)),
+                       fmt::format("see `netgroup:` in /etc/nsswitch.conf, and `getent netgroup {}`; or name the "
+                                   "clients",
+                                   shell_quote(entry.client.substr(1)))));
+}
+
+/// Returns, by exported directory, the mount points below it that are other file systems to its clients and have no
+/// export of their own. Only the outermost are returned.
+std::map<std::string, std::vector<std::string>> find_uncrossed(const std::set<std::string>& exported,
+                                                               const sys::MountTable& mounts) {
+  std::map<std::string, std::vector<std::string>> found;
+  std::set<std::string> targets;
+  for (const auto& mount : mounts.entries())
+    if (mounts.at(mount.target) == &mount &&
+        file_system_fact(mount.fs_type, mount.super_options).exportable != Exportable::no)
+      targets.insert(mount.target);
+  for (const auto& target : targets) {
+    if (exported.contains(target) || target == "/")
+      continue;
+    auto above = parent_path(target);
+    while (above != "/" && !exported.contains(above) && !targets.contains(above))
+      above = parent_path(above);
+    if (exported.contains(above))
+      found[above].push_back(target);
+  }
+  return found;
+}
+
+/// Returns SF149 for a directory that is exported to `clients` without `crossmnt`.
+Diagnosis uncrossed(const std::string& directory, const std::vector<std::string>& clients,
+                    const std::vector<std::string>& hidden) {
+  const auto more = hidden.size() - 1;
+  return {Severity::warning,
+          "SF149",
+          directory,
+          fmt::format("{}{} {} mounted on this server below the export: {} see the directory that lies under the "
+                      "mount, and write there",
+                      hidden.front(), more == 0 ? "" : fmt::format(" and {} more", more), more == 0 ? "is" : "are",
+                      join(clients, ", ")),
+          fmt::format("add `crossmnt` to the options of {}, or export {}, too", directory, hidden.front()),
+          ""};
 }
 
 } // namespace
@@ -30,6 +81,7 @@ Diagnoses diagnose(const std::vector<ExportsFile>& files, const ExpectedEtab& ex
       for (const auto& entry : first_line(rest)) {
         diagnose_client(entry, found);
         diagnose_rights(entry, found);
+        diagnose_netgroup(entry, facts, found);
       }
     }
   }
@@ -70,8 +122,12 @@ Diagnoses diagnose_entry(const Export& entry) {
 }
 
 Diagnoses diagnose_in_force(const std::vector<Export>& etab, const sys::MountTable& mounts) {
-  std::map<std::string, std::vector<std::string>> early, writable; // clients by directory
+  std::map<std::string, std::vector<std::string>> early, writable, without_crossing; // clients by directory
+  std::set<std::string> exported;
   for (const auto& entry : etab) {
+    exported.insert(entry.directory);
+    if (!entry.settings.has(k_cross_mounts))
+      without_crossing[entry.directory].push_back(entry.client);
     if (entry.settings.has(k_async))
       early[entry.directory].push_back(entry.client);
     if (entry.settings.writable())
@@ -86,6 +142,9 @@ Diagnoses diagnose_in_force(const std::vector<Export>& etab, const sys::MountTab
                        "`dmesg` has the disk's errors, if there were any: check it, then "
                        "`mount -o remount,rw`; or export it with `ro`",
                        ""});
+  for (const auto& [directory, hidden] : find_uncrossed(exported, mounts))
+    if (const auto clients = without_crossing.find(directory); clients != without_crossing.end())
+      found.push_back(uncrossed(directory, clients->second, hidden));
   for (const auto& [directory, clients] : early)
     found.push_back({Severity::warning, "SF145", directory,
                      fmt::format("exported with `async` to {}: what clients were told is safe is lost if this host "

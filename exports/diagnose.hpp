@@ -14,7 +14,7 @@ Diagnoses diagnose(const std::vector<ExportsFile>& files, const ExpectedEtab& ex
 /// values.
 Diagnoses diagnose_entry(const Export& entry);
 
-/// SF145, SF147: checks every export that is in force, whichever file it comes from.
+/// SF145, SF147, SF149: checks every export that is in force, whichever file it comes from.
 Diagnoses diagnose_in_force(const std::vector<Export>& etab, const sys::MountTable& mounts);
 
 } // namespace sharefs::exports

@@ -1,3 +1,4 @@
+#include "base/argv.hpp"
 #include "base/path.hpp"
 #include "base/try.hpp"
 #include "exports/host.hpp"
@@ -46,6 +47,24 @@ std::optional<Diagnosis> check_is_file(const sys::Files& files, const std::strin
                   "remove it");
 }
 
+/// Reports SF159 if a user who is not root can change what exportfs reads there. In an image (`--root`) the owners are
+/// those of the person who makes it.
+void check_only_root_writes(const sys::Files& files, const std::string& path, Diagnoses& found) {
+  constexpr std::uint32_t k_group_writes = 0020, k_others_write = 0002;
+  const auto entry = files.entry({.path = path, .follow = true, .acl = true});
+  if (!entry.exists())
+    return;
+  const bool foreign = files.is_live() && entry.uid != 0;
+  const bool open = (entry.mode & k_others_write) != 0 || ((entry.mode & k_group_writes) != 0 && entry.gid != 0);
+  if (foreign || open)
+    found.push_back({Severity::error, "SF159", path,
+                     fmt::format("others than root can change it (uid {}, gid {}, mode {:04o}), and so export any "
+                                 "directory of this host to anybody",
+                                 entry.uid, entry.gid, entry.mode),
+                     fmt::format("look at what is in it, then `chown root: {0} && chmod go-w {0}`", shell_quote(path)),
+                     ""});
+}
+
 } // namespace
 
 Result<HostFiles> read_host_files(const sys::Files& files) {
@@ -62,6 +81,7 @@ Result<HostFiles> read_host_files(const sys::Files& files) {
       host.diagnoses.push_back(not_read(Severity::error, path, text.error().message, text.error().hint));
     if (!text || !*text)
       return std::nullopt;
+    check_only_root_writes(files, path, host.diagnoses);
     host.files.push_back(parse(**text, path));
     return std::move(*text);
   };
@@ -74,6 +94,7 @@ Result<HostFiles> read_host_files(const sys::Files& files) {
   if (!names)
     return host;
   host.directory = true;
+  check_only_root_writes(files, k_exports_directory, host.diagnoses);
   const auto ordered = exports_in_order(*names);
   for (const auto& name : *names)
     if (!name.starts_with('.') && std::find(ordered.begin(), ordered.end(), name) == ordered.end())

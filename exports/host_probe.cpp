@@ -17,7 +17,20 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto k_names_budget = 10s; // for all names together
 constexpr auto k_name_deadline = 3s;
-constexpr std::size_t k_hosts_limit = 16U << 20U;
+constexpr std::size_t k_text_limit = 16U << 20U;
+
+/// Finds the directories whose own file system fstab names, and that is not mounted: what lies there is the bare
+/// directory below the mount point.
+void add_not_mounted(sys::System& system, HostFacts& facts) {
+  const auto text = system.entry({.path = sys::k_fstab, .follow = true, .read_bytes = k_text_limit}).content;
+  for (const auto& line : sys::parse_fstab(text)) {
+    if (line.target == "/" || facts.mounts.at(line.target) != nullptr)
+      continue;
+    for (const auto& [directory, entry] : facts.directories)
+      if (is_under(entry.resolved, line.target))
+        facts.not_mounted.insert_or_assign(directory, line);
+  }
+}
 
 Result<void> add_directories(sys::System& system, const std::set<std::string>& directories, HostFacts& facts) {
   TRY_ASSIGN(facts.mounts, system.mounts());
@@ -35,6 +48,7 @@ Result<void> add_directories(sys::System& system, const std::set<std::string>& d
   }
   for (auto& entry : system.entries(again))
     facts.directories.insert_or_assign(entry.path, std::move(entry));
+  add_not_mounted(system, facts);
   for (const auto& [path, entry] : facts.directories)
     if (facts.waits_for.empty() && entry.hung())
       facts.waits_for = path;
@@ -60,6 +74,17 @@ void probe_names(sys::System& system, const std::set<std::string>& names, std::c
       return;
     if (auto fact = resolve_name(system, name, std::min<std::chrono::milliseconds>(left, k_name_deadline)))
       facts.names.emplace(name, std::move(*fact));
+  }
+}
+
+/// Returns a fact without addresses for each netgroup that this host does not know; a known one gets none, because its
+/// members are nobody's business here.
+void probe_netgroups(sys::System& system, const std::set<std::string>& netgroups, HostFacts& facts) {
+  constexpr int k_not_found = 2; // exit code, getent(1)
+  for (const auto& client : netgroups) {
+    const auto completed = system.run({.argv = {"getent", "netgroup", client.substr(1)}, .deadline = k_name_deadline});
+    if (completed && !completed->timed_out && completed->exit_code == k_not_found)
+      facts.names.emplace(client, NameFact{});
   }
 }
 
@@ -119,16 +144,19 @@ Result<HostFacts> probe_facts(sys::System& system, const std::vector<ExportsFile
                               const std::vector<std::string>& more_directories, const Names& known) {
   TRY_ASSIGN(auto facts, probe_directories(system, files, more_directories));
   facts.names = known;
-  facts.hosts = system.entry({.path = "/etc/hosts", .follow = true, .read_bytes = k_hosts_limit}).content;
-  std::set<std::string> names;
+  facts.hosts = system.entry({.path = "/etc/hosts", .follow = true, .read_bytes = k_text_limit}).content;
+  std::set<std::string> names, netgroups;
   for (const auto& file : files)
     for (const auto& entry : file.exports)
-      if (kind_of(entry.client) == ClientKind::host && entry.client.find(',') == std::string::npos &&
-          (canonical_address(entry.client).empty() || has_scope(entry.client)))
+      if (kind_of(entry.client) == ClientKind::netgroup)
+        netgroups.insert(entry.client);
+      else if (kind_of(entry.client) == ClientKind::host && entry.client.find(',') == std::string::npos &&
+               (canonical_address(entry.client).empty() || has_scope(entry.client)))
         names.insert(entry.client);
   const auto end = std::chrono::steady_clock::now() + k_names_budget;
   probe_names(system, names, end, facts);
   probe_names(system, canonical_names(facts.names), end, facts);
+  probe_netgroups(system, netgroups, facts);
   return facts;
 }
 

@@ -1,10 +1,12 @@
 #include "mounts/boot.hpp"
 
+#include "base/argv.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "mounts/boot_text.hpp"
 #include "mounts/pending.hpp"
+#include "sys/mounts/fstab.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -13,7 +15,6 @@ namespace sharefs::mounts {
 
 namespace {
 
-constexpr const char* k_boot_fstab = "/etc/fstab";
 constexpr const char* k_unit_directory = "/etc/systemd/system";
 constexpr const char* k_wants = "multi-user.target.wants"; ///< the directory with the links that enable our units
 constexpr const char* k_boot_group = "at boot";
@@ -59,25 +60,20 @@ bool is_remote(const std::string& type, const std::string& source, const std::ve
 }
 
 void add_fstab_entries(std::string_view text, BootFacts& facts) {
-  std::size_t number = 0;
-  for (const auto& line : split_lines(text)) {
-    ++number;
-    const auto fields = split_words(line);
-    if (fields.size() < 3 || fields[0].starts_with('#') || !fields[1].starts_with('/') || fields[1] == "/")
+  for (const auto& line : sys::parse_fstab(text)) {
+    if (line.target == "/")
       continue;
-    const auto written = fields.size() > 3 ? fields[3] : "defaults"; // fstab(5): options may be left out
-    const auto options = split(written, ',');
-    const auto source = decode_octal(fields[0]);
+    const auto options = split(line.options, ',');
     BootEntry entry{BootWay::fstab,
-                    normalize_path(decode_octal(fields[1])),
-                    source,
-                    written,
-                    fmt::format("{}:{}", k_boot_fstab, number),
+                    line.target,
+                    line.source,
+                    line.options,
+                    fmt::format("{}:{}", sys::k_fstab, line.number),
                     std::ranges::count(options, k_fstab_mark) > 0,
-                    type_of(fields[2], source)};
-    if ((entry.ours || sys::is_shared(entry.type, source)) && std::ranges::count(options, "noauto") == 0)
+                    type_of(line.type, line.source)};
+    if ((entry.ours || sys::is_shared(entry.type, line.source)) && std::ranges::count(options, "noauto") == 0)
       facts.entries.push_back(std::move(entry));
-    else if (is_remote(entry.type, source, options))
+    else if (is_remote(entry.type, line.source, options))
       facts.others.push_back(std::move(entry));
   }
 }
@@ -236,7 +232,7 @@ class BootPlanner {
                      : m_host.systemd                   ? BootWay::unit
                                                         : BootWay::rc_local;
     const auto names = unit_names(point.target);
-    if (way != BootWay::none && report_foreign(point, names))
+    if (way != BootWay::none && (report_masked(point, names, way) || report_foreign(point, names)))
       return;
     const auto wanted = wanted_for(m_facts, m_host, point, way);
     if (!wanted) {
@@ -261,12 +257,30 @@ class BootPlanner {
   void finish() {
     const auto before = m_facts.fstab.value_or("");
     if (auto after = with_fstab_lines(before, m_fstab); after != before)
-      add_step(m_files, "what is mounted at boot", plan::File{k_boot_fstab, m_facts.fstab, std::move(after)});
+      add_step(m_files, "what is mounted at boot", plan::File{sys::k_fstab, m_facts.fstab, std::move(after)});
     add_rc_local_steps();
     m_result.plan = plan_units(m_facts, m_host.systemd, m_units, m_files);
   }
 
  private:
+  /// Reports SF235 if systemd does not start one of the units, because it is masked: a link to /dev/null, or empty.
+  bool report_masked(const MountPoint& point, const UnitTexts& names, BootWay way) {
+    if (!m_host.systemd || way == BootWay::rc_local)
+      return false;
+    for (const auto& name : {names.mount, names.service, names.automount}) {
+      const auto found = m_facts.units.find(name);
+      if (found == m_facts.units.end() || !found->second.empty() ||
+          (name == names.automount && way != BootWay::automount))
+        continue;
+      m_result.diagnoses.push_back(about(point, Severity::error, "SF235",
+                                         fmt::format("it cannot be mounted at boot: {} is masked", unit_path(name)),
+                                         fmt::format("`systemctl unmask {}`, then `sharefs mount {}`",
+                                                     shell_quote(name), shell_quote(name_of(point)))));
+      return true;
+    }
+    return false;
+  }
+
   /// Reports SF234 if an entry of others mounts the point at boot. True: the point is left to it.
   bool report_foreign(const MountPoint& point, const UnitTexts& names) {
     const auto entry = m_foreign.find(point.target);
@@ -313,7 +327,7 @@ BootFacts read_boot_facts(sys::System& system) {
     return entry.exists() ? std::optional(entry.content) : std::nullopt;
   };
   auto found = system.entries({{{.path = k_unit_directory, .list = true},
-                                {.path = k_boot_fstab, .follow = true, .read_bytes = k_most_text},
+                                {.path = sys::k_fstab, .follow = true, .read_bytes = k_most_text},
                                 {.path = "/etc/rc.local", .follow = true, .read_bytes = k_most_text},
                                 {.path = "/etc/rc.d"}}});
   facts.fstab = text_of(found[1]);
@@ -437,6 +451,20 @@ Diagnoses diagnose_left_at_boot(const BootFacts& facts, const std::vector<MountP
                        fmt::format("sharefs mounts {} there at boot ({}), and sharefs.yaml does not name it any more",
                                    entry.source, entry.origin),
                        fmt::format("`sharefs umount {} --forget` takes both away", shell_quote(entry.target)), ""});
+  return found;
+}
+
+Diagnoses diagnose_not_mounted_at_boot(const BootFacts& facts, const std::vector<MountPoint>& all,
+                                       const sys::MountTable& table) {
+  Diagnoses found;
+  for (const auto& entry : facts.entries)
+    if (!entry.ours && table.at(entry.target) == nullptr &&
+        std::ranges::find(all, entry.target, &MountPoint::target) == all.end())
+      found.push_back({Severity::warning, "SF251", entry.target,
+                       fmt::format("{} mounts {} there at boot, and nothing is mounted", entry.origin, entry.source),
+                       "mount it; or take the entry away if nobody needs it, since it makes each boot wait for its "
+                       "server",
+                       entry.is_nfs() ? "sharefs probe " + shell_quote(entry.source) : ""});
   return found;
 }
 

@@ -84,6 +84,11 @@ BootPlan plan_boot(sys::System& system, const BootFacts& facts, const Observatio
 /// Reports our entries that an earlier sharefs.yaml has left (SF249). `all` are the mounts of the present one.
 Diagnoses diagnose_left_at_boot(const BootFacts& facts, const std::vector<MountPoint>& all);
 
+/// Reports the mounts that others mount at boot and that are not mounted now (SF251). `all` are the mounts of
+/// sharefs.yaml, which have diagnoses of their own.
+Diagnoses diagnose_not_mounted_at_boot(const BootFacts& facts, const std::vector<MountPoint>& all,
+                                       const sys::MountTable& table);
+
 /// Adds steps to a plan that unmounts `points`, so that sharefs does not mount them at boot any more. Points that are
 /// blocked, and so stay mounted, keep their entries.
 void forget_at_boot(const BootFacts& facts, const BootHost& host, const sys::MountTable& table,

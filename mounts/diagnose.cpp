@@ -2,10 +2,13 @@
 
 #include "base/argv.hpp"
 #include "base/text.hpp"
+#include "mounts/compare.hpp"
+#include "mounts/options.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
+#include <optional>
 #include <utility>
 
 namespace sharefs::mounts {
@@ -45,11 +48,21 @@ Diagnosis hung(const MountState& state, const sys::NfsProbe* server, std::size_t
   return about(point, Severity::error, "SF212", message, hint, "sharefs probe " + shell_quote(point.server));
 }
 
-/// The server may have changed since the mount was made. Then the error of preflight() is the cause.
-Diagnosis failed(const MountState& state, const sys::NfsProbe* server) {
-  const auto why = preflight(state.point, server);
+/// Returns the reason why the server would not let this host mount again what is mounted, in the version that the mount
+/// has; nullopt if it would. The server may have changed since the mount was made.
+std::optional<Diagnosis> find_refusal(const MountState& state, const sys::NfsProbe* server) {
+  auto point = state.point;
+  if (state.mounted())
+    if (const auto version = version_of(shown_settings(*state.mount)); !version.empty())
+      point.options = override_settings(point.options, parse_options({"vers=" + version}));
+  const auto why = preflight(point, server);
   const auto cause = std::ranges::find(why, Severity::error, &Diagnosis::severity);
-  const bool known = cause != why.end();
+  return cause == why.end() ? std::nullopt : std::optional(*cause);
+}
+
+Diagnosis failed(const MountState& state, const sys::NfsProbe* server) {
+  const auto cause = find_refusal(state, server);
+  const bool known = cause.has_value();
   return about(state.point, Severity::error, "SF220",
                fmt::format("{} fails: {}{}", state.point.target, state.detail, known ? "; " + cause->message : ""),
                known ? cause->hint : "see the kernel log of this host and of the server: dmesg");
@@ -62,6 +75,15 @@ Diagnosis looped(const MountState& state, Severity severity) {
                "the server uses its own directory" +
                    std::string(state.point.is_in_place() ? "" : ", or binds it to another place"),
                mount_again(state));
+}
+
+/// Reports SF250: a directory of this host above the mount point keeps users out.
+Diagnosis closed_above(const MountState& state, Severity severity) {
+  return about(
+      state.point, severity, "SF250",
+      fmt::format("only root gets to {}: {} of this host is closed to all others", state.point.target,
+                  state.closed_above),
+      fmt::format("`chmod a+x {}` lets users pass, and does not let them list it", shell_quote(state.closed_above)));
 }
 
 Diagnoses diagnose_options(const MountState& state) {
@@ -110,11 +132,16 @@ Diagnoses diagnose_health(const MountState& state, const sys::NfsProbe* server) 
                   fmt::format("{} is stale: the server no longer knows the directory that was mounted", target),
                   "it was removed, replaced or exported anew on the server; mounting again cures it",
                   sharefs_command("recover", state))};
-  case Health::denied:
+  case Health::denied: {
+    if (!state.closed_above.empty())
+      return {closed_above(state, Severity::error)};
+    const auto cause = find_refusal(state, server);
     return {about(point, Severity::error, "SF215", fmt::format("the server refuses {}: {}", target, state.detail),
-                  "this host is no longer among the export's clients, or the directory above it is closed: run "
-                  "`sharefs export --all` on the server; then the mount works again by itself",
+                  cause ? cause->hint
+                        : "this host is no longer among the export's clients, or the directory above it is closed: run "
+                          "`sharefs export --all` on the server; then the mount works again by itself",
                   "sharefs probe " + shell_quote(format_source(point.server, point.path)))};
+  }
   case Health::read_only:
     return has_faults(state.differences) ? Diagnoses{} : Diagnoses{read_only(point, state.detail)};
   case Health::missing:
@@ -152,6 +179,8 @@ Diagnoses diagnose_health(const MountState& state, const sys::NfsProbe* server) 
 Diagnoses diagnose_mount(const MountState& state) {
   const auto& point = state.point;
   auto found = diagnose_options(state);
+  if (!state.closed_above.empty() && state.health != Health::denied)
+    found.push_back(closed_above(state, Severity::warning));
   if (point.here && !state.wanted)
     found.push_back(looped(state, Severity::warning));
   if (!state.moved_to.empty())

@@ -98,6 +98,27 @@ std::vector<std::optional<sys::Entry>> ask_mount_points(sys::System& system, con
   return answers;
 }
 
+/// Finds the directories of this host above the mounts through which only root gets. Directories on file systems that
+/// may hang are not asked. A right of an ACL shows in the group's bits.
+void find_closed_directories(sys::System& system, const sys::MountTable& table, std::chrono::milliseconds deadline,
+                             std::vector<MountState>& states) {
+  std::set<std::string> above;
+  for (const auto& state : states)
+    if (state.wanted && state.mounted())
+      for (auto path = parent_path(state.point.target); path != "/"; path = parent_path(path))
+        if (const auto* owner = table.owner_of(path); owner != nullptr && !sys::may_hang(owner->fs_type))
+          above.insert(path);
+  sys::EntryRequest request{{}, deadline};
+  for (const auto& path : above)
+    request.queries.push_back({.path = path, .links = sys::Links::none});
+  constexpr std::uint32_t k_others_pass = 0011;
+  for (const auto& one : above.empty() ? std::vector<sys::Entry>() : system.entries(request))
+    if (one.kind == sys::EntryKind::directory && one.uid == 0 && (one.mode & k_others_pass) == 0)
+      for (auto& state : states)
+        if (state.wanted && state.mounted() && state.closed_above.empty() && is_under(state.point.target, one.path))
+          state.closed_above = one.path;
+}
+
 /// True for a mount that root may not reach, because it lies in another NFS mount whose server may squash root: the
 /// kernel makes such mounts by itself (crossmnt). The refusal says nothing about this mount.
 bool is_out_of_reach(const MountState& state, const sys::MountTable& table) {
@@ -166,6 +187,7 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
     }
     seen.states.push_back(std::move(state));
   }
+  find_closed_directories(system, seen.table, request.path_deadline, seen.states);
   return seen;
 }
 

@@ -45,7 +45,9 @@ struct MountState {
   std::vector<Difference> differences;
   std::optional<sys::Entry> answer; ///< answer of the mount point, even if nothing is mounted there
   std::optional<PendingMount> pending;
-  std::string detail;   ///< text of a failure
+  std::string detail; ///< text of a failure
+  /// The directory of this host above the mount point through which only root gets; "": there is none.
+  std::string closed_above;
   std::string moved_to; ///< the new address of the server's name, if the mount uses another one
   /// How often another host with the same NFS 4 client name has taken this host's place at the server; 0: never.
   std::uint64_t taken_over = 0;

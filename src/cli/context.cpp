@@ -46,8 +46,12 @@ const Result<config::Config>& Context::load() {
   else if (text.error().code == ErrorCode::not_found)
     m_config = fail(ErrorCode::not_found, "there is no " + path,
                     "run `sharefs init` to make one, or name it with --config FILE");
-  else
-    m_config = fail(text.error());
+  else {
+    auto error = text.error();
+    if (error.code == ErrorCode::permission && error.hint.empty())
+      error.hint = fmt::format("every user of sharefs reads it: run `chmod a+r {}` as root", shell_quote(path));
+    m_config = fail(std::move(error));
+  }
   return *m_config;
 }
 

@@ -38,6 +38,11 @@ std::optional<Diagnosis> find_unfinished(const Context& context, const plan::Jou
                    ""};
 }
 
+bool is_running(const plan::Journal& journal, const std::string& id) {
+  const auto entry = id.empty() ? fail(ErrorCode::not_found, "") : journal.load(id);
+  return entry && entry->state == plan::JournalState::running;
+}
+
 /// Calls before_groups for work that takes long; others can take the host lock meanwhile.
 Result<void> work_without_lock(Context& context, const Proposal& proposal, std::optional<plan::HostLock>& lock,
                                const std::string& state) {
@@ -132,6 +137,17 @@ Result<plan::Journal> journal_of(Context& context) {
       [&](const std::string& directory) { return plan::Journal(context.system.files(), directory); });
 }
 
+std::optional<Unwritable> find_unwritable(sys::System& system, const std::string& directory) {
+  const auto there = system.entry({.path = directory, .follow = true, .space = true, .access = true});
+  if (there.exists() && !there.writable)
+    return Unwritable{"it is read-only",
+                      fmt::format("make it writable: `findmnt -T {}` shows its file system", shell_quote(directory))};
+  if (there.space && ((there.space->size_bytes > 0 && there.space->free_bytes == 0) ||
+                      (there.space->files > 0 && there.space->free_files == 0)))
+    return Unwritable{"its disk is full", fmt::format("make room: `df -h {0}`, `df -i {0}`", shell_quote(directory))};
+  return std::nullopt;
+}
+
 Result<Diagnoses> diagnose_journal(Context& context) {
   TRY_ASSIGN(const auto state, state_directory(context));
   const plan::Journal journal(context.system.files(), state);
@@ -141,14 +157,9 @@ Result<Diagnoses> diagnose_journal(Context& context) {
   const auto newest = journal.newest_id();
   if (!newest)
     return Diagnoses{{Severity::error, "SF607", "journal", newest.error().message, newest.error().hint, ""}};
-  const auto there = context.system.entry({.path = state, .space = true, .access = true});
-  if (there.exists() && !there.writable)
-    return says("nothing can be changed, since the journal cannot be written there: it is read-only",
-                fmt::format("make it writable: `findmnt -T {}` shows its file system", shell_quote(state)));
-  if (there.space && ((there.space->size_bytes > 0 && there.space->free_bytes == 0) ||
-                      (there.space->files > 0 && there.space->free_files == 0)))
-    return says("nothing can be changed, since the journal cannot be written there: its disk is full",
-                fmt::format("make room: `df -h {0}`, `df -i {0}`", shell_quote(state)));
+  if (const auto why = find_unwritable(context.system, state))
+    return says(fmt::format("nothing can be changed, since the journal cannot be written there: {}", why->reason),
+                why->hint);
   const auto entry = newest->empty() ? fail(ErrorCode::not_found, "") : journal.load(*newest);
   if (entry && entry->state == plan::JournalState::unreadable)
     return says(fmt::format("the newest change ({}) cannot be taken back: {}", *newest, entry->damage),
@@ -168,6 +179,8 @@ Result<Executed> execute(Context& context, const std::function<Result<Proposal>(
   const plan::Journal journal(context.system.files(), state);
 
   auto newest = journal.newest_id();
+  // A plan that is made while another run is at work knows a state between two, and that run's entry is not a new one.
+  bool at_rest = !is_running(journal, newest.value_or(""));
   TRY_ASSIGN(auto proposal, propose());
   for (bool first = true;; first = false) {
     if (auto ended = present(context, proposal))
@@ -183,15 +196,16 @@ Result<Executed> execute(Context& context, const std::function<Result<Proposal>(
     TRY_ASSIGN(auto taken, take_lock(context, state, context.flags.wait));
     std::optional<plan::HostLock> lock(std::move(taken));
     TRY_ASSIGN(auto now, journal.newest_id());
-    if (newest && now == *newest && !proposal.short_lived)
+    const bool same = newest && now == *newest && at_rest;
+    if (same && !proposal.short_lived)
       return apply(context, proposal, journal, identity, lock, state);
     TRY_ASSIGN(auto again, propose());
     if (again.plan == proposal.plan)
       return apply(context, proposal, journal, identity, lock, state);
-    context.console.message(newest && now == *newest
-                                ? "this host has changed meanwhile; what is to be done now:"
-                                : "another sharefs has changed this host meanwhile; what is to be done now:");
+    context.console.message(same ? "this host has changed meanwhile; what is to be done now:"
+                                 : "another sharefs has changed this host meanwhile; what is to be done now:");
     newest = std::move(now);
+    at_rest = true; // the lock was held meanwhile
     proposal = std::move(again);
     // The lock is given back while the user answers.
   }

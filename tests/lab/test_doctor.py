@@ -71,6 +71,58 @@ def test_a_server_that_is_not_as_it_should_be(lab: Cluster) -> None:
     assert found(server)["SF133"]["message"] == "/srv/share is not exported to `*`, though /etc/exports:1:12 has it"
     server.run("exportfs -ra", check=True)
     assert "SF133" not in found(server)
+    assert "SF159" not in found(server)
+    server.run("chmod 777 /etc/exports.d", check=True)
+    opened = found(server)["SF159"]
+    assert opened["subject"] == "/etc/exports.d" and "`chown root: /etc/exports.d && chmod go-w /etc/exports.d`" in opened["hint"]
+
+
+def test_a_disk_of_the_server_that_is_not_mounted(lab: Cluster) -> None:
+    """Clients would fill the system's disk, by a directory that is opened to them."""
+    export_and_mount(lab, PLAIN)
+    server = lab.server
+    stop = "exportfs -ua && rpc.nfsd 0 && "
+    done(server, "umount", "--all", "--yes")
+    server.run(f"echo '/dev/loop0 /srv/share ext4 defaults 0 2' >>/etc/fstab; {stop} umount /srv/share && rpc.nfsd 8", check=True)
+    kept = server.run("stat -c '%a %U' /srv/share; cat /etc/exports.d/sharefs.exports", check=True).out
+    absent = found(server)["SF148"]
+    assert "(/etc/fstab:" in absent["message"] and absent["hint"].startswith("`mount /srv/share`;"), absent
+    assert "SF603" not in found(server)
+    sharefs(server, "doctor", "--fix", "--yes", timeout=240)
+    assert sharefs(server, "export", "--all", "--yes").returncode == 1
+    assert server.run("stat -c '%a %U' /srv/share; cat /etc/exports.d/sharefs.exports", check=True).out == kept
+    sharefs(server, "umount", "--all", "--yes")
+    server.run("rpc.nfsd 0; mount /srv/share", check=True)
+    done(server, "export", "--all", "--yes")
+    assert "SF148" not in found(server)
+
+
+def test_another_file_system_below_an_export(lab: Cluster) -> None:
+    export_and_mount(lab, PLAIN)
+    server, node = lab.server, lab["node1"]
+    below = "/srv/share/below"
+    server.run(f"mkdir {below} && mount -t tmpfs -o size=1m,mode=777 below {below} && touch {below}/there", check=True)
+    assert node.run(["ls", f"{SHARE}/below"], user="alice", check=True).out == ""
+    told = found(server)["SF149"]
+    assert "add `crossmnt` to the options of /srv/share" in told["hint"], told
+    configure(lab, PLAIN.replace("no_subtree_check]", "no_subtree_check, crossmnt]"))
+    done(server, "export", "--all", "--yes")
+    assert "SF149" not in found(server)
+    done(node, "umount", "--all", "--yes")
+    done(node, "mount", "--all", "--yes")
+    assert node.run(["ls", f"{SHARE}/below"], user="alice", check=True).out == "there\n"
+
+
+def test_a_directory_above_a_mount_that_is_closed(lab: Cluster) -> None:
+    export_and_mount(lab, PLAIN)
+    node = lab["node1"]
+    above = SHARE.rsplit("/", 1)[0]
+    node.run(["chmod", "700", above], check=True)
+    assert f"`chmod a+x {above}`" in found(node)["SF250"]["hint"]
+    as_user = document(sharefs(node, "doctor", "--json", user="alice"))["diagnoses"]
+    assert [one["code"] for one in as_user] == ["SF250"], as_user  # and not that the server refuses
+    node.run(["chmod", "a+x", above], check=True)
+    assert "SF250" not in found(node)
 
 
 def test_a_mount_on_which_nothing_can_run(lab: Cluster) -> None:

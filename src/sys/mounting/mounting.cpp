@@ -49,11 +49,13 @@ struct KnownFailure {
   std::string_view message; ///< our message, with HOST and PATH filled in; empty: the line of mount.nfs is used
   std::string_view hint;
 };
-constexpr std::array<KnownFailure, 13> k_known_failures{{
+constexpr std::array<KnownFailure, 14> k_known_failures{{
     {"access denied by server", ErrorCode::permission, "HOST does not let this host mount PATH",
      "run `sharefs probe HOST`, and `sharefs export --all` on the server"},
+    {"is masked", ErrorCode::failed, "",
+     "run `systemctl unmask rpcbind.socket rpcbind.service rpc-statd.service`; NFS version 4 does not need them"},
     {"rpc.statd is not running", ErrorCode::failed, "",
-     "start it: `systemctl start rpc-statd`; NFS version 4 does not need it"},
+     "start it: `systemctl start rpc-statd`, or without systemd `rpc.statd`; NFS version 4 does not need it"},
     {"must be superuser", ErrorCode::permission, "", "run sharefs as root"},
     {"Operation not permitted", ErrorCode::permission, "",
      "in a container, mounting needs CAP_SYS_ADMIN; else the server may insist on a reserved port (`secure`)"},
@@ -64,7 +66,9 @@ constexpr std::array<KnownFailure, 13> k_known_failures{{
      "run `sharefs probe HOST` to see which versions the server offers"},
     {"Protocol not supported", ErrorCode::unsupported, "",
      "run `sharefs probe HOST` to see which versions the server offers"},
-    {"an incorrect mount option was specified", ErrorCode::usage, "", "check the share's `options`, see nfs(5)"},
+    {"an incorrect mount option was specified", ErrorCode::usage, "",
+     "check the share's `options` against nfs(5), and /etc/nfsmount.conf, whose settings mount.nfs adds to them; "
+     "`sec=krb5` needs rpc.gssd"},
     {"timed out", ErrorCode::timeout, "", "the server does not answer: run `sharefs probe HOST`"},
     {"Connection refused", ErrorCode::failed, "", "no NFS server is running there: run `sharefs probe HOST`"},
     {"busy or already mounted", ErrorCode::busy, "", ""},

@@ -368,7 +368,7 @@ ROWS = [
         1,
         "healthy",
         "Read-only file system",
-        explains="/etc/exports.d is read-only, so this cannot be mended",
+        explains="this cannot be mended, since /etc/exports.d cannot be written: it is read-only",
         doctor=("SF603",),
         at="server",
     ),

@@ -217,9 +217,21 @@ TEST_CASE("the answer no is no error, and changes nothing", "[undo]") {
 }
 
 TEST_CASE("a plan that another sharefs has made wrong meanwhile is made again, and needs a new consent", "[execute]") {
-  for (const auto* answers : {"y\ny\n", "y\nn\n"}) {
+  struct Case {
+    const char* answers;
+    bool begun; ///< the other run began before the plan was made, and ends after it
+  };
+  for (const auto& [answers, begun] : {Case{"y\ny\n", false}, {"y\nn\n", false}, {"y\ny\n", true}}) {
     Machine machine;
     sys::RealSystem system(machine.at("/"));
+    const plan::Journal journal(system.files(),
+                                plan::state_directory(system.files(), system.identity(), *system.mounts()));
+    plan::Plan others;
+    others.add("", "why", plan::File{"/other", std::nullopt, "x", 0644});
+    const auto other =
+        begun ? journal.begin(others, "sharefs up", system.identity(), system.now(), {0, others.steps[0].action, {}})
+              : Result<std::string>("");
+    REQUIRE(other);
     std::istringstream in(answers);
     std::ostringstream out;
     std::ostringstream err;
@@ -232,7 +244,9 @@ TEST_CASE("a plan that another sharefs has made wrong meanwhile is made again, a
     const auto executed = cli::execute(context, [&]() -> Result<cli::Proposal> {
       plan::Plan plan;
       plan.add("", "why", plan::File{proposed == 0 ? "/stale" : "/fresh", std::nullopt, "x", 0644});
-      if (++proposed == 1)
+      if (++proposed == 1 && begun)
+        CHECK(journal.end(*other, {}));
+      else if (proposed == 1)
         machine.write("/other"); // between the plan and the lock
       return cli::Proposal{plan, ""};
     });

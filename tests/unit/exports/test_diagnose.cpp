@@ -115,6 +115,7 @@ TEST_CASE("what the host tells") {
                                          "25 20 0:9 /@sub /sub rw - btrfs /dev/sdc rw\n");
   facts.names["known"] = {{"10.0.0.1"}, "known"};
   facts.names["unknown"] = {};
+  facts.names["@unknown"] = {};
   struct Case {
     std::string text;
     Lines told;
@@ -123,6 +124,7 @@ TEST_CASE("what the host tells") {
       {"/data known(rw)", {}},
       {"/not-asked not-asked(rw)", {}},
       {"/data unknown(rw)", {"SF122 error 1:7"}},
+      {"/data @unknown(rw) @known(rw)", {"SF122 warning 1:7"}},
       {"/gone known(rw)", {"SF123 warning 1:1"}},
       {"/gone known(rw) h(rx) known(ro)", {"SF111 error 1:1", "SF123 warning 1:1", "SF107 error 1:19"}}, // said once
       {"/file known(rw)", {"SF123 error 1:1"}},
@@ -136,6 +138,22 @@ TEST_CASE("what the host tells") {
   }));
   CAPTURE(row.text);
   CHECK(told(diagnoses_of(row.text, facts)) == row.told);
+}
+
+TEST_CASE("a directory whose file system is not mounted") {
+  HostFacts facts;
+  auto& found = facts.directories["/part/sub"];
+  found.path = found.resolved = "/part/sub";
+  found.kind = sys::EntryKind::directory;
+  found.fs_type = "ext4";
+  found.mount = "/";
+  facts.mounts = *sys::MountTable::parse("20 1 0:5 / / rw - ext4 /dev/sda rw\n");
+  CHECK(told(diagnoses_of("/part/sub h(rw)", facts)) == Lines{"SF136 warning 1:1"});
+  facts.not_mounted["/part/sub"] = sys::parse_fstab("# disks\nUUID=x /part ext4 nofail 0 2\n").at(0);
+  const auto said = diagnoses_of("/part/sub h(rw)", facts);
+  REQUIRE(told(said) == Lines{"SF148 error 1:1"});
+  CHECK(said[0].message.find("(/etc/fstab:2)") != std::string::npos);
+  CHECK(said[0].hint.starts_with("`mount /part`;"));
 }
 
 TEST_CASE("diagnoses come in the order of the files and places") {

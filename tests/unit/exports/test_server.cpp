@@ -263,3 +263,26 @@ TEST_CASE("what is exported for writing on a file system that became read-only")
   CHECK(found[0].message == "exported with `rw` to *, and its file system (mounted at /a) is read-only");
   CHECK(found[1].subject == "/b");
 }
+
+TEST_CASE("other file systems below an export, which its clients do not see") {
+  const auto table = sys::MountTable::parse("1 0 8:1 / / rw shared:1 - ext4 /dev/sda1 rw\n"
+                                            "2 1 8:2 / /srv rw - ext4 /dev/sdb1 rw\n"
+                                            "3 2 8:3 / /srv/data rw - xfs /dev/sdc1 rw\n"
+                                            "4 3 8:4 / /srv/data/inner rw - xfs /dev/sdd1 rw\n"
+                                            "5 2 8:5 / /srv/own rw - xfs /dev/sde1 rw\n"
+                                            "6 2 0:6 / /srv/proc rw - proc proc rw\n"
+                                            "7 1 8:7 / /srv2 rw - xfs /dev/sdf1 rw\n");
+  REQUIRE(table);
+  const auto said = [&](const char* etab) {
+    std::string text;
+    for (const auto& one : diagnose_in_force(parse_etab(etab), *table))
+      text += one.code + " " + one.subject + ": " + one.message + "\n" + one.hint + "\n";
+    return text;
+  };
+  CHECK(said("/srv\t*(rw,sync)\n/srv/own\t*(rw,sync)\n") ==
+        "SF149 /srv: /srv/data is mounted on this server below the export: * see the directory that lies under the "
+        "mount, and write there\nadd `crossmnt` to the options of /srv, or export /srv/data, too\n");
+  CHECK(said("/srv\t*(rw,sync)\n/srv/data\t*(rw,sync,crossmnt)\n").find("/srv/own is mounted") != std::string::npos);
+  CHECK(said("/srv\t*(rw,sync,crossmnt)\n").empty());
+  CHECK(said("/srv2\t*(rw,sync)\n/srv/own\t*(rw,sync)\n").empty());
+}

@@ -411,3 +411,34 @@ TEST_CASE("undo takes our entry away, whatever others have written since") {
     CHECK(undone(write("/etc/x", "a", "b")) == plan::Action(plan::File{"/etc/x", "a", "b"}));
   }
 }
+
+TEST_CASE("a unit that is masked") {
+  Machine machine;
+  const auto mask = [&](const std::string& name) {
+    fs::create_symlink("/dev/null", machine.at("/etc/systemd/system/" + name));
+  };
+  for (const auto* name : {"data-share.mount", "sharefs-data-share.service"}) {
+    mask(name);
+    const auto plan = machine.plan(BootWay::unit);
+    CHECK(plan.plan.empty());
+    REQUIRE(plan.diagnoses.size() == 1);
+    CHECK(plan.diagnoses[0].code == "SF235");
+    CHECK(plan.diagnoses[0].hint == fmt::format("`systemctl unmask {}`, then `sharefs mount share`", name));
+    fs::remove(machine.at(std::string("/etc/systemd/system/") + name));
+  }
+  mask("data-share.automount");
+  CHECK_FALSE(has_code(machine.plan(BootWay::unit).diagnoses, "SF235"));
+}
+
+TEST_CASE("what others mount at boot, and is not mounted") {
+  Machine machine;
+  machine.put("/etc/fstab", "old:/x /data/old nfs defaults 0 0\nold:/y /data/idle nfs noauto 0 0\n"
+                            "/dev/sdb1 /disk ext4 defaults 0 2\nstorage1:/mnt/share /data/share nfs rw 0 0\n");
+  const auto facts = read_boot_facts(machine.system);
+  const auto found = diagnose_not_mounted_at_boot(facts, {share()}, {});
+  REQUIRE(found.size() == 1);
+  CHECK((found[0].code == "SF251" && found[0].subject == "/data/old" && found[0].fix == "sharefs probe old:/x"));
+  CHECK(found[0].message == "/etc/fstab:1 mounts old:/x there at boot, and nothing is mounted");
+  const auto table = test::table_of(test::nfs_line(50, 1, "/data/old", "old:/x", test::k_v42_super, "rw"));
+  CHECK(diagnose_not_mounted_at_boot(facts, {share()}, table).empty());
+}

@@ -62,6 +62,41 @@ TEST_CASE("a hung mount is told apart by its server") {
   CHECK(diagnose(state_of(Health::hung), nullptr)[0].code == "SF212");
 }
 
+TEST_CASE("what is asked of the server is the version that is mounted, not the one that would be chosen now") {
+  auto server = test::good_server();
+  server.v4 = false;
+  server.stages[5] = {sys::ProbeStage::nfs4, sys::StageOutcome::absent, {}, "not offered", "", ""};
+  auto state = state_of(Health::failed);
+  state.point = test::point_with("vers=3");
+  auto& mount = state.mount.emplace();
+  mount.fs_type = "nfs4";
+  mount.super_options = "rw,vers=4.2";
+  CHECK(diagnose(state, &server)[0].message.find("server storage1 does not serve NFS 4.2") != std::string::npos);
+}
+
+TEST_CASE("a refusal has the cure of its reason") {
+  auto server = test::good_server();
+  server.access = {{.directory = "/mnt/share", .allowed = false, .reason = "only Kerberos (krb5)"}};
+  const auto found = diagnose(state_of(Health::denied), &server);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].code == "SF215");
+  CHECK(found[0].hint == "add `sec=krb5` to `options:`");
+}
+
+TEST_CASE("a directory of this host above the mount point that is closed to users") {
+  auto state = state_of(Health::healthy);
+  state.closed_above = "/data";
+  auto found = diagnose(state, nullptr);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].code == "SF250");
+  CHECK(found[0].severity == Severity::warning);
+  state.health = Health::denied; // as a user sees it
+  found = diagnose(state, nullptr);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].code == "SF250");
+  CHECK(found[0].severity == Severity::error);
+}
+
 TEST_CASE("a mount that fails since its server no longer offers its version is told so") {
   auto server = test::good_server();
   server.v4 = false;

@@ -134,3 +134,23 @@ TEST_CASE("a second answer renews the health") {
   probe_again(system, seen->states, std::chrono::seconds(1));
   CHECK(seen->states[0].health == Health::healthy);
 }
+
+TEST_CASE("directories of this host above a mount through which only root gets") {
+  ScriptedSystem system;
+  system.machine.mounts = test::table_of(
+      nfs_line(50, 1, "/data/share", "storage1:/mnt/share", test::k_v42_super, "rw,nosuid,nodev,relatime"));
+  system.machine.nfs["storage1"] = test::good_server();
+  system.machine.entries["/data/share"] = answered(0);
+  auto& above = system.machine.entries["/data"];
+  above = answered(0);
+  const auto closed = [&](std::uint32_t mode, std::uint32_t uid) {
+    above.mode = mode;
+    above.uid = uid;
+    return probe(system, wants({share()}))->states.at(0).closed_above;
+  };
+  CHECK(closed(0700, 0) == "/data");
+  CHECK(closed(0744, 0) == "/data");
+  CHECK(closed(0755, 0).empty());
+  CHECK(closed(0710, 0).empty());    // to a group, or by an ACL
+  CHECK(closed(0700, 2001).empty()); // of the user who works there
+}

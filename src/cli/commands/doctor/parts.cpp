@@ -52,19 +52,18 @@ struct PartInput {
   Context& context;
   const Examination& how;
   const config::Config* config; ///< nullptr: there is none, or it cannot be used
+  bool config_usable;           ///< false: there is one, and its error is reported
 };
 
-/// Returns the first directory in which the plan writes a file and that root cannot write to, because its file system
-/// is read-only; "" if there is none.
-std::string read_only_directory(Context& context, const plan::Plan& plan) {
+/// Returns the first directory in which the plan writes a file and that cannot be written, and why.
+std::optional<std::pair<std::string, Unwritable>> find_obstacle(Context& context, const plan::Plan& plan) {
+  if (context.system.identity().uid != 0)
+    return std::nullopt;
   for (const auto& step : plan.steps)
-    if (const auto* const write = std::get_if<plan::File>(&step.action); write && write->after) {
-      auto directory = parent_path(write->path);
-      const auto there = context.system.entry({.path = directory, .follow = true, .access = true});
-      if (there.exists() && !there.writable && context.system.identity().uid == 0)
-        return directory;
-    }
-  return "";
+    if (const auto* const write = std::get_if<plan::File>(&step.action); write && write->after)
+      if (const auto why = find_unwritable(context.system, parent_path(write->path)))
+        return std::pair{parent_path(write->path), *why};
+  return std::nullopt;
 }
 
 /// Returns SF603: the machine differs from sharefs.yaml, and the command `fix` would change that.
@@ -83,16 +82,16 @@ Diagnosis pending(const PartInput& input, Severity severity, const std::string& 
   reasons.resize(reasons.size() - more);
   auto message = fmt::format("not as sharefs.yaml says, by {}: {}{}", count_of(plan.steps.size(), "step"),
                              join(reasons, ", "), more == 0 ? "" : fmt::format(", and {} more", more));
-  const auto directory = read_only_directory(input.context, plan);
-  if (directory.empty())
+  const auto obstacle = find_obstacle(input.context, plan);
+  if (!obstacle)
     return {severity, "SF603", what, std::move(message), "", fix};
-  return {
-      severity,
-      "SF603",
-      what,
-      fmt::format("{}; and {} is read-only, so this cannot be mended", message, directory),
-      fmt::format("make it writable (`findmnt -T {}` shows its file system), then `{}`", shell_quote(directory), fix),
-      ""};
+  const auto& [directory, why] = *obstacle;
+  return {severity,
+          "SF603",
+          what,
+          fmt::format("{}; and this cannot be mended, since {} cannot be written: {}", message, directory, why.reason),
+          fmt::format("{}; then `{}`", why.hint, fix),
+          ""};
 }
 
 /// Returns SF601 about the file, or about the place in it with which the message begins.
@@ -202,6 +201,8 @@ void examine_mounts(const PartInput& input, Part& part) {
   std::ranges::copy(boot.diagnoses, std::back_inserter(part.found));
   if (input.config != nullptr)
     std::ranges::move(mounts::diagnose_left_at_boot(at_boot, request.wanted), std::back_inserter(part.found));
+  std::ranges::move(mounts::diagnose_not_mounted_at_boot(at_boot, request.wanted, seen->table),
+                    std::back_inserter(part.found));
   if (!boot.plan.empty())
     part.found.push_back(pending(input, Severity::warning, "boot", boot.plan, "sharefs mount --all"));
   if (input.config != nullptr) {
@@ -282,9 +283,11 @@ sys::User choose_user(Context& context) {
 }
 
 void examine_caches(const PartInput& input, Part& part) {
+  if (!input.config_usable)
+    return; // its `caches.local` is not known, and the default is not what this host should have
   auto choices = choices_of(input.context);
   if (!choices)
-    return;                           // an unusable configuration is reported already
+    return;
   choices->local.environment.clear(); // only the variables that the directories name are set again
   for (const auto& directory : choices->local.directories)
     expand_variables(directory, [&](std::string_view name, std::size_t) {
@@ -350,7 +353,7 @@ void drop_repeated(std::vector<Part>& parts) {
 std::vector<Part> examine(Context& context, const Examination& how) {
   const auto end = Clock::now() + how.deadline;
   const auto config = context.config_if_any(Context::Unreadable::fails);
-  const PartInput input{context, how, config ? *config : nullptr};
+  const PartInput input{context, how, config ? *config : nullptr, config.has_value()};
   std::vector<Part> parts;
   auto& first = parts.emplace_back();
   first.name = "configuration";

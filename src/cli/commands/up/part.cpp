@@ -128,10 +128,15 @@ Result<void> check_named(sys::System& system, const config::Config& config, cons
   if (part.elsewhere.empty())
     return fail(not_a_server(system, config));
   const auto identity = system.identity();
+  if (identity.addresses.empty())
+    return fail(
+        ErrorCode::failed,
+        fmt::format("this host (`{}`) has no network address now, and sharefs.yaml names it by one", identity.hostname),
+        "see `ip address`: bring its network up, then run this again");
   return fail(
       ErrorCode::config,
       fmt::format("sharefs.yaml does not name this host (`{}`, {}): it is no server, and none of the `clients:`",
-                  identity.hostname, identity.addresses.empty() ? "no address" : join(identity.addresses, ", ")),
+                  identity.hostname, join(identity.addresses, ", ")),
       "add its name or address to the `clients:` of what it is to mount, and run `sharefs up` on the server "
       "first");
 }
