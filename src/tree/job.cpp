@@ -56,8 +56,6 @@ void Job::failed(int error_number, const std::string& path) {
   auto error = errno_error(error_number, path);
   if (error_number == EXDEV)
     error = {ErrorCode::busy, path + ": something is mounted there, and it is left", "unmount it first", ""};
-  if (error_number == ENOSPC || error_number == EDQUOT)
-    error.hint = "make room (`df -h`, and `df -i` for the number of files), then " + std::string(k_run_again);
   if (is_fatal(error_number))
     stop(std::move(error));
   else
