@@ -87,7 +87,7 @@ Result<Source> find_source(sys::System& system, const std::string& store, const 
     auto message = fmt::format("no environment `{}` was found in the homes of {}", name,
                                users.empty() ? "`conda.homes`, which names nobody" : join(users, ", "));
     for (const auto& home : homes.homes) // it may be in a home that could not be read
-      if (home.where.kind == sys::EntryKind::unknown || home.where.exists())
+      if (home.problem == HomeProblem::no_answer || home.problem == HomeProblem::unreadable)
         message += "; " + home.where.error().message;
     return fail(ErrorCode::not_found, std::move(message),
                 fmt::format("`sharefs conda share {} --from PATH` names its directory", name));

@@ -103,16 +103,23 @@ class FileChanger {
     });
     if (m_phase == Phase::check)
       return counts();
-    const auto broken = std::ranges::find_if(
-        m_works, [](const FileWork& work) { return work.error && work.error->code == ErrorCode::failed; });
-    const bool all_written = broken == m_works.end();
+    const auto find_broken = [this] {
+      return std::ranges::find_if(
+          m_works, [](const FileWork& work) { return work.error && work.error->code == ErrorCode::failed; });
+    };
+    const auto unwritten = find_broken();
     const int error = sync();
-    for_each_change([&](const FileChange& change, FileWork& work) {
-      if (work.written)
-        take_name(change, work, error == 0 && all_written);
-    });
-    if (!all_written) // a full disk, for example: half of the files would not even show what is to be done again
-      return fail(*broken->error);
+    const auto last = m_action.changes.empty() ? "" : directory_of(m_action.changes.back());
+    for (const bool is_last : {false, true}) {
+      const bool takes = error == 0 && find_broken() == m_works.end();
+      for_each_change([&](const FileChange& change, FileWork& work) {
+        if (work.written && (directory_of(change) == last) == is_last)
+          take_name(change, work, takes);
+      });
+    }
+    if (unwritten !=
+        m_works.end()) // a full disk, for example: half of the files would not show what is to be done again
+      return fail(*unwritten->error);
     if (const int later = error == 0 ? sync() : error; later != 0)
       return fail(errno_error(later, m_action.path));
     return counts();
@@ -129,10 +136,12 @@ class FileChanger {
 
   [[nodiscard]] std::string path_of(const FileChange& change) const { return join_path(m_action.path, change.path); }
   [[nodiscard]] OpenParent open_parent(const FileChange& change) const {
+    return {change.path.substr(change.path.rfind('/') + 1),
+            sys::open_below(m_tree, directory_of(change).c_str(), O_RDONLY | O_DIRECTORY)};
+  }
+  static std::string directory_of(const FileChange& change) {
     const auto slash = change.path.rfind('/');
-    const auto above = slash == std::string::npos ? "." : change.path.substr(0, slash);
-    return {slash == std::string::npos ? change.path : change.path.substr(slash + 1),
-            sys::open_below(m_tree, above.c_str(), O_RDONLY | O_DIRECTORY)};
+    return slash == std::string::npos ? "." : change.path.substr(0, slash);
   }
   /// True if the file is the one that the plan saw. `status` must come from the descriptor that is changed, because
   /// others may have put another file at this name.
@@ -304,9 +313,9 @@ Result<Outcome> act(ChangeFiles& action, sys::System& system, Phase phase, const
   const auto counts = tree::watched(
       action.path, options,
       [&](const tree::Progress& progress) {
-        // Each file is counted twice: when it is written, and when it is renamed.
+        // Each file is counted three times: when it is written, and in both rounds of renaming.
         if (note && progress.files > 1)
-          note(fmt::format("{} of {} in {}", progress.files / 2, count_of(action.changes.size(), "file"), action.path),
+          note(fmt::format("{} of {} in {}", progress.files / 3, count_of(action.changes.size(), "file"), action.path),
                false);
       },
       [&](const sys::ProgressCounters& counters) { return change_files(action, files, phase, counters); });
