@@ -94,9 +94,11 @@ plan::Plan plan_repair(const EnvironmentState& state, bool modes, bool live) {
   for (const auto& use : state.prefixes)
     if (use.files > 0 && std::ranges::find(state.decision.replace, use.prefix) != state.decision.replace.end())
       plan.notes.push_back(fmt::format("{} instead of {} in {}", right, use.prefix, count_of(use.files, "file")));
-  const bool records = std::ranges::any_of(
-      state.contents, [](const plan::FileChange& change) { return change.path.starts_with("conda-meta/"); });
-  add_changes(plan, state, "prefix " + right + (records ? ", and the checksums in conda-meta" : ""), state.contents);
+  // The records come last: until then they show which files are as they were installed, if the step is cut off.
+  auto contents = state.contents;
+  const auto records = std::ranges::stable_partition(
+      contents, [](const plan::FileChange& change) { return !change.path.starts_with("conda-meta/"); });
+  add_changes(plan, state, "prefix " + right + (records.empty() ? "" : ", and the checksums in conda-meta"), contents);
   for (const auto& link : state.links)
     plan.add("", "prefix " + right,
              plan::Link{join_path(state.path, link.path), link.before, link.after, std::nullopt, false, link.identity});

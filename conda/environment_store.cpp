@@ -177,7 +177,7 @@ Result<SharedEnvironment> probe_environment(sys::System& system, const std::stri
       one.pinned = std::string(trim(to_utf8(pin.content)));
     if (one.record_entry.kind == sys::EntryKind::missing) {
       one.problem = "has no record";
-    } else if (one.record_entry.kind != sys::EntryKind::file) {
+    } else if (one.record_entry.kind != sys::EntryKind::file || one.record_entry.error_number != 0) {
       one.problem = "cannot be read: " + one.record_entry.error().message;
     } else if (one.record_entry.content.size() < one.record_entry.size) {
       one.problem = fmt::format("is not read: it is larger than {}", format_bytes(record_bytes));

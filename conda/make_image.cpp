@@ -39,6 +39,15 @@ Result<std::string> reason_to_remake(sys::System& system, const SharedEnvironmen
   return good ? "" : "its content is not the one that was noted when it was made";
 }
 
+/// Returns the present generation, whose record can be read: an image that names another one is never used.
+Result<const StoredGeneration*> find_current(const SharedEnvironment& now) {
+  const auto* one = now.find(now.current);
+  if (!one->record)
+    return fail(ErrorCode::failed, fmt::format("generation {} of `{}` {}", now.current, now.name, one->problem),
+                "`sharefs conda rollback` shows another one");
+  return one;
+}
+
 } // namespace
 
 Result<ImageNote> make_image(sys::System& system, tree::Packing packing, const Generation& record,
@@ -90,10 +99,7 @@ Result<ImagePlan> plan_image(sys::System& system, const std::string& store, cons
   TRY_ASSIGN(auto environment, find_shared(system, store, name));
   ImagePlan imaging{.environment = std::move(environment), .file = {}, .plan = {}};
   const auto& now = imaging.environment;
-  const auto* one = now.find(now.current);
-  if (!one->record)
-    return fail(ErrorCode::failed, fmt::format("generation {} of `{}` {}", now.current, name, one->problem),
-                "`sharefs conda rollback` shows another one");
+  TRY_ASSIGN(const auto* one, find_current(now));
   const auto path = now.path(now.current);
   const auto why = reason_to_remake(system, now, probe_image(system, path, one->record->created), say);
   if (!why || why->empty())
@@ -110,8 +116,8 @@ Result<MadeImage> make_missing_image(sys::System& system, const ImagePlan& imagi
                                      const plan::Say& say) {
   TRY_ASSIGN(auto held, hold(system, imaging.environment, lease, say));
   const auto& now = held.environment;
-  const auto* one = now.find(now.current);
-  const auto record = one->record.value_or(Generation{});
+  TRY_ASSIGN(const auto* one, find_current(now));
+  const auto& record = *one->record;
   auto there = probe_image(system, now.path(now.current), record.created);
   TRY_ASSIGN(const auto why, reason_to_remake(system, now, there, say));
   if (why.empty()) // another command has made it while this one waited for the lease

@@ -48,8 +48,8 @@ plan::ExchangeForLink exchange_of(const Sharing& sharing) {
 
 } // namespace
 
-WorkerCheck probe_worker(sys::System& system, const Source& source, const std::string& store,
-                         const std::optional<sys::User>& as) {
+Result<std::string> probe_worker(sys::System& system, const Source& source, const std::string& store,
+                                 const std::optional<sys::User>& as) {
   sys::EntryRequest request;
   request.as = as;
   request.deadline = std::chrono::seconds(10); // a write test waits for the server's disk
@@ -57,15 +57,20 @@ WorkerCheck probe_worker(sys::System& system, const Source& source, const std::s
                      {.path = store, .follow = true, .write_test = true}};
   const auto entries = system.entries(request);
   const auto name = as ? as->name : system.identity().user;
-  WorkerCheck worker;
-  worker.no_environment = entries[0].kind == EntryKind::missing;
-  if (entries[0].kind != EntryKind::directory || entries[0].error_number != 0)
-    worker.problem = fmt::format("{} cannot read {} ({})", name, source.entry.path, reason_of(entries[0]));
-  else if (!entries[1].made)
-    worker.problem = fmt::format("{} cannot write in {} ({})", name, store, reason_of(entries[1]));
-  else if (!as && system.identity().uid == 0 && entries[1].made->uid != 0)
-    worker.problem = fmt::format("the server takes root for nobody in {} (root_squash)", store);
-  return worker;
+  const auto& environment = entries[0];
+  const auto& test = entries[1];
+  if (environment.kind == EntryKind::missing)
+    return fail(ErrorCode::not_found, source.entry.path + " is no conda environment: it has no directory `conda-meta`",
+                "`conda env list` knows where environments lie");
+  if (environment.kind != EntryKind::directory || environment.error_number != 0)
+    return fmt::format("{} cannot read {} ({})", name, source.entry.path, reason_of(environment));
+  if (test.error_number != 0 && test.error().code != ErrorCode::permission)
+    return fail(test.error()); // a full disk, for example, is full for every user
+  if (test.error_number != 0 || !test.made)
+    return fmt::format("{} cannot write in {} ({})", name, store, reason_of(test));
+  if (!as && system.identity().uid == 0 && test.made->uid != 0)
+    return fmt::format("the server takes root for nobody in {} (root_squash)", store);
+  return "";
 }
 
 Preflight probe_preflight(sys::System& system, const Source& source, const std::string& active) {

@@ -25,14 +25,10 @@ Result<Source> source_at(sys::System& system, const std::string& path, const std
 Result<Source> find_source(sys::System& system, const std::string& store, const std::string& name,
                            const std::vector<Homes>& homes);
 
-/// The result of a test whether a user can do the work.
-struct WorkerCheck {
-  std::string problem;         ///< empty: none
-  bool no_environment = false; ///< the source has no directory conda-meta
-};
-/// Tests whether the user `as` (nullopt: this process's user) can read the source and write in the store.
-WorkerCheck probe_worker(sys::System& system, const Source& source, const std::string& store,
-                         const std::optional<sys::User>& as);
+/// Tests whether the user `as` (nullopt: this process's user) can read the source and write in the store. Returns what
+/// keeps this user out, or nothing; an error if no other user could do more: there is no environment, the disk is full.
+Result<std::string> probe_worker(sys::System& system, const Source& source, const std::string& store,
+                                 const std::optional<sys::User>& as);
 
 struct Preflight {
   EnvironmentState state;          ///< of the source, with STORE/ENV for a prefix

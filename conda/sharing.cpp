@@ -43,10 +43,13 @@ Result<void> make_places(sys::System& system, Sharing& sharing, const plan::Say&
 
 /// Returns the directory at `path` if it is a copy of the source that this user has begun; nullopt if another user has
 /// put it there.
-std::optional<tree::Place> copy_at(sys::System& system, const Source& source, const std::string& path) {
+Result<std::optional<tree::Place>> copy_at(sys::System& system, const Source& source, const std::string& path) {
   const auto entries = system.entries(
       {.queries = {{.path = path, .links = sys::Links::none},
                    {.path = join_path(path, k_copy_mark), .read_bytes = k_largest_note, .links = sys::Links::none}}});
+  for (const auto& entry : entries) // the content of a directory that cannot be read is not known
+    if (entry.error_number != 0 && entry.error().code == ErrorCode::failed)
+      return fail(entry.error());
   if (!is_copy_of(source, entries[0], entries[1], system.identity().uid))
     return std::nullopt;
   return tree::Place{
@@ -55,11 +58,12 @@ std::optional<tree::Place> copy_at(sys::System& system, const Source& source, co
 
 /// Continues a copy or begins one, in a directory that no other user can enter.
 Result<tree::Place> begin_copy(sys::System& system, const Source& source, const std::string& path) {
-  if (auto begun = copy_at(system, source, path))
-    return std::move(*begun);
+  TRY_ASSIGN(auto found, copy_at(system, source, path));
+  if (found)
+    return std::move(*found);
   TRY(plan::apply_action(plan::make_directory(path, 0700), system));
   TRY(system.files().write_if(join_path(path, k_copy_mark), std::nullopt, copy_mark(source), 0600));
-  auto begun = copy_at(system, source, path);
+  TRY_ASSIGN(auto begun, copy_at(system, source, path));
   return begun ? Result<tree::Place>(std::move(*begun))
                : fail(ErrorCode::conflict, path + " is not the copy that was begun: somebody else has put it there",
                       "see who writes in the store, then run the command again");
@@ -141,12 +145,14 @@ Result<Sharing> prepare_sharing(sys::System& system, StorePlace store, const std
   const auto& path = sharing.source.entry.path;
   tree::Measured copied;
   sharing.hidden = hidden_name(sharing.shared.next());
-  for (const auto& unfinished : sharing.shared.unfinished)
-    if (const auto begun = copy_at(system, sharing.source, join_path(sharing.shared.root.path, unfinished))) {
-      sharing.hidden = unfinished;
-      if (const auto measured = tree::measure(*begun, {}))
-        copied = *measured;
-    }
+  for (const auto& unfinished : sharing.shared.unfinished) {
+    TRY_ASSIGN(const auto begun, copy_at(system, sharing.source, join_path(sharing.shared.root.path, unfinished)));
+    if (!begun)
+      continue;
+    sharing.hidden = unfinished;
+    if (const auto measured = tree::measure(*begun, {}))
+      copied = *measured;
+  }
   EnvironmentRequest request{.path = path, .prefix = sharing.shared.path()};
   const auto store_now = system.entry({.path = sharing.store.path, .follow = true, .space = true});
   if (store_now.space && store_now.space->size_bytes > 0)

@@ -83,11 +83,15 @@ Result<Source> find_source(sys::System& system, const std::string& store, const 
   if (directories.empty() && !links.empty())
     return links.front();
   const auto users = users_of(request.homes);
-  if (directories.empty())
-    return fail(ErrorCode::not_found,
-                fmt::format("no environment `{}` was found in the homes of {}", name,
-                            users.empty() ? "`conda.homes`, which names nobody" : join(users, ", ")),
+  if (directories.empty()) {
+    auto message = fmt::format("no environment `{}` was found in the homes of {}", name,
+                               users.empty() ? "`conda.homes`, which names nobody" : join(users, ", "));
+    for (const auto& home : homes.homes) // it may be in a home that could not be read
+      if (home.problem == HomeProblem::no_answer || home.problem == HomeProblem::unreadable)
+        message += "; " + home.where.error().message;
+    return fail(ErrorCode::not_found, std::move(message),
                 fmt::format("`sharefs conda share {} --from PATH` names its directory", name));
+  }
   std::vector<std::string> paths;
   for (const auto& one : directories)
     paths.push_back(one.path);

@@ -19,9 +19,15 @@ tree::Place place(sys::System& system, const std::string& path) {
   return {.path = path, .root = system.files().root(), .guarded = true};
 }
 
-Generation record_of(const Staging& staging) {
+/// Returns the record, or an empty one if there is none. Fails if the disk or the server does: a copy that is marked by
+/// an empty record would not be used later.
+Result<Generation> record_of(const Staging& staging) {
   const auto* one = staging.environment.find(staging.environment.current);
-  return one == nullptr ? Generation{} : one->record.value_or(Generation{});
+  if (one == nullptr || one->record)
+    return one == nullptr ? Generation{} : *one->record;
+  if (const auto& entry = one->record_entry; entry.error_number != 0 && entry.error().code == ErrorCode::failed)
+    return fail(entry.error());
+  return Generation{};
 }
 
 /// True if a user can mount an image: squashfuse, fusermount and the device exist.
@@ -98,6 +104,8 @@ std::string why_files(sys::System& system, const Staging& staging, bool by_image
   const auto& image = staging.image;
   if (image.exists())
     return why_no_mount(system, image, store_owner);
+  if (image.note_file.exists() && image.note_file.error_number != 0)
+    return "its image cannot be used: " + image.note_file.error().message;
   return fmt::format("there is no image of it{} (`sharefs conda image {}` makes one)",
                      image.is_damaged() ? ": what has its name is damaged, or of another generation" : "",
                      shell_quote(staging.environment.name));
@@ -339,7 +347,7 @@ Result<Staging> plan_staging(sys::System& system, const StagingRequest& request,
   wanted.uid = uid;
   wanted.busy = busy_copies(system, staging.environment, staging.copies);
   if (!request.removes) {
-    const auto record = record_of(staging);
+    TRY_ASSIGN(const auto record, record_of(staging));
     const auto owner = read_as_reader(system, request, {.path = store, .follow = true}).uid;
     TRY_ASSIGN(wanted.access, stage_access(system, staging.source, request.how.as));
     wanted.copy = generation_name(staging.environment.current);

@@ -31,28 +31,37 @@ std::string errno_text(int error_number) {
 
 namespace {
 
-/// Returns what to do about a path that cannot be written because of its file system; "" for other errors.
-std::string hint_for(int error_number, const std::string& path) {
-  if (!path.starts_with('/'))
-    return "";
-  const auto directory = shell_quote(parent_path(path));
-  if (error_number == ENOSPC)
-    return fmt::format("make room: `df -h {0}`, `df -i {0}`", directory);
-  return error_number == EROFS ? fmt::format("make it writable: `findmnt -T {}` shows its file system", directory) : "";
-}
+/// An error of the system. `{0}` in its hint stands for the directory in which it happened.
+struct KnownErrno {
+  int error_number;
+  ErrorCode code;
+  const char* hint;
+};
+constexpr std::array k_known{
+    KnownErrno{EACCES, ErrorCode::permission, ""},
+    KnownErrno{EPERM, ErrorCode::permission, ""},
+    KnownErrno{ENOENT, ErrorCode::not_found, ""},
+    KnownErrno{ETIMEDOUT, ErrorCode::timeout, ""},
+    KnownErrno{EBUSY, ErrorCode::busy, ""},
+    KnownErrno{ENOSPC, ErrorCode::failed, "make room (`df -h {0}`, `df -i {0}`), then run the command again"},
+    KnownErrno{EDQUOT, ErrorCode::failed, "make room, or have the quota raised (`quota`), then run the command again"},
+    KnownErrno{EROFS, ErrorCode::failed,
+               "make it writable (`findmnt -T {0}` shows its file system, `dmesg` errors of its disk), then run the "
+               "command again"},
+    KnownErrno{EIO, ErrorCode::failed, "`dmesg` says more, on a share that of the server; then run the command again"},
+    KnownErrno{ESTALE, ErrorCode::failed,
+               "the server does not know it any more: `sharefs status`, then run the command again"},
+    KnownErrno{EMFILE, ErrorCode::failed,
+               "raise the limit of open files (`ulimit -n 4096`), then run the command again"}};
 
 } // namespace
 
 Error errno_error(int error_number, std::string what, std::string hint) {
-  constexpr std::array<std::pair<int, ErrorCode>, 5> k_codes{{{EACCES, ErrorCode::permission},
-                                                              {EPERM, ErrorCode::permission},
-                                                              {ENOENT, ErrorCode::not_found},
-                                                              {ETIMEDOUT, ErrorCode::timeout},
-                                                              {EBUSY, ErrorCode::busy}}};
-  const auto known = std::ranges::find(k_codes, error_number, &std::pair<int, ErrorCode>::first);
-  if (hint.empty())
-    hint = hint_for(error_number, what);
-  return {known == k_codes.end() ? ErrorCode::failed : known->second,
+  const auto* const known = std::ranges::find(k_known, error_number, &KnownErrno::error_number);
+  if (known != k_known.end() && hint.empty())
+    hint = fmt::format(fmt::runtime(known->hint),
+                       what.starts_with('/') ? shell_quote(parent_path(what)) : std::string("DIRECTORY"));
+  return {known == k_known.end() ? ErrorCode::failed : known->code,
           std::move(what) + ": " + errno_text(error_number),
           std::move(hint),
           {}};

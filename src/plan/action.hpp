@@ -165,9 +165,10 @@ struct FileChange {
 
 /// Changes many files below a directory. A new content is written to a new file beside the old one, with the same
 /// owner, mode and ACL, and renamed over it: other hard links of the file, and processes that have it open, keep the
-/// old content. A file that is neither as planned nor changed already is left, and the step fails after all other files
-/// are done. It follows no link and enters no mount. It cannot be undone if it deletes files. If a run was interrupted,
-/// the same action completes it.
+/// old content. If one cannot be written, no file is changed; the files in the directory of the last change are renamed
+/// when all others are. A file that is neither as planned nor changed already is left, and the step fails after all
+/// other files are done. It follows no link and enters no mount. It cannot be undone if it deletes files. If a run was
+/// interrupted, the same action completes it.
 struct ChangeFiles {
   std::string path;
   std::uint64_t device = 0, inode = 0; ///< as the plan saw it (sys::Entry)

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <fmt/format.h>
 #include <map>
 #include <mutex>
 
@@ -42,6 +43,7 @@ class Run {
   void run_action(std::size_t index, StepResult& result);
   [[nodiscard]] bool journal_intent(std::size_t index, const Action& action);
   void report_progress(std::size_t index, const StepResult* result);
+  void report_unnoted(const Result<void>& noted);
   void close_journal();
 
   const Plan& m_plan;
@@ -165,7 +167,9 @@ void Run::run_action(std::size_t index, StepResult& result) {
   }));
   kill_if_chosen(index, true);
   // If the result cannot be written any more, the step counts as begun, and undo finds out how far it came.
-  [[maybe_unused]] const auto noted = m_journal.end_step(m_report.journal_id, result);
+  const auto noted = m_journal.end_step(m_report.journal_id, result);
+  const std::lock_guard lock(m_journal_mutex);
+  report_unnoted(noted);
 }
 
 /// Writes the intent of a step to the journal. The first intent makes the journal entry, so that a run that changes
@@ -197,15 +201,22 @@ void Run::report_progress(std::size_t index, const StepResult* result) {
   m_options.progress(m_plan.steps[index], result);
 }
 
+/// The work is done, and the journal only shows less of it; but who looks there later must know that.
+void Run::report_unnoted(const Result<void>& noted) {
+  if (noted || m_report.error)
+    return;
+  m_report.error = noted.error();
+  m_report.error->message = "the journal does not say how the change ended: " + m_report.error->message;
+  m_report.error->hint = fmt::format("`sharefs undo {}` can still take it back", m_report.journal_id);
+}
+
 void Run::close_journal() {
-  // The work is done. If one of these calls fails, the journal only shows less.
-  [[maybe_unused]] Result<void> noted;
   if (!m_report.journal_id.empty()) {
-    noted = m_journal.end(m_report.journal_id, m_report);
-    noted = m_journal.prune();
+    report_unnoted(m_journal.end(m_report.journal_id, m_report));
+    [[maybe_unused]] const auto pruned = m_journal.prune(); // the next run prunes, too
   }
   if (!m_plan.undoes.empty() && m_report.ok())
-    noted = m_journal.mark_undone(m_plan.undoes, m_report.journal_id);
+    report_unnoted(m_journal.mark_undone(m_plan.undoes, m_report.journal_id));
 }
 
 } // namespace

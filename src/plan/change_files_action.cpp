@@ -13,6 +13,7 @@
 #include "tree/attributes.hpp"
 #include "tree/reader.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -25,7 +26,7 @@ namespace sharefs::plan {
 
 struct ChangeCounts {
   std::uint64_t changed = 0, pending = 0, since = 0, failed = 0;
-  std::string first = {}; ///< the first file that was left, and why
+  Error first = {}; ///< why the first file was left
 };
 template <FieldsOf<ChangeCounts> C> auto fields(C& c) {
   return named("changed", c.changed, "pending", c.pending, "since", c.since, "failed", c.failed, "first", c.first);
@@ -102,11 +103,23 @@ class FileChanger {
     });
     if (m_phase == Phase::check)
       return counts();
+    const auto find_broken = [this] {
+      return std::ranges::find_if(
+          m_works, [](const FileWork& work) { return work.error && work.error->code == ErrorCode::failed; });
+    };
+    const auto unwritten = find_broken();
     const int error = sync();
-    for_each_change([&](const FileChange& change, FileWork& work) {
-      if (work.written)
-        take_name(change, work, error == 0);
-    });
+    const auto last = m_action.changes.empty() ? "" : directory_of(m_action.changes.back());
+    for (const bool is_last : {false, true}) {
+      const bool takes = error == 0 && find_broken() == m_works.end();
+      for_each_change([&](const FileChange& change, FileWork& work) {
+        if (work.written && (directory_of(change) == last) == is_last)
+          take_name(change, work, takes);
+      });
+    }
+    if (unwritten !=
+        m_works.end()) // a full disk, for example: half of the files would not show what is to be done again
+      return fail(*unwritten->error);
     if (const int later = error == 0 ? sync() : error; later != 0)
       return fail(errno_error(later, m_action.path));
     return counts();
@@ -123,10 +136,12 @@ class FileChanger {
 
   [[nodiscard]] std::string path_of(const FileChange& change) const { return join_path(m_action.path, change.path); }
   [[nodiscard]] OpenParent open_parent(const FileChange& change) const {
+    return {change.path.substr(change.path.rfind('/') + 1),
+            sys::open_below(m_tree, directory_of(change).c_str(), O_RDONLY | O_DIRECTORY)};
+  }
+  static std::string directory_of(const FileChange& change) {
     const auto slash = change.path.rfind('/');
-    const auto above = slash == std::string::npos ? "." : change.path.substr(0, slash);
-    return {slash == std::string::npos ? change.path : change.path.substr(slash + 1),
-            sys::open_below(m_tree, above.c_str(), O_RDONLY | O_DIRECTORY)};
+    return slash == std::string::npos ? "." : change.path.substr(0, slash);
   }
   /// True if the file is the one that the plan saw. `status` must come from the descriptor that is changed, because
   /// others may have put another file at this name.
@@ -179,6 +194,8 @@ class FileChanger {
   /// Writes the new content to a file with another name beside the old file.
   Result<FileOutcome> write(const FileChange& change, const OpenParent& file, FileWork& work) const {
     const auto fd = sys::open_below(file.parent.get(), file.name.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    if (!fd && errno == ELOOP) // somebody has put a link there
+      return FileOutcome::changed_since;
     if (!fd || ::fstat(fd.get(), &work.status) != 0)
       return fail(errno_error(errno, path_of(change)));
     if (!S_ISREG(work.status.st_mode) || is_privileged(fd, work.status))
@@ -214,7 +231,9 @@ class FileChanger {
     int error = sys::write_all(fd.get(), content) && ::fstat(fd.get(), &made) == 0 ? 0 : errno;
     if (const auto attributes = tree::read_attributes(old.get()); error == 0)
       error = attributes ? tree::set_attributes(fd.get(), made, status, *attributes, true) : attributes.error();
-    if (error == 0 && (::fstat(fd.get(), &made) != 0 || made.st_uid != status.st_uid || made.st_gid != status.st_gid))
+    if (error == 0 && ::fstat(fd.get(), &made) != 0)
+      error = errno;
+    else if (error == 0 && (made.st_uid != status.st_uid || made.st_gid != status.st_gid))
       error = EPERM;
     if (error == 0 && ::futimens(fd.get(), times.data()) != 0)
       error = errno;
@@ -223,8 +242,8 @@ class FileChanger {
     return error;
   }
 
-  /// Renames the new content over the file, unless somebody has changed the file meanwhile, or the content may not be
-  /// on the disk (syncfs(2) failed); then it is deleted.
+  /// Renames the new content over the file, unless somebody has changed the file meanwhile, or not all contents are
+  /// on the disk; then it is deleted.
   void take_name(const FileChange& change, FileWork& work, bool is_on_disk) const {
     const auto file = open_parent(change);
     const auto beside = temporary_name(file.name, k_new);
@@ -245,7 +264,8 @@ class FileChanger {
     for (std::size_t i = 0; i < m_works.size(); ++i) {
       const auto& work = m_works[i];
       if (counts.failed + counts.since == 0 && (work.error || work.outcome == FileOutcome::changed_since))
-        counts.first = work.error ? work.error->message : path_of(m_action.changes[i]) + ": is not as planned any more";
+        counts.first = work.error.value_or(
+            Error{ErrorCode::conflict, path_of(m_action.changes[i]) + ": is not as planned any more", {}, {}});
       if (work.error)
         ++counts.failed;
       else if (work.outcome == FileOutcome::changed_since)
@@ -293,9 +313,9 @@ Result<Outcome> act(ChangeFiles& action, sys::System& system, Phase phase, const
   const auto counts = tree::watched(
       action.path, options,
       [&](const tree::Progress& progress) {
-        // Each file is counted twice: when it is written, and when it is renamed.
+        // Each file is counted three times: when it is written, and in both rounds of renaming.
         if (note && progress.files > 1)
-          note(fmt::format("{} of {} in {}", progress.files / 2, count_of(action.changes.size(), "file"), action.path),
+          note(fmt::format("{} of {} in {}", progress.files / 3, count_of(action.changes.size(), "file"), action.path),
                false);
       },
       [&](const sys::ProgressCounters& counters) { return change_files(action, files, phase, counters); });
@@ -305,10 +325,11 @@ Result<Outcome> act(ChangeFiles& action, sys::System& system, Phase phase, const
   TRY(counts);
   if (phase == Phase::check)
     return counts->pending + counts->failed + counts->since > 0 ? Outcome::done : Outcome::unchanged;
+  const auto& hint = counts->first.hint;
   if (const auto left = counts->failed + counts->since; left > 0)
     return fail(ErrorCode::failed,
-                fmt::format("{} left as they are; the first: {}", count_of(left, "file"), counts->first),
-                "the others are changed; run the command again");
+                fmt::format("{} not changed; the first: {}", count_of(left, "file"), counts->first.message),
+                "the others are changed; " + (hint.empty() ? "run the command again" : hint));
   return counts->changed > 0 ? Outcome::done : Outcome::unchanged;
 }
 

@@ -69,7 +69,7 @@ struct Report {
   std::string journal_id;          ///< empty: nothing was changed
   bool interrupted = false;        ///< Ctrl-C ended the run after the steps that were running
   /// An error that no step has caused: ApplyOptions::before_groups has failed, or the journal cannot be written. Steps
-  /// that were not begun by then are skipped.
+  /// that were not begun by then are skipped. If ok(), the work is done, and only its end is missing in the journal.
   std::optional<Error> error = {};
 
   [[nodiscard]] bool ok() const { return count_good() == results.size(); }

@@ -275,7 +275,9 @@ bool Copier::end(const Pair& pair, File& file, bool last_try) {
   if (const int error = m_job.options.content_only ? 0 : set_times(file.to.get(), nullptr, file.status); error != 0)
     return give_up(error);
   struct stat made{};
-  if (::fstat(file.to.get(), &made) != 0 || made.st_size != file.status.st_size)
+  if (::fstat(file.to.get(), &made) != 0)
+    return give_up(errno);
+  if (made.st_size != file.status.st_size)
     return give_up(0);
   may_be_killed();
   if (move_into_place(pair, file.made, file.name)) {

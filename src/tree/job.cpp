@@ -25,7 +25,6 @@ constexpr std::size_t k_most_named = 5;
 constexpr unsigned k_most_disk_threads = 16;
 constexpr unsigned k_network_threads = 32; ///< each waits for round trips; a session of NFSv4.1 has 64 slots in Linux
 constexpr std::size_t k_open_files = 64;   ///< for all threads together; each file takes one or two descriptors
-constexpr const char* k_run_again = "run the command again: it goes on from here";
 
 /// True for an error that every following file would get as well.
 bool is_fatal(int error) {
@@ -57,7 +56,7 @@ void Job::failed(int error_number, const std::string& path) {
   if (error_number == EXDEV)
     error = {ErrorCode::busy, path + ": something is mounted there, and it is left", "unmount it first", ""};
   if (error_number == ENOSPC || error_number == EDQUOT)
-    error.hint = "make room (`df -h`, and `df -i` for the number of files), then " + std::string(k_run_again);
+    error.hint += ": it goes on from here";
   if (is_fatal(error_number))
     stop(std::move(error));
   else

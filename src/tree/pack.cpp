@@ -36,6 +36,7 @@ struct Batch {
   struct Content {
     std::size_t at = 0, size = 0; ///< the place in `bytes`
     std::size_t room = 0;         ///< the expected size
+    int error = 0;                ///< errno of reading
   };
   std::size_t begin = 0, end = 0;
   std::vector<Content> contents;
@@ -185,9 +186,11 @@ class Packer {
     SquashfsMaker maker(image.get(), m_tree->status(), m_packing.made, count_pairs_of_one_size() <= k_most_pairs);
     TRY(maker.start());
     const auto written = write_tar(maker.input());
-    TRY(maker.finish()); // its error is the reason if write_tar() has failed as well
-    if (!written)
+    const auto finished = maker.finish();
+    if (!written && !m_pipe_broke) // mksquashfs has failed only because its input ended early
       return fail(written.error());
+    TRY(finished);
+    TRY(written);
     return check_image(image);
   }
 
@@ -240,13 +243,14 @@ class Packer {
       if (at < m_entries.size())
         next = begin(at);
       for (auto one = batch.begin; one < batch.end; ++one)
-        TRY(add(tar, one, batch.content(one)));
+        TRY(add(tar, one, batch.content(one), batch.contents[one - batch.begin].error));
     }
     for (const auto& entry : m_added) {
       const auto text = std::ranges::find(m_packing.added, entry.path, &AddedFile::path)->text;
       TRY(put(tar, entry, [&] { return tar.content(text); }));
     }
     const int error = tar.end();
+    m_pipe_broke = error == EPIPE;
     return error == 0 ? Result<void>{} : fail(errno_error(error, "mksquashfs"));
   }
 
@@ -266,8 +270,8 @@ class Packer {
       batch.bytes.resize(bytes + 1); // `size` is one more than `room` for a file that has grown
     m_tree->in_parallel(batch.contents.size(), [&](std::size_t number) {
       auto& content = batch.contents[number];
-      if (is_small(m_entries[begin + number])) // an error is noticed in add(): the size differs
-        std::ignore = read(begin + number, [&](std::string_view piece) {
+      if (is_small(m_entries[begin + number]))
+        content.error = read(begin + number, [&](std::string_view piece) {
           const bool fits = content.size + piece.size() <= content.room;
           if (fits)
             piece.copy(batch.bytes.data() + content.at + content.size, piece.size());
@@ -282,12 +286,15 @@ class Packer {
     return (m_is_near[at] ? *m_near : *m_tree).read(m_entries[at].path, visit);
   }
 
-  Result<void> add(TarWriter& tar, std::size_t at, std::string_view content) {
+  /// `content` and `error`: of a small file, which is read already.
+  Result<void> add(TarWriter& tar, std::size_t at, std::string_view content, int error) {
     const auto& entry = m_entries[at];
     if (!is_small(entry))
       return put(tar, entry, [&] { return S_ISREG(entry.mode) ? write_large(tar, at) : 0; });
+    if (error != 0)
+      return unreadable(entry, error);
     if (content.size() != entry.size)
-      return changed(entry);
+      return unreadable(entry, ESTALE);
     const auto head = content.substr(0, k_head);
     if (m_packing.leaves_out && m_packing.leaves_out(entry, head, [&](const auto& path) { return find(path); }))
       return {};
@@ -314,14 +321,15 @@ class Packer {
     int error = tar.add(entry);
     if (error == 0)
       error = content();
-    if (error == ESTALE)
-      return changed(entry);
-    return error == 0 ? Result<void>{} : fail(errno_error(error, join_path(m_packing.tree.path, entry.path)));
+    m_pipe_broke = error == EPIPE;
+    return error == 0 ? Result<void>{} : unreadable(entry, error);
   }
 
-  [[nodiscard]] Result<void> changed(const Entry& entry) const {
-    return fail(ErrorCode::conflict,
-                join_path(m_packing.tree.path, entry.path) + " could not be read as it was seen, or changes");
+  [[nodiscard]] Result<void> unreadable(const Entry& entry, int error) const {
+    const auto path = join_path(m_packing.tree.path, entry.path);
+    if (error == ESTALE)
+      return fail(ErrorCode::conflict, path + " could not be read as it was seen, or changes");
+    return fail(errno_error(error, path));
   }
 
   const Packing& m_packing;
@@ -330,6 +338,7 @@ class Packer {
   std::vector<Entry> m_entries, m_added;
   std::vector<bool> m_is_near;
   std::uint64_t m_files = 0;
+  bool m_pipe_broke = false; ///< mksquashfs has ended before all was written to it
 };
 
 /// Explains why an entry cannot get the owner and group of the tree; empty: it can, because the same users may read and

@@ -93,7 +93,9 @@ void Console::show(const plan::Plan& plan, bool is_data) {
 void Console::show(const plan::Plan& plan, const plan::Report& report, std::string_view undo) {
   if (m_options.json)
     return;
-  if (report.error)
+  if (report.error && report.ok())
+    warning(report.error->message, report.error->hint);
+  else if (report.error)
     error(*report.error);
   for (const auto& result : report.results) {
     if (!result.error || result.step >= plan.steps.size())

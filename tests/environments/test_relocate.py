@@ -91,6 +91,29 @@ def test_requirement_9_there_and_back_is_byte_identical(workshop: Workshop, plac
         assert differences(contents(prefix), before) == []
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small file system")
+def test_on_a_full_disk_no_file_is_changed_and_the_same_command_does_all_of_it_later(workshop: Workshop, place: Path) -> None:
+    """Also while the environment that it was copied from exists: what names it is then known by conda's records alone."""
+    disk = place / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "none", disk], check=True)
+    try:
+        prefix = disk / "b"
+        subprocess.run(["cp", "-a", workshop.install(place / "env"), prefix], check=True)
+        before = contents(prefix)
+        used = os.statvfs(disk)
+        room = (used.f_blocks - used.f_bfree + 3) * used.f_frsize
+        subprocess.run(["mount", "-o", f"remount,size={room}", disk], check=True)
+        said = workshop.sharefs("conda", "relocate", prefix, prefix, "--yes", expect=1).stderr
+        assert "No space left on device" in said and "make room" in said
+        assert differences(contents(prefix), before) == []
+        subprocess.run(["mount", "-o", "remount,size=0", disk], check=True)
+        workshop.relocate(prefix)
+        assert kinds(workshop.verify(prefix)) == {}
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
 def test_requirement_9_the_package_cache_is_not_written_through(workshop: Workshop, place: Path) -> None:
     prefix = workshop.install(place / "env")
     linked = prefix / "share/plain.txt"

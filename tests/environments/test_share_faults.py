@@ -95,6 +95,13 @@ def test_requirement_10_a_store_without_room_is_known_before_the_first_byte(smal
     assert contents(small.source) == before and not list(small.store.iterdir())
 
 
+def test_a_store_without_a_free_byte_is_full_and_not_forbidden(small: Shared) -> None:
+    (small.store / "others").write_bytes(bytes(4096))
+    resize(small, size=4096)
+    said = small.share(expect=1).stderr
+    assert "No space left on device" in said and "hint: make room" in said and "SF526" not in said
+
+
 @pytest.mark.parametrize("what", ["bytes", "inodes"])
 def test_requirement_1_a_store_that_is_full_in_the_middle_of_the_copy(small: Shared, what: str) -> None:
     """What it has is enough by the sum of the sizes, and not for pages and directories."""

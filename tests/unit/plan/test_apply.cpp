@@ -6,6 +6,7 @@
 #include "willing_machine.hpp"
 
 #include <csignal>
+#include <filesystem>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <system_error>
@@ -147,6 +148,22 @@ TEST_CASE("what is as it should be leaves no trace in the journal") {
   CHECK(second.journal_id.empty());
   CHECK(test::entries_of(machine.journal)->size() == 1);
   CHECK(machine.run(Plan{}).ok());
+}
+
+TEST_CASE("a change whose end the journal cannot take is done, and said to be missing there") {
+  ApplyMachine machine;
+  Plan plan;
+  plan.add("", "", tool("first"));
+  machine.system.machine.on_run = [&](const sys::Command&) {
+    std::filesystem::rename(machine.root.path() + "/state", machine.root.path() + "/gone");
+    return test::exited(0);
+  };
+  const auto report = machine.run(plan);
+  CHECK(outcomes(report) == "d");
+  CHECK(report.ok());
+  REQUIRE(report.error);
+  CHECK(report.error->message.starts_with("the journal does not say how the change ended: "));
+  CHECK(report.error->hint == "`sharefs undo 1` can still take it back");
 }
 
 TEST_CASE("without a journal nothing is changed") {

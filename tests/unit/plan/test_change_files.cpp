@@ -6,6 +6,7 @@
 #include "sys/fs/sha256.hpp"
 #include "willing_machine.hpp"
 
+#include <csignal>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -96,9 +97,30 @@ TEST_CASE("what is not as planned is left, and the others are done", "[change_fi
   REQUIRE(machine.apply(machine.action({Changed::edit("a", "old", "new"), Changed::edit("b", "old", "new"),
                                         Changed::edit("link", "old", "new"), Changed::edit("missing", "old", "new"),
                                         Changed::edit("set-id", "old", "new")})) == "failed");
-  CHECK(machine.last.message == "4 files left as they are; the first: /env/a: is not as planned any more");
+  CHECK(machine.last.message == "4 files not changed; the first: /env/a: is not as planned any more");
   CHECK((machine.text("a") == "mine" && machine.text("b") == "new" && machine.text("set-id") == "old"));
   CHECK(std::filesystem::is_symlink(machine.at("link")));
+}
+
+TEST_CASE("on a disk that is full no file is changed, so that the same command does all of it later",
+          "[change_files]") {
+  Changed machine;
+  machine.file("a", "old");
+  machine.file("b", "old");
+  const auto action = machine.action({Changed::edit("a", "old", "new"), Changed::edit("b", "old", "larger")});
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit full{4, before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &full) == 0);
+  const auto applied = machine.apply(action);
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+  std::signal(SIGXFSZ, handler);
+  CHECK(applied == "failed");
+  CHECK(machine.last.message == "/env/b: File too large");
+  CHECK((machine.text("a") == "old" && machine.text("b") == "old"));
+  CHECK(machine.apply(action) == "done");
+  CHECK((machine.text("a") == "new" && machine.text("b") == "larger"));
 }
 
 TEST_CASE("an edit that does not fit changes nothing", "[change_files]") {

@@ -166,6 +166,22 @@ TEST_CASE("an image that cannot be made is not left behind") {
   CHECK(!fs::exists(packing.file));
 }
 
+TEST_CASE("a file that cannot be read to its end is named, and not what mksquashfs says of its short input") {
+  const GivenTree given;
+  given.write("a", "small");
+  given.write("large", std::string(3U << 20U, 'x'));
+  tree::Packing packing{.tree = {.path = given.from}, .file = given.from + ".sqfs"};
+  packing.leaves_out = [&](const tree::Entry& entry, std::string_view, const auto&) {
+    if (entry.path == "a")
+      fs::resize_file(given.from + "/large", 1U << 20U);
+    return false;
+  };
+  const auto packed = tree::pack(packing, {});
+  REQUIRE(!packed);
+  CHECK(packed.error().message == given.from + "/large could not be read as it was seen, or changes");
+  CHECK(!fs::exists(packing.file));
+}
+
 TEST_CASE("what its one owner and group would open to others, or close to somebody, gets no image") {
   if (::geteuid() != 0)
     return; // only root gives files to others

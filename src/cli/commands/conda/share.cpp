@@ -34,13 +34,9 @@ Result<std::optional<int>> choose_worker(Context& context, const conda::StorePla
   if (self.uid == 0 && source.actor.user.uid != 0)
     choices.emplace_back(source.actor.user);
   for (const auto& choice : choices) {
-    auto worker = conda::probe_worker(context.system, source, store.entry.path, choice);
-    if (worker.no_environment)
-      return fail(ErrorCode::not_found,
-                  source.entry.path + " is no conda environment: it has no directory `conda-meta`",
-                  "`conda env list` knows where environments lie");
-    if (!worker.problem.empty()) {
-      problems.push_back(std::move(worker.problem));
+    TRY_ASSIGN(auto problem, conda::probe_worker(context.system, source, store.entry.path, choice));
+    if (!problem.empty()) {
+      problems.push_back(std::move(problem));
       continue;
     }
     if (!choice)
