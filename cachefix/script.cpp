@@ -27,6 +27,11 @@ bool is_substitution(const std::string& word) {
   return is_listed(word, "$(* <(* `*") && is_listed(word, "*) *`");
 }
 
+/// True if the word is a text of several words.
+bool is_text(const std::string& word) {
+  return word.find(' ') != std::string::npos && !is_substitution(word);
+}
+
 /// Returns how these words start a script. A script that sbatch or bsub gets is `submitted` only if no option on the
 /// command line replaces its directives.
 Started how_started(const Argv& argv) {
@@ -190,6 +195,9 @@ class ScriptReader {
       m_path.change_directory(words[1]);
     if (first == "set" && contains(words, "--"))
       m_path.set_words("@", {std::ranges::find(words, "--") + 1, words.end()});
+    for (const std::string& word : words)
+      if (first == "for" && is_text(word)) // for CMD in "python a.py" "python -I b.py"
+        read_assignment({.name = words[1], .value = word}, command.line);
     const bool sources = is_listed(first, "source .") && words.size() > 1;
     if (sources && !is_listed(words[1], words_of("settings")))
       report_path_loss(); // the script may start programs

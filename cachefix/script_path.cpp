@@ -196,7 +196,7 @@ Argv PythonPath::expand(const Argv& words) const {
   for (const std::string& given : words) {
     const std::string word = resolve_which(given);
     const bool whole = word.starts_with('$') &&
-                       (word.find('}') == word.size() - 1 || word.find_first_of("{}/.:-=") == std::string::npos);
+                       (word.find('}') == word.size() - 1 || word.find_first_of("{}/.:-=$ ", 1) == std::string::npos);
     const auto known = whole ? m_words.find(variable_at(word, 0)) : m_words.end();
     const auto sign = word.find_first_of("}-=+");
     const bool other = whole && word.starts_with("${") && sign != std::string::npos && word[sign] != '}';

@@ -41,6 +41,8 @@ bool starts_program(const Argv& words, bool host, bool any) {
     const Launcher* row = find_launcher({word}, 0, 1);
     if (is_listed(word, words_of("looks")) || builds_nothing(row, std::span(words).subspan(at)))
       return false;
+    if (at > 0 && word.find(' ') != std::string::npos && names_some_program({&word, 1}, any))
+      return true; // ssh node1 "tmux new 'python train.py'"
     const bool script = is_listed(word, k_scripts) && word.find('*') == std::string::npos;
     if (script || row != nullptr || ((at > 0 || !host) && is_python_tool(words, at)))
       return true;
@@ -137,7 +139,7 @@ bool starts_container(std::span<const std::string> words) {
 
 bool is_plain_tool(std::string_view program) {
   const std::string path(program); // `./test` is a program of the user, not the tool
-  const bool own = path.find('/') != std::string::npos && !is_listed(base_name(parent_path(path)), "bin sbin");
+  const bool own = path.find('/') != std::string::npos && !is_listed(base_name(parent_path(path)), "bin sbin build");
   return !own && is_listed(base_name(path), words_of("tools"));
 }
 

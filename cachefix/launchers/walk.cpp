@@ -244,7 +244,8 @@ class Walker {
   std::optional<std::size_t> walk_options(std::size_t number, std::size_t begin, std::size_t end, Program& scope) {
     const Launcher& launcher = *m_out.chain[number].launcher;
     OptionsRead read = read_options(launcher, m_argv, begin, end);
-    if (const GivenOption* container = read.last(Means::container)) { // this counts even if another option is not known
+    const auto container = std::ranges::find(read.given, Means::container, &GivenOption::means);
+    if (container != read.given.end()) { // this counts even if another option is not known
       end_in_container(container->index);
       return std::nullopt;
     }
