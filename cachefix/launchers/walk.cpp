@@ -16,7 +16,7 @@ constexpr int k_most_unknown = 4;            // nested programs without a row
 /// Walks through a command line. `scope` is the program with the changes of the launchers that were read so far.
 class Walker {
  public:
-  explicit Walker(const Argv& argv) : m_argv(argv) {}
+  Walker(const Argv& argv, int depth) : m_argv(argv), m_depth(depth) {}
 
   Walk run(const std::string& directory) {
     Program scope;
@@ -103,29 +103,18 @@ class Walker {
 
   /// True if a program of the row `known` may start Python with these words; false for `tmux ls` or `sudo nvidia-smi`.
   [[nodiscard]] bool runs_something(const Row& known, std::size_t begin, std::size_t end) const {
-    const auto words = std::span(m_argv).subspan(begin, end - begin);
-    if (known.has("first")) {
-      auto first = words.begin();
-      while (first != words.end() && (first->starts_with('-') || assigns_variable(*first)))
-        first += first + 1 != words.end() && is_listed(*first, known.get("first")) ? 2 : 1;
-      if (const Row* inner =
-              first == words.end() ? nullptr : find_opaque(*first)) // `sudo docker ps`: the row of docker decides
-        return runs_something(*inner, static_cast<std::size_t>(first - words.begin()) + begin + 1, end);
-      if (first == words.end())
-        return false;
-      const auto at = static_cast<std::size_t>(first - words.begin()) + begin;
-      const Launcher* row = find_launcher(m_argv, at, end);
-      if (is_plain_tool(*first)) // a tool runs nothing, but `sudo conda run` does
-        return row != nullptr;
-      const bool shell = row != nullptr && row->tail == Tail::shell; // `sudo bash -c 'apt update'` starts no Python
-      return shell ? names_some_program({first + 1, words.end()}) : !builds_nothing(row, {first, words.end()});
-    }
-    const bool shows = !words.empty() && is_listed(words.back(), words_of("shows")) && !names_some_program(words);
+    auto words = std::span(m_argv).subspan(begin, end - begin);
+    const bool first = known.has("first"); // the command is the first word behind the options
+    while (first && !words.empty() && (words[0].starts_with('-') || assigns_variable(words[0])))
+      words = words.subspan(words.size() > 1 && is_listed(words[0], known.get("first")) ? 2 : 1);
+    const bool shows =
+        !words.empty() && is_listed(words.back(), words_of("shows")) && !names_some_program(words, false, m_depth);
     if (shows || (!words.empty() && is_listed(words.front(), known.get("nouns"))))
       return false; // `tmux new -d nvidia-smi`, `docker volume create`
     if (known.has("by") && !any_listed(words, known.get("by")))
       return false;
-    return known.has("container") || (known.has("by") && !known.has("names")) || names_some_program(words, true);
+    return known.has("container") || (known.has("by") && !known.has("names")) ||
+           (first ? starts_program(words, true, m_depth) : names_some_program(words, true, m_depth));
   }
 
   /// True if argv[at], a word behind a program without a row, is another program or names one. Names that are also
@@ -172,18 +161,18 @@ class Walker {
     if (starts_here && !is_plain_tool(name) && starts_container(behind))
       return end_in_container(begin);
     const bool script = name.ends_with(".sh") || name.ends_with(".bash") || is_plain_tool(name);
-    if (!script && walk_unknown(begin + 1, end, scope))
+    if (starts_here && !script && walk_unknown(begin + 1, end, scope))
       return;
     add_program(ProgramKind::program, begin, begin + 1, end, std::move(scope), is_listed(name, words_of("python")));
   }
 
   /// True if a word is a command line, as in `flock FILE -c 'env -i python train.py'`.
-  [[nodiscard]] static bool is_text(const std::string& word) {
+  [[nodiscard]] bool is_text(const std::string& word) const {
     const Argv parts = word.find(' ') == std::string::npos ? Argv() : split_words(word);
     return !parts.empty() &&
            (find_launcher(parts, 0, parts.size()) != nullptr || find_opaque(parts[0]) != nullptr ||
             is_plain_tool(parts[0]) || assigns_variable(parts[0])) &&
-           names_some_program(std::span(parts).subspan(1));
+           names_some_program(std::span(parts).subspan(1), false, m_depth);
   }
 
   /// Walks through argv[begin, end) behind a program without a row (strace, make, a wrapper of the site) or behind an
@@ -407,6 +396,7 @@ class Walker {
   }
 
   const Argv& m_argv;
+  int m_depth;
   int m_unknown = 0; ///< number of programs without a row in front of the present words
   Walk m_out;
 };
@@ -432,8 +422,8 @@ std::vector<std::reference_wrapper<const ChainLink>> Walk::links(const Program& 
   return all;
 }
 
-Walk walk(const Argv& argv, const std::string& directory) {
-  return argv.empty() ? Walk() : Walker(argv).run(directory);
+Walk walk(const Argv& argv, const std::string& directory, int depth) {
+  return argv.empty() ? Walk() : Walker(argv, depth).run(directory);
 }
 
 } // namespace sharefs::cachefix
