@@ -11,9 +11,7 @@ namespace sharefs::cachefix {
 namespace {
 
 constexpr std::string_view k_scripts = "*.py *.sh *.pbs *.sbatch *.slurm *.sub";
-// Commands within commands, such as ssh in ssh: beyond these, words count as a program, because time is limited.
-constexpr int k_deepest = 3;
-constexpr std::size_t k_most_inner_words = 32;
+constexpr std::size_t k_most_inner_words = 32; // of a command within a command: more count as a program
 
 /// True if a Python text seems to print something only: `import torch; print(torch.__version__)`.
 bool only_prints(const std::string& text) {
@@ -112,31 +110,6 @@ bool starts_program(std::span<const std::string> given, bool any, int depth) {
   return walked.elsewhere || std::ranges::any_of(walked.programs, [&](const Program& program) {
            return may_be_python(words, program, any, depth + 1);
          });
-}
-
-bool starts_container(std::span<const std::string> words) {
-  static constexpr std::string_view k_options = "--container* --no-container* --singularity-container*";
-  static constexpr std::string_view k_marks = "()[]{}\"'`;|&=$<>,";
-  std::vector<std::string> pieces;
-  for (std::string word : words) {
-    const Argv parts = split_words(word);
-    const auto is_given = [](const std::string& part) { return part.starts_with('-') || part.find('/') != part.npos; };
-    if (parts.size() > 1 && !names_some_program(parts, false, 0) && std::ranges::none_of(parts, is_given))
-      continue; // a message such as "docker run failed"
-    std::ranges::replace_if(word, [](char c) { return k_marks.find(c) != std::string_view::npos; }, ' ');
-    std::ranges::move(split_words(word), std::back_inserter(pieces));
-  }
-  if (any_listed(pieces, k_options))
-    return true;
-  std::set<const Row*> runs; // rows with a verb behind this piece
-  for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece)
-    for (const Row& row : rows_of("elsewhere")) {
-      if (row.has("container") && is_listed(base_name(*piece), row.name) && (!row.has("by") || runs.contains(&row)))
-        return true;
-      if (is_listed(*piece, row.get("by")))
-        runs.insert(&row);
-    }
-  return false;
 }
 
 bool is_plain_tool(std::string_view program) {

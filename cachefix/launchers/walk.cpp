@@ -33,7 +33,7 @@ class Walker {
   void give_up(std::size_t index, Program scope, std::string message = {}) {
     m_out.understood = false;
     const std::size_t at = std::min(index, m_argv.size() - 1);
-    if (starts_container(std::span(m_argv).subspan(at)))
+    if (runs_container(at, m_argv.size()))
       return end_in_container(at);
     if (!message.empty() && is_certain())
       warn("SF401", index, std::move(message), "its own words were not changed");
@@ -57,7 +57,7 @@ class Walker {
   }
   /// Ends the walk at a program that takes the environment away from its command; `does` is the message about it.
   void end_unreached(std::size_t index, const std::string& does, Program scope) {
-    if (starts_container(std::span(m_argv).subspan(index)))
+    if (runs_container(index + 1, m_argv.size()))
       return end_in_container(index);
     end_elsewhere("SF402", index, does + ", so it is not guarded", "let it run `sharefs run -- CMD...`");
     m_out.elsewhere = is_certain(); // behind a program without a row the word may be an argument
@@ -73,7 +73,7 @@ class Walker {
     scope.begin = std::min(begin, end);
     scope.end = find_word("--", scope.begin, end);
     scope.python = python || !is_certain();
-    if (starts_container(std::span(m_argv).subspan(scope.end, end - scope.end))) // `launcher.py -- docker run ...`
+    if (runs_container(scope.end, end)) // `launcher.py -- docker run ...`
       return end_in_container(scope.end);
     m_out.programs.push_back(std::move(scope));
   }
@@ -117,6 +117,26 @@ class Walker {
            (first ? starts_program(words, true, m_depth) : names_some_program(words, true, m_depth));
   }
 
+  /// True if a word starts a container with the words behind it, is an option that makes Slurm start one, or is a
+  /// command line that does. A text without an option, a path or a program is a message: "docker run failed".
+  [[nodiscard]] bool runs_container(std::size_t begin, std::size_t end) const {
+    const auto is_given = [](const std::string& part) { return part.starts_with('-') || part.find('/') != part.npos; };
+    for (std::size_t at = begin; at < end; ++at) {
+      const Row* known = find_opaque(m_argv[at]);
+      if (is_listed(m_argv[at], "--container* --no-container* --singularity-container*") ||
+          (known != nullptr && known->has("container") && runs_something(*known, at + 1, end)))
+        return true;
+      const Argv parts = split_words(m_argv[at]);
+      if (parts.size() < 2 || m_depth == k_deepest ||
+          !(std::ranges::any_of(parts, is_given) || names_some_program(parts, false, m_depth)))
+        continue;
+      const Walk inner = walk(parts, "/", m_depth + 1);
+      if (std::ranges::find(inner.problems, "SF404", &Diagnosis::code) != inner.problems.end())
+        return true;
+    }
+    return false;
+  }
+
   /// True if argv[at], a word behind a program without a row, is another program or names one. Names that are also
   /// common words only count with an option or a variable behind them. The `ssh` of `--launcher ssh` is a value and
   /// does not count.
@@ -139,8 +159,7 @@ class Walker {
   void walk_program(std::size_t begin, std::size_t end, Program scope) {
     const std::string name = base_name(m_argv[begin]);
     const Row* known = find_opaque(m_argv[begin]);
-    const auto behind = std::span(m_argv).subspan(begin + 1, end - begin - 1);
-    if (known != nullptr && any_listed(behind, known->get("unless")))
+    if (known != nullptr && any_listed(std::span(m_argv).subspan(begin + 1, end - begin - 1), known->get("unless")))
       known = nullptr;
     if (known != nullptr && runs_something(*known, begin + 1, end)) {
       if (!known->has("container"))
@@ -158,8 +177,9 @@ class Walker {
       return walk_python_file(begin, end, std::move(scope));
     const bool starts_here =
         known == nullptr || (known->has("by") && !known->has("container")); // such as parallel without -S
-    if (starts_here && !is_plain_tool(name) && starts_container(behind))
+    if (starts_here && !is_plain_tool(name) && runs_container(begin + 1, end))
       return end_in_container(begin);
+    m_out.understood = m_out.understood && starts_here; // words such as `sudo nvidia-smi -pm 1`
     const bool script = name.ends_with(".sh") || name.ends_with(".bash") || is_plain_tool(name);
     if (starts_here && !script && walk_unknown(begin + 1, end, scope))
       return;
@@ -390,7 +410,7 @@ class Walker {
     // With -c the text is the first word that is no option.
     if (m_out.chain[number].options.last(Means::command_text) != nullptr)
       return add_program(ProgramKind::shell, at, end, end, std::move(scope), false);
-    if (starts_container(std::span(m_argv).subspan(at + 1, end - at - 1))) // the script's "$@" may start one
+    if (runs_container(at + 1, end)) // the script's "$@" may start one
       return end_in_container(at);
     add_program(ProgramKind::file, at, at + 1, end, std::move(scope), false);
   }
