@@ -117,21 +117,12 @@ class Walker {
            (first ? starts_program(words, true, m_depth) : names_some_program(words, true, m_depth));
   }
 
-  /// True if a word starts a container with the words behind it, is an option that makes Slurm start one, or is a
-  /// command line that does. A text without an option, a path or a program is a message: "docker run failed".
+  /// True if a word starts a container with the words behind it, or is an option that makes Slurm start one.
   [[nodiscard]] bool runs_container(std::size_t begin, std::size_t end) const {
-    const auto is_given = [](const std::string& part) { return part.starts_with('-') || part.find('/') != part.npos; };
     for (std::size_t at = begin; at < end; ++at) {
       const Row* known = find_opaque(m_argv[at]);
       if (is_listed(m_argv[at], "--container* --no-container* --singularity-container*") ||
           (known != nullptr && known->has("container") && runs_something(*known, at + 1, end)))
-        return true;
-      const Argv parts = split_words(m_argv[at]);
-      if (parts.size() < 2 || m_depth == k_deepest ||
-          !(std::ranges::any_of(parts, is_given) || names_some_program(parts, false, m_depth)))
-        continue;
-      const Walk inner = walk(parts, "/", m_depth + 1);
-      if (std::ranges::find(inner.problems, "SF404", &Diagnosis::code) != inner.problems.end())
         return true;
     }
     return false;
@@ -189,10 +180,13 @@ class Walker {
   /// True if a word is a command line, as in `flock FILE -c 'env -i python train.py'`.
   [[nodiscard]] bool is_text(const std::string& word) const {
     const Argv parts = word.find(' ') == std::string::npos ? Argv() : split_words(word);
-    return !parts.empty() &&
-           (find_launcher(parts, 0, parts.size()) != nullptr || find_opaque(parts[0]) != nullptr ||
-            is_plain_tool(parts[0]) || assigns_variable(parts[0])) &&
-           names_some_program(std::span(parts).subspan(1), false, m_depth);
+    if (parts.empty())
+      return false;
+    const bool opaque = find_opaque(parts[0]) != nullptr;
+    return (opaque && any_listed(parts, "-*")) || // not a message such as "docker run failed"
+           ((opaque || find_launcher(parts, 0, parts.size()) != nullptr || is_plain_tool(parts[0]) ||
+             assigns_variable(parts[0])) &&
+            names_some_program(std::span(parts).subspan(1), false, m_depth));
   }
 
   /// Walks through argv[begin, end) behind a program without a row (strace, make, a wrapper of the site) or behind an
