@@ -154,7 +154,7 @@ class ScriptReader {
     const std::string keyword = words.empty() ? "" : words.front();
     if (keyword == "{")
       m_printed = {};
-    m_path.note_test(words);
+    m_path.note_test(words, command.behind);
     words.erase(words.begin(),
                 std::ranges::find_if_not(words, [](const auto& word) { return is_listed(word, k_keywords); }));
     if (keyword == "exec" && !words.empty() && words.front() == "-c") // bash(1): with an empty environment
@@ -167,8 +167,9 @@ class ScriptReader {
       words[words.size() - 3] += "=" + words.back();
       words.resize(words.size() - 2);
     }
-    for (const std::string& word : words) // as in `: ${RUN:=srun --export=NONE}`
-      if (const auto sign = word.find(":="); word.starts_with("${") && word.ends_with('}') && sign != std::string::npos)
+    for (const std::string& word : words) // as in `: ${RUN:=srun --export=NONE}`; PYTHONPATH has the guard's value
+      if (const auto sign = word.find(":="); word.starts_with("${") && word.ends_with('}') &&
+                                             sign != std::string::npos && !word.starts_with("${PYTHONPATH"))
         read_assignment({.name = word.substr(2, sign - 2), .value = word.substr(sign + 2, word.size() - sign - 3)},
                         command.line);
     // Words are expanded before assignments are read: a text such as bash -c "$LAUNCH python ..." has them in a
