@@ -9,8 +9,6 @@
 namespace sharefs::cachefix {
 namespace {
 
-constexpr std::string_view k_keywords =
-    "then do else elif if while until ! { } time exec command builtin nohup coproc spawn";
 constexpr std::string_view k_prints = "echo printf cat tee sed grep envsubst head tail sort";
 constexpr std::string_view k_run_input = "xargs parallel bsub qsub at batch";
 constexpr std::string_view k_read_lines = "done read mapfile readarray";
@@ -155,8 +153,8 @@ class ScriptReader {
     if (keyword == "{")
       m_printed = {};
     m_path.note_test(words, command.behind);
-    words.erase(words.begin(),
-                std::ranges::find_if_not(words, [](const auto& word) { return is_listed(word, k_keywords); }));
+    words.erase(words.begin(), std::ranges::find_if_not(
+                                   words, [](const auto& word) { return is_listed(word, words_of("keywords")); }));
     if (keyword == "exec" && !words.empty() && words.front() == "-c") // bash(1): with an empty environment
       words.insert(words.erase(words.begin()), {"env", "-i"});
     if (keyword == "spawn") // expect(1): what is sent to the program may start Python

@@ -99,7 +99,10 @@ bool names_some_program(std::span<const std::string> words, bool any, int depth)
 }
 
 bool starts_program(std::span<const std::string> given, bool any, int depth) {
-  const Argv words(std::ranges::find_if_not(given, assigns_variable), given.end());
+  const auto is_in_front = [](const std::string& word) {
+    return assigns_variable(word) || is_listed(word, words_of("keywords"));
+  };
+  const Argv words(std::ranges::find_if_not(given, is_in_front), given.end());
   if (words.empty() || (words.size() > 1 && words[0] == "command" && words[1].starts_with('-')))
     return false;                      // `command -v python` only searches it
   if (is_listed(words[0], "source .")) // a script that only sets variables does not count

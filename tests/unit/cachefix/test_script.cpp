@@ -63,6 +63,8 @@ TEST_CASE("what takes the guard away, in the place of a command only") {
        "3 SF407 PYTHONPATH="},
       {"ssh n1 docker ps\nssh n1 docker run img\nssh n1 'cd x && docker compose up -d'", "2 SF404 ssh; 3 SF402 ssh"},
       {"ssh n1 accelerate env\nssh n1 accelerate launch -m a.b\nssh n1 'A=1 ./train'", "2 SF402 ssh; 3 SF402 ssh"},
+      {"ssh n1 'cd x; exec ./t'\nssh n1 '{ ./t; }'\nssh n1 'if command -v python; then ls; fi'\nsudo bash < t.sh",
+       "1 SF402 ssh; 2 SF402 ssh; 4 SF402 sudo"},
       {"ssh n1 bash -c 'ls'; ssh n1 timeout 9 ls a.py; ssh n1 torchrun --help; sudo tailscale up", ""},
       {"byobu new -d 'python t.py'\ndask ssh n1\ndask-ssh n1\ndask worker n1:8786",
        "1 SF402 byobu; 2 SF402 dask; 3 SF402 dask-ssh"},
