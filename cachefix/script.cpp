@@ -9,8 +9,6 @@
 namespace sharefs::cachefix {
 namespace {
 
-constexpr std::string_view k_keywords =
-    "then do else elif if while until ! { } time exec command builtin nohup coproc spawn";
 constexpr std::string_view k_prints = "echo printf cat tee sed grep envsubst head tail sort";
 constexpr std::string_view k_run_input = "xargs parallel bsub qsub at batch";
 constexpr std::string_view k_read_lines = "done read mapfile readarray";
@@ -25,6 +23,11 @@ bool is_script_name(const std::string& word) {
 /// True if the word is the output of a command: `$(...)`, `<(...)` or backquotes.
 bool is_substitution(const std::string& word) {
   return is_listed(word, "$(* <(* `*") && is_listed(word, "*) *`");
+}
+
+/// True if the word is a text of several words.
+bool is_text(const std::string& word) {
+  return word.find(' ') != std::string::npos && !is_substitution(word);
 }
 
 /// Returns how these words start a script. A script that sbatch or bsub gets is `submitted` only if no option on the
@@ -149,9 +152,9 @@ class ScriptReader {
     const std::string keyword = words.empty() ? "" : words.front();
     if (keyword == "{")
       m_printed = {};
-    m_path.note_test(words);
-    words.erase(words.begin(),
-                std::ranges::find_if_not(words, [](const auto& word) { return is_listed(word, k_keywords); }));
+    m_path.note_test(words, command.behind);
+    words.erase(words.begin(), std::ranges::find_if_not(
+                                   words, [](const auto& word) { return is_listed(word, words_of("keywords")); }));
     if (keyword == "exec" && !words.empty() && words.front() == "-c") // bash(1): with an empty environment
       words.insert(words.erase(words.begin()), {"env", "-i"});
     if (keyword == "spawn") // expect(1): what is sent to the program may start Python
@@ -162,8 +165,9 @@ class ScriptReader {
       words[words.size() - 3] += "=" + words.back();
       words.resize(words.size() - 2);
     }
-    for (const std::string& word : words) // as in `: ${RUN:=srun --export=NONE}`
-      if (const auto sign = word.find(":="); word.starts_with("${") && word.ends_with('}') && sign != std::string::npos)
+    for (const std::string& word : words) // as in `: ${RUN:=srun --export=NONE}`; PYTHONPATH has the guard's value
+      if (const auto sign = word.find(":="); word.starts_with("${") && word.ends_with('}') &&
+                                             sign != std::string::npos && !word.starts_with("${PYTHONPATH"))
         read_assignment({.name = word.substr(2, sign - 2), .value = word.substr(sign + 2, word.size() - sign - 3)},
                         command.line);
     // Words are expanded before assignments are read: a text such as bash -c "$LAUNCH python ..." has them in a
@@ -190,6 +194,9 @@ class ScriptReader {
       m_path.change_directory(words[1]);
     if (first == "set" && contains(words, "--"))
       m_path.set_words("@", {std::ranges::find(words, "--") + 1, words.end()});
+    for (const std::string& word : words)
+      if (first == "for" && is_text(word)) // for CMD in "python a.py" "python -I b.py"
+        read_assignment({.name = words[1], .value = word}, command.line);
     const bool sources = is_listed(first, "source .") && words.size() > 1;
     if (sources && !is_listed(words[1], words_of("settings")))
       report_path_loss(); // the script may start programs

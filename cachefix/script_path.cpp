@@ -78,10 +78,11 @@ void PythonPath::note_name_lists(const Commands& commands) {
     m_computed_names = m_computed_names || lists_names(commands, i);
 }
 
-void PythonPath::note_test(const Argv& words) {
+void PythonPath::note_test(const Argv& words, char behind) {
   if (words.empty() || words == Argv{"then"})
     return;
-  m_if_empty = m_tests_path || (m_if_empty && m_in_if && !is_listed(words[0], "fi else elif"));
+  m_if_empty = m_tests_path || (m_if_empty && (m_in_if ? !is_listed(words[0], "fi else elif") : m_chained));
+  m_chained = behind == 'a' || behind == 'o';
   m_tests_path = any_listed(words, "[ [[ test") && std::ranges::any_of(words, has_path) && !contains(words, "!=");
   m_in_if = m_tests_path ? words[0] == "if" : m_in_if;
 }
@@ -196,7 +197,7 @@ Argv PythonPath::expand(const Argv& words) const {
   for (const std::string& given : words) {
     const std::string word = resolve_which(given);
     const bool whole = word.starts_with('$') &&
-                       (word.find('}') == word.size() - 1 || word.find_first_of("{}/.:-=") == std::string::npos);
+                       (word.find('}') == word.size() - 1 || word.find_first_of("{}/.:-=$ ", 1) == std::string::npos);
     const auto known = whole ? m_words.find(variable_at(word, 0)) : m_words.end();
     const auto sign = word.find_first_of("}-=+");
     const bool other = whole && word.starts_with("${") && sign != std::string::npos && word[sign] != '}';

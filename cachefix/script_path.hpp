@@ -17,8 +17,9 @@ class PythonPath {
   static bool sets_variables(std::string_view command);
   /// Checks whether commands of a text list the names of variables. Called before the first command is read.
   void note_name_lists(const Commands& commands);
-  /// Notes whether a command tests PYTHONPATH. `words` are those of the text, before variables are expanded.
-  void note_test(const Argv& words);
+  /// Notes whether a command tests PYTHONPATH. `words` are those of the text, before variables are expanded; `behind`
+  /// is what ends the command.
+  void note_test(const Argv& words, char behind);
   /// Returns what a command assigns, and removes assignments in front of the command from `words`. Also notes a loss of
   /// PYTHONPATH by `unset`, `read` or `for`. A name that ends in `+` is appended to.
   std::vector<Assignment> take_assignments(Argv& words, int line);
@@ -63,6 +64,7 @@ class PythonPath {
   bool m_computed_names = false;       ///< names of variables are listed or stand in variables: any may be PYTHONPATH
   bool m_tests_path = false;           ///< the command before was `[ -z "$PYTHONPATH" ]`
   bool m_in_if = false;                ///< that command was the test of an `if`
+  bool m_chained = false;              ///< `&&` or `||` stands behind the command before
   bool m_if_empty = false;             ///< the present command runs only if PYTHONPATH is empty
   std::optional<Mention> m_loss;       ///< the command that lost PYTHONPATH, until a program is started
   std::vector<std::optional<Mention>> m_subshells; ///< m_loss as it was in front of each open subshell

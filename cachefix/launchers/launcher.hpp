@@ -72,17 +72,17 @@ struct Launcher {
 const std::vector<Launcher>& launchers();
 /// Parses the field `options` of a row.
 std::vector<KnownOption> options_of(const std::string& options);
-/// True if the words are a Python that builds no datasets: `python -m pip`, `python --version`, `python -c "import
-/// torch"`. `row` is the launcher of the first word.
-bool builds_nothing(const Launcher* row, std::span<const std::string> words);
 /// Returns the row `elsewhere` for a word that names a program; nullptr if there is none.
 const Row* find_opaque(const std::string& word);
+/// Commands within commands, such as ssh in ssh, are read so deep. Deeper ones count as programs, because time is
+/// limited.
+inline constexpr int k_deepest = 3;
 /// True if a word, or a part of one, names a program that may be Python: `ssh node1 "cd /job && python train.py"`.
 /// `any`: programs that no table knows count, too, as in `ssh node1 ./train` and `ssh node1 "$CMD"`.
-bool names_some_program(std::span<const std::string> words, bool any = false);
-/// True if words of a command or a shell text start a container, or make a launcher start one. A word may hold a whole
-/// command line.
-bool starts_container(std::span<const std::string> words);
+/// `depth` counts the commands around these words.
+bool names_some_program(std::span<const std::string> words, bool any, int depth);
+/// The same for the words of a command: the first is its program.
+bool starts_program(std::span<const std::string> words, bool any, int depth);
 /// True for a builtin of a shell or a tool that reads none of the variables that name caches.
 bool is_plain_tool(std::string_view program);
 

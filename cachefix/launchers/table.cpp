@@ -10,46 +10,8 @@
 namespace sharefs::cachefix {
 namespace {
 
-/// True if words[at] is a console script of Python that may build datasets (`vllm serve`, but not `vllm --version`).
-bool is_python_tool(std::span<const std::string> words, std::size_t at) {
-  return is_listed(base_name(words[at]), words_of("python")) &&
-         (at + 1 == words.size() || !is_listed(words[at + 1], "stop status --version --help list pip add sync login"));
-}
-
-/// True if words[at] starts a program that no table knows: by a path, by a variable, or as a target of make. `host`:
-/// words[0] may name a host. Then a variable counts only as the last word, and not if an option makes ssh a tunnel.
-bool is_unknown_program(const Argv& words, std::size_t at, bool host) {
-  const bool last = at + 1 == words.size();
-  if (words[at].starts_with('$'))
-    return host ? at > 0 && last && !any_listed(words, "-N -fN* -nN* -L -R -D -W") : at == 0;
-  const bool is_command = host ? at > 0 && (words[at - 1] == "--" || !words[at - 1].starts_with('-')) : at == 0;
-  return is_command && is_listed(words[at], "./* /* make just") && !is_plain_tool(words[at]);
-}
-
-/// True if the words start a program that may be Python. `source train.sh` counts, unless it is a script that only sets
-/// variables; a tool does not. `host`: words[0] may name a host. `any`: programs that no table knows count, too.
-bool starts_program(const Argv& words, bool host, bool any) {
-  constexpr std::string_view k_scripts = "*.py *.sh *.pbs *.sbatch *.slurm *.sub";
-  const bool sources = is_listed(words[0], "source .");
-  if (words == Argv{"env"} || (words.size() > 1 && words[0] == "command" && words[1].starts_with('-')))
-    return false; // `command -v python` only searches it
-  if (sources ? words.size() > 1 && is_listed(words[1], words_of("settings")) : is_plain_tool(words[0]))
-    return !sources &&
-           find_launcher(words, 0, words.size()) != nullptr; // conda is a tool, but `conda run` is a launcher
-  for (std::size_t at = 0; at < words.size(); ++at) {
-    const std::string& word = words[at];
-    const Launcher* row = find_launcher({word}, 0, 1);
-    if (is_listed(word, words_of("looks")) || builds_nothing(row, std::span(words).subspan(at)))
-      return false;
-    const bool script = is_listed(word, k_scripts) && word.find('*') == std::string::npos;
-    if (script || row != nullptr || ((at > 0 || !host) && is_python_tool(words, at)))
-      return true;
-    any = any && (at == 0 || !is_plain_tool(word)); // words behind a tool are its arguments
-    if (any && is_unknown_program(words, at, host))
-      return true;
-  }
-  return false;
-}
+constexpr std::string_view k_scripts = "*.py *.sh *.pbs *.sbatch *.slurm *.sub";
+constexpr std::size_t k_most_inner_words = 32; // of a command within a command: more count as a program
 
 /// True if a Python text seems to print something only: `import torch; print(torch.__version__)`.
 bool only_prints(const std::string& text) {
@@ -58,6 +20,39 @@ bool only_prints(const std::string& text) {
          std::ranges::all_of(split(text, ';'), [](const std::string& statement) {
            return is_listed(trim(statement), "import* from* print(*");
          });
+}
+
+/// True if this program of a command may be Python. `any`: a program that no table knows may be, too.
+bool may_be_python(const Argv& words, const Program& program, bool any, int depth) {
+  if (is_plain_tool(program) || (program.kind == ProgramKind::text && only_prints(program.name)))
+    return false;
+  if (program.kind == ProgramKind::shell)
+    return std::ranges::any_of(commands_of(program.name),
+                               [&](const Command& command) { return starts_program(command.words, any, depth); });
+  if (program.kind != ProgramKind::program || is_listed(program.name, k_scripts))
+    return true;
+  if (program.python) // `vllm serve`, but not `vllm --version`
+    return program.begin >= program.end ||
+           !is_listed(words[program.begin], "stop status --version --help list pip add sync login");
+  return any && (!program.chain.empty() || is_listed(program.name, "./* /* $* make"));
+}
+
+/// Returns the place of the command behind the options and the host of ssh and the like; words.size() if no word is
+/// known. `any`: as of names_some_program.
+std::size_t find_command(const Argv& words, bool any) {
+  for (std::size_t at = 0; at < words.size(); ++at) {
+    const std::string& word = words[at];
+    const bool own = at > 0 && (words[at - 1] == "--" || !words[at - 1].starts_with('-'));
+    const bool path = any && own && is_listed(word, "./* /* make");
+    // A variable counts only as the last word, and not if an option makes ssh a tunnel.
+    const bool variable = any && at > 0 && at + 1 == words.size() && word.starts_with('$') &&
+                          !any_listed(words, "-N -fN* -nN* -L -R -D -W");
+    const bool known = at > 0 && (is_plain_tool(word) || find_opaque(word) != nullptr ||
+                                  is_listed(base_name(word), words_of("python")));
+    if (path || variable || known || is_listed(word, k_scripts) || find_launcher(words, at, words.size()) != nullptr)
+      return at;
+  }
+  return words.size();
 }
 
 template <class Is> const Launcher* first_row(const Is& is) {
@@ -92,52 +87,37 @@ const std::vector<Launcher>& launchers() {
   return k_rows;
 }
 
-bool builds_nothing(const Launcher* row, std::span<const std::string> words) {
-  if (row == nullptr || row->tail != Tail::python)
-    return false;
-  const Walk walked = walk({words.begin(), words.end()}, "/");
-  return !walked.elsewhere && std::ranges::all_of(walked.programs, [](const Program& program) {
-    return is_plain_tool(program) || (program.kind == ProgramKind::text && only_prints(program.name));
-  });
-}
-
-bool names_some_program(std::span<const std::string> words, bool any) {
+bool names_some_program(std::span<const std::string> words, bool any, int depth) {
   std::string text; // as ssh gives it to a shell; a word with spaces is a command line and gets its own line
   for (const std::string& word : words)
     text += (word.find_first_of(" \t\n") == std::string::npos ? " " : "\n") + word;
-  return std::ranges::any_of(commands_of(text), [&](const Command& command) {
-    return !command.words.empty() && starts_program(command.words, command.line == 1, any);
+  const Commands commands = commands_of(text);
+  return std::ranges::any_of(commands, [&](const Command& command) {
+    const bool host = &command == &commands.front() && command.line == 1;
+    return starts_program(std::span(command.words).subspan(host ? find_command(command.words, any) : 0), any, depth);
   });
 }
 
-bool starts_container(std::span<const std::string> words) {
-  static constexpr std::string_view k_options = "--container* --no-container* --singularity-container*";
-  static constexpr std::string_view k_marks = "()[]{}\"'`;|&=$<>,";
-  std::vector<std::string> pieces;
-  for (std::string word : words) {
-    const Argv parts = split_words(word);
-    const auto is_given = [](const std::string& part) { return part.starts_with('-') || part.find('/') != part.npos; };
-    if (parts.size() > 1 && !names_some_program(parts) && std::ranges::none_of(parts, is_given))
-      continue; // a message such as "docker run failed"
-    std::ranges::replace_if(word, [](char c) { return k_marks.find(c) != std::string_view::npos; }, ' ');
-    std::ranges::move(split_words(word), std::back_inserter(pieces));
-  }
-  if (any_listed(pieces, k_options))
+bool starts_program(std::span<const std::string> given, bool any, int depth) {
+  const auto is_in_front = [](const std::string& word) {
+    return assigns_variable(word) || is_listed(word, words_of("keywords"));
+  };
+  const Argv words(std::ranges::find_if_not(given, is_in_front), given.end());
+  if (words.empty() || (words.size() > 1 && words[0] == "command" && words[1].starts_with('-')))
+    return false;                      // `command -v python` only searches it
+  if (is_listed(words[0], "source .")) // a script that only sets variables does not count
+    return words.size() > 1 && is_listed(words[1], k_scripts) && !is_listed(words[1], words_of("settings"));
+  if (depth == k_deepest || (depth > 0 && words.size() > k_most_inner_words))
     return true;
-  std::set<const Row*> runs; // rows with a verb behind this piece
-  for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece)
-    for (const Row& row : rows_of("elsewhere")) {
-      if (row.has("container") && is_listed(base_name(*piece), row.name) && (!row.has("by") || runs.contains(&row)))
-        return true;
-      if (is_listed(*piece, row.get("by")))
-        runs.insert(&row);
-    }
-  return false;
+  const Walk walked = walk(words, "/", depth + 1);
+  return walked.elsewhere || std::ranges::any_of(walked.programs, [&](const Program& program) {
+           return may_be_python(words, program, any, depth + 1);
+         });
 }
 
 bool is_plain_tool(std::string_view program) {
   const std::string path(program); // `./test` is a program of the user, not the tool
-  const bool own = path.find('/') != std::string::npos && !is_listed(base_name(parent_path(path)), "bin sbin");
+  const bool own = path.find('/') != std::string::npos && !is_listed(base_name(parent_path(path)), "bin sbin build");
   return !own && is_listed(base_name(path), words_of("tools"));
 }
 

@@ -16,7 +16,7 @@ constexpr int k_most_unknown = 4;            // nested programs without a row
 /// Walks through a command line. `scope` is the program with the changes of the launchers that were read so far.
 class Walker {
  public:
-  explicit Walker(const Argv& argv) : m_argv(argv) {}
+  Walker(const Argv& argv, int depth) : m_argv(argv), m_depth(depth) {}
 
   Walk run(const std::string& directory) {
     Program scope;
@@ -33,7 +33,7 @@ class Walker {
   void give_up(std::size_t index, Program scope, std::string message = {}) {
     m_out.understood = false;
     const std::size_t at = std::min(index, m_argv.size() - 1);
-    if (starts_container(std::span(m_argv).subspan(at)))
+    if (runs_container(at, m_argv.size()))
       return end_in_container(at);
     if (!message.empty() && is_certain())
       warn("SF401", index, std::move(message), "its own words were not changed");
@@ -57,7 +57,7 @@ class Walker {
   }
   /// Ends the walk at a program that takes the environment away from its command; `does` is the message about it.
   void end_unreached(std::size_t index, const std::string& does, Program scope) {
-    if (starts_container(std::span(m_argv).subspan(index)))
+    if (runs_container(index + 1, m_argv.size()))
       return end_in_container(index);
     end_elsewhere("SF402", index, does + ", so it is not guarded", "let it run `sharefs run -- CMD...`");
     m_out.elsewhere = is_certain(); // behind a program without a row the word may be an argument
@@ -73,7 +73,7 @@ class Walker {
     scope.begin = std::min(begin, end);
     scope.end = find_word("--", scope.begin, end);
     scope.python = python || !is_certain();
-    if (starts_container(std::span(m_argv).subspan(scope.end, end - scope.end))) // `launcher.py -- docker run ...`
+    if (runs_container(scope.end, end)) // `launcher.py -- docker run ...`
       return end_in_container(scope.end);
     m_out.programs.push_back(std::move(scope));
   }
@@ -103,29 +103,29 @@ class Walker {
 
   /// True if a program of the row `known` may start Python with these words; false for `tmux ls` or `sudo nvidia-smi`.
   [[nodiscard]] bool runs_something(const Row& known, std::size_t begin, std::size_t end) const {
-    const auto words = std::span(m_argv).subspan(begin, end - begin);
-    if (known.has("first")) {
-      auto first = words.begin();
-      while (first != words.end() && (first->starts_with('-') || assigns_variable(*first)))
-        first += first + 1 != words.end() && is_listed(*first, known.get("first")) ? 2 : 1;
-      if (const Row* inner =
-              first == words.end() ? nullptr : find_opaque(*first)) // `sudo docker ps`: the row of docker decides
-        return runs_something(*inner, static_cast<std::size_t>(first - words.begin()) + begin + 1, end);
-      if (first == words.end())
-        return false;
-      const auto at = static_cast<std::size_t>(first - words.begin()) + begin;
-      const Launcher* row = find_launcher(m_argv, at, end);
-      if (is_plain_tool(*first)) // a tool runs nothing, but `sudo conda run` does
-        return row != nullptr;
-      const bool shell = row != nullptr && row->tail == Tail::shell; // `sudo bash -c 'apt update'` starts no Python
-      return shell ? names_some_program({first + 1, words.end()}) : !builds_nothing(row, {first, words.end()});
-    }
-    const bool shows = !words.empty() && is_listed(words.back(), words_of("shows")) && !names_some_program(words);
+    auto words = std::span(m_argv).subspan(begin, end - begin);
+    const bool first = known.has("first"); // the command is the first word behind the options
+    while (first && !words.empty() && (words[0].starts_with('-') || assigns_variable(words[0])))
+      words = words.subspan(words.size() > 1 && is_listed(words[0], known.get("first")) ? 2 : 1);
+    const bool shows =
+        !words.empty() && is_listed(words.back(), words_of("shows")) && !names_some_program(words, false, m_depth);
     if (shows || (!words.empty() && is_listed(words.front(), known.get("nouns"))))
       return false; // `tmux new -d nvidia-smi`, `docker volume create`
     if (known.has("by") && !any_listed(words, known.get("by")))
       return false;
-    return known.has("container") || (known.has("by") && !known.has("names")) || names_some_program(words, true);
+    return known.has("container") || (known.has("by") && !known.has("names")) ||
+           (first ? starts_program(words, true, m_depth) : names_some_program(words, true, m_depth));
+  }
+
+  /// True if a word starts a container with the words behind it, or is an option that makes Slurm start one.
+  [[nodiscard]] bool runs_container(std::size_t begin, std::size_t end) const {
+    for (std::size_t at = begin; at < end; ++at) {
+      const Row* known = find_opaque(m_argv[at]);
+      if (is_listed(m_argv[at], "--container* --no-container* --singularity-container*") ||
+          (known != nullptr && known->has("container") && runs_something(*known, at + 1, end)))
+        return true;
+    }
+    return false;
   }
 
   /// True if argv[at], a word behind a program without a row, is another program or names one. Names that are also
@@ -150,8 +150,7 @@ class Walker {
   void walk_program(std::size_t begin, std::size_t end, Program scope) {
     const std::string name = base_name(m_argv[begin]);
     const Row* known = find_opaque(m_argv[begin]);
-    const auto behind = std::span(m_argv).subspan(begin + 1, end - begin - 1);
-    if (known != nullptr && any_listed(behind, known->get("unless")))
+    if (known != nullptr && any_listed(std::span(m_argv).subspan(begin + 1, end - begin - 1), known->get("unless")))
       known = nullptr;
     if (known != nullptr && runs_something(*known, begin + 1, end)) {
       if (!known->has("container"))
@@ -169,21 +168,25 @@ class Walker {
       return walk_python_file(begin, end, std::move(scope));
     const bool starts_here =
         known == nullptr || (known->has("by") && !known->has("container")); // such as parallel without -S
-    if (starts_here && !is_plain_tool(name) && starts_container(behind))
+    if (starts_here && !is_plain_tool(name) && runs_container(begin + 1, end))
       return end_in_container(begin);
+    m_out.understood = m_out.understood && starts_here; // words such as `sudo nvidia-smi -pm 1`
     const bool script = name.ends_with(".sh") || name.ends_with(".bash") || is_plain_tool(name);
-    if (!script && walk_unknown(begin + 1, end, scope))
+    if (starts_here && !script && walk_unknown(begin + 1, end, scope))
       return;
     add_program(ProgramKind::program, begin, begin + 1, end, std::move(scope), is_listed(name, words_of("python")));
   }
 
   /// True if a word is a command line, as in `flock FILE -c 'env -i python train.py'`.
-  [[nodiscard]] static bool is_text(const std::string& word) {
+  [[nodiscard]] bool is_text(const std::string& word) const {
     const Argv parts = word.find(' ') == std::string::npos ? Argv() : split_words(word);
-    return !parts.empty() &&
-           (find_launcher(parts, 0, parts.size()) != nullptr || find_opaque(parts[0]) != nullptr ||
-            is_plain_tool(parts[0]) || assigns_variable(parts[0])) &&
-           names_some_program(std::span(parts).subspan(1));
+    if (parts.empty())
+      return false;
+    const bool opaque = find_opaque(parts[0]) != nullptr;
+    return (opaque && any_listed(parts, "-*")) || // not a message such as "docker run failed"
+           ((opaque || find_launcher(parts, 0, parts.size()) != nullptr || is_plain_tool(parts[0]) ||
+             assigns_variable(parts[0])) &&
+            names_some_program(std::span(parts).subspan(1), false, m_depth));
   }
 
   /// Walks through argv[begin, end) behind a program without a row (strace, make, a wrapper of the site) or behind an
@@ -244,7 +247,8 @@ class Walker {
   std::optional<std::size_t> walk_options(std::size_t number, std::size_t begin, std::size_t end, Program& scope) {
     const Launcher& launcher = *m_out.chain[number].launcher;
     OptionsRead read = read_options(launcher, m_argv, begin, end);
-    if (const GivenOption* container = read.last(Means::container)) { // this counts even if another option is not known
+    const auto container = std::ranges::find(read.given, Means::container, &GivenOption::means);
+    if (container != read.given.end()) { // this counts even if another option is not known
       end_in_container(container->index);
       return std::nullopt;
     }
@@ -400,12 +404,13 @@ class Walker {
     // With -c the text is the first word that is no option.
     if (m_out.chain[number].options.last(Means::command_text) != nullptr)
       return add_program(ProgramKind::shell, at, end, end, std::move(scope), false);
-    if (starts_container(std::span(m_argv).subspan(at + 1, end - at - 1))) // the script's "$@" may start one
+    if (runs_container(at + 1, end)) // the script's "$@" may start one
       return end_in_container(at);
     add_program(ProgramKind::file, at, at + 1, end, std::move(scope), false);
   }
 
   const Argv& m_argv;
+  int m_depth;
   int m_unknown = 0; ///< number of programs without a row in front of the present words
   Walk m_out;
 };
@@ -431,8 +436,8 @@ std::vector<std::reference_wrapper<const ChainLink>> Walk::links(const Program& 
   return all;
 }
 
-Walk walk(const Argv& argv, const std::string& directory) {
-  return argv.empty() ? Walk() : Walker(argv).run(directory);
+Walk walk(const Argv& argv, const std::string& directory, int depth) {
+  return argv.empty() ? Walk() : Walker(argv, depth).run(directory);
 }
 
 } // namespace sharefs::cachefix

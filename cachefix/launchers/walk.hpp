@@ -79,8 +79,9 @@ inline bool is_plain_tool(const Program& program) {
          ((module || program.kind == ProgramKind::program) && is_plain_tool(program.name));
 }
 
-/// Walks through a command line. `directory` is the working directory of the command.
-Walk walk(const Argv& argv, const std::string& directory);
+/// Walks through a command line. `directory` is the working directory of the command; `depth` counts the commands
+/// around it.
+Walk walk(const Argv& argv, const std::string& directory, int depth = 0);
 /// The message about a command that starts in a container, and its hint.
 inline constexpr std::string_view k_in_container =
     "it starts in a container, whose environment and paths are not this host's, so it is not guarded";
