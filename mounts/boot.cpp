@@ -159,6 +159,8 @@ void add_rc_local_entries(const BootFacts& facts, std::vector<BootEntry>& found)
       block = line.substr(k_block_begins.size());
     else if (line.starts_with(k_block_ends))
       block.clear();
+    else if (const auto words = split_words(line); line.starts_with("exit") && !words.empty() && words[0] == "exit")
+      break; // at the begin of a line: what follows never runs
     for (const auto& words : shell_commands(line)) {
       auto entry = read_mount_entry(words);
       if (!entry || (block.empty() && (!entry->target.starts_with('/') || !is_remote(entry->type, entry->source, {}))))

@@ -8,7 +8,7 @@ from typing import Any
 
 # Hints that say what to do on the host, or that leave the choice to the administrator.
 _NOT_IN_THE_FILE = re.compile(
-    "see exports\\(5\\) for|put the name into /etc/hosts|give the export a file system|export a directory whose"
+    "see exports\\(5\\) for|put the name into /etc/hosts|see `netgroup:`|give the export a file system|export a directory whose"
     "|make a user for|run `ip link`|give both the same options|correct the error above"
     "|give each directory a number|only one directory can|rename it to|remove it; `sed|remove it; `tr|remove it; `cat|close it"
     "|remove the empty word|name the client, or|write the network, as|write a prefix length"

@@ -442,3 +442,11 @@ TEST_CASE("what others mount at boot, and is not mounted") {
   const auto table = test::table_of(test::nfs_line(50, 1, "/data/old", "old:/x", test::k_v42_super, "rw"));
   CHECK(diagnose_not_mounted_at_boot(facts, {share()}, table).empty());
 }
+
+TEST_CASE("what stands behind the exit of rc.local never runs") {
+  Machine machine;
+  machine.put("/etc/rc.local", "#!/bin/sh\nmount -t nfs old:/x /a\nexit 0\nmount -t nfs old:/y /b\n", 0755);
+  const auto entries = machine.entries();
+  REQUIRE(entries.size() == 1);
+  CHECK(entries[0].target == "/a");
+}
