@@ -1,7 +1,6 @@
 #include "conda/change.hpp"
 
 #include "base/path.hpp"
-#include "base/text.hpp"
 #include "conda/share.hpp"
 #include "plan/apply.hpp"
 

@@ -1,6 +1,5 @@
 #include "conda/environment.hpp"
 
-#include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/visible.hpp"
 

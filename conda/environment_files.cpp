@@ -10,7 +10,6 @@
 #include <atomic>
 #include <fmt/format.h>
 #include <limits>
-#include <map>
 #include <mutex>
 #include <set>
 

@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
-#include <map>
 #include <set>
 
 namespace sharefs::conda {

@@ -1,7 +1,6 @@
 #include "conda/homes.hpp"
 #include "conda/link.hpp"
 
-#include "base/argv.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>

@@ -1,8 +1,6 @@
 #include "conda/make_image.hpp"
 
 #include "base/path.hpp"
-#include "base/random.hpp"
-#include "base/text.hpp"
 #include "base/try.hpp"
 #include "conda/change.hpp"
 #include "conda/make_generation.hpp"

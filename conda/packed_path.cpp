@@ -1,6 +1,5 @@
 #include "conda/packed_path.hpp"
 
-#include "base/argv.hpp"
 #include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/random.hpp"

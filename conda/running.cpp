@@ -4,7 +4,6 @@
 #include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "conda/environment_store.hpp"
 #include "conda/homes.hpp"
 #include "conda/prefix.hpp"
 #include "sys/find_processes.hpp"

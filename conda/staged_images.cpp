@@ -4,7 +4,6 @@
 #include "base/text.hpp"
 #include "conda/make_image.hpp"
 #include "plan/check_action.hpp"
-#include "sys/mounting/image_types.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -2,12 +2,10 @@
 
 #include "base/argv.hpp"
 #include "base/path.hpp"
-#include "base/text.hpp"
 #include "base/try.hpp"
 #include "conda/homes.hpp"
 #include "conda/staged_images.hpp"
 #include "plan/apply.hpp"
-#include "sys/mounting/image_types.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

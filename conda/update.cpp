@@ -1,7 +1,6 @@
 #include "conda/update.hpp"
 
 #include "base/path.hpp"
-#include "base/text.hpp"
 #include "base/try.hpp"
 #include "conda/verified.hpp"
 #include "plan/apply.hpp"

@@ -3,7 +3,6 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "exports/host.hpp"
-#include "plan/check_action.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -20,15 +19,20 @@ constexpr auto k_name_deadline = 3s;
 constexpr std::size_t k_text_limit = 16U << 20U;
 
 /// Finds the directories whose own file system fstab names, and that is not mounted: what lies there is the bare
-/// directory below the mount point.
+/// directory below the mount point. The mounts of an image (`--root`) are not known.
 void add_not_mounted(sys::System& system, HostFacts& facts) {
+  if (!system.files().is_live())
+    return;
   const auto text = system.entry({.path = sys::k_fstab, .follow = true, .read_bytes = k_text_limit}).content;
   for (const auto& line : sys::parse_fstab(text)) {
     if (line.target == "/" || facts.mounts.at(line.target) != nullptr)
       continue;
-    for (const auto& [directory, entry] : facts.directories)
-      if (is_under(entry.resolved, line.target))
+    for (const auto& [directory, entry] : facts.directories) {
+      const auto* const owner = facts.mounts.owner_of(entry.resolved);
+      const bool has_own_mount = owner != nullptr && is_under(owner->target, line.target);
+      if (is_under(entry.resolved, line.target) && !has_own_mount)
         facts.not_mounted.insert_or_assign(directory, line);
+    }
   }
 }
 

@@ -1,7 +1,5 @@
-#include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "exports/client.hpp"
 #include "exports/server.hpp"
 #include "sys/find_processes.hpp"
 

@@ -1,7 +1,6 @@
 #include "exports/settings.hpp"
 
 #include "base/text.hpp"
-#include "exports/client.hpp"
 
 #include <algorithm>
 #include <array>

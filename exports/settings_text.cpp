@@ -1,7 +1,6 @@
 // Shows settings in words, for tables and for the differences between the desired settings and etab.
 #include "exports/settings.hpp"
 
-#include <algorithm>
 #include <array>
 #include <fmt/format.h>
 #include <utility>

@@ -1,7 +1,6 @@
 #include "fleet/facts.hpp"
 
 #include "base/json_fields.hpp"
-#include "base/text.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -3,7 +3,6 @@
 #include "base/text.hpp"
 #include "fleet/node.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
 #include <unordered_map>
 

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 #include <map>
 #include <unordered_map>
-#include <unordered_set>
 
 namespace sharefs::fleet {
 

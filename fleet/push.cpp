@@ -5,7 +5,6 @@
 #include "fleet/script.hpp"
 
 #include <fmt/format.h>
-#include <vector>
 
 namespace sharefs::fleet {
 

@@ -1,7 +1,6 @@
 #include "fleet/run.hpp"
 
 #include "base/json.hpp"
-#include "base/json_fields.hpp"
 #include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"

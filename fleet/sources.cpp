@@ -3,7 +3,6 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
 #include <unordered_map>
 #include <unordered_set>

@@ -3,7 +3,6 @@
 #include "base/argv.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "sys/mounts/mount_table.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -2,7 +2,6 @@
 
 #include "base/argv.hpp"
 #include "base/path.hpp"
-#include "base/text.hpp"
 
 #include <algorithm>
 #include <cerrno>

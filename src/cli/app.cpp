@@ -16,7 +16,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <exception>
-#include <fcntl.h>
 #include <iostream>
 #include <span>
 #include <string_view>

@@ -2,7 +2,6 @@
 
 #include "base/number.hpp"
 #include "base/path.hpp"
-#include "base/text.hpp"
 #include "base/try.hpp"
 #include "cli/fleet_progress.hpp"
 #include "plan/private_directory.hpp"

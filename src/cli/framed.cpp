@@ -5,7 +5,6 @@
 #include "fleet/frames.hpp"
 #include "sys/process/captured_output.hpp"
 #include "sys/process/child.hpp"
-#include "sys/system.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -9,8 +9,6 @@
 #include "cli/fleet_lease.hpp"
 #include "cli/fleet_view.hpp"
 #include "fleet/sources.hpp"
-#include "plan/private_directory.hpp"
-#include "sys/process/interrupt.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -9,7 +9,6 @@
 #include "sys/fs/walk.hpp"
 #include "sys/process/child.hpp"
 #include "sys/process/fd.hpp"
-#include "tree/acl.hpp"
 #include "tree/attributes.hpp"
 #include "tree/reader.hpp"
 

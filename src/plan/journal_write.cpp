@@ -1,5 +1,4 @@
 // Writing the journal: used by apply(), under the host lock.
-#include "base/text.hpp"
 #include "base/try.hpp"
 #include "plan/journal.hpp"
 #include "plan/journal_format.hpp"

@@ -1,7 +1,6 @@
 #include "plan/plan.hpp"
 
 #include "base/path.hpp"
-#include "base/text.hpp"
 #include "base/try.hpp"
 #include "plan/json_values.hpp"
 

@@ -3,7 +3,6 @@
 #include "plan/journal.hpp"
 #include "sys/fs/entry.hpp"
 
-#include <algorithm>
 #include <cstdlib>
 
 namespace sharefs::plan {

@@ -4,7 +4,6 @@
 #include "base/try.hpp"
 #include "plan/perform.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <csignal>

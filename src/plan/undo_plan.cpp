@@ -1,5 +1,4 @@
 #include "plan/journal.hpp"
-#include "plan/perform.hpp"
 
 #include <algorithm>
 

@@ -1,6 +1,5 @@
 #include "tree/attributes.hpp"
 
-#include "base/text.hpp"
 #include "sys/fs/extended_attributes.hpp"
 
 #include <algorithm>

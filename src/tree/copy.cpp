@@ -1,7 +1,6 @@
 // copy(): the directories. Each is made before its entries, and gets its mode and times after them.
 #include "base/path.hpp"
 #include "base/random.hpp"
-#include "base/text.hpp"
 #include "base/try.hpp"
 #include "sys/fs/exclusive.hpp"
 #include "sys/fs/files.hpp"

@@ -1,6 +1,5 @@
 // copy(): files. Several are written before the first is synced, so that a disk can write them together. Over NFS each
 // call that makes or changes a name or an attribute is a round trip, so there are as few of them as possible.
-#include "base/path.hpp"
 #include "sys/fs/exclusive.hpp"
 #include "tree/copier.hpp"
 #include "tree/fault_injection.hpp"

@@ -1,5 +1,4 @@
 // copy(): symbolic links, further names (hard links) of files, and names that a layer removes.
-#include "base/path.hpp"
 #include "tree/copier.hpp"
 #include "tree/fault_injection.hpp"
 

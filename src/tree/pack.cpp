@@ -4,13 +4,11 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "sys/fs/files.hpp"
-#include "sys/process/child.hpp"
 #include "sys/programs/process.hpp"
 #include "tree/job.hpp"
 #include "tree/tar_writer.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <fmt/format.h>

@@ -7,7 +7,6 @@
 #include "tree/pack.hpp"
 
 #include <cerrno>
-#include <fcntl.h>
 #include <fmt/format.h>
 
 namespace sharefs::tree {

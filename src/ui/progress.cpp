@@ -6,8 +6,6 @@
 #include <csignal>
 #include <fmt/format.h>
 #include <ostream>
-#include <pthread.h>
-#include <system_error>
 
 namespace sharefs::ui {
 

@@ -5,7 +5,6 @@
 #include "cli/commands/cachefix_choices.hpp"
 #include "cli/exit_code.hpp"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <ostream>
 

@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <ostream>
 #include <utility>
 

@@ -4,7 +4,6 @@
 #include "sys/fs/entry.hpp"
 #include "sys/identity/own_host.hpp"
 
-#include <array>
 #include <cerrno>
 #include <climits>
 #include <cstdio>

@@ -3,7 +3,6 @@
 #include "base/argv.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "base/try.hpp"
 #include "sys/process/waiting_children.hpp"
 
 #include <cerrno>

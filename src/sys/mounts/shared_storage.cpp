@@ -3,7 +3,6 @@
 #include "sys/mounts/mount_table.hpp"
 
 #include <algorithm>
-#include <array>
 
 namespace sharefs::sys {
 namespace {

@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <csignal>
-#include <new>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>

@@ -5,7 +5,6 @@
 #include "sys/process/become.hpp"
 #include "sys/process/child.hpp"
 #include "sys/process/rights.hpp"
-#include "sys/process/user.hpp"
 
 #include <algorithm>
 #include <array>

@@ -19,7 +19,6 @@
 #include <linux/close_range.h>
 #include <poll.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 namespace sharefs::sys {
 namespace {

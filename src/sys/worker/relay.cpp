@@ -10,7 +10,6 @@
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 namespace sharefs::sys {
 namespace {

@@ -146,6 +146,7 @@ TEST_CASE("facts of directories: through links, with their file system") {
   root.make("/data/real");
   root.make("/ram/x");
   root.write("/file", "");
+  root.write("/etc/fstab", "/dev/sdz1 /data/real ext4 defaults 0 2\n"); // an image's disks are not mounted here
   std::filesystem::create_directory_symlink("/data/real", root.path() + "/link");
   const auto system = machine(std::string("{") + k_mountinfo + "}", root.path());
   const auto facts = probe_facts(
@@ -161,6 +162,7 @@ TEST_CASE("facts of directories: through links, with their file system") {
   CHECK(facts->directories.at("/gone/x").kind == Kind::missing);
   CHECK(facts->directories.at("/file").exists());
   CHECK(facts->directories.find("rel") == facts->directories.end());
+  CHECK(facts->not_mounted.empty());
   CHECK(facts->names.empty());
 }
 

@@ -1,14 +1,12 @@
 // sharefs conda link, sharefs conda unlink: links from the homes to the shared environments.
 #include "cli/commands/conda/link.hpp"
 
-#include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/worker.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
-#include "config/values.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -2,7 +2,6 @@
 #include "cli/commands/conda/list.hpp"
 
 #include "base/json_fields.hpp"
-#include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "cli/commands/conda/names.hpp"

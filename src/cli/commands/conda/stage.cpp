@@ -1,6 +1,5 @@
 // sharefs conda stage ENV: copies the present generation to this host's own disk.
 #include "cli/commands/conda/stage.hpp"
-#include "base/path.hpp"
 #include "base/try.hpp"
 #include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/staged.hpp"

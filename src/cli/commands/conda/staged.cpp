@@ -2,7 +2,6 @@
 
 #include "cli/commands/stage/stage.hpp"
 #include "cli/execute.hpp"
-#include "cli/exit_code.hpp"
 #include "mounts/boot.hpp"
 #include "mounts/boot_text.hpp"
 

@@ -13,7 +13,6 @@
 #include "conda/verified.hpp"
 #include "sys/process/interrupt.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 

@@ -11,7 +11,6 @@
 #include "config/load.hpp"
 
 #include <fmt/format.h>
-#include <istream>
 #include <iterator>
 
 namespace sharefs::cli {

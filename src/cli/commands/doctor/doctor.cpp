@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <iterator>
-#include <set>
 
 namespace sharefs::cli {
 

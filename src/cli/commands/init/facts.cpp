@@ -5,7 +5,6 @@
 #include "base/try.hpp"
 #include "exports/host.hpp"
 #include "mounts/compare.hpp"
-#include "mounts/probe.hpp"
 
 #include <algorithm>
 #include <array>

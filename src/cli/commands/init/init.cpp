@@ -5,7 +5,6 @@
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
 
 namespace sharefs::cli {

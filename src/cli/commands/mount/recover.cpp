@@ -1,6 +1,5 @@
 // sharefs recover: from the check whether a mount is really stale to a mount that works again.
 #include "mounts/recover.hpp"
-#include "base/text.hpp"
 #include "base/try.hpp"
 #include "cli/commands/conda/staged.hpp"
 #include "cli/commands/mount/support.hpp"

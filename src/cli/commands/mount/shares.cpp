@@ -1,7 +1,6 @@
 #include "cli/commands/mount/shares.hpp"
 
 #include "base/path.hpp"
-#include "base/text.hpp"
 #include "cli/commands/export/support.hpp"
 #include "exports/system_directory.hpp"
 #include "mounts/shares.hpp"

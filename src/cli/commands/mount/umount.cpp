@@ -1,5 +1,4 @@
 // sharefs umount: tries a plain unmount first and lists the processes that prevent it; force and lazy only on request.
-#include "base/text.hpp"
 #include "base/try.hpp"
 #include "cli/commands/conda/staged.hpp"
 #include "cli/commands/mount/work.hpp"

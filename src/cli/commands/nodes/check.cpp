@@ -4,7 +4,6 @@
 #include "base/json_fields.hpp"
 #include "base/path.hpp"
 #include "base/random.hpp"
-#include "base/text.hpp"
 #include "base/try.hpp"
 #include "cli/commands/mount/support.hpp"
 #include "cli/count.hpp"

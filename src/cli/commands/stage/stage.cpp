@@ -17,7 +17,6 @@
 #include "conda/staged_path.hpp"
 #include "sys/process/interrupt.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
 
 namespace sharefs::cli {

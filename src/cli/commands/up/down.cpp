@@ -10,7 +10,6 @@
 #include "cli/say.hpp"
 #include "mounts/watch/daemon.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
 
 namespace sharefs::cli {

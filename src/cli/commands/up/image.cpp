@@ -8,7 +8,6 @@
 #include "cli/commands/mount/shares.hpp"
 #include "cli/commands/mount/support.hpp"
 #include "cli/execute.hpp"
-#include "cli/exit_code.hpp"
 #include "exports/system_directory.hpp"
 #include "mounts/boot_text.hpp"
 #include "mounts/profiles.hpp"
