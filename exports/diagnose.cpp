@@ -47,7 +47,7 @@ std::map<std::string, std::vector<std::string>> find_uncrossed(const std::set<st
     auto above = parent_path(target);
     while (above != "/" && !exported.contains(above) && !targets.contains(above))
       above = parent_path(above);
-    if (exported.contains(above))
+    if (above != "/" && exported.contains(above)) // below `/` there are the system's own, such as /run
       found[above].push_back(target);
   }
   return found;

@@ -48,31 +48,35 @@ void compare_files(const std::vector<NodeAnswer>& answers, Diagnoses& found) {
                             fmt::format("`sharefs nodes push {}` brings this machine's", fold(configs[i].second))));
 }
 
-void compare_users(const std::vector<NodeAnswer>& answers, Diagnoses& found) {
-  Names users;
+using Accounts = std::vector<Account>;
+
+/// Compares the numbers of users or groups among the machines whose sharefs.yaml names them.
+void compare_accounts(const std::vector<NodeAnswer>& answers, Accounts NodeFacts::* list, Diagnoses& found) {
+  const bool are_users = list == &NodeFacts::users;
+  const auto* const what = are_users ? "user" : "group";
+  std::map<std::string, std::vector<NodeAnswer>> by_name;
   for (const auto& one : answers)
-    for (const auto& user : one.facts.users)
-      if (std::ranges::find(users, user.name) == users.end())
-        users.push_back(user.name);
-  for (const auto& name : users) {
-    const auto groups = group_by_value(answers, [&](const NodeFacts& facts) -> std::string {
-      const auto user = std::ranges::find(facts.users, name, &Account::name);
-      if (user == facts.users.end() || !user->uid || !user->gid)
+    for (const auto& account : one.facts.*list)
+      by_name[account.name].push_back(one);
+  for (const auto& [name, known] : by_name) {
+    const auto groups = group_by_value(known, [&](const NodeFacts& facts) -> std::string {
+      const auto account = *std::ranges::find(facts.*list, name, &Account::name);
+      if (!account.gid || (are_users && !account.uid))
         return "";
-      return fmt::format("uid {}, gid {}", *user->uid, *user->gid);
+      return are_users ? fmt::format("uid {}, gid {}", *account.uid, *account.gid)
+                       : fmt::format("gid {}", *account.gid);
     });
-    // The reference is a group that knows the user; a machine that does not know the user says nothing about the
-    // numbers.
+    // The reference is a group that knows the name; a machine that does not know it says nothing about the numbers.
     const auto first = std::ranges::find_if(groups, [](const auto& group) { return !group.first.empty(); });
     for (const auto& group : groups) {
       if (first == groups.end() || group.first.empty())
-        found.push_back(finding(Severity::warning, "SF804", group.second, fmt::format("there is no user {}", name),
-                                "make the account with the same numbers on all machines, or use LDAP"));
+        found.push_back(finding(Severity::warning, "SF804", group.second, fmt::format("there is no {} {}", what, name),
+                                "make it with the same numbers on all machines, or use LDAP"));
       else if (&group != &*first)
         found.push_back(
             finding(Severity::error, "SF803", group.second,
-                    fmt::format("{} is {}, and {} on {}: files on the share belong to somebody else there", name,
-                                group.first, first->first, fold(first->second)),
+                    fmt::format("{} {} is {}, and {} on {}: files on the share belong to somebody else there", what,
+                                name, group.first, first->first, fold(first->second)),
                     fmt::format("give {} the same numbers on all machines: `usermod -u`, `groupmod -g`", name)));
     }
   }
@@ -103,7 +107,8 @@ std::optional<NodeFacts> read_facts(const nlohmann::ordered_json& json) {
 Diagnoses compare(const std::vector<NodeAnswer>& answers) {
   Diagnoses found;
   compare_files(answers, found);
-  compare_users(answers, found);
+  compare_accounts(answers, &NodeFacts::users, found);
+  compare_accounts(answers, &NodeFacts::groups, found);
   compare_clocks(answers, found);
   return found;
 }

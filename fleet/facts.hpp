@@ -13,10 +13,11 @@
 
 namespace sharefs::fleet {
 
+/// A user or a group of sharefs.yaml.
 struct Account {
   std::string name;
-  std::optional<std::uint64_t> uid = {}; ///< nullopt: the machine does not know the user
-  std::optional<std::uint64_t> gid = {};
+  std::optional<std::uint64_t> uid = {}; ///< nullopt: it is a group, or the machine does not know the user
+  std::optional<std::uint64_t> gid = {}; ///< nullopt: the machine does not know the user or group
   friend bool operator==(const Account&, const Account&) = default;
 };
 template <FieldsOf<Account> A> auto fields(A& a) {
@@ -27,12 +28,12 @@ struct NodeFacts {
   std::string hostname, version;
   std::string config;        ///< sha256 of its sharefs.yaml
   std::int64_t clock_ms = 0; ///< since 1970, by its clock
-  std::vector<Account> users;
+  std::vector<Account> users, groups;
   friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
 };
 template <FieldsOf<NodeFacts> F> auto fields(F& f) {
   return named("hostname", f.hostname, "version", f.version, "config", f.config, "clock_ms", f.clock_ms, "users",
-               f.users);
+               f.users, "groups", f.groups);
 }
 
 /// Reads the facts of another machine's sharefs; nullopt if the JSON is something else.

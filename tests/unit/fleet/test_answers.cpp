@@ -193,7 +193,7 @@ TEST_CASE("changes go to servers, a canary, a tenth, and the rest", "[fleet]") {
 
 TEST_CASE("machines that differ are named by what most have", "[fleet]") {
   const auto answer = [](std::string node, std::optional<std::uint64_t> uid, std::string config, std::int64_t clock) {
-    NodeFacts facts{node, "1.0", std::move(config), clock, {{"alice", uid, 100}}};
+    NodeFacts facts{node, "1.0", std::move(config), clock, {{"alice", uid, 100}}, {}};
     return NodeAnswer{std::move(node), facts, 1'000'000};
   };
   CHECK(compare({answer("gpu1", 1000, "c", 1'000'100), answer("gpu2", 1000, "c", 1'000'900)}).empty());
@@ -215,8 +215,23 @@ TEST_CASE("machines that differ are named by what most have", "[fleet]") {
   CHECK(at("SF805")->message.find("5 s ahead of") != std::string::npos);
 }
 
+TEST_CASE("groups that differ, and machines that say nothing of one", "[fleet]") {
+  const auto answer = [](std::string node, std::vector<Account> groups) {
+    NodeFacts facts{node, "1.0", "c", 0, {}, std::move(groups)};
+    return NodeAnswer{std::move(node), facts};
+  };
+  const auto found = compare({answer("gpu1", {{"ml", {}, 3000}}), answer("gpu2", {{"ml", {}, 3001}}),
+                              answer("gpu3", {{"ml", {}, 3000}}), answer("gpu4", {{"ml"}}), answer("old", {})});
+  REQUIRE(found.size() == 2);
+  const auto& other = found[found[0].code == "SF803" ? 0 : 1];
+  const auto& none = found[found[0].code == "SF804" ? 0 : 1];
+  CHECK((other.code == "SF803" && other.subject == "gpu2"));
+  CHECK(other.message.starts_with("group ml is gid 3001, and gid 3000 on gpu[1,3]:"));
+  CHECK((none.code == "SF804" && none.subject == "gpu4" && none.message == "there is no group ml"));
+}
+
 TEST_CASE("what a machine says of itself is read as it was written", "[fleet]") {
-  const NodeFacts facts{"gpu1", "1.0", "abc", 12, {{"alice", 1000, 100}, {"bob"}}};
+  const NodeFacts facts{"gpu1", "1.0", "abc", 12, {{"alice", 1000, 100}, {"bob"}}, {{"ml", {}, 3000}}};
   const auto json = nlohmann::ordered_json::parse(json_of(facts).dump());
   REQUIRE(read_facts(json));
   CHECK(*read_facts(json) == facts);

@@ -10,6 +10,7 @@
 #include "cli/exit_code.hpp"
 #include "cli/fleet_view.hpp"
 #include "cli/on_nodes.hpp"
+#include "exports/host.hpp"
 #include "fleet/facts.hpp"
 #include "mounts/state.hpp"
 #include "mounts/verify.hpp"
@@ -19,6 +20,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
+#include <set>
 
 namespace sharefs::cli {
 
@@ -38,6 +40,25 @@ std::vector<fleet::Account> accounts_of(sys::System& system, const std::vector<s
   return accounts;
 }
 
+/// Returns the groups to which `access:` of exports and shares gives directories.
+std::vector<fleet::Account> groups_of(sys::System& system, const config::Config& config) {
+  std::set<std::string> names;
+  for (const auto& server : config.servers)
+    for (const auto& one : server.exports)
+      names.insert(one.access.group);
+  for (const auto& mount : config.mounts)
+    for (const auto& share : mount.shares)
+      names.insert(share.access.group);
+  names.erase("");
+  std::vector<fleet::Account> groups;
+  for (const auto& name : names) {
+    const auto gid = exports::resolve_group(system, name);
+    if (gid || gid.error().code == ErrorCode::not_found)
+      groups.push_back({name, {}, gid ? std::optional<std::uint64_t>(*gid) : std::nullopt});
+  }
+  return groups;
+}
+
 Result<int> run_self(Context& context, const Arguments& /*arguments*/) {
   TRY_ASSIGN(const auto config, context.config_if_any());
   fleet::NodeFacts facts;
@@ -47,6 +68,8 @@ Result<int> run_self(Context& context, const Arguments& /*arguments*/) {
   facts.config = text ? sys::sha256(*text) : "";
   if (config != nullptr && config->conda)
     facts.users = accounts_of(context.system, config->conda->users());
+  if (config != nullptr)
+    facts.groups = groups_of(context.system, *config);
   facts.clock_ms =
       std::chrono::duration_cast<std::chrono::milliseconds>(context.system.now().time_since_epoch()).count();
   context.envelope.fields["self"] = json_of(facts);
@@ -168,7 +191,7 @@ extern const CommandSpec k_nodes_self_command{
     .summary = "Print the facts that `nodes check` compares",
     .description =
         "What `sharefs nodes check` asks each machine for, as JSON: version, the checksum of sharefs.yaml, the "
-        "numbers of its users, and its clock.",
+        "numbers of its users and groups, and its clock.",
     .example = "sharefs nodes self",
     .effect = Effect::reads,
     .run = run_self,
@@ -194,7 +217,8 @@ extern const CommandSpec k_nodes_check_command{
     .description =
         "Asks every machine what it says of itself, and compares: can it be reached, is its host key known, "
         "may this user be root there (sudo -n), the same version of sharefs, the same sharefs.yaml, the same "
-        "numbers of users, and clocks. Then `sharefs doctor` looks at each: exports, mounts, boot, links, caches. "
+        "numbers of users and groups, and clocks. Then `sharefs doctor` looks at each: exports, mounts, boot, links, "
+        "caches. "
         "What is equal stands in one row, and each trouble comes with its cure.",
     .example = "sharefs nodes check\n"
                "sharefs nodes check 'gpu[01-16]'",
