@@ -328,7 +328,9 @@ Result<Outcome> act(ChangeFiles& action, sys::System& system, Phase phase, const
   if (const auto left = counts->failed + counts->since; left > 0)
     return fail(ErrorCode::failed,
                 fmt::format("{} not changed; the first: {}", count_of(left, "file"), counts->first.message),
-                "the others are changed; " + (hint.empty() ? "run the command again" : hint));
+                (counts->failed > 0 ? "the others are changed: take them back first (`sharefs undo`); "
+                                    : "the others are changed; ") +
+                    (hint.empty() ? "run the command again" : hint));
   return counts->changed > 0 ? Outcome::done : Outcome::unchanged;
 }
 

@@ -110,8 +110,10 @@ Result<int> run_probe(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(const auto timeout, timeout_of(arguments));
   const auto& word = arguments.positional.front();
   auto request = server_request(context, word);
-  if (request.host.empty())
-    return fail(ErrorCode::usage, fmt::format("`{}` names no host", word), "give HOST or HOST:/path");
+  const bool absolute = request.paths.empty() || request.paths.front().starts_with('/');
+  if (request.host.empty() || !absolute)
+    return fail(ErrorCode::usage, fmt::format("`{}` names no {}", word, absolute ? "host" : "absolute path"),
+                "give HOST or HOST:/path");
   request.timeout = timeout;
   const auto reply =
       mounts::ask_server(context.system, {word, request, arguments.flag("until-ready")}, say_to(context));
