@@ -18,22 +18,15 @@ constexpr auto k_names_budget = 10s; // for all names together
 constexpr auto k_name_deadline = 3s;
 constexpr std::size_t k_text_limit = 16U << 20U;
 
-/// Finds the directories whose own file system fstab names, and that is not mounted: what lies there is the bare
-/// directory below the mount point. The mounts of an image (`--root`) are not known.
+/// Finds the directories whose own file system is not mounted. The mounts of an image (`--root`) are not known.
 void add_not_mounted(sys::System& system, HostFacts& facts) {
   if (!system.files().is_live())
     return;
   const auto text = system.entry({.path = sys::k_fstab, .follow = true, .read_bytes = k_text_limit}).content;
-  for (const auto& line : sys::parse_fstab(text)) {
-    if (line.target == "/" || facts.mounts.at(line.target) != nullptr)
-      continue;
-    for (const auto& [directory, entry] : facts.directories) {
-      const auto* const owner = facts.mounts.owner_of(entry.resolved);
-      const bool has_own_mount = owner != nullptr && is_under(owner->target, line.target);
-      if (is_under(entry.resolved, line.target) && !has_own_mount)
-        facts.not_mounted.insert_or_assign(directory, line);
-    }
-  }
+  const auto lines = sys::parse_fstab(text);
+  for (const auto& [directory, entry] : facts.directories)
+    if (const auto* const line = sys::find_unmounted(lines, facts.mounts, entry.resolved))
+      facts.not_mounted.insert_or_assign(directory, *line);
 }
 
 Result<void> add_directories(sys::System& system, const std::set<std::string>& directories, HostFacts& facts) {

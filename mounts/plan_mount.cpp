@@ -1,5 +1,6 @@
 #include "mounts/plan_mount.hpp"
 
+#include "base/argv.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "mounts/diagnose.hpp"
@@ -49,6 +50,13 @@ Diagnoses find_obstacles(const Observation& seen, const MountState& state) {
     found.push_back(about(point, Severity::error, "SF222",
                           fmt::format("mounting {} would hide the mount {}", point.target, hidden.front()->target),
                           "unmount what lies below it first; the outer mount comes first"));
+  if (const auto& disk = state.absent_disk)
+    found.push_back(about(point, Severity::error, "SF148",
+                          fmt::format("the file system of {} is not mounted ({}:{}): this server would work in the "
+                                      "bare directory below it",
+                                      point.path, sys::k_fstab, disk->number),
+                          fmt::format("`mount {}`; if it is meant to be so, take the line out of {}",
+                                      shell_quote(disk->target), sys::k_fstab)));
   if (!state.answer)
     return found;
   const auto& entry = *state.answer;

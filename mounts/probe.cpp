@@ -119,6 +119,21 @@ void find_closed_directories(sys::System& system, const sys::MountTable& table, 
           state.closed_above = one.path;
 }
 
+/// Finds the disks of this host's own directories that are to be bound, and that are not mounted.
+void find_absent_disks(sys::System& system, const sys::MountTable& table, std::vector<MountState>& states) {
+  constexpr std::size_t k_longest_fstab = 1U << 20U;
+  std::optional<std::vector<sys::FstabLine>> lines;
+  for (auto& state : states) {
+    if (!state.point.here || state.health != Health::missing || state.point.is_in_place())
+      continue;
+    if (!lines)
+      lines =
+          sys::parse_fstab(system.entry({.path = sys::k_fstab, .follow = true, .read_bytes = k_longest_fstab}).content);
+    if (const auto* const line = sys::find_unmounted(*lines, table, state.point.path))
+      state.absent_disk = *line;
+  }
+}
+
 /// True for a mount that root may not reach, because it lies in another NFS mount whose server may squash root: the
 /// kernel makes such mounts by itself (crossmnt). The refusal says nothing about this mount.
 bool is_out_of_reach(const MountState& state, const sys::MountTable& table) {
@@ -188,6 +203,7 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
     seen.states.push_back(std::move(state));
   }
   find_closed_directories(system, seen.table, request.path_deadline, seen.states);
+  find_absent_disks(system, seen.table, seen.states);
   return seen;
 }
 

@@ -3,6 +3,8 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 
+#include <algorithm>
+
 namespace sharefs::sys {
 
 std::vector<FstabLine> parse_fstab(std::string_view text) {
@@ -17,6 +19,16 @@ std::vector<FstabLine> parse_fstab(std::string_view text) {
                      fields.size() > 3 ? fields[3] : "defaults"});
   }
   return lines;
+}
+
+const FstabLine* find_unmounted(const std::vector<FstabLine>& lines, const MountTable& table, const std::string& path) {
+  const auto* const owner = table.owner_of(path);
+  const auto is_bare = [&](const FstabLine& line) {
+    return line.target != "/" && is_under(path, line.target) && table.at(line.target) == nullptr &&
+           (owner == nullptr || !is_under(owner->target, line.target));
+  };
+  const auto found = std::ranges::find_if(lines, is_bare);
+  return found == lines.end() ? nullptr : &*found;
 }
 
 } // namespace sharefs::sys

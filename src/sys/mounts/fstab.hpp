@@ -1,5 +1,7 @@
 #pragma once
 // The lines of /etc/fstab, as plain values.
+#include "sys/mounts/mount_table.hpp"
+
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -20,5 +22,8 @@ struct FstabLine {
 /// Parses fstab(5) and decodes its escapes. Lines without a mount point (swap), and lines that cannot be read, are
 /// skipped.
 std::vector<FstabLine> parse_fstab(std::string_view text);
+/// Returns the line for the file system on which `path` (without links) should lie, if that is not mounted: what lies
+/// there is the bare directory below the mount point. nullptr: there is no such line.
+const FstabLine* find_unmounted(const std::vector<FstabLine>& lines, const MountTable& table, const std::string& path);
 
 } // namespace sharefs::sys

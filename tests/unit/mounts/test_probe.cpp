@@ -1,3 +1,4 @@
+#include "mounts/plan_mount.hpp"
 #include "mounts/probe.hpp"
 #include "samples.hpp"
 #include "support/catch.hpp"
@@ -114,6 +115,27 @@ TEST_CASE("the server of a mount that nobody asked for is asked only where its m
   CHECK(seen->server("storage1") != nullptr);
   CHECK(seen->server("a") == nullptr);
   CHECK(seen->server("b") != nullptr);
+}
+
+TEST_CASE("this server's own directory is not bound while its disk is not mounted") {
+  ScriptedSystem system;
+  const std::string root = "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n";
+  system.machine.mounts = test::table_of(root);
+  auto& fstab = system.machine.entries["/etc/fstab"];
+  fstab = answered(0);
+  fstab.content = "# disks\n/dev/sdb1 /mnt ext4 nofail 0 2\n";
+  system.machine.entries["/data/share"] = answered(0);
+  auto point = share();
+  point.here = true;
+  const auto blocked = [&] {
+    const auto plan = plan_mounts(*probe(system, wants({point})), {point}, std::chrono::seconds(1), false);
+    return plan.plan.empty() && plan.diagnoses.size() == 1 && plan.diagnoses[0].code == "SF148";
+  };
+  CHECK(blocked());
+  system.machine.mounts = test::table_of(root + "2 1 8:2 / /mnt rw - ext4 /dev/sdb1 rw\n");
+  CHECK_FALSE(blocked());
+  system.machine.mounts = test::table_of(root + "2 1 8:3 / /mnt/share rw - xfs /dev/sdc1 rw\n"); // a disk of its own
+  CHECK_FALSE(blocked());
 }
 
 TEST_CASE("an unknown profile is an error") {
