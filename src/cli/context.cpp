@@ -4,6 +4,7 @@
 #include "base/path.hpp"
 #include "config/load.hpp"
 
+#include <fmt/format.h>
 #include <utility>
 
 namespace sharefs::cli {
