@@ -51,12 +51,14 @@ std::optional<Diagnosis> check_is_file(const sys::Files& files, const std::strin
 /// those of the person who makes it.
 void check_only_root_writes(const sys::Files& files, const std::string& path, Diagnoses& found) {
   constexpr std::uint32_t k_group_writes = 0020, k_others_write = 0002;
-  const auto entry = files.entry({.path = path, .follow = true, .acl = true});
+  const auto entry = files.entry({.path = path, .follow = true});
   if (!entry.exists())
     return;
+  const auto without_acl = files.entry({.path = path, .follow = true, .acl = true});
   const bool foreign = files.is_live() && entry.uid != 0;
-  const bool open = (entry.mode & k_others_write) != 0 || ((entry.mode & k_group_writes) != 0 && entry.gid != 0);
-  if (foreign || open)
+  const bool group = (entry.mode & k_group_writes) != 0 && entry.gid != 0;
+  const bool by_acl = (entry.mode & ~without_acl.mode & k_group_writes) != 0; // the ACL's mask has more than its group
+  if (foreign || group || by_acl || (entry.mode & k_others_write) != 0)
     found.push_back({Severity::error, "SF159", path,
                      fmt::format("others than root can change it (uid {}, gid {}, mode {:04o}), and so export any "
                                  "directory of this host to anybody",

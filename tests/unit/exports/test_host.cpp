@@ -5,10 +5,12 @@
 #include "support/catch.hpp"
 #include "support/scripted_system.hpp"
 
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 using namespace sharefs;
@@ -78,6 +80,26 @@ TEST_CASE("the exports files of a host") {
     CHECK(host->diagnoses[0].subject == "/etc/exports.d/backup.exports~");
     CHECK(host->own == "/b h(rw)\n");
     CHECK(host->directory);
+  }
+  SECTION("others than root can write it") {
+    const auto path = root.path() + "/etc/exports";
+    root.write("/etc/exports", "/a h(rw)\n");
+    const auto said = [&] {
+      const auto host = read_host_files(files);
+      return host && host->diagnoses.size() == 1 && host->diagnoses[0].code == "SF159";
+    };
+    REQUIRE(::chmod(path.c_str(), 0644) == 0);
+    CHECK_FALSE(said());
+    // user::rw-, user:65534:rw-, group::r--, mask::rw-, other::r-- (linux/posix_acl_xattr.h)
+    constexpr std::array<unsigned char, 44> k_acl{2, 0,   0,   0,   1,   0,   6,  0, 255, 255, 255, 255, 2,   0,  6,
+                                                  0, 254, 255, 0,   0,   4,   0,  4, 0,   255, 255, 255, 255, 16, 0,
+                                                  6, 0,   255, 255, 255, 255, 32, 0, 4,   0,   255, 255, 255, 255};
+    if (::setxattr(path.c_str(), "system.posix_acl_access", k_acl.data(), k_acl.size(), 0) == 0)
+      CHECK(said());
+    else
+      WARN("this file system has no ACLs");
+    REQUIRE(::chmod(path.c_str(), 0666) == 0);
+    CHECK(said());
   }
   SECTION("5 what is no file is passed over, and said") {
     root.write("/etc/exports.d/folder.exports/x", "");
