@@ -1,5 +1,4 @@
 // Checks entries against each other, and against the host.
-#include "base/argv.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "exports/diagnose_parts.hpp"
@@ -84,8 +83,7 @@ void diagnose_directory(std::span<const Export> line, const HostFacts& facts, Di
            fmt::format("the file system of `{}` is not mounted ({}:{}): clients see the bare directory below it, and "
                        "write to another disk",
                        directory, sys::k_fstab, absent->second.number),
-           fmt::format("`mount {}`; if it is meant to be so, take the line out of {}",
-                       shell_quote(absent->second.target), sys::k_fstab));
+           sys::hint_to_mount(absent->second));
     return; // what is said of the bare directory is not true of the one that is meant
   }
   if (const auto other = facts.replaceable.find(directory); other != facts.replaceable.end())

@@ -1,6 +1,5 @@
 #include "mounts/plan_mount.hpp"
 
-#include "base/argv.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "mounts/diagnose.hpp"
@@ -55,8 +54,7 @@ Diagnoses find_obstacles(const Observation& seen, const MountState& state) {
                           fmt::format("the file system of {} is not mounted ({}:{}): this server would work in the "
                                       "bare directory below it",
                                       point.path, sys::k_fstab, disk->number),
-                          fmt::format("`mount {}`; if it is meant to be so, take the line out of {}",
-                                      shell_quote(disk->target), sys::k_fstab)));
+                          sys::hint_to_mount(*disk)));
   if (!state.answer)
     return found;
   const auto& entry = *state.answer;

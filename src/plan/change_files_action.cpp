@@ -116,8 +116,8 @@ class FileChanger {
           take_name(change, work, takes);
       });
     }
-    if (unwritten !=
-        m_works.end()) // a full disk, for example: half of the files would not show what is to be done again
+    // On a full disk, for example, half of the files would not show what is to be done again.
+    if (unwritten != m_works.end())
       return fail(*unwritten->error);
     if (const int later = error == 0 ? sync() : error; later != 0)
       return fail(errno_error(later, m_action.path));

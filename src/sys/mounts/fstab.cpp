@@ -1,9 +1,11 @@
 #include "sys/mounts/fstab.hpp"
 
+#include "base/argv.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
+#include <fmt/format.h>
 
 namespace sharefs::sys {
 
@@ -29,6 +31,10 @@ const FstabLine* find_unmounted(const std::vector<FstabLine>& lines, const Mount
   };
   const auto found = std::ranges::find_if(lines, is_bare);
   return found == lines.end() ? nullptr : &*found;
+}
+
+std::string hint_to_mount(const FstabLine& line) {
+  return fmt::format("`mount {}`; if it is meant to be so, take the line out of {}", shell_quote(line.target), k_fstab);
 }
 
 } // namespace sharefs::sys

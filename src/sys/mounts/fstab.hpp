@@ -25,5 +25,7 @@ std::vector<FstabLine> parse_fstab(std::string_view text);
 /// Returns the line for the file system on which `path` (without links) should lie, if that is not mounted: what lies
 /// there is the bare directory below the mount point. nullptr: there is no such line.
 const FstabLine* find_unmounted(const std::vector<FstabLine>& lines, const MountTable& table, const std::string& path);
+/// Returns what to do about a file system that is not mounted although fstab has this line.
+std::string hint_to_mount(const FstabLine& line);
 
 } // namespace sharefs::sys
