@@ -106,7 +106,7 @@ void FrameReader::add_line(std::string_view line) {
   const auto slash = place.find('/');
   const auto index = parse_number<std::size_t>(place.substr(0, slash));
   const auto count =
-      slash == std::string_view::npos ? std::nullopt : parse_number<std::size_t>(place.substr(slash + 1));
+      parse_number<std::size_t>(slash == std::string_view::npos ? std::string_view() : place.substr(slash + 1));
   if (!crc || !index || !count || *index > *count || *count > k_most_pieces ||
       *crc != crc32(fmt::format("{} {} {}", node, place, line)))
     return;

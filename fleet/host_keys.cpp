@@ -22,7 +22,7 @@ std::size_t rank_of(const HostKey& key) {
 }
 
 /// Joins the values as words for ssh_config(5).
-std::string quoted(std::vector<std::string> values) {
+std::string join_for_ssh(std::vector<std::string> values) {
   for (auto& value : values)
     if (value.find(' ') != std::string::npos)
       value = "\"" + value + "\"";
@@ -106,12 +106,12 @@ std::string ssh_config_with_key(const std::vector<Reached>& nodes, const std::st
     else if (!ssh.proxy_command.empty())
       text += fmt::format("  ProxyCommand {}\n", ssh.proxy_command);
     if (!ssh.user_known_hosts.empty())
-      text += fmt::format("  UserKnownHostsFile {}\n", quoted(ssh.user_known_hosts));
+      text += fmt::format("  UserKnownHostsFile {}\n", join_for_ssh(ssh.user_known_hosts));
     if (!ssh.global_known_hosts.empty())
-      text += fmt::format("  GlobalKnownHostsFile {}\n", quoted(ssh.global_known_hosts));
+      text += fmt::format("  GlobalKnownHostsFile {}\n", join_for_ssh(ssh.global_known_hosts));
     const auto& files = ssh.identity_files;
     for (const auto& file : key.empty() ? files : std::vector<std::string>{key})
-      text += fmt::format("  IdentityFile {}\n", quoted({file}));
+      text += fmt::format("  IdentityFile {}\n", join_for_ssh({file}));
     if (!key.empty())
       text += "  IdentitiesOnly yes\n";
   }

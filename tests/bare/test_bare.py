@@ -43,6 +43,7 @@ def test_the_lines_of_the_readme_build_and_install_the_program(machine: Bare) ->
     for line in install_lines():
         said = machine.run(line, timeout=LATE)
         assert said.returncode == 0, f"{line}\n{said.stdout[-3000:]}"
+        assert "warning:" not in said.stdout, "another compiler's warnings stop nobody's build; this one has none"
     assert machine.run("sharefs --version").returncode == 0
     listed = machine.run("ls build/release/tests 2>/dev/null; dpkg -I build/release/sharefs*.deb").stdout
     assert "CTestTestfile" not in listed, "a user's build builds no tests"

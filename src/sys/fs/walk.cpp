@@ -20,7 +20,7 @@ namespace {
 
 constexpr int k_most_links = 40; // as the kernel's MAXSYMLINKS
 
-std::string quoted(const std::string& path) {
+std::string in_backticks(const std::string& path) {
   return "`" + path + "`";
 }
 
@@ -190,7 +190,7 @@ class Walk {
     if (ours && sticky && (entry == nullptr || is_trusted(entry->st_uid)))
       return true;
     return stop(EPERM, path,
-                "others could replace " + quoted(name) + ": " + quoted(m_here) +
+                "others could replace " + in_backticks(name) + ": " + in_backticks(m_here) +
                     (ours ? " has mode " + format_mode(directory.st_mode & 07777)
                           : " belongs to uid " + std::to_string(directory.st_uid)));
   }
@@ -200,9 +200,9 @@ class Walk {
       return stop(ELOOP, path);
     const bool in_home = !m_beneath.empty() && is_under(path, m_beneath) && path != m_beneath;
     if (m_rule.links == Links::none || in_home)
-      return stop(EPERM, path, quoted(path) + " is a symbolic link");
+      return stop(EPERM, path, in_backticks(path) + " is a symbolic link");
     if (m_rule.links == Links::trusted && !is_trusted(status.st_uid))
-      return stop(EPERM, path, quoted(path) + " is a symbolic link of uid " + std::to_string(status.st_uid));
+      return stop(EPERM, path, in_backticks(path) + " is a symbolic link of uid " + std::to_string(status.st_uid));
     push(text);
     return !text.starts_with('/') || restart();
   }
@@ -241,7 +241,7 @@ std::string Walked::text() const {
   if (!exists())
     return "nothing";
   if (is_link())
-    return "a link to " + quoted(link);
+    return "a link to " + in_backticks(link);
   return is_directory() ? "a directory" : S_ISREG(status.st_mode) ? "a file" : "a special file";
 }
 
