@@ -7,8 +7,8 @@ find_package(tl-expected REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(yaml-cpp REQUIRED)
 find_package(CLI11 REQUIRED)
-set(OPENSSL_USE_STATIC_LIBS TRUE) # one function of it: see src/sys/fs/sha256.cpp
-find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+# Of OpenSSL only SHA-256 is used (src/sys/fs/sha256.cpp). FindOpenSSL would also want what the whole archive needs.
+find_library(SHAREFS_LIBCRYPTO NAMES libcrypto.a crypto REQUIRED)
 find_path(SHAREFS_DTL dtl/dtl.hpp REQUIRED) # headers only
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(libutf8proc REQUIRED IMPORTED_TARGET libutf8proc)
@@ -39,7 +39,7 @@ function(sharefs_dependency name target)
 endfunction()
 
 sharefs_dependency(acl acl)
-sharefs_dependency(crypto OpenSSL::Crypto)
+sharefs_dependency(crypto ${SHAREFS_LIBCRYPTO})
 sharefs_dependency(nfs ${SHAREFS_LIBNFS})
 sharefs_dependency(utf8proc PkgConfig::libutf8proc)
 sharefs_dependency(xxhash PkgConfig::libxxhash)
