@@ -35,9 +35,10 @@ constexpr const char* k_rsync_wrapper =
     "near=$dir; until [ -d \"$near\" ]; do near=${near%/*}; near=${near:-/}; done; "
     "echo \"sharefs: room $(stat -f -c \"%a %S %i\" \"$near\")\" >&2; "
     "[ \"$work\" = push ] || exec \"$@\"; "
-    "mkdir -p \"$dir\" || no \"cannot make $dir\"; "
-    "(umask 077; mkdir -p \"$locks\" && : >>\"$locks/$name.lock\") || no \"cannot write to $locks\"; "
-    "exec 9>>\"$locks/$name.lock\"; flock -n 9 || no \"another push\"; "
+    "said=$(mkdir -p \"$dir\" 2>&1) || no \"cannot begin: $said\"; "
+    "said=$(umask 077; { mkdir -p \"$locks\" && : >>\"$locks/$name.lock\"; } 2>&1) || no \"cannot begin: $said\"; "
+    "exec 9>>\"$locks/$name.lock\"; flock -n 9 || { [ $? != 1 ] || no \"another push\"; no \"cannot begin: no "
+    "flock(1)\"; }; "
     "\"$@\"; code=$?; sync -f \"$dir\" 2>/dev/null || sync; exit $code";
 
 /// Returns the number at the beginning of the text; 0 if there is none.
@@ -51,7 +52,7 @@ template <class Number> Number read_leading_number(std::string_view text) {
 Argv words_of(const Mirror& mirror, Work work) {
   Argv words{"rsync",         "--archive",         "--acls",
              "--numeric-ids", "--one-file-system", fmt::format("--partial-dir={}", k_partial),
-             "--hard-links"};
+             "--hard-links",  "--sparse"};
   for (const auto& pattern : mirror.exclude)
     words.push_back("--exclude=" + pattern);
   if (work != Work::push)
@@ -111,8 +112,10 @@ std::optional<std::string> find_refusal(std::string_view errors, const Mirror& m
       hint = "wait for its end: it may come from another machine";
       return fmt::format("{}: another push to it is at work", mirror.path);
     }
-    if (said.starts_with("cannot "))
-      return said + " there";
+    if (said.starts_with("cannot begin: ")) {
+      hint = fmt::format("`ssh NODE df -h {} /var/lib` shows its disks", shell_quote(mirror.path));
+      return to_utf8(said);
+    }
   }
   return std::nullopt;
 }
@@ -132,16 +135,25 @@ std::optional<Outcome> problem_of(const sys::Completed& ended, const Mirror& mir
     outcome.hint = "make room there, then push again: files that were copied stay";
     return outcome;
   }
+  if (ended.err.find("is your shell clean") != std::string::npos) {
+    outcome.why = "its answer is not rsync's: logging in prints something there, or its rsync is too old";
+    outcome.hint = "`ssh NODE true` shows what logging in prints there";
+    return outcome;
+  }
+  outcome.why = find_first_error(ended.err);
+  const bool failed_there =
+      outcome.why.find("[receiver]") != std::string::npos || outcome.why.find("[generator]") != std::string::npos;
   const std::array connection{k_protocol_ended, k_ssh_ended, k_socket, k_no_rsync, k_refused};
-  if (std::ranges::find(connection, ended.exit_code) != connection.end()) {
+  if (!failed_there && std::ranges::find(connection, ended.exit_code) != connection.end()) {
     const auto words = remove_rsync_lines(ended.err);
     outcome = outcome_of({.name = node}, {}, {.exit_code = k_ssh_ended, .errors = words});
-    if (trim(words).empty())
+    if (trim(words).empty()) {
       outcome.why = "the connection ended before all files were copied";
+      outcome.hint = "push again: files that were copied stay";
+    }
     return outcome;
   }
   constexpr int k_vanished = 24;
-  outcome.why = find_first_error(ended.err);
   if (outcome.why.empty())
     outcome.why = fmt::format("rsync ended with {}", ended.exit_code);
   if (ended.exit_code == k_vanished)
