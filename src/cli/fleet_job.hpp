@@ -22,8 +22,6 @@ Result<fleet::Run> run_with_progress(Context& context, const std::string& direct
 /// Runs the request without a record: its files are removed after the answer.
 Result<fleet::Run> ask_once(Context& context, const fleet::Request& request, const std::string& what);
 
-/// Returns a name that sorts by time.
-std::string new_run_id();
 /// Writes a new record of what is to be done in `directory`, and removes the oldest records.
 Result<void> begin_record(Context& context, const std::string& directory, const std::string& id,
                           const fleet::Request& job);

@@ -25,13 +25,18 @@ constexpr std::chrono::minutes k_check_deadline{
 
 /// Prints how to continue a run and how to undo it.
 void report_end(Context& context, const std::string& id, const fleet::Run& run, const std::vector<Outcome>& outcomes) {
-  std::vector<std::string> open;
+  std::vector<std::string> open, begun;
   for (const auto& outcome : outcomes)
-    if (!is_good(outcome.state))
+    if (!is_good(outcome.state)) {
       open.push_back(outcome.node);
+      if (outcome.state != State::not_tried)
+        begun.push_back(outcome.node);
+    }
   if (run.interrupted)
-    context.console.message(fmt::format("interrupted; it is not known whether these are done: {}", fleet::fold(open)));
-  else if (run.stopped)
+    context.console.message(
+        begun.empty() ? "interrupted"
+                      : fmt::format("interrupted; it is not known whether these are done: {}", fleet::fold(begun)));
+  else if (run.stopped && !run.problem)
     context.console.message(
         "stopped: too many nodes failed, and the others were not started (--max-failures, --canary)");
   if (!open.empty())
@@ -45,7 +50,7 @@ Result<int> apply_on_nodes(Context& context, fleet::Request job) {
   TRY_ASSIGN(const auto directory, fleet_directory(context));
   // A copy that takes hours has a lock of its own, so that the nodes can be changed in other ways meanwhile.
   TRY_ASSIGN(const auto lock, lock_fleet(context, job.asking.from_here ? "from-here" : ""));
-  const auto id = new_run_id();
+  const auto id = fleet::new_run_id();
   TRY_ASSIGN(const auto lease,
              job.asking.from_here ? LeaseOnServers::Taken() : LeaseOnServers::take(context, id, job.settings.command));
   TRY(begin_record(context, directory, id, job));
@@ -56,7 +61,8 @@ Result<int> apply_on_nodes(Context& context, fleet::Request job) {
   outcomes.insert(outcomes.end(), run.outcomes.begin(), run.outcomes.end());
   show_outcomes(context, outcomes);
   report_end(context, id, run, outcomes);
-  return run.interrupted ? k_exit_interrupted : fleet::exit_code_of(outcomes);
+  const int code = fleet::exit_code_of(outcomes);
+  return run.interrupted ? k_exit_interrupted : run.problem && code == k_exit_ok ? k_exit_partly : code;
 }
 
 /// A client that can do nothing before its servers have changed is not a failure, if it has answered: it is asked again
