@@ -73,14 +73,15 @@ sys::Entry probe_store(sys::System& system, const PathStagingRequest& request) {
       .back();
 }
 
-std::optional<tree::Listing> read_list(sys::System& system, const PathStagingRequest& request,
-                                       const std::string& packed, std::uint32_t store_owner) {
+Result<std::optional<tree::Listing>> read_list(sys::System& system, const PathStagingRequest& request,
+                                               const std::string& packed, std::uint32_t store_owner) {
   const auto entry =
       system
           .entries(
               {.queries = {{.path = list_path(packed), .read_bytes = k_largest_list, .links = sys::Links::trusted}},
                .as = request.how.as})
           .front();
+  TRY(check_read(entry));
   if (entry.kind != sys::EntryKind::file || (entry.uid != 0 && entry.uid != store_owner) ||
       (entry.mode & k_others_write) != 0)
     return std::nullopt;
@@ -127,8 +128,9 @@ Result<PackedPath> survey_path(sys::System& system, const PathStagingRequest& re
   // An image that others could have written counts as missing for a user who can make a trusted one.
   const auto uid = static_cast<std::uint32_t>(system.identity().uid);
   const bool makes_trusted = uid == 0 || uid == store.uid;
-  packed.exists = (image.exists() && (image.is_trusted(store.uid) || !makes_trusted)) ||
-                  read_list(system, request, packed.image, store.uid);
+  TRY(image.check());
+  TRY_ASSIGN(const auto list, read_list(system, request, packed.image, store.uid));
+  packed.exists = (image.exists() && (image.is_trusted(store.uid) || !makes_trusted)) || list;
   return packed;
 }
 
