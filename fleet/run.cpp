@@ -53,7 +53,7 @@ class Runner {
   Runner(sys::System& system, const std::string& path, const Request& request, PrivateDirectory directory,
          const Listener& listener)
       : m_system(system), m_path(path), m_request(request), m_directory(std::move(directory)), m_listener(listener),
-        m_batches(request.at_once ? std::vector<Batch>{{"all", request.nodes, false}}
+        m_batches(request.at_once ? std::vector<Batch>{{request.nodes, false}}
                                   : batches_for_changes(request.nodes, request.settings.canary, request.servers_last)) {
   }
 
@@ -322,7 +322,7 @@ std::optional<MostFailures> parse_most_failures(std::string_view text) {
 }
 
 std::vector<Batch> batches_for_changes(const std::vector<Node>& nodes, std::size_t canary, bool servers_last) {
-  std::vector<Batch> batches{{"servers", {}, true}, {"canary", {}, true}, {"10 %", {}, false}, {"the rest", {}, false}};
+  std::vector<Batch> batches{{{}, true}, {{}, true}, {{}, false}, {{}, false}};
   std::vector<Node> others;
   for (const auto& node : nodes)
     node.in(k_servers) ? batches[0].nodes.push_back(node) : others.push_back(node);

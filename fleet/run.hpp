@@ -35,7 +35,6 @@ struct Settings {
 };
 
 struct Batch {
-  std::string what; ///< "servers", "canary", "10 %", "the rest"
   std::vector<Node> nodes;
   bool must_succeed = false; ///< one failure ends the run
 };
@@ -59,7 +58,6 @@ struct Request {
 };
 
 struct Run {
-  std::string directory;         ///< the directory of its record
   std::vector<Outcome> outcomes; ///< one per node, in the order of the batches
   bool stopped = false;          ///< it ended after too many failures, or after a failure of a canary
   bool interrupted = false;      ///< ended by Ctrl-C
