@@ -153,8 +153,8 @@ bool is_few_large(const tree::Survey& survey) {
 
 namespace {
 
-/// Removes images and lists of the directory's earlier content, and unfinished images that were not written to for an
-/// hour, by the server's clock: their command was killed.
+/// Removes images and lists of the directory's earlier content, and unfinished images and notes that were not written
+/// to for an hour, by the server's clock: their command was killed.
 void remove_older(sys::System& system, const PathStagingRequest& request, const PackedPath& packed) {
   constexpr std::int64_t k_abandoned = 3600; // seconds
   const auto prefix = image_prefix(request.path);
@@ -164,7 +164,9 @@ void remove_older(sys::System& system, const PathStagingRequest& request, const 
     const auto path = join_path(request.store, name);
     if (name.starts_with(prefix) && !path.starts_with(packed.image))
       std::ignore = system.files().remove(path);
-    if (name.starts_with(k_unfinished) && name.ends_with(image_path("")))
+    const bool is_half_written =
+        name.starts_with('.') && name.find(".sharefs-") != std::string::npos; // Files::write_if()
+    if (is_half_written || (name.starts_with(k_unfinished) && name.ends_with(image_path(""))))
       unfinished.queries.push_back({.path = path, .links = sys::Links::none});
   }
   const auto entries = system.entries(unfinished);

@@ -29,7 +29,7 @@ change_lines() {
   if [ "$work" = remove ]; then
     lines=$(grep -e " $mark\$" "$file" 2>/dev/null)
   else
-    lines=$(missing_lines "$file")
+    lines=$(missing_lines "$file") || no "awk does not run there"
   fi
   [ -z "$lines" ] || count=$(echo "$lines" | grep -c "")
   [ "$count" != 0 ] && [ "$work" != check ] || return 0

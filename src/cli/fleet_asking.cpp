@@ -50,7 +50,9 @@ Result<fleet::Settings> settings_of(Context& context, const Arguments& arguments
   settings.canary = canary;
   settings.most_failures = most;
   settings.command = std::max(std::chrono::duration_cast<std::chrono::seconds>(command), k_least);
-  settings.check_deadline = settings.command;
+  constexpr std::chrono::minutes k_check_deadline{2};
+  settings.check_deadline =
+      arguments.value("node-deadline") == k_default_deadline ? k_check_deadline : settings.command;
   return settings;
 }
 

@@ -4,6 +4,9 @@
 
 namespace sharefs::cli {
 
+/// The default of --node-deadline: for a change. A question to a node then gets less.
+inline constexpr std::string_view k_default_deadline = "10min";
+
 /// Reads the options of the command line and finds an installed engine.
 Result<fleet::Settings> settings_of(Context& context, const Arguments& arguments);
 /// The same for work that needs ssh. Error `usage` for srun.

@@ -19,9 +19,6 @@ namespace {
 
 using fleet::Outcome;
 using fleet::State;
-constexpr std::string_view k_default_deadline = "10min";
-constexpr std::chrono::minutes k_check_deadline{
-    2}; ///< deadline of a question to a node, unless --node-deadline is given
 
 /// Prints how to continue a run and how to undo it.
 void report_end(Context& context, const std::string& id, const fleet::Run& run, const std::vector<Outcome>& outcomes) {
@@ -188,6 +185,8 @@ Result<fleet::MostFailures> most_failures_of(const Arguments& arguments) {
 Result<fleet::Run> run_script(Context& context, const Arguments& arguments, const std::vector<fleet::Node>& nodes,
                               fleet::Request request, bool in_order, const std::string& what) {
   TRY_ASSIGN(request.settings, settings_by_ssh(context, arguments));
+  if (!in_order)
+    request.settings.command = request.settings.check_deadline;
   request.nodes = nodes;
   request.at_once = !in_order;
   return ask_once(context, request, what);
@@ -297,10 +296,7 @@ Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Argume
     TRY(spec.before_nodes(context, arguments, job));
   // A copy has no short deadline: it ends by itself when no more bytes arrive.
   constexpr std::chrono::hours k_copying{24};
-  const bool is_default = arguments.value("node-deadline") == k_default_deadline;
-  if (is_default)
-    job.settings.check_deadline = k_check_deadline;
-  if (job.at_once && is_default)
+  if (job.at_once && arguments.value("node-deadline") == k_default_deadline)
     job.settings.command = job.settings.check_deadline = k_copying;
   if (job.nodes.empty()) {
     context.console.message("nothing is to be done on any node");

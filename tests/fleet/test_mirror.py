@@ -194,7 +194,7 @@ FAULTS = {
     "link": (f"mkdir -p {DATA}/else; ln -sfn {DATA}/else {CODE}", 'eval "$1"', "failed", "is a symbolic link there"),
     "file": (f"touch {CODE}", 'eval "$1"', "failed", "is no directory there"),
     "read-only": (f"mount -t tmpfs -o ro tmpfs {DATA}", 'eval "$1"', "failed", "Read-only file system"),
-    "no-record": ("mount -t tmpfs -o ro tmpfs /var/lib", 'eval "$1"', "failed", "/var/lib/sharefs: Read-only file system"),
+    "no-record": ("mount -t tmpfs -o ro tmpfs /var/lib", 'eval "$1"', "failed", "Read-only file system"),
     "no-flock": ("mount --bind /dev/null /usr/bin/flock", 'eval "$1"', "failed", "no flock(1)"),
     "login": ("", 'echo Welcome; eval "$1"', "failed", "logging in prints something"),
     "eio": ("", 'echo \'rsync: [receiver] write failed on "x": Input/output error (5)\' >&2; exit 11', "failed", "Input/output error"),

@@ -525,6 +525,8 @@ def test_what_only_looks_keeps_nobody_waiting_for_long(network: Network) -> None
     assert given("status") == ["120"]
     assert given("mount", "--all", "--check") == ["120"]
     assert given("mount", "--all", "--yes") == ["600"]
+    network.run("nodes", "push", "--check", code=None)
+    assert "'timeout' '-k' '2' '120' " in network.log.read_text()
     assert given("--node-deadline", "30min", "status") == ["1800"]
     assert given("--node-deadline", "30min", "mount", "--all", "--check") == ["1800"]
 
