@@ -87,6 +87,9 @@ Result<fleet::Run> run_with_progress(Context& context, const std::string& direct
       .answered = [&](const fleet::Outcome& outcome) { progress.add_answer(outcome.node, to_string(outcome.state)); },
       .progressed = [&](const std::string& node, const std::string& line) { progress.add_line(node, line); }};
   auto run = fleet::run_on_nodes(context.system, directory, request, listener);
+  if (run && run->stopped && !run->problem && !run->interrupted)
+    context.console.message(
+        "stopped: too many nodes failed, and the others were not started (--max-failures, --canary)");
   if (!run || !run->problem)
     return run;
   const auto is_known = [](const fleet::Outcome& outcome) { return outcome.state != fleet::State::not_tried; };

@@ -33,9 +33,6 @@ void report_end(Context& context, const std::string& id, const fleet::Run& run, 
     context.console.message(
         begun.empty() ? "interrupted"
                       : fmt::format("interrupted; it is not known whether these are done: {}", fleet::fold(begun)));
-  else if (run.stopped && !run.problem)
-    context.console.message(
-        "stopped: too many nodes failed, and the others were not started (--max-failures, --canary)");
   if (!open.empty())
     context.console.message(fmt::format("`sharefs nodes resume {}` continues where it is not done", id));
   if (std::ranges::any_of(outcomes, [](const Outcome& outcome) { return !outcome.journal_id().empty(); }))

@@ -121,9 +121,6 @@ Result<int> run_nodes_push(Context& context, const Arguments& arguments) {
                                    "pushing to nodes"));
   fleet::replace(answers.outcomes, std::move(done.outcomes));
   show_outcomes(context, answers.outcomes);
-  if (done.stopped && !done.problem)
-    context.console.message(
-        "stopped: too many nodes failed, and the others were not started (--max-failures, --canary)");
   const int code = fleet::exit_code_of(answers.outcomes);
   if (code != k_exit_ok)
     context.console.message("run the same command again for those that are not done");
