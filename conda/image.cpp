@@ -75,6 +75,16 @@ bool Image::is_trusted(std::uint32_t store_owner) const {
   });
 }
 
+Result<void> check_read(const sys::Entry& entry) {
+  const bool failed = entry.error_number != 0 && entry.error().code == ErrorCode::failed;
+  return failed ? Result<void>(fail(entry.error())) : Result<void>{};
+}
+
+Result<void> Image::check() const {
+  TRY(check_read(file));
+  return check_read(note_file);
+}
+
 Image probe_image(sys::System& system, const std::string& generation, std::int64_t created,
                   const std::optional<sys::User>& as) {
   Image image;

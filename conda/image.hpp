@@ -40,6 +40,9 @@ std::string format_image_note(const ImageNote& note);
 /// it.
 Result<ImageNote> parse_image_note(std::string_view text);
 
+/// Fails if the disk or the server failed (EIO, ESTALE). A file that is missing or may not be read is no failure.
+Result<void> check_read(const sys::Entry& entry);
+
 /// An image on the share, as it was read.
 struct Image {
   std::string path;
@@ -52,6 +55,8 @@ struct Image {
   /// True if root of this host may mount it: the image and its note belong to root or the store's owner, and nobody
   /// else can write them. The kernel's squashfs does not protect itself against images that an attacker has written.
   [[nodiscard]] bool is_trusted(std::uint32_t store_owner) const;
+  /// check_read() of both files.
+  [[nodiscard]] Result<void> check() const;
 };
 /// Reads the image of a generation. `created`: of the generation, by its record.
 Image probe_image(sys::System& system, const std::string& generation, std::int64_t created,

@@ -73,14 +73,15 @@ sys::Entry probe_store(sys::System& system, const PathStagingRequest& request) {
       .back();
 }
 
-std::optional<tree::Listing> read_list(sys::System& system, const PathStagingRequest& request,
-                                       const std::string& packed, std::uint32_t store_owner) {
+Result<std::optional<tree::Listing>> read_list(sys::System& system, const PathStagingRequest& request,
+                                               const std::string& packed, std::uint32_t store_owner) {
   const auto entry =
       system
           .entries(
               {.queries = {{.path = list_path(packed), .read_bytes = k_largest_list, .links = sys::Links::trusted}},
                .as = request.how.as})
           .front();
+  TRY(check_read(entry));
   if (entry.kind != sys::EntryKind::file || (entry.uid != 0 && entry.uid != store_owner) ||
       (entry.mode & k_others_write) != 0)
     return std::nullopt;
@@ -127,8 +128,9 @@ Result<PackedPath> survey_path(sys::System& system, const PathStagingRequest& re
   // An image that others could have written counts as missing for a user who can make a trusted one.
   const auto uid = static_cast<std::uint32_t>(system.identity().uid);
   const bool makes_trusted = uid == 0 || uid == store.uid;
-  packed.exists = (image.exists() && (image.is_trusted(store.uid) || !makes_trusted)) ||
-                  read_list(system, request, packed.image, store.uid);
+  TRY(image.check());
+  TRY_ASSIGN(const auto list, read_list(system, request, packed.image, store.uid));
+  packed.exists = (image.exists() && (image.is_trusted(store.uid) || !makes_trusted)) || list;
   return packed;
 }
 
@@ -151,8 +153,8 @@ bool is_few_large(const tree::Survey& survey) {
 
 namespace {
 
-/// Removes images and lists of the directory's earlier content, and unfinished images that were not written to for an
-/// hour, by the server's clock: their command was killed.
+/// Removes images and lists of the directory's earlier content, and unfinished images and notes that were not written
+/// to for an hour, by the server's clock: their command was killed.
 void remove_older(sys::System& system, const PathStagingRequest& request, const PackedPath& packed) {
   constexpr std::int64_t k_abandoned = 3600; // seconds
   const auto prefix = image_prefix(request.path);
@@ -162,7 +164,9 @@ void remove_older(sys::System& system, const PathStagingRequest& request, const 
     const auto path = join_path(request.store, name);
     if (name.starts_with(prefix) && !path.starts_with(packed.image))
       std::ignore = system.files().remove(path);
-    if (name.starts_with(k_unfinished) && name.ends_with(image_path("")))
+    const bool is_half_written =
+        name.starts_with('.') && name.find(".sharefs-") != std::string::npos; // Files::write_if()
+    if (is_half_written || (name.starts_with(k_unfinished) && name.ends_with(image_path(""))))
       unfinished.queries.push_back({.path = path, .links = sys::Links::none});
   }
   const auto entries = system.entries(unfinished);

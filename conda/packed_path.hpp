@@ -56,8 +56,8 @@ Result<void> pack_path(sys::System& system, const PathStagingRequest& request, c
 /// is missing, and another node may just have made it.
 sys::Entry probe_store(sys::System& system, const PathStagingRequest& request);
 /// Reads the list of the directory's files; nullopt unless only root or the owner of the store can have written it.
-std::optional<tree::Listing> read_list(sys::System& system, const PathStagingRequest& request,
-                                       const std::string& packed, std::uint32_t store_owner);
+Result<std::optional<tree::Listing>> read_list(sys::System& system, const PathStagingRequest& request,
+                                               const std::string& packed, std::uint32_t store_owner);
 /// Fails with `conflict` if the directory has changed since the survey `before`, which names the packed form.
 Result<void> check_unchanged(sys::System& system, const PathStagingRequest& request, const tree::Survey& before,
                              const plan::Say& say);

@@ -100,6 +100,7 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
   TRY_ASSIGN(wanted.access, stage_access(system, request.path, request.how.as));
   const auto store = probe_store(system, request);
   staging.image = probe_image(system, packed.image, 0, request.how.as);
+  TRY(staging.image.check());
   staging.why_files = staging.image.exists()        ? why_no_mount(system, staging.image, store.uid)
                       : is_few_large(packed.survey) ? "they are few and large"
                                                     : why_no_images(system);
@@ -108,10 +109,11 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
   wanted.what = {.source = request.path, .state = text_of(packed.survey)};
   if (request.how.as)
     wanted.what.reader = request.how.as->uid;
-  if (staging.why_files.empty())
+  if (staging.why_files.empty()) {
     wanted.what.sha256 = staging.image.note->sha256;
-  else
-    path.files = read_list(system, request, packed.image, store.uid);
+  } else {
+    TRY_ASSIGN(path.files, read_list(system, request, packed.image, store.uid));
+  }
   const auto& hash = staging.why_files.empty() ? wanted.what.sha256 : packed.survey.fingerprint;
   wanted.copy = hash.substr(0, k_hash_digits);
   const auto* there = staging.copies.find(wanted.copy);

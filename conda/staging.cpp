@@ -25,9 +25,7 @@ Result<Generation> record_of(const Staging& staging) {
   const auto* one = staging.environment.find(staging.environment.current);
   if (one == nullptr || one->record)
     return one == nullptr ? Generation{} : *one->record;
-  if (const auto& entry = one->record_entry; entry.error_number != 0 && entry.error().code == ErrorCode::failed)
-    return fail(entry.error());
-  return Generation{};
+  return check_read(one->record_entry).map([] { return Generation{}; });
 }
 
 /// True if a user can mount an image: squashfuse, fusermount and the device exist.
@@ -355,6 +353,8 @@ Result<Staging> plan_staging(sys::System& system, const StagingRequest& request,
     wanted.mounts_images = can_mount_again(system, staging);
     staging.size = {.files = record.files, .bytes = record.bytes};
     staging.image = probe_image(system, staging.source, record.created, request.how.as);
+    if (request.by_image) // one failure of the server must not make a copy of files, which stays
+      TRY(staging.image.check());
     staging.why_files = why_files(system, staging, request.by_image, owner);
     if (request.from_share) {
       const auto is_copy = [](const StagedCopy& copy) {

@@ -67,9 +67,9 @@ constexpr std::array k_engines{
 constexpr const char* k_system_directories = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 constexpr std::uint32_t k_others_write = 022, k_sticky = 01000;
 
-bool is_installed(sys::System& system, const Engine& engine, const std::string& path) {
+bool is_installed(sys::System& system, std::string_view program, const std::string& path) {
   return std::ranges::any_of(split(path, ':'), [&](const std::string& directory) {
-    return system.entry({.path = join_path(directory, std::string(engine.program)), .follow = true}).exists();
+    return system.entry({.path = join_path(directory, std::string(program)), .follow = true}).exists();
   });
 }
 
@@ -125,7 +125,7 @@ Argv ssh_words(const Asking& asking) {
   auto ssh = asking.ssh;
   ssh.insert(ssh.end(),
              {"-T", "-x", "-a", "-o", "BatchMode=yes", "-o", fmt::format("ConnectTimeout={}", asking.connect.count()),
-              "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"});
+              "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "-o", "RemoteCommand=none"});
   if (!asking.ssh_config.empty())
     ssh.insert(ssh.end(), {"-F", asking.ssh_config});
   return ssh;
@@ -157,8 +157,11 @@ Result<const Engine*> choose_engine(sys::System& system, std::string_view wanted
   for (const auto& engine : k_engines) {
     if (wanted.empty() ? engine.joins_streams : engine.name != wanted)
       continue;
-    if (is_installed(system, engine, path))
+    if (is_installed(system, engine.program, path)) {
+      if (!engine.joins_streams && !is_installed(system, "ssh", path))
+        return fail(ErrorCode::not_found, "ssh is not installed here", "install openssh-client, or openssh-clients");
       return &engine;
+    }
     if (!wanted.empty())
       return fail(ErrorCode::not_found, fmt::format("the engine `{}` is not installed here", wanted),
                   "leave --engine out, or install it");
@@ -183,7 +186,7 @@ std::string node_script(const std::string& directory, const Asking& asking) {
       fmt::format("#!/bin/sh\n"
                   "# Written by sharefs for one run: asks one node.\n"
                   "cd {} || exit 1\n"
-                  "[ ! -e stop ] || exit 0\n"
+                  "[ -e go ] || exit 0\n"
                   "trap '' XFSZ\n" // XFSZ would kill the script, and then xargs ends for all nodes
                   "n=$1 w= i={}\n"
                   "echo $$ >\"$n.pid\"\n" // lets another process end what the script starts

@@ -64,7 +64,7 @@ inline constexpr std::size_t k_output_limit = 32U << 20U;
 
 /// Returns the script for one node, whose name is its argument. It runs in `directory` and writes NAME.out, NAME.err,
 /// and at last the exit code to NAME.end. A file NAME.words has further arguments for this node alone. It does nothing
-/// if there is a file `stop`.
+/// if there is no `go`.
 std::string node_script(const std::string& directory, const Asking& asking);
 /// Returns a command line for the login shell of a node, whatever shell that is. It sets a PATH that has the system's
 /// programs and, if `as_root`, uses `sudo -n env` where the login user is not root.

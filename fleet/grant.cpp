@@ -191,7 +191,7 @@ Result<std::vector<Outcome>> take_record(const Trust& trust, const std::string& 
 
 Result<std::vector<Outcome>> grant_on_nodes(const Trust& trust, const std::vector<Reached>& nodes,
                                             const Granting& granting, GrantWork work) {
-  TRY_ASSIGN(const auto scratch, Scratch::make(trust.system.files(), trust.directory, "grant"));
+  TRY_ASSIGN(const auto scratch, Scratch::make(trust.system.files(), trust.directory));
   Request request;
   request.asking.as_root = granting.grant != Grant::key;
   const auto comment = granting.grant == Grant::key ? comment_of(trust.public_key) : std::string();
@@ -238,7 +238,7 @@ Result<plan::Plan> plan_certificate(const Trust& trust, const std::string& ca, c
   TRY_ASSIGN(const bool has, has_certificate(trust, ca, users));
   if (has)
     return plan;
-  TRY_ASSIGN(const auto scratch, Scratch::make(trust.system.files(), trust.directory, "trust"));
+  TRY_ASSIGN(const auto scratch, Scratch::make(trust.system.files(), trust.directory));
   TRY_ASSIGN(const auto copy, scratch.write("key.pub", trust.public_key + "\n"));
   const auto identity = trust.system.identity();
   TRY(output_of(trust.system,

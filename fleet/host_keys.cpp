@@ -66,33 +66,25 @@ SshSettings parse_ssh_settings(std::string_view text, const std::string& home) {
     std::ranges::transform(found, found.begin(), absolute);
     return found;
   };
-  SshSettings settings;
+  std::map<std::string, std::vector<std::string>> values;
   for (const auto& line : split_lines(text)) {
     const auto space = std::min(line.find(' '), line.size());
-    const auto key = line.substr(0, space);
     const std::string value(trim(std::string_view(line).substr(space)));
-    if (value.empty() || value == "none")
-      continue;
-    if (key == "hostname")
-      settings.host = lower_case(value);
-    else if (key == "port")
-      settings.port = value;
-    else if (key == "user")
-      settings.user = value;
-    else if (key == "hostkeyalias")
-      settings.host_key_alias = value;
-    else if (key == "proxyjump")
-      settings.proxy_jump = value;
-    else if (key == "proxycommand")
-      settings.proxy_command = value;
-    else if (key == "identityfile")
-      settings.identity_files.push_back(absolute(value));
-    else if (key == "userknownhostsfile")
-      settings.user_known_hosts = all_absolute(value);
-    else if (key == "globalknownhostsfile")
-      settings.global_known_hosts = all_absolute(value);
+    if (!value.empty() && value != "none")
+      values[line.substr(0, space)].push_back(value);
   }
-  return settings;
+  const auto last = [&](const char* key) { return values[key].empty() ? std::string() : values[key].back(); };
+  auto keys = values["identityfile"];
+  std::ranges::transform(keys, keys.begin(), absolute);
+  return {.host = lower_case(last("hostname")),
+          .port = last("port"),
+          .user = last("user"),
+          .host_key_alias = last("hostkeyalias"),
+          .proxy_jump = last("proxyjump"),
+          .proxy_command = last("proxycommand"),
+          .identity_files = std::move(keys),
+          .user_known_hosts = all_absolute(last("userknownhostsfile")),
+          .global_known_hosts = all_absolute(last("globalknownhostsfile"))};
 }
 
 std::string ssh_config_with_key(const std::vector<Reached>& nodes, const std::string& key) {

@@ -3,11 +3,13 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "fleet/engine.hpp"
+#include "fleet/script.hpp"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <fmt/format.h>
+#include <utility>
 
 namespace sharefs::fleet {
 
@@ -16,7 +18,6 @@ namespace {
 constexpr std::chrono::hours k_no_limit{24 * 30}; ///< the callers have deadlines of their own
 constexpr std::size_t k_most_output = 512U << 20U;
 constexpr std::uint64_t k_block = 4096; ///< the usual block size of file systems
-constexpr std::string_view k_own_mark = "sharefs: ";
 constexpr const char* k_partial = ".rsync-partial";
 
 // This script runs in front of rsync on the node. It is one line, because any login shell must pass it on. A link in
@@ -24,20 +25,22 @@ constexpr const char* k_partial = ".rsync-partial";
 // one. The lock of a push is held as long as rsync lives; its files are synced to the disk before the connection ends.
 constexpr const char* k_rsync_wrapper =
     "work=$1 name=$2 dir=$3 locks=/var/lib/sharefs/mirror; shift 3; "
-    "no() { echo \"sharefs: $*\" >&2; exit 100; }; "
-    "command -v \"$1\" >/dev/null || no \"no rsync\"; "
+    "say() { echo \"@sharefs $1 $2\" >&2; }; no() { say failed \"$1\"; exit 100; }; "
+    "command -v \"$1\" >/dev/null || no \"rsync is not installed there\"; "
     "at=; set -f; IFS=/; "
     "for part in ${dir#/}; do at=$at/$part; "
-    "[ ! -L \"$at\" ] || { [ \"$at\" != \"$dir\" ] && [ \"$(stat -c %u \"$at\")\" = 0 ]; } || no \"link $at\"; done; "
+    "[ ! -L \"$at\" ] || { [ \"$at\" != \"$dir\" ] && [ \"$(stat -c %u \"$at\")\" = 0 ]; } || "
+    "no \"$dir: $at is a symbolic link there\"; done; "
     "unset IFS; "
-    "[ -d \"$dir\" ] || [ ! -e \"$dir\" ] || no \"not a directory\"; "
-    "[ -d \"$dir\" ] || echo \"sharefs: missing\" >&2; "
+    "[ -d \"$dir\" ] || [ ! -e \"$dir\" ] || no \"$dir is no directory there\"; "
+    "[ -d \"$dir\" ] || say missing yes; "
     "near=$dir; until [ -d \"$near\" ]; do near=${near%/*}; near=${near:-/}; done; "
-    "echo \"sharefs: room $(stat -f -c \"%a %S %i\" \"$near\")\" >&2; "
+    "say room \"$(stat -f -c \"%a %S %i\" \"$near\")\"; "
     "[ \"$work\" = push ] || exec \"$@\"; "
-    "mkdir -p \"$dir\" || no \"cannot make $dir\"; "
-    "(umask 077; mkdir -p \"$locks\" && : >>\"$locks/$name.lock\") || no \"cannot write to $locks\"; "
-    "exec 9>>\"$locks/$name.lock\"; flock -n 9 || no \"another push\"; "
+    "said=$(mkdir -p \"$dir\" 2>&1) || no \"cannot begin: $said\"; "
+    "said=$(umask 077; { mkdir -p \"$locks\" && : >>\"$locks/$name.lock\"; } 2>&1) || no \"cannot begin: $said\"; "
+    "exec 9>>\"$locks/$name.lock\"; flock -n 9 || "
+    "{ [ $? != 1 ] || no \"$dir: another push to it is at work\"; no \"cannot begin: no flock(1)\"; }; "
     "\"$@\"; code=$?; sync -f \"$dir\" 2>/dev/null || sync; exit $code";
 
 /// Returns the number at the beginning of the text; 0 if there is none.
@@ -51,7 +54,7 @@ template <class Number> Number read_leading_number(std::string_view text) {
 Argv words_of(const Mirror& mirror, Work work) {
   Argv words{"rsync",         "--archive",         "--acls",
              "--numeric-ids", "--one-file-system", fmt::format("--partial-dir={}", k_partial),
-             "--hard-links"};
+             "--hard-links",  "--sparse"};
   for (const auto& pattern : mirror.exclude)
     words.push_back("--exclude=" + pattern);
   if (work != Work::push)
@@ -63,15 +66,6 @@ Argv words_of(const Mirror& mirror, Work work) {
   if (work == Work::compare)
     words.emplace_back("--omit-dir-times"); // the time of a directory with additional files differs anyway
   return words;
-}
-
-/// Returns the messages of our own script on the node, without their mark.
-std::vector<std::string> own_messages(std::string_view text) {
-  std::vector<std::string> said;
-  for (const auto& line : split_lines(text))
-    if (const auto at = line.find(k_own_mark); at != std::string::npos)
-      said.push_back(line.substr(at + k_own_mark.size()));
-  return said;
 }
 
 /// Returns the first of rsync's errors, because the last ones only report that it ended.
@@ -87,43 +81,30 @@ std::string find_first_error(std::string_view errors) {
 std::string remove_rsync_lines(std::string_view errors) {
   std::string kept;
   for (const auto& line : split_lines(errors))
-    if (!line.starts_with("rsync") && !line.starts_with(k_own_mark))
+    if (!line.starts_with("rsync") && !line.starts_with("@sharefs "))
       kept += std::string(line) + "\n";
   return kept;
 }
 
-/// Returns the reason for which our own script on the node refused the work; nullopt if it did not.
-std::optional<std::string> find_refusal(std::string_view errors, const Mirror& mirror, std::string& hint) {
-  for (const auto& said : own_messages(errors)) {
-    if (said == "no rsync") {
-      hint = "`apt install rsync` there, or `dnf install rsync`";
-      return "rsync is not installed there";
-    }
-    if (said.starts_with("link ")) {
-      hint = "a link would lead elsewhere: make it a directory there, or mount the other disk on it";
-      return fmt::format("{}: {} is a symbolic link there", mirror.path, said.substr(5));
-    }
-    if (said == "not a directory") {
-      hint = "move it away there";
-      return fmt::format("{} is no directory there", mirror.path);
-    }
-    if (said == "another push") {
-      hint = "wait for its end: it may come from another machine";
-      return fmt::format("{}: another push to it is at work", mirror.path);
-    }
-    if (said.starts_with("cannot "))
-      return said + " there";
-  }
-  return std::nullopt;
-}
+/// The next step after a refusal of our own script on the node, by a part of its text.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> k_after_refusal{{
+    {"rsync is not installed", "`apt install rsync` there, or `dnf install rsync`"},
+    {"is a symbolic link", "a link would lead elsewhere: make it a directory there, or mount the other disk on it"},
+    {"is no directory", "move it away there"},
+    {"another push", "wait for its end: it may come from another machine"},
+    {"cannot begin", "`ssh NODE df -h` shows its disks"},
+}};
 
 std::optional<Outcome> problem_of(const sys::Completed& ended, const Mirror& mirror, const std::string& node) {
   constexpr int k_no_rsync = 127, k_protocol_ended = 12, k_ssh_ended = 255, k_socket = 10, k_refused = 100;
   if (ended.ok())
     return std::nullopt;
   Outcome outcome{.node = node, .state = State::failed};
-  if (auto why = find_refusal(ended.err, mirror, outcome.hint)) {
-    outcome.why = *why;
+  outcome.why = last_report(parse_reports(ended.err), "failed");
+  if (!outcome.why.empty()) {
+    for (const auto& [text, hint] : k_after_refusal)
+      if (outcome.why.find(text) != std::string::npos)
+        outcome.hint = hint;
     return outcome;
   }
   if (ended.err.find("No space left on device") != std::string::npos ||
@@ -132,16 +113,25 @@ std::optional<Outcome> problem_of(const sys::Completed& ended, const Mirror& mir
     outcome.hint = "make room there, then push again: files that were copied stay";
     return outcome;
   }
+  if (ended.err.find("is your shell clean") != std::string::npos) {
+    outcome.why = "its answer is not rsync's: logging in prints something there, or its rsync is too old";
+    outcome.hint = "`ssh NODE true` shows what logging in prints there";
+    return outcome;
+  }
+  outcome.why = find_first_error(ended.err);
+  const bool failed_there =
+      outcome.why.find("[receiver]") != std::string::npos || outcome.why.find("[generator]") != std::string::npos;
   const std::array connection{k_protocol_ended, k_ssh_ended, k_socket, k_no_rsync, k_refused};
-  if (std::ranges::find(connection, ended.exit_code) != connection.end()) {
+  if (!failed_there && std::ranges::find(connection, ended.exit_code) != connection.end()) {
     const auto words = remove_rsync_lines(ended.err);
     outcome = outcome_of({.name = node}, {}, {.exit_code = k_ssh_ended, .errors = words});
-    if (trim(words).empty())
+    if (trim(words).empty()) {
       outcome.why = "the connection ended before all files were copied";
+      outcome.hint = "push again: files that were copied stay";
+    }
     return outcome;
   }
   constexpr int k_vanished = 24;
-  outcome.why = find_first_error(ended.err);
   if (outcome.why.empty())
     outcome.why = fmt::format("rsync ended with {}", ended.exit_code);
   if (ended.exit_code == k_vanished)
@@ -224,15 +214,12 @@ Difference parse_difference(std::string_view listed) {
 }
 
 There parse_there(std::string_view errors) {
+  const auto reports = parse_reports(errors);
   There there;
-  for (const auto& said : own_messages(errors)) {
-    const auto words = split_words(said);
-    if (said == "missing")
-      there.is_missing = true;
-    else if (words.size() == 4 && words[0] == "room") {
-      there.room = read_leading_number<std::uint64_t>(words[1]) * read_leading_number<std::uint64_t>(words[2]);
-      there.file_system = words[3];
-    }
+  there.is_missing = reports.contains("missing");
+  if (const auto words = split_words(last_report(reports, "room")); words.size() == 3) {
+    there.room = read_leading_number<std::uint64_t>(words[0]) * read_leading_number<std::uint64_t>(words[1]);
+    there.file_system = words[2];
   }
   return there;
 }

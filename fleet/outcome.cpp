@@ -1,6 +1,7 @@
 #include "fleet/outcome.hpp"
 
 #include "base/json.hpp"
+#include "base/number.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
@@ -12,8 +13,8 @@ namespace sharefs::fleet {
 
 namespace {
 
-constexpr int k_killed = 128 + 9, k_not_executable = 126, k_not_found = 127, k_ssh_failed = 255, k_pending = 3,
-              k_usage = 2;
+constexpr int k_killed = 128 + 9, k_not_found = 127, k_ssh_failed = 255, k_pending = 3, k_usage = 2,
+              k_interrupted = 128 + 2;
 
 /// Messages of ssh and sudo with their meaning. The first row whose text occurs in the message counts.
 struct KnownMessage {
@@ -26,6 +27,8 @@ constexpr std::string_view k_compare = "`sharefs nodes trust NODE` shows its key
 constexpr std::string_view k_sudo = "let this user run sharefs by `sudo -n` there, or log in as root";
 constexpr std::string_view k_ping = "is it switched on? `ping NODE`";
 constexpr std::string_view k_sshd = "`journalctl -u ssh` there says why";
+constexpr std::string_view k_verbose = "`ssh -v NODE true` shows more";
+constexpr std::string_view k_login = "`ssh NODE true` shows what logging in prints there";
 constexpr std::string_view k_changed_key = "REMOTE HOST IDENTIFICATION HAS CHANGED";
 constexpr std::array k_known_messages{
     KnownMessage{
@@ -34,8 +37,11 @@ constexpr std::array k_known_messages{
         "if it was installed anew, forget its old key (`ssh-keygen -R NODE`), then `sharefs nodes trust NODE`"},
     KnownMessage{"Host key verification failed", State::host_key, "its host key is not known here", k_compare},
     KnownMessage{"host key is known", State::host_key, "its host key is not known here", k_compare},
+    KnownMessage{"UNKNOWN port 65535", State::unreachable,
+                 "its jump host or ProxyCommand (ssh_config) does not lead there", k_verbose},
     KnownMessage{"sudo: a password is required", State::denied, "sudo asks for a password there", k_sudo},
     KnownMessage{"sudo: a terminal is required", State::denied, "sudo asks for a password there", k_sudo},
+    KnownMessage{"must have a tty", State::denied, "sudo wants a terminal there (requiretty)", k_sudo},
     KnownMessage{"sudoers", State::denied, "sudo is not allowed for this user there", k_sudo},
     KnownMessage{"sudo: not found", State::denied, "it needs root, and there is no sudo",
                  "install sudo there, or log in as root"},
@@ -52,6 +58,7 @@ constexpr std::array k_known_messages{
                  "give it an `address` under `nodes:`"},
     KnownMessage{"timed out", State::unreachable, "no answer", k_ping},
     KnownMessage{"No route to host", State::unreachable, "no route to it", k_ping},
+    KnownMessage{"Host is down", State::unreachable, "no answer", k_ping},
     KnownMessage{"Network is unreachable", State::unreachable, "no route to it", k_ping},
     KnownMessage{"not responding", State::unreachable, "it stopped answering", k_ping},
     KnownMessage{"losed by", State::unreachable, "its ssh server ended the connection", k_sshd},
@@ -145,6 +152,7 @@ void read_errors(Outcome& outcome, int exit_code, const std::string& errors) {
   }
   outcome.state = exit_code == k_ssh_failed ? State::unreachable : State::failed;
   outcome.why = last_message(errors);
+  outcome.hint = exit_code == k_ssh_failed ? k_verbose : outcome.why.empty() ? k_login : "";
   if (outcome.why.empty())
     outcome.why = fmt::format("it ended with exit code {} and sent no answer", exit_code);
 }
@@ -174,12 +182,14 @@ bool is_good(State state) {
 }
 
 std::string Outcome::journal_id() const {
-  return text_in(document, "journal_id");
+  const auto id = text_in(document, "journal_id");
+  return parse_number<std::uint64_t>(id) ? id : ""; // undo puts it into a command line for the node's shell
 }
 
 Outcome outcome_of(const Node& node, Answer answer, const Ended& ended) {
   Outcome outcome{.node = node.name, .at_ms = ended.at_ms};
-  if (answer.exit_code && answer.protocol == k_protocol) {
+  const bool was_ended = answer.exit_code == k_interrupted && ended.exit_code == k_timed_out;
+  if (answer.exit_code && answer.protocol == k_protocol && !was_ended) {
     outcome.document = std::move(answer.document);
     read_document(outcome, *answer.exit_code);
     return outcome;
@@ -197,8 +207,8 @@ Outcome outcome_of(const Node& node, Answer answer, const Ended& ended) {
     outcome.state = State::timed_out;
     outcome.why = answer.version.empty() ? "no answer in time" : "it began, and did not end in time";
     outcome.hint = "`ssh NODE sharefs doctor` shows what it waits for; --node-deadline gives more time";
-  } else if ((*ended.exit_code == k_not_found || *ended.exit_code == k_not_executable) &&
-             ended.errors.find("sudo") == std::string::npos) {
+  } else if (*ended.exit_code == k_not_found && ended.errors.find("sudo") == std::string::npos &&
+             ended.errors.find("shared librar") == std::string::npos) { // ld.so(8) uses this code, too
     outcome.state = State::no_sharefs;
     outcome.why = "sharefs is not installed there";
     outcome.hint = "`sharefs nodes push NODE` installs it";
@@ -209,7 +219,7 @@ Outcome outcome_of(const Node& node, Answer answer, const Ended& ended) {
   } else if (ended.cut) {
     outcome.state = State::failed;
     outcome.why = "its output is larger than what is kept of one, and the answer is not in what was kept";
-    outcome.hint = "`ssh NODE true` shows what logging in prints there";
+    outcome.hint = k_login;
   } else {
     read_errors(outcome, *ended.exit_code, ended.errors);
   }

@@ -21,6 +21,8 @@ find_program() {
   program=$(command -v sharefs 2>/dev/null) && program=$(readlink -f "$program") || program=$prefix/bin/sharefs
   guard=$(dirname "$(dirname "$program")")/share/sharefs
 }
+# Nothing is changed if a file could not be renamed to its place in the end.
+check_place() { [ ! -d "$1" ] && [ ! -d "$1.new" ] || no "$1 or $1.new is a directory there"; }
 version_of_package() {
   if dpkg-query -S "$1" >/dev/null 2>&1; then
     dpkg-query -W -f "\${Version}" sharefs
@@ -62,6 +64,7 @@ replace() {
 constexpr std::string_view k_prepare_program = R"sh(
 [ "$(sum "$d/sharefs")" = "$program_sum" ] || no "the files did not arrive completely"
 find_program
+check_place "$program"
 checker=$program
 if [ ! -e "$program" ] || [ "$(sum "$program")" != "$program_sum" ]; then
   new="$new $program.new"
@@ -94,6 +97,7 @@ checker=$program
 constexpr std::string_view k_prepare_config = R"sh(
 if ! cmp -s "$d/sharefs.yaml" "$config"; then
   [ ! -L "$config" ] || no "$config is a symbolic link there"
+  check_place "$config"
   new="$new $config.new"
   said=$(mkdir -p /etc/sharefs 2>&1 && cp "$d/sharefs.yaml" "$config.new" 2>&1 && chmod 644 "$config.new" 2>&1) ||
     no "$said"
@@ -153,26 +157,17 @@ std::string installed_script(const std::string& prefix, const std::string& progr
 }
 
 std::optional<Installed> parse_installed(std::string_view out) {
-  Installed found;
-  bool ended = false;
-  for (const auto& [key, value] : parse_reports(out)) {
-    if (key == "machine")
-      found.machine = value;
-    else if (key == "program")
-      found.program = value;
-    else if (key == "program_sum")
-      found.program_sum = value;
-    else if (key == "guard_sum")
-      found.guard_sum = value;
-    else if (key == "config_sum")
-      found.config_sum = value;
-    else if (key == "package")
-      found.package = value;
-    else if (key == "config_is_link")
-      found.config_is_link = true;
-    ended = ended || key == "end";
-  }
-  return ended ? std::optional(found) : std::nullopt;
+  const auto reports = parse_reports(out);
+  if (!reports.contains("end"))
+    return std::nullopt;
+  const auto last = [&](const char* key) { return last_report(reports, key); };
+  return Installed{.machine = last("machine"),
+                   .program = last("program"),
+                   .program_sum = last("program_sum"),
+                   .guard_sum = last("guard_sum"),
+                   .config_sum = last("config_sum"),
+                   .package = last("package"),
+                   .config_is_link = reports.contains("config_is_link")};
 }
 
 Outcome plan_push(const Node& node, const PushContent& content, const Installed& there) {

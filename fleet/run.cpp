@@ -11,13 +11,16 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <csignal>
 #include <fcntl.h>
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <future>
 #include <set>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 namespace sharefs::fleet {
 
@@ -25,6 +28,7 @@ namespace {
 
 using plan::PrivateDirectory;
 constexpr const char* k_results = "results.jsonl";
+constexpr const char* k_go = "go";                         ///< the nodes may begin as long as it exists
 constexpr std::chrono::milliseconds k_shortest_pause{100}; ///< shortest pause between two checks for new answers
 constexpr std::chrono::milliseconds k_progress_interval{1000};
 /// The longest silence of a node that reports its progress each second, which it does while it waits for others, too. A
@@ -49,7 +53,7 @@ class Runner {
   Runner(sys::System& system, const std::string& path, const Request& request, PrivateDirectory directory,
          const Listener& listener)
       : m_system(system), m_path(path), m_request(request), m_directory(std::move(directory)), m_listener(listener),
-        m_batches(request.at_once ? std::vector<Batch>{{"all", request.nodes, false}}
+        m_batches(request.at_once ? std::vector<Batch>{{request.nodes, false}}
                                   : batches_for_changes(request.nodes, request.settings.canary, request.servers_last)) {
   }
 
@@ -62,7 +66,8 @@ class Runner {
       const auto& batch = m_batches[number];
       m_allowed = batch.must_succeed ? 0 : m_most_failures - std::min(m_most_failures, failures);
       if (!m_run.stopped && !m_run.interrupted)
-        TRY(run_batch(batch, number));
+        if (const auto ran = run_batch(batch, number); !ran)
+          stop(ran.error());
       for (const auto& node : batch.nodes) {
         const auto seen = m_answers.find(node.name);
         // A node for which the engine has brought no answer counts as a failure, too.
@@ -84,7 +89,16 @@ class Runner {
         TRY(m_directory.create(node.name + ".words", node.words + "\n"));
     for (const auto& [node, input] : m_request.inputs)
       TRY(m_directory.create(node + ".in", input));
+    TRY(m_directory.create(k_go, ""));
     return write_outcomes(m_directory, m_request.before);
+  }
+
+  /// Lets no more nodes begin. On a full disk a file can be renamed, but not made.
+  void stop(const std::optional<Error>& problem = std::nullopt) {
+    if (!m_run.problem)
+      m_run.problem = problem;
+    if (!std::exchange(m_run.stopped, true))
+      (void)m_directory.rename(k_go, "stopped");
   }
 
   Result<void> run_batch(const Batch& batch, std::size_t number) {
@@ -103,6 +117,8 @@ class Runner {
     constexpr std::size_t k_stream_limit = 256U << 20U;
     sys::Command command;
     command.argv = m_request.settings.engine->argv(fanout);
+    if (!m_request.settings.engine->joins_streams) // if sharefs is killed, the engine must not begin further nodes
+      command.argv.insert(command.argv.begin(), {"setpriv", "--pdeathsig", "KILL"});
     command.deadline = rounds * (asking.connect + asking.command + std::chrono::seconds(10));
     command.ends_with_us = true;
     command.environment["PATH"] = m_request.settings.path;
@@ -113,29 +129,36 @@ class Runner {
     std::chrono::steady_clock::duration pause = k_shortest_pause;
     while (engine.wait_for(pause) != std::future_status::ready) {
       const auto begin = std::chrono::steady_clock::now();
-      TRY(m_request.settings.engine->joins_streams ? Result<void>() : read_answers(batch));
+      if (!m_request.settings.engine->joins_streams)
+        read_answers(batch);
       pause = std::max<std::chrono::steady_clock::duration>(k_shortest_pause,
                                                             k_part * (std::chrono::steady_clock::now() - begin));
     }
     const auto ended = engine.get();
     m_run.interrupted = sys::interrupted();
-    if (m_request.settings.engine->joins_streams && ended)
-      return read_stream(batch, *ended);
-    TRY(read_answers(batch));
+    if (m_request.settings.engine->joins_streams && ended) {
+      read_stream(batch, *ended);
+      return {};
+    }
+    read_answers(batch);
     if (!ended)
       return m_run.interrupted ? Result<void>() : fail(ended.error());
-    if (!ended->ok())
-      m_engine_error =
-          fmt::format("{} ended with {}: {}", m_request.settings.engine->name, ended->exit_code, trim(ended->err));
-    if (m_answers.empty())
-      m_run.problem = m_engine_error;
-    return {};
+    const bool is_complete =
+        std::ranges::all_of(batch.nodes, [&](const Node& node) { return m_answers.contains(node.name); });
+    if (ended->ok() || is_complete || m_run.stopped)
+      return {};
+    return fail(
+        ErrorCode::failed,
+        fmt::format("{} ended with {}: {}", m_request.settings.engine->name, ended->exit_code, trim(ended->err)),
+        fmt::format("`df -h {0}; df -i {0}` show whether there is room for the answers", parent_path(m_path)));
   }
 
   /// Reads the answers that are complete by now.
-  Result<void> read_answers(const Batch& batch) {
-    TRY_ASSIGN(const auto names, m_directory.names());
-    const std::set<std::string_view> there(names.begin(), names.end());
+  void read_answers(const Batch& batch) {
+    const auto names = m_directory.names();
+    if (!names)
+      return stop(names.error());
+    const std::set<std::string_view> there(names->begin(), names->end());
     std::vector<Outcome> fresh;
     const bool reads_progress = m_listener.progressed && sys::Clock::now() >= m_next_progress;
     if (reads_progress)
@@ -170,7 +193,7 @@ class Runner {
         fresh.back().why = "it has reported nothing for more than a minute: it may be stopped, or wait for a server";
       }
     }
-    return record(std::move(fresh));
+    record(std::move(fresh));
   }
 
   /// Ends a silent node: one that no longer reports its progress, or has not even begun. Only what its script started
@@ -217,7 +240,7 @@ class Runner {
     return status.st_mtim.tv_sec * k_thousand + status.st_mtim.tv_nsec / k_million;
   }
 
-  Result<void> read_stream(const Batch& batch, const sys::Completed& ended) {
+  void read_stream(const Batch& batch, const sys::Completed& ended) {
     FrameReader reader;
     reader.add(ended.out);
     std::vector<Outcome> fresh;
@@ -230,26 +253,24 @@ class Runner {
       }
       fresh.push_back(std::move(outcome));
     }
-    return record(std::move(fresh));
+    record(std::move(fresh));
   }
 
   /// Writes the outcomes to the disk first, then reports them.
-  Result<void> record(std::vector<Outcome> fresh) {
+  void record(std::vector<Outcome> fresh) {
     auto lines = m_request.keeps_record ? lines_of(fresh) : std::string();
-    if (!lines.empty())
+    if (!lines.empty()) {
       lines.pop_back(); // append() adds the last line end
-    if (!fresh.empty() && m_request.keeps_record)
-      TRY(m_directory.append(k_results, lines));
+      if (const auto kept = m_directory.append(k_results, lines); !kept)
+        stop(kept.error());
+    }
     for (auto& outcome : fresh) {
       m_listener.answered(outcome);
       m_failures += is_good(outcome.state) ? 0 : 1;
       m_answers.emplace(outcome.node, std::move(outcome));
     }
-    if (m_failures > m_allowed && !m_run.stopped) {
-      m_run.stopped = true;
-      return m_directory.create("stop", ""); // the scripts of the nodes that have not begun do nothing then
-    }
-    return {};
+    if (m_failures > m_allowed)
+      stop();
   }
 
   /// Returns the outcome of a node without an answer: it was not tried, or it had begun and not ended.
@@ -259,8 +280,8 @@ class Runner {
     reader.add(out.value_or(""));
     auto outcome =
         outcome_of(node, reader.answer(node.name), {.exit_code = std::nullopt, .errors = "", .begun = out.has_value()});
-    if (outcome.state == State::not_tried && !m_run.stopped && !m_run.interrupted)
-      outcome.why = to_utf8(m_engine_error);
+    if (outcome.state == State::not_tried && m_run.problem)
+      outcome.why = to_utf8(m_run.problem->message);
     return outcome;
   }
 
@@ -278,7 +299,6 @@ class Runner {
     bool is_given_up = false;
   };
   std::map<std::string, LastLine> m_last_lines;
-  std::string m_engine_error;      ///< error of the engine itself
   std::size_t m_most_failures = 0; ///< in all batches
   std::size_t m_allowed = 0;       ///< failures in this batch that do not end the run
   std::size_t m_failures = 0;      ///< in this batch
@@ -302,7 +322,7 @@ std::optional<MostFailures> parse_most_failures(std::string_view text) {
 }
 
 std::vector<Batch> batches_for_changes(const std::vector<Node>& nodes, std::size_t canary, bool servers_last) {
-  std::vector<Batch> batches{{"servers", {}, true}, {"canary", {}, true}, {"10 %", {}, false}, {"the rest", {}, false}};
+  std::vector<Batch> batches{{{}, true}, {{}, true}, {{}, false}, {{}, false}};
   std::vector<Node> others;
   for (const auto& node : nodes)
     node.in(k_servers) ? batches[0].nodes.push_back(node) : others.push_back(node);
@@ -315,6 +335,17 @@ std::vector<Batch> batches_for_changes(const std::vector<Node>& nodes, std::size
     std::ranges::rotate(batches, batches.begin() + 1);
   std::erase_if(batches, [](const Batch& batch) { return batch.nodes.empty(); });
   return batches;
+}
+
+std::string new_run_id(std::chrono::seconds ago) {
+  using namespace std::chrono;
+  const auto at = system_clock::now() - ago;
+  const auto second = floor<seconds>(at);
+  std::array<char, 4> within{}; // the microsecond in base 36, so that names of runs in the same second sort by time
+  const auto* end =
+      std::to_chars(within.begin(), within.end(), duration_cast<microseconds>(at - second).count(), 36).ptr;
+  return fmt::format("{:%Y%m%d-%H%M%S}-{:0>4}", fmt::gmtime(system_clock::to_time_t(second)),
+                     std::string_view(within.begin(), end));
 }
 
 bool is_here(const sys::Identity& identity, const Node& node) {

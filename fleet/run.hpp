@@ -35,7 +35,6 @@ struct Settings {
 };
 
 struct Batch {
-  std::string what; ///< "servers", "canary", "10 %", "the rest"
   std::vector<Node> nodes;
   bool must_succeed = false; ///< one failure ends the run
 };
@@ -59,12 +58,14 @@ struct Request {
 };
 
 struct Run {
-  std::string directory;         ///< the directory of its record
   std::vector<Outcome> outcomes; ///< one per node, in the order of the batches
   bool stopped = false;          ///< it ended after too many failures, or after a failure of a canary
   bool interrupted = false;      ///< ended by Ctrl-C
-  std::string problem;           ///< a failure of the engine itself
+  std::optional<Error> problem;  ///< a failure of the engine or of the record, after which no more nodes were begun
 };
+
+/// Returns a name that sorts by time; `ago` is for comparing ages.
+std::string new_run_id(std::chrono::seconds ago = std::chrono::seconds(0));
 
 /// True if the node is the machine on which this program runs.
 bool is_here(const sys::Identity& identity, const Node& node);

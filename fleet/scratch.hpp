@@ -3,6 +3,7 @@
 #include "base/path.hpp"
 #include "base/random.hpp"
 #include "base/try.hpp"
+#include "fleet/run.hpp"
 #include "plan/private_directory.hpp"
 
 #include <string>
@@ -13,10 +14,16 @@ namespace sharefs::fleet {
 /// A directory that only this user can read; it is removed with its content.
 class Scratch {
  public:
-  /// Makes it in the directory `above`; its name begins with `what`.
-  static Result<Scratch> make(const sys::Files& files, const std::string& above, const std::string& what) {
+  /// Makes it in the directory `above`, and removes what killed commands have left there: a command ends within a day.
+  static Result<Scratch> make(const sys::Files& files, const std::string& above) {
+    constexpr std::chrono::hours k_longest{25};
+    const std::string prefix = "scratch-";
     TRY_ASSIGN(auto parent, plan::PrivateDirectory::make(files, above));
-    const auto name = what + "-" + random_letters(8);
+    TRY_ASSIGN(const auto names, parent.names());
+    for (const auto& old : names)
+      if (old.starts_with(prefix) && old < prefix + new_run_id(k_longest))
+        (void)parent.remove(old);
+    const auto name = prefix + new_run_id() + "-" + random_letters(4);
     TRY_ASSIGN(auto made, parent.make_below(name));
     return Scratch(std::move(parent), std::move(made), join_path(above, name));
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <utility>
 
 namespace sharefs::fleet {
 
@@ -24,40 +25,35 @@ std::string assign(std::string_view name, const std::string& value) {
   return fmt::format("{}={}\n", name, single_quote(value));
 }
 
-std::vector<std::pair<std::string, std::string>> parse_reports(std::string_view out) {
-  std::vector<std::pair<std::string, std::string>> lines;
+Reports parse_reports(std::string_view out) {
+  Reports reports;
   for (const auto& line : split_lines(out)) {
     const auto mark = line.rfind(k_script_mark);
     if (mark == std::string::npos)
       continue;
     const auto text = line.substr(mark + k_script_mark.size());
     const auto space = std::min(text.find(' '), text.size());
-    lines.emplace_back(text.substr(0, space), to_utf8(trim(std::string_view(text).substr(space))));
+    reports[text.substr(0, space)].push_back(to_utf8(trim(std::string_view(text).substr(space))));
   }
-  return lines;
+  return reports;
+}
+
+std::string last_report(const Reports& reports, const std::string& key) {
+  const auto found = reports.find(key);
+  return found == reports.end() ? "" : found->second.back();
 }
 
 Outcome script_outcome(const Node& node, std::string_view out, const Ended& ended) {
-  std::string changed, failure, pending;
-  bool is_whole = false;
-  for (const auto& [key, value] : parse_reports(out)) {
-    if (key == "changed")
-      changed = value;
-    else if (key == "failed")
-      failure = value;
-    else if (key == "pending")
-      pending = value;
-    is_whole = is_whole || key == "end";
-  }
-  if (!is_whole && failure.empty())
-    return outcome_of(node, {}, ended);
-  Outcome outcome{.node = node.name};
-  outcome.state = !failure.empty()   ? State::failed
-                  : !pending.empty() ? State::pending
-                  : changed.empty()  ? State::ok
-                                     : State::changed;
-  outcome.why = !failure.empty() ? failure : !pending.empty() ? pending : changed;
-  return outcome;
+  const auto reports = parse_reports(out);
+  Outcome outcome{.node = node.name, .state = State::ok};
+  for (const auto& [key, state] :
+       {std::pair("failed", State::failed), std::pair("pending", State::pending), std::pair("changed", State::changed)})
+    if (outcome.why.empty() && !last_report(reports, key).empty()) {
+      outcome.state = state;
+      outcome.why = last_report(reports, key);
+    }
+  const bool is_whole = reports.contains("end") || outcome.state == State::failed;
+  return is_whole ? outcome : outcome_of(node, {}, ended);
 }
 
 } // namespace sharefs::fleet

@@ -3,9 +3,9 @@
 // shells may print, too. They contain no single quotes, because they are quoted twice, for two shells.
 #include "fleet/outcome.hpp"
 
+#include <map>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace sharefs::fleet {
@@ -17,8 +17,11 @@ extern const std::string_view k_script_functions;
 /// Returns NAME=value for a shell.
 std::string assign(std::string_view name, const std::string& value);
 
-/// Returns the reports of a script in their order, each as key and text.
-std::vector<std::pair<std::string, std::string>> parse_reports(std::string_view out);
+/// The reports of a script: the texts of each key in their order.
+using Reports = std::map<std::string, std::vector<std::string>>;
+Reports parse_reports(std::string_view out);
+/// Returns the last text of a key; empty if there is none.
+std::string last_report(const Reports& reports, const std::string& key);
 
 /// Decides the outcome from the script's last report, or from ssh's error messages.
 Outcome script_outcome(const Node& node, std::string_view out, const Ended& ended);

@@ -29,7 +29,7 @@ change_lines() {
   if [ "$work" = remove ]; then
     lines=$(grep -e " $mark\$" "$file" 2>/dev/null)
   else
-    lines=$(missing_lines "$file")
+    lines=$(missing_lines "$file") || no "awk does not run there"
   fi
   [ -z "$lines" ] || count=$(echo "$lines" | grep -c "")
   [ "$count" != 0 ] && [ "$work" != check ] || return 0
@@ -180,8 +180,9 @@ std::string grant_script(Grant grant, GrantWork work, const std::string& mark, c
 
 std::vector<OwnHostKey> parse_own_host_keys(std::string_view out) {
   std::vector<OwnHostKey> keys;
-  for (const auto& [key, value] : parse_reports(out))
-    if (const auto words = split_words(value); key == "hostkey" && words.size() == 3)
+  auto reports = parse_reports(out);
+  for (const auto& value : reports["hostkey"])
+    if (const auto words = split_words(value); words.size() == 3)
       keys.push_back({words[0], words[1] + " " + words[2]});
   return keys;
 }

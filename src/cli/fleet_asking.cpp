@@ -1,10 +1,9 @@
 #include "cli/fleet_job.hpp"
 
 #include "base/number.hpp"
-#include "base/path.hpp"
 #include "base/try.hpp"
 #include "cli/fleet_progress.hpp"
-#include "plan/private_directory.hpp"
+#include "fleet/scratch.hpp"
 #include "sys/process/interrupt.hpp"
 
 #include <algorithm>
@@ -51,7 +50,9 @@ Result<fleet::Settings> settings_of(Context& context, const Arguments& arguments
   settings.canary = canary;
   settings.most_failures = most;
   settings.command = std::max(std::chrono::duration_cast<std::chrono::seconds>(command), k_least);
-  settings.check_deadline = settings.command;
+  constexpr std::chrono::minutes k_check_deadline{2};
+  settings.check_deadline =
+      arguments.value("node-deadline") == k_default_deadline ? k_check_deadline : settings.command;
   return settings;
 }
 
@@ -86,21 +87,24 @@ Result<fleet::Run> run_with_progress(Context& context, const std::string& direct
       .answered = [&](const fleet::Outcome& outcome) { progress.add_answer(outcome.node, to_string(outcome.state)); },
       .progressed = [&](const std::string& node, const std::string& line) { progress.add_line(node, line); }};
   auto run = fleet::run_on_nodes(context.system, directory, request, listener);
-  if (run && !run->problem.empty())
-    return fail(ErrorCode::failed, run->problem);
+  if (run && run->stopped && !run->problem && !run->interrupted)
+    context.console.message(
+        "stopped: too many nodes failed, and the others were not started (--max-failures, --canary)");
+  if (!run || !run->problem)
+    return run;
+  const auto is_known = [](const fleet::Outcome& outcome) { return outcome.state != fleet::State::not_tried; };
+  if (std::ranges::none_of(run->outcomes, is_known))
+    return fail(*run->problem);
+  context.console.error(*run->problem);
   return run;
 }
 
 Result<fleet::Run> ask_once(Context& context, const fleet::Request& request, const std::string& what) {
   TRY_ASSIGN(const auto parent, fleet_directory(context));
-  const auto id = "asked-" + new_run_id();
+  TRY_ASSIGN(const auto scratch, fleet::Scratch::make(context.system.files(), parent));
   auto unrecorded = request;
   unrecorded.keeps_record = false;
-  auto run = run_with_progress(context, join_path(parent, id), unrecorded, what);
-  if (const auto opened = plan::PrivateDirectory::open(context.system.files(), parent); opened && *opened)
-    if (const auto removed = (*opened)->remove(id); !removed)
-      context.console.warning(removed.error().message);
-  return run;
+  return run_with_progress(context, scratch.path(), unrecorded, what);
 }
 
 Result<fleet::Settings> settings_by_ssh(Context& context, const Arguments& arguments) {

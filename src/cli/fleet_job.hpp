@@ -4,6 +4,9 @@
 
 namespace sharefs::cli {
 
+/// The default of --node-deadline: for a change. A question to a node then gets less.
+inline constexpr std::string_view k_default_deadline = "10min";
+
 /// Reads the options of the command line and finds an installed engine.
 Result<fleet::Settings> settings_of(Context& context, const Arguments& arguments);
 /// The same for work that needs ssh. Error `usage` for srun.
@@ -22,8 +25,6 @@ Result<fleet::Run> run_with_progress(Context& context, const std::string& direct
 /// Runs the request without a record: its files are removed after the answer.
 Result<fleet::Run> ask_once(Context& context, const fleet::Request& request, const std::string& what);
 
-/// Returns a name that sorts by time.
-std::string new_run_id();
 /// Writes a new record of what is to be done in `directory`, and removes the oldest records.
 Result<void> begin_record(Context& context, const std::string& directory, const std::string& id,
                           const fleet::Request& job);

@@ -3,6 +3,7 @@
 #include "base/try.hpp"
 #include "sys/process/interrupt.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace sharefs::cli {
@@ -24,14 +25,24 @@ LeaseOnServers::Taken LeaseOnServers::take(Context& context, const std::string& 
     else if (!is_good(outcome.state))
       context.console.warning(
           fmt::format("{} could not be asked who else changes the cluster: {}", outcome.node, outcome.why));
+  // A server that is off would hold up the end, too.
+  std::erase_if(lease->m_servers, [&](const fleet::Node& server) {
+    return !is_good(std::ranges::find(outcomes, server.name, &fleet::Outcome::node)->state);
+  });
   return lease;
 }
 
 LeaseOnServers::~LeaseOnServers() {
+  if (m_servers.empty())
+    return;
+  constexpr std::chrono::seconds k_longest{10};
   const sys::DelayInterrupts delay;
-  if (!m_servers.empty())
-    // A lease that cannot be given back expires.
-    (void)ask_nodes(m_context, m_servers, {"nodes", "lease", m_run, "--release"}, true);
+  const Argv words{"nodes", "lease", m_run, "--release"};
+  const auto outcomes = ask_nodes(m_context, m_servers, words, true, k_longest);
+  const bool is_given_back = outcomes && std::ranges::all_of(*outcomes, &fleet::is_good, &fleet::Outcome::state);
+  if (!is_given_back)
+    m_context.console.warning("the servers may refuse other administrators until the lease of this run expires",
+                              fmt::format("`sharefs {}` on a server gives it back", shell_join(words)));
 }
 
 } // namespace sharefs::cli

@@ -10,10 +10,6 @@
 #include "ui/table.hpp"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <chrono>
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 namespace sharefs::cli {
@@ -74,17 +70,6 @@ Result<void> check_run(const std::vector<std::string>& ids, const std::string& i
 }
 
 } // namespace
-
-std::string new_run_id() {
-  using namespace std::chrono;
-  const auto now = system_clock::now();
-  const auto second = floor<seconds>(now);
-  std::array<char, 4> within{}; // the microsecond in base 36, so that names of runs in the same second sort by time
-  const auto* end =
-      std::to_chars(within.begin(), within.end(), duration_cast<microseconds>(now - second).count(), 36).ptr;
-  return fmt::format("{:%Y%m%d-%H%M%S}-{:0>4}", fmt::gmtime(system_clock::to_time_t(second)),
-                     std::string_view(within.begin(), end));
-}
 
 Result<void> begin_record(Context& context, const std::string& directory, const std::string& id,
                           const fleet::Request& job) {

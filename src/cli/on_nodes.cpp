@@ -19,21 +19,20 @@ namespace {
 
 using fleet::Outcome;
 using fleet::State;
-constexpr std::string_view k_default_deadline = "10min";
-constexpr std::chrono::minutes k_check_deadline{
-    2}; ///< deadline of a question to a node, unless --node-deadline is given
 
 /// Prints how to continue a run and how to undo it.
 void report_end(Context& context, const std::string& id, const fleet::Run& run, const std::vector<Outcome>& outcomes) {
-  std::vector<std::string> open;
+  std::vector<std::string> open, begun;
   for (const auto& outcome : outcomes)
-    if (!is_good(outcome.state))
+    if (!is_good(outcome.state)) {
       open.push_back(outcome.node);
+      if (outcome.state != State::not_tried)
+        begun.push_back(outcome.node);
+    }
   if (run.interrupted)
-    context.console.message(fmt::format("interrupted; it is not known whether these are done: {}", fleet::fold(open)));
-  else if (run.stopped)
     context.console.message(
-        "stopped: too many nodes failed, and the others were not started (--max-failures, --canary)");
+        begun.empty() ? "interrupted"
+                      : fmt::format("interrupted; it is not known whether these are done: {}", fleet::fold(begun)));
   if (!open.empty())
     context.console.message(fmt::format("`sharefs nodes resume {}` continues where it is not done", id));
   if (std::ranges::any_of(outcomes, [](const Outcome& outcome) { return !outcome.journal_id().empty(); }))
@@ -45,7 +44,7 @@ Result<int> apply_on_nodes(Context& context, fleet::Request job) {
   TRY_ASSIGN(const auto directory, fleet_directory(context));
   // A copy that takes hours has a lock of its own, so that the nodes can be changed in other ways meanwhile.
   TRY_ASSIGN(const auto lock, lock_fleet(context, job.asking.from_here ? "from-here" : ""));
-  const auto id = new_run_id();
+  const auto id = fleet::new_run_id();
   TRY_ASSIGN(const auto lease,
              job.asking.from_here ? LeaseOnServers::Taken() : LeaseOnServers::take(context, id, job.settings.command));
   TRY(begin_record(context, directory, id, job));
@@ -56,7 +55,8 @@ Result<int> apply_on_nodes(Context& context, fleet::Request job) {
   outcomes.insert(outcomes.end(), run.outcomes.begin(), run.outcomes.end());
   show_outcomes(context, outcomes);
   report_end(context, id, run, outcomes);
-  return run.interrupted ? k_exit_interrupted : fleet::exit_code_of(outcomes);
+  const int code = fleet::exit_code_of(outcomes);
+  return run.interrupted ? k_exit_interrupted : run.problem && code == k_exit_ok ? k_exit_partly : code;
 }
 
 /// A client that can do nothing before its servers have changed is not a failure, if it has answered: it is asked again
@@ -182,6 +182,8 @@ Result<fleet::MostFailures> most_failures_of(const Arguments& arguments) {
 Result<fleet::Run> run_script(Context& context, const Arguments& arguments, const std::vector<fleet::Node>& nodes,
                               fleet::Request request, bool in_order, const std::string& what) {
   TRY_ASSIGN(request.settings, settings_by_ssh(context, arguments));
+  if (!in_order)
+    request.settings.command = request.settings.check_deadline;
   request.nodes = nodes;
   request.at_once = !in_order;
   return ask_once(context, request, what);
@@ -291,10 +293,7 @@ Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Argume
     TRY(spec.before_nodes(context, arguments, job));
   // A copy has no short deadline: it ends by itself when no more bytes arrive.
   constexpr std::chrono::hours k_copying{24};
-  const bool is_default = arguments.value("node-deadline") == k_default_deadline;
-  if (is_default)
-    job.settings.check_deadline = k_check_deadline;
-  if (job.at_once && is_default)
+  if (job.at_once && arguments.value("node-deadline") == k_default_deadline)
     job.settings.command = job.settings.check_deadline = k_copying;
   if (job.nodes.empty()) {
     context.console.message("nothing is to be done on any node");

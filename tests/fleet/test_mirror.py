@@ -193,6 +193,11 @@ FAULTS = {
     "full": (f"mount -t tmpfs -o size=64m,nr_inodes=4 tmpfs {DATA}", 'eval "$1"', "failed", "its disk is full"),
     "link": (f"mkdir -p {DATA}/else; ln -sfn {DATA}/else {CODE}", 'eval "$1"', "failed", "is a symbolic link there"),
     "file": (f"touch {CODE}", 'eval "$1"', "failed", "is no directory there"),
+    "read-only": (f"mount -t tmpfs -o ro tmpfs {DATA}", 'eval "$1"', "failed", "Read-only file system"),
+    "no-record": ("mount -t tmpfs -o ro tmpfs /var/lib", 'eval "$1"', "failed", "Read-only file system"),
+    "no-flock": ("mount --bind /dev/null /usr/bin/flock", 'eval "$1"', "failed", "no flock(1)"),
+    "login": ("", 'echo Welcome; eval "$1"', "failed", "logging in prints something"),
+    "eio": ("", 'echo \'rsync: [receiver] write failed on "x": Input/output error (5)\' >&2; exit 11', "failed", "Input/output error"),
     "off": ("", "echo 'ssh: connect to host x port 22: No route to host' >&2; exit 255", "unreachable", "no route"),
     "key": ("", "echo 'Host key verification failed.' >&2; exit 255", "host key", "host key"),
     "sudo": ("", "echo 'sudo: a password is required' >&2; exit 1", "denied", "sudo"),
@@ -212,6 +217,23 @@ def test_a_node_that_cannot_is_named_and_the_others_get_it(cluster: Cluster, fau
     again = cluster.network.json("nodes", "resume", "--yes")
     assert {node["state"] for node in again["nodes"]} == {"changed"}
     assert cluster.status() == dict.fromkeys(cluster.names, ["same", "same"])
+
+
+def test_what_is_ended_by_its_deadline_has_timed_out(cluster: Cluster) -> None:
+    cluster.has_disk("gpu2", command="exec sleep 60")
+    assert cluster.push("code", "--node-deadline", "1s", code=4) == {"gpu1": "changed", "gpu2": "timed out", "gpu3": "changed"}
+
+
+def test_a_link_here_is_not_followed(cluster: Cluster) -> None:
+    shutil.rmtree(CODE)
+    CODE.symlink_to("/etc")
+    assert f"{CODE} is a symbolic link on this machine" in cluster.network.run("mirror", "push", "--yes", code=1).stderr
+
+
+def test_holes_of_files_stay_holes(cluster: Cluster) -> None:
+    os.truncate(MODELS / "weights", 64 << 20)
+    cluster.push("models")
+    assert (cluster.disk("gpu1") / "models/weights").stat().st_blocks * 512 < 16 << 20 and same(cluster, "gpu1", MODELS)
 
 
 def test_a_link_in_the_tree_there_leads_nowhere(cluster: Cluster) -> None:
@@ -261,7 +283,7 @@ def test_ctrl_c_ends_what_runs_and_names_what_is_open(cluster: Cluster) -> None:
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
-    assert "gpu[1-3]" in errors and "sharefs nodes resume" in errors
+    assert "whether these are done: gpu1\n" in errors and "sharefs nodes resume" in errors
     wait_for(lambda: not processes_of(cluster.network.place))
     assert not (cluster.disk("gpu1") / "models/weights").exists()
     cluster.has_disk("gpu1")

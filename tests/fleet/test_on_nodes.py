@@ -64,6 +64,11 @@ FAULTS = {
     "bytes": (r"printf 'caf\351 \377\376\n' >&2; printf '\377\200@sf1 \351\n'; exit 255", "unreachable"),
     "reset": ("echo 'Connection reset by 10.0.0.1 port 22' >&2; exit 255", "unreachable"),
     "nosudo": ("echo 'sh: 1: sudo: not found' >&2; exit 127", "denied"),
+    "tty": ("echo 'sudo: sorry, you must have a tty to run sudo' >&2; exit 1", "denied"),
+    "noexec": ("echo 'sh: 1: exec: sharefs: Permission denied' >&2; exit 126", "failed"),
+    "library": ("echo 'sharefs: error while loading shared libraries: libmount.so.1: cannot open' >&2; exit 127", "failed"),
+    "down": ("echo 'ssh: connect to host x port 22: Host is down' >&2; exit 255", "unreachable"),
+    "jump": ("printf 'root@jump: Permission denied (publickey).\nConnection closed by UNKNOWN port 65535\n' >&2; exit 255", "unreachable"),
     "killed": ("kill -KILL $$", "timed out"),
     "hung": ("exec sleep 60", "timed out"),
 }
@@ -99,7 +104,13 @@ def test_each_fault_is_told_by_its_state(network: Network) -> None:
     kinds = [*FAULTS, *FINE]
     network.nodes([f"n-{kind}" for kind in kinds])
     wanted = {f"n-{kind}": play(network, f"n-{kind}", kind) for kind in kinds}
-    assert network.states("--on", "all", "--node-deadline", "1s", "status", code=4) == wanted
+    nodes = network.json("--on", "all", "--node-deadline", "1s", "status", code=4)["nodes"]
+    assert {node["name"]: node["state"] for node in nodes} == wanted
+    answer = {node["name"].removeprefix("n-"): node for node in nodes}
+    assert "Permission denied" in answer["noexec"]["why"] and "libmount" in answer["library"]["why"]
+    assert "jump host" in answer["jump"]["why"] and "`ssh -v n-jump true`" in answer["jump"]["hint"]
+    assert answer["noise"]["hint"] == "`ssh n-noise true` shows what logging in prints there"
+    assert all(node["hint"] for node in nodes if node["state"] not in ("ok", "failed"))
 
 
 def test_a_thousand_nodes(network: Network) -> None:
@@ -283,6 +294,70 @@ def test_ctrl_c_names_what_is_open(network: Network) -> None:
     wait_for(lambda: not left_of(network))
 
 
+def test_ctrl_c_names_only_what_has_begun(network: Network) -> None:
+    names = cluster(network, 6)
+    network.changes(names[0], 9, "exec sleep 600")
+    process = network.start("--on", "all", "mount", "--all", "--yes")
+    wait_for(lambda: names[0] in network.changed())
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130 and "whether these are done: gpu01\n" in errors, errors
+
+
+@pytest.mark.parametrize("engine", ["xargs", "clush", "pdsh"])
+def test_a_node_that_had_not_begun_does_not_begin_when_sharefs_is_killed(network: Network, engine: str) -> None:
+    names = cluster(network, 4, ())
+    gate = network.place / "gate"
+    for name in names:
+        network.changes(name, 9, f"while [ ! -e {gate} ]; do sleep 0.05; done")
+    process = network.start("--on", "all", "mount", "--all", "--yes", "--canary", "0", "--fanout", "1", "--engine", engine)
+    wait_for(network.changed)
+    process.kill()
+    process.communicate()
+    gate.touch()
+    wait_for(lambda: not left_of(network))
+    assert len(network.changed()) == 1
+
+
+@pytest.mark.parametrize("fault", ["the answer", "the record"])
+def test_a_full_disk_of_this_machine_ends_a_change_and_is_named(network: Network, fault: str) -> None:
+    names = cluster(network, 6)
+    place = "/var/lib/sharefs/fleet"
+    done_there = network.place / f"{names[0]}.done"
+    full = {
+        "the answer": f"cat {done_there}; head -c 2M /dev/zero >{place}/fill",
+        "the record": f"rm {place}/2*/results.jsonl; cat {done_there}",
+    }
+    network.does(names[0], f'case "$*" in *--yes*) {full[fault]} 2>/dev/null ;; esac')
+    os.makedirs(place, mode=0o700, exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=700", "tmpfs", place], check=True)  # in the namespace of tests/support/alone
+    try:
+        ended = network.run("--on", "all", "mount", "--all", "--yes", code=4)
+        assert network.changed() == ["storage1", names[0]]
+        assert "storage1,gpu01     2 changed" in ended.stdout and "gpu[02-06]         5 not tried" in ended.stdout, ended
+        assert "max-failures" not in ended.stderr and "nodes resume" in ended.stderr
+        assert ("results.jsonl: " if fault == "the record" else "error: xargs ended with 123") in ended.stderr
+        for name in names:
+            network.changes(name, 9)
+        if fault == "the answer":
+            os.remove(f"{place}/fill")
+            assert set(network.states("nodes", "resume", "--yes").values()) == {"changed"}
+    finally:
+        subprocess.run(["umount", place], check=True)
+
+
+def test_what_killed_commands_have_left_goes(network: Network) -> None:
+    network.nodes(["gpu1"])
+    network.prints("gpu1", frames("gpu1", document()))
+    network.run("--on", "all", "status")
+    place = Path("/var/lib/sharefs/fleet")
+    for name in ("scratch-20260101-000000-aaaa-bbbb", "scratch-29991231-000000-aaaa-bbbb"):
+        (place / name).mkdir(mode=0o700)
+        (place / name / "archive.tar").touch()
+    network.run("--on", "all", "status")
+    assert os.listdir(place) == ["scratch-29991231-000000-aaaa-bbbb"]
+
+
 def test_ctrl_c_ends_a_check_of_all_nodes(network: Network) -> None:
     """Not only its first question."""
     network.nodes(["gpu[1-2]"])
@@ -385,7 +460,14 @@ def test_the_servers_know_who_changes_the_cluster(network: Network) -> None:
     network.json("--on", "all", "mount", "--all", "--yes")
     assert len(network.changed()) == 3 and not lease.exists(), "it is given back"
     network.run("nodes", "lease", "20260101-000000-bbbb", "bob@login2", "--for", "0s")
+    network.log.write_text("")
     network.json("--on", "all", "mount", "--all", "--yes")  # it ended by itself
+    given_back = next(line for line in network.log.read_text().splitlines() if "--release" in line)
+    assert "1:storage1:10 " in given_back, "a server that hangs holds up the end for 10 s, not for a minute"
+    network.does("storage1", "case \"$*\" in *--release*) exit 1 ;; esac; " + (network.place / "storage1.sh").read_text())
+    said = network.run("--on", "all", "mount", "--all", "--yes").stderr
+    assert "may refuse other administrators" in said and "--release` on a server gives it back" in said
+    lease.unlink()
     network.does("storage1", "case \"$*\" in *lease*) exit 255 ;; esac; " + (network.place / "storage1.sh").read_text())
     said = network.run("--on", "clients", "mount", "--all", "--yes")
     assert "storage1 could not be asked who else" in said.stderr
@@ -443,6 +525,8 @@ def test_what_only_looks_keeps_nobody_waiting_for_long(network: Network) -> None
     assert given("status") == ["120"]
     assert given("mount", "--all", "--check") == ["120"]
     assert given("mount", "--all", "--yes") == ["600"]
+    network.run("nodes", "push", "--check", code=None)
+    assert "'timeout' '-k' '2' '120' " in network.log.read_text()
     assert given("--node-deadline", "30min", "status") == ["1800"]
     assert given("--node-deadline", "30min", "mount", "--all", "--check") == ["1800"]
 

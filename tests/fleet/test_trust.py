@@ -118,6 +118,13 @@ def test_a_key_comes_and_goes_and_nothing_else_changes(site: Site) -> None:
     assert not site.here.sh("ls /var/lib/sharefs/fleet | grep grant; true"), "no record is left"
 
 
+
+def test_a_node_without_awk_is_named(site: Site) -> None:
+    site.trust("--accept", "--yes")
+    site.nodes["gpu1"].sh("mount --bind /dev/null $(readlink -f /usr/bin/awk)")
+    said = site.sharefs("nodes", "trust", "--key", "/root/mine", "--yes", code=4)
+    assert "awk does not run there" in said and "gpu2      1 changed" in said
+
 def test_an_undo_that_does_not_reach_a_node_is_not_done_and_goes_on(site: Site) -> None:
     site.trust("--accept", "--yes")
     site.trust("--key", "/root/mine", "--yes")

@@ -113,11 +113,12 @@ def test_what_killed_packings_have_left_goes_once_nobody_writes_it(node: Host) -
     done(node, "stage", DATA, "--yes")
     old, new = "new-abcdefabcdef.sqfs", "new-bcdefabcdefa.sqfs"
     owner = node.run(f"stat -c %U {IMAGES}", user="alice", check=True).out.strip()
-    node.run(f"cd {IMAGES} && echo >{old} && echo >{new} && touch -d '2 hours ago' {old}", user=owner, check=True)
+    note = f".{old}.json.sharefs-17"
+    node.run(f"cd {IMAGES} && echo >{new} && touch -d '2 hours ago' {old} {note}", user=owner, check=True)
     change(node)
     done(node, "stage", DATA, "--yes")
     names = images(node)
-    assert old not in names and new in names, names
+    assert old not in names and note not in names and new in names, names
 
 
 def test_ctrl_c_leaves_no_image_that_was_being_made(node: Host) -> None:

@@ -131,11 +131,14 @@ Result<void> remove_lease(const std::string& root, const std::string& path, cons
 }
 
 /// True if the file is ours. The text is compared as well, because the next holder's file may get the same inode
-/// number.
-bool is_ours(const Walked& at, const Lease::Own& own) {
+/// number. An error of the disk or the server says nothing about whose it is.
+Result<bool> is_ours(const Walked& at, const Lease::Own& own) {
   Stamp now;
   std::string text;
-  return read_lease(at, now, &text) == 0 && now.inode == own.inode && text == own.text;
+  const int error = read_lease(at, now, &text);
+  if (error != 0 && error != ENOENT)
+    return fail(errno_error(error, at.name));
+  return error == 0 && now.inode == own.inode && text == own.text;
 }
 
 /// Touches the file until SIGTERM or until another host has the lease, then removes it. It runs in the keeper process.
@@ -150,11 +153,12 @@ void keep_lease(const std::string& root, const LeaseRequest& request, const Leas
   const timespec pause{whole.count(), std::chrono::nanoseconds(request.touch_every - whole).count()};
   bool ours = at.has_value();
   while (ours && ::getppid() == parent && ::sigtimedwait(&ends, nullptr, &pause) < 0) {
-    ours = is_ours(*at, own);
-    if (ours)
+    const auto read = is_ours(*at, own);
+    ours = read.value_or(true);
+    if (read && ours)
       ::utimensat(at->directory.get(), at->name.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
   }
-  if (ours && is_ours(*at, own))
+  if (ours && is_ours(*at, own).value_or(false))
     ::unlinkat(at->directory.get(), at->name.c_str(), 0);
 }
 
@@ -260,9 +264,6 @@ Result<Lease> Lease::take(System& system, const LeaseRequest& request,
 Result<void> Lease::check() {
   const auto check_file = [&]() -> Result<bool> {
     TRY_ASSIGN(const auto at, find_lease(m_root, m_request.path));
-    Stamp now;
-    if (const int error = read_lease(at, now, nullptr); error != 0 && error != ENOENT)
-      return fail(errno_error(error, m_request.path));
     return is_ours(at, m_own);
   };
   TRY_ASSIGN(const auto ours, call(std::nullopt, m_request.deadline, check_file));
@@ -282,7 +283,7 @@ Lease::~Lease() {
   // A keeper that got the signal before it waited for signals has left the file.
   static_cast<void>(call(std::nullopt, 2s, [&]() -> Result<bool> {
     const auto at = find_lease(m_root, m_request.path);
-    return at && is_ours(*at, m_own) && ::unlinkat(at->directory.get(), at->name.c_str(), 0) == 0;
+    return at && is_ours(*at, m_own).value_or(false) && ::unlinkat(at->directory.get(), at->name.c_str(), 0) == 0;
   }));
 }
 

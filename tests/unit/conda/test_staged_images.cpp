@@ -4,6 +4,8 @@
 #include "support/catch.hpp"
 #include "sys/fs/sha256.hpp"
 
+#include <cerrno>
+
 using namespace sharefs;
 using namespace sharefs::conda;
 using test::FakeHomes;
@@ -249,4 +251,15 @@ TEST_CASE("the unit of staged images says what systemd reads", "[conda]") {
   CHECK(text.find("ExecStart=/usr/bin/sharefs --config /etc/100%%.yaml conda stage --mount --yes\n") !=
         std::string::npos);
   CHECK(text.find("RequiresMountsFor=/a /b\n") != std::string::npos);
+}
+
+TEST_CASE("an image that a disk or server fails to read is not a missing one", "[conda]") {
+  ImageMachine machine;
+  machine.file("/images/a.sqfs");
+  CHECK(probe_image(machine, "/images/a", 0).check());
+  machine.file("/images/a.sqfs.json");
+  machine.entry("/images/a.sqfs.json").error_number = EACCES;
+  CHECK(probe_image(machine, "/images/a", 0).check());
+  machine.entry("/images/a.sqfs.json").error_number = EIO;
+  CHECK_FALSE(probe_image(machine, "/images/a", 0).check());
 }

@@ -84,7 +84,7 @@ TEST_CASE("attack: a list of the store's owner has a file below a link, which ro
   const auto is_read = [&](std::vector<tree::Listed> entries) {
     const tree::Listing listing{.entries = std::move(entries)};
     machine.file("/share/images/c4.files", std::string(sys::WireWriter().put(listing).bytes()));
-    return read_list(machine, machine.request, "/share/images/c4", ::geteuid()).has_value();
+    return read_list(machine, machine.request, "/share/images/c4", ::geteuid())->has_value();
   };
   CHECK(is_read({top, directory, file}));
   CHECK_FALSE(is_read({top, link, file}));

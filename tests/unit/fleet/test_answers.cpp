@@ -182,8 +182,8 @@ TEST_CASE("changes go to servers, a canary, a tenth, and the rest", "[fleet]") {
   CHECK(batches[2].nodes.size() == 4);
   CHECK(batches[3].nodes.size() == 35);
   CHECK(batches_for_changes({nodes[3]}, 5).size() == 1);
-  CHECK(batches_for_changes(nodes, 1, true).back().what == "servers");
-  CHECK(batches_for_changes(nodes, 1, true).front().what == "canary");
+  CHECK(batches_for_changes(nodes, 1, true).back().nodes == batches[0].nodes);
+  CHECK(batches_for_changes(nodes, 1, true).front().nodes == batches[1].nodes);
   CHECK(parse_most_failures("5%")->of(60) == 3);
   CHECK(parse_most_failures("3")->of(60) == 3);
   CHECK_FALSE(parse_most_failures("101%"));
@@ -247,6 +247,11 @@ TEST_CASE("a node without sudo is not one without sharefs", "[fleet]") {
   CHECK(outcome.why == "it needs root, and there is no sudo");
 }
 
+TEST_CASE("attack: a node answers with an entry of its journal that is a command line", "[fleet]") {
+  CHECK(Outcome{.node = "gpu1", .document = {{"journal_id", "17"}}}.journal_id() == "17");
+  CHECK(Outcome{.node = "gpu1", .document = {{"journal_id", "17; reboot"}}}.journal_id().empty());
+}
+
 TEST_CASE("nothing of a login's own PATH is run as root", "[fleet]") {
   const auto line = node_line({"timeout", "1", "sharefs"}, true);
   CHECK(line.find("sudo -n env PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \"$@\"") !=
@@ -261,5 +266,6 @@ TEST_CASE("nothing of a login's own PATH is run as root", "[fleet]") {
   CHECK(script.find("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin; p=$(command -v") !=
         std::string::npos);
   CHECK(script.find("sudo -n \"$p\" \"$@\"") != std::string::npos);
+  CHECK(script.find("RemoteCommand=none") != std::string::npos); // of the user's ssh_config(5), as for tmux(1)
   CHECK(script.find(":7 ") != std::string::npos);
 }

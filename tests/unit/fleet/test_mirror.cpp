@@ -44,11 +44,11 @@ TEST_CASE("what rsync would do is counted by what it means for the node") {
 }
 
 TEST_CASE("what a node says of a directory is found among what else is said") {
-  const auto there = parse_there("Welcome\nsharefs: missing\nsharefs: room 100 4096 3dc4\nsharefs: room x\n");
+  const auto there = parse_there("Welcome\n@sharefs missing yes\n@sharefs room 100 4096 3dc4\n");
   CHECK(there.is_missing);
   CHECK(there.room == 409'600U);
   CHECK(there.file_system == "3dc4");
-  CHECK_FALSE(parse_there("sharefs: room 100 4096 3dc4\n").is_missing);
+  CHECK_FALSE(parse_there("@sharefs room 100 4096 3dc4\n").is_missing);
   CHECK_FALSE(parse_there("missing\n").room);
 }
 

@@ -129,6 +129,17 @@ TEST_CASE("the end of a script is known from what it said, or from ssh", "[fleet
         State::unreachable); // its end did not come
 }
 
+TEST_CASE("an engine is of no use without ssh", "[fleet]") {
+  test::TemporaryDirectory directory;
+  sys::RealSystem system;
+  directory.write("xargs", "");
+  const auto chosen = choose_engine(system, "", directory.path());
+  REQUIRE_FALSE(chosen);
+  CHECK(chosen.error().message == "ssh is not installed here");
+  directory.write("ssh", "");
+  CHECK(choose_engine(system, "", directory.path()));
+}
+
 TEST_CASE("a script on this machine reads its own input, and writes files of any size", "[fleet]") {
   test::TemporaryDirectory directory;
   sys::RealSystem system;

@@ -156,6 +156,21 @@ TEST_CASE("a holder whose file was taken away is told") {
   CHECK(place.directory.read("lock") == "of somebody else");
 }
 
+TEST_CASE("requirement 8: a file that cannot be read for a while stays ours", "[waits]") {
+  LeasePlace place;
+  auto taken = Lease::take(place.system, place.request);
+  REQUIRE(taken);
+  std::optional<Lease> lease(std::move(*taken));
+  fs::rename(place.directory / "lock", place.directory / "aside");
+  fs::create_symlink("aside", place.directory / "lock"); // ELOOP, as a disk may say EIO
+  CHECK(lease->check().error().code == ErrorCode::failed);
+  std::this_thread::sleep_for(10 * place.request.touch_every);
+  fs::rename(place.directory / "aside", place.directory / "lock");
+  CHECK(lease->check());
+  lease.reset();
+  CHECK(place.names().empty());
+}
+
 TEST_CASE("requirement 8: of many takers one at a time has it", "[kill][waits]") {
   LeasePlace place;
   constexpr int k_takers = 8, k_turns = 5;

@@ -110,7 +110,7 @@ Result<int> run_nodes_push(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(const auto lease, LeaseOnServers::take(context, "push-" + random_letters(8),
                                                     std::chrono::duration_cast<std::chrono::seconds>(deadline)));
   TRY_ASSIGN(const auto directory, fleet_directory(context));
-  TRY_ASSIGN(const auto scratch, fleet::Scratch::make(context.system.files(), directory, "push"));
+  TRY_ASSIGN(const auto scratch, fleet::Scratch::make(context.system.files(), directory));
   TRY_ASSIGN(const auto archive, pack(context, load, scratch));
   fleet::Request request;
   request.asking.script = fleet::install_script(load.content);
@@ -121,9 +121,6 @@ Result<int> run_nodes_push(Context& context, const Arguments& arguments) {
                                    "pushing to nodes"));
   fleet::replace(answers.outcomes, std::move(done.outcomes));
   show_outcomes(context, answers.outcomes);
-  if (done.stopped)
-    context.console.message(
-        "stopped: too many nodes failed, and the others were not started (--max-failures, --canary)");
   const int code = fleet::exit_code_of(answers.outcomes);
   if (code != k_exit_ok)
     context.console.message("run the same command again for those that are not done");
