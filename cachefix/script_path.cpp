@@ -107,7 +107,7 @@ std::vector<Assignment> PythonPath::take_assignments(Argv& words, int line) {
   const bool takes_away = exports ? contains(words, "-n") : is_listed(first, k_changes);
   for (auto word = words.begin(); word != words.end() && (exports || takes_away); ++word)
     if (!(exports && take(*word)) && takes_away && (by_word ? *word == k_path : is_python_path(*word)) &&
-        !names_path(join({word + 1, words.end()}, " ")) && !m_tested)
+        !names_path(join({word + 1, words.end()}, " ")) && !(m_tested && is_listed(first, "set setenv")))
       note_loss(line, (exports ? "-n" : first) + " PYTHONPATH");
   return all;
 }
