@@ -39,9 +39,8 @@ struct Decision {
   bool variable = false; ///< `flag` is a variable of the program's environment, `to` its value
   bool implied = false;  ///< true if nobody named this cache: its default lies below a shared directory
   std::vector<Edit> edits = {};
-  std::string directory = {};              ///< node-local directory to make (mode 0700) before the program starts
-  std::string stands_for = {};             ///< the shared path that `directory` stands for
-  std::vector<std::string> models = {};    ///< names on the share to which `directory` gets links
+  std::string stands_for = {};             ///< the shared path for which the node-local directory `to` stands
+  std::vector<std::string> models = {};    ///< names on the share to which `to` gets links
   std::optional<Diagnosis> diagnosis = {}; ///< of `warn`
 
   /// True if it changes a word or a variable.

@@ -134,12 +134,12 @@ void assemble(Decisions decisions, Facts& facts, RunPlan& out) {
     }
     if (one.is_environment())
       out.set[one.flag] = *one.to;
-    if (!one.directory.empty()) {
-      out.directories[one.directory] = one.stands_for;
-      roots.insert(parent_path(one.directory));
+    if (one.is_change() && !one.stands_for.empty()) { // made, with mode 0700, before the program starts
+      out.directories[*one.to] = one.stands_for;
+      roots.insert(parent_path(*one.to));
     }
     for (const std::string& name : one.models)
-      out.links[one.directory + "/" + name] = one.stands_for + "/" + name;
+      out.links[*one.to + "/" + name] = one.stands_for + "/" + name;
     add_once(out.decisions, std::move(one));
   }
   // Explains why the directory in use is no disk of caches.local: once for data, and once for code if that differs.

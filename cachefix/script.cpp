@@ -359,7 +359,8 @@ class ScriptReader {
       return;
     const Argv value(name + 1, words.end());
     const std::string variable = name->substr(0, name->find('='));
-    if (!value.empty() && value[0].starts_with('[')) { // any value of an associative array may be run
+    // Any value of an associative array may be run, if it is a text.
+    if (!value.empty() && value[0].starts_with('[') && std::ranges::any_of(value, is_text)) {
       for (const std::string& one : value)
         read_assignment({.name = variable, .value = one.substr(one.find('=') + 1)}, line);
       return;
