@@ -147,14 +147,19 @@ bool can_carry(const Launch& launch, const Program& program) {
 }
 
 Mention find_loss(const Launch& launch) {
-  for (const Diagnosis& why : launch.walk.problems)
+  for (const Mention& why : launch.walk.problems)
     if (why.code != "SF401")
-      return {1, why.code, why.subject, why.message};
+      return why;
   for (const Program& program : launch.walk.programs) {
     if (is_plain_tool(program))
       continue;
     for (const ChainLink& link : launch.walk.links(program)) {
       const std::string& word = launch.argv[link.index];
+      const std::string names = link.launcher->get("containers");
+      for (const auto& [name, value] : names.empty() ? Environment() : launch.all_variables(program))
+        if (is_listed(name, names))
+          return {1, "SF404", link.name, "with `" + name + "` " + std::string(k_in_container),
+                  std::string(k_into_container)};
       const Need need = find_need(launch, program, link);
       if (const std::string option = isolating_option(link); !option.empty())
         return {1, "SF407", word + " " + option,

@@ -19,6 +19,10 @@ Decision warning(std::string code, const std::string& subject, std::string messa
           .diagnosis = Diagnosis{severity, std::move(code), to_utf8(subject), std::move(message), std::move(hint), ""}};
 }
 
+Decision warning(const Mention& mention, Severity severity) {
+  return warning(mention.code, mention.subject, mention.says, mention.hint, severity);
+}
+
 void append(Decisions& all, Decisions more) {
   std::ranges::move(more, std::back_inserter(all));
 }

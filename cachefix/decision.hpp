@@ -39,9 +39,8 @@ struct Decision {
   bool variable = false; ///< `flag` is a variable of the program's environment, `to` its value
   bool implied = false;  ///< true if nobody named this cache: its default lies below a shared directory
   std::vector<Edit> edits = {};
-  std::string directory = {};              ///< node-local directory to make (mode 0700) before the program starts
-  std::string stands_for = {};             ///< the shared path that `directory` stands for
-  std::vector<std::string> models = {};    ///< names on the share to which `directory` gets links
+  std::string stands_for = {};             ///< the shared path for which the node-local directory `to` stands
+  std::vector<std::string> models = {};    ///< names on the share to which `to` gets links
   std::optional<Diagnosis> diagnosis = {}; ///< of `warn`
 
   /// True if it changes a word or a variable.
@@ -60,16 +59,7 @@ void append(Decisions& all, Decisions more);
 /// Returns a decision that changes nothing and only reports.
 Decision warning(std::string code, const std::string& subject, std::string message, std::string hint = {},
                  Severity severity = Severity::warning);
-
-/// A finding in a command line or in a shell text: a program, a cache, or a word that takes the guard away from
-/// programs.
-struct Mention {
-  int line = 1;        ///< line of the text, from 1
-  std::string code;    ///< SF402, SF404 or SF407 if the guard is lost; else empty
-  std::string subject; ///< the word that was found
-  std::string says;    ///< what the word does; for a program its launchers, for a cache its value
-  friend bool operator==(const Mention&, const Mention&) = default;
-};
+Decision warning(const Mention& mention, Severity severity = Severity::warning);
 
 /// Returns the words after all edits of all decisions.
 Argv edited(const Argv& argv, const Decisions& decisions);

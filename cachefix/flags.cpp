@@ -86,8 +86,16 @@ class FlagDecider {
     if (by_table && m_launch.is_offline(m_program))
       return leave_option(one, rule, path, "offline, what lies there is needed");
     const sys::Entry& there = m_launch.facts.find(path, PathFact::names);
+    const std::string left = ", so `" + one.name + "` was left";
+    if (there.error_number == EACCES)
+      return keep_option(
+          one, rule, "it may not be read",
+          warning("SF423", one.value, "this user may not read it" + left,
+                  "`ls -ld " + shell_quote(path) +
+                      "` says who may; if that is you by a group, `sharefs status` says what the server goes by"));
     if (there.kind == sys::EntryKind::unknown)
-      return report_unreadable(one, rule, path, there.error_number == EACCES);
+      return keep_option(one, rule, "the share does not answer",
+                         warning("SF409", one.value, "the share does not answer" + left, "run `sharefs status`"));
     if (rule.unless_prepared && !there.names.empty())
       return keep_option(one, rule, "a prepared dataset lies there, which is shared on purpose");
     const auto foreign = std::ranges::find_if(there.names, [](const std::string& name) {
@@ -112,35 +120,21 @@ class FlagDecider {
     keep_option(one, rule, std::move(why), std::move(report));
   }
 
-  void report_unreadable(const Assignment& one, const CacheRule& rule, const std::string& path, bool refused) {
-    const std::string left = ", so `" + one.name + "` was left";
-    if (refused)
-      keep_option(
-          one, rule, "it may not be read",
-          warning("SF423", one.value, "this user may not read it" + left,
-                  "`ls -ld " + shell_quote(path) +
-                      "` says who may; if that is you by a group, `sharefs status` says what the server goes by"));
-    else
-      keep_option(one, rule, "the share does not answer",
-                  warning("SF409", one.value, "the share does not answer" + left, "run `sharefs status`"));
-  }
-
   void move_cache(const Assignment& one, const CacheRule& rule, const std::string& path, const Names& names) {
     Decision decision{.action = Action::rewrite,
                       .flag = one.name,
                       .index = one.index,
                       .from = one.value,
+                      .to = m_launch.local_for(path),
                       .cache_class = rule.cache_class,
                       .rule = rule.id,
                       .reason = add_lock_note(m_launch, rule.reason, path),
-                      .directory = m_launch.local_for(path),
                       .stands_for = normalize_path(path)};
-    if (decision.directory.empty()) {
+    if (decision.to->empty()) {
       m_out.push_back(report_no_local_directory(m_launch, true));
       return leave_option(one, rule, path, "this host has no directory for it");
     }
-    decision.to = decision.directory;
-    if (m_container != nullptr && !is_in(*m_container, decision.directory))
+    if (m_container != nullptr && !is_in(*m_container, *decision.to))
       return keep_option(one, rule, "the container does not see the node's own disk");
     decision.edits = {{one.index, one.value_begin, one.value_begin + one.value.size(), *decision.to}};
     if (rule.cache_class == CacheClass::mixed)

@@ -90,9 +90,8 @@ std::string Launch::local_for(const std::string& shared_path, Holds holds) const
 }
 
 bool Launch::is_offline(const Program& program) const {
-  return std::ranges::any_of(
-      std::array{"HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE", "HF_EVALUATE_OFFLINE"},
-      [&](const char* name) { return is_on(variable(program, name).value_or("")); });
+  return any_word(words_of("offline"), ' ',
+                  [&](std::string_view name) { return is_on(variable(program, name).value_or("")); });
 }
 
 bool Launch::reads_caches(const Program& program) const {

@@ -92,10 +92,10 @@ Decisions report_losses(const Launch& launch, const Program& program, const Deci
   }
   if (all.losses.empty())
     return {};
-  const Mention& first = all.losses.front();
-  const std::string more =
-      all.losses.size() == 1 ? "" : " (and " + count_of(all.losses.size() - 1, "place") + " like it)";
-  return {warning(first.code, first.subject, first.says + more, "let it run `sharefs run -- CMD...`")};
+  Mention first = all.losses.front();
+  if (all.losses.size() > 1)
+    first.says += " (and " + count_of(all.losses.size() - 1, "place") + " like it)";
+  return {warning(first)};
 }
 
 Decisions decide_program(const Launch& launch, const Program& program) {
@@ -108,29 +108,15 @@ Decisions decide_program(const Launch& launch, const Program& program) {
   return decided;
 }
 
-/// True if a variable, such as one of Slurm's, makes a launcher start its programs in a container. Adds the warning.
-bool check_container_variables(const Launch& launch, Decisions& out) {
-  for (const Program& program : launch.walk.programs)
-    for (const ChainLink& link : launch.walk.links(program)) {
-      const std::string names = link.launcher->get("containers");
-      for (const auto& [name, value] : names.empty() ? Environment() : launch.all_variables(program)) {
-        if (!is_listed(name, names))
-          continue;
-        out.push_back(warning("SF404", link.name, "with `" + name + "` " + std::string(k_in_container),
-                              std::string(k_into_container)));
-        return true;
-      }
-    }
-  return false;
-}
-
 Decisions decide_launch(const Launch& launch) {
   Decisions out = decide_in_container(launch);
-  for (const Diagnosis& one : launch.walk.problems) // with a guard, which the environment brings, SF401 matters little
-    out.push_back(warning(one.code, one.subject, one.message, one.hint,
-                          launch.rules.guard && one.code == "SF401" ? Severity::info : one.severity));
-  if (check_container_variables(launch, out))
+  for (const Mention& one : launch.walk.problems) // with a guard, which the environment brings, SF401 matters little
+    out.push_back(warning(one, launch.rules.guard && one.code == "SF401" ? Severity::info : Severity::warning));
+  const Mention loss = find_loss(launch);
+  if (loss.code == "SF404" && !launch.walk.programs.empty()) { // a variable makes Slurm start them in a container
+    out.push_back(warning(loss));
     return out;
+  }
   Decisions decided;
   for (const Program& program : launch.walk.programs)
     append(decided, decide_program(launch, program));
@@ -148,12 +134,12 @@ void assemble(Decisions decisions, Facts& facts, RunPlan& out) {
     }
     if (one.is_environment())
       out.set[one.flag] = *one.to;
-    if (!one.directory.empty()) {
-      out.directories[one.directory] = one.stands_for;
-      roots.insert(parent_path(one.directory));
+    if (one.is_change() && !one.stands_for.empty()) { // made, with mode 0700, before the program starts
+      out.directories[*one.to] = one.stands_for;
+      roots.insert(parent_path(*one.to));
     }
     for (const std::string& name : one.models)
-      out.links[one.directory + "/" + name] = one.stands_for + "/" + name;
+      out.links[*one.to + "/" + name] = one.stands_for + "/" + name;
     add_once(out.decisions, std::move(one));
   }
   // Explains why the directory in use is no disk of caches.local: once for data, and once for code if that differs.

@@ -161,7 +161,9 @@ class ScriptReader {
       words.emplace_back("python");
     if (!words.empty() && words.front().starts_with('@') && words.front().size() > 1) // make: do not print the command
       words.front().erase(0, 1);
-    if (words.size() > 2 && is_listed(words[words.size() - 2], "= := ::=")) { // make: export A := 1
+    if (words.size() > 2 && is_listed(words[words.size() - 2], "= := ::=")) { // make: export A := 1; nu: $env.A = 1
+      std::string& name = words[words.size() - 3];
+      name.erase(0, name.starts_with("$env.") ? 5 : name.starts_with('$') ? 1 : 0);
       words[words.size() - 3] += "=" + words.back();
       words.resize(words.size() - 2);
     }
@@ -170,6 +172,15 @@ class ScriptReader {
                                              sign != std::string::npos && !word.starts_with("${PYTHONPATH"))
         read_assignment({.name = word.substr(2, sign - 2), .value = word.substr(sign + 2, word.size() - sign - 3)},
                         command.line);
+    if (keyword == "alias") // its words are kept like those of a variable, whose name no variable can have
+      for (const std::string& word : words)
+        if (const auto equals = word.find('='); equals != std::string::npos)
+          m_path.set_words("alias " + word.substr(0, equals), split_words(word.substr(equals + 1)));
+    if (!words.empty())
+      if (const Argv& alias = m_path.words("alias " + words[0]); !alias.empty()) {
+        words.erase(words.begin());
+        words.insert(words.begin(), alias.begin(), alias.end());
+      }
     // Words are expanded before assignments are read: a text such as bash -c "$LAUNCH python ..." has them in a
     // variable.
     words = m_path.expand(words);
@@ -347,7 +358,14 @@ class ScriptReader {
     if (name == words.end()) // the word of a here-string, no array
       return;
     const Argv value(name + 1, words.end());
-    m_path.assign(name->substr(0, name->find('=')), join(value, " "), value, line);
+    const std::string variable = name->substr(0, name->find('='));
+    // Any value of an associative array may be run, if it is a text.
+    if (!value.empty() && value[0].starts_with('[') && std::ranges::any_of(value, is_text)) {
+      for (const std::string& one : value)
+        read_assignment({.name = variable, .value = one.substr(one.find('=') + 1)}, line);
+      return;
+    }
+    m_path.assign(variable, join(value, " "), value, line);
   }
 
   /// Reports a program and the caches that its options name.

@@ -17,7 +17,7 @@ constexpr std::string_view k_changes = "unset unsetenv setenv read mapfile reada
 constexpr std::string_view k_by_word = "for select set printf"; // a `$NAME` behind these names no variable to change
 
 bool is_assignment(const std::string& word) {
-  const auto name = word.substr(0, word.find_first_of("+="));
+  const auto name = word.substr(0, word.find_first_of("+=["));
   return name.size() < word.size() && assigns_variable(name + "=");
 }
 
@@ -79,12 +79,16 @@ void PythonPath::note_name_lists(const Commands& commands) {
 }
 
 void PythonPath::note_test(const Argv& words, char behind) {
-  if (words.empty() || words == Argv{"then"})
+  if (words.empty())
     return;
-  m_if_empty = m_tests_path || (m_if_empty && (m_in_if ? !is_listed(words[0], "fi else elif") : m_chained));
+  const bool in_csh = contains(words, "$?PYTHONPATH"); // `if ( $?PYTHONPATH ) then`
+  if (in_csh || (any_listed(words, "[ [[ test") && std::ranges::any_of(words, has_path) && !contains(words, "!="))) {
+    m_tested = true;
+    m_in_if = in_csh || words[0] == "if";
+  } else if (m_in_if ? is_listed(words[0], "fi endif") : !m_chained) {
+    m_tested = m_in_if = false;
+  }
   m_chained = behind == 'a' || behind == 'o';
-  m_tests_path = any_listed(words, "[ [[ test") && std::ranges::any_of(words, has_path) && !contains(words, "!=");
-  m_in_if = m_tests_path ? words[0] == "if" : m_in_if;
 }
 
 std::vector<Assignment> PythonPath::take_assignments(Argv& words, int line) {
@@ -93,7 +97,7 @@ std::vector<Assignment> PythonPath::take_assignments(Argv& words, int line) {
     const auto equals = word.find('=', 1);
     if (equals == std::string::npos)
       return false;
-    all.push_back({.name = word.substr(0, equals), .value = word.substr(equals + 1)});
+    all.push_back({.name = word.substr(0, word.find_first_of("=[", 1)), .value = word.substr(equals + 1)});
     return true;
   };
   words.erase(words.begin(),
@@ -103,7 +107,7 @@ std::vector<Assignment> PythonPath::take_assignments(Argv& words, int line) {
   const bool takes_away = exports ? contains(words, "-n") : is_listed(first, k_changes);
   for (auto word = words.begin(); word != words.end() && (exports || takes_away); ++word)
     if (!(exports && take(*word)) && takes_away && (by_word ? *word == k_path : is_python_path(*word)) &&
-        !names_path(join({word + 1, words.end()}, " ")))
+        !names_path(join({word + 1, words.end()}, " ")) && !(m_tested && is_listed(first, "set setenv")))
       note_loss(line, (exports ? "-n" : first) + " PYTHONPATH");
   return all;
 }
@@ -111,7 +115,7 @@ std::vector<Assignment> PythonPath::take_assignments(Argv& words, int line) {
 void PythonPath::assign(std::string name, const std::string& value, const Argv& words, int line) {
   const bool adds = name.ends_with('+');
   name.resize(name.size() - (adds ? 1 : 0));
-  if (is_python_path(name) && !adds && !names_path(value) && !m_if_empty)
+  if (is_python_path(name) && !adds && !names_path(value) && !m_tested)
     note_loss(line, "PYTHONPATH=");
   else if (is_python_path(name) && holds_path(value)) // its old value was saved in a variable and is set again
     m_loss.reset();

@@ -62,10 +62,9 @@ class PythonPath {
   std::map<std::string, Argv> m_words; ///< the values split into words
   std::string m_directory;             ///< directory of the last `cd`
   bool m_computed_names = false;       ///< names of variables are listed or stand in variables: any may be PYTHONPATH
-  bool m_tests_path = false;           ///< the command before was `[ -z "$PYTHONPATH" ]`
-  bool m_in_if = false;                ///< that command was the test of an `if`
+  bool m_tested = false;               ///< `[ -z "$PYTHONPATH" ]` or the like decides whether the command runs
+  bool m_in_if = false;                ///< that was the test of an `if`, which counts up to its end
   bool m_chained = false;              ///< `&&` or `||` stands behind the command before
-  bool m_if_empty = false;             ///< the present command runs only if PYTHONPATH is empty
   std::optional<Mention> m_loss;       ///< the command that lost PYTHONPATH, until a program is started
   std::vector<std::optional<Mention>> m_subshells; ///< m_loss as it was in front of each open subshell
 };

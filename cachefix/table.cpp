@@ -79,6 +79,12 @@ const std::string& words_of(std::string_view name) {
   return std::ranges::find(rows_of("words"), name, &Row::name)->fields.begin()->second;
 }
 
+std::string underscored(std::string_view option) {
+  std::string out(option);
+  std::replace(out.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(2, out.size())), out.end(), '-', '_');
+  return out;
+}
+
 bool is_listed(std::string_view name, std::string_view list) {
   return any_word(list, ' ', [&](std::string_view word) {
     return word.ends_with('*')                        ? name.starts_with(word.substr(0, word.size() - 1))

@@ -50,6 +50,8 @@ template <class Enum> std::optional<Enum> enumerator(std::string_view names, std
 }
 /// True if `name` is one of the words of `list`. `*` at the beginning or the end of a word matches anything.
 bool is_listed(std::string_view name, std::string_view list);
+/// Returns the name of an option with `_` for `-` (`--cache_dir` for `--cache-dir`): no program has both.
+std::string underscored(std::string_view option);
 /// True if one of `words` is in `list`.
 template <class Words> bool any_listed(const Words& words, std::string_view list) {
   return std::ranges::any_of(words, [&](std::string_view word) { return is_listed(word, list); });

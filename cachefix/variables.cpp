@@ -7,19 +7,12 @@
 namespace sharefs::cachefix {
 namespace {
 
-/// The variables with which a default of caches.txt may begin, each with its own default.
-constexpr std::pair<std::string_view, std::string_view> k_bases[] = {{"HF_HOME", "$XDG_CACHE_HOME/huggingface"},
-                                                                     {"XDG_CACHE_HOME", "~/.cache"},
-                                                                     {"XDG_DATA_HOME", "~/.local/share"},
-                                                                     {"TRITON_HOME", "~"},
-                                                                     {"TMPDIR", "/tmp"}};
-
 /// Expands a default such as `$HF_HOME/datasets` with the variables that the program will have.
 std::string expand(const Launch& launch, const Program& program, std::string_view text) {
   const auto value_of = [&](std::string_view name, std::size_t) {
-    const auto* const base = std::ranges::find(k_bases, name, &std::pair<std::string_view, std::string_view>::first);
+    const auto base = std::ranges::find(rows_of("base"), name, &Row::name);
     const auto value = launch.variable(program, name);
-    return value || base == std::end(k_bases) ? value : expand(launch, program, base->second);
+    return value || base == rows_of("base").end() ? value : expand(launch, program, base->get("default"));
   };
   return expand_variables(text, value_of).value_or("");
 }
@@ -45,7 +38,6 @@ void move_cache(const Launch& launch, const Program& program, const FoundVariabl
   decision->rule = "variable." + one.rule.name;
   decision->reason = one.given ? one.rule.reason : one.rule.reason + "; its default is " + one.value;
   decision->implied = !one.given;
-  decision->directory = local;
   decision->stands_for = normalize_path(one.path);
   out.push_back(*std::move(decision));
 }

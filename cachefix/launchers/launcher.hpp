@@ -77,12 +77,11 @@ const Row* find_opaque(const std::string& word);
 /// Commands within commands, such as ssh in ssh, are read so deep. Deeper ones count as programs, because time is
 /// limited.
 inline constexpr int k_deepest = 3;
-/// True if a word, or a part of one, names a program that may be Python: `ssh node1 "cd /job && python train.py"`.
-/// `any`: programs that no table knows count, too, as in `ssh node1 ./train` and `ssh node1 "$CMD"`.
-/// `depth` counts the commands around these words.
-bool names_some_program(std::span<const std::string> words, bool any, int depth);
+/// True if a word, or a part of one, names a program that may be Python: `ssh node1 "cd /job && python train.py"`,
+/// `ssh node1 ./train` and `ssh node1 "$CMD"`. `depth` counts the commands around these words.
+bool names_some_program(std::span<const std::string> words, int depth);
 /// The same for the words of a command: the first is its program.
-bool starts_program(std::span<const std::string> words, bool any, int depth);
+bool starts_program(std::span<const std::string> words, int depth);
 /// True for a builtin of a shell or a tool that reads none of the variables that name caches.
 bool is_plain_tool(std::string_view program);
 
@@ -99,8 +98,7 @@ struct GivenOption {
   std::optional<Means> means = {};
   std::size_t index = 0;       ///< the word with the option's name
   std::size_t value_index = 0; ///< the word with the (last) value; `index` if it is attached
-  std::string value = {};      ///< the value, or the first of two
-  std::string second = {};     ///< the second of two
+  std::string value = {};      ///< two values are joined by `=`
 };
 
 struct OptionsRead {

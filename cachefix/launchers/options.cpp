@@ -28,14 +28,6 @@ void add_options(const std::string& word, std::vector<KnownOption>& all) {
   option.names = split(names, '/');
 }
 
-/// Returns `--nproc-per-node` for `--nproc_per_node`. The two are the same option, because no launcher has both.
-std::string dashed(std::string_view name) {
-  std::string out(name);
-  if (name.starts_with("--"))
-    std::replace(out.begin() + 2, out.end(), '_', '-');
-  return out;
-}
-
 /// Reads the options of one launcher from a command line.
 class OptionReader {
  public:
@@ -78,19 +70,19 @@ class OptionReader {
     return found;
   }
   [[nodiscard]] const KnownOption* find_option(const std::string& name) const {
-    return find_only([&](const std::string& known) { return is_listed(name, dashed(known)); });
+    return find_only([&](const std::string& known) { return is_listed(name, underscored(known)); });
   }
 
   /// Reads a word that is one option: `--name`, `--name=value`, the abbreviation `--nam`, `-name`, or `--name` if the
   /// row has `-name`. False if it is none of the row.
   bool read_whole(const std::string& word) {
     const auto equals = std::min(word.find('='), word.size());
-    const std::string name = dashed(word.substr(0, equals));
+    const std::string name = underscored(word.substr(0, equals));
     const KnownOption* option = find_option(name);
     if (option == nullptr && !m_clusters && name.starts_with("--"))
       option = find_option(name.substr(1));
     if (option == nullptr && name.starts_with("--") && name.size() > 2)
-      option = find_only([&](const std::string& known) { return dashed(known).starts_with(name); });
+      option = find_only([&](const std::string& known) { return underscored(known).starts_with(name); });
     if (option == nullptr)
       return false;
     read_value(*option, equals < word.size() ? std::optional(word.substr(equals + 1)) : std::nullopt);
@@ -132,10 +124,11 @@ class OptionReader {
       return;
     }
     if (wanted > 0) {
-      value = m_argv[next];
+      value = join({m_argv.begin() + static_cast<std::ptrdiff_t>(next),
+                    m_argv.begin() + static_cast<std::ptrdiff_t>(next + wanted)},
+                   "=");
       next += wanted;
       given.value_index = next - 1;
-      given.second = wanted == 2 ? m_argv[next - 1] : "";
     }
     given.value = value.value_or("");
     m_out.end = next;

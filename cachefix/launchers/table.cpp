@@ -22,31 +22,31 @@ bool only_prints(const std::string& text) {
          });
 }
 
-/// True if this program of a command may be Python. `any`: a program that no table knows may be, too.
-bool may_be_python(const Argv& words, const Program& program, bool any, int depth) {
+/// True if this program of a command may be Python.
+bool may_be_python(const Argv& words, const Program& program, int depth) {
   if (is_plain_tool(program) || (program.kind == ProgramKind::text && only_prints(program.name)))
     return false;
   if (program.kind == ProgramKind::shell)
     return std::ranges::any_of(commands_of(program.name),
-                               [&](const Command& command) { return starts_program(command.words, any, depth); });
+                               [&](const Command& command) { return starts_program(command.words, depth); });
   if (program.kind != ProgramKind::program || is_listed(program.name, k_scripts))
     return true;
   if (program.python) // `vllm serve`, but not `vllm --version`
     return program.begin >= program.end ||
            !is_listed(words[program.begin], "stop status --version --help list pip add sync login");
-  return any && (!program.chain.empty() || is_listed(program.name, "./* /* $* make"));
+  return !program.chain.empty() || is_listed(program.name, "./* /* $* make");
 }
 
 /// Returns the place of the command behind the options and the host of ssh and the like; words.size() if no word is
-/// known. `any`: as of names_some_program.
-std::size_t find_command(const Argv& words, bool any) {
+/// known.
+std::size_t find_command(const Argv& words) {
   for (std::size_t at = 0; at < words.size(); ++at) {
     const std::string& word = words[at];
     const bool own = at > 0 && (words[at - 1] == "--" || !words[at - 1].starts_with('-'));
-    const bool path = any && own && is_listed(word, "./* /* make");
+    const bool path = own && is_listed(word, "./* /* make");
     // A variable counts only as the last word, and not if an option makes ssh a tunnel.
-    const bool variable = any && at > 0 && at + 1 == words.size() && word.starts_with('$') &&
-                          !any_listed(words, "-N -fN* -nN* -L -R -D -W");
+    const bool variable =
+        at > 0 && at + 1 == words.size() && word.starts_with('$') && !any_listed(words, "-N -fN* -nN* -L -R -D -W");
     const bool known = at > 0 && (is_plain_tool(word) || find_opaque(word) != nullptr ||
                                   is_listed(base_name(word), words_of("python")));
     if (path || variable || known || is_listed(word, k_scripts) || find_launcher(words, at, words.size()) != nullptr)
@@ -87,18 +87,18 @@ const std::vector<Launcher>& launchers() {
   return k_rows;
 }
 
-bool names_some_program(std::span<const std::string> words, bool any, int depth) {
+bool names_some_program(std::span<const std::string> words, int depth) {
   std::string text; // as ssh gives it to a shell; a word with spaces is a command line and gets its own line
   for (const std::string& word : words)
     text += (word.find_first_of(" \t\n") == std::string::npos ? " " : "\n") + word;
   const Commands commands = commands_of(text);
   return std::ranges::any_of(commands, [&](const Command& command) {
     const bool host = &command == &commands.front() && command.line == 1;
-    return starts_program(std::span(command.words).subspan(host ? find_command(command.words, any) : 0), any, depth);
+    return starts_program(std::span(command.words).subspan(host ? find_command(command.words) : 0), depth);
   });
 }
 
-bool starts_program(std::span<const std::string> given, bool any, int depth) {
+bool starts_program(std::span<const std::string> given, int depth) {
   const auto is_in_front = [](const std::string& word) {
     return assigns_variable(word) || is_listed(word, words_of("keywords"));
   };
@@ -111,7 +111,7 @@ bool starts_program(std::span<const std::string> given, bool any, int depth) {
     return true;
   const Walk walked = walk(words, "/", depth + 1);
   return walked.elsewhere || std::ranges::any_of(walked.programs, [&](const Program& program) {
-           return may_be_python(words, program, any, depth + 1);
+           return may_be_python(words, program, depth + 1);
          });
 }
 

@@ -40,17 +40,16 @@ class Walker {
     if (!walk_unknown(at, m_argv.size(), scope))
       add_program(ProgramKind::program, at, m_argv.size(), m_argv.size(), std::move(scope), true);
   }
-  void warn(std::string code, std::size_t index, std::string message, std::string hint) {
-    m_out.problems.push_back({Severity::warning, std::move(code),
-                              index < m_argv.size() ? to_utf8(m_argv[index]) : "command line", std::move(message),
-                              std::move(hint), ""});
+  void warn(std::string code, std::size_t index, std::string says, std::string hint = Mention().hint) {
+    const std::string subject = index < m_argv.size() ? m_argv[index] : "command line";
+    m_out.problems.push_back({1, std::move(code), subject, std::move(says), std::move(hint)});
   }
   /// Ends the walk, because the program starts where neither this environment nor these paths count.
-  void end_elsewhere(std::string code, std::size_t index, std::string message, std::string hint) {
+  void end_elsewhere(std::string code, std::size_t index, std::string says, std::string hint = Mention().hint) {
     m_out.understood = false;
     m_out.elsewhere = true;
     m_out.programs.clear();
-    warn(std::move(code), index, std::move(message), std::move(hint));
+    warn(std::move(code), index, std::move(says), std::move(hint));
   }
   void end_in_container(std::size_t index) {
     end_elsewhere("SF404", index, std::string(k_in_container), std::string(k_into_container));
@@ -59,7 +58,7 @@ class Walker {
   void end_unreached(std::size_t index, const std::string& does, Program scope) {
     if (runs_container(index + 1, m_argv.size()))
       return end_in_container(index);
-    end_elsewhere("SF402", index, does + ", so it is not guarded", "let it run `sharefs run -- CMD...`");
+    end_elsewhere("SF402", index, does + ", so it is not guarded");
     m_out.elsewhere = is_certain(); // behind a program without a row the word may be an argument
     if (!is_certain())
       give_up(index, std::move(scope));
@@ -108,13 +107,13 @@ class Walker {
     while (first && !words.empty() && (words[0].starts_with('-') || assigns_variable(words[0])))
       words = words.subspan(words.size() > 1 && is_listed(words[0], known.get("first")) ? 2 : 1);
     const bool shows =
-        !words.empty() && is_listed(words.back(), words_of("shows")) && !names_some_program(words, false, m_depth);
+        !words.empty() && is_listed(words.back(), words_of("shows")) && !names_some_program(words, m_depth);
     if (shows || (!words.empty() && is_listed(words.front(), known.get("nouns"))))
       return false; // `tmux new -d nvidia-smi`, `docker volume create`
     if (known.has("by") && !any_listed(words, known.get("by")))
       return false;
     return known.has("container") || (known.has("by") && !known.has("names")) ||
-           (first ? starts_program(words, true, m_depth) : names_some_program(words, true, m_depth));
+           (first ? starts_program(words, m_depth) : names_some_program(words, m_depth));
   }
 
   /// True if a word starts a container with the words behind it, or is an option that makes Slurm start one.
@@ -186,7 +185,7 @@ class Walker {
     return (opaque && any_listed(parts, "-*")) || // not a message such as "docker run failed"
            ((opaque || find_launcher(parts, 0, parts.size()) != nullptr || is_plain_tool(parts[0]) ||
              assigns_variable(parts[0])) &&
-            names_some_program(std::span(parts).subspan(1), false, m_depth));
+            names_some_program(std::span(parts).subspan(1), m_depth));
   }
 
   /// Walks through argv[begin, end) behind a program without a row (strace, make, a wrapper of the site) or behind an
@@ -282,16 +281,15 @@ class Walker {
   }
 
   void apply_option(const GivenOption& option, Program& scope) {
+    // The first of two words is not in that word: the difference wraps around, and assign() comes back to 0.
     const std::size_t begin = m_argv[option.value_index].size() - option.value.size();
     switch (*option.means) {
     case Means::directory:
       scope.directory = normalize_path(option.value, scope.directory);
       break;
     case Means::assign:
-      assign(scope, option.value, option.value_index, begin);
-      break;
     case Means::assign_pair:
-      scope.assigned.push_back({option.value, option.second, option.value_index, 0});
+      assign(scope, option.value, option.value_index, begin);
       break;
     case Means::assign_list:
       return assign_list(scope, option, begin);

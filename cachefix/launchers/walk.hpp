@@ -1,7 +1,6 @@
 #pragma once
 // Finds the user's program in a command line: goes from launcher to launcher and skips each one's options by its row.
 // Pure: it reads words only.
-#include "base/diagnosis.hpp"
 #include "cachefix/launchers/launcher.hpp"
 
 #include <functional>
@@ -56,6 +55,17 @@ struct Program {
   [[nodiscard]] bool takes_away(std::string_view variable) const;
 };
 
+/// A finding in a command line or in a shell text: a program, a cache, or a word that takes the guard away from
+/// programs.
+struct Mention {
+  int line = 1;        ///< line of the text, from 1
+  std::string code;    ///< SF402, SF404 or SF407 if the guard is lost, SF401 for an unknown option; else empty
+  std::string subject; ///< the word that was found
+  std::string says;    ///< what the word does; for a program its launchers, for a cache its value
+  std::string hint = "let it run `sharefs run -- CMD...`";
+  friend bool operator==(const Mention&, const Mention&) = default;
+};
+
 struct Walk {
   std::vector<ChainLink> chain;
   std::vector<Program> programs; ///< more than one only with `:` of mpirun and srun
@@ -66,7 +76,7 @@ struct Walk {
   /// machine, or as another user.
   bool elsewhere = false;
   std::optional<std::size_t> container; ///< the word that certainly starts a container on this host
-  Diagnoses problems;
+  std::vector<Mention> problems;
 
   /// Returns the launchers of a program, the outermost first.
   [[nodiscard]] std::vector<std::reference_wrapper<const ChainLink>> links(const Program& program) const;

@@ -14,13 +14,6 @@ CacheClass class_of(const Row& row) {
   return enumerator<CacheClass>("node-local mixed read-mostly shared never", row.get("class")).value();
 }
 
-/// Returns the flag with `_` for `-`: `--cache-dir` becomes `--cache_dir`.
-std::string underscored(std::string_view flag) {
-  std::string out(flag);
-  std::replace(out.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(2, out.size())), out.end(), '-', '_');
-  return out;
-}
-
 /// True if `word` (`--cache_d`, `--cache-dir`) is a spelling of `flag` (`--cache_dir`).
 bool is_spelling_of(std::string_view word, std::string_view flag) {
   const std::string spelled = underscored(word), wanted = underscored(flag);
