@@ -211,6 +211,21 @@ def test_what_took_the_place_of_a_dataset_counts_whatever_its_time(built: tuple[
     assert not publishing.prefers_local(str(local), str(share))
 
 
+def test_a_disk_that_is_of_no_use_any_more_gets_no_files(built: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    local, share = built
+    place = PLACE._replace(share=str(share.parents[3]), directory=str(local.parents[3]))
+    monkeypatch.setattr(storage, "_places", {place.share: place})
+    publishing.publish_dataset(str(local), str(share), place)
+    assert publishing.directory_for_files(str(local), 1) == (str(local), str(share), place)
+    monkeypatch.setattr(storage, "place_around", lambda _: place)
+    monkeypatch.setattr(os, "access", lambda path, _: not str(path).startswith(place.directory))
+    own, for_share, its_place = publishing.directory_for_files(str(local), 1)
+    assert (for_share, its_place.kind) == (str(share), "unique") and own.startswith(str(share) + "/.files.sharefs-")
+    assert publishing.directory_for_files(own, 1) == (own, str(share), its_place)
+    shutil.rmtree(share)  # not published: there is no other place
+    assert publishing.directory_for_files(str(local), 1) == (str(local), str(share), place)
+
+
 def test_a_copy_that_was_never_published_does_not_become_the_one_of_the_share(built: tuple[Path, Path]) -> None:
     local, share = built
     share.mkdir(parents=True)

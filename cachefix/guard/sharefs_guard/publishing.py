@@ -36,23 +36,28 @@ def directory_for_files(directory, size):
     """Finds the directory for files of about `size` bytes that would be made in a directory of the share. Returns it,
     the share's directory and the Place; None if the files can be made in the share's directory itself."""
     found = share_of_files(directory)
-    if found is not None:
-        share, place = found
-        return directory, share, place
-    place = storage.place_around(directory)
+    share, place = found or (directory, storage.place_around(directory))
     if place is None:
         return None
-    if place.kind == "local" and _has_room(place.directory, size + SPARE_ROOM):
-        local = storage.moved(directory, place.share, place.directory)
-        if not _is_rebuilt(local, directory):
-            return local, directory, place
-    if directory not in _own_directories:
-        own = own_name(os.path.join(directory, _FOR_FILES))
+    must_stay = found and (place.kind == "unique" or not storage.publishes() or not os.path.isdir(share))
+    if must_stay or (found and _is_usable(place.directory, size)):
+        return directory, share, place
+    if place.kind == "local" and not found and _is_usable(place.directory, size):
+        local = storage.moved(share, place.share, place.directory)
+        if not _is_rebuilt(local, share):
+            return local, share, place
+    if share not in _own_directories:
+        own = own_name(os.path.join(share, _FOR_FILES))
         os.mkdir(own)
         remove_leftovers(own)
         at_exit(remove_own, own)
-        _own_directories[directory] = own
-    return _own_directories[directory], directory, place._replace(kind="unique")
+        _own_directories[share] = own
+    return _own_directories[share], share, place._replace(kind="unique")
+
+
+def _is_usable(directory, size):
+    """True if a file of about `size` bytes can be made on this node's disk, which may be full or read-only by now."""
+    return os.access(directory, os.W_OK) and _has_room(directory, size + SPARE_ROOM)
 
 
 def share_of_files(directory):

@@ -172,9 +172,12 @@ def _inherited_places():
 
 
 _places = _inherited_places()  # share -> Place
+_former_places = []  # whose directories could not be written any more; datasets may have been read from there
 
 
 def _remember(place):
+    if place.share in _places:
+        _former_places.append(_places[place.share])
     _places[place.share] = place
     newest = dict(list(_places.items())[-MOST_PLACES:])
     os.environ[PLACES] = json.dumps({"host": _this_host(), "places": newest})
@@ -262,7 +265,7 @@ def place_around(directory):
 def place_by_directory(directory):
     """Returns the Place whose local directory contains this one, or None."""
     directory = os.path.normpath(os.path.abspath(directory))
-    for place in _places.values():
+    for place in list(_places.values()) + _former_places:
         if place.kind == "local" and _is_below(directory, place.directory):
             return place
     return None
