@@ -97,4 +97,4 @@ def test_case(cluster: Cluster, runners: dict[object, Runner], port: int, versio
     assert guarded_files <= bare
     kept = {name for name in bare if name.rpartition("/")[2].startswith(case.keeps)}
     assert kept <= guarded_files
-    assert len(CASES) == 34
+    assert len(CASES) == 36

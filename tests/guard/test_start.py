@@ -190,6 +190,25 @@ def test_the_loader_shows_nothing_of_it(tmp_path: Path) -> None:
     assert answer.stdout == "SourceFileLoader ['name', 'path'] value = 1\n\n", answer.stderr
 
 
+@pytest.mark.parametrize("position", [0, 1])
+def test_another_finder_asks_all_finders(tmp_path: Path, position: int) -> None:
+    (tmp_path / "datasets.py").write_text(STANDIN + "class Dataset: pass\n")
+    program = (
+        "import sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name != 'datasets': return None\n"
+        "        print('asked')\n"
+        "        specs = [f.find_spec(name, path, target) for f in sys.meta_path if f is not self]\n"
+        "        return next(spec for spec in specs if spec)\n"
+        f"sys.meta_path.insert({position}, Finder())\n"
+        "import datasets; print(datasets.load_dataset())\n"
+    )
+    answer = python("-c", program, path=str(tmp_path))
+    assert answer.stdout == "asked\nNone\n", answer.stderr
+    assert "is not there in this version" in answer.stderr  # the guard has acted
+
+
 def test_a_library_that_fails_fails_as_it_would(tmp_path: Path) -> None:
     (tmp_path / "torch.py").write_text("raise ImportError('no GPU')\n")
     program = "for i in 1, 2:\n  try: import torch\n  except ImportError as e: print(e)\n"

@@ -189,11 +189,66 @@ def test_a_newer_copy_counts_and_one_that_was_removed_is_forgotten(built: tuple[
     publishing.publish_dataset(str(local), str(share), PLACE)
     os.utime(share / "dataset_info.json", (2e9, 2e9))
     assert not publishing.prefers_local(str(local), str(share))
+    (local / publishing.PUBLISHED).unlink()  # as the library removes all of it that is built anew
     os.utime(local / "dataset_info.json", (2.1e9, 2.1e9))
     assert publishing.prefers_local(str(local), str(share))
+    publishing.publish_dataset(str(local), str(share), PLACE)
     for file in share.iterdir():
         file.unlink()
     assert not publishing.prefers_local(str(local), str(share)) and not local.exists()
+
+
+def test_what_took_the_place_of_a_dataset_counts_whatever_its_time(built: tuple[Path, Path]) -> None:
+    """The host that built it may have a clock that is behind."""
+    local, share = built
+    publishing.publish_dataset(str(local), str(share), PLACE)
+    publishing.follow_generation(str(local), str(share))
+    assert (local / "cache-1.arrow").exists()
+    os.utime(share / "dataset_info.json", (1e9, 1e9))
+    assert not publishing.prefers_local(str(local), str(share))
+    publishing.follow_generation(str(local), str(share))
+    assert not (local / "cache-1.arrow").exists()
+    assert not publishing.prefers_local(str(local), str(share))
+
+
+def test_a_disk_that_is_of_no_use_any_more_gets_no_files(built: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    local, share = built
+    place = PLACE._replace(share=str(share.parents[3]), directory=str(local.parents[3]))
+    monkeypatch.setattr(storage, "_places", {place.share: place})
+    publishing.publish_dataset(str(local), str(share), place)
+    assert publishing.directory_for_files(str(local), 1) == (str(local), str(share), place)
+    monkeypatch.setattr(storage, "place_around", lambda _: place)
+    monkeypatch.setattr(os, "access", lambda path, _: not str(path).startswith(place.directory))
+    own, for_share, its_place = publishing.directory_for_files(str(local), 1)
+    assert (for_share, its_place.kind) == (str(share), "unique") and own.startswith(str(share) + "/.files.sharefs-")
+    assert publishing.directory_for_files(own, 1) == (own, str(share), its_place)
+    shutil.rmtree(share)  # not published: there is no other place
+    assert publishing.directory_for_files(str(local), 1) == (str(local), str(share), place)
+
+
+def test_a_copy_that_was_never_published_does_not_become_the_one_of_the_share(built: tuple[Path, Path]) -> None:
+    local, share = built
+    share.mkdir(parents=True)
+    (share / "dataset_info.json").write_text("{}")
+    os.utime(local / "dataset_info.json", (1e9, 1e9))
+    publishing.follow_generation(str(local), str(share))
+    assert not publishing.prefers_local(str(local), str(share))
+
+
+def test_what_is_made_of_a_rebuilt_dataset_stays_with_it(built: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    local, share = built
+    place = PLACE._replace(share=str(share.parents[3]), directory=str(local.parents[3]))
+    monkeypatch.setattr(storage, "_places", {place.share: place})
+    publishing.publish_dataset(str(local), str(share), place)
+    assert publishing.share_of_files(str(local)) == (str(share), place)
+    (local / publishing.PUBLISHED).unlink()
+    publishing.mark_rebuilt(str(local))
+    for _ in range(2):  # a later job reads it again, which publishes nothing
+        assert publishing.share_of_files(str(local)) is None
+        assert publishing.publish_dataset(str(local), str(share), place)
+    shutil.rmtree(share)
+    assert publishing.publish_dataset(str(local), str(share), place)
+    assert publishing.share_of_files(str(local)) == (str(share), place)
 
 
 def test_a_copy_that_is_published_meanwhile_stays(
@@ -335,6 +390,42 @@ def test_one_line_for_each_cache_of_a_job(cluster: Cluster, environment: dict[st
     )
     answer = cluster.hosts[0].run([PYTHON, "-c", program], environment=environment)
     assert len(answer.stderr.splitlines()) == lines, answer.stderr
+
+
+def test_a_line_is_one_line_and_said_once(cluster: Cluster) -> None:
+    program = (
+        "import subprocess, sys\nfrom sharefs_guard import storage\n"
+        "storage.announce(storage.place_of('/mnt/share/a:b\\nc'))\n"
+        "child = 'from sharefs_guard import storage; storage.announce(storage.place_of(\"/mnt/share/a:b\\\\nc\"))'\n"
+        "subprocess.run([sys.executable, '-c', child], check=True)\n"
+    )
+    answer = cluster.hosts[0].run([PYTHON, "-c", program])
+    assert (answer.returncode, len(answer.stderr.splitlines())) == (0, 1), answer.stderr
+    assert r"/mnt/share/a:b\nc are built" in answer.stderr
+
+
+def test_stderr_that_cannot_be_written_changes_no_exit_code() -> None:
+    program = "from sharefs_guard import storage; storage.warn('x')"
+    with open("/dev/full", "w") as full:
+        answer = subprocess.run([PYTHON, "-c", program], env={"PYTHONPATH": str(GUARD)}, stderr=full, timeout=60)
+    assert answer.returncode == 0
+
+
+def test_a_held_function_shows_the_signature_of_its_own() -> None:
+    import inspect
+
+    from sharefs_guard import holds
+
+    class Owner:
+        def method(self, path: str, *, count: int = 1) -> None: ...
+
+        @classmethod
+        def of_class(cls, path: str) -> None: ...
+
+    before = [inspect.getfullargspec(function) for function in (Owner.method, Owner.of_class)]
+    for name in "method", "of_class":
+        holds.hold_after(Owner, name, lambda *_: None)
+    assert [inspect.getfullargspec(function) for function in (Owner.method, Owner.of_class)] == before
 
 
 def test_builders_whose_workers_meet_are_left() -> None:

@@ -8,6 +8,7 @@ Environment: SHAREFS_GUARD=0 switches the guard off. SHAREFS_GUARD_BUILD is publ
 SHAREFS_GUARD_WHEN is shared or racy, SHAREFS_GUARD_KEEP names variables that are not moved (docs/guard.md).
 """
 
+import _thread
 import os
 import sys
 
@@ -15,21 +16,31 @@ LIBRARIES = frozenset(("datasets", "evaluate", "transformers", "torch", "triton"
 
 
 class _Finder:
-    """Stands first in sys.meta_path and finds no module by itself. If another finder finds one of the libraries, the
-    guard acts before and after that library is executed."""
+    """Stands first in sys.meta_path and finds no module by itself. If a finder behind it finds one of the libraries,
+    the guard acts before and after that library is executed."""
 
     def __init__(self):
         self._waiting = set(LIBRARIES)
+        self._searching = set()  # pairs of a name and the thread that searches it
 
     def find_spec(self, name, path=None, target=None):
         if name not in self._waiting:
             return None
-        for finder in sys.meta_path:
-            find_spec = getattr(finder, "find_spec", None)
-            spec = find_spec(name, path, target) if finder is not self and find_spec else None
-            if spec is not None:
-                self._wrap(spec.loader, name)
-                return spec
+        search = (name, _thread.get_ident())
+        if search in self._searching:
+            return None  # by a finder that asks all finders itself
+        self._searching.add(search)
+        try:
+            # Those in front of this one had their turn.
+            others = sys.meta_path[sys.meta_path.index(self) + 1 :] if self in sys.meta_path else sys.meta_path
+            for finder in others:
+                find_spec = getattr(finder, "find_spec", None)
+                spec = find_spec(name, path, target) if find_spec else None
+                if spec is not None:
+                    self._wrap(spec.loader, name)
+                    return spec
+        finally:
+            self._searching.discard(search)
         return None
 
     def _wrap(self, loader, name):

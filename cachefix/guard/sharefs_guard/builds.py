@@ -164,11 +164,11 @@ class _LocalBuild:
         _point(builder, place.directory, self._local)
 
     def end(self, is_done):
-        if not is_done or not storage.publishes():
-            return
-        if self.rebuilds and publishing.is_complete(self.share):
-            _report_kept(self.share, self._local)
-        else:
+        if is_done and self.rebuilds and publishing.is_complete(self.share):
+            publishing.mark_rebuilt(self._local)
+            if storage.publishes():
+                _report_kept(self.share, self._local)
+        elif is_done and storage.publishes():
             _publish(publishing.publish_dataset, self._local, self.share, self.place, self._local)
 
 
@@ -258,6 +258,8 @@ def _own_cache_file(path, dataset, *arguments, **named):
         return None
     own, share, place = pair
     os.makedirs(own, exist_ok=True)
+    if place.kind == "local":
+        publishing.follow_generation(own, share)
     # One process writes cache-X.arrow; several write parts such as cache-X_00000_of_00002.arrow.
     stem = os.path.splitext(name)[0]
     publishing.show_shared_files(share, own, lambda other: other == name or other.startswith(stem + "_"))

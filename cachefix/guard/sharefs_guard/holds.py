@@ -22,11 +22,12 @@ def hold(owner, name, make):
     original = owner.__dict__.get(name)
     if original is None:
         storage.warn("%s.%s is not there in this version: caches may be built on the share" % (owner.__name__, name))
-    elif isinstance(original, classmethod):
-        function = original.__func__
-        setattr(owner, name, classmethod(functools.wraps(function)(make(function))))
-    else:
-        setattr(owner, name, functools.wraps(original)(make(original)))
+        return
+    is_of_class = isinstance(original, classmethod)
+    function = original.__func__ if is_of_class else original
+    held = functools.wraps(function)(make(function))
+    held.__signature__ = inspect.signature(function)  # inspect.getfullargspec() does not follow __wrapped__
+    setattr(owner, name, classmethod(held) if is_of_class else held)
 
 
 def hold_after(owner, name, act):

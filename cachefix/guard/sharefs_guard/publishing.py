@@ -17,7 +17,10 @@ ANOTHER_IS_AT_IT = 60.0  # seconds after its last write in which another process
 LEFT_BEHIND = 3600.0  # seconds after the last write of a dead process, when its files are removed
 SPARE_ROOM = 1 << 30  # bytes that stay free on a node's disk when a cache of known size is put on it
 INFO = "dataset_info.json"  # datasets writes it last, so a dataset with it is complete
-PUBLISHED = ".sharefs-published"  # beside INFO on the node's disk: this dataset was on the share
+# Beside INFO on the node's disk. PUBLISHED: this dataset was on the share, and which of those that lay there one after
+# the other it was. REBUILT: the program had it built anew, and the share kept its own.
+PUBLISHED = ".sharefs-published"
+REBUILT = ".sharefs-rebuilt"
 
 _HOST = re.sub(r"[^A-Za-z0-9_.-]", "_", os.uname()[1]) or "host"
 _OWN_NAME = re.compile(r"\.(?P<final>.+)\.sharefs-(?P<host>.+)-(?P<pid>[0-9]+)-[0-9a-f]{8}(?:[._].*)?\Z")
@@ -33,30 +36,87 @@ def directory_for_files(directory, size):
     """Finds the directory for files of about `size` bytes that would be made in a directory of the share. Returns it,
     the share's directory and the Place; None if the files can be made in the share's directory itself."""
     found = share_of_files(directory)
-    if found is not None:
-        share, place = found
-        return directory, share, place
-    place = storage.place_around(directory)
+    share, place = found or (directory, storage.place_around(directory))
     if place is None:
         return None
-    if place.kind == "local" and _has_room(place.directory, size + SPARE_ROOM):
-        return storage.moved(directory, place.share, place.directory), directory, place
-    if directory not in _own_directories:
-        own = own_name(os.path.join(directory, _FOR_FILES))
+    must_stay = found and (place.kind == "unique" or not storage.publishes() or not os.path.isdir(share))
+    if must_stay or (found and _is_usable(place.directory, size)):
+        return directory, share, place
+    if place.kind == "local" and not found and _is_usable(place.directory, size):
+        local = storage.moved(share, place.share, place.directory)
+        if not _is_rebuilt(local, share):
+            return local, share, place
+    if share not in _own_directories:
+        own = own_name(os.path.join(share, _FOR_FILES))
         os.mkdir(own)
         remove_leftovers(own)
         at_exit(remove_own, own)
-        _own_directories[directory] = own
-    return _own_directories[directory], directory, place._replace(kind="unique")
+        _own_directories[share] = own
+    return _own_directories[share], share, place._replace(kind="unique")
+
+
+def _is_usable(directory, size):
+    """True if a file of about `size` bytes can be made on this node's disk, which may be full or read-only by now."""
+    return os.access(directory, os.W_OK) and _has_room(directory, size + SPARE_ROOM)
 
 
 def share_of_files(directory):
-    """Returns the directory of the share that this one replaces, and its Place; None if it replaces none."""
+    """Returns the directory of the share that this one replaces, and its Place; None if it replaces none, or if it has a
+    dataset of its own that was built anew."""
     for share, own in _own_directories.items():
         if directory == own:
             return share, storage.place_around(share)._replace(kind="unique")
     place = storage.place_by_directory(directory)
-    return (storage.moved(directory, place.directory, place.share), place) if place else None
+    share = place and storage.moved(directory, place.directory, place.share)
+    return (share, place) if place and not _is_rebuilt(directory, share) else None
+
+
+def _generation(share):
+    """Returns what tells the dataset on the share from another that was there before; empty if there is none."""
+    try:
+        found = os.stat(os.path.join(share, INFO))
+        return "%d %d" % (found.st_mtime_ns, found.st_size)
+    except OSError:
+        return ""
+
+
+def _marked_generation(local):
+    try:
+        with open(os.path.join(local, PUBLISHED)) as mark:
+            return mark.read()
+    except OSError:
+        return ""
+
+
+def _mark(local, name, text=""):
+    with open(os.path.join(local, name), "w") as mark:
+        mark.write(text)
+
+
+def mark_rebuilt(local):
+    _mark(local, REBUILT)
+
+
+def _is_rebuilt(local, share):
+    return os.path.exists(os.path.join(local, REBUILT)) and is_complete(share)
+
+
+def follow_generation(local, share):
+    """Removes this node's copy of a dataset and what it made of it, if the share has another in its place now. It may
+    have the same fingerprint."""
+    lock = lock_of_host(local)
+    try:
+        before, now = _marked_generation(local), _generation(share)
+        is_ours = is_complete(local) and not os.path.islink(os.path.join(local, INFO))
+        if not now or before == now or (is_ours and not before):
+            return
+        for name in os.listdir(local) if before else []:
+            if name.startswith("cache-") or name == INFO:
+                _remove(os.path.join(local, name))
+        _mark(local, PUBLISHED, now)
+    finally:
+        if lock is not None:
+            os.close(lock)
 
 
 # Complete datasets
@@ -67,11 +127,14 @@ def is_complete(directory):
 
 
 def prefers_local(local, share):
-    """True if the node's own copy is to be read: it is complete and not older than the share's. If somebody has removed
-    a published dataset from the share, the node's copy is removed as well."""
+    """True if the node's own copy is to be read: it is complete, and the one that lies on the share or not older. If
+    somebody has removed a published dataset from the share, the node's copy is removed as well."""
     if not is_complete(local):
         return False
     if is_complete(share):
+        published = _marked_generation(local)
+        if published:
+            return published == _generation(share)
         newest = os.stat(os.path.join(share, INFO)).st_mtime
         return os.stat(os.path.join(local, INFO)).st_mtime >= newest
     if _is_forgotten(local, share):
@@ -248,10 +311,12 @@ def publish_dataset(local, share, place):
         own = own_name(share)
         os.mkdir(own)
         _publish(local, _files_of_dataset(local), own, share, place, rename_to_nothing)
+        if is_complete(share):
+            _remove(os.path.join(local, REBUILT))
     if not is_complete(share):
         return False
-    with open(os.path.join(local, PUBLISHED), "w"):
-        pass
+    if not _is_rebuilt(local, share):
+        _mark(local, PUBLISHED, _generation(share))
     return True
 
 

@@ -31,14 +31,20 @@ _reported = set()
 
 
 def report(text):
-    """Writes one line to stderr, once in a process."""
-    if text not in _reported and sys.stderr is not None:
-        _reported.add(text)
-        try:
-            sys.stderr.write("sharefs: %s\n" % text)
+    """Writes one line to stderr, once in a process. Not by the buffer of Python's own stderr: a line that cannot be
+    written stays in it, and makes 120 of the program's exit code."""
+    if text in _reported or sys.stderr is None:
+        return
+    _reported.add(text)
+    line = "sharefs: %s\n" % text.replace("\n", "\\n")
+    try:
+        if sys.stderr is sys.__stderr__:
+            os.write(sys.stderr.fileno(), line.encode(sys.stderr.encoding, "backslashreplace"))
+        else:
+            sys.stderr.write(line)
             sys.stderr.flush()
-        except (OSError, ValueError):
-            pass
+    except (OSError, ValueError):
+        pass
 
 
 def warn(problem):
@@ -166,9 +172,12 @@ def _inherited_places():
 
 
 _places = _inherited_places()  # share -> Place
+_former_places = []  # whose directories could not be written any more; datasets may have been read from there
 
 
 def _remember(place):
+    if place.share in _places:
+        _former_places.append(_places[place.share])
     _places[place.share] = place
     newest = dict(list(_places.items())[-MOST_PLACES:])
     os.environ[PLACES] = json.dumps({"host": _this_host(), "places": newest})
@@ -256,7 +265,7 @@ def place_around(directory):
 def place_by_directory(directory):
     """Returns the Place whose local directory contains this one, or None."""
     directory = os.path.normpath(os.path.abspath(directory))
-    for place in _places.values():
+    for place in list(_places.values()) + _former_places:
         if place.kind == "local" and _is_below(directory, place.directory):
             return place
     return None
@@ -274,10 +283,10 @@ def announce(place):
     """Reports where a cache is built, in one line for each cache of a job."""
     if not speaks():
         return
-    said = os.environ.get("SHAREFS_GUARD_SAID", "").split(":")
-    if place.share in said:
+    said = os.environ.get("SHAREFS_GUARD_SAID", "")
+    if ":%s:" % place.share in ":%s:" % said:  # not by parts: a path may contain a colon
         return
-    os.environ["SHAREFS_GUARD_SAID"] = ":".join([name for name in said if name][-MOST_PLACES:] + [place.share])
+    os.environ["SHAREFS_GUARD_SAID"] = ":".join(said.split(":")[-MOST_PLACES:] + [place.share])
     if place.kind == "unique":
         why = " (%s)" % place.reason if place.reason else ""
         report("datasets of %s are built there under a name of this host's own%s" % (place.share, why))

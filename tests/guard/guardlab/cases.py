@@ -92,6 +92,30 @@ show(m.compute())
 """
 _SAVE = 'd = load(cache_dir="/mnt/local/own"); d.save_to_disk(SHARE + "/saved")\n'
 _MAP = 'mapped(d.map(lambda row: {"n": row["id"] + 1}))\n'
+# Other data under the same name: the time of the file is a part of the fingerprint, its content is not.
+_CHANGED = """
+for times in 1, 2:
+    path = SHARE + "/changed.json"
+    with open(path, "w") as file:
+        for number in range(50):
+            file.write('{"id": %d, "text": "x"}\\n' % (number * times))
+    os.utime(path, (1e9, 1e9))
+    d = load(data_files=path, download_mode="reuse_dataset_if_exists" if times == 1 else "force_redownload")
+    mapped(d.map(lambda row: {"n": row["id"] + 1}))
+    del d
+mapped(load(data_files=path).map(lambda row: {"n": row["id"] + 1}))
+"""
+_SAVED_ANEW = """
+import shutil
+for times in 1, 2:
+    shutil.rmtree(SHARE + "/saved", ignore_errors=True)
+    d = datasets.Dataset.from_dict({"id": [number * times for number in range(50)]}, info=datasets.DatasetInfo(description="x" * times))
+    d._fingerprint = "0123456789abcdef"
+    d.save_to_disk(SHARE + "/saved")
+    d = load_from_disk(SHARE + "/saved")
+    mapped(d.map(lambda row: {"n": row["id"] + 1}))
+    del d
+"""
 
 CASES = [
     Case("flag", "rows(load())"),
@@ -102,6 +126,8 @@ CASES = [
     Case("complete", "rows(load())", "load()"),
     Case("offline", "rows(load())", "load()"),
     Case("force_redownload", "rows(load(download_mode='force_redownload'))", "load()"),
+    Case("force_redownload of other data", _CHANGED),
+    Case("saved anew with the same fingerprint", _SAVED_ANEW),
     Case("map", "d = load()\n" + _MAP),
     Case("map done", "d = load()\n" + _MAP, "d = load()\n" + _MAP),
     Case("num_proc", 'd = load(); mapped(d.map(lambda row: {"n": row["id"] + 1}, num_proc=2))'),
