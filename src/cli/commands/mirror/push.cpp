@@ -42,13 +42,10 @@ Result<std::vector<fleet::Difference>> measure_all(Context& context, const std::
   ui::Console::Progress progress(context.console, "reading", mirrors.size());
   for (const auto& mirror : mirrors) {
     progress.advance(mirror.path);
-    const auto entry = context.system.entry({.path = mirror.path});
+    // Another user's link could lead root to files that others may not read.
+    const auto entry = context.system.entry({.path = mirror.path, .follow = true, .links = sys::Links::trusted});
     if (entry.kind == sys::EntryKind::unknown)
       return fail(entry.error());
-    if (entry.kind == sys::EntryKind::symlink) // who made it could lead root to files that others may not read
-      return fail(ErrorCode::conflict,
-                  fmt::format("mirror {}: {} is a symbolic link on this machine", mirror.name, mirror.path),
-                  "name the directory itself in sharefs.yaml");
     if (entry.kind != sys::EntryKind::directory)
       return fail(ErrorCode::not_found,
                   fmt::format("mirror {}: there is no directory {} on this machine", mirror.name, mirror.path),
