@@ -233,11 +233,11 @@ Result<UnitTexts> unit_texts(const MountPoint& point, const std::string& program
                                      "Conflicts=shutdown.target\n"
                                      "Before=shutdown.target slurmd.service\n\n"
                                      "[Service]\nType=oneshot\nRemainAfterExit=yes\nTimeoutStartSec=infinity\n"
-                                     "ExecStart={} probe --until-ready {}\n"
+                                     "ExecStart={} probe --until-ready {}{}\n"
                                      "ExecStart=systemctl start {}\n"
                                      "Restart=on-failure\nRestartSec=5\nStandardOutput=null\n{}",
                                      unit_value(name_of(point)), unit_value(server_of(point)), command_word(program),
-                                     command_word(source), command_word(names.mount), install);
+                                     port_word(point), command_word(source), command_word(names.mount), install);
   return texts;
 }
 
@@ -269,7 +269,7 @@ Result<std::string> rc_local_block(const MountPoint& point, const std::string& p
     return cannot_be_written(point, "rc.local", "a control character, or bytes that are no text");
   std::string command = fmt::format("mount {} {} {}", point.here ? "-o" : "-t nfs -o", shell_quote(options), words);
   if (!point.here)
-    command = fmt::format("({} probe --until-ready {} >/dev/null && {}) &", shell_quote(program),
+    command = fmt::format("({} probe --until-ready {}{} >/dev/null && {}) &", shell_quote(program), port_word(point),
                           shell_quote(source_of(point)), command);
   return fmt::format("{0}{3}\n{1}\n{2}{3}\n", k_block_begins, command, k_block_ends, point.target);
 }

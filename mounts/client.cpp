@@ -57,7 +57,7 @@ Diagnoses diagnose_client(const Observation& seen, const ClientFacts& facts) {
   for (const auto& state : seen.states) {
     if (!state.wanted || !state.mounted() || !is_good(state.health))
       continue;
-    for (auto& one : preflight(state.point, seen.server(state.point.server))) {
+    for (auto& one : preflight(state.point, seen.server(state.point))) {
       if (one.severity != Severity::error)
         continue;
       one.severity = Severity::warning;

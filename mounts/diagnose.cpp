@@ -45,7 +45,7 @@ Diagnosis hung(const MountState& state, const sys::NfsProbe* server, std::size_t
         fmt::format(", nor does its server {}, stage {}: {}", point.server, to_string(stage->stage), stage->detail);
     hint = (stage->hint.empty() ? "" : stage->hint + "; ") + hint;
   }
-  return about(point, Severity::error, "SF212", message, hint, "sharefs probe " + shell_quote(point.server));
+  return about(point, Severity::error, "SF212", message, hint, probe_command(point));
 }
 
 /// Returns the reason why the server would not let this host mount again what is mounted, in the version that the mount
@@ -140,7 +140,7 @@ Diagnoses diagnose_health(const MountState& state, const sys::NfsProbe* server) 
                   cause ? cause->hint
                         : "this host is no longer among the export's clients, or the directory above it is closed: run "
                           "`sharefs export --all` on the server; then the mount works again by itself",
-                  "sharefs probe " + shell_quote(format_source(point.server, point.path)))};
+                  probe_command(point, format_source(point.server, point.path)))};
   }
   case Health::read_only:
     return has_faults(state.differences) ? Diagnoses{} : Diagnoses{read_only(point, state.detail)};
@@ -236,7 +236,7 @@ Diagnoses diagnose(const Observation& seen) {
     hanging[state.point.server] += state.health == Health::hung ? 1 : 0;
   Diagnoses all;
   for (const auto& state : seen.states) {
-    const auto* server = seen.server(state.point.server);
+    const auto* server = seen.server(state.point);
     if (state.health != Health::hung)
       append(all, diagnose_health(state, server));
     else if (const auto count = std::exchange(hanging[state.point.server], 0);

@@ -1,8 +1,12 @@
 #include "mounts/mount_point.hpp"
 
+#include "base/argv.hpp"
+#include "base/number.hpp"
 #include "base/path.hpp"
+#include "sys/nfs/nfs_probe.hpp"
 
 #include <algorithm>
+#include <fmt/format.h>
 
 namespace sharefs::mounts {
 
@@ -12,6 +16,27 @@ const std::string& name_of(const MountPoint& point) {
 
 const std::string& server_of(const MountPoint& point) {
   return point.server_name.empty() ? point.server : point.server_name;
+}
+
+std::uint16_t port_of(const MountPoint& point) {
+  const auto usual = sys::NfsPorts().nfs;
+  const auto asked = parse_number<std::uint16_t>(value_of(point.options, "port"));
+  // `port=0` lets the client ask the portmapper, and `proto=rdma` has a port of its own kind.
+  return !asked || *asked == 0 || value_of(point.options, "proto").starts_with("rdma") ? usual : *asked;
+}
+
+std::string server_key(const MountPoint& point) {
+  const auto port = port_of(point);
+  return point.server + (port == sys::NfsPorts().nfs ? "" : fmt::format(" port {}", port));
+}
+
+std::string port_word(const MountPoint& point) {
+  const auto port = port_of(point);
+  return port == sys::NfsPorts().nfs ? "" : fmt::format("--port={} ", port);
+}
+
+std::string probe_command(const MountPoint& point, const std::string& source) {
+  return fmt::format("sharefs probe {}{}", port_word(point), shell_quote(source.empty() ? point.server : source));
 }
 
 Diagnosis about(const MountPoint& point, Severity severity, std::string code, std::string message, std::string hint,

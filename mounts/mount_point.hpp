@@ -5,6 +5,7 @@
 #include "base/source.hpp"
 #include "mounts/options.hpp"
 
+#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
@@ -42,6 +43,14 @@ struct MountPoint {
 const std::string& name_of(const MountPoint& point);
 /// Returns the name of its server for messages.
 const std::string& server_of(const MountPoint& point);
+/// Returns the TCP port of its NFS server (`port=`), 2049 if it has none of its own.
+std::uint16_t port_of(const MountPoint& point);
+/// Returns the server as Observation::servers and messages name it: "storage1", or "storage1 port 20490".
+std::string server_key(const MountPoint& point);
+/// Returns the option by which `sharefs probe` asks that port, with a blank; "" for the usual one.
+std::string port_word(const MountPoint& point);
+/// Returns the words of `sharefs probe` that ask its server, or `source` (HOST:/path) of that server.
+std::string probe_command(const MountPoint& point, const std::string& source = "");
 /// Makes a diagnosis whose subject is the name of the mount.
 Diagnosis about(const MountPoint& point, Severity severity, std::string code, std::string message,
                 std::string hint = {}, std::string fix = {});

@@ -44,7 +44,7 @@ Diagnoses without_information(Diagnoses found) {
 /// Finds reasons not to make this mount, and warnings about it.
 Diagnoses find_obstacles(const Observation& seen, const MountState& state) {
   const auto& point = state.point;
-  auto found = point.here ? Diagnoses() : preflight(point, seen.server(point.server));
+  auto found = point.here ? Diagnoses() : preflight(point, seen.server(point));
   if (const auto hidden = seen.table.below(point.target); !hidden.empty())
     found.push_back(about(point, Severity::error, "SF222",
                           fmt::format("mounting {} would hide the mount {}", point.target, hidden.front()->target),
@@ -169,8 +169,8 @@ MountPlan plan_mounts(const Observation& seen, const std::vector<MountPoint>& wa
       result.planned.push_back(target);
       continue;
     }
-    append(found, to_mount ? find_obstacles(seen, state)
-                           : without_information(diagnose(state, seen.server(state.point.server))));
+    append(found,
+           to_mount ? find_obstacles(seen, state) : without_information(diagnose(state, seen.server(state.point))));
     collector.add(found);
     decided.names.emplace(target, name_of(state.point));
     if (to_mount && !has_errors(found)) {

@@ -27,11 +27,15 @@ Diagnosis unreachable(const MountPoint& point, const sys::StageResult& stage) {
 }
 
 std::string offered_versions(const sys::NfsProbe& probe) {
-  if (probe.v3 && probe.v4)
-    return "3 and 4";
-  if (probe.v3 || probe.v4)
-    return probe.v3 ? "3" : "4";
-  return "none";
+  if (!probe.v4)
+    return probe.v3 ? "3" : "none";
+  return fmt::format("{}4{}", probe.v3 ? "3 and " : "",
+                     probe.v4_minor == 2 ? "" : fmt::format(" (up to 4.{})", probe.v4_minor));
+}
+
+/// True if `version` is a minor version of 4 that is newer than those of the server.
+bool is_too_new(const std::string& version, const sys::NfsProbe& probe) {
+  return probe.v4 && version.starts_with("4.") && version > fmt::format("4.{}", probe.v4_minor);
 }
 
 Diagnosis not_listed(const MountPoint& point, const sys::NfsProbe& probe, bool v3) {
@@ -40,7 +44,7 @@ Diagnosis not_listed(const MountPoint& point, const sys::NfsProbe& probe, bool v
     directories.push_back(one.directory);
   auto hint = did_you_mean_hint(point.path, directories);
   if (hint.empty())
-    hint = directories.empty() ? "it exports nothing: run `sharefs export --all` on the server"
+    hint = directories.empty() ? "it exports nothing to this host: run `sharefs export --all` on the server"
                                : "it exports " + join(directories, ", ");
   auto message = fmt::format("server {} does not list an export for {}", server_of(point), point.path);
   // With fsid=0 the paths of NFS 4 begin at that export, but the list of exports shows the paths of the server.
@@ -61,6 +65,9 @@ constexpr std::string_view k_kerberos = "Kerberos";
 constexpr auto k_refusals = std::to_array<Refusal>({
     // Without root sharefs cannot ask from a reserved port, but mount.nfs can, because it runs as root.
     {"`secure`", Severity::warning, "{0} does not let this host mount {1}: {2}", "run as root to be sure"},
+    {"or it has no such directory", Severity::error, "{0} does not let this host mount {1}: {2}",
+     "see on the server whether the directory is there; if it is, add this host to the export's clients and run "
+     "`sharefs export --all` there"},
     {"access denied", Severity::error, "{0} does not let this host mount {1}: {2}",
      "add this host to the export's clients on the server and run `sharefs export --all` there"},
     {"no such directory", Severity::error, "{0} has no directory {1}",
@@ -81,6 +88,16 @@ Diagnosis refused(const MountPoint& point, const sys::NfsProbe& probe, const sys
   return about(point, refusal.severity, "SF203", message, std::string(refusal.hint));
 }
 
+/// Reports a path that the server has in one version only.
+Diagnosis other_path(const MountPoint& point, int version) {
+  return about(point, Severity::error, "SF202",
+               fmt::format("server {} has {} for NFS {} only; for the other version it has another path, or none",
+                           server_of(point), point.path, version),
+               version == 3 ? "ask for `vers=3` in `options:`; or write the path that NFS 4 has, which begins at the "
+                              "export with `fsid=0` (NFS-Ganesha: at `Pseudo`)"
+                            : "ask for `vers=4` in `options:`, or write the path that the list of exports has");
+}
+
 } // namespace
 
 Diagnoses preflight(const MountPoint& point, const sys::NfsProbe* server) {
@@ -94,17 +111,28 @@ Diagnoses preflight(const MountPoint& point, const sys::NfsProbe* server) {
   const bool unknown = (major == 3 && server->v3_unknown) || (major == 4 && server->v4_unknown);
   if (const auto* stage = server->failing(major)) {
     const auto what = unknown ? "did not answer for NFS" : "does not serve NFS";
+    // Version 3 may be served, and its mountd be out of reach.
+    const bool is_served = major == 3 && server->v3;
     return {about(point, unknown ? Severity::warning : Severity::error, "SF204",
-                  fmt::format("server {} {} {} (stage {}: {}); it offers {}", server_of(point), what, version,
-                              to_string(stage->stage), stage->detail, offered_versions(*server)),
+                  is_served ? fmt::format("NFS 3 cannot be mounted from server {} (stage {}: {})", server_of(point),
+                                          to_string(stage->stage), stage->detail)
+                            : fmt::format("server {} {} {} (stage {}: {}); it offers {}", server_of(point), what,
+                                          version, to_string(stage->stage), stage->detail, offered_versions(*server)),
                   unknown                ? "it may be slow: try again with a longer --timeout"
                   : !stage->hint.empty() ? stage->hint
                                          : "ask for another version in `options:`, or for none")};
   }
+  if (is_too_new(version, *server))
+    return {about(point, Severity::error, "SF204",
+                  fmt::format("server {} does not serve NFS {}; it offers {}", server_of(point), version,
+                              offered_versions(*server)),
+                  fmt::format("ask for `vers=4.{}` in `options:`, or for none", server->v4_minor))};
   const bool v3 = major == 3 || (major == 0 && !server->v4 && !server->v4_unknown);
   const auto access = std::find_if(server->access.begin(), server->access.end(),
                                    [&](const sys::ExportAccess& one) { return one.directory == point.path; });
   const bool asked = access != server->access.end();
+  if (asked && access->version != 0 && major != 0 && access->version != major)
+    return {other_path(point, access->version)};
   if (asked && access->allowed)
     return {};
   const bool listed = std::any_of(server->exports.begin(), server->exports.end(),

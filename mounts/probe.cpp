@@ -19,25 +19,31 @@ constexpr std::chrono::milliseconds k_process_deadline{500};
 /// How many servers are asked at the same time.
 constexpr std::size_t k_most_threads = 16;
 
+using RequestsByKey = std::map<std::string, sys::NfsProbeRequest>;
 struct ServerRequests {
-  std::vector<sys::NfsProbeRequest> wanted; ///< servers of wanted mounts
-  std::vector<sys::NfsProbeRequest> others; ///< servers of other mounts only
+  RequestsByKey wanted; ///< servers of wanted mounts
+  RequestsByKey others; ///< servers of other mounts only
 };
 
 ServerRequests make_server_requests(const ProbeRequest& request, const std::vector<MountPoint>& all) {
   std::map<std::string, std::set<std::string>> paths;
-  std::set<std::string> wanted;
-  for (std::size_t index = 0; request.servers && index < all.size(); ++index) {
-    if (all[index].server.empty())
-      continue;
-    paths[all[index].server].insert(all[index].path);
-    if (index < request.wanted.size())
-      wanted.insert(all[index].server);
-  }
   ServerRequests requests;
-  for (const auto& [host, its_paths] : paths)
-    (wanted.contains(host) ? requests.wanted : requests.others)
-        .push_back({host, {its_paths.begin(), its_paths.end()}, request.server_deadline, request.want_access});
+  for (std::size_t index = 0; request.servers && index < all.size(); ++index) {
+    const auto& point = all[index];
+    if (point.server.empty())
+      continue;
+    auto& its_paths = paths[server_key(point)];
+    if (its_paths.empty()) // the wanted mounts come first
+      (index < request.wanted.size() ? requests.wanted : requests.others)
+          .emplace(server_key(point), sys::NfsProbeRequest{.host = point.server,
+                                                           .timeout = request.server_deadline,
+                                                           .want_access = request.want_access,
+                                                           .ports = {.nfs = port_of(point)}});
+    its_paths.insert(point.path);
+  }
+  for (auto* part : {&requests.wanted, &requests.others})
+    for (auto& [key, one] : *part)
+      one.paths.assign(paths[key].begin(), paths[key].end());
   return requests;
 }
 
@@ -56,14 +62,15 @@ std::vector<MountPoint> add_other_mounts(const sys::MountTable& table, const std
   return all;
 }
 
-/// Asks the servers in parallel, and adds the answers by host.
-void ask_servers(sys::System& system, const std::vector<sys::NfsProbeRequest>& requests,
-                 std::map<std::string, sys::NfsProbe>& by_host) {
+/// Asks the servers in parallel, and adds the answers by their keys.
+void ask_servers(sys::System& system, const RequestsByKey& by_key,
+                 std::map<std::string, sys::NfsProbe>& answers_by_key) {
+  const std::vector<RequestsByKey::value_type> requests(by_key.begin(), by_key.end());
   std::vector<sys::NfsProbe> answers(requests.size());
   in_parallel(requests.size(), k_most_threads,
-              [&](std::size_t index) { answers[index] = system.probe_nfs(requests[index]); });
+              [&](std::size_t index) { answers[index] = system.probe_nfs(requests[index].second); });
   for (std::size_t index = 0; index < requests.size(); ++index)
-    by_host.emplace(requests[index].host, std::move(answers[index]));
+    answers_by_key.emplace(requests[index].first, std::move(answers[index]));
 }
 
 /// Returns the query for the mount point of `one`; nullopt if it must not be asked, because an automounter would mount
@@ -143,8 +150,8 @@ bool is_out_of_reach(const MountState& state, const sys::MountTable& table) {
 
 } // namespace
 
-const sys::NfsProbe* Observation::server(const std::string& host) const {
-  const auto found = servers.find(host);
+const sys::NfsProbe* Observation::server(const MountPoint& point) const {
+  const auto found = servers.find(server_key(point));
   return found == servers.end() ? nullptr : &found->second;
 }
 
@@ -169,9 +176,9 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
   std::set<std::string> unwell;
   for (std::size_t index = 0; index < all.size(); ++index)
     if (!answers[index] || answers[index]->error_number != 0)
-      unwell.insert(all[index].server);
+      unwell.insert(server_key(all[index]));
   const auto pending = find_pending(system, k_process_deadline);
-  std::erase_if(requests.others, [&](const sys::NfsProbeRequest& one) { return !unwell.contains(one.host); });
+  std::erase_if(requests.others, [&](const auto& one) { return !unwell.contains(one.first); });
   ask_servers(system, requests.others, seen.servers);
 
   const auto identity = system.identity();
@@ -182,13 +189,19 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
   seen.states.reserve(all.size());
   for (std::size_t index = 0; index < all.size(); ++index) {
     const bool wanted = index < request.wanted.size();
-    const auto* server = seen.server(all[index].server);
+    const auto* server = seen.server(all[index]);
     auto point = std::move(all[index]);
     point.here =
         point.here || sys::is_this_host(identity, point.server) ||
         (server != nullptr && sys::is_this_host(identity, server->address)); // the server's name resolves to this host
     if (wanted) {
+      // Only an answer about the access shows whether NFS 4 has this path, too.
+      const auto* mounted = seen.table.at(point.target);
+      const bool may_need_3 = !request.want_access && mounted != nullptr && mounted->fs_type == "nfs";
+      const bool asks_version = !version_of(point.options).empty();
       TRY_ASSIGN(point, decide(std::move(point), server));
+      if (may_need_3 && !asks_version && !version_of(point.options).empty())
+        point.options = override_settings(std::move(point.options), parse_options({"vers=3"}));
     }
     auto state = classify(std::move(point), wanted, seen.table, std::move(answers[index]), pending, server);
     if (!wanted && is_out_of_reach(state, seen.table))

@@ -27,9 +27,9 @@ struct ProbeRequest {
 struct Observation {
   sys::MountTable table;
   std::vector<MountState> states;               ///< the wanted mounts in their order, then the others by target
-  std::map<std::string, sys::NfsProbe> servers; ///< by the host name that the mounts use; only servers that were probed
+  std::map<std::string, sys::NfsProbe> servers; ///< by server_key(); only servers that were probed
 
-  [[nodiscard]] const sys::NfsProbe* server(const std::string& host) const;
+  [[nodiscard]] const sys::NfsProbe* server(const MountPoint& point) const;
 };
 
 /// Reads the mount table once. Asks all mount points in one request, and the servers of `wanted` at the same time; then

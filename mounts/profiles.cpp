@@ -38,7 +38,11 @@ Settings pinned(const Profile& profile, const std::string& path, const sys::NfsP
   const bool lets_in = access != server->access.end() && !access->address.empty();
   const auto& address = lets_in ? access->address : server->address;
   const bool ipv6 = address.find(':') != std::string::npos;
-  std::vector<std::string> words{server->v4 ? "vers=4.2" : "vers=3", ipv6 ? "proto=tcp6" : "proto=tcp"};
+  const bool is_only_3 = access != server->access.end() && access->version == 3;
+  std::vector<std::string> words{
+      server->v4 && !is_only_3 ? fmt::format("vers=4.{}", server->v4_minor) : "vers=3",
+      ipv6 ? "proto=tcp6" : "proto=tcp",
+  };
   if (profile.connections > 0)
     words.push_back(fmt::format("nconnect={}", profile.connections));
   return parse_options(words);

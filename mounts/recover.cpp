@@ -90,7 +90,7 @@ class Recovery {
     const auto checks = m_request.checks.find(target);
     const auto decision =
         choose_remedy(state, checks == m_request.checks.end() ? std::vector{state.health} : checks->second,
-                      m_request.seen.server(state.point.server), m_request.force, m_request.moved);
+                      m_request.seen.server(state.point), m_request.force, m_request.moved);
     switch (decision.remedy) {
     case Remedy::none:
       append(m_result.diagnoses, decision.diagnoses);
@@ -126,6 +126,15 @@ class Recovery {
   void remount(const MountState& state) {
     const auto& target = state.point.target;
     const auto mounts = find_mounts_at(m_request.seen.table, target);
+    // A mount of ours in its place would keep the outer one from being unmounted.
+    const auto* outer = m_request.seen.table.owner_of(parent_path(target));
+    if (!state.wanted && outer != nullptr && outer->fs_type == "nfs4" && is_submount(*outer, *state.mount)) {
+      unmount(state, mounts);
+      m_result.only_unmounted.push_back(target);
+      m_result.plan.notes.push_back(
+          fmt::format("{}: the kernel has mounted it by itself, and does so again at the next access", target));
+      return;
+    }
     for (const auto* one : mounts.below)
       if (!sys::is_nfs(*one))
         return wait(state, {about(state.point, Severity::error, "SF224",
@@ -134,7 +143,7 @@ class Recovery {
                                   "unmount it first")});
     // A mount that the server may refuse to mount again is not unmounted.
     const auto point = state.wanted ? state.point : point_of(*state.mount);
-    const auto refusals = preflight(point, m_request.seen.server(point.server));
+    const auto refusals = preflight(point, m_request.seen.server(point));
     if (has_errors(refusals) || (!refusals.empty() && !m_request.force))
       return wait(state, refusals);
     unmount(state, mounts);
@@ -218,7 +227,7 @@ MountPlan plan_recovery(const RecoveryRequest& request) {
 std::vector<std::string> find_doubtful(const Observation& seen) {
   std::vector<std::string> targets;
   for (const auto& state : seen.states)
-    if (state.health == Health::stale || (state.health == Health::hung && is_there(seen.server(state.point.server))))
+    if (state.health == Health::stale || (state.health == Health::hung && is_there(seen.server(state.point))))
       targets.push_back(state.point.target);
   return targets;
 }

@@ -1,6 +1,7 @@
 #include "mounts/state.hpp"
 
 #include "base/text.hpp"
+#include "sys/net/addresses.hpp"
 
 #include <algorithm>
 #include <array>
@@ -62,6 +63,13 @@ Health health_of_answer(const sys::Entry& answer, bool soft) {
   return answer.space && answer.space->latency > k_slow_after ? Health::slow : Health::healthy;
 }
 
+/// True also where one has the zone by its name and the other by its number, as the kernel does: fe80::1%eth0,
+/// fe80::1%2.
+bool is_same_address(std::string_view one, std::string_view other) {
+  const auto first = sys::read_address(std::string(one)), second = sys::read_address(std::string(other));
+  return one == other || (first && second && first->text == second->text);
+}
+
 /// Returns the addresses of the server's name if the mount uses none of them; else "".
 std::string find_new_address(const sys::MountEntry& mount, const MountPoint& point, const sys::NfsProbe* server) {
   if (server == nullptr || !is_same_host(parse_source(mount.source).server, point.server))
@@ -74,7 +82,7 @@ std::string find_new_address(const sys::MountEntry& mount, const MountPoint& poi
     if (stage.stage != sys::ProbeStage::resolve || stage.outcome != sys::StageOutcome::ok)
       continue;
     for (const auto& address : split(stage.detail, ','))
-      if (trim(address) == used)
+      if (is_same_address(trim(address), used))
         return {};
     return stage.detail;
   }
@@ -135,6 +143,8 @@ MountPoint point_without_options(const sys::MountEntry& mount) {
   point.server = std::move(source.server);
   point.path = std::move(source.path);
   point.target = mount.target;
+  if (mount.super_options.find(",port=") != std::string::npos)
+    point.options = parse_options({"port=" + std::string(value_of(parse_options({mount.super_options}), "port"))});
   return point;
 }
 

@@ -66,7 +66,7 @@ void set_answer(MountState& state, sys::Entry answer);
 
 /// Makes a point for a mount that is only in the mount table, with the options that mount the same again.
 MountPoint point_of(const sys::MountEntry& mount);
-/// Makes the same without the options, because finding these is slow.
+/// Makes the same without the options but `port=`, because finding these is slow.
 MountPoint point_without_options(const sys::MountEntry& mount);
 
 /// Works out the state of a mount, without `stacked`. `answer` is that of the target if it was asked; `server` may be

@@ -24,10 +24,14 @@ Diagnosis failure(const MountPoint& point, const sys::Entry& answer) {
     return full(point, answer.detail);
   if (answer.error_number == EROFS)
     return read_only(point, answer.detail);
-  return about(point, Severity::error, "SF228",
-               fmt::format("{} failed the test: {}", point.target,
-                           answer.detail.empty() ? errno_text(answer.error_number) : answer.detail),
-               "run `sharefs status` for the state of the mount");
+  return about(
+      point, Severity::error, "SF228",
+      fmt::format("{} failed the test: {}", point.target,
+                  answer.detail.empty() ? errno_text(answer.error_number) : answer.detail),
+      answer.error_number == ETIMEDOUT
+          ? "a server that has just started lets nobody make files in its grace period (up to 90 s): try again "
+            "then; else `sharefs status` shows the state of the mount"
+          : "run `sharefs status` for the state of the mount");
 }
 
 Diagnosis squashed(const MountPoint& point, const sys::Entry& answer) {

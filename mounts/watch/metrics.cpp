@@ -88,7 +88,7 @@ void write_mounts(Writer& out, const std::vector<Watched>& mounts) {
 void write_servers(Writer& out, const WatchedFacts& watched) {
   std::map<std::string, bool> by_name;
   for (const auto& mount : watched.mounts)
-    if (const auto server = watched.servers.find(mount.point.server); server != watched.servers.end())
+    if (const auto server = watched.servers.find(server_key(mount.point)); server != watched.servers.end())
       by_name[server_of(mount.point)] = server->second;
   out.add_family("sharefs_server_up", "gauge", "Whether the NFS server answers.");
   for (const auto& [server, up] : by_name)

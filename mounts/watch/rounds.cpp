@@ -109,8 +109,8 @@ Result<std::vector<std::string>> Rounds::check_mounts(Time now) {
   bool again = false;
   for (std::size_t index = 0; index < mounts.size(); ++index) {
     auto& mount = mounts[index];
-    const auto* server = seen.server(mount.point.server);
-    const auto was_there = m_facts.servers.find(mount.point.server);
+    const auto* server = seen.server(mount.point);
+    const auto was_there = m_facts.servers.find(mounts::server_key(mount.point));
     const bool returned =
         server != nullptr && server->usable() && (was_there == m_facts.servers.end() || !was_there->second);
     if (!was_skipped(index) || (!returned && is_same_mount(mount.state, seen.table.at(mount.point.target))))
@@ -141,7 +141,7 @@ Result<std::vector<std::string>> Rounds::check_mounts(Time now) {
 std::vector<std::string> Rounds::choose_mounts(Time now) {
   std::vector<std::string> to_recover;
   for (auto& mount : m_facts.mounts) {
-    const auto server = m_facts.servers.find(mount.point.server);
+    const auto server = m_facts.servers.find(mounts::server_key(mount.point));
     const auto change = m_changes.find(mount.point.target);
     auto decision = decide(mount, server != m_facts.servers.end() && server->second,
                            change == m_changes.end() ? LastChange::none : change->second, m_policy, m_pace, now);

@@ -15,7 +15,8 @@ template <FieldsOf<ServerAnswer> E> auto fields(E& e) {
   return named("fault", e.fault, "error_number", e.error_number, "round_trip", e.round_trip);
 }
 template <FieldsOf<AddressAnswers> E> auto fields(E& e) {
-  return named("stages", e.stages, "mountd_port", e.mountd_port, "exports", e.exports, "access", e.access);
+  return named("stages", e.stages, "mountd_port", e.mountd_port, "exports", e.exports, "access", e.access, "lookups",
+               e.lookups, "v4_minor", e.v4_minor);
 }
 
 namespace {
@@ -35,21 +36,26 @@ bool is_sound(const AddressAnswers& answers) {
   };
   return answers.stages.size() == k_stage_count && std::ranges::all_of(answers.stages, is_sound_answer) &&
          std::ranges::all_of(answers.exports, is_listing) && entries <= k_max_entries &&
-         std::ranges::all_of(answers.access, is_sound_answer);
+         std::ranges::all_of(answers.access, is_sound_answer) &&
+         std::ranges::all_of(answers.lookups, is_sound_answer) && answers.v4_minor <= k_newest_minor;
 }
 
 /// Converts a status of NFS 4 to the answer that MNT would have given.
 ServerAnswer convert_to_mount(const ServerAnswer& answer) {
-  constexpr int wrong_security = 10016, minor_version_mismatch = 10021; // RFC 7530
+  constexpr int wrong_security = 10016, moved = 10019; // RFC 7530
   if (answer == ServerAnswer{Fault::status, wrong_security})
     return {Fault::only_kerberos};
-  return answer == ServerAnswer{Fault::status, minor_version_mismatch} ? ServerAnswer{Fault::unsupported} : answer;
+  return answer == ServerAnswer{Fault::status, moved} ? ServerAnswer() : answer; // clients follow a referral
+}
+
+bool is_mismatch(const ServerAnswer& answer) {
+  return answer == ServerAnswer{Fault::status, k_minor_version_mismatch};
 }
 
 class AddressProbe {
  public:
-  AddressProbe(const NfsProbeRequest& request, const Address& address, const NfsPorts& ports, int fd)
-      : m_request(request), m_address(address), m_ports(ports), m_fd(fd), m_deadline(deadline_in(request.timeout)) {}
+  AddressProbe(const NfsProbeRequest& request, const Address& address, int fd)
+      : m_request(request), m_address(address), m_fd(fd), m_deadline(deadline_in(request.timeout)) {}
 
   /// Asks NFS itself first, because a firewall in front of the portmapper must not use up the time for NFS.
   void run() {
@@ -93,7 +99,7 @@ class AddressProbe {
   }
 
   bool ask_nfs3() {
-    const auto nfs3 = connect(ProbeStage::connect, m_ports.nfs, begin());
+    const auto nfs3 = connect(ProbeStage::connect, m_request.ports.nfs, begin());
     if (!nfs3)
       return false;
     finish(ProbeStage::connect);
@@ -106,35 +112,53 @@ class AddressProbe {
   /// needs a running mountd, unlike NULL, which the kernel answers itself.
   void ask_nfs4() {
     const Deadline until = begin(40);
-    const auto nfs4 = connect(ProbeStage::nfs4, m_ports.nfs, until, std::move(m_reserved_for_nfs));
+    const auto nfs4 = connect(ProbeStage::nfs4, m_request.ports.nfs, until, std::move(m_reserved_for_nfs));
     if (!nfs4)
       return;
     const ServerAnswer root = nfs4->look_up({}, until);
-    // If the server has only version 4, and so no mountd, the paths are looked up as mount.nfs does it.
-    const bool is_alone = m_request.want_access && m_answers[ProbeStage::nfs3].fault != Fault::none;
-    const auto paths = is_alone ? m_request.paths : std::vector<std::string>();
+    const auto paths = m_request.want_access ? m_request.paths : std::vector<std::string>();
     if (root.fault == Fault::refused) {
       // A server that requires Kerberos refuses everything but NULL, and so does one that exports nothing to this
       // address.
-      m_answers.access.assign(paths.size(), root);
+      m_answers.lookups.assign(paths.size(), root);
       return finish(ProbeStage::nfs4, nfs4->null(k_program_nfs, 4, until));
     }
     finish(ProbeStage::nfs4, is_answer(root) ? ServerAnswer() : root);
     if (!is_answer(root))
       return;
+    find_minor_version(*nfs4, until);
+    if (!is_mismatch(root)) // a lookup in another minor version than 0 would need a session
+      look_up(*nfs4, paths, until);
+    write_all(m_fd, encode(m_answers));
+  }
+
+  void find_minor_version(RpcClient& nfs4, Deadline until) {
+    for (auto minor = k_newest_minor; minor > 0; --minor) {
+      const ServerAnswer tried = nfs4.try_minor_version(minor, until);
+      if (!is_answer(tried))
+        return;
+      if (!is_mismatch(tried)) {
+        m_answers.v4_minor = minor;
+        return;
+      }
+    }
+    m_answers.v4_minor = 0;
+  }
+
+  void look_up(RpcClient& nfs4, const std::vector<std::string>& paths, Deadline until) {
     for (const std::string& path : paths) {
       auto names = split(normalize_path(path), '/');
       std::erase(names, "");
-      const ServerAnswer found = nfs4->look_up(names, until);
-      m_answers.access.push_back(convert_to_mount(found));
+      const ServerAnswer found = nfs4.look_up(names, until);
+      m_answers.lookups.push_back(convert_to_mount(found));
       if (!is_answer(found))
-        break;
+        return;
     }
   }
 
   void ask_portmapper() {
     const Deadline until = begin(50);
-    const auto portmapper = connect(ProbeStage::portmapper, m_ports.portmapper, until);
+    const auto portmapper = connect(ProbeStage::portmapper, m_request.ports.portmapper, until);
     if (!portmapper)
       return;
     const bool is_ipv6 = m_address.storage.ss_family == AF_INET6;
@@ -156,7 +180,6 @@ class AddressProbe {
     if (m_answers[ProbeStage::mountd].fault != Fault::none)
       return;
     begin();
-    m_answers.access.clear(); // the answers of mountd replace those of NFS 4
     ServerAnswer listed = mountd->list_exports(m_answers.exports, until);
     if (listed.fault == Fault::none && !is_sound(m_answers)) { // the list is larger than the parent accepts
       m_answers.exports.clear();
@@ -176,7 +199,6 @@ class AddressProbe {
 
   const NfsProbeRequest& m_request;
   const Address& m_address;
-  NfsPorts m_ports;
   int m_fd;
   Deadline m_deadline, m_begin = Clock::now(); ///< the end of the probe, and the begin of the present stage
   const uid_t m_uid = ::geteuid();             ///< the user who would mount, before the child becomes nobody
@@ -196,8 +218,8 @@ std::vector<std::string> access_paths(const NfsProbeRequest& request, const std:
   return paths;
 }
 
-void ask_address(const NfsProbeRequest& request, const Address& address, const NfsPorts& ports, int fd) {
-  AddressProbe(request, address, ports, fd).run();
+void ask_address(const NfsProbeRequest& request, const Address& address, int fd) {
+  AddressProbe(request, address, fd).run();
 }
 
 std::string encode(const AddressAnswers& answers) {

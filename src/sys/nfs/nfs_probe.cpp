@@ -38,28 +38,46 @@ bool allows_mount(const ServerAnswer& answer) {
 struct AskedAddress {
   std::string address;
   AddressAnswers answers = {};
-  std::vector<std::string> paths = {}; ///< the paths whose access was asked; each has an answer in `answers.access`
+  std::vector<std::string> paths = {}; ///< the paths whose access was asked, of mountd or by lookups of NFS 4
 
   [[nodiscard]] bool is_ok(ProbeStage stage) const { return answers[stage].fault == Fault::none; }
   [[nodiscard]] bool offers_nfs() const { return is_ok(ProbeStage::nfs3) || is_ok(ProbeStage::nfs4); }
-  /// True if mountd was not asked. Then the access is known from lookups of version 4, if at all.
   [[nodiscard]] bool without_mountd() const { return answers[ProbeStage::exports].fault == Fault::unasked; }
+  [[nodiscard]] ServerAnswer by_mountd(std::size_t index) const { return answer_in(answers.access, index); }
+  [[nodiscard]] ServerAnswer by_lookup(std::size_t index) const { return answer_in(answers.lookups, index); }
+  [[nodiscard]] bool allows(std::size_t index) const {
+    return allows_mount(by_mountd(index)) || allows_mount(by_lookup(index));
+  }
   [[nodiscard]] bool has(std::size_t index, const std::string& path) const {
     return index < paths.size() && paths[index] == path;
   }
+
+ private:
+  [[nodiscard]] static ServerAnswer answer_in(const std::vector<ServerAnswer>& all, std::size_t index) {
+    return index < all.size() ? all[index] : ServerAnswer{Fault::timeout};
+  }
 };
+
+/// NFS-Ganesha's mountd answers EACCES for a missing directory below an export, too.
+const std::string k_denied_or_missing = "access denied by server, or it has no such directory";
+
+std::string may_want_root() {
+  return ::geteuid() == 0 ? "" : " (a `secure` export answers only to root)";
+}
 
 /// Explains why a path cannot be mounted from this address; empty: it can. A path that is not exported, one that does
 /// not exist and a client without access often get the same answer; the export list distinguishes them.
 std::string explain_denial(const AskedAddress& asked, std::size_t index) {
-  constexpr int no_entry = 2, access_denied = 13, not_a_directory = 20;
-  const ServerAnswer answer = asked.answers.access[index];
+  constexpr int not_permitted = 1, no_entry = 2, access_denied = 13, not_a_directory = 20;
+  if (asked.by_mountd(index).fault == Fault::none || asked.by_lookup(index).fault == Fault::none)
+    return "";
+  const ServerAnswer answer = asked.without_mountd() ? asked.by_lookup(index) : asked.by_mountd(index);
   if (answer.fault == Fault::timeout)
     return "no answer in time";
   if (answer.fault != Fault::status)
     return describe(answer);
   if (asked.without_mountd()) // a lookup has the same answer for a missing path and a hidden one
-    return "access denied by server, or it has no such directory";
+    return answer.error_number == not_permitted ? "access denied by server" + may_want_root() : k_denied_or_missing;
   const auto path = normalize_path(asked.paths[index]);
   bool is_listed = false, is_exactly = false;
   for (const ExportListing& one : asked.answers.exports) {
@@ -72,16 +90,18 @@ std::string explain_denial(const AskedAddress& asked, std::size_t index) {
   if (error == no_entry)
     return is_exactly ? "exported, but the server has no such directory" : "no such directory";
   if (error == access_denied)
-    return ::geteuid() == 0 ? "access denied by server"
-                            : "access denied by server (a `secure` export answers only to root)";
+    return (is_exactly ? "access denied by server" : k_denied_or_missing) + may_want_root();
   return error == not_a_directory ? "not a directory"
                                   : "mountd reports error " + std::to_string(static_cast<std::uint32_t>(error));
 }
 
 ExportAccess access_of(const AskedAddress& asked, std::size_t index) {
-  const ServerAnswer answer = asked.answers.access[index];
-  return {asked.paths[index], answer.fault == Fault::none, explain_denial(asked, index),
-          allows_mount(answer) ? asked.address : ""};
+  const ServerAnswer three = asked.by_mountd(index), four = asked.by_lookup(index);
+  const bool both_known = is_answer(three) && is_answer(four);
+  const int only = !both_known || allows_mount(three) == allows_mount(four) ? 0 : allows_mount(three) ? 3 : 4;
+  auto reason = explain_denial(asked, index);
+  const bool allowed = reason.empty();
+  return {asked.paths[index], allowed, std::move(reason), asked.allows(index) ? asked.address : "", only};
 }
 
 /// Describes why an address does not offer NFS; empty if it does.
@@ -117,15 +137,17 @@ constexpr std::size_t k_most_useful = std::numeric_limits<std::size_t>::max();
 std::size_t usefulness(const NfsProbeRequest& request, const AskedAddress& asked) {
   if (!asked.offers_nfs())
     return asked.is_ok(ProbeStage::connect) ? 1 : 0;
-  const auto allowed = static_cast<std::size_t>(std::ranges::count_if(asked.answers.access, allows_mount));
+  std::size_t allowed = 0;
+  for (std::size_t index = 0; index < asked.paths.size(); ++index)
+    allowed += asked.allows(index) ? 1 : 0;
   const bool all = allowed > 0 && allowed == asked.paths.size();
   return all || !request.want_access ? k_most_useful : 2 + allowed;
 }
 
 /// Asks all addresses at the same time, each in a child. Once one has answered, addresses that have not accepted the
 /// connection get only k_wait_for_others more. Once one allows this host to mount all, this holds for all others.
-std::vector<AskedAddress> ask_each(const NfsProbeRequest& request, const NfsPorts& ports,
-                                   const std::vector<std::string>& addresses, Deadline end) {
+std::vector<AskedAddress> ask_each(const NfsProbeRequest& request, const std::vector<std::string>& addresses,
+                                   Deadline end) {
   std::vector<AskedAddress> all(addresses.size());
   std::atomic<Deadline> answered = Deadline::max(), enough = Deadline::max();
   const auto ask = [&](std::size_t index) {
@@ -134,8 +156,7 @@ std::vector<AskedAddress> ask_each(const NfsProbeRequest& request, const NfsPort
     limited.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(end - begin);
     AskedAddress& asked = all[index] = {addresses[index]};
     const auto address = read_address(asked.address);
-    auto child =
-        WorkingChild::start(std::nullopt, [&](int fd) { ask_address(limited, *address, ports, fd); }, k_max_answers);
+    auto child = WorkingChild::start(std::nullopt, [&](int fd) { ask_address(limited, *address, fd); }, k_max_answers);
     const auto given_up = [&] {
       return Clock::now() >= (child->result().empty() ? std::min(answered.load(), enough.load()) : enough.load());
     };
@@ -143,9 +164,8 @@ std::vector<AskedAddress> ask_each(const NfsProbeRequest& request, const NfsPort
       asked.answers = answers_of(*child, child->drain_until(end + k_reap_grace, given_up), begin);
     else
       asked.answers[ProbeStage::connect] = {Fault::not_asked, errno};
-    if (request.want_access && (!asked.without_mountd() || asked.is_ok(ProbeStage::nfs4)))
+    if (request.want_access && (!asked.without_mountd() || !asked.answers.lookups.empty()))
       asked.paths = access_paths(request, asked.answers.exports);
-    asked.answers.access.resize(asked.paths.size(), {Fault::timeout});
     const auto useful = usefulness(request, asked);
     if (useful > 0)
       answered = std::min(answered.load(), deadline_in(k_wait_for_others));
@@ -163,7 +183,7 @@ std::vector<ExportAccess> merge_access(const AskedAddress& best, const std::vect
     const auto index = access.size();
     ExportAccess& added = access.emplace_back(access_of(best, index));
     for (const AskedAddress& one : all)
-      if (added.address.empty() && one.has(index, path) && allows_mount(one.answers.access[index]))
+      if (added.address.empty() && one.has(index, path) && one.allows(index))
         added = access_of(one, index);
     if (!added.address.empty() || all.size() == 1)
       continue;
@@ -180,7 +200,8 @@ std::vector<ExportAccess> merge_access(const AskedAddress& best, const std::vect
 
 /// Returns the result of the most useful address (the first, if several are equal), and the answers of the others for
 /// paths that it does not allow this host to mount.
-NfsProbe summarize(const NfsProbeRequest& request, const NfsPorts& ports, const std::vector<AskedAddress>& all) {
+NfsProbe summarize(const NfsProbeRequest& request, const std::vector<AskedAddress>& all) {
+  const NfsPorts& ports = request.ports;
   const auto& best =
       *std::ranges::max_element(all, {}, [&](const AskedAddress& one) { return usefulness(request, one); });
   const AddressAnswers& answers = best.answers;
@@ -190,7 +211,7 @@ NfsProbe summarize(const NfsProbeRequest& request, const NfsPorts& ports, const 
                                                                                 : "knows mountd",
                                                        fmt::format("port {}", answers.mountd_port),
                                                        "version 3",
-                                                       "version 4",
+                                                       fmt::format("version 4.{}", answers.v4_minor),
                                                        count_of(answers.exports.size(), "export"),
                                                        ""}; // for the stage access, see summarize_access()
   NfsProbe probe;
@@ -222,6 +243,7 @@ NfsProbe summarize(const NfsProbeRequest& request, const NfsPorts& ports, const 
   probe.exports = answers.exports;
   probe.v3 = best.is_ok(ProbeStage::nfs3);
   probe.v4 = best.is_ok(ProbeStage::nfs4);
+  probe.v4_minor = answers.v4_minor;
   probe.v3_unknown = is_unknown(ProbeStage::nfs3);
   probe.v4_unknown = is_unknown(ProbeStage::nfs4);
   probe.access = merge_access(best, all);
@@ -294,13 +316,12 @@ const StageResult* NfsProbe::failing(int version) const {
   return for_v3 == nullptr || for_v4 == nullptr ? nullptr : failed != nullptr ? failed : for_v3;
 }
 
-NfsProbe probe_nfs_server(const NfsProbeRequest& request, const NfsPorts& ports) {
+NfsProbe probe_nfs_server(const NfsProbeRequest& request) {
   const auto begin = Clock::now();
   const auto addresses = resolve_in_child(request.host, request.timeout);
   const auto took = since(begin);
-  auto probe = summarize(request, ports,
-                         addresses ? ask_each(request, ports, *addresses, begin + request.timeout)
-                                   : std::vector<AskedAddress>(1));
+  auto probe = summarize(request, addresses ? ask_each(request, *addresses, begin + request.timeout)
+                                            : std::vector<AskedAddress>(1));
   stage_of(probe, ProbeStage::resolve) =
       addresses ? StageResult{ProbeStage::resolve, StageOutcome::ok, took, join(*addresses, ", ")}
                 : unresolved(addresses.error(), took);

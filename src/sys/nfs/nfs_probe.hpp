@@ -15,11 +15,19 @@ namespace sharefs::sys {
 enum class ProbeStage { resolve, connect, portmapper, mountd, nfs3, nfs4, exports, access };
 const char* to_string(ProbeStage stage);
 
+struct NfsPorts {
+  std::uint16_t nfs = 2049;
+  std::uint16_t portmapper = 111; ///< only tests use another
+
+  friend bool operator==(const NfsPorts&, const NfsPorts&) = default;
+};
+
 struct NfsProbeRequest {
   std::string host;                        ///< name or address
-  std::vector<std::string> paths;          ///< the exports whose access is asked; empty: all in the list
+  std::vector<std::string> paths = {};     ///< the exports whose access is asked; empty: all in the list
   std::chrono::milliseconds timeout{5000}; ///< for the whole probe
-  bool want_access = true;                 ///< ask mountd (MNT) what this host may mount
+  bool want_access = true;                 ///< ask what this host may mount: mountd (MNT), and NFS 4 for `paths`
+  NfsPorts ports = {};
 
   friend bool operator==(const NfsProbeRequest&, const NfsProbeRequest&) = default;
 };
@@ -64,12 +72,15 @@ struct ExportAccess {
   bool allowed = false;
   std::string reason;       ///< "access denied by server", "no such export", "only Kerberos (krb5)"
   std::string address = {}; ///< the server's address from which this host may mount it; empty if none is known
+  /// The only version by which it may be mounted (3 or 4), since the other one has another path for it, or none; 0: not
+  /// known to be the only one. With fsid=0, and on NFS-Ganesha (`Pseudo`), the paths of NFS 4 are not those of NFS 3.
+  int version = 0;
 
   friend bool operator==(const ExportAccess&, const ExportAccess&) = default;
 };
 
 template <FieldsOf<ExportAccess> E> auto fields(E& e) {
-  return named("directory", e.directory, "allowed", e.allowed, "reason", e.reason);
+  return named("directory", e.directory, "allowed", e.allowed, "reason", e.reason, "version", e.version);
 }
 
 struct NfsProbe {
@@ -79,6 +90,7 @@ struct NfsProbe {
   std::string address;
   std::vector<StageResult> stages; ///< one per stage, in order
   bool v3 = false, v4 = false;     ///< the server offers this version
+  int v4_minor = 2;                ///< the newest minor version of 4 that it offers; 2 as long as it is not known
   /// It is not known whether this version is offered: no answer in time, a lost connection, or an unreadable reply.
   bool v3_unknown = false, v4_unknown = false;
   std::vector<ExportListing> exports;
@@ -92,17 +104,13 @@ struct NfsProbe {
 };
 
 template <FieldsOf<NfsProbe> P> auto fields(P& p) {
-  return named("host", p.host, "address", p.address, "v3", p.v3, "v4", p.v4, "v3_unknown", p.v3_unknown, "v4_unknown",
-               p.v4_unknown, "took_ms", p.took, "stages", p.stages, "exports", p.exports, "access", p.access);
+  return named("host", p.host, "address", p.address, "v3", p.v3, "v4", p.v4, "v4_minor", p.v4_minor, "v3_unknown",
+               p.v3_unknown, "v4_unknown", p.v4_unknown, "took_ms", p.took, "stages", p.stages, "exports", p.exports,
+               "access", p.access);
 }
-
-/// The ports of a server; only tests use others.
-struct NfsPorts {
-  std::uint16_t nfs = 2049, portmapper = 111;
-};
 
 /// Probes a server. Never takes longer than request.timeout (plus scheduling). The function itself never fails;
 /// `stages` has the failures. Several threads may call it at the same time.
-NfsProbe probe_nfs_server(const NfsProbeRequest& request, const NfsPorts& ports = {});
+NfsProbe probe_nfs_server(const NfsProbeRequest& request);
 
 } // namespace sharefs::sys

@@ -123,19 +123,31 @@ ServerAnswer RpcClient::null(std::uint32_t program, std::uint32_t version, Deadl
 }
 
 ServerAnswer RpcClient::look_up(const std::vector<std::string>& names, Deadline until) {
-  std::vector<nfs_argop4> steps(1 + names.size());
-  steps[0].argop = OP_PUTROOTFH;
+  std::vector<nfs_argop4> steps(1 + names.size() + 1);
+  steps.front().argop = OP_PUTROOTFH;
+  steps.back().argop = OP_GETATTR; // of no attribute
   for (std::size_t i = 0; i < names.size(); ++i) {
     component4& name = steps[i + 1].nfs_argop4_u.oplookup.objname;
     steps[i + 1].argop = OP_LOOKUP;
     name.utf8string_len = static_cast<u_int>(names[i].size());
     name.utf8string_val = const_cast<char*>(names[i].data());
   }
-  COMPOUND4args compound{};
-  compound.argarray.argarray_len = static_cast<u_int>(steps.size());
-  compound.argarray.argarray_val = steps.data();
+  return compound(std::move(steps), 0, until);
+}
+
+ServerAnswer RpcClient::try_minor_version(std::uint8_t minor, Deadline until) {
+  std::vector<nfs_argop4> steps(1);
+  steps.front().argop = OP_PUTROOTFH;
+  return compound(std::move(steps), minor, until);
+}
+
+ServerAnswer RpcClient::compound(std::vector<nfs_argop4> steps, std::uint32_t minor, Deadline until) {
+  COMPOUND4args arguments{};
+  arguments.minorversion = minor;
+  arguments.argarray.argarray_len = static_cast<u_int>(steps.size());
+  arguments.argarray.argarray_val = steps.data();
   return call(
-      until, [&](rpc_cb reply, void* call) { return LIBNFS_CALL(nfs4_compound)(m_rpc, reply, &compound, call); },
+      until, [&](rpc_cb reply, void* call) { return LIBNFS_CALL(nfs4_compound)(m_rpc, reply, &arguments, call); },
       [](const void* result) { return convert_status(static_cast<const COMPOUND4res*>(result)->status); });
 }
 

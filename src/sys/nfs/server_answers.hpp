@@ -45,12 +45,15 @@ inline constexpr std::size_t k_stage_count = 8;          ///< the number of Prob
 inline constexpr std::size_t k_max_answers = 32U << 20U; ///< bytes of all reports of a child
 inline constexpr std::size_t k_max_entries = 100'000;    ///< exports and their clients together
 inline constexpr std::size_t k_max_name = 1024;          ///< MNTPATHLEN of RFC 1813
+inline constexpr std::uint8_t k_newest_minor = 2;        ///< of NFS 4 (RFC 7862)
 
 struct AddressAnswers {
   std::vector<ServerAnswer> stages = std::vector<ServerAnswer>(k_stage_count, {Fault::unasked});
   std::uint16_t mountd_port = 0; ///< from the portmapper; 0: not registered
   std::vector<ExportListing> exports;
-  std::vector<ServerAnswer> access; ///< for the first paths of access_paths(), by mountd or else by version 4
+  std::vector<ServerAnswer> access;  ///< by mountd, for the first paths of access_paths()
+  std::vector<ServerAnswer> lookups; ///< by NFS 4, for the first of the request's paths, as mountd would have answered
+  std::uint8_t v4_minor = k_newest_minor; ///< the newest minor version of 4 that the server offers
 
   [[nodiscard]] ServerAnswer& operator[](ProbeStage stage) { return stages[static_cast<std::size_t>(stage)]; }
   [[nodiscard]] const ServerAnswer& operator[](ProbeStage stage) const {
@@ -63,7 +66,7 @@ std::vector<std::string> access_paths(const NfsProbeRequest& request, const std:
 
 /// Drops all privileges, asks the address, and writes a report to `fd` after each stage. It must run in a child. Never
 /// takes longer than request.timeout.
-void ask_address(const NfsProbeRequest& request, const Address& address, const NfsPorts& ports, int fd);
+void ask_address(const NfsProbeRequest& request, const Address& address, int fd);
 
 /// Returns a report as ask_address() writes it.
 std::string encode(const AddressAnswers& answers);

@@ -36,7 +36,7 @@ TEST_CASE("a mount that is there is probed with the options of its server's vers
   CHECK(seen->states[0].health == Health::healthy);
   CHECK(seen->states[0].right());
   CHECK(seen->states[0].point.options.size() == 7);
-  CHECK(seen->server("storage1") != nullptr);
+  CHECK(seen->server({.server = "storage1"}) != nullptr);
 }
 
 TEST_CASE("the directory of a missing mount is read") {
@@ -112,9 +112,9 @@ TEST_CASE("the server of a mount that nobody asked for is asked only where its m
   system.machine.entries["/stale"] = answered(ESTALE);
   const auto seen = probe(system, wants({share()}, true));
   REQUIRE(seen.has_value());
-  CHECK(seen->server("storage1") != nullptr);
-  CHECK(seen->server("a") == nullptr);
-  CHECK(seen->server("b") != nullptr);
+  CHECK(seen->server({.server = "storage1"}) != nullptr);
+  CHECK(seen->server({.server = "a"}) == nullptr);
+  CHECK(seen->server({.server = "b"}) != nullptr);
 }
 
 TEST_CASE("this server's own directory is not bound while its disk is not mounted") {

@@ -65,6 +65,9 @@ std::vector<Attack> attacks_on_every_reply() {
   return all;
 }
 
+/// The bytes of a question for the root of NFS 4. Longer ones look up a path, which only version 3 has.
+constexpr std::size_t k_root = 24;
+
 /// A server that is sound but for one procedure of one program.
 struct HostileServer {
   std::uint32_t program, procedure;
@@ -85,13 +88,15 @@ struct HostileServer {
     else if (call.program == 100005 && call.procedure == 1)
       return {Kind::result, answer.word(0).text("handle").word(1).word(1).bytes()};
     else
-      return call.program == 100003 && call.procedure == 1 ? test::compound_answer() : RpcAnswer();
+      return call.program == 100003 && call.procedure == 1
+                 ? test::compound_answer(k_root < call.argument.size() ? 2 : 0)
+                 : RpcAnswer();
     return {Kind::result, answer.word(0).bytes()};
   }
 };
 
 NfsProbe ask(const HostileServer& server, std::chrono::milliseconds timeout) {
-  return probe_nfs_server({"127.0.0.1", {"/srv/a"}, timeout, true}, {server.port.port(), server.port.port()});
+  return probe_nfs_server({"127.0.0.1", {"/srv/a"}, timeout, true, {server.port.port(), server.port.port()}});
 }
 
 void check_failure(std::uint32_t program, std::uint32_t procedure, ProbeStage stage, const Attack& attack) {
@@ -131,7 +136,7 @@ TEST_CASE("a verifier that is longer than allowed is passed over") {
   const HostileServer server{100003, 0, attack};
   const NfsProbe probe = ask(server, 10s);
   CHECK((probe.v3 && probe.v4));
-  CHECK(probe.access == std::vector<ExportAccess>{{"/srv/a", true, "", "127.0.0.1"}});
+  CHECK(probe.access == std::vector<ExportAccess>{{"/srv/a", true, "", "127.0.0.1", 3}});
 }
 
 TEST_CASE("hostile lists, names and handles") {
@@ -237,7 +242,7 @@ void check_damaged_replies(std::size_t wanted) {
   CHECK(errno == ECHILD);
   CHECK(descriptors() == descriptors_before);
   const HostileServer sound{0, 0, {}};
-  CHECK(ask(sound, 10s).access == std::vector<ExportAccess>{{"/srv/a", true, "", "127.0.0.1"}});
+  CHECK(ask(sound, 10s).access == std::vector<ExportAccess>{{"/srv/a", true, "", "127.0.0.1", 3}});
 }
 
 } // namespace
@@ -262,7 +267,7 @@ TEST_CASE("a child that dies while it reads a reply is a failure of that stage, 
     return call.procedure == 1 ? test::compound_answer() : RpcAnswer();
   };
   const FakeRpcServer server(kill_children);
-  const NfsProbe probe = probe_nfs_server({"127.0.0.1", {}, 10s, true}, {server.port(), server.port()});
+  const NfsProbe probe = probe_nfs_server({"127.0.0.1", {}, 10s, true, {server.port(), server.port()}});
   CHECK((probe.v3 && probe.v4));
   CHECK(probe.usable(4));
   REQUIRE(probe.failing(3) != nullptr);

@@ -25,6 +25,12 @@ namespace {
 using Kind = RpcAnswer::Kind;
 constexpr std::uint32_t k_portmapper = 100000, k_nfs = 100003, k_mountd = 100005, k_tcp = 6;
 
+std::uint32_t word_of(const std::string& argument, std::size_t number) {
+  std::uint32_t word = 0;
+  argument.copy(reinterpret_cast<char*>(&word), sizeof word, number * sizeof word);
+  return ntohl(word);
+}
+
 /// An NFS server whose parts can be missing, silent or broken.
 struct Server {
   std::set<std::uint32_t> versions{3, 4};
@@ -32,7 +38,8 @@ struct Server {
   bool has_mountd = true;
   Kind mountd = Kind::result, portmapper = Kind::result;
   std::vector<ExportListing> exports{{"/srv/a", {"10.0.0.1", "10.0.0.0/24"}}, {"/srv/b", {}}};
-  std::uint32_t mount_status = 0, look_up_status = 0;
+  std::uint32_t mount_status = 0, look_up_status = 0, path_status = 0;
+  std::uint32_t oldest_minor = 0, newest_minor = 2;
   std::vector<std::uint32_t> flavors{1};
   std::atomic<int> mounted = 0, unmounted = 0, looked_up = 0;
   std::atomic<std::uint16_t> mount_peer_port = 0;
@@ -55,7 +62,10 @@ struct Server {
     if (call.procedure != 1)
       return {};
     ++looked_up;
-    return test::compound_answer(look_up_status);
+    const auto minor = word_of(call.argument, 1), steps = word_of(call.argument, 2); // behind an empty tag
+    if (minor < oldest_minor || minor > newest_minor)
+      return test::compound_answer(10021);
+    return test::compound_answer(minor > 0 ? 10071 : steps > 2 && path_status != 0 ? path_status : look_up_status);
   }
   RpcAnswer serve_portmapper(const RpcCall& call) const {
     if (portmapper != Kind::result || call.program != k_portmapper)
@@ -94,9 +104,10 @@ struct Server {
 };
 
 /// The servers see what the test has changed, and the other way round.
-NfsProbe ask(const NfsProbeRequest& request, const NfsPorts& ports = {}) {
+NfsProbe ask(NfsProbeRequest request, const NfsPorts& ports = {}) {
+  request.ports = ports;
   FakeRpcServer::settle();
-  NfsProbe result = probe_nfs_server(request, ports);
+  NfsProbe result = probe_nfs_server(request);
   FakeRpcServer::settle();
   return result;
 }
@@ -134,11 +145,53 @@ std::uint16_t closed_port() {
 
 } // namespace
 
-TEST_CASE("where mountd says what may be mounted, version 4 is asked for its root alone") {
+TEST_CASE("each version is asked for the paths that are named, and only those are looked up by version 4") {
   Server server;
   CHECK(probe(server, {"127.0.0.1", {"/srv/a", "/srv/b"}, 30s, true}).access.size() == 2);
   CHECK(server.mounted == 2);
-  CHECK(server.looked_up == 1);
+  CHECK(server.looked_up == 4); // its root, its newest minor version, and the two paths
+  server.looked_up = 0;
+  probe(server);
+  CHECK(server.looked_up == 2);
+}
+
+TEST_CASE("a path that one version alone has may be mounted by that one") {
+  Server server;
+  const NfsProbeRequest request{"127.0.0.1", {"/srv/a"}, 30s, true};
+  SECTION("version 3: with fsid=0 the paths of version 4 begin there, and NFS-Ganesha has others (Pseudo)") {
+    server.path_status = 2;
+    CHECK(probe(server, request).access == std::vector<ExportAccess>{{"/srv/a", true, "", "127.0.0.1", 3}});
+  }
+  SECTION("version 4") {
+    server.mount_status = 2;
+    CHECK(probe(server, request).access == std::vector<ExportAccess>{{"/srv/a", true, "", "127.0.0.1", 4}});
+    CHECK(stage(probe(server, request), ProbeStage::access).outcome == StageOutcome::ok);
+  }
+  SECTION("version 4, whose mountd a firewall hides") {
+    server.mountd = Kind::hang_up;
+    CHECK(probe(server, request).access == std::vector<ExportAccess>{{"/srv/a", true, "", "127.0.0.1"}});
+  }
+  SECTION("a referral of version 4 is followed") {
+    server.path_status = 10019;
+    CHECK(probe(server, request).access == std::vector<ExportAccess>{{"/srv/a", true, "", "127.0.0.1"}});
+  }
+}
+
+TEST_CASE("the newest minor version of 4 is found") {
+  Server server;
+  const NfsProbeRequest request{"127.0.0.1", {"/srv/a"}, 30s, true};
+  for (const std::uint32_t minor : {2U, 1U, 0U}) {
+    server.newest_minor = minor;
+    const NfsProbe result = probe(server, request);
+    CHECK(result.v4_minor == static_cast<int>(minor));
+    CHECK(stage(result, ProbeStage::nfs4).detail == "version 4." + std::to_string(minor));
+  }
+  server.newest_minor = 2;
+  server.oldest_minor = 1; // without 4.0 nothing can be looked up outside of a session
+  server.versions = {4};
+  server.has_mountd = false;
+  const NfsProbe result = probe(server, request);
+  CHECK((result.usable(4) && result.v4_minor == 2 && result.access.empty()));
 }
 
 TEST_CASE("a healthy server") {
@@ -177,6 +230,7 @@ TEST_CASE("access is only asked for when wanted, and for the paths that were nam
 
 TEST_CASE("refusals are told apart by the export list") {
   Server server;
+  server.path_status = 2; // NFS 4 hides what this host may not mount
   const NfsProbeRequest request{"127.0.0.1", {"/srv/a"}, 30s, true};
   const NfsProbeRequest unlisted{"127.0.0.1", {"/srv/abc"}, 30s, true};
   const NfsProbeRequest below{"127.0.0.1", {"/srv/a/sub"}, 30s, true};
@@ -192,6 +246,7 @@ TEST_CASE("refusals are told apart by the export list") {
   CHECK(probe(server, request).access[0].reason == "mountd reports error 10006");
   server.mount_status = 0;
   server.flavors = {390003, 390004};
+  server.path_status = 10016;
   const NfsProbe kerberos = probe(server, request);
   CHECK(kerberos.access[0] == ExportAccess{"/srv/a", false, "only Kerberos (krb5)", "127.0.0.1"});
   CHECK(stage(kerberos, ProbeStage::access).outcome == StageOutcome::failed);

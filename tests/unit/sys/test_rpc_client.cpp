@@ -71,7 +71,7 @@ TEST_CASE("the status of a look-up by NFS 4, and the steps that are asked") {
           ServerAnswer{said == 0 ? Fault::none : Fault::status, said});
   }
   CHECK(FakeRpcServer::between_answers([&] { return argument; }) ==
-        Xdr().text("").word(0).word(3).word(24).word(15).text("srv").word(15).text("a b").bytes());
+        Xdr().text("").word(0).word(4).word(24).word(15).text("srv").word(15).text("a b").word(9).word(0).bytes());
 }
 
 TEST_CASE("who calls is said as mount.nfs says it, and refusals are told apart", "[waits]") {

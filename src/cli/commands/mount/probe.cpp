@@ -1,5 +1,6 @@
 // sharefs probe: reports what an NFS server answers, stage by stage. Needs neither root nor sharefs.yaml.
 #include "base/json_fields.hpp"
+#include "base/number.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "cli/commands/mount/support.hpp"
@@ -71,7 +72,8 @@ std::string permission_of(const sys::NfsProbe& probe, const std::string& directo
     return "not asked";
   if (!found->allowed)
     return found->reason;
-  return found->address.empty() || found->address == probe.address ? "may mount" : "may mount by " + found->address;
+  return (found->version == 0 ? "may mount" : fmt::format("may mount by NFS {} only", found->version)) +
+         (found->address.empty() || found->address == probe.address ? "" : ", by " + found->address);
 }
 
 void show(Context& context, const sys::NfsProbe& probe) {
@@ -115,6 +117,11 @@ Result<int> run_probe(Context& context, const Arguments& arguments) {
     return fail(ErrorCode::usage, fmt::format("`{}` names no {}", word, absolute ? "host" : "absolute path"),
                 "give HOST or HOST:/path");
   request.timeout = timeout;
+  const auto port_text = arguments.value("port").value_or("2049");
+  const auto port = parse_number<std::uint16_t>(port_text);
+  if (!port || *port == 0)
+    return fail(ErrorCode::usage, fmt::format("`{}` is no TCP port", port_text), "give a number from 1 to 65535");
+  request.ports.nfs = *port;
   const auto reply =
       mounts::ask_server(context.system, {word, request, arguments.flag("until-ready")}, say_to(context));
   auto json = json_of(reply.probe);
@@ -144,8 +151,10 @@ extern const CommandSpec k_probe_command{
                    .help = "host, address, or server of sharefs.yaml; HOST:/path asks for one export",
                    .min = 1,
                    .max = 1},
-    .options = {{.names = "--until-ready", .help = "ask again until the server, or the export, can be mounted"},
-                {.names = "--timeout", .value = "TIME", .help = "for the whole probe", .fallback = "5s"}},
+    .options =
+        {{.names = "--until-ready", .help = "ask again until the server, or the export, can be mounted"},
+         {.names = "--port", .value = "PORT", .help = "of the NFS server, as `port=` of mounts", .fallback = "2049"},
+         {.names = "--timeout", .value = "TIME", .help = "for the whole probe", .fallback = "5s"}},
     .run = run_probe,
 };
 
