@@ -6,7 +6,7 @@
 using namespace sharefs;
 using namespace sharefs::mounts;
 using namespace sharefs::mounts::watch;
-using Catch::Matchers::Contains;
+using Catch::Contains;
 
 namespace {
 
