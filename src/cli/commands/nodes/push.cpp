@@ -12,6 +12,7 @@
 #include "cli/on_nodes.hpp"
 #include "fleet/reach.hpp"
 #include "fleet/scratch.hpp"
+#include "fleet/script.hpp"
 
 #include <fmt/format.h>
 
