@@ -86,13 +86,14 @@ std::string remove_rsync_lines(std::string_view errors) {
   return kept;
 }
 
-/// The next step after a refusal of our own script on the node, by a part of its text.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 5> k_after_refusal{{
+/// The next step after a refusal of our own script on the node, by a part of its text. The last row that fits counts.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> k_after_refusal{{
     {"rsync is not installed", "`apt install rsync` there, or `dnf install rsync`"},
     {"is a symbolic link", "a link would lead elsewhere: make it a directory there, or mount the other disk on it"},
     {"is no directory", "move it away there"},
     {"another push", "wait for its end: it may come from another machine"},
     {"cannot begin", "`ssh NODE df -h` shows its disks"},
+    {"no flock", "install util-linux there"},
 }};
 
 std::optional<Outcome> problem_of(const sys::Completed& ended, const Mirror& mirror, const std::string& node) {

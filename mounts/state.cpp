@@ -66,8 +66,10 @@ Health health_of_answer(const sys::Entry& answer, bool soft) {
 /// True also where one has the zone by its name and the other by its number, as the kernel does: fe80::1%eth0,
 /// fe80::1%2.
 bool is_same_address(std::string_view one, std::string_view other) {
+  if (one == other)
+    return true;
   const auto first = sys::read_address(std::string(one)), second = sys::read_address(std::string(other));
-  return one == other || (first && second && first->text == second->text);
+  return first && second && first->text == second->text;
 }
 
 /// Returns the addresses of the server's name if the mount uses none of them; else "".

@@ -117,7 +117,7 @@ Result<int> run_probe(Context& context, const Arguments& arguments) {
     return fail(ErrorCode::usage, fmt::format("`{}` names no {}", word, absolute ? "host" : "absolute path"),
                 "give HOST or HOST:/path");
   request.timeout = timeout;
-  const auto port_text = arguments.value("port").value_or("2049");
+  const auto port_text = arguments.value("port").value_or("");
   const auto port = parse_number<std::uint16_t>(port_text);
   if (!port || *port == 0)
     return fail(ErrorCode::usage, fmt::format("`{}` is no TCP port", port_text), "give a number from 1 to 65535");
