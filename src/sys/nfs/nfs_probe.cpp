@@ -61,6 +61,8 @@ struct AskedAddress {
 /// NFS-Ganesha's mountd answers EACCES for a missing directory below an export, too.
 const std::string k_denied_or_missing = "access denied by server, or it has no such directory";
 
+constexpr int no_entry = 2; // of mountd and of NFS 4
+
 std::string may_want_root() {
   return ::geteuid() == 0 ? "" : " (a `secure` export answers only to root)";
 }
@@ -68,7 +70,7 @@ std::string may_want_root() {
 /// Explains why a path cannot be mounted from this address; empty: it can. A path that is not exported, one that does
 /// not exist and a client without access often get the same answer; the export list distinguishes them.
 std::string explain_denial(const AskedAddress& asked, std::size_t index) {
-  constexpr int not_permitted = 1, no_entry = 2, access_denied = 13, not_a_directory = 20;
+  constexpr int not_permitted = 1, access_denied = 13, not_a_directory = 20;
   if (asked.by_mountd(index).fault == Fault::none || asked.by_lookup(index).fault == Fault::none)
     return "";
   const ServerAnswer answer = asked.without_mountd() ? asked.by_lookup(index) : asked.by_mountd(index);
@@ -98,7 +100,12 @@ std::string explain_denial(const AskedAddress& asked, std::size_t index) {
 ExportAccess access_of(const AskedAddress& asked, std::size_t index) {
   const ServerAnswer three = asked.by_mountd(index), four = asked.by_lookup(index);
   const bool both_known = is_answer(three) && is_answer(four);
-  const int only = !both_known || allows_mount(three) == allows_mount(four) ? 0 : allows_mount(three) ? 3 : 4;
+  // Another refusal, as of a directory above that is closed to root, does not show that NFS 4 lacks the path.
+  const bool is_missing_in_4 = four == ServerAnswer{Fault::status, no_entry};
+  const int only = !both_known || allows_mount(three) == allows_mount(four) ? 0
+                   : allows_mount(four)                                     ? 4
+                   : is_missing_in_4                                        ? 3
+                                                                            : 0;
   auto reason = explain_denial(asked, index);
   const bool allowed = reason.empty();
   return {asked.paths[index], allowed, std::move(reason), asked.allows(index) ? asked.address : "", only};

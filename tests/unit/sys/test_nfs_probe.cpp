@@ -167,6 +167,10 @@ TEST_CASE("a path that one version alone has may be mounted by that one") {
     CHECK(probe(server, request).access == std::vector<ExportAccess>{{"/srv/a", true, "", "127.0.0.1", 4}});
     CHECK(stage(probe(server, request), ProbeStage::access).outcome == StageOutcome::ok);
   }
+  SECTION("a directory above that is closed to this host's root says nothing about other paths") {
+    server.path_status = 13;
+    CHECK(probe(server, request).access == std::vector<ExportAccess>{{"/srv/a", true, "", "127.0.0.1"}});
+  }
   SECTION("version 4, whose mountd a firewall hides") {
     server.mountd = Kind::hang_up;
     CHECK(probe(server, request).access == std::vector<ExportAccess>{{"/srv/a", true, "", "127.0.0.1"}});
