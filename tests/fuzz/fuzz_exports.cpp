@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   std::erase_if(writable, [](const exports::Export& entry) { return !exports::unwritable(entry).empty(); });
   const auto again = exports::parse(exports::format(writable), "again");
   FUZZ_CHECK(again.complete);
-  FUZZ_CHECK(exports::test::without_places(again.exports) == exports::test::without_places(writable));
+  FUZZ_CHECK(exports::without_places(again.exports) == exports::without_places(writable));
 
   const auto foretold = exports::predict_from_text({file}, {});
   FUZZ_CHECK(foretold.entries.size() + foretold.dropped.size() == file.taken);

@@ -17,9 +17,9 @@ namespace {
 
 constexpr const char* k_config = "/etc/sharefs/sharefs.yaml";
 
-class Host {
+class Terminal {
  public:
-  Host() { m_files.write("etc/hostname", "node1\n"); }
+  Terminal() { m_files.write("etc/hostname", "node1\n"); }
 
   void write(const std::string& path, const std::string& content, mode_t mode = 0644) const {
     m_files.write(path.substr(1), content);
@@ -52,7 +52,7 @@ class Host {
 } // namespace
 
 TEST_CASE("config check: all errors of each file, as text and as JSON", "[config]") {
-  Host host;
+  Terminal host;
   host.write("/work/a.yaml", "version: 1\nmounts:\n  m: {from: \"h.x:/\", att: /x}\nnode: {}\n");
   host.write("/work/b.yaml", "version: 1\n");
   CHECK(host.run({"config", "check", "a.yaml", "b.yaml", "c.yaml"}) == 2);
@@ -72,7 +72,7 @@ TEST_CASE("config check: all errors of each file, as text and as JSON", "[config
 
 TEST_CASE("a configuration that cannot be trusted: refused where it is needed, left out with a warning elsewhere",
           "[config]") {
-  Host host;
+  Terminal host;
   struct Row {
     std::string path;
     mode_t mode;
@@ -101,7 +101,7 @@ TEST_CASE("a configuration that cannot be trusted: refused where it is needed, l
 }
 
 TEST_CASE("a configuration that is not there, and one that is wrong", "[config]") {
-  Host host;
+  Terminal host;
   CHECK(host.run({"status"}) == 0);
   CHECK_THAT(host.err, !Catch::Contains("warning"));
   CHECK(host.run({"mount", "--all"}) == 2);
@@ -118,7 +118,7 @@ TEST_CASE("a configuration that is not there, and one that is wrong", "[config]"
 TEST_CASE("a link that somebody else made does not lead to the configuration", "[config]") {
   if (::geteuid() != 0)
     return; // only root can make another user's link
-  Host host;
+  Terminal host;
   host.write("/srv/sharefs.yaml", "version: 1\n");
   host.write("/etc/sharefs/other", "");
   REQUIRE(::symlink("/srv/sharefs.yaml", host.at(k_config).c_str()) == 0);
@@ -128,7 +128,7 @@ TEST_CASE("a link that somebody else made does not lead to the configuration", "
 }
 
 TEST_CASE("init --output - prints the file, which is a valid one, and writes nothing", "[init]") {
-  Host host;
+  Terminal host;
   CHECK(host.run({"init", "--output", "-"}) == 0);
   CHECK_THAT(host.out, Catch::StartsWith("# sharefs.yaml: ") && Catch::Contains("\nversion: 1\n"));
   CHECK_THAT(host.err, Catch::Contains("the file has 0 exports"));
@@ -140,7 +140,7 @@ TEST_CASE("init --output - prints the file, which is a valid one, and writes not
 }
 
 TEST_CASE("init never overwrites, and follows no link", "[init]") {
-  Host host;
+  Terminal host;
   host.write("/work/there.yaml", "mine");
   REQUIRE(::symlink("/work/elsewhere", host.at("/work/link.yaml").c_str()) == 0); // dangling
   for (const std::string name : {"there.yaml", "link.yaml"}) {

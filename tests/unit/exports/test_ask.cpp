@@ -7,7 +7,6 @@
 
 using namespace sharefs;
 using namespace sharefs::exports;
-using exports::test::told;
 using Lines = std::vector<std::string>;
 
 namespace {

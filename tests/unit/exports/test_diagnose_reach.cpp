@@ -7,8 +7,6 @@
 
 using namespace sharefs;
 using namespace sharefs::exports;
-using test::diagnoses_of;
-using test::told;
 using Lines = std::vector<std::string>;
 
 namespace {

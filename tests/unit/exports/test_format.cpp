@@ -2,8 +2,6 @@
 #include "unit/exports/told.hpp"
 
 using namespace sharefs::exports;
-using test::entry;
-using test::without_places;
 
 TEST_CASE("what is written is read back") {
   const auto directory =

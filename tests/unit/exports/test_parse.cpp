@@ -4,8 +4,6 @@
 
 using namespace sharefs;
 using namespace sharefs::exports;
-using test::entries;
-using test::told;
 using Lines = std::vector<std::string>;
 
 namespace {

@@ -5,7 +5,6 @@
 
 using namespace sharefs;
 using namespace sharefs::exports;
-using test::told;
 using Lines = std::vector<std::string>;
 
 namespace {

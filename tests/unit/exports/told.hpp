@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace sharefs::exports::test {
+namespace sharefs::exports {
 
 inline std::vector<std::string> told(const Diagnoses& diagnoses) {
   std::vector<std::string> lines;
@@ -43,4 +43,4 @@ inline Export entry(const std::string& directory, const std::string& client, std
   return {directory, client, settings, std::move(defaults), std::move(options), {"y", line, 5}, {"y", line, 3}};
 }
 
-} // namespace sharefs::exports::test
+} // namespace sharefs::exports
