@@ -4,6 +4,7 @@
 // `fields` stands beside it, which returns its fields for reading and for writing alike:
 //   template <FieldsOf<Hash> H> auto fields(H& h) { return named("high", h.high, "low", h.low); }
 #include <concepts>
+#include <cstddef>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -20,11 +21,14 @@ template <class T> struct Field {
   T& value;
 };
 
-inline std::tuple<> named() {
-  return {};
+template <class Words, std::size_t... Index> auto fields_of_words(Words words, std::index_sequence<Index...>) {
+  return std::tuple{Field{std::get<2 * Index>(words), std::get<2 * Index + 1>(words)}...};
 }
-template <class T, class... Rest> auto named(const char* name, T& value, Rest&&... rest) {
-  return std::tuple_cat(std::tuple(Field<T>{name, value}), named(std::forward<Rest>(rest)...));
+
+/// The fields of names and values in turns. All are taken at once: to add one after another to a tuple would take the
+/// compiler seconds.
+template <class... Words> auto named(Words&&... words) {
+  return fields_of_words(std::forward_as_tuple(words...), std::make_index_sequence<sizeof...(Words) / 2>());
 }
 
 /// A struct that has a function `fields`.
