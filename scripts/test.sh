@@ -53,7 +53,7 @@ build() { cmake --preset "$1" "${@:2}" && cmake --build --preset "$1"; }
 # Runs a command while something else is under way and leaves the processor to that: what the tests wait for is used.
 begin() {
   set -m # a process group of its own, by which it can be ended
-  { renice -n 10 "$BASHPID" >/dev/null; "${@:2}"; } >"$results/$1.log" 2>&1 </dev/null &
+  { renice -n 5 "$BASHPID" >/dev/null; "${@:2}"; } >"$results/$1.log" 2>&1 </dev/null &
   set +m
   background+=($!)
 }

@@ -72,6 +72,7 @@ class Fetcher {
         command.argv = upstream.argv;
         command.argv.push_back(std::to_string(offset));
         command.as = upstream.as;
+        command.ends_with_us = true;
         TRY_ASSIGN(auto process, sys::StreamedProcess::start(command));
         return read_program(std::move(process), m_content.bytes - offset);
       };

@@ -58,6 +58,7 @@ class SquashfsMaker {
                     sys::k_output_file, made, tree.st_mode & 07777U, tree.st_uid, tree.st_gid, tree.st_mtime));
     if (!finds_equal_files)
       m_command.argv.emplace_back("-no-duplicates");
+    m_command.ends_with_us = true;               // if there is no progress, this process is killed
     m_command.deadline = std::chrono::hours(24); // long, because the program ends when the pipe is closed
   }
 

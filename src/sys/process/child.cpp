@@ -9,9 +9,11 @@
 #include <csignal>
 #include <cstring>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 namespace sharefs::sys {
 namespace {
@@ -67,6 +69,13 @@ int keep_only(int socket) {
 }
 
 } // namespace
+
+Result<void> end_with(pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL); // it must come after setuid(2), which clears this setting
+  if (::getppid() != parent)
+    return fail(ErrorCode::interrupted, "interrupted");
+  return {};
+}
 
 void report_file_limit_as_error() {
   // A handler is used instead of SIG_IGN, because execve(2) resets it for the next program. If the signal was ignored

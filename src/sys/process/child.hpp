@@ -28,6 +28,10 @@ Deadline deadline_in(std::chrono::milliseconds span);
 /// Returns the milliseconds for poll(2) until `deadline`, rounded up; 0 if it has passed.
 int poll_time(Deadline deadline);
 
+/// Makes the kernel end this child when its parent ends, because nobody uses its result then. `parent` is the process
+/// that forked it. Error `interrupted`: the parent has ended already.
+Result<void> end_with(pid_t parent);
+
 /// Makes a write beyond the limit of file sizes (RLIMIT_FSIZE) fail, as on a full disk, instead of ending the process.
 void report_file_limit_as_error();
 

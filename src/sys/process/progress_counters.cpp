@@ -1,10 +1,7 @@
 #include "sys/process/progress_counters.hpp"
 
 #include <cerrno>
-#include <csignal>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <unistd.h>
 
 namespace sharefs::sys {
 
@@ -15,13 +12,6 @@ Result<ProgressCounters> ProgressCounters::make() {
   ProgressCounters made;
   made.m_counters.reset(new (memory) Counters{}, [](Counters* counters) { ::munmap(counters, sizeof *counters); });
   return made;
-}
-
-Result<void> end_with(pid_t parent) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL); // it must come after setuid(2), which clears this setting
-  if (::getppid() != parent)
-    return fail(ErrorCode::interrupted, "interrupted");
-  return {};
 }
 
 } // namespace sharefs::sys

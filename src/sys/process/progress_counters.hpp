@@ -35,10 +35,6 @@ class ProgressCounters {
   std::shared_ptr<Counters> m_counters;
 };
 
-/// Makes the kernel end this child when its parent ends, because nobody uses its result then. `parent` is the process
-/// that forked it. Error `interrupted`: the parent has ended already.
-Result<void> end_with(pid_t parent);
-
 /// Like call(), but the child is given up only if it adds nothing to `counters` for `deadline` (`timeout`), or after
 /// Ctrl-C (`interrupted`). `seen` is called many times a second, in the parent. The child ends with its parent.
 template <class Work>

@@ -89,6 +89,7 @@ struct Start {
       : name("`" + command.argv[0] + "`"), words(command.argv), environment(environment_of(command)),
         files(find_candidates(command.argv[0], variable(environment, "PATH"))), argv(exec_words(words)),
         envp(exec_words(environment)) {}
+  pid_t parent = ::getpid();
   std::string name; ///< the program's name in messages
   std::vector<std::string> words, environment, files;
   std::vector<char*> argv, envp;
@@ -130,6 +131,9 @@ bool connect_streams(Start& start) {
   if (command.as)
     if (const int error = become(*command.as); error != 0)
       refuse(start, errno_error(error, "cannot run " + name + " as `" + command.as->name + "`", "run sharefs as root"));
+  if (command.ends_with_us)
+    if (const auto ends = end_with(start.parent); !ends)
+      refuse(start, ends.error());
   if (command.isolation)
     if (const auto isolated = isolate(*command.isolation); !isolated)
       refuse(start, isolated.error());

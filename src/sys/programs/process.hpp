@@ -31,8 +31,9 @@ struct Command {
   std::optional<User> as = {}; ///< run as this user (become()), in a new session
   std::optional<CheckedProgram> program = {}; ///< the program that is executed in place of argv[0]
   std::chrono::milliseconds deadline{10'000}; ///< when it passes, the whole process group gets SIGKILL
-  bool ends_with_us = false;                  ///< Ctrl-C ends the program (`interrupted`); for programs that run long
-  std::size_t output_limit = 1U << 20U;       ///< how many bytes of stdout and of stderr are kept, each
+  /// For programs that run long: Ctrl-C ends the program (`interrupted`), and the kernel ends it with this process.
+  bool ends_with_us = false;
+  std::size_t output_limit = 1U << 20U; ///< how many bytes of stdout and of stderr are kept, each
   /// Run in new namespaces; `directory` is a path in there.
   std::shared_ptr<const Isolation> isolation = {};
 

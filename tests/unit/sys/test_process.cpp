@@ -4,6 +4,7 @@
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/users.hpp"
+#include "sys/process/child.hpp"
 #include "sys/process/interrupt.hpp"
 
 #include <array>
@@ -44,9 +45,9 @@ std::size_t open_descriptors() {
 /// True while some process has `text` among its arguments.
 bool runs(const std::string& text) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    std::ifstream file(entry.path() / "cmdline");
-    const std::string words{std::istreambuf_iterator<char>(file), {}};
-    if (words.find(text) != std::string::npos)
+    const Fd file(::open((entry.path() / "cmdline").c_str(), O_RDONLY | O_CLOEXEC));
+    std::string words;
+    if (file && read_all(file.get(), words, 65536) == 0 && words.find(text) != std::string::npos)
       return true;
   }
   return false;
@@ -201,6 +202,18 @@ TEST_CASE("a child that ignores SIGTERM and closes its streams is still killed",
   Command command = shell("trap '' TERM INT HUP; exec >&- 2>&-; while :; do sleep 1; done");
   command.deadline = 100ms;
   CHECK(run_process(command)->timed_out);
+}
+
+TEST_CASE("a program that ends with us ends when we are killed", "[fork][kill]") {
+  const std::string mark = "90." + std::to_string(::getpid());
+  Command command = shell("exec sleep " + mark);
+  command.deadline = 1h;
+  command.ends_with_us = true;
+  auto parent = Child::fork([&] { (void)run_process(command); });
+  REQUIRE(parent);
+  REQUIRE(becomes_true([&] { return runs(mark); }));
+  parent->kill_and_reap();
+  CHECK(becomes_true([&] { return !runs(mark); }));
 }
 
 TEST_CASE("a daemon that keeps the streams open is neither waited for nor killed", "[waits]") {
