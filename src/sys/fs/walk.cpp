@@ -249,6 +249,8 @@ tl::expected<Walked, WalkError> walk(int root, std::string_view path, const Walk
   // ESTALE: another host has replaced a directory that this host has in its cache. The error makes the kernel drop it
   // from the cache, and the kernel's own path walks are also repeated.
   constexpr int k_most_walks = 3;
+  if (root < 0)
+    return tl::unexpected(WalkError{.error_number = errno, .path = std::string(path), .reason = {}, .resolved = {}});
   auto walked = Walk(root, path, rule).run();
   for (int walks = 1;
        walks < k_most_walks && !walked && walked.error().error_number == ESTALE && walked.error().reason.empty();

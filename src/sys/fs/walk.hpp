@@ -72,7 +72,8 @@ struct Walked {
 };
 
 /// Walks from `root` (an open directory, O_PATH) along `path`, which is absolute as seen from there. `..` has the same
-/// meaning as in the kernel, also after a link. A missing name or directory is not an error: see Walked.
+/// meaning as in the kernel, also after a link. A missing name or directory is not an error: see Walked. A `root` of -1
+/// was just not opened, and errno is the error.
 tl::expected<Walked, WalkError> walk(int root, std::string_view path, const WalkRule& rule = {});
 
 /// Calls `ask`, which reads attributes of an open entry, and repeats it after EACCES or EREMOTEIO. True if a call has

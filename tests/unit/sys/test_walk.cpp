@@ -58,6 +58,13 @@ TEST_CASE("walk: real paths, links and what is missing") {
   CHECK(walked(r, "/loop/x") == std::to_string(ELOOP) + " /loop of /loop/x");
 }
 
+TEST_CASE("walk: a root that could not be opened is the error that its open(2) had") {
+  errno = EMFILE;
+  const auto found = walk(-1, "/a/b");
+  REQUIRE_FALSE(found);
+  CHECK(found.error().error().message == "/a/b: Too many open files");
+}
+
 TEST_CASE("walk: without the directory the answer is the same") {
   const test::TemporaryDirectory root;
   root.write("a/b/file", "x");
