@@ -4,7 +4,7 @@
 //   STORE/NAME-FINGERPRINT.files          for few large files a list of them (tree::Listing) instead: the files are
 //                                         copied as they are, and handed on from node to node
 //   STORE/new-XXXXXXXXXXXX.sqfs           an image that is being made
-#include "conda/make_image.hpp"
+#include "conda/image.hpp"
 #include "conda/staging.hpp"
 #include "tree/survey.hpp"
 

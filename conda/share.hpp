@@ -5,7 +5,6 @@
 //   preflight                    reports what prevents sharing (SF519 to SF526), also faults of its files
 //   prepare_sharing, make_shared_copy   the flow: check everything, then make a copy in the store as generation 1
 //   plan_share                   the steps after the copy, which users can see
-#include "conda/guard_wheel.hpp"
 #include "conda/link.hpp"
 #include "conda/make_generation.hpp"
 
@@ -86,11 +85,8 @@ struct Sharing {
   std::string hidden = {};            ///< name of the copy until it is complete: new-0001.XXXXXX
   Diagnoses found = {};               ///< if one is an error, the environment cannot be shared
   std::uint64_t bytes_per_second = 0; ///< limit of the copy; 0: none
-  bool protect = true;                ///< the generation gets no write bits
-  GuardFiles guard = {};              ///< added to the copy
   bool no_guard = false;              ///< later updates do not add the guard either
-  LeaseSettings lease = {};
-  ImageSettings image = {};
+  GenerationSettings settings = {};
   tree::CopyReport copied = {}; ///< set when the copy is complete
 };
 /// Reads all of the environment and sets Sharing::found. `active`: $CONDA_PREFIX of the user. Errors: `permission`:
@@ -102,13 +98,9 @@ Original original_of(const Sharing& sharing);
 /// Returns the steps that follow the copy; its record is written before them.
 plan::Plan plan_share(const Sharing& sharing);
 
-/// The object that holds the lease while the steps of the plan are done.
-struct SharedCopy {
-  std::optional<HeldEnvironment> held; ///< set for ShareStep::exchange
-  std::optional<NewGeneration> made;   ///< set for ShareStep::copy
-};
-/// Makes the directories in the store, and for ShareStep::copy the copy. Continues a copy that was interrupted.
-Result<SharedCopy> make_shared_copy(sys::System& system, Sharing& sharing, const plan::Say& say);
+/// Makes the directories in the store, and for ShareStep::copy the copy. Continues a copy that was interrupted. The
+/// result holds the lease while the steps of the plan are done.
+Result<NewGeneration> make_shared_copy(sys::System& system, Sharing& sharing, const plan::Say& say);
 
 /// Returns a hint for a plain directory STORE/ENV: how to share it.
 std::string hint_to_share(const SharedEnvironment& shared);

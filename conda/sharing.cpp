@@ -94,10 +94,11 @@ Result<std::string> add_guard(sys::System& system, const tree::Place& copy, cons
   });
 }
 
-Result<FilledTree> fill(sys::System& system, Sharing& sharing, const NewGeneration& making, const plan::Say& say) {
+Result<void> fill(sys::System& system, Sharing& sharing, NewGeneration& making, const plan::Say& say) {
   const auto& source = sharing.source;
   const auto& state = sharing.state;
-  TRY_ASSIGN(const auto copy, begin_copy(system, source, making.path()));
+  auto& copy = making.tree;
+  TRY_ASSIGN(copy, begin_copy(system, source, making.path()));
   tree::Options options;
   options.own = true;
   options.admit = admit_copied(state);
@@ -113,22 +114,21 @@ Result<FilledTree> fill(sys::System& system, Sharing& sharing, const NewGenerati
                              .device = source.entry.device,
                              .inode = source.entry.inode};
   TRY_ASSIGN(sharing.copied, tree::copy(original, copy, options, say.progress("copying " + original.path)));
-  TRY_ASSIGN(auto guard, add_guard(system, copy, sharing.guard));
+  TRY_ASSIGN(auto guard, add_guard(system, copy, sharing.settings.guard));
   CopyToRepair repair{.tree = copy, .prefix = making.environment.path(), .from = state.decision.replace};
   repair.uncompiled = std::move(guard);
   repair.runs_programs = system.identity().uid == source.entry.uid && !state.others_write;
   if (std::ranges::find(repair.from, source.path) == repair.from.end())
     repair.from.push_back(source.path);
   TRY(repair_copy(system, repair, say));
-  if (sharing.protect)
+  if (sharing.settings.protect)
     TRY(write_marks(system, copy.path, making.environment.name));
-  TRY(close_tree(copy, sharing.store.entry, sharing.protect));
-  return FilledTree{.tree = copy,
-                    .files = state.files,
-                    .bytes = state.bytes,
-                    .own_bytes = state.bytes,
-                    .sound = !has_errors(diagnose_unrepaired(state)), // the copy has the same faults as the original
-                    .no_guard = sharing.no_guard};
+  TRY(close_tree(copy, sharing.store.entry, sharing.settings.protect));
+  making.sound = !has_errors(diagnose_unrepaired(state)); // the copy has the same faults as the original
+  making.record.files = state.files;
+  making.record.bytes = making.record.own_bytes = state.bytes;
+  making.record.no_guard = sharing.no_guard;
+  return {};
 }
 
 } // namespace
@@ -166,28 +166,22 @@ Result<Sharing> prepare_sharing(sys::System& system, StorePlace store, const std
   return sharing;
 }
 
-Result<SharedCopy> make_shared_copy(sys::System& system, Sharing& sharing, const plan::Say& say) {
+Result<NewGeneration> make_shared_copy(sys::System& system, Sharing& sharing, const plan::Say& say) {
   TRY(make_places(system, sharing, say));
-  SharedCopy shared;
-  if (sharing.step == ShareStep::exchange) {
-    TRY_ASSIGN(auto held, hold(system, sharing.shared, sharing.lease, say));
-    shared.held.emplace(std::move(held));
-    return shared;
-  }
+  if (sharing.step == ShareStep::exchange)
+    return hold(system, sharing.shared, sharing.settings.lease, say);
   GenerationRequest making;
   making.environment = sharing.shared;
-  making.lease = sharing.lease;
-  making.image = sharing.image;
+  making.settings = sharing.settings;
   making.near = sharing.source.entry.path;
-  making.command = shell_join({"sharefs", "conda", "share", sharing.shared.name, "--from", sharing.source.path});
-  making.original = original_of(sharing);
+  making.record.command = shell_join({"sharefs", "conda", "share", sharing.shared.name, "--from", sharing.source.path});
+  making.record.original = original_of(sharing);
   making.hidden = sharing.hidden;
   making.resumes = true;
-  making.fill = [&](const NewGeneration& made) { return fill(system, sharing, made, say); };
+  making.fill = [&](NewGeneration& made) { return fill(system, sharing, made, say); };
   TRY_ASSIGN(auto made, make_generation(system, making, say));
-  shared.made.emplace(std::move(made));
-  TRY(publish(system, *shared.made));
-  return shared;
+  TRY(publish(system, made));
+  return made;
 }
 
 } // namespace sharefs::conda

@@ -33,14 +33,15 @@ Result<void> check_programs(sys::System& system, const SharedEnvironment& enviro
 /// Fills the tree of the next generation by running the command.
 class UpdateFill {
  public:
-  UpdateFill(sys::System& system, const UpdateRequest& request, const NewGeneration& making, const plan::Say& say)
+  UpdateFill(sys::System& system, const UpdateRequest& request, NewGeneration& making, const plan::Say& say)
       : m_system(system), m_request(request), m_making(making), m_say(say), m_environment(making.environment),
-        m_before(place(m_environment.path(m_environment.current))), m_made(place(making.path())) {
+        m_before(place(m_environment.path(m_environment.current))) {
+    m_making.tree = place(making.path());
     if (const auto& record = m_environment.find(m_environment.current)->record)
       m_record = *record;
   }
 
-  Result<FilledTree> fill() {
+  Result<void> fill() {
     remove_old_scratch(m_system, m_request.scratch, m_say);
     const ScratchTree scratch(m_system, join_path(m_request.scratch, scratch_name(m_system, m_making.record.number)),
                               m_say);
@@ -51,16 +52,14 @@ class UpdateFill {
                       filled.error().message, filled.error().hint));
       filled = run_in_copy();
     }
-    if (filled)
-      filled->no_guard = m_no_guard;
-    return filled && m_request.verify ? verify_result(*filled) : filled;
+    return filled && m_request.verify ? verify_result() : filled;
   }
 
  private:
   [[nodiscard]] tree::Place place(const std::string& path) const {
     return {.path = path, .root = m_system.files().root()};
   }
-  [[nodiscard]] mode_t write_bits() const { return m_request.protect ? k_write_bits : 0; }
+  [[nodiscard]] mode_t write_bits() const { return m_request.settings.protect ? k_write_bits : 0; }
 
   /// Runs a command in the same view or copy as the request's command; returns its exit code.
   using Runs = std::function<Result<int>(const Argv&)>;
@@ -84,7 +83,7 @@ class UpdateFill {
     return finish_result(left, whole, runs);
   }
 
-  Result<FilledTree> run_in_view(const std::string& scratch) {
+  Result<void> run_in_view(const std::string& scratch) {
     const auto& files = m_system.files();
     sys::Layers layers;
     layers.parent = m_environment.store;
@@ -107,7 +106,7 @@ class UpdateFill {
   }
 
   /// Runs the command in a full copy at a path of its own, which gets the stable prefix afterwards.
-  Result<FilledTree> run_in_copy() {
+  Result<void> run_in_copy() {
     const ScratchTree guard(m_system, join_path(m_environment.root.path, hidden_name(m_making.record.number)), m_say);
     auto copy = place(guard.path());
     tree::Options options;
@@ -176,14 +175,16 @@ class UpdateFill {
     const auto directory = guard_directory(after->python.empty() ? before->python : after->python);
     const auto records = guard_records_in(left, below, directory);
     const bool same_python = directory == guard_directory(before->python);
-    m_no_guard = records.empty() && (m_record.no_guard || (same_python && has_guard(before->packages)));
-    if (m_no_guard || m_request.guard.empty() || directory.empty())
+    const auto& guard = m_request.settings.guard;
+    auto& removed = m_making.record.no_guard;
+    removed = records.empty() && (m_record.no_guard || (same_python && has_guard(before->packages)));
+    if (removed || guard.empty() || directory.empty())
       return {};
     const auto site = join_path(seen, directory);
     for (const auto& record : records)
-      if (record != record_in(m_request.guard))
+      if (record != record_in(guard))
         TRY(runs({"rm", "-rf", "--", join_path(site, record)}));
-    TRY_ASSIGN(const auto wrote, write_guard(m_system, left, below, directory, m_request.guard));
+    TRY_ASSIGN(const auto wrote, write_guard(m_system, left, below, directory, guard));
     if (!wrote)
       return {};
     const auto package = join_path(site, k_guard_package);
@@ -217,7 +218,7 @@ class UpdateFill {
     tree.device = entry.device;
     tree.inode = entry.inode;
     const auto store = m_system.entry({.path = m_environment.store, .follow = true});
-    return close_tree(tree, store, m_request.protect);
+    return close_tree(tree, store, m_request.settings.protect);
   }
 
   /// Makes the new tree of hard links to the files of the present generation.
@@ -228,45 +229,50 @@ class UpdateFill {
     options.copy_instead = [](const std::string& path, const struct stat& /*status*/) -> Result<bool> {
       return path.starts_with("conda-meta/"); // tools append to `history` there
     };
-    auto linked = tree::copy(m_before, m_made, options, m_say.progress("linking " + m_before.path));
+    auto& made = m_making.tree;
+    auto linked = tree::copy(m_before, made, options, m_say.progress("linking " + m_before.path));
     if (linked) { // the inode is noted, because a user who may write in the store could replace the name
-      m_made.device = linked->device;
-      m_made.inode = linked->inode;
+      made.device = linked->device;
+      made.inode = linked->inode;
     }
     return linked;
   }
 
   /// Applies the changes of the command, which lie in the upper layer, to the new tree.
-  Result<FilledTree> add_layer(const std::string& upper) {
+  Result<void> add_layer(const std::string& upper) {
     TRY_ASSIGN(const auto linked, link_present());
     tree::Options options;
     options.removed_mode_bits = write_bits();
     options.layer = true;
     TRY_ASSIGN(const auto changed,
-               tree::copy(place(upper), m_made, options, m_say.progress("copying what has changed")));
-    return FilledTree{.tree = m_made, .own_bytes = linked.bytes + changed.bytes};
+               tree::copy(place(upper), m_making.tree, options, m_say.progress("copying what has changed")));
+    m_making.record.own_bytes = linked.bytes + changed.bytes;
+    return {};
   }
 
   /// Makes the new tree of the copy. Files that did not change are hard links to those of the present generation.
-  Result<FilledTree> share_files(const tree::Place& copy) {
+  Result<void> share_files(const tree::Place& copy) {
+    auto& made = m_making.tree;
     const auto linked = link_present();
     if (!linked) { // the files belong to another user, or the file system has no hard links
       m_say.message("nothing is shared with the generation before: " + linked.error().message);
-      TRY(tree::remove(m_made, {}));
-      TRY(plan::apply_action(plan::Rename{copy.path, m_made.path, std::nullopt}, m_system));
-      m_made.device = copy.device;
-      m_made.inode = copy.inode;
-      return FilledTree{.tree = m_made, .own_bytes = std::numeric_limits<std::uint64_t>::max()};
+      TRY(tree::remove(made, {}));
+      TRY(plan::apply_action(plan::Rename{copy.path, made.path, std::nullopt}, m_system));
+      made.device = copy.device;
+      made.inode = copy.inode;
+      m_making.record.own_bytes = std::numeric_limits<std::uint64_t>::max();
+      return {};
     }
     tree::Options options;
     options.remove_others = true;
-    TRY_ASSIGN(const auto changed, tree::copy(copy, m_made, options, m_say.progress("copying what has changed")));
-    return FilledTree{.tree = m_made, .own_bytes = linked->bytes + changed.bytes};
+    TRY_ASSIGN(const auto changed, tree::copy(copy, made, options, m_say.progress("copying what has changed")));
+    m_making.record.own_bytes = linked->bytes + changed.bytes;
+    return {};
   }
 
   /// Compares new files with conda's records. The other files come from a generation that was compared already.
-  Result<FilledTree> verify_result(FilledTree filled) {
-    const EnvironmentRequest request{.path = m_made.path, .prefix = m_environment.path(), .reading = Reading::own};
+  Result<void> verify_result() {
+    const EnvironmentRequest request{.path = m_making.path(), .prefix = m_environment.path(), .reading = Reading::own};
     TRY_ASSIGN(const auto state, probe(m_system, request, m_say.progress("reading " + request.path)));
     auto found = diagnose(state);
     std::erase_if(found, [](const Diagnosis& one) { return one.severity != Severity::error; });
@@ -274,22 +280,21 @@ class UpdateFill {
     if (!found.empty())
       return fail(ErrorCode::failed, "the environment that the command left is not sound",
                   "nothing was changed; `--no-verify` takes it as it is");
-    filled.files = state.files;
-    filled.bytes = state.bytes;
+    m_making.record.files = state.files;
+    m_making.record.bytes = state.bytes;
     if (read_verified(m_system, m_environment.store, m_environment.name, m_record).at != 0)
-      filled.sound = true;
-    return filled;
+      m_making.sound = true;
+    return {};
   }
 
   sys::System& m_system;
   const UpdateRequest& m_request;
-  const NewGeneration& m_making;
+  NewGeneration& m_making;
   const plan::Say& m_say;
   const SharedEnvironment& m_environment;
   Generation m_record; ///< of the present generation; an empty one if there is none
-  tree::Place m_before, m_made;
+  tree::Place m_before;
   bool m_no_view = false;
-  bool m_no_guard = false; ///< a user has removed the guard
 };
 
 } // namespace
@@ -298,11 +303,10 @@ Result<NewGeneration> update(sys::System& system, const UpdateRequest& request, 
   TRY_ASSIGN(auto environment, find_shared(system, request.store, request.name));
   GenerationRequest making;
   making.environment = std::move(environment);
-  making.lease = request.lease;
-  making.image = request.image;
-  making.command = shell_join(request.command);
-  making.message = request.message;
-  making.fill = [&](const NewGeneration& made) -> Result<FilledTree> {
+  making.settings = request.settings;
+  making.record.command = shell_join(request.command);
+  making.record.message = request.message;
+  making.fill = [&](NewGeneration& made) -> Result<void> {
     TRY(check_programs(system, made.environment));
     return UpdateFill(system, request, made, say).fill();
   };

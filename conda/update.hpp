@@ -1,7 +1,6 @@
 #pragma once
 // A command changes a shared environment: it works in a view of the present generation that only it sees, or in a full
 // copy where there is no such view, and its result becomes the next generation.
-#include "conda/guard_wheel.hpp"
 #include "conda/make_generation.hpp"
 
 namespace sharefs::conda {
@@ -14,12 +13,9 @@ struct UpdateRequest {
   bool output_to_stderr = false; ///< standard output is used for something else
   int user_namespace = -1;       ///< see sys::Layers
   std::string scratch;           ///< directory on this host's own disk for the files that the command writes
-  bool protect = true;           ///< the generation gets no write bits
   bool verify = true;            ///< the result of the command is compared with conda's records
-  GuardFiles guard;              ///< added, unless a user has removed the guard
   std::string message;           ///< for the record
-  LeaseSettings lease;
-  ImageSettings image;
+  GenerationSettings settings;
 };
 
 /// Makes the next generation by the command. Errors: `failed`: the command has failed, or its result is not sound;

@@ -3,7 +3,7 @@
 #include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "conda/make_image.hpp"
+#include "conda/image.hpp"
 #include "conda/staged.hpp"
 #include "tree/survey.hpp"
 

@@ -16,7 +16,7 @@ namespace {
 Result<int> run_image(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(const auto where, store_name(context, arguments.positional.front()));
   const auto letters = random_letters(6);
-  std::optional<conda::MadeImage> made; // it holds the lease until the steps are done
+  std::optional<conda::NewGeneration> made; // it holds the lease until the steps are done
   const auto propose = [&]() -> Result<Proposal> {
     const auto imaging = conda::plan_image(context.system, where.store, where.name, letters, say_to(context));
     if (!imaging)
@@ -27,7 +27,7 @@ Result<int> run_image(Context& context, const Arguments& arguments) {
       TRY_ASSIGN(auto done,
                  conda::make_missing_image(context.system, imaging, lease_settings(context), say_to(context)));
       made.emplace(std::move(done));
-      context.envelope.fields["image"] = json_of(made->note);
+      context.envelope.fields["image"] = json_of(*made->image);
       return {};
     };
     return proposal;

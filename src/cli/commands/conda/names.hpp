@@ -3,7 +3,7 @@
 #include "cli/context.hpp"
 #include "conda/change.hpp"
 #include "conda/link.hpp"
-#include "conda/make_image.hpp"
+#include "conda/make_generation.hpp"
 
 #include <functional>
 
@@ -61,7 +61,8 @@ Result<unsigned> generation_argument(const std::string& word);
 /// Returns how this command names itself to others that wait for the lease of an environment, and how long it waits
 /// itself.
 conda::LeaseSettings lease_settings(const Context& context);
-/// Returns the settings of sharefs.yaml for the image of an environment.
-conda::ImageSettings image_settings(Context& context, const std::string& environment);
+/// Returns the settings of sharefs.yaml for a new generation of an environment, which may get the guard
+/// (`caches.guard: always`).
+conda::GenerationSettings generation_settings(Context& context, const std::string& environment, bool adds_guard);
 
 } // namespace sharefs::cli

@@ -3,7 +3,6 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "cli/commands/conda/guard.hpp"
 #include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/worker.hpp"
 #include "cli/execute.hpp"
@@ -99,22 +98,19 @@ Result<int> execute_sharing(Context& context, conda::Sharing& sharing) {
                                fmt::format("the store {} is made, as open as {} (mode {}), and belongs to `{}`",
                                            store.path, store.entry.path, format_mode(store.entry.mode & 01777U),
                                            context.system.identity().user));
-  if (sharing.step == conda::ShareStep::copy && !sharing.guard.empty())
+  if (sharing.step == conda::ShareStep::copy && !sharing.settings.guard.empty())
     proposal.plan.notes.emplace_back(
         "its Python programs get the guard (`caches.guard: always`); `--no-guard` leaves it out");
   proposal.takes_long = true;
-  std::optional<conda::SharedCopy> shared; // it holds the lease until the steps are done
+  std::optional<conda::NewGeneration> shared; // it holds the lease until the steps are done
   proposal.before_groups = [&]() -> Result<void> {
     TRY_ASSIGN(auto done, conda::make_shared_copy(context.system, sharing, say_to(context)));
     shared.emplace(std::move(done));
-    if (shared->made)
+    if (sharing.step == conda::ShareStep::copy)
       context.envelope.fields["copy"] = {{"files", sharing.copied.files}, {"kept", sharing.copied.kept}};
     return {};
   };
-  const auto executed = execute(context, [&]() -> Result<Proposal> { return proposal; });
-  if (executed && executed->applied() && executed->exit_code == k_exit_ok && shared && shared->made)
-    conda::note_soundness(context.system, *shared->made);
-  return executed.map(&Executed::exit_code);
+  return execute(context, [&]() -> Result<Proposal> { return proposal; }).map(&Executed::exit_code);
 }
 
 Result<int> run_share(Context& context, const Arguments& arguments) {
@@ -147,12 +143,8 @@ Result<int> run_share(Context& context, const Arguments& arguments) {
     return k_exit_failed;
   }
   sharing.bytes_per_second = *limit;
-  sharing.protect = (*context.config())->conda->settings_of(where->name).protect;
   sharing.no_guard = arguments.flag("no-guard");
-  if (!sharing.no_guard)
-    sharing.guard = guard_files(context);
-  sharing.lease = lease_settings(context);
-  sharing.image = image_settings(context, where->name);
+  sharing.settings = generation_settings(context, where->name, !sharing.no_guard);
   return execute_sharing(context, sharing);
 }
 

@@ -98,11 +98,8 @@ int verify_by_last_time(Context& context, const conda::KnownGeneration& known) {
 
 Result<Executed> repair_generation(Context& context, const StoreName& where, const conda::EnvironmentState& seen) {
   TRY_ASSIGN(auto environment, conda::find_shared(context.system, where.store, where.name));
-  const conda::RepairRequest request{.environment = std::move(environment),
-                                     .seen = seen,
-                                     .protect = (*context.config())->conda->settings_of(where.name).protect,
-                                     .lease = lease_settings(context),
-                                     .image = image_settings(context, where.name)};
+  const conda::RepairRequest request{
+      .environment = std::move(environment), .seen = seen, .settings = generation_settings(context, where.name, false)};
   const auto hidden = conda::hidden_name(request.environment.next());
   std::optional<conda::NewGeneration> made; // it holds the lease until the steps are done
   Proposal proposal{conda::plan_repaired_generation(request, hidden), "there is nothing that can be repaired"};
@@ -112,10 +109,7 @@ Result<Executed> repair_generation(Context& context, const StoreName& where, con
     made.emplace(std::move(done));
     return conda::publish(context.system, *made);
   };
-  auto executed = execute(context, [&]() -> Result<Proposal> { return proposal; });
-  if (executed && executed->applied() && executed->exit_code == k_exit_ok && made)
-    conda::note_soundness(context.system, *made);
-  return executed;
+  return execute(context, [&]() -> Result<Proposal> { return proposal; });
 }
 
 Result<int> run_verify(Context& context, const Arguments& arguments) {
