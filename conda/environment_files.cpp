@@ -1,6 +1,5 @@
 // Compares every file of an environment with its record.
 #include "conda/environment_reader.hpp"
-#include "conda/naming_file.hpp"
 
 #include "base/path.hpp"
 #include "base/text.hpp"

@@ -7,7 +7,6 @@
 #include "conda/environment.hpp"
 #include "conda/guard_wheel.hpp"
 #include "conda/image.hpp"
-#include "conda/scratch.hpp"
 
 #include <functional>
 #include <memory>

@@ -1,4 +1,4 @@
-#include "conda/naming_file.hpp"
+#include "conda/environment_reader.hpp"
 
 #include <algorithm>
 

@@ -1,6 +1,4 @@
 // sharefs conda list: every environment of the store.
-#include "cli/commands/conda/list.hpp"
-
 #include "base/json_fields.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"

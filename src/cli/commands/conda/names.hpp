@@ -2,6 +2,7 @@
 // Resolving the argument ENV of a command line to the place of the environment.
 #include "cli/context.hpp"
 #include "conda/change.hpp"
+#include "conda/inventory.hpp"
 #include "conda/link.hpp"
 #include "conda/make_generation.hpp"
 
@@ -45,6 +46,10 @@ inline constexpr OptionSpec k_limit_option{
     .names = "--limit", .value = "SIZE", .help = "copy no more than this in a second: 200M"};
 /// Returns the value of `--limit`; 0 if it was not given. Error `usage` if it is not a size.
 Result<std::uint64_t> limit_of(const Arguments& arguments);
+
+/// Returns the environments of the store, with the users who link to them; a user other than root sees only the links
+/// of the own home. `only` is the name of one environment; empty: all.
+Result<conda::Inventory> read_inventory(Context& context, const std::string& only);
 
 /// Runs a command for one environment after the other, each below a heading. Returns one exit code for all: 3 if
 /// something is pending, 4 if some failed; Ctrl-C ends it. Error `usage` for --json, whose document describes one

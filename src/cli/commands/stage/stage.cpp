@@ -7,7 +7,6 @@
 #include "cachefix/store/local_root.hpp"
 #include "cli/commands/cachefix_choices.hpp"
 #include "cli/commands/conda/names.hpp"
-#include "cli/commands/conda/stage.hpp"
 #include "cli/commands/conda/staged.hpp"
 #include "cli/commands/conda/worker.hpp"
 #include "cli/commands/stage/hand_on.hpp"
