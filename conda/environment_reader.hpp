@@ -14,13 +14,15 @@ namespace sharefs::conda {
 /// The tree of an environment and the records in it.
 class EnvironmentReader {
  public:
-  struct KnownFile {
-    std::size_t record = 0, number = 0;
-  };
   struct ReadRecord {
     std::string path; ///< conda-meta/x.json
     std::string text;
     Record record;
+  };
+  /// A file of a package.
+  struct KnownFile {
+    std::size_t record = 0; ///< the number of its record
+    const RecordedFile* file = nullptr;
   };
 
   /// Errors: `not_found` without conda-meta; `failed` if the records exceed k_all_records_limit or k_all_recorded.
@@ -45,7 +47,7 @@ class EnvironmentReader {
   std::vector<tree::Entry> m_entries;
   std::vector<ReadRecord> m_records;
   std::vector<Found> m_problems;
-  std::unordered_map<std::string_view, KnownFile> m_known;
+  std::unordered_map<std::string_view, KnownFile> m_known; ///< a move of this object leaves the pointers valid
 };
 
 /// True for a program or a pkg-config file, whose first lines name the prefix.
