@@ -165,8 +165,10 @@ Result<SharedEnvironment> probe_environment(sys::System& system, const std::stri
     rest.queries.push_back({.path = path + ".pinned", .read_bytes = k_longest_reason});
     found.generations.push_back({.number = *number});
   }
+  rest.queries.push_back({.path = join_path(root, "verified"), .read_bytes = k_longest_reason});
   find_doubtful(system, as, found);
   auto entries = system.entries(rest);
+  found.verified = std::move(entries.back().content);
   for (std::size_t index = 0; index < found.generations.size(); ++index) {
     auto& one = found.generations[index];
     one.entry = std::move(entries[3 * index]);

@@ -130,9 +130,8 @@ class InventoryReader {
     }
     if (shared->entry.kind == EntryKind::missing && !shared->lost_its_name())
       return true; // an interrupted `share` has left it
-    const auto entries = stored({{.path = path, .follow = true},
-                                 {.path = join_path(path, "conda-meta"), .follow = true, .list = true},
-                                 {.path = verified_path(m_request.store, name), .read_bytes = k_largest_note}});
+    const auto entries =
+        stored({{.path = path, .follow = true}, {.path = join_path(path, "conda-meta"), .follow = true, .list = true}});
     const auto& whole = entries[0];
     const auto& meta = entries[1];
     if (whole.kind != EntryKind::directory && whole.kind != EntryKind::missing && whole.kind != EntryKind::unknown)
@@ -159,7 +158,7 @@ class InventoryReader {
         row.bytes = generation->record->bytes;
         row.files = generation->record->files;
         row.has_guard = has_guard(generation->record->packages);
-        row.verified = parse_verified(entries[2].content, *generation->record).at;
+        row.verified = parse_verified(shared->verified, *generation->record).at;
       } else if (row.availability == Availability::good) {
         set_problem(row, Availability::incomplete,
                     "generation " + generation_name(shared->current) + " " + generation->problem);

@@ -187,7 +187,7 @@ Result<void> publish(sys::System& system, NewGeneration& made) {
   if (made.image)
     TRY(publish_image(system, made.hidden_image(), *made.image, path));
   if (made.sound)
-    note_verified(system, environment.store, environment.name, record, *made.sound);
+    note_verified(system, environment, record, *made.sound);
   return {};
 }
 

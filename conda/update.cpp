@@ -282,7 +282,7 @@ class UpdateFill {
                   "nothing was changed; `--no-verify` takes it as it is");
     m_making.record.files = state.files;
     m_making.record.bytes = state.bytes;
-    if (read_verified(m_system, m_environment.store, m_environment.name, m_record).at != 0)
+    if (parse_verified(m_environment.verified, m_record).at != 0)
       m_making.sound = true;
     return {};
   }

@@ -138,8 +138,7 @@ Result<int> run_verify(Context& context, const Arguments& arguments) {
   context.report(diagnoses);
   context.console.message(environment_summary(state));
   if (known)
-    conda::note_verified(context.system, generation->store, generation->name, known->record, !has_errors(diagnoses),
-                         known->fingerprint);
+    conda::note_verified(context.system, known->environment, known->record, !has_errors(diagnoses), known->fingerprint);
   const bool images_good = !known || verify_images(context, *known);
   if (!repair)
     return has_errors(diagnoses) || !images_good ? k_exit_failed : k_exit_ok;
