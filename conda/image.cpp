@@ -129,9 +129,7 @@ Result<ImageNote> make_image(sys::System& system, tree::Packing packing, const G
   packing.made = record.created;
   packing.added = protection_marks(name, record.python);
   std::erase_if(packing.added, [](const tree::AddedFile& one) { return base_name(one.path) != "EXTERNALLY-MANAGED"; });
-  tree::Options options;
-  options.total_files = record.files;
-  options.total_bytes = record.bytes;
+  const tree::Options options{.total_files = record.files, .total_bytes = record.bytes};
   TRY_ASSIGN(const auto packed, tree::pack(packing, options, say.progress("making the image of " + packing.tree.path)));
   return ImageNote{packed.sha256, packed.bytes, record.created, packed.files};
 }
@@ -151,9 +149,8 @@ Result<void> write_image_note(sys::System& system, const ImageNote& note, const 
 }
 
 Result<bool> is_as_noted(sys::System& system, const std::string& path, const ImageNote& note, const plan::Say& say) {
-  tree::Options options;
-  options.total_bytes = note.bytes;
-  return tree::read_content({.path = path, .root = system.files().root()}, options, say.progress("reading " + path))
+  return tree::read_content({.path = path, .root = system.files().root()}, {.total_bytes = note.bytes},
+                            say.progress("reading " + path))
       .map([&](const tree::FileContent& content) { return content == tree::FileContent{note.sha256, note.bytes}; });
 }
 

@@ -54,9 +54,7 @@ bool is_tree(const tree::Listing& listing) {
 }
 
 Result<tree::Survey> survey_directory(sys::System& system, const PathStagingRequest& request, const plan::Say& say) {
-  tree::Options options;
-  options.as = request.how.as;
-  auto survey = tree::survey({.path = request.path, .root = system.files().root()}, options,
+  auto survey = tree::survey({.path = request.path, .root = system.files().root()}, {.as = request.how.as},
                              say.progress("looking at " + request.path));
   if (!survey && survey.error().code == ErrorCode::permission)
     survey.error().hint = "run the command as a user who may read all that it holds, or stage a directory beside that";
@@ -178,10 +176,9 @@ void remove_older(sys::System& system, const PathStagingRequest& request, const 
 
 Result<void> write_list(sys::System& system, const PathStagingRequest& request, const PackedPath& packed,
                         const StageAccess& access, const plan::Say& say) {
-  tree::Options options;
-  options.total_bytes = packed.survey.bytes;
-  TRY_ASSIGN(const auto listing, tree::list_contents({.path = request.path, .root = system.files().root()}, options,
-                                                     say.progress("reading " + request.path)));
+  TRY_ASSIGN(const auto listing,
+             tree::list_contents({.path = request.path, .root = system.files().root()},
+                                 {.total_bytes = packed.survey.bytes}, say.progress("reading " + request.path)));
   TRY(check_unchanged(system, request, packed.survey, say));
   const auto path = list_path(packed.image);
   TRY(clear_place(system, path));

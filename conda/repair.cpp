@@ -35,9 +35,8 @@ Result<void> fill(sys::System& system, const RepairRequest& request, NewGenerati
   TRY_ASSIGN(const auto linked, tree::copy(before, made, options, say.progress("linking " + before.path)));
   made.device = linked.device;
   made.inode = linked.inode;
-  tree::Options opening;
-  opening.admit = admit_opened(seen, tree::Modes{}.mode);
-  TRY(tree::set_modes(made, {}, opening)); // makes directories writable, since files in them are replaced
+  // Directories become writable, since files in them are replaced.
+  TRY(tree::set_modes(made, {}, {.admit = admit_opened(seen, tree::Modes{}.mode)}));
   const CopyToRepair copy{.tree = made,
                           .prefix = environment.path(),
                           .from = seen.decision.replace,

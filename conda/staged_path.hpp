@@ -76,19 +76,13 @@ struct SharedDirectory {
 Result<SharedDirectory> find_directory(sys::System& system, const std::string& asked,
                                        const std::vector<std::string>& readers, const std::set<std::string>& copies);
 
-/// The plan to stage a directory.
-struct PathStaging {
-  Staging staging;
-  tree::Survey survey;                ///< of the content that is copied
-  std::optional<tree::Listing> files; ///< the files to copy, if there is a trusted list of them
-};
-/// Errors: `config`: `at` lies on shared storage; `failed`: no room.
-Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequest& request, const PackedPath& packed);
+/// Plans the staging of a directory. Errors: `config`: `at` lies on shared storage; `failed`: no room.
+Result<Staging> plan_path_staging(sys::System& system, const PathStagingRequest& request, const PackedPath& packed);
 /// Makes the copy if one is planned, before the steps, and removes interrupted copies of earlier content. The returned
 /// lock keeps out other stagings on this host until the steps are done: they would take this copy, which has no mark
 /// yet, for an interrupted one.
 Result<std::optional<plan::HostLock>> copy_path(sys::System& system, const PathStagingRequest& request,
-                                                const PathStaging& path, const plan::Say& say);
+                                                const Staging& staging, const plan::Say& say);
 
 /// A staged copy of a directory, complete or interrupted.
 struct StagedPath {

@@ -141,8 +141,7 @@ std::string why_not_from_share(sys::System& system, const std::string& source) {
   if (share != nullptr && share->fs_type == "nfs4" && std::ranges::count(options, "hard") > 0)
     return {};
   return "`conda.image_from_share` wants the store on a mount of NFS 4 with `hard`: by any other one programs would "
-         "read "
-         "garbage or fail when its server is away";
+         "read garbage or fail when its server is away";
 }
 
 Result<void> check_programs_start(sys::System& system, const Staging& staging) {
@@ -185,11 +184,7 @@ Result<std::string> find_generation(sys::System& system, const StagingRequest& r
 } // namespace
 
 tree::Options CopySettings::options() const {
-  tree::Options options;
-  options.bytes_per_second = bytes_per_second;
-  options.wait = wait;
-  options.reader = as;
-  return options;
+  return {.bytes_per_second = bytes_per_second, .reader = as, .wait = wait};
 }
 
 std::vector<tree::Upstream> CopySettings::upstreams_for(const std::string& to, std::uint64_t bytes) const {

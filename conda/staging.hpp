@@ -5,6 +5,7 @@
 #include "conda/staged.hpp"
 #include "plan/host_lock.hpp"
 #include "plan/say.hpp"
+#include "tree/survey.hpp"
 
 #include <functional>
 
@@ -60,11 +61,13 @@ std::string text_of(const std::string& to, const tree::FetchReport& fetched);
 
 /// A staging: its source, the copies that exist on this host, and the plan.
 struct Staging {
-  SharedEnvironment environment = {}; ///< the environment; empty for a directory
-  std::string source = {};            ///< path of the generation or directory, without links
-  tree::Measured size = {};           ///< of the source, if it is known
-  Image image = {};                   ///< of the source, on the share
-  std::string why_files = {};         ///< the reason why files are copied, and not the image; empty: the image is
+  SharedEnvironment environment = {};      ///< the environment; empty for a directory
+  std::string source = {};                 ///< path of the generation or directory, without links
+  tree::Measured size = {};                ///< of the source, if it is known
+  tree::Survey survey = {};                ///< of the content of a directory
+  std::optional<tree::Listing> files = {}; ///< the files of a directory, if there is a trusted list of them
+  Image image = {};                        ///< of the source, on the share
+  std::string why_files = {};              ///< the reason why files are copied, and not the image; empty: the image is
   StagedCopies copies = {};
   StageRequest wanted = {};
   StagePlan made = {};

@@ -43,9 +43,8 @@ extern const CommandSpec k_conda_image_command{
     .description =
         "An image is one file with all of a generation, beside it on the share, about a third of its size: `sharefs "
         "conda stage` brings it to a node in seconds, where a copy of its files takes minutes. `conda share` and "
-        "`conda "
-        "update` make one (`conda.image`); this makes it for a generation that is older, or where there was no room. "
-        "Made by mksquashfs of squashfs-tools.",
+        "`conda update` make one (`conda.image`); this makes it for a generation that is older, or where there was no "
+        "room. Made by mksquashfs of squashfs-tools.",
     .example = "sharefs conda image llm_train",
     .effect = Effect::changes,
     .positional = {.name = "ENV", .help = "a shared environment, by its name in the store", .min = 1, .max = 1},

@@ -201,10 +201,9 @@ extern const CommandSpec k_conda_link_command{
     .name = "conda link",
     .summary = "Link shared conda environments into the homes",
     .description =
-        "Makes ~/CONDA/envs/ENV a link to STORE/ENV in each home of `conda.homes`, as the user whose home it is. "
-        "What is right is left alone, a link that leads nowhere or to "
-        "another place of the store is replaced, and anything else in the way is reported. Homes that cannot be "
-        "reached do not hold up the others (exit code 4).",
+        "Makes ~/CONDA/envs/ENV a link to STORE/ENV in each home of `conda.homes`, as the user whose home it is. What "
+        "is right is left alone, a link that leads nowhere or to another place of the store is replaced, and anything "
+        "else in the way is reported. Homes that cannot be reached do not hold up the others (exit code 4).",
     .example = "sharefs conda link --all            # every environment of `conda.envs` in every home\n"
                "sharefs conda link llm_train --user alice --backup\n"
                "                                    # her own llm_train is kept under another name",

@@ -126,12 +126,11 @@ extern const CommandSpec k_conda_list_command{
     .description =
         "One row for each environment: its present generation, size, Python, the users whose homes link to it, and the "
         "jobs that work with it now: of this host, and those that `sharefs conda run` has noted on others (with `?`: "
-        "only their hosts know whether they still run). VERIFIED is when the present generation was last compared "
-        "with conda's records, file by file, and found good; empty: that is not known. GUARD: its Python programs end "
-        "the "
-        "dataset cache race without `sharefs run` (`caches.guard: always`). SIZE was noted when the "
-        "generation was made. A share that is not mounted, a server that does not answer and a link that leads "
-        "nowhere are told apart, and never waited for. Exits with 4 if some are not good.",
+        "only their hosts know whether they still run). VERIFIED is when the present generation was last compared with "
+        "conda's records, file by file, and found good; empty: that is not known. GUARD: its Python programs end the "
+        "dataset cache race without `sharefs run` (`caches.guard: always`). SIZE was noted when the generation was "
+        "made. A share that is not mounted, a server that does not answer and a link that leads nowhere are told "
+        "apart, and never waited for. Exits with 4 if some are not good.",
     .example = "sharefs conda list\n"
                "sharefs conda list llm_train --json",
     .effect = Effect::reads,

@@ -114,10 +114,9 @@ extern const CommandSpec k_conda_run_command{
     .summary = "Run a command in an environment, in its present generation",
     .description =
         "Becomes the command, with the environment that `conda activate ENV` would set (variables, activate.d "
-        "scripts). "
-        "Of a shared environment the command gets the generation that is the present one now, and keeps it: what is "
-        "imported later comes from there, too, while others update the environment. Scripts whose first line names the "
-        "environment's Python are run by that generation's. It goes with `sharefs run` in both orders.",
+        "scripts). Of a shared environment the command gets the generation that is the present one now, and keeps it: "
+        "what is imported later comes from there, too, while others update the environment. Scripts whose first line "
+        "names the environment's Python are run by that generation's. It goes with `sharefs run` in both orders.",
     .example = "sharefs conda run llm_train -- python train.py\n"
                "sharefs run -- sharefs conda run llm_train -- torchrun train.py --cache_dir /data/share/cache\n"
                "sharefs conda run ~/miniconda3/envs/mine python -V",

@@ -252,9 +252,8 @@ extern const CommandSpec k_conda_stage_command{
         "it is whole, of the present generation, and made by root or by the user who runs the command; otherwise the "
         "generation on the share. Root copies the image of the generation, which is one file, and mounts it read-only; "
         "a user does so by squashfuse where that is installed. Where there is none, or it cannot be mounted, files are "
-        "copied, all of each generation. Older copies go when no command "
-        "works with them. A copy that was cut off goes on when it is run again. Images are mounted again at boot where "
-        "systemd runs, and by `mount --all` and `up`.",
+        "copied, all of each generation. Older copies go when no command works with them. A copy that was cut off goes "
+        "on when it is run again. Images are mounted again at boot where systemd runs, and by `mount --all` and `up`.",
     .example = "sharefs conda stage llm_train\n"
                "sharefs conda stage --all --yes   # in a prolog: nothing is done where all is there\n"
                "sharefs conda stage llm_train --remove",

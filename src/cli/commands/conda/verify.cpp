@@ -185,14 +185,11 @@ extern const CommandSpec k_conda_verify_command{
     .description =
         "Compares every file with the records of conda, mamba or rattler by checksum, and finds what breaks an "
         "environment on shared storage: missing and altered files, prefixes of another place, files that others cannot "
-        "read, compiled Python that is not of its source. Without --repair nothing of it is changed; `conda "
-        "list` shows when it was found good. Files of a shared environment that are by size, time and inode as they "
-        "were then "
-        "are not read again without --files. Its images, on the share and staged here, are compared by one checksum "
-        "each. --repair corrects prefixes, "
-        "checksums of records, modes and compiled files through a plan, and where the environment is shared by a new "
-        "generation. Exits with 1 if there are errors; warnings are "
-        "allowed.",
+        "read, compiled Python that is not of its source. Without --repair nothing of it is changed; `conda list` "
+        "shows when it was found good. Files of a shared environment that are by size, time and inode as they were "
+        "then are not read again without --files. Its images, on the share and staged here, are compared by one "
+        "checksum each. --repair corrects prefixes, checksums of records, modes and compiled files through a plan, and "
+        "where the environment is shared by a new generation. Exits with 1 if there are errors; warnings are allowed.",
     .example = "sharefs conda verify llm_train\n"
                "sharefs conda verify ~/miniconda3/envs/llm_train --json\n"
                "sharefs conda verify llm_train --repair --dry-run",

@@ -156,15 +156,14 @@ Result<int> stage_path(Context& context, const Arguments& arguments, const std::
   }
   if (!packed)
     return fail(packed.error());
-  conda::PathStaging path;
+  conda::Staging staging;
   std::optional<plan::HostLock> alone; // held until the steps are done
   const auto propose = [&]() -> Result<Proposal> {
     if (auto there =
             conda::copy_of_root(context.system, staged_for_all(**context.config()), request.path, packed->survey);
         !there.empty())
       return Proposal{{}, there + " is there"};
-    TRY_ASSIGN(path, conda::plan_path_staging(context.system, request, *packed));
-    const auto& staging = path.staging;
+    TRY_ASSIGN(staging, conda::plan_path_staging(context.system, request, *packed));
     Proposal proposal{staging.made.plan, staging.nothing};
     if (staging.why_files.empty() && context.system.identity().uid == 0)
       plan_staged_unit(context, true, proposal.plan);
@@ -172,7 +171,7 @@ Result<int> stage_path(Context& context, const Arguments& arguments, const std::
     proposal.before_groups = [&]() -> Result<void> {
       if (request.is_own)
         TRY(cachefix::make_own_directory(context.system, parent_path(request.at)));
-      TRY_ASSIGN(auto copied, conda::copy_path(context.system, request, path, say));
+      TRY_ASSIGN(auto copied, conda::copy_path(context.system, request, staging, say));
       if (copied)
         alone.emplace(std::move(*copied));
       return {};
