@@ -291,40 +291,6 @@ std::vector<std::string> apply_script_output(std::vector<std::string> environmen
   return after;
 }
 
-Argv pin_command(sys::System& system, Argv command, const std::string& prefix, const GenerationPath& generation,
-                 const std::vector<std::string>& environment, const std::string& working_directory) {
-  sys::EntryRequest request;
-  for (auto& place : places_of(command.front(), prefix, environment, working_directory)) {
-    request.queries.push_back({.path = place});
-    request.queries.push_back({.path = std::move(place), .follow = true, .read_bytes = k_script_head});
-  }
-  const auto entries = request.queries.empty() ? std::vector<sys::Entry>() : system.entries(request);
-  for (std::size_t index = 0; index + 1 < entries.size(); index += 2) {
-    const auto& program = entries[index + 1];
-    if (program.kind != EntryKind::file || (program.mode & 0111U) == 0)
-      continue;
-    auto path = moved_to(prefix, generation, entries[index].resolved);
-    if (!path && is_under(entries[index].resolved, prefix))
-      path = entries[index].resolved; // the prefix is a staged copy
-    if (!path)
-      return command;
-    if (entries[index].path != *path)
-      command.front() = *path;
-    auto words = interpreter_of(program.content);
-    if (words.empty() || !words.front().starts_with('/'))
-      return command;
-    const auto above = system.entry({.path = parent_path(words.front()), .follow = true});
-    const auto ours = moved_to(prefix, generation, above.resolved);
-    if (!ours)
-      return command;
-    words.front() = join_path(*ours, base_name(words.front()));
-    words.push_back(*path);
-    words.insert(words.end(), command.begin() + 1, command.end());
-    return words;
-  }
-  return command;
-}
-
 void set_generation(std::vector<std::string>& environment, const GenerationPath& generation) {
   set_variable(environment, k_generation_variable,
                generation_path(generation.store, generation.name, generation.number));
@@ -336,7 +302,36 @@ Argv pin_command(sys::System& system, Argv command, const std::vector<std::strin
   const auto prefix = variable(environment, "CONDA_PREFIX").value_or("");
   if (!generation || !generation->rest.empty() || !prefix.starts_with('/'))
     return command;
-  return pin_command(system, std::move(command), prefix, *generation, environment, working_directory);
+  sys::EntryRequest request;
+  for (auto& place : places_of(command.front(), prefix, environment, working_directory)) {
+    request.queries.push_back({.path = place});
+    request.queries.push_back({.path = std::move(place), .follow = true, .read_bytes = k_script_head});
+  }
+  const auto entries = request.queries.empty() ? std::vector<sys::Entry>() : system.entries(request);
+  for (std::size_t index = 0; index + 1 < entries.size(); index += 2) {
+    const auto& program = entries[index + 1];
+    if (program.kind != EntryKind::file || (program.mode & 0111U) == 0)
+      continue;
+    auto path = moved_to(prefix, *generation, entries[index].resolved);
+    if (!path && is_under(entries[index].resolved, prefix))
+      path = entries[index].resolved; // the prefix is a staged copy
+    if (!path)
+      return command;
+    if (entries[index].path != *path)
+      command.front() = *path;
+    auto words = interpreter_of(program.content);
+    if (words.empty() || !words.front().starts_with('/'))
+      return command;
+    const auto above = system.entry({.path = parent_path(words.front()), .follow = true});
+    const auto ours = moved_to(prefix, *generation, above.resolved);
+    if (!ours)
+      return command;
+    words.front() = join_path(*ours, base_name(words.front()));
+    words.push_back(*path);
+    words.insert(words.end(), command.begin() + 1, command.end());
+    return words;
+  }
+  return command;
 }
 
 std::vector<RunningProgram> running_programs(sys::System& system) {

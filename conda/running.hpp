@@ -59,14 +59,10 @@ Argv scripts_command(const std::vector<std::string>& scripts);
 /// Returns the environment that scripts_command() has printed, but with the shell's own variables of `environment`.
 std::vector<std::string> apply_script_output(std::vector<std::string> environment, std::string_view printed);
 
-/// Returns the command changed so that it stays in the generation at `prefix`: its path through STORE/NAME becomes a
-/// path in that generation, and so does the interpreter that a script names. Other commands are not changed.
-Argv pin_command(sys::System& system, Argv command, const std::string& prefix, const GenerationPath& generation,
-                 const std::vector<std::string>& environment, const std::string& working_directory);
-
-/// Names the generation in `environment`, so that commands which the command starts stay in it, too.
+/// Names the generation in `environment`, so that the command, and commands which it starts, stay in it.
 void set_generation(std::vector<std::string>& environment, const GenerationPath& generation);
-/// As above for the generation that `environment` names; returns the command unchanged if it names none.
+/// Returns the command changed so that it stays in the generation that `environment` names: its path through STORE/NAME
+/// becomes a path in that generation, and so does the interpreter that a script names. Other commands are not changed.
 Argv pin_command(sys::System& system, Argv command, const std::vector<std::string>& environment,
                  const std::string& working_directory);
 

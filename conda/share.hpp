@@ -71,8 +71,9 @@ bool is_copy_of(const Source& source, const sys::Entry& directory, const sys::En
 /// The directory of the shared environments, as the working user sees it.
 struct StorePlace {
   std::string path;
-  sys::Entry entry;    ///< of the store; if `is_new` that of the directory in which it will be made
-  bool is_new = false; ///< it does not exist, and is made with the first environment
+  sys::Entry entry;                 ///< of the store; if `is_new` that of the directory in which it will be made
+  bool is_new = false;              ///< it does not exist, and is made with the first environment
+  std::optional<sys::User> by = {}; ///< the user as whom root has read it
 };
 
 struct Sharing {

@@ -4,7 +4,6 @@
 #include "base/try.hpp"
 #include "conda/verified.hpp"
 #include "plan/apply.hpp"
-#include "sys/layers/layered_command.hpp"
 #include "sys/process/interrupt.hpp"
 
 #include <algorithm>
@@ -66,20 +65,22 @@ class UpdateFill {
 
   /// Returns a command that runs as if the environment at `prefix` were active.
   [[nodiscard]] sys::TerminalCommand command_in(const std::string& prefix, const Argv& command) const {
-    return {command, environment_for_changes(m_request.environment, prefix, m_environment.name),
-            m_request.working_directory, m_request.output_to_stderr};
+    auto active = m_request.command;
+    active.argv = command;
+    active.environment = environment_for_changes(std::move(active.environment), prefix, m_environment.name);
+    return active;
   }
 
   /// Runs the request's command, which has to succeed, and prepares its result (see finish_result()).
   Result<void> run_command(const std::string& left, bool whole, const Runs& runs) {
-    const auto code = runs(m_request.command);
+    const auto code = runs(m_request.command.argv);
     m_no_view = !code && code.error().code == ErrorCode::unsupported;
     if (!code)
       return fail(code.error());
     if (*code != 0)
       return fail(
           sys::interrupted() ? ErrorCode::interrupted : ErrorCode::failed,
-          fmt::format("`{}` ended with exit code {}: nothing was changed", shell_join(m_request.command), *code));
+          fmt::format("`{}` ended with exit code {}: nothing was changed", shell_join(m_request.command.argv), *code));
     return finish_result(left, whole, runs);
   }
 
@@ -139,7 +140,7 @@ class UpdateFill {
       const bool was_there = m_system.entry({.path = join_path(m_before.path, name)}).exists();
       if (was_there && entry.kind != sys::EntryKind::directory && (whole || entry.exists()))
         return fail(ErrorCode::failed, fmt::format("`{}` has deleted {} of the environment: nothing was changed",
-                                                   shell_join(m_request.command), name));
+                                                   shell_join(m_request.command.argv), name));
     }
     const auto guarded =
         whole ? add_guard(left, "", left, runs) : add_guard(left, m_before.path, m_environment.path(), runs);
@@ -304,7 +305,7 @@ Result<NewGeneration> update(sys::System& system, const UpdateRequest& request, 
   GenerationRequest making;
   making.environment = std::move(environment);
   making.settings = request.settings;
-  making.record.command = shell_join(request.command);
+  making.record.command = shell_join(request.command.argv);
   making.record.message = request.message;
   making.fill = [&](NewGeneration& made) -> Result<void> {
     TRY(check_programs(system, made.environment));

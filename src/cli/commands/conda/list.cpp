@@ -112,9 +112,10 @@ Result<int> list_environments(Context& context, const Arguments& arguments) {
 
 Result<conda::Inventory> read_inventory(Context& context, const std::string& only) {
   TRY_ASSIGN(const auto section, conda_section(context));
-  conda::InventoryRequest request;
+  conda::LinkRequest request;
   request.store = section->store;
-  request.only = only;
+  if (!only.empty())
+    request.environments = {only};
   request.homes = homes_of(*section, context.system.identity());
   request.shares = shares_of(context.system, **context.config(), request.store);
   return conda::probe_inventory(context.system, request);

@@ -54,13 +54,7 @@ Result<std::optional<int>> choose_worker(Context& context, const conda::StorePla
   return fail(ErrorCode::permission, fmt::format("`{}` cannot be shared from here", arguments.positional.front()));
 }
 
-/// The store, and the user as whom root has read it; none: root read it itself.
-struct SeenStore {
-  conda::StorePlace place;
-  std::optional<sys::User> by;
-};
-
-Result<SeenStore> find_store(Context& context, const std::string& store) {
+Result<conda::StorePlace> find_store(Context& context, const std::string& store) {
   TRY_ASSIGN(const auto seen, see_store(context, store, false));
   sys::EntryRequest request{.queries = {{.path = store, .follow = true}, {.path = parent_path(store), .follow = true}}};
   request.as = seen.by;
@@ -73,7 +67,7 @@ Result<SeenStore> find_store(Context& context, const std::string& store) {
   if (entry.kind != sys::EntryKind::directory)
     return fail(ErrorCode::not_found, fmt::format("there is no directory {}, the store", store),
                 "correct `conda.store` in sharefs.yaml, or make the directory that it lies in");
-  return SeenStore{{store, entry, is_new}, seen.by};
+  return conda::StorePlace{store, entry, is_new, seen.by};
 }
 
 Result<conda::Source> find_source(Context& context, const Arguments& arguments, const StoreName& where) {
@@ -125,13 +119,13 @@ Result<int> run_share(Context& context, const Arguments& arguments) {
   sys::install_interrupt_handlers();
   TRY_ASSIGN(const auto source, find_source(context, arguments, *where));
   if (source.entry.kind != sys::EntryKind::symlink)
-    if (auto done = choose_worker(context, store.place, source, arguments); !done || *done)
+    if (auto done = choose_worker(context, store, source, arguments); !done || *done)
       return done.map([](const auto& code) { return *code; });
   if (store.by) // it is shared already, and root may not be able to read what is left to do
     return work_as(context, {.user = source.actor.user,
                              .why = fmt::format("root of this host may not read {} (root_squash)", where->store),
                              .more_words = arguments.value("from") ? Argv{} : Argv{"--from", source.path}});
-  TRY_ASSIGN(auto sharing, conda::prepare_sharing(context.system, store.place, where->name, source,
+  TRY_ASSIGN(auto sharing, conda::prepare_sharing(context.system, store, where->name, source,
                                                   context.environment("CONDA_PREFIX").value_or(""), say_to(context)));
   if (sharing.step == conda::ShareStep::nothing) {
     context.console.message(fmt::format("{} is a link to the shared environment already", source.path));

@@ -65,10 +65,7 @@ Result<int> run_update(Context& context, const Arguments& arguments) {
   conda::UpdateRequest request;
   request.store = where.store;
   request.name = where.name;
-  request.command = *arguments.rest;
-  request.environment = context.host.environment;
-  request.working_directory = context.host.working_directory;
-  request.output_to_stderr = context.flags.json;
+  request.command = {*arguments.rest, context.host.environment, context.host.working_directory, context.flags.json};
   request.user_namespace = context.host.inherited.user_namespace;
   request.scratch = normalize_path(arguments.value("scratch").value_or("/var/tmp"), context.host.working_directory);
   request.verify = !arguments.flag("no-verify");
