@@ -95,9 +95,9 @@ Result<Staging> plan_path_staging(sys::System& system, const PathStagingRequest&
   staging.copies = probe_staged(system, request.at, wanted.uid, request.path);
   TRY(check_stage(system, staging.copies.directory, request.at, !request.is_own, "stage " + shell_quote(request.path),
                   "stage.at"));
-  TRY_ASSIGN(wanted.access, stage_access(system, request.path, request.how.as));
+  TRY_ASSIGN(wanted.access, stage_access(system, request.path, request.how.copying.reader));
   const auto store = probe_store(system, request);
-  staging.image = probe_image(system, packed.image, 0, request.how.as);
+  staging.image = probe_image(system, packed.image, 0, request.how.copying.reader);
   TRY(staging.image.check());
   staging.why_files = staging.image.exists()        ? why_no_mount(system, staging.image, store.uid)
                       : is_few_large(packed.survey) ? "they are few and large"
@@ -105,8 +105,8 @@ Result<Staging> plan_path_staging(sys::System& system, const PathStagingRequest&
   if (staging.why_files.empty() && !staging.image.exists())
     staging.why_files = "there is no image of it in " + request.store;
   wanted.what = {.source = request.path, .state = text_of(packed.survey)};
-  if (request.how.as)
-    wanted.what.reader = request.how.as->uid;
+  if (request.how.copying.reader)
+    wanted.what.reader = request.how.copying.reader->uid;
   if (staging.why_files.empty()) {
     wanted.what.sha256 = staging.image.note->sha256;
   } else {
@@ -205,7 +205,7 @@ Result<void> fetch_files(sys::System& system, const PathStagingRequest& request,
     TRY_ASSIGN(const auto fetched,
                tree::fetch_listed(
                    {.path = join_path(request.path, one.path), .root = root},
-                   {.path = to, .root = root, .guarded = true}, listing, one, request.how.options(),
+                   {.path = to, .root = root, .guarded = true}, listing, one, request.how.copying,
                    [&](const tree::Progress& now) {
                      auto all = now;
                      all.bytes += done.bytes;

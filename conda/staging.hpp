@@ -19,16 +19,13 @@ using Fetched = std::function<void(const tree::FetchReport&)>;
 
 /// The settings of a copy to this host.
 struct CopySettings {
-  std::uint64_t bytes_per_second = 0; ///< 0: no limit
-  std::chrono::milliseconds wait{0};  ///< for another copy that has not ended
-  std::optional<sys::User> as = {};   ///< the user who reads the share if its server refuses root (root_squash)
-  std::string anew = {};              ///< the hint for a damaged image: how to make it anew
+  tree::Options copying = {}; ///< its limit, `wait`, and the user who reads the share if its server refuses root
+  std::string anew = {};      ///< the hint for a damaged image: how to make it anew
   Upstreams upstreams = {};
   Fetched fetched = {};
   /// Takes the lock by which only one staging works on a host: two would write into the same copy.
   std::function<Result<plan::HostLock>()> lock;
 
-  [[nodiscard]] tree::Options options() const;
   [[nodiscard]] std::vector<tree::Upstream> upstreams_for(const std::string& to, std::uint64_t bytes) const;
 };
 

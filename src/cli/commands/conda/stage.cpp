@@ -44,7 +44,7 @@ Result<conda::StagingRequest> staging_request(Context& context, const Arguments&
   request.how.anew = fmt::format("`sharefs conda image {}` makes it anew", shell_quote(where.name));
   if (!request.removes)
     TRY(check_share(context, request.store));
-  TRY_ASSIGN(request.how.as, find_reader(context, request));
+  TRY_ASSIGN(request.how.copying.reader, find_reader(context, request));
   return request;
 }
 
@@ -113,9 +113,7 @@ Result<conda::CopySettings> copying_by(Context& context, const Arguments& argume
   auto upstreams = upstreams_of(context, arguments);
   if (!limit || !upstreams)
     return fail(limit ? upstreams.error() : limit.error());
-  return conda::CopySettings{.bytes_per_second = *limit,
-                             .wait = context.flags.wait,
-                             .as = {},
+  return conda::CopySettings{.copying = {.bytes_per_second = *limit, .wait = context.flags.wait},
                              .upstreams = std::move(*upstreams),
                              .fetched = note_of_fetched(context),
                              .lock = [&context] { return lock_staging(context); }};
@@ -124,7 +122,7 @@ Result<conda::CopySettings> copying_by(Context& context, const Arguments& argume
 Result<int> stage_environment(Context& context, const Arguments& arguments, const std::string& word) {
   TRY_ASSIGN(auto request, staging_request(context, arguments, word));
   const auto say = say_to(context);
-  report_reader(context, request.store, request.how.as);
+  report_reader(context, request.store, request.how.copying.reader);
   conda::Staging staging;
   const auto propose = [&]() -> Result<Proposal> {
     TRY_ASSIGN(staging, conda::plan_staging(context.system, request, say));

@@ -89,7 +89,7 @@ Result<conda::PathStagingRequest> path_request(Context& context, const Arguments
     context.console.warning(fmt::format("`stage.paths`: {} is a link, and no copy is mounted over it", asked),
                             fmt::format("name the directory itself there: {}", request.path));
   TRY_ASSIGN(request.how, copying_by(context, arguments));
-  request.how.as = std::move(directory.by);
+  request.how.copying.reader = std::move(directory.by);
   request.how.anew = "delete it there, then run the command again, which makes it anew";
   return request;
 }
