@@ -121,11 +121,8 @@ std::string installed_path(const std::string& path, const std::string& site_pack
 Result<Record> parse_record(std::string_view text) {
   TRY_ASSIGN(const auto json, parsed(text));
   Record record;
-  if (json.is_object()) {
+  if (json.is_object())
     record.name = text_in(json, "name");
-    record.version = text_in(json, "version");
-    record.build = text_in(json, "build");
-  }
   const auto* files = json.is_object() ? list_in(json, "files") : nullptr;
   const auto* paths = json.is_object() ? paths_in(json) : nullptr;
   if (record.name.empty() || (files == nullptr && paths == nullptr))

@@ -171,8 +171,7 @@ std::vector<sys::Entry> read_place(sys::System& system, const std::string& path,
                    inside("conda-meta", false, 0),
                    inside("conda-meta/state", false, k_largest_state),
                    inside("etc/conda/env_vars.d", true, 0),
-                   inside("etc/conda/activate.d", true, 0),
-                   inside("bin/python", false, 0)},
+                   inside("etc/conda/activate.d", true, 0)},
        .deadline = deadline});
 }
 
@@ -224,7 +223,6 @@ Result<RunningPlace> probe_running(sys::System& system, const std::string& path,
   for (const auto& name : entries[4].names)
     if (name.ends_with(".sh"))
       place.scripts.push_back(join_path(entries[4].resolved, name));
-  place.python = base_name(entries[5].link_target);
   place.noted = whole.made.has_value();
   place.shared = whole.shared;
   return place;

@@ -33,7 +33,6 @@ struct RunningPlace {
   std::vector<std::string> scripts;                           ///< activate.d/*.sh, in their order
   bool noted = false;                                         ///< a note of this use was left beside it
   bool shared = false;                                        ///< it lies on storage that other hosts share
-  std::string python;                                         ///< "python3.11"; empty: none
   Diagnoses found;                                            ///< files that could not be used (SF504)
 };
 /// Reads the environment to which `path` leads. `note` (use_note()) is left before anything else is read. `deadline`:
