@@ -238,9 +238,10 @@ plan::Plan plan_repair(const EnvironmentState& state, bool modes, bool live) {
   const auto records = std::ranges::stable_partition(
       contents, [](const plan::FileChange& change) { return !change.path.starts_with("conda-meta/"); });
   add_changes(plan, state, "prefix " + right + (records.empty() ? "" : ", and the checksums in conda-meta"), contents);
-  for (const auto& link : state.links)
-    plan.add("", "prefix " + right,
-             plan::Link{join_path(state.path, link.path), link.before, link.after, std::nullopt, false, link.identity});
+  for (auto link : state.links) {
+    link.path = join_path(state.path, link.path);
+    plan.add("", "prefix " + right, std::move(link));
+  }
   if (modes)
     add_changes(plan, state, "as readable as the environment's directory", modes_after_contents(state));
   add_changes(plan, state, "compiled from other sources, or with an old prefix; it comes again", state.compiled);

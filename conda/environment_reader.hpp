@@ -74,14 +74,9 @@ EnvironmentState read_environment(const EnvironmentReader& reader, const PrefixD
 
 // The prefixes in one file of an environment that was read (naming_file.cpp). Pure.
 
-/// The checksum of one file, and the prefixes in it.
-struct FileFacts {
-  std::string checksum;
-  std::vector<bool> holds; ///< for each needle, whether the file holds it
-};
-
 struct NamingFile {
-  FileFacts facts;
+  std::string checksum = {};
+  std::vector<bool> holds = {};           ///< for each needle, whether the file holds it
   const RecordedFile* recorded = nullptr; ///< in the record of its package; nullptr: it belongs to none
   bool starts = false;                    ///< its first lines name the prefix to start a program
   std::string bytes = {};                 ///< the content; empty if no prefix can be replaced in it
@@ -117,9 +112,6 @@ template <FieldsOf<PrefixDecision> D> auto fields(D& d) {
 }
 template <FieldsOf<Found> F> auto fields(F& f) {
   return named("kind", f.kind, "path", f.path, "detail", f.detail);
-}
-template <FieldsOf<MovedLink> L> auto fields(L& l) {
-  return named("path", l.path, "before", l.before, "after", l.after, "identity", l.identity);
 }
 template <FieldsOf<EnvironmentState> S> auto fields(S& s) {
   return named("path", s.path, "device", s.device, "inode", s.inode, "uid", s.uid, "gid", s.gid, "mode", s.mode,
