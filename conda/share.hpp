@@ -14,12 +14,11 @@ namespace sharefs::conda {
 struct Source {
   std::string path; ///< absolute; no link is followed below the home
   plan::Actor actor;
-  sys::Entry entry;   ///< at `path`; after an interrupted exchange (see plan::ExchangeForLink) that of the directory
-  std::string backup; ///< name of the newest original beside it; empty: none
+  sys::Entry entry; ///< at `path`; after an interrupted exchange (see plan::ExchangeForLink) that of the directory
 };
 
-/// Finds the environment at `path`, or the one that an interrupted exchange has moved away. `target`: STORE/ENV.
-Result<Source> source_at(sys::System& system, const std::string& path, const std::string& target);
+/// Finds the environment at `path`, or the one that an interrupted exchange has moved away.
+Result<Source> source_at(sys::System& system, const std::string& path);
 /// Finds the only directory of that name in the homes. `usage`: there are several; `not_found`.
 Result<Source> find_source(sys::System& system, const std::string& store, const std::string& name,
                            const std::vector<Homes>& homes);

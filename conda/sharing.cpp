@@ -15,31 +15,22 @@ namespace sharefs::conda {
 
 namespace {
 
-/// Finds the directory that an interrupted exchange has left under the name of a backup. Returns false if there is
-/// nothing to share.
-bool find_cut_off(sys::System& system, Source& source, const std::string& target) {
-  using sys::EntryKind;
-  const auto kept = source.backup;
-  source.backup.clear();
-  if (kept.empty())
+/// Finds the directory that an interrupted exchange has left as `kept`, the name of its newest backup. Returns false if
+/// there is nothing to share.
+bool find_cut_off(sys::System& system, Source& source, const std::string& kept) {
+  if (kept.empty() || source.entry.kind != sys::EntryKind::missing)
     return source.entry.exists();
   sys::EntryRequest request{{{.path = join_path(parent_path(source.path), kept), .links = sys::Links::none}}};
   if (system.identity().uid == 0)
     request.as = source.actor.user;
-  auto entry = system.entries(request).front();
-  if (source.entry.kind == EntryKind::missing && entry.kind == EntryKind::directory) {
+  if (auto entry = system.entries(request).front(); entry.kind == sys::EntryKind::directory)
     source.entry = std::move(entry);
-    source.backup = kept;
-  } else if (source.entry.kind == EntryKind::directory && entry.kind == EntryKind::symlink &&
-             entry.link_target == target) {
-    source.backup = kept;
-  }
   return source.entry.exists();
 }
 
 } // namespace
 
-Result<Source> source_at(sys::System& system, const std::string& where, const std::string& target) {
+Result<Source> source_at(sys::System& system, const std::string& where) {
   auto path = where;
   const auto above = system.entry({.path = parent_path(path), .follow = true, .list = true});
   if (above.kind != sys::EntryKind::directory)
@@ -52,8 +43,7 @@ Result<Source> source_at(sys::System& system, const std::string& where, const st
   source.entry = system.entry({.path = path, .links = sys::Links::none});
   if (source.entry.kind == sys::EntryKind::unknown)
     return fail(source.entry.error());
-  source.backup = newest_backup(above.names, base_name(path));
-  if (!find_cut_off(system, source, target))
+  if (!find_cut_off(system, source, newest_backup(above.names, base_name(path))))
     return fail(ErrorCode::not_found, "there is no directory " + path, "--from is where the environment lies");
   TRY_ASSIGN(const auto owner, owner_of(system, source.entry, "run it on a host that knows that user"));
   const bool below_home = owner.home.starts_with('/') && owner.home != "/" && is_under(path, owner.home);
@@ -73,8 +63,8 @@ Result<Source> find_source(sys::System& system, const std::string& store, const 
   std::vector<Source> directories, links;
   for (const auto& home : homes.homes)
     for (const auto& place : home.environments) {
-      Source source{place.entry.path, *home.actor, place.entry, place.backup};
-      if (!find_cut_off(system, source, target))
+      Source source{place.entry.path, *home.actor, place.entry};
+      if (!find_cut_off(system, source, place.backup))
         continue;
       if (source.entry.kind == sys::EntryKind::directory)
         directories.push_back(std::move(source));

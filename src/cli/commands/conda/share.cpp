@@ -75,7 +75,7 @@ Result<conda::Source> find_source(Context& context, const Arguments& arguments, 
   const auto from = arguments.value("from");
   const auto& config = *(*context.config())->conda;
   auto source =
-      from ? conda::source_at(context.system, normalize_path(*from, context.host.working_directory), target)
+      from ? conda::source_at(context.system, normalize_path(*from, context.host.working_directory))
            : conda::find_source(context.system, where.store, where.name, homes_of(config, context.system.identity()));
   if (source && source->entry.kind == sys::EntryKind::symlink && source->entry.link_target != target)
     return fail(ErrorCode::unsupported, fmt::format("{} is a link to {}", source->path, source->entry.link_target),
