@@ -39,13 +39,11 @@ void clear_uses(sys::System& system, const SharedEnvironment& environment, std::
 
 constexpr std::string_view k_scratch = "sharefs-update-";
 
-void remove(const tree::Place& place, const plan::Say& say) {
+void remove_entry(sys::System& system, const sys::Entry& entry, const plan::Say& say) {
+  const tree::Place place{
+      .path = entry.path, .root = system.files().root(), .device = entry.device, .inode = entry.inode};
   if (auto gone = tree::remove(place, {}); !gone)
     say.warning("left behind: " + gone.error().message, "remove " + place.path);
-}
-
-void remove_entry(sys::System& system, const sys::Entry& entry, const plan::Say& say) {
-  remove({.path = entry.path, .root = system.files().root(), .device = entry.device, .inode = entry.inode}, say);
 }
 
 } // namespace

@@ -17,15 +17,6 @@ namespace sharefs::conda {
 
 namespace {
 
-/// Takes the lease, then reads the environment as the holder before has left it.
-Result<NewGeneration> hold_latest(sys::System& system, const GenerationRequest& making, const plan::Say& say) {
-  TRY_ASSIGN(auto lease, take_lease(system, making.environment, making.settings.lease, say));
-  NewGeneration held;
-  held.lease.emplace(std::move(lease));
-  TRY_ASSIGN(held.environment, find_shared(system, making.environment.store, making.environment.name));
-  return held;
-}
-
 /// Completes the record of a generation whose tree is filled.
 Result<void> complete_record(sys::System& system, NewGeneration& made) {
   auto& record = made.record;
@@ -147,20 +138,20 @@ std::string NewGeneration::hidden_image() const {
 }
 
 Result<NewGeneration> hold(sys::System& system, const SharedEnvironment& planned, const LeaseSettings& settings,
-                           const plan::Say& say) {
+                           const plan::Say& say, bool any) {
   TRY_ASSIGN(auto lease, take_lease(system, planned, settings, say));
   NewGeneration held;
   held.lease.emplace(std::move(lease));
-  TRY_ASSIGN(held.environment, probe_environment(system, planned.store, planned.name));
-  if (held.environment.current != planned.current || held.environment.next() != planned.next())
+  TRY_ASSIGN(held.environment, any ? find_shared(system, planned.store, planned.name)
+                                   : probe_environment(system, planned.store, planned.name));
+  if (!any && (held.environment.current != planned.current || held.environment.next() != planned.next()))
     return fail(ErrorCode::conflict, fmt::format("somebody else has changed `{}` meanwhile", planned.name),
                 "run the command again");
   return held;
 }
 
 Result<NewGeneration> make_generation(sys::System& system, const GenerationRequest& making, const plan::Say& say) {
-  TRY_ASSIGN(auto made, making.hidden.empty() ? hold_latest(system, making, say)
-                                              : hold(system, making.environment, making.settings.lease, say));
+  TRY_ASSIGN(auto made, hold(system, making.environment, making.settings.lease, say, making.hidden.empty()));
   TRY(check_switch(system, made.environment));
   made.record = making.record;
   made.record.number = made.environment.next();

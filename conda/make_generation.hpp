@@ -54,10 +54,10 @@ struct GenerationRequest {
   std::function<Result<void>(NewGeneration& making)> fill;
 };
 
-/// Takes the lease of an environment for a change that was planned; nothing is made yet. `conflict`: somebody else has
-/// changed it since.
+/// Takes the lease of an environment, then reads it as the holder before has left it; nothing is made yet. `conflict`:
+/// somebody else has changed it since the change was planned; with `any` it only needs to have a present generation.
 Result<NewGeneration> hold(sys::System& system, const SharedEnvironment& planned, const LeaseSettings& settings,
-                           const plan::Say& say);
+                           const plan::Say& say, bool any = false);
 
 /// Returns a random name for the tree of a generation until it is complete.
 std::string hidden_name(unsigned number);

@@ -107,12 +107,6 @@ Result<void> check_unlinked_names(const config::Conda& conda, const conda::LinkS
   return {};
 }
 
-nlohmann::ordered_json place_json(const conda::Place& place, const LinkRequest& request) {
-  return {{"path", to_utf8(place.entry.path)},
-          {"target", to_utf8(place.target)},
-          {"standing", conda::to_string(conda::state_of(place, request.store))}};
-}
-
 std::string nothing_to_do(std::size_t right, const LinkRequest& request) {
   if (right == 0)
     return "nothing could be done";
@@ -168,7 +162,9 @@ nlohmann::ordered_json homes_json(const conda::LinkState& state, const LinkReque
   for (const auto& home : state.homes) {
     auto links = nlohmann::ordered_json::array();
     for (const auto& place : home.environments)
-      links.push_back(place_json(place, request));
+      links.push_back({{"path", to_utf8(place.entry.path)},
+                       {"target", to_utf8(place.target)},
+                       {"standing", conda::to_string(conda::state_of(place, request.store))}});
     homes.push_back({{"name", home.name},
                      {"conda", to_utf8(home.conda)},
                      {"state", to_string(summarize(home, request))},
