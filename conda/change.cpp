@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/random.hpp"
+#include "base/try.hpp"
 #include "conda/image.hpp"
 #include "conda/share.hpp"
 #include "plan/apply.hpp"
@@ -48,13 +49,9 @@ void remove_entry(sys::System& system, const sys::Entry& entry, const plan::Say&
 
 } // namespace
 
-Result<SharedEnvironment> find_shared(sys::System& system, const std::string& store, const std::string& name) {
-  auto found = probe_environment(system, store, name);
-  return found ? check_present_generation(std::move(*found)) : std::move(found);
-}
-
-Result<SharedEnvironment> check_present_generation(SharedEnvironment found) {
-  const auto &store = found.store, &name = found.name;
+Result<SharedEnvironment> find_shared(sys::System& system, const std::string& store, const std::string& name,
+                                      const std::optional<sys::User>& as) {
+  TRY_ASSIGN(auto found, probe_environment(system, store, name, as));
   if (found.current != 0 && found.find(found.current) != nullptr)
     return found;
   if (found.current != 0)

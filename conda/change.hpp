@@ -8,9 +8,8 @@ namespace sharefs::conda {
 
 /// Reads an environment and checks that it has a present generation. Errors: `not_found` and `unsupported`, with a hint
 /// how to get one.
-Result<SharedEnvironment> find_shared(sys::System& system, const std::string& store, const std::string& name);
-/// Checks the same of an environment that was read already.
-Result<SharedEnvironment> check_present_generation(SharedEnvironment found);
+Result<SharedEnvironment> find_shared(sys::System& system, const std::string& store, const std::string& name,
+                                      const std::optional<sys::User>& as = {});
 /// As find_shared(), but also accepts an environment whose link or present generation somebody has removed.
 Result<SharedEnvironment> find_with_generations(sys::System& system, const std::string& store, const std::string& name);
 

@@ -162,9 +162,9 @@ sys::Entry read_as_reader(sys::System& system, const StagingRequest& request, sy
 /// links.
 Result<std::string> find_generation(sys::System& system, const StagingRequest& request, Staging& staging,
                                     const plan::Say& say) {
-  auto environment = probe_environment(system, request.store, request.name, request.how.copying.reader);
-  if (environment && !request.removes)
-    environment = check_present_generation(std::move(*environment));
+  auto environment = request.removes
+                         ? probe_environment(system, request.store, request.name, request.how.copying.reader)
+                         : find_shared(system, request.store, request.name, request.how.copying.reader);
   if (!environment && !request.removes)
     return fail(environment.error());
   if (!environment)

@@ -72,7 +72,7 @@ class UpdateFill {
   }
 
   /// Runs the request's command, which has to succeed, and prepares its result (see finish_result()).
-  Result<void> run_command(const std::string& left, bool whole, const Runs& runs) {
+  Result<void> run_command(const Runs& runs) {
     const auto code = runs(m_request.command.argv);
     m_no_view = !code && code.error().code == ErrorCode::unsupported;
     if (!code)
@@ -81,7 +81,7 @@ class UpdateFill {
       return fail(
           sys::interrupted() ? ErrorCode::interrupted : ErrorCode::failed,
           fmt::format("`{}` ended with exit code {}: nothing was changed", shell_join(m_request.command.argv), *code));
-    return finish_result(left, whole, runs);
+    return finish_result(runs);
   }
 
   Result<void> run_in_view(const std::string& scratch) {
@@ -101,7 +101,10 @@ class UpdateFill {
     const Runs runs = [&](const Argv& command) {
       return sys::run_layered(command_in(m_environment.path(), command), layers);
     };
-    TRY(run_command(layers.upper, false, runs));
+    m_left = layers.upper;
+    m_below = m_before.path;
+    m_seen = m_environment.path();
+    TRY(run_command(runs));
     TRY(set_result_modes(layers.upper)); // the umask of the command may have been another one
     return add_layer(layers.upper);
   }
@@ -123,33 +126,33 @@ class UpdateFill {
           !removed && removed.error().code != ErrorCode::not_found)
         return fail(removed.error());
     const Runs runs = [&](const Argv& command) { return sys::run_in_terminal(command_in(copy.path, command)); };
-    TRY(run_command(copy.path, true, runs));
+    m_left = m_seen = copy.path;
+    m_below.clear();
+    TRY(run_command(runs));
     TRY(repair_copy(m_system, {copy, m_environment.path(), {copy.path}, true}, m_say));
     TRY(set_result_modes(copy.path));
     return share_files(copy);
   }
 
   /// Checks that the result of the command is still an environment, adds the guard, and restores the protection marks,
-  /// which were hidden from the command. With `whole` the whole environment is in `left`; otherwise only its changes
-  /// are.
-  Result<void> finish_result(const std::string& left, bool whole, const Runs& runs) {
+  /// which were hidden from the command.
+  Result<void> finish_result(const Runs& runs) {
     for (const auto* name : {"conda-meta", "lib"}) {
-      const auto entry = m_system.entry({.path = join_path(left, name)});
+      const auto entry = m_system.entry({.path = join_path(m_left, name)});
       if (entry.kind == sys::EntryKind::unknown)
         return fail(entry.error());
       const bool was_there = m_system.entry({.path = join_path(m_before.path, name)}).exists();
-      if (was_there && entry.kind != sys::EntryKind::directory && (whole || entry.exists()))
+      if (was_there && entry.kind != sys::EntryKind::directory && (m_below.empty() || entry.exists()))
         return fail(ErrorCode::failed, fmt::format("`{}` has deleted {} of the environment: nothing was changed",
                                                    shell_join(m_request.command.argv), name));
     }
-    const auto guarded =
-        whole ? add_guard(left, "", left, runs) : add_guard(left, m_before.path, m_environment.path(), runs);
-    return guarded ? restore_marks(left) : guarded;
+    TRY(add_guard(runs));
+    return restore_marks();
   }
 
-  Result<void> restore_marks(const std::string& left) {
+  Result<void> restore_marks() {
     const auto& files = m_system.files();
-    TRY_ASSIGN(const auto contents, read_contents(m_system, left));
+    TRY_ASSIGN(const auto contents, read_contents(m_system, m_left));
     const auto before = protection_marks(m_environment.name, m_record.python);
     const auto after =
         protection_marks(m_environment.name, contents.python.empty() ? m_record.python : contents.python);
@@ -157,7 +160,7 @@ class UpdateFill {
       TRY_ASSIGN(const auto text, files.read_if_exists(join_path(m_before.path, before[i].path)));
       if (!text)
         continue;
-      const auto path = join_path(left, after[i].path);
+      const auto path = join_path(m_left, after[i].path);
       TRY(files.make_directories(parent_path(path)));
       const auto there = m_system.entry({.path = path}); // may be a whiteout of the overlay
       TRY(there.exists() ? files.remove(path) : Result<void>{});
@@ -166,42 +169,40 @@ class UpdateFill {
     return {};
   }
 
-  /// Adds the guard to the result of the command in `left`; `below` is the lower tree if `left` is only a layer. `seen`
-  /// is the path of the whole environment for further commands. A guard that a user has removed is not added again.
-  Result<void> add_guard(const std::string& left, const std::string& below, const std::string& seen, const Runs& runs) {
+  /// Adds the guard to the result of the command. A guard that a user has removed is not added again.
+  Result<void> add_guard(const Runs& runs) {
     const auto before = read_contents(m_system, m_before.path);
-    const auto after = read_contents(m_system, left);
+    const auto after = read_contents(m_system, m_left);
     if (!before || !after)
       return fail(before ? after.error() : before.error());
     const auto directory = guard_directory(after->python.empty() ? before->python : after->python);
-    const auto records = guard_records_in(left, below, directory);
+    const auto records = guard_records_in(directory);
     const bool same_python = directory == guard_directory(before->python);
     const auto& guard = m_request.settings.guard;
     auto& removed = m_making.record.no_guard;
     removed = records.empty() && (m_record.no_guard || (same_python && has_guard(before->packages)));
     if (removed || guard.empty() || directory.empty())
       return {};
-    const auto site = join_path(seen, directory);
+    const auto site = join_path(m_seen, directory);
     for (const auto& record : records)
       if (record != record_in(guard))
         TRY(runs({"rm", "-rf", "--", join_path(site, record)}));
-    TRY_ASSIGN(const auto wrote, write_guard(m_system, left, below, directory, guard));
+    TRY_ASSIGN(const auto wrote, write_guard(m_system, m_left, m_below, directory, guard));
     if (!wrote)
       return {};
     const auto package = join_path(site, k_guard_package);
-    const auto compiled = runs({join_path(seen, "bin/python"), "-I", "-S", "-m", "compileall", "-q", package});
+    const auto compiled = runs({join_path(m_seen, "bin/python"), "-I", "-S", "-m", "compileall", "-q", package});
     if (!compiled || *compiled != 0) // the guard works, but every start of Python compiles it
       m_say.message("the guard could not be compiled");
     return {};
   }
 
   /// Returns the records of the guard in `directory` of the command's result.
-  [[nodiscard]] std::vector<std::string> guard_records_in(const std::string& left, const std::string& below,
-                                                          const std::string& directory) const {
-    const auto site = join_path(left, directory);
+  [[nodiscard]] std::vector<std::string> guard_records_in(const std::string& directory) const {
+    const auto site = join_path(m_left, directory);
     auto names = m_system.entry({.path = site, .list = true}).names;
-    if (!below.empty())
-      for (const auto& name : m_system.entry({.path = join_path(below, directory), .list = true}).names)
+    if (!m_below.empty())
+      for (const auto& name : m_system.entry({.path = join_path(m_below, directory), .list = true}).names)
         if (std::ranges::find(names, name) == names.end())
           names.push_back(name);
     auto records = guard_records(names);
@@ -295,6 +296,9 @@ class UpdateFill {
   const SharedEnvironment& m_environment;
   Generation m_record; ///< of the present generation; an empty one if there is none
   tree::Place m_before;
+  std::string m_left;  ///< the result of the command: the whole environment, or a layer with its changes
+  std::string m_below; ///< the tree below the layer; empty: there is no layer
+  std::string m_seen;  ///< the path of the whole environment for commands
   bool m_no_view = false;
 };
 

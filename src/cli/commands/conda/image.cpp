@@ -18,12 +18,10 @@ Result<int> run_image(Context& context, const Arguments& arguments) {
   const auto letters = random_letters(6);
   std::optional<conda::NewGeneration> made; // it holds the lease until the steps are done
   const auto propose = [&]() -> Result<Proposal> {
-    const auto imaging = conda::plan_image(context.system, where.store, where.name, letters, say_to(context));
-    if (!imaging)
-      return fail(imaging.error());
-    Proposal proposal{imaging->plan, "the present generation has an image"};
+    TRY_ASSIGN(auto imaging, conda::plan_image(context.system, where.store, where.name, letters, say_to(context)));
+    Proposal proposal{imaging.plan, "the present generation has an image"};
     proposal.takes_long = true;
-    proposal.before_groups = [&, imaging = *imaging]() -> Result<void> {
+    proposal.before_groups = [&, imaging = std::move(imaging)]() -> Result<void> {
       TRY_ASSIGN(auto done,
                  conda::make_missing_image(context.system, imaging, lease_settings(context), say_to(context)));
       made.emplace(std::move(done));

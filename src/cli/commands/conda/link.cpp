@@ -44,10 +44,9 @@ Result<std::vector<std::string>> environments_of(const config::Conda& conda, con
     TRY(check_environment_name(name));
     if (verb == Verb::unlink || contains(conda.names(), name))
       continue;
-    auto hint = did_you_mean_hint(name, conda.names());
     return fail(ErrorCode::usage, fmt::format("environment `{}` is not in `conda.envs`", name),
-                hint.empty() ? "add it there (" + conda.origin.text() + "), so that all machines agree"
-                             : std::move(hint));
+                did_you_mean_hint(name, conda.names(),
+                                  "add it there (" + conda.origin.text() + "), so that all machines agree"));
   }
   return names;
 }

@@ -38,9 +38,8 @@ Error explain_missing(Context& context, const std::string& word, const std::stri
   if (there.kind != sys::EntryKind::missing || word.find('/') != std::string::npos)
     return error;
   const auto store = context.system.entry({.path = parent_path(path), .follow = true, .list = true});
-  const auto hint = did_you_mean_hint(word, store.names);
   return {ErrorCode::not_found, fmt::format("environment `{}` is not in the store {}", word, store.path),
-          hint.empty() ? error.hint : hint, ""};
+          did_you_mean_hint(word, store.names, error.hint), ""};
 }
 
 /// Advises to stage a generation from which each process reads many files over NFS. The advice is given once to each

@@ -187,23 +187,18 @@ Result<int> mount_all_staged(Context& context) {
 
 /// Adds the plan for one image to the proposal. The work before the steps is done for one image after the other.
 Result<void> add_image_from_share(Context& context, const std::string& name, Proposal& proposal) {
-  auto request = staging_request(context, {}, name);
-  if (!request)
-    return fail(request.error());
-  request->from_share = true;
+  TRY_ASSIGN(auto request, staging_request(context, {}, name));
+  request.from_share = true;
   const auto say = say_to(context);
-  auto staging = conda::plan_staging(context.system, *request, say);
-  if (!staging)
-    return fail(staging.error());
-  const auto& plan = staging->made.plan;
-  if (plan.empty() && !staging->nothing.empty() && staging->nothing == staging->why_files)
-    context.console.message(fmt::format("{}: its image on the share is not mounted: {}", name, staging->nothing));
+  TRY_ASSIGN(auto staging, conda::plan_staging(context.system, request, say));
+  const auto& plan = staging.made.plan;
+  if (plan.empty() && !staging.nothing.empty() && staging.nothing == staging.why_files)
+    context.console.message(fmt::format("{}: its image on the share is not mounted: {}", name, staging.nothing));
   if (plan.empty())
     return {};
-  std::ranges::copy(plan.steps, std::back_inserter(proposal.plan.steps));
-  std::ranges::copy(plan.notes, std::back_inserter(proposal.plan.notes));
-  proposal.before_groups = [&context, say, before = proposal.before_groups, request = std::move(*request),
-                            staging = std::move(*staging)]() -> Result<void> {
+  proposal.plan.add(plan);
+  proposal.before_groups = [&context, say, before = proposal.before_groups, request = std::move(request),
+                            staging = std::move(staging)]() -> Result<void> {
     TRY(before ? before() : Result<void>{});
     return conda::copy_staged(context.system, request, staging, say);
   };
