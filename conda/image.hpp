@@ -1,7 +1,8 @@
 #pragma once
 // The image of a generation: one file beside it. The tree is the original, and its image can be made again.
-//   STORE/.generations/ENV/0003.sqfs       a squashfs; it gets this name when it is complete, and is never written
-//   again STORE/.generations/ENV/0003.sqfs.json  its note (ImageNote), written before the image gets its name
+//   STORE/.generations/ENV/0003.sqfs             a squashfs, which gets this name when it is complete, and is never
+//                                                written again
+//   STORE/.generations/ENV/0003.sqfs.json        its note (ImageNote), written before the image gets its name
 //   STORE/.generations/ENV/new-0003.XXXXXX.sqfs  an image that is being made, or was left by a killed command
 #include "conda/environment_store.hpp"
 #include "plan/say.hpp"

@@ -200,7 +200,7 @@ Result<void> fetch_files(sys::System& system, const PathStagingRequest& request,
       TRY(plan::apply_action(plan::make_link(to, one.target), system));
       continue;
     }
-    auto upstreams = one.bytes < k_handed_on ? std::vector<tree::Upstream>{} : request.how.upstreams_for(to, one.bytes);
+    auto upstreams = one.bytes < k_handed_on ? std::vector<tree::Upstream>{} : request.how.upstreams(to, one.bytes);
     std::erase_if(upstreams, [&](const tree::Upstream& upstream) { return passed_over.contains(upstream.name); });
     TRY_ASSIGN(const auto fetched,
                tree::fetch_listed(
@@ -230,8 +230,7 @@ Result<void> fetch_files(sys::System& system, const PathStagingRequest& request,
   }
   TRY(open_directories(system, staging));
   say.message(text_of(copy, sum));
-  if (request.how.fetched)
-    request.how.fetched(sum);
+  request.how.fetched(sum);
   return {};
 }
 

@@ -183,10 +183,6 @@ Result<std::string> find_generation(sys::System& system, const StagingRequest& r
 
 } // namespace
 
-std::vector<tree::Upstream> CopySettings::upstreams_for(const std::string& to, std::uint64_t bytes) const {
-  return upstreams ? upstreams(to, bytes) : std::vector<tree::Upstream>{};
-}
-
 Result<void> copy_tree(sys::System& system, const CopySettings& how, const Staging& staging, const plan::Say& say) {
   auto options = how.copying;
   options.remove_others = true;
@@ -297,7 +293,7 @@ Result<void> copy_image(sys::System& system, const CopySettings& how, const Stag
       options.reader = std::move(*owner);
   const auto fetched =
       tree::fetch({.path = image.path, .root = system.files().root()}, place(system, to), {note.sha256, note.bytes},
-                  options, say.progress("copying " + image.path), how.upstreams_for(to, note.bytes));
+                  options, say.progress("copying " + image.path), how.upstreams(to, note.bytes));
   if (!fetched) {
     auto error = fetched.error();
     if (error.code == ErrorCode::conflict && !how.anew.empty())
@@ -305,8 +301,7 @@ Result<void> copy_image(sys::System& system, const CopySettings& how, const Stag
     return fail(std::move(error));
   }
   say.message(text_of(to, *fetched));
-  if (how.fetched)
-    how.fetched(*fetched);
+  how.fetched(*fetched);
   return {};
 }
 

@@ -21,12 +21,10 @@ using Fetched = std::function<void(const tree::FetchReport&)>;
 struct CopySettings {
   tree::Options copying = {}; ///< its limit, `wait`, and the user who reads the share if its server refuses root
   std::string anew = {};      ///< the hint for a damaged image: how to make it anew
-  Upstreams upstreams = {};
-  Fetched fetched = {};
+  Upstreams upstreams = [](const std::string&, std::uint64_t) { return std::vector<tree::Upstream>{}; };
+  Fetched fetched = [](const tree::FetchReport&) {};
   /// Takes the lock by which only one staging works on a host: two would write into the same copy.
   std::function<Result<plan::HostLock>()> lock;
-
-  [[nodiscard]] std::vector<tree::Upstream> upstreams_for(const std::string& to, std::uint64_t bytes) const;
 };
 
 struct StagingRequest {
