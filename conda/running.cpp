@@ -48,33 +48,6 @@ bool is_variable_name(std::string_view name) {
   return !name.empty() && name.find_first_of(std::string_view("=\0", 2)) == std::string_view::npos;
 }
 
-Result<Variables> variables_of(std::string_view json, const char* below) {
-  const auto document = read_json<nlohmann::ordered_json>(
-      json, {.bytes = k_largest_state, .values = k_most_values, .members = k_most_variables});
-  if (!document)
-    return fail(ErrorCode::failed, "it " + document.error().message);
-  if (!document->is_object())
-    return fail(ErrorCode::failed, "it is no JSON object");
-  Variables variables;
-  const auto* object = &*document;
-  if (below != nullptr) {
-    const auto inner = document->find(below);
-    if (inner == document->end())
-      return variables;
-    if (!inner->is_object())
-      return fail(ErrorCode::failed, fmt::format("`{}` is no JSON object", below));
-    object = &*inner;
-  }
-  for (const auto& [name, value] : object->items()) {
-    if (!is_variable_name(name) || !value.is_string() ||
-        value.get_ref<const std::string&>().find('\0') != std::string::npos)
-      return fail(ErrorCode::failed, fmt::format("`{}` is no variable with a text", to_utf8(name)));
-    if (value != k_unset)
-      variables.emplace_back(name, value.get<std::string>());
-  }
-  return variables;
-}
-
 Diagnosis unusable(const std::string& path, const std::string& why) {
   return {Severity::warning, "SF504", path, "its variables are not set: " + why, "", ""};
 }
@@ -87,8 +60,7 @@ void add_variables(RunningPlace& place, const sys::Entry& entry, bool is_state) 
     return;
   }
   auto read = entry.content.size() < entry.size ? fail(ErrorCode::failed, "it is too large")
-              : is_state                        ? state_variables(entry.content)
-                                                : package_variables(entry.content);
+                                                : variables_in(entry.content, is_state ? "env_vars" : nullptr);
   if (!read)
     place.found.push_back(unusable(entry.path, read.error().message));
   else if (place.variables.size() + read->size() > k_most_variables)
@@ -147,12 +119,31 @@ std::optional<GenerationPath> in_generation(std::string_view path) {
   return below_generations(path, generation_number);
 }
 
-Result<Variables> state_variables(std::string_view json) {
-  return variables_of(json, "env_vars");
-}
-
-Result<Variables> package_variables(std::string_view json) {
-  return variables_of(json, nullptr);
+Result<Variables> variables_in(std::string_view json, const char* below) {
+  const auto document = read_json<nlohmann::ordered_json>(
+      json, {.bytes = k_largest_state, .values = k_most_values, .members = k_most_variables});
+  if (!document)
+    return fail(ErrorCode::failed, "it " + document.error().message);
+  if (!document->is_object())
+    return fail(ErrorCode::failed, "it is no JSON object");
+  Variables variables;
+  const auto* object = &*document;
+  if (below != nullptr) {
+    const auto inner = document->find(below);
+    if (inner == document->end())
+      return variables;
+    if (!inner->is_object())
+      return fail(ErrorCode::failed, fmt::format("`{}` is no JSON object", below));
+    object = &*inner;
+  }
+  for (const auto& [name, value] : object->items()) {
+    if (!is_variable_name(name) || !value.is_string() ||
+        value.get_ref<const std::string&>().find('\0') != std::string::npos)
+      return fail(ErrorCode::failed, fmt::format("`{}` is no variable with a text", to_utf8(name)));
+    if (value != k_unset)
+      variables.emplace_back(name, value.get<std::string>());
+  }
+  return variables;
 }
 
 namespace {

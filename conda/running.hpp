@@ -41,10 +41,10 @@ Result<RunningPlace> probe_running(sys::System& system, const std::string& path,
                                    const std::optional<sys::Note>& note = {},
                                    std::chrono::milliseconds deadline = std::chrono::seconds(3));
 
-/// Return the names and values that conda-meta/state and etc/conda/env_vars.d/*.json set. `failed`: the text is no JSON
-/// object of strings.
-Result<std::vector<std::pair<std::string, std::string>>> state_variables(std::string_view json);
-Result<std::vector<std::pair<std::string, std::string>>> package_variables(std::string_view json);
+/// Returns the names and values that a file sets: etc/conda/env_vars.d/*.json, or conda-meta/state in its member
+/// `below` ("env_vars"). `failed`: the text is no JSON object of strings.
+Result<std::vector<std::pair<std::string, std::string>>> variables_in(std::string_view json,
+                                                                      const char* below = nullptr);
 
 /// Returns `environment` (NAME=value) as activation changes it, before its scripts run. `name`: CONDA_DEFAULT_ENV.
 std::vector<std::string> activate(std::vector<std::string> environment, const RunningPlace& place,
