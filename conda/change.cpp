@@ -78,12 +78,9 @@ Result<SharedEnvironment> find_with_generations(sys::System& system, const std::
   return some ? found : find_shared(system, store, name);
 }
 
-Result<sys::Lease> take_lease(sys::System& system, const SharedEnvironment& environment, const LeaseSettings& settings,
+Result<sys::Lease> take_lease(sys::System& system, const SharedEnvironment& environment, sys::LeaseRequest request,
                               const plan::Say& say) {
-  sys::LeaseRequest request;
   request.path = join_path(environment.root.path, "lock");
-  request.what = settings.command;
-  request.wait = settings.wait;
   bool said = false;
   auto lease = sys::Lease::take(system, request, [&](const sys::LeaseHolder& holder) {
     if (!said)

@@ -13,14 +13,9 @@ Result<SharedEnvironment> find_shared(sys::System& system, const std::string& st
 /// As find_shared(), but also accepts an environment whose link or present generation somebody has removed.
 Result<SharedEnvironment> find_with_generations(sys::System& system, const std::string& store, const std::string& name);
 
-/// The command that asks for a lease, and how long it waits for another holder.
-struct LeaseSettings {
-  std::string command;
-  std::chrono::milliseconds wait{0};
-};
-/// Takes the lease, which is held while the environment is changed and excludes all other hosts. The caller then has to
-/// read the environment again, because the holder before may have changed it.
-Result<sys::Lease> take_lease(sys::System& system, const SharedEnvironment& environment, const LeaseSettings& settings,
+/// Takes the lease, which is held while the environment is changed and excludes all other hosts; sets its path. The
+/// caller then has to read the environment again, because the holder before may have changed it.
+Result<sys::Lease> take_lease(sys::System& system, const SharedEnvironment& environment, sys::LeaseRequest request,
                               const plan::Say& say);
 
 /// Returns the uses that keep their generations, with the names of the users who own the notes. Deletes notes of uses

@@ -137,9 +137,9 @@ std::string NewGeneration::hidden_image() const {
   return image_path(path());
 }
 
-Result<NewGeneration> hold(sys::System& system, const SharedEnvironment& planned, const LeaseSettings& settings,
+Result<NewGeneration> hold(sys::System& system, const SharedEnvironment& planned, const sys::LeaseRequest& request,
                            const plan::Say& say, bool any) {
-  TRY_ASSIGN(auto lease, take_lease(system, planned, settings, say));
+  TRY_ASSIGN(auto lease, take_lease(system, planned, request, say));
   NewGeneration held;
   held.lease.emplace(std::move(lease));
   TRY_ASSIGN(held.environment, any ? find_shared(system, planned.store, planned.name)
@@ -200,7 +200,7 @@ Result<ImagePlan> plan_image(sys::System& system, const std::string& store, cons
   return imaging;
 }
 
-Result<NewGeneration> make_missing_image(sys::System& system, const ImagePlan& imaging, const LeaseSettings& lease,
+Result<NewGeneration> make_missing_image(sys::System& system, const ImagePlan& imaging, const sys::LeaseRequest& lease,
                                          const plan::Say& say) {
   TRY_ASSIGN(auto held, hold(system, imaging.environment, lease, say));
   const auto& now = held.environment;

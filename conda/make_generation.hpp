@@ -15,7 +15,7 @@ namespace sharefs::conda {
 
 /// The settings for a change that makes a generation.
 struct GenerationSettings {
-  LeaseSettings lease;
+  sys::LeaseRequest lease; ///< without its path
   bool protect = true;     ///< the generation gets no write bits
   bool makes_image = true; ///< `conda.image`
   std::string stage;       ///< `conda.stage`: for the image a staged copy of the generation before is read
@@ -56,7 +56,7 @@ struct GenerationRequest {
 
 /// Takes the lease of an environment, then reads it as the holder before has left it; nothing is made yet. `conflict`:
 /// somebody else has changed it since the change was planned; with `any` it only needs to have a present generation.
-Result<NewGeneration> hold(sys::System& system, const SharedEnvironment& planned, const LeaseSettings& settings,
+Result<NewGeneration> hold(sys::System& system, const SharedEnvironment& planned, const sys::LeaseRequest& request,
                            const plan::Say& say, bool any = false);
 
 /// Returns a random name for the tree of a generation until it is complete.
@@ -83,7 +83,7 @@ Result<ImagePlan> plan_image(sys::System& system, const std::string& store, cons
                              const std::string& letters, const plan::Say& say);
 /// Makes the image and its note under the lease, before the steps of the plan. The result has no new generation, only
 /// the image. `conflict`: somebody else has changed the environment.
-Result<NewGeneration> make_missing_image(sys::System& system, const ImagePlan& imaging, const LeaseSettings& lease,
+Result<NewGeneration> make_missing_image(sys::System& system, const ImagePlan& imaging, const sys::LeaseRequest& lease,
                                          const plan::Say& say);
 
 // The following functions are for GenerationRequest::fill.

@@ -32,8 +32,9 @@ bool is_as_listed(sys::System& system, const tree::Listing& files, const std::st
 
 } // namespace
 
-Result<SharedDirectory> find_directory(sys::System& system, const std::string& asked,
-                                       const std::vector<std::string>& readers, const std::set<std::string>& copies) {
+Result<PathStagingRequest> find_directory(sys::System& system, const std::string& asked,
+                                          const std::vector<std::string>& readers, const std::set<std::string>& copies,
+                                          bool any) {
   const auto seen = read_as_permitted(system, {.queries = {{.path = asked, .follow = true, .list = true}}}, readers);
   const auto& entry = seen.entries.front();
   if (entry.kind == sys::EntryKind::unknown) {
@@ -54,14 +55,18 @@ Result<SharedDirectory> find_directory(sys::System& system, const std::string& a
   if (entry.resolved.find('\n') != std::string::npos) // a mark has one field in each line
     return fail(ErrorCode::unsupported, entry.resolved + " has a line break in its name",
                 "stage a directory that has none");
-  SharedDirectory found{.path = entry.resolved, .is_shared = entry.shared, .by = seen.by};
-  if (!found.by) // the NFS client may answer root from its cache for the directory, but not for the one above
-    found.by = read_as_permitted(system, {.queries = {{.path = parent_path(asked), .list = true}}}, readers).by;
-  if (!found.is_shared)
+  PathStagingRequest found;
+  found.path = entry.resolved;
+  auto& reader = found.how.copying.reader = seen.by;
+  if (!reader) // the NFS client may answer root from its cache for the directory, but not for the one above
+    reader = read_as_permitted(system, {.queries = {{.path = parent_path(asked), .list = true}}}, readers).by;
+  if (!entry.shared)
     for (const auto& copy : list_staged_paths(system, copies))
       if (copy.is_bound && copy.path == asked)
         found.bound = copy.survey();
-  found.is_shared = found.is_shared || found.bound;
+  if (!entry.shared && !found.bound && !any) // a server has its own share without a mount
+    return fail(ErrorCode::usage, asked + " lies on this host's own disk already",
+                "`sharefs mirror push` brings it to other nodes");
   return found;
 }
 

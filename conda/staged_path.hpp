@@ -64,17 +64,13 @@ Result<std::optional<tree::Listing>> read_list(sys::System& system, const PathSt
 Result<void> check_unchanged(sys::System& system, const PathStagingRequest& request, const tree::Survey& before,
                              const plan::Say& say);
 
-/// A directory that may be staged.
-struct SharedDirectory {
-  std::string path;                       ///< without links
-  bool is_shared = false;                 ///< it lies on a share
-  std::optional<sys::User> by = {};       ///< the user who reads the share if its server refuses root (root_squash)
-  std::optional<tree::Survey> bound = {}; ///< see PathStagingRequest
-};
-/// Finds the directory. `readers`: users who may read the share for root; `copies`: directories of copies, one of which
-/// may be mounted over it. Errors: `usage`, `not_found`, `unsupported`, or the reason why it cannot be read.
-Result<SharedDirectory> find_directory(sys::System& system, const std::string& asked,
-                                       const std::vector<std::string>& readers, const std::set<std::string>& copies);
+/// Finds the directory, and sets `path`, `bound` and who reads the share if its server refuses root (root_squash).
+/// `readers`: users who may read the share for root; `copies`: directories of copies, one of which may be mounted over
+/// it; `any`: it need not lie on a share. Errors: `usage`, `not_found`, `unsupported`, or the reason why it cannot be
+/// read.
+Result<PathStagingRequest> find_directory(sys::System& system, const std::string& asked,
+                                          const std::vector<std::string>& readers, const std::set<std::string>& copies,
+                                          bool any);
 
 /// Plans the staging of a directory. Errors: `config`: `at` lies on shared storage; `failed`: no room.
 Result<Staging> plan_path_staging(sys::System& system, const PathStagingRequest& request, const PackedPath& packed);

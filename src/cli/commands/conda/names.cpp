@@ -196,8 +196,8 @@ std::string format_time(std::int64_t seconds) {
   return fmt::format("{:%Y-%m-%d %H:%M}", fmt::gmtime(std::time_t{seconds}));
 }
 
-conda::LeaseSettings lease_settings(const Context& context) {
-  return {shell_join(context.argv), context.flags.wait};
+sys::LeaseRequest lease_settings(const Context& context) {
+  return {.path = {}, .what = shell_join(context.argv), .wait = context.flags.wait};
 }
 
 conda::GenerationSettings generation_settings(Context& context, const std::string& environment, bool adds_guard) {

@@ -65,7 +65,7 @@ Result<unsigned> generation_argument(const std::string& word);
 
 /// Returns how this command names itself to others that wait for the lease of an environment, and how long it waits
 /// itself.
-conda::LeaseSettings lease_settings(const Context& context);
+sys::LeaseRequest lease_settings(const Context& context);
 /// Returns the settings of sharefs.yaml for a new generation of an environment, which may get the guard
 /// (`caches.guard: always`).
 conda::GenerationSettings generation_settings(Context& context, const std::string& environment, bool adds_guard);

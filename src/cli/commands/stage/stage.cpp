@@ -68,16 +68,10 @@ Result<std::string> place_of_copies(Context& context) {
 
 Result<conda::PathStagingRequest> path_request(Context& context, const Arguments& arguments, const std::string& word) {
   TRY_ASSIGN(const auto config, context.config());
-  conda::PathStagingRequest request;
   const auto asked = normalize_path(word, context.host.working_directory);
   TRY(check_share(context, asked));
-  TRY_ASSIGN(auto directory,
-             conda::find_directory(context.system, asked, readers(context), staged_paths_directories(context)));
-  if (!directory.is_shared && !arguments.flag("pack")) // a server has its own share without a mount
-    return fail(ErrorCode::usage, asked + " lies on this host's own disk already",
-                "`sharefs mirror push` brings it to other nodes");
-  request.path = std::move(directory.path);
-  request.bound = std::move(directory.bound);
+  TRY_ASSIGN(auto request, conda::find_directory(context.system, asked, readers(context),
+                                                 staged_paths_directories(context), arguments.flag("pack")));
   TRY_ASSIGN(request.at, place_of_copies(context));
   request.is_own = has_own_place(context);
   TRY_ASSIGN(request.store, image_store(*config));
@@ -88,8 +82,9 @@ Result<conda::PathStagingRequest> path_request(Context& context, const Arguments
   if (is_named(asked) && !is_named(request.path))
     context.console.warning(fmt::format("`stage.paths`: {} is a link, and no copy is mounted over it", asked),
                             fmt::format("name the directory itself there: {}", request.path));
+  auto reader = std::move(request.how.copying.reader);
   TRY_ASSIGN(request.how, copying_by(context, arguments));
-  request.how.copying.reader = std::move(directory.by);
+  request.how.copying.reader = std::move(reader);
   request.how.anew = "delete it there, then run the command again, which makes it anew";
   return request;
 }
