@@ -1,5 +1,6 @@
 #pragma once
 // The beginning of every change of a shared environment: it finds the environment, takes its lease, and lists its uses.
+// Also the temporary trees of such a change, and the removal of those that killed commands have left.
 #include "conda/environment_store.hpp"
 #include "plan/say.hpp"
 
@@ -7,24 +8,43 @@ namespace sharefs::conda {
 
 /// Reads an environment and checks that it has a present generation. Errors: `not_found` and `unsupported`, with a hint
 /// how to get one.
-Result<SharedEnvironment> find_shared(sys::System& system, const std::string& store, const std::string& name);
-/// Checks the same of an environment that was read already.
-Result<SharedEnvironment> check_present_generation(SharedEnvironment found);
+Result<SharedEnvironment> find_shared(sys::System& system, const std::string& store, const std::string& name,
+                                      const std::optional<sys::User>& as = {});
 /// As find_shared(), but also accepts an environment whose link or present generation somebody has removed.
 Result<SharedEnvironment> find_with_generations(sys::System& system, const std::string& store, const std::string& name);
 
-/// The command that asks for a lease, and how long it waits for another holder.
-struct LeaseSettings {
-  std::string command;
-  std::chrono::milliseconds wait{0};
-};
-/// Takes the lease, which is held while the environment is changed and excludes all other hosts. The caller then has to
-/// read the environment again, because the holder before may have changed it.
-Result<sys::Lease> take_lease(sys::System& system, const SharedEnvironment& environment, const LeaseSettings& settings,
+/// Takes the lease, which is held while the environment is changed and excludes all other hosts; sets its path. The
+/// caller then has to read the environment again, because the holder before may have changed it.
+Result<sys::Lease> take_lease(sys::System& system, const SharedEnvironment& environment, sys::LeaseRequest request,
                               const plan::Say& say);
 
 /// Returns the uses that keep their generations, with the names of the users who own the notes. Deletes notes of uses
 /// that have ended.
 std::vector<Use> find_live_uses(sys::System& system, const SharedEnvironment& environment);
+
+/// Deletes a tree or a file at the path when this object is destroyed. A tree that was renamed in the meantime stays.
+class ScratchTree {
+ public:
+  ScratchTree(sys::System& system, std::string path, plan::Say say)
+      : m_system(system), m_path(std::move(path)), m_say(std::move(say)) {}
+  ~ScratchTree();
+  ScratchTree(const ScratchTree&) = delete;
+  ScratchTree& operator=(const ScratchTree&) = delete;
+  [[nodiscard]] const std::string& path() const { return m_path; }
+
+ private:
+  sys::System& m_system;
+  std::string m_path;
+  plan::Say m_say;
+};
+
+/// Returns a name for a scratch tree that nobody can guess. It names the process, so that a tree that a killed process
+/// has left can be found.
+std::string scratch_name(sys::System& system, unsigned generation);
+/// Deletes the scratch trees in `directory` that killed commands of this user have left.
+void remove_old_scratch(sys::System& system, const std::string& directory, const plan::Say& say);
+/// Deletes trees, images and records that a killed command has left beside the generations. The caller holds the lease,
+/// so no other command works there.
+void remove_unfinished(sys::System& system, const SharedEnvironment& environment, const plan::Say& say);
 
 } // namespace sharefs::conda

@@ -94,13 +94,6 @@ struct Found {
   friend bool operator==(const Found&, const Found&) = default;
 };
 
-/// A link whose target names a prefix that will be replaced.
-struct MovedLink {
-  std::string path, before, after;
-  sys::FileIdentity identity = {}; ///< of the link
-  friend bool operator==(const MovedLink&, const MovedLink&) = default;
-};
-
 struct EnvironmentState {
   std::string path; ///< as in the request
   std::uint64_t device = 0, inode = 0;
@@ -120,8 +113,8 @@ struct EnvironmentState {
   std::vector<plan::FileChange> modes;
   std::vector<plan::FileChange> compiled; ///< compiled files that will be deleted
   std::string uncompiled;                 ///< a directory of Python files to compile with them; empty: none
-  std::vector<MovedLink> links;
-  std::string shared;       ///< name of the shared environment if this is a generation of it; else empty
+  std::vector<plan::Link> links;          ///< links to replaced prefixes; paths are below the environment
+  std::string shared;                     ///< name of the shared environment if this is a generation of it; else empty
   std::string closed_above; ///< directory above the generation that keeps out the users to whom it is open
 
   [[nodiscard]] std::size_t count(Kind kind) const;

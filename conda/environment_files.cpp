@@ -1,6 +1,5 @@
 // Compares every file of an environment with its record.
 #include "conda/environment_reader.hpp"
-#include "conda/naming_file.hpp"
 
 #include "base/path.hpp"
 #include "base/text.hpp"
@@ -65,7 +64,7 @@ class EnvironmentCheck {
     });
     for (auto* changes : {&m_state.contents, &m_state.modes, &m_state.compiled})
       std::ranges::sort(*changes, {}, &plan::FileChange::path);
-    std::ranges::sort(m_state.links, {}, &MovedLink::path);
+    std::ranges::sort(m_state.links, {}, &plan::Link::path);
     return std::move(m_state);
   }
 
@@ -200,7 +199,10 @@ class EnvironmentCheck {
         identity.changed = 0;
         const std::scoped_lock lock(m_mutex);
         if (may_change(entry))
-          m_state.links.push_back({entry.path, entry.target, m_decision.right + target.substr(old.size()), identity});
+          m_state.links.push_back({.path = entry.path,
+                                   .before = entry.target,
+                                   .after = m_decision.right + target.substr(old.size()),
+                                   .identity = identity});
         return;
       }
     if (!is_under(target, m_decision.right))
@@ -247,9 +249,9 @@ class EnvironmentCheck {
 
   /// Reads the file once, for its checksum and the prefixes in it; or returns errno, ESTALE if the file changed
   /// meanwhile.
-  tl::expected<FileFacts, int> read_facts(const tree::Entry& entry) const {
-    FileFacts facts;
-    facts.holds.resize(m_needles.size());
+  tl::expected<NamingFile, int> read_file(const tree::Entry& entry) const {
+    NamingFile file;
+    file.holds.resize(m_needles.size());
     sys::Sha256 hash;
     std::string window; // the end of the earlier pieces, in which a match may have begun
     const auto reach = std::ranges::max(m_needles, {}, &PrefixNeedle::reach).reach();
@@ -259,27 +261,29 @@ class EnvironmentCheck {
       if (!window.empty())
         all = window.append(piece);
       for (std::size_t i = 0; i < m_needles.size(); ++i)
-        facts.holds[i] = facts.holds[i] || m_needles[i].in(all);
+        file.holds[i] = file.holds[i] || m_needles[i].in(all);
       if (entry.size > piece.size())
         window = std::string(all.substr(all.size() - std::min(all.size(), 2 * reach)));
       return true;
     });
     if (error != 0)
       return tl::make_unexpected(error);
-    facts.checksum = hash.hex();
-    return facts;
+    file.checksum = hash.hex();
+    return file;
   }
 
   void check_content(const tree::Entry& entry, const RecordedFile* recorded) {
-    auto facts = read_facts(entry);
-    if (!facts)
-      return facts.error() == ESTALE ? note(Kind::changing, entry.path)
-                                     : note(Kind::unreadable, entry.path, errno_text(facts.error()));
-    NamingFile file{.facts = std::move(*facts), .recorded = recorded, .starts = names_prefix(entry)};
+    auto read = read_file(entry);
+    if (!read)
+      return read.error() == ESTALE ? note(Kind::changing, entry.path)
+                                    : note(Kind::unreadable, entry.path, errno_text(read.error()));
+    auto& file = *read;
+    file.recorded = recorded;
+    file.starts = names_prefix(entry);
     const bool has_checksum =
         recorded != nullptr && !recorded->installed().empty() && recorded->type != PathType::softlink;
-    file.sound = has_checksum && file.facts.checksum == recorded->installed();
-    const bool named = std::ranges::find(file.facts.holds, true) != file.facts.holds.end();
+    file.sound = has_checksum && file.checksum == recorded->installed();
+    const bool named = std::ranges::find(file.holds, true) != file.holds.end();
     std::unique_lock memory(m_memory, std::defer_lock);
     const bool packaged = recorded != nullptr && recorded->mode && !recorded->placeholder.empty();
     if ((named || packaged) && entry.size > k_large)
@@ -294,9 +298,9 @@ class EnvironmentCheck {
     if (has_checksum && !file.sound && !file.restored)
       note(Kind::altered, entry.path);
     file.follows = has_checksum && (file.sound || file.restored);
-    count_uses(file.facts);
+    count_uses(file);
     for (std::size_t i = 1 + m_decision.replace.size(); i < m_needles.size(); ++i)
-      if (file.facts.holds[i])
+      if (file.holds[i])
         note(Kind::other_prefix, entry.path, m_needles[i].prefix());
     replace_prefixes(entry, file);
   }
@@ -321,14 +325,14 @@ class EnvironmentCheck {
     if (replaced.after == file.bytes) {
       if (file.follows && !file.sound)
         note(Kind::old_checksum, entry.path);
-      if (file.follows && recorded->patched() && file.facts.checksum != recorded->installed())
-        note_checksum(entry.path, *recorded, file.facts.checksum);
+      if (file.follows && recorded->patched() && file.checksum != recorded->installed())
+        note_checksum(entry.path, *recorded, file.checksum);
       return;
     }
     if (!may_change(entry))
       return note(Kind::no_room, entry.path, "it belongs to uid " + std::to_string(entry.uid));
     auto change = change_of(entry);
-    change.before = file.facts.checksum;
+    change.before = file.checksum;
     change.after = sys::sha256(replaced.after);
     change.edits = std::move(replaced.edits);
     if (file.follows)
@@ -339,10 +343,10 @@ class EnvironmentCheck {
       m_changed_sources.push_back(entry.path);
   }
 
-  void count_uses(const FileFacts& facts) {
+  void count_uses(const NamingFile& file) {
     const std::scoped_lock lock(m_mutex);
     for (std::size_t i = 0; i < m_uses.size(); ++i)
-      m_uses[i].files += facts.holds[i] ? 1 : 0;
+      m_uses[i].files += file.holds[i] ? 1 : 0;
   }
 
   void note_checksum(const std::string& path, const RecordedFile& recorded, const std::string& after) {

@@ -112,20 +112,20 @@ Diagnoses diagnose_above(sys::System& system, const std::string& path) {
 }
 
 Result<EnvironmentState> probe(sys::System& system, const EnvironmentRequest& request, const tree::OnProgress& watch) {
-  tree::Options options;
-  options.deadline = std::chrono::minutes(1); // counts only while there is no progress
-  auto state = tree::watched(
-      request.path, options, watch, [&](const sys::ProgressCounters& counters) -> Result<EnvironmentState> {
-        const sys::Files files(system.files().root()); // reads the mount table anew, in this child
-        TRY_ASSIGN(const auto reader, EnvironmentReader::read(files, request.path, counters));
-        auto uses = find_prefixes(reader);
-        if (!uses)
-          return fail(uses.error().code, request.path + ": " + uses.error().message, uses.error().hint);
-        resolve_prefixes(files, request.path, *uses);
-        auto found = read_environment(reader, decide_prefixes(*uses, request), request);
-        note_resolved(found, *uses);
-        return found;
-      });
+  constexpr std::chrono::minutes k_deadline{1}; // counts only while there is no progress
+  auto state =
+      tree::watched(request.path, {.deadline = k_deadline}, watch,
+                    [&](const sys::ProgressCounters& counters) -> Result<EnvironmentState> {
+                      const sys::Files files(system.files().root()); // reads the mount table anew, in this child
+                      TRY_ASSIGN(const auto reader, EnvironmentReader::read(files, request.path, counters));
+                      auto uses = find_prefixes(reader);
+                      if (!uses)
+                        return fail(uses.error().code, request.path + ": " + uses.error().message, uses.error().hint);
+                      resolve_prefixes(files, request.path, *uses);
+                      auto found = read_environment(reader, decide_prefixes(*uses, request), request);
+                      note_resolved(found, *uses);
+                      return found;
+                    });
   if (state && (state->own_group || !state->compiled.empty())) {
     if (auto owner = system.user(std::to_string(state->uid)))
       state->owner = std::move(*owner);

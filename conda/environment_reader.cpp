@@ -54,7 +54,7 @@ const EnvironmentReader::KnownFile* EnvironmentReader::known(std::string_view pa
 
 const RecordedFile* EnvironmentReader::recorded(std::string_view path) const {
   const auto* found = known(path);
-  return found == nullptr ? nullptr : &m_records[found->record].record.files[found->number];
+  return found == nullptr ? nullptr : found->file;
 }
 
 Result<void> EnvironmentReader::read_records(const sys::Files& files, const sys::ProgressCounters& counters) {
@@ -123,11 +123,9 @@ Result<void> EnvironmentReader::read_records(const sys::Files& files, const sys:
                 std::string(k_hint));
   read_guard();
   std::ranges::sort(m_records, {}, &ReadRecord::path);
-  for (std::size_t record = 0; record < m_records.size(); ++record) {
-    const auto& recorded_files = m_records[record].record.files;
-    for (std::size_t number = 0; number < recorded_files.size(); ++number)
-      m_known.emplace(recorded_files[number].path, KnownFile{record, number});
-  }
+  for (std::size_t record = 0; record < m_records.size(); ++record)
+    for (const auto& file : m_records[record].record.files)
+      m_known.emplace(file.path, KnownFile{record, &file});
   return {};
 }
 

@@ -14,13 +14,15 @@ namespace sharefs::conda {
 /// The tree of an environment and the records in it.
 class EnvironmentReader {
  public:
-  struct KnownFile {
-    std::size_t record = 0, number = 0;
-  };
   struct ReadRecord {
     std::string path; ///< conda-meta/x.json
     std::string text;
     Record record;
+  };
+  /// A file of a package.
+  struct KnownFile {
+    std::size_t record = 0; ///< the number of its record
+    const RecordedFile* file = nullptr;
   };
 
   /// Errors: `not_found` without conda-meta; `failed` if the records exceed k_all_records_limit or k_all_recorded.
@@ -45,7 +47,7 @@ class EnvironmentReader {
   std::vector<tree::Entry> m_entries;
   std::vector<ReadRecord> m_records;
   std::vector<Found> m_problems;
-  std::unordered_map<std::string_view, KnownFile> m_known;
+  std::unordered_map<std::string_view, KnownFile> m_known; ///< a move of this object leaves the pointers valid
 };
 
 /// True for a program or a pkg-config file, whose first lines name the prefix.
@@ -70,6 +72,38 @@ Result<std::vector<PrefixUse>> find_prefixes(const EnvironmentReader& reader);
 EnvironmentState read_environment(const EnvironmentReader& reader, const PrefixDecision& decision,
                                   const EnvironmentRequest& request);
 
+// The prefixes in one file of an environment that was read (naming_file.cpp). Pure.
+
+struct NamingFile {
+  std::string checksum = {};
+  std::vector<bool> holds = {};           ///< for each needle, whether the file holds it
+  const RecordedFile* recorded = nullptr; ///< in the record of its package; nullptr: it belongs to none
+  bool starts = false;                    ///< its first lines name the prefix to start a program
+  std::string bytes = {};                 ///< the content; empty if no prefix can be replaced in it
+  bool sound = false;                     ///< it is as installed, by the checksum in its record
+  bool follows = false;                   ///< the checksum in its record is changed with the file
+  bool restored = false;                  ///< with the placeholder for one of the prefixes it is the package's file
+  std::string env_prefix = {};            ///< that prefix, if `#!/usr/bin/env` was written for it
+};
+
+/// Counts how often the content may name the prefix in any encoding, and stops above `most`.
+std::size_t count_prefix(std::string_view content, const PrefixNeedle& needle, std::size_t most);
+/// Sets `restored`: checks whether the content is the package's if the placeholder replaces one of the first prefixes.
+/// `needles` holds the right prefix, `old` prefixes that it shall replace, and others.
+void find_restored(const std::vector<PrefixNeedle>& needles, std::size_t old, NamingFile& file);
+/// Returns the prefixes to replace in the file. One may be the right prefix itself, if `#!/usr/bin/env` stands for it.
+std::vector<std::string> prefixes_to_replace(const std::vector<PrefixNeedle>& needles, std::size_t old,
+                                             const NamingFile& file);
+
+struct ReplacedPrefixes {
+  std::string after;              ///< the new content
+  Edits edits;                    ///< turn the old content into `after`
+  std::vector<std::string> named; ///< prefixes that the old content names
+  std::string no_room = {};       ///< the reason why one of them cannot be replaced; empty: all can
+};
+/// Replaces `prefixes` by `right`, in this order. Stops at the first one that cannot be replaced.
+ReplacedPrefixes replace_in(const NamingFile& file, const std::vector<std::string>& prefixes, const std::string& right);
+
 template <FieldsOf<PrefixUse> U> auto fields(U& u) {
   return named("prefix", u.prefix, "leads", u.leads, "certain", u.certain, "files", u.files);
 }
@@ -78,9 +112,6 @@ template <FieldsOf<PrefixDecision> D> auto fields(D& d) {
 }
 template <FieldsOf<Found> F> auto fields(F& f) {
   return named("kind", f.kind, "path", f.path, "detail", f.detail);
-}
-template <FieldsOf<MovedLink> L> auto fields(L& l) {
-  return named("path", l.path, "before", l.before, "after", l.after, "identity", l.identity);
 }
 template <FieldsOf<EnvironmentState> S> auto fields(S& s) {
   return named("path", s.path, "device", s.device, "inode", s.inode, "uid", s.uid, "gid", s.gid, "mode", s.mode,

@@ -15,8 +15,6 @@ namespace sharefs::conda {
 
 namespace {
 
-constexpr std::size_t k_longest_reason = k_largest_note;
-
 /// Normalizes a name as the packaging standard does to compare names: `Foo.Bar` is `foo-bar`.
 std::string distribution_name(std::string name) {
   for (char& c : name)
@@ -129,7 +127,7 @@ Result<SharedEnvironment> probe_environment(sys::System& system, const std::stri
       system.entries({.queries = {{.path = join_path(store, name), .fresh = true},
                                   {.path = root, .follow = true, .list = true, .fresh = true},
                                   {.path = join_path(root, "uses"), .follow = true, .list = true, .fresh = true},
-                                  {.path = join_path(root, "lock"), .read_bytes = k_longest_reason}},
+                                  {.path = join_path(root, "lock"), .read_bytes = k_largest_note}},
                       .as = as});
   for (const auto& entry : first)
     if (entry.kind == sys::EntryKind::unknown)
@@ -162,11 +160,13 @@ Result<SharedEnvironment> probe_environment(sys::System& system, const std::stri
     const auto path = found.path(*number);
     rest.queries.push_back({.path = path});
     rest.queries.push_back({.path = path + ".json", .read_bytes = record_bytes});
-    rest.queries.push_back({.path = path + ".pinned", .read_bytes = k_longest_reason});
+    rest.queries.push_back({.path = path + ".pinned", .read_bytes = k_largest_note});
     found.generations.push_back({.number = *number});
   }
+  rest.queries.push_back({.path = join_path(root, "verified"), .read_bytes = k_largest_note});
   find_doubtful(system, as, found);
   auto entries = system.entries(rest);
+  found.verified = std::move(entries.back().content);
   for (std::size_t index = 0; index < found.generations.size(); ++index) {
     auto& one = found.generations[index];
     one.entry = std::move(entries[3 * index]);

@@ -41,6 +41,7 @@ struct SharedEnvironment {
   std::int64_t held = 0;                       ///< last renewal of the lease, by the server's clock (seconds)
   std::vector<Use> uses = {};
   std::string unknown_uses = {}; ///< why not all of `uses` are known; empty: all are
+  std::string verified = {};     ///< text of the note of verified.hpp
   unsigned highest = 0;          ///< the highest number that is known to have been used
 
   [[nodiscard]] std::string path() const;                ///< STORE/ENV

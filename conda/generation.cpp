@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <climits>
-#include <ctime>
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <map>
 
@@ -61,12 +61,8 @@ std::string version_of(const Package& package) {
 } // namespace
 
 std::string backup_name(std::string_view name, std::chrono::system_clock::time_point when) {
-  const auto seconds = std::chrono::system_clock::to_time_t(when);
-  std::tm utc{};
-  gmtime_r(&seconds, &utc);
-  std::array<char, 32> stamp{};
-  const auto length = std::strftime(stamp.data(), stamp.size(), "%Y%m%d-%H%M%S", &utc);
-  return std::string(name) + std::string(k_backup_mark) + std::string(stamp.data(), length);
+  const auto utc = fmt::gmtime(std::chrono::system_clock::to_time_t(when));
+  return fmt::format("{}{}{:%Y%m%d-%H%M%S}", name, k_backup_mark, utc);
 }
 
 std::string newest_backup(const std::vector<std::string>& entries, std::string_view name) {

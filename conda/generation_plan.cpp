@@ -11,10 +11,6 @@ namespace sharefs::conda {
 
 namespace {
 
-std::string root_of(const SharedEnvironment& environment) {
-  return generations_path(environment.store, environment.name);
-}
-
 plan::Link swap(const SharedEnvironment& environment, unsigned number) {
   return {environment.path(), environment.entry.link_target, generation_link(environment.name, number), std::nullopt,
           true};
@@ -24,9 +20,10 @@ plan::Link swap(const SharedEnvironment& environment, unsigned number) {
 
 plan::Plan plan_switch(const SharedEnvironment& environment, unsigned number, const std::string& unfinished) {
   plan::Plan plan;
-  plan.add_bookkeeping(
-      environment.name, "it is complete",
-      plan::Rename{join_path(root_of(environment), unfinished), environment.path(number), std::nullopt}, true);
+  plan.add_bookkeeping(environment.name, "it is complete",
+                       plan::Rename{join_path(generations_path(environment.store, environment.name), unfinished),
+                                    environment.path(number), std::nullopt},
+                       true);
   plan.add(environment.name, fmt::format("users see generation {} from here on; what runs keeps its own", number),
            swap(environment, number));
   return plan;
@@ -108,7 +105,8 @@ plan::Plan plan_collect(const SharedEnvironment& environment, const std::vector<
     for (const auto& [entry, what] : {std::pair(&one->image, "its image"), {&one->image_note, "what is known of that"}})
       if (entry->kind == sys::EntryKind::file)
         plan.add_bookkeeping(fmt::format("generation {}", number), what, removal_of(*entry));
-    const auto old = join_path(root_of(environment), fmt::format("old-{}.{}", generation_name(number), suffix));
+    const auto old = join_path(generations_path(environment.store, environment.name),
+                               fmt::format("old-{}.{}", generation_name(number), suffix));
     if (one->record_entry.kind == sys::EntryKind::file)
       plan.add_bookkeeping("", "nothing keeps it",
                            plan::remove_file(one->record_entry.path, one->record_entry.content));

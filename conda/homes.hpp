@@ -1,9 +1,7 @@
 #pragma once
-// Reads users' homes. Where root is squashed only the users themselves may read them, and some homes may lie on a dead
-// server.
+// The users of shared environments, who may read where root is squashed, and their homes.
 #include "sys/system.hpp"
 
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,29 +17,6 @@ struct Homes {
 
 /// Returns the users of all homes.
 std::vector<std::string> users_of(const std::vector<Homes>& homes);
-
-/// Reads homes user by user, with one child for each. A file system that gave no answer once is not asked again.
-class HomeReader {
- public:
-  HomeReader(sys::System& system, sys::MountTable mounts);
-
-  [[nodiscard]] bool as_root() const { return m_as_root; }
-  /// Finds the homes, all in one request. A home may be a link of the administrator, which is followed. An empty path
-  /// gives an entry of kind `missing`.
-  std::vector<sys::Entry> find(const std::vector<std::string>& homes);
-  /// Returns the entries as the user sees them, in the order of the queries.
-  std::vector<sys::Entry> read(const sys::User& user, std::vector<sys::EntryQuery> queries);
-
- private:
-  using Superblock = std::pair<unsigned, unsigned>;
-  [[nodiscard]] Superblock superblock_of(const std::string& path) const;
-  void note_hung(const std::vector<sys::Entry>& entries);
-
-  sys::System& m_system;
-  sys::MountTable m_mounts;
-  bool m_as_root;
-  std::map<Superblock, std::string> m_hung; ///< with the first path on it that gave no answer
-};
 
 /// Files of a share as a user who may read them sees them: on its server root may be nobody (root_squash).
 struct PermittedEntries {

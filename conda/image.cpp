@@ -4,8 +4,13 @@
 #include "base/json_fields.hpp"
 #include "base/path.hpp"
 #include "base/try.hpp"
+#include "conda/prefix.hpp"
+#include "conda/staging.hpp"
+#include "plan/apply.hpp"
+#include "tree/survey.hpp"
 
 #include <algorithm>
+#include <fmt/format.h>
 
 namespace sharefs::conda {
 
@@ -13,6 +18,34 @@ namespace {
 
 constexpr std::uint32_t k_group_or_others_write = 0022;
 constexpr std::string_view k_image_magic = "hsqs"; // fs/squashfs/squashfs_fs.h of the kernel
+constexpr std::uint64_t k_part_of_tree = 2;        ///< an image may take this part of the tree's size; a third is usual
+
+/// Returns one line of JSON.
+std::string format_image_note(const ImageNote& note) {
+  nlohmann::ordered_json json{{"sharefs", 1}};
+  add_fields(json, note, JsonTexts::for_people);
+  return json.dump() + "\n";
+}
+
+/// Fails if the text is no note of an image. It is not trusted: any user who may write in the store may have written
+/// it.
+Result<ImageNote> parse_image_note(std::string_view text) {
+  TRY_ASSIGN(const auto json, read_json<nlohmann::ordered_json>(
+                                  text, {.bytes = k_largest_note, .depth = 2, .values = 20, .members = 20}));
+  const auto version = json.is_object() ? json.find("sharefs") : json.end();
+  ImageNote note;
+  if (version == json.end() || *version != 1 || read_fields(json, note) != nullptr || !is_hash(note.sha256))
+    return fail(ErrorCode::failed, "is no note of an image");
+  return note;
+}
+
+/// True for a stale compiled file. Python would compile its source at each start, and could not write the result to a
+/// read-only image.
+bool is_stale_in(const tree::Entry& file, std::string_view head, const tree::Packing::Find& find) {
+  const auto source = is_compiled(file.path) ? source_of(file.path) : std::string();
+  const auto* there = source.empty() ? nullptr : find(source);
+  return there != nullptr && is_stale(head, there->mtime, there->size);
+}
 
 } // namespace
 
@@ -52,22 +85,6 @@ std::vector<sys::Entry> left_images(sys::System& system, const SharedEnvironment
   return left;
 }
 
-std::string format_image_note(const ImageNote& note) {
-  nlohmann::ordered_json json{{"sharefs", 1}};
-  add_fields(json, note, JsonTexts::for_people);
-  return json.dump() + "\n";
-}
-
-Result<ImageNote> parse_image_note(std::string_view text) {
-  TRY_ASSIGN(const auto json, read_json<nlohmann::ordered_json>(
-                                  text, {.bytes = k_largest_note, .depth = 2, .values = 20, .members = 20}));
-  const auto version = json.is_object() ? json.find("sharefs") : json.end();
-  ImageNote note;
-  if (version == json.end() || *version != 1 || read_fields(json, note) != nullptr || !is_hash(note.sha256))
-    return fail(ErrorCode::failed, "is no note of an image");
-  return note;
-}
-
 bool Image::is_trusted(std::uint32_t store_owner) const {
   return std::ranges::all_of(std::initializer_list<const sys::Entry*>{&file, &note_file}, [&](const sys::Entry* one) {
     return one->kind == sys::EntryKind::file && (one->uid == 0 || one->uid == store_owner) &&
@@ -101,6 +118,47 @@ Image probe_image(sys::System& system, const std::string& generation, std::int64
       note && note->created == created && note->bytes == image.file.size)
     image.note = std::move(*note);
   return image;
+}
+
+Result<ImageNote> make_image(sys::System& system, tree::Packing packing, const Generation& record,
+                             const std::string& name, const plan::Say& say) {
+  const auto directory = system.entry({.path = packing.file}); // it is missing, so `ancestor` is its directory
+  TRY(check_room(system, directory, {.files = 1, .bytes = record.bytes / k_part_of_tree}, ""));
+  if (!name.empty())
+    packing.leaves_out = is_stale_in;
+  packing.made = record.created;
+  packing.added = protection_marks(name, record.python);
+  std::erase_if(packing.added, [](const tree::AddedFile& one) { return base_name(one.path) != "EXTERNALLY-MANAGED"; });
+  const tree::Options options{.total_files = record.files, .total_bytes = record.bytes};
+  TRY_ASSIGN(const auto packed, tree::pack(packing, options, say.progress("making the image of " + packing.tree.path)));
+  return ImageNote{packed.sha256, packed.bytes, record.created, packed.files};
+}
+
+Result<void> clear_place(sys::System& system, const std::string& path) {
+  const auto there = system.entry({.path = path, .links = sys::Links::trusted});
+  if (there.kind == sys::EntryKind::directory)
+    return fail(ErrorCode::conflict, path + " is a directory, where an image or its note is to lie",
+                fmt::format("see what it holds, then `mv {0} {0}.old`", shell_quote(path)));
+  return there.exists() ? system.files().remove(path) : Result<void>{};
+}
+
+Result<void> write_image_note(sys::System& system, const ImageNote& note, const std::string& generation) {
+  const auto path = image_note_path(generation);
+  auto cleared = clear_place(system, path);
+  return cleared ? system.files().write_if(path, std::nullopt, format_image_note(note)) : cleared;
+}
+
+Result<bool> is_as_noted(sys::System& system, const std::string& path, const ImageNote& note, const plan::Say& say) {
+  return tree::read_content({.path = path, .root = system.files().root()}, {.total_bytes = note.bytes},
+                            say.progress("reading " + path))
+      .map([&](const tree::FileContent& content) { return content == tree::FileContent{note.sha256, note.bytes}; });
+}
+
+Result<void> publish_image(sys::System& system, const std::string& file, const ImageNote& note,
+                           const std::string& generation) {
+  TRY(write_image_note(system, note, generation));
+  TRY(clear_place(system, image_path(generation)));
+  return plan::apply_action(plan::Rename{file, image_path(generation), std::nullopt}, system).map([](plan::Outcome) {});
 }
 
 } // namespace sharefs::conda

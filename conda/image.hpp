@@ -1,9 +1,12 @@
 #pragma once
 // The image of a generation: one file beside it. The tree is the original, and its image can be made again.
-//   STORE/.generations/ENV/0003.sqfs       a squashfs; it gets this name when it is complete, and is never written
-//   again STORE/.generations/ENV/0003.sqfs.json  its note (ImageNote), written before the image gets its name
+//   STORE/.generations/ENV/0003.sqfs             a squashfs, which gets this name when it is complete, and is never
+//                                                written again
+//   STORE/.generations/ENV/0003.sqfs.json        its note (ImageNote), written before the image gets its name
 //   STORE/.generations/ENV/new-0003.XXXXXX.sqfs  an image that is being made, or was left by a killed command
 #include "conda/environment_store.hpp"
+#include "plan/say.hpp"
+#include "tree/pack.hpp"
 
 namespace sharefs::conda {
 
@@ -34,12 +37,6 @@ bool is_of_image(std::string_view name);
 /// proves nothing, so the first bytes of the file are compared, too.
 std::vector<sys::Entry> left_images(sys::System& system, const SharedEnvironment& environment);
 
-/// Returns one line of JSON.
-std::string format_image_note(const ImageNote& note);
-/// Fails if the text is no note of an image. It is not trusted: any user who may write in the store may have written
-/// it.
-Result<ImageNote> parse_image_note(std::string_view text);
-
 /// Fails if the disk or the server failed (EIO, ESTALE). A file that is missing or may not be read is no failure.
 Result<void> check_read(const sys::Entry& entry);
 
@@ -61,5 +58,24 @@ struct Image {
 /// Reads the image of a generation. `created`: of the generation, by its record.
 Image probe_image(sys::System& system, const std::string& generation, std::int64_t created,
                   const std::optional<sys::User>& as = {});
+
+/// Makes the file `packing.file`, which must not exist, from the tree of the generation with this record, or of one
+/// that is being made. Users who may read the tree can read the file. `name` is the environment's name; its image gets
+/// a file EXTERNALLY-MANAGED (PEP 668), since pip would install into the user's home if it cannot write to the
+/// environment, and no compiled files that do not fit their sources. With an empty `name` the image has everything in
+/// the tree. Errors: those of tree::pack(); `failed`: there is no room.
+Result<ImageNote> make_image(sys::System& system, tree::Packing packing, const Generation& record,
+                             const std::string& name, const plan::Say& say);
+/// Removes an entry at the path of an image, its note or a list: any user who may write in the store may have put a
+/// link or a FIFO there. `conflict`: it is a directory, which may hold a user's work.
+Result<void> clear_place(sys::System& system, const std::string& path);
+/// Writes the image note of a generation, and replaces any other entry there.
+Result<void> write_image_note(sys::System& system, const ImageNote& note, const std::string& generation);
+/// True if the file has the size and checksum in the note of an image. Reads all of it.
+Result<bool> is_as_noted(sys::System& system, const std::string& path, const ImageNote& note, const plan::Say& say);
+/// Gives the image `file` its final name and writes its note; replaces other entries there. `conflict`: a directory has
+/// one of the names.
+Result<void> publish_image(sys::System& system, const std::string& file, const ImageNote& note,
+                           const std::string& generation);
 
 } // namespace sharefs::conda

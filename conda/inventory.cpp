@@ -53,8 +53,9 @@ int parent_of(sys::System& system, int pid) {
 
 class InventoryReader {
  public:
-  InventoryReader(sys::System& system, const InventoryRequest& request, sys::MountTable mounts)
-      : m_system(system), m_request(request), m_mounts(std::move(mounts)) {}
+  InventoryReader(sys::System& system, const LinkRequest& request, sys::MountTable mounts)
+      : m_system(system), m_request(request), m_mounts(std::move(mounts)),
+        m_only(request.environments.empty() ? "" : request.environments.front()) {}
 
   Inventory read() {
     read_store();
@@ -84,7 +85,7 @@ class InventoryReader {
   void read_store() {
     const auto& store = m_request.store;
     if (const auto* share = unmounted_share(store, m_request.shares, m_mounts)) {
-      add(m_request.only, store, Availability::unmounted, "share `" + share->name + "` is not mounted");
+      add(m_only, store, Availability::unmounted, "share `" + share->name + "` is not mounted");
       return;
     }
     auto seen =
@@ -94,20 +95,19 @@ class InventoryReader {
     m_inventory.by = std::move(seen.by);
     m_inventory.denied = is_denied(m_store) && m_system.identity().uid == 0;
     if (m_store.kind == EntryKind::unknown) {
-      add(m_request.only, store, availability_of(m_store), reason_of(m_store));
+      add(m_only, store, availability_of(m_store), reason_of(m_store));
       return;
     }
     if (m_store.kind != EntryKind::directory) {
-      add(m_request.only, store, Availability::missing, "there is no store");
+      add(m_only, store, Availability::missing, "there is no store");
       return;
     }
     m_programs = running_programs(m_system);
     const auto made = stored({{.path = generations_path(store, ""), .follow = true, .list = true}}).front();
     std::set<std::string> names(m_store.names.begin(), m_store.names.end());
     names.insert(made.names.begin(), made.names.end()); // also environments whose link somebody has removed
-    std::erase_if(names, [&](const std::string& name) {
-      return name.starts_with('.') || (!m_request.only.empty() && name != m_request.only);
-    });
+    std::erase_if(
+        names, [&](const std::string& name) { return name.starts_with('.') || (!m_only.empty() && name != m_only); });
     std::size_t read = 0;
     for (const auto& name : names)
       if (++read > k_most_environments) { // in a store that is open to all anybody may have made them
@@ -130,9 +130,8 @@ class InventoryReader {
     }
     if (shared->entry.kind == EntryKind::missing && !shared->lost_its_name())
       return true; // an interrupted `share` has left it
-    const auto entries = stored({{.path = path, .follow = true},
-                                 {.path = join_path(path, "conda-meta"), .follow = true, .list = true},
-                                 {.path = verified_path(m_request.store, name), .read_bytes = k_largest_note}});
+    const auto entries =
+        stored({{.path = path, .follow = true}, {.path = join_path(path, "conda-meta"), .follow = true, .list = true}});
     const auto& whole = entries[0];
     const auto& meta = entries[1];
     if (whole.kind != EntryKind::directory && whole.kind != EntryKind::missing && whole.kind != EntryKind::unknown)
@@ -159,7 +158,7 @@ class InventoryReader {
         row.bytes = generation->record->bytes;
         row.files = generation->record->files;
         row.has_guard = has_guard(generation->record->packages);
-        row.verified = parse_verified(entries[2].content, *generation->record).at;
+        row.verified = parse_verified(shared->verified, *generation->record).at;
       } else if (row.availability == Availability::good) {
         set_problem(row, Availability::incomplete,
                     "generation " + generation_name(shared->current) + " " + generation->problem);
@@ -200,10 +199,9 @@ class InventoryReader {
 
   /// Finds the users whose homes have a link to an environment.
   void read_homes() {
-    LinkRequest request;
+    auto request = m_request;
     request.verb = LinkRequest::Verb::unlink;
-    request.store = m_request.store;
-    request.homes = m_request.homes;
+    request.environments.clear();
     for (const auto& row : m_inventory.environments)
       if (!row.name.empty())
         request.environments.push_back(row.name);
@@ -240,8 +238,9 @@ class InventoryReader {
   }
 
   sys::System& m_system;
-  const InventoryRequest& m_request;
+  const LinkRequest& m_request;
   sys::MountTable m_mounts;
+  std::string m_only; ///< an environment's name; empty: all
   Entry m_store;
   std::vector<RunningProgram> m_programs;
   Inventory m_inventory;
@@ -255,7 +254,7 @@ const char* to_string(Availability availability) {
   return name_in(k_names, availability);
 }
 
-Result<Inventory> probe_inventory(sys::System& system, const InventoryRequest& request) {
+Result<Inventory> probe_inventory(sys::System& system, const LinkRequest& request) {
   TRY_ASSIGN(auto mounts, system.mounts());
   return InventoryReader(system, request, std::move(mounts)).read();
 }

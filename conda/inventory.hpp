@@ -59,13 +59,6 @@ template <FieldsOf<ListedEnvironment> E> auto fields(E& e) {
                "verified", e.verified);
 }
 
-struct InventoryRequest {
-  std::string store;
-  std::string only;         ///< an environment's name; empty: all
-  std::vector<Homes> homes; ///< users and the places of their conda
-  std::vector<Share> shares;
-};
-
 struct Inventory {
   std::string store;
   std::vector<ListedEnvironment> environments; ///< by name
@@ -74,7 +67,8 @@ struct Inventory {
   Diagnoses found;                             ///< SF310, SF312, then SF320
   std::size_t problems = 0;                    ///< number of the first in `found`, which make the list incomplete
 };
-/// Reads the store and the homes. Fails only if the mount table cannot be read.
-Result<Inventory> probe_inventory(sys::System& system, const InventoryRequest& request);
+/// Reads the store, of it the environment that the request names or all, and the homes. Fails only if the mount table
+/// cannot be read.
+Result<Inventory> probe_inventory(sys::System& system, const LinkRequest& request);
 
 } // namespace sharefs::conda

@@ -8,6 +8,8 @@
 #include "sys/refusal.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <map>
 #include <set>
 
 namespace sharefs::conda {
@@ -33,6 +35,73 @@ HomeProblem problem_of(const Entry& entry, bool is_home) {
     return is_home ? HomeProblem::no_home : HomeProblem::not_directory;
   }
 }
+
+/// Reads homes user by user, with one child for each: where root is squashed only the users themselves may read them.
+/// Some homes may lie on a dead server: a file system that gave no answer once is not asked again.
+class HomeReader {
+ public:
+  HomeReader(sys::System& system, const sys::MountTable& mounts)
+      : m_system(system), m_mounts(mounts), m_as_root(system.identity().uid == 0) {}
+
+  [[nodiscard]] bool as_root() const { return m_as_root; }
+
+  /// Finds the homes, all in one request. A home may be a link of the administrator, which is followed. An empty path
+  /// gives an entry of kind `missing`.
+  std::vector<Entry> find(const std::vector<std::string>& homes) {
+    sys::EntryRequest request;
+    for (const auto& home : homes)
+      request.queries.push_back({.path = home, .follow = true, .links = sys::Links::trusted});
+    auto entries = m_system.entries(request);
+    note_hung(entries);
+    return entries;
+  }
+
+  /// Returns the entries as the user sees them, in the order of the queries.
+  std::vector<Entry> read(const sys::User& user, std::vector<sys::EntryQuery> queries) {
+    std::vector<Entry> entries(queries.size());
+    std::vector<std::size_t> asked;
+    sys::EntryRequest request;
+    if (m_as_root)
+      request.as = user;
+    for (std::size_t index = 0; index < queries.size(); ++index) {
+      const auto hung = m_hung.empty() ? m_hung.end() : m_hung.find(superblock_of(queries[index].path));
+      if (hung == m_hung.end()) {
+        asked.push_back(index);
+        request.queries.push_back(std::move(queries[index]));
+        continue;
+      }
+      entries[index].path = entries[index].resolved = queries[index].path;
+      entries[index].error_number = ETIMEDOUT;
+      entries[index].detail = "not asked: `" + hung->second + "` on the same file system did not answer";
+    }
+    if (asked.empty())
+      return entries;
+    auto answers = m_system.entries(request);
+    note_hung(answers);
+    for (std::size_t turn = 0; turn < asked.size(); ++turn)
+      entries[asked[turn]] = std::move(answers[turn]);
+    return entries;
+  }
+
+ private:
+  using Superblock = std::pair<unsigned, unsigned>;
+
+  [[nodiscard]] Superblock superblock_of(const std::string& path) const {
+    const auto* mount = m_mounts.owner_of(path);
+    return mount == nullptr ? Superblock{} : Superblock{mount->major, mount->minor};
+  }
+
+  void note_hung(const std::vector<Entry>& entries) {
+    for (const auto& entry : entries)
+      if (entry.hung() && sys::may_hang(entry.fs_type))
+        m_hung.try_emplace(superblock_of(entry.resolved), entry.path);
+  }
+
+  sys::System& m_system;
+  const sys::MountTable& m_mounts;
+  bool m_as_root;
+  std::map<Superblock, std::string> m_hung; ///< with the first path on it that gave no answer
+};
 
 void set_problem(HomeState& home, HomeProblem problem, const Entry& where) {
   home.problem = problem;

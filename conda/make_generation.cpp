@@ -11,43 +11,31 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <tuple>
 
 namespace sharefs::conda {
 
 namespace {
 
-/// Takes the lease, then reads the environment as the holder before has left it.
-Result<HeldEnvironment> hold_latest(sys::System& system, const GenerationRequest& making, const plan::Say& say) {
-  TRY_ASSIGN(auto lease, take_lease(system, making.environment, making.lease, say));
-  TRY_ASSIGN(auto now, find_shared(system, making.environment.store, making.environment.name));
-  return HeldEnvironment{std::move(now), std::move(lease)};
-}
-
-Result<Generation> record_of(sys::System& system, const GenerationRequest& making, const NewGeneration& made,
-                             const FilledTree& filled) {
-  TRY_ASSIGN(auto contents, read_contents(system, filled.tree.path));
-  tree::Measured size{.files = filled.files, .bytes = filled.bytes};
-  if (filled.files == 0) {
-    TRY_ASSIGN(size, tree::measure(filled.tree, {}));
-  }
-  const auto self = system.identity();
-  Generation record;
-  record.number = made.record.number;
-  record.parent = made.environment.current;
-  record.created = std::chrono::system_clock::to_time_t(system.now());
-  record.user = self.user;
-  record.host = self.hostname;
-  record.command = making.command;
-  record.message = making.message;
-  record.original = making.original;
-  record.prefix = made.environment.path();
+/// Completes the record of a generation whose tree is filled.
+Result<void> complete_record(sys::System& system, NewGeneration& made) {
+  auto& record = made.record;
+  TRY_ASSIGN(auto contents, read_contents(system, made.tree.path));
   record.python = std::move(contents.python);
   record.packages = std::move(contents.packages);
-  record.files = size.files;
-  record.bytes = size.bytes;
-  record.own_bytes = std::min(filled.own_bytes, size.bytes);
-  record.no_guard = filled.no_guard;
-  return record;
+  if (record.files == 0) {
+    TRY_ASSIGN(const auto size, tree::measure(made.tree, {}));
+    record.files = size.files;
+    record.bytes = size.bytes;
+  }
+  record.own_bytes = std::min(record.own_bytes, record.bytes);
+  const auto self = system.identity();
+  record.user = self.user;
+  record.host = self.hostname;
+  record.created = std::chrono::system_clock::to_time_t(system.now());
+  record.parent = made.environment.current;
+  record.prefix = made.environment.path();
+  return {};
 }
 
 /// Returns the path of a copy of the present generation on this host's own disk, staged by root or by this process's
@@ -62,14 +50,14 @@ std::string staged_tree(sys::System& system, const std::string& stage, const Sha
 }
 
 /// Makes the image beside the generation. Only an interrupt is an error, because the image can be made later.
-Result<void> add_image(sys::System& system, const GenerationRequest& making, const FilledTree& filled,
-                       NewGeneration& made, const plan::Say& say) {
-  if (!making.image.makes)
+Result<void> add_image(sys::System& system, const GenerationRequest& making, NewGeneration& made,
+                       const plan::Say& say) {
+  if (!making.settings.makes_image)
     return {};
   const auto& environment = made.environment;
-  tree::Packing packing{.tree = filled.tree, .file = made.hidden_image(), .near = making.near};
+  tree::Packing packing{.tree = made.tree, .file = made.hidden_image(), .near = making.near};
   if (making.near.empty() && environment.current != 0) {
-    packing.near = staged_tree(system, making.image.stage, environment);
+    packing.near = staged_tree(system, making.settings.stage, environment);
     packing.near_of = environment.path(environment.current);
   }
   made.image_guard = std::make_unique<ScratchTree>(system, packing.file, say);
@@ -115,6 +103,26 @@ Result<void> check_switch(sys::System& system, const SharedEnvironment& environm
               fmt::format("run it as `{}` or root", user_name(system, is_of_others ? link.uid : store.uid)));
 }
 
+/// Returns the reason why the image has to be made anew; empty if it is unchanged and may be mounted.
+Result<std::string> reason_to_remake(sys::System& system, const SharedEnvironment& now, const Image& image,
+                                     const plan::Say& say) {
+  if (!image.exists())
+    return "it is not of this generation, or was cut off";
+  if (!image.is_trusted(system.entry({.path = now.store, .follow = true}).uid))
+    return "others than root or the owner of the store could have written it";
+  TRY_ASSIGN(const auto good, is_as_noted(system, image.path, *image.note, say));
+  return good ? "" : "its content is not the one that was noted when it was made";
+}
+
+/// Returns the present generation, whose record can be read: an image that names another one is never used.
+Result<const StoredGeneration*> find_current(const SharedEnvironment& now) {
+  const auto* one = now.find(now.current);
+  if (!one->record)
+    return fail(ErrorCode::failed, fmt::format("generation {} of `{}` {}", now.current, now.name, one->problem),
+                "`sharefs conda rollback` shows another one");
+  return one;
+}
+
 } // namespace
 
 std::string NewGeneration::path() const {
@@ -129,23 +137,23 @@ std::string NewGeneration::hidden_image() const {
   return image_path(path());
 }
 
-Result<HeldEnvironment> hold(sys::System& system, const SharedEnvironment& planned, const LeaseSettings& settings,
-                             const plan::Say& say) {
-  TRY_ASSIGN(auto lease, take_lease(system, planned, settings, say));
-  TRY_ASSIGN(auto now, probe_environment(system, planned.store, planned.name));
-  if (now.current != planned.current || now.next() != planned.next())
+Result<NewGeneration> hold(sys::System& system, const SharedEnvironment& planned, const sys::LeaseRequest& request,
+                           const plan::Say& say, bool any) {
+  TRY_ASSIGN(auto lease, take_lease(system, planned, request, say));
+  NewGeneration held;
+  held.lease.emplace(std::move(lease));
+  TRY_ASSIGN(held.environment, any ? find_shared(system, planned.store, planned.name)
+                                   : probe_environment(system, planned.store, planned.name));
+  if (!any && (held.environment.current != planned.current || held.environment.next() != planned.next()))
     return fail(ErrorCode::conflict, fmt::format("somebody else has changed `{}` meanwhile", planned.name),
                 "run the command again");
-  return HeldEnvironment{std::move(now), std::move(lease)};
+  return held;
 }
 
 Result<NewGeneration> make_generation(sys::System& system, const GenerationRequest& making, const plan::Say& say) {
-  TRY_ASSIGN(auto held, making.hidden.empty() ? hold_latest(system, making, say)
-                                              : hold(system, making.environment, making.lease, say));
-  TRY(check_switch(system, held.environment));
-  NewGeneration made;
-  made.environment = std::move(held.environment);
-  made.lease.emplace(std::move(held.lease));
+  TRY_ASSIGN(auto made, hold(system, making.environment, making.settings.lease, say, making.hidden.empty()));
+  TRY(check_switch(system, made.environment));
+  made.record = making.record;
   made.record.number = made.environment.next();
   if (made.record.number > k_last_generation)
     return fail(ErrorCode::unsupported, fmt::format("there are {} generations: no more numbers", k_last_generation));
@@ -154,26 +162,66 @@ Result<NewGeneration> make_generation(sys::System& system, const GenerationReque
     remove_unfinished(system, made.environment, say);
     made.guard = std::make_unique<ScratchTree>(system, made.path(), say);
   }
-  TRY_ASSIGN(const auto filled, making.fill(made));
-  TRY_ASSIGN(made.record, record_of(system, making, made, filled));
-  made.sound = filled.sound;
-  TRY(add_image(system, making, filled, made, say));
+  TRY(making.fill(made));
+  TRY(complete_record(system, made));
+  TRY(add_image(system, making, made, say));
   return made;
 }
 
 Result<void> publish(sys::System& system, NewGeneration& made) {
   TRY(made.lease->check());
   const auto& files = system.files();
-  const auto path = made.environment.path(made.record.number) + ".json";
-  TRY_ASSIGN(const auto cut_off, files.read_if_exists(path)); // an existing text comes from an interrupted command
-  if (auto written = files.write_if(path, cut_off, format_generation(made.record)); !written || !made.image)
-    return written;
-  return publish_image(system, made.hidden_image(), *made.image, made.environment.path(made.record.number));
+  const auto& [environment, record] = std::tie(made.environment, made.record);
+  const auto path = environment.path(record.number);
+  TRY_ASSIGN(const auto cut_off, files.read_if_exists(path + ".json")); // a text comes from an interrupted command
+  TRY(files.write_if(path + ".json", cut_off, format_generation(record)));
+  if (made.image)
+    TRY(publish_image(system, made.hidden_image(), *made.image, path));
+  if (made.sound)
+    note_verified(system, environment, record, *made.sound);
+  return {};
 }
 
-void note_soundness(sys::System& system, const NewGeneration& made) {
-  if (made.sound)
-    note_verified(system, made.environment.store, made.environment.name, made.record, *made.sound);
+Result<ImagePlan> plan_image(sys::System& system, const std::string& store, const std::string& name,
+                             const std::string& letters, const plan::Say& say) {
+  TRY_ASSIGN(auto environment, find_shared(system, store, name));
+  ImagePlan imaging{.environment = std::move(environment), .file = {}, .plan = {}};
+  const auto& now = imaging.environment;
+  TRY_ASSIGN(const auto* one, find_current(now));
+  const auto path = now.path(now.current);
+  const auto why = reason_to_remake(system, now, probe_image(system, path, one->record->created), say);
+  if (!why || why->empty())
+    return why ? Result<ImagePlan>(std::move(imaging)) : fail(why.error());
+  imaging.file = image_path(join_path(now.root.path, fmt::format("new-{}.{}", generation_name(now.current), letters)));
+  if (one->image.kind == sys::EntryKind::file)
+    imaging.plan.add(name, *why, removal_of(one->image));
+  imaging.plan.add(name, fmt::format("generation {} in one file, which is made first", now.current),
+                   plan::Rename{imaging.file, image_path(path), std::nullopt});
+  return imaging;
+}
+
+Result<NewGeneration> make_missing_image(sys::System& system, const ImagePlan& imaging, const sys::LeaseRequest& lease,
+                                         const plan::Say& say) {
+  TRY_ASSIGN(auto held, hold(system, imaging.environment, lease, say));
+  const auto& now = held.environment;
+  TRY_ASSIGN(const auto* one, find_current(now));
+  const auto& record = *one->record;
+  auto there = probe_image(system, now.path(now.current), record.created);
+  TRY_ASSIGN(const auto why, reason_to_remake(system, now, there, say));
+  if (why.empty()) { // another command has made it while this one waited for the lease
+    held.image = std::move(there.note);
+    return held;
+  }
+  if (one->image.kind != sys::EntryKind::file)
+    TRY(clear_place(system, there.path));
+  tree::Packing image{.tree = {.path = now.path(now.current), .root = system.files().root()}, .file = imaging.file};
+  image.tree.device = one->entry.device;
+  image.tree.inode = one->entry.inode;
+  held.image_guard = std::make_unique<ScratchTree>(system, image.file, say);
+  TRY_ASSIGN(held.image, make_image(system, image, record, now.name, say));
+  TRY(write_image_note(system, *held.image, image.tree.path));
+  TRY(held.lease->check());
+  return held;
 }
 
 Result<void> repair_copy(sys::System& system, const CopyToRepair& copy, const plan::Say& say) {

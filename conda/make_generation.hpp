@@ -5,23 +5,33 @@
 // (repair.hpp).
 #include "conda/change.hpp"
 #include "conda/environment.hpp"
-#include "conda/make_image.hpp"
-#include "conda/scratch.hpp"
+#include "conda/guard_wheel.hpp"
+#include "conda/image.hpp"
 
 #include <functional>
 #include <memory>
 
 namespace sharefs::conda {
 
+/// The settings for a change that makes a generation.
+struct GenerationSettings {
+  sys::LeaseRequest lease; ///< without its path
+  bool protect = true;     ///< the generation gets no write bits
+  bool makes_image = true; ///< `conda.image`
+  std::string stage;       ///< `conda.stage`: for the image a staged copy of the generation before is read
+  GuardFiles guard = {};   ///< added to it; `conda update` does not add it again if a user has removed it
+};
+
 /// A generation that is complete, or being filled. This object holds the lease; its destructor gives the lease back,
-/// and deletes the tree if that still has its hidden name.
+/// and deletes what was made and has no final name yet.
 struct NewGeneration {
-  SharedEnvironment environment;  ///< as it was read under the lease
-  Generation record;              ///< has only the number while the tree is filled
-  std::string hidden;             ///< the name of the tree until it is complete
-  std::optional<ImageNote> image; ///< of its image, which lies at hidden_image() until publish()
-  std::optional<bool> sound;      ///< for `conda list`, VERIFIED; nullopt: it was not compared with its records
+  SharedEnvironment environment; ///< as it was read under the lease
   std::optional<sys::Lease> lease;
+  Generation record;                  ///< number 0: no generation is made
+  std::string hidden;                 ///< the name of the tree until it is complete
+  tree::Place tree;                   ///< with device and inode, since others may be able to replace the name
+  std::optional<bool> sound;          ///< for `conda list`, VERIFIED; nullopt: it was not compared with its records
+  std::optional<ImageNote> image;     ///< of its image, which lies at hidden_image() until publish()
   std::unique_ptr<ScratchTree> guard; ///< deletes the tree; nullptr: an unfinished copy stays for the next run
   std::unique_ptr<ScratchTree> image_guard;
 
@@ -30,37 +40,24 @@ struct NewGeneration {
   [[nodiscard]] std::string hidden_image() const;
 };
 
-/// The result of GenerationRequest::fill.
-struct FilledTree {
-  tree::Place tree;                   ///< with device and inode, since others may be able to replace the name
-  std::uint64_t files = 0, bytes = 0; ///< 0 files: not counted yet
-  std::uint64_t own_bytes = 0;        ///< upper limit of the bytes that the generation before does not have
-  std::optional<bool> sound = {};
-  bool no_guard = false; ///< for the record
-};
-
 struct GenerationRequest {
   SharedEnvironment environment; ///< as it was when the change was planned
-  LeaseSettings lease;
-  ImageSettings image;
-  std::string near;             ///< local tree from which the image's files are read; empty: a staged copy, if any
-  std::string command, message; ///< for the record
-  Original original = {};
+  GenerationSettings settings;
+  std::string near;  ///< local tree from which the image's files are read; empty: a staged copy, if there is one
+  Generation record; ///< with the command, the message and the original
   /// The hidden name in the plan: then the environment must not have changed since it was planned. Empty: the present
   /// generation is changed, whichever it is once the lease is held.
   std::string hidden;
   bool resumes = false; ///< a copy at the hidden name is continued, and stays after a failure
-  std::function<Result<FilledTree>(const NewGeneration& making)> fill;
+  /// Makes the tree, and sets `tree`, `sound`, and in the record `no_guard`, `own_bytes` (an upper limit of the bytes
+  /// that the generation before does not have), and `files` and `bytes`, unless they have to be counted yet.
+  std::function<Result<void>(NewGeneration& making)> fill;
 };
 
-/// An environment whose lease is held.
-struct HeldEnvironment {
-  SharedEnvironment environment; ///< as it was read under the lease
-  sys::Lease lease;
-};
-/// Takes the lease of an environment for a change that was planned. `conflict`: somebody else has changed it since.
-Result<HeldEnvironment> hold(sys::System& system, const SharedEnvironment& planned, const LeaseSettings& settings,
-                             const plan::Say& say);
+/// Takes the lease of an environment, then reads it as the holder before has left it; nothing is made yet. `conflict`:
+/// somebody else has changed it since the change was planned; with `any` it only needs to have a present generation.
+Result<NewGeneration> hold(sys::System& system, const SharedEnvironment& planned, const sys::LeaseRequest& request,
+                           const plan::Say& say, bool any = false);
 
 /// Returns a random name for the tree of a generation until it is complete.
 std::string hidden_name(unsigned number);
@@ -70,11 +67,24 @@ std::string hidden_name(unsigned number);
 /// used.
 Result<NewGeneration> make_generation(sys::System& system, const GenerationRequest& making, const plan::Say& say);
 
-/// Checks that the lease is still held, writes the record and publishes the image. This comes right before the steps of
-/// the plan that give the tree its name and switch to it, because a generation without a record counts as damaged.
+/// Checks that the lease is still held, writes the record and whether the generation is sound, and publishes the image.
+/// This comes right before the steps of the plan that give the tree its name and switch to it, because a generation
+/// without a record counts as damaged.
 Result<void> publish(sys::System& system, NewGeneration& made);
-/// Notes whether the generation is sound. Called once STORE/ENV leads to it.
-void note_soundness(sys::System& system, const NewGeneration& made);
+
+/// The flow of `conda image`, which makes an image of the present generation unless it has an unchanged one.
+struct ImagePlan {
+  SharedEnvironment environment; ///< as it was when the image was planned
+  std::string file;              ///< the path of the image while it is made
+  plan::Plan plan;               ///< empty: there is an image already
+};
+/// `letters` are a part of the file's name until it is complete; they are the same for all plans of one command.
+Result<ImagePlan> plan_image(sys::System& system, const std::string& store, const std::string& name,
+                             const std::string& letters, const plan::Say& say);
+/// Makes the image and its note under the lease, before the steps of the plan. The result has no new generation, only
+/// the image. `conflict`: somebody else has changed the environment.
+Result<NewGeneration> make_missing_image(sys::System& system, const ImagePlan& imaging, const sys::LeaseRequest& lease,
+                                         const plan::Say& say);
 
 // The following functions are for GenerationRequest::fill.
 

@@ -1,4 +1,4 @@
-#include "conda/naming_file.hpp"
+#include "conda/environment_reader.hpp"
 
 #include <algorithm>
 
@@ -33,7 +33,7 @@ void find_restored(const std::vector<PrefixNeedle>& needles, std::size_t old, Na
   const auto& recorded = *file.recorded;
   for (std::size_t i = 0; i <= old; ++i)
     for (const bool env : {false, true}) {
-      if (env ? !file.bytes.starts_with("#!/usr/bin/env ") : !file.facts.holds[i])
+      if (env ? !file.bytes.starts_with("#!/usr/bin/env ") : !file.holds[i])
         continue;
       if (!restores_package(file.bytes, change_for(&recorded, needles[i].prefix(), recorded.placeholder, env),
                             recorded.sha256))
@@ -50,7 +50,7 @@ std::vector<std::string> prefixes_to_replace(const std::vector<PrefixNeedle>& ne
   const auto* recorded = file.recorded;
   std::vector<std::string> found;
   for (std::size_t i = 1; i <= old; ++i)
-    if (file.facts.holds[i])
+    if (file.holds[i])
       found.push_back(needles[i].prefix());
   if (recorded != nullptr && recorded->mode && !recorded->placeholder.empty() &&
       PrefixNeedle(recorded->placeholder).in(file.bytes)) // the installation was interrupted

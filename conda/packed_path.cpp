@@ -1,12 +1,12 @@
-#include "conda/packed_path.hpp"
+#include "conda/staged_path.hpp"
 
 #include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
+#include "conda/change.hpp"
 #include "conda/homes.hpp"
-#include "conda/scratch.hpp"
 #include "plan/apply.hpp"
 #include "sys/fs/sha256.hpp"
 #include "sys/process/wire.hpp"
@@ -54,9 +54,7 @@ bool is_tree(const tree::Listing& listing) {
 }
 
 Result<tree::Survey> survey_directory(sys::System& system, const PathStagingRequest& request, const plan::Say& say) {
-  tree::Options options;
-  options.as = request.how.as;
-  auto survey = tree::survey({.path = request.path, .root = system.files().root()}, options,
+  auto survey = tree::survey({.path = request.path, .root = system.files().root()}, {.as = request.how.copying.reader},
                              say.progress("looking at " + request.path));
   if (!survey && survey.error().code == ErrorCode::permission)
     survey.error().hint = "run the command as a user who may read all that it holds, or stage a directory beside that";
@@ -69,7 +67,7 @@ sys::Entry probe_store(sys::System& system, const PathStagingRequest& request) {
   return system
       .entries({.queries = {{.path = parent_path(request.store), .follow = true, .list = true},
                             {.path = request.store, .follow = true, .list = true}},
-                .as = request.how.as})
+                .as = request.how.copying.reader})
       .back();
 }
 
@@ -79,7 +77,7 @@ Result<std::optional<tree::Listing>> read_list(sys::System& system, const PathSt
       system
           .entries(
               {.queries = {{.path = list_path(packed), .read_bytes = k_largest_list, .links = sys::Links::trusted}},
-               .as = request.how.as})
+               .as = request.how.copying.reader})
           .front();
   TRY(check_read(entry));
   if (entry.kind != sys::EntryKind::file || (entry.uid != 0 && entry.uid != store_owner) ||
@@ -124,7 +122,7 @@ Result<PackedPath> survey_path(sys::System& system, const PathStagingRequest& re
              request.bound ? Result<tree::Survey>(*request.bound) : survey_directory(system, request, say));
   PackedPath packed{.survey = std::move(survey), .image = {}};
   packed.image = packed_image(request, packed.survey);
-  const auto image = probe_image(system, packed.image, 0, request.how.as);
+  const auto image = probe_image(system, packed.image, 0, request.how.copying.reader);
   // An image that others could have written counts as missing for a user who can make a trusted one.
   const auto uid = static_cast<std::uint32_t>(system.identity().uid);
   const bool makes_trusted = uid == 0 || uid == store.uid;
@@ -178,10 +176,9 @@ void remove_older(sys::System& system, const PathStagingRequest& request, const 
 
 Result<void> write_list(sys::System& system, const PathStagingRequest& request, const PackedPath& packed,
                         const StageAccess& access, const plan::Say& say) {
-  tree::Options options;
-  options.total_bytes = packed.survey.bytes;
-  TRY_ASSIGN(const auto listing, tree::list_contents({.path = request.path, .root = system.files().root()}, options,
-                                                     say.progress("reading " + request.path)));
+  TRY_ASSIGN(const auto listing,
+             tree::list_contents({.path = request.path, .root = system.files().root()},
+                                 {.total_bytes = packed.survey.bytes}, say.progress("reading " + request.path)));
   TRY(check_unchanged(system, request, packed.survey, say));
   const auto path = list_path(packed.image);
   TRY(clear_place(system, path));
@@ -207,7 +204,7 @@ Result<void> make_store(sys::System& system, const std::string& path) {
 Result<void> pack_path(sys::System& system, const PathStagingRequest& request, const PackedPath& packed,
                        const plan::Say& say) {
   // The directories above `path` may keep out other users than those above the store, so the mode is set by the former.
-  TRY_ASSIGN(const auto access, stage_access(system, request.path, request.how.as));
+  TRY_ASSIGN(const auto access, stage_access(system, request.path, request.how.copying.reader));
   TRY(make_store(system, request.store));
   if (is_few_large(packed.survey)) {
     TRY(write_list(system, request, packed, access, say));

@@ -1,10 +1,12 @@
 #include "conda/records.hpp"
 
 #include "base/json.hpp"
+#include "base/json_fields.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "base/visible.hpp"
+#include "conda/image.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -40,29 +42,19 @@ bool leads_down(std::string_view path) {
 constexpr std::size_t k_digits = 64; ///< of a checksum
 
 std::string checksum_in(const Json& object, const char* key) {
-  const auto& text = text_in(object, key);
-  const bool hexadecimal =
-      text.size() == k_digits && text.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
-  return hexadecimal ? lower_case(text) : std::string();
+  auto text = lower_case(text_in(object, key));
+  return is_hash(text) ? text : std::string();
 }
 
 /// Converts a checksum in URL-safe base64 without padding to hexadecimal digits, as other records have them; empty if
 /// it is none.
-std::string hexadecimal_of(std::string_view base64) {
-  constexpr std::string_view k_alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-  constexpr std::size_t k_sha256_bits = 256;
+std::string hexadecimal_of(std::string base64) {
+  std::ranges::replace(base64, '-', '+');
+  std::ranges::replace(base64, '_', '/');
   std::string digits;
-  std::uint32_t bits = 0;
-  unsigned count = 0;
-  for (const char c : base64) {
-    const auto value = k_alphabet.find(c);
-    if (value == std::string_view::npos)
-      return "";
-    bits = bits << 6U | static_cast<std::uint32_t>(value);
-    for (count += 6; count >= 4 && digits.size() < k_sha256_bits / 4; count -= 4)
-      digits += "0123456789abcdef"[bits >> (count - 4) & 15U];
-  }
-  return digits.size() == k_sha256_bits / 4 ? digits : "";
+  for (const char byte : bytes_from_json({{"base64", base64}}).value_or(""))
+    digits += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return is_hash(digits) ? digits : "";
 }
 
 PathType type_of(const std::string& text) {
@@ -129,11 +121,8 @@ std::string installed_path(const std::string& path, const std::string& site_pack
 Result<Record> parse_record(std::string_view text) {
   TRY_ASSIGN(const auto json, parsed(text));
   Record record;
-  if (json.is_object()) {
+  if (json.is_object())
     record.name = text_in(json, "name");
-    record.version = text_in(json, "version");
-    record.build = text_in(json, "build");
-  }
   const auto* files = json.is_object() ? list_in(json, "files") : nullptr;
   const auto* paths = json.is_object() ? paths_in(json) : nullptr;
   if (record.name.empty() || (files == nullptr && paths == nullptr))
@@ -185,7 +174,7 @@ Result<Record> parse_distribution(std::string_view text, const std::string& site
     if (!leads_down(file.path) || record.files.size() == k_most_recorded)
       return bad_path(file.path);
     if (cells[1].starts_with(k_sha256)) // the row of RECORD itself has none
-      file.sha256 = hexadecimal_of(std::string_view(cells[1]).substr(k_sha256.size()));
+      file.sha256 = hexadecimal_of(cells[1].substr(k_sha256.size()));
     record.files.push_back(std::move(file));
   }
   return record;

@@ -37,7 +37,7 @@ struct RecordedFile {
 };
 
 struct Record {
-  std::string name, version, build;
+  std::string name;
   bool python_noarch = false;
   std::string package; ///< directory of the unpacked package in the cache (`extracted_package_dir`); may be empty
   std::vector<RecordedFile> files;

@@ -13,8 +13,7 @@ namespace sharefs::conda {
 
 namespace {
 
-Result<FilledTree> fill(sys::System& system, const RepairRequest& request, const NewGeneration& making,
-                        const plan::Say& say) {
+Result<void> fill(sys::System& system, const RepairRequest& request, NewGeneration& making, const plan::Say& say) {
   const auto& seen = request.seen;
   const auto& environment = making.environment;
   std::set<std::string> closed;
@@ -31,13 +30,13 @@ Result<FilledTree> fill(sys::System& system, const RepairRequest& request, const
   const auto& root = system.files().root();
   const tree::Place before{
       .path = environment.path(environment.current), .root = root, .device = seen.device, .inode = seen.inode};
-  tree::Place made{.path = making.path(), .root = root};
+  auto& made = making.tree;
+  made = {.path = making.path(), .root = root};
   TRY_ASSIGN(const auto linked, tree::copy(before, made, options, say.progress("linking " + before.path)));
   made.device = linked.device;
   made.inode = linked.inode;
-  tree::Options opening;
-  opening.admit = admit_opened(seen, tree::Modes{}.mode);
-  TRY(tree::set_modes(made, {}, opening)); // makes directories writable, since files in them are replaced
+  // Directories become writable, since files in them are replaced.
+  TRY(tree::set_modes(made, {}, {.admit = admit_opened(seen, tree::Modes{}.mode)}));
   const CopyToRepair copy{.tree = made,
                           .prefix = environment.path(),
                           .from = seen.decision.replace,
@@ -46,19 +45,19 @@ Result<FilledTree> fill(sys::System& system, const RepairRequest& request, const
   TRY(repair_copy(system, copy, say));
   const auto& record = environment.find(environment.current)->record;
   const auto store = system.entry({.path = environment.store, .follow = true});
-  TRY(close_tree(made, store, request.protect, &seen));
-  return FilledTree{.tree = made,
-                    .files = seen.files,
-                    .bytes = seen.bytes,
-                    .own_bytes = linked.bytes,
-                    .sound = !has_errors(diagnose_unrepaired_generation(seen)),
-                    .no_guard = record && record->no_guard};
+  TRY(close_tree(made, store, request.settings.protect, &seen));
+  making.sound = !has_errors(diagnose_unrepaired_generation(seen));
+  making.record.files = seen.files;
+  making.record.bytes = seen.bytes;
+  making.record.own_bytes = linked.bytes;
+  making.record.no_guard = record && record->no_guard;
+  return {};
 }
 
 } // namespace
 
 plan::Plan plan_repaired_generation(const RepairRequest& request, const std::string& hidden) {
-  const auto& [environment, seen, protect, lease, image] = request;
+  const auto& [environment, seen, settings] = request;
   const auto repairs = plan_repair(seen, true, false);
   const auto closed = seen.count(Kind::closed);
   if (repairs.empty() && closed == 0)
@@ -83,11 +82,10 @@ Result<NewGeneration> make_repaired_generation(sys::System& system, const Repair
                                                const std::string& hidden, const plan::Say& say) {
   GenerationRequest making;
   making.environment = request.environment;
-  making.lease = request.lease;
-  making.image = request.image;
-  making.command = shell_join({"sharefs", "conda", "verify", request.environment.name, "--repair"});
+  making.settings = request.settings;
+  making.record.command = shell_join({"sharefs", "conda", "verify", request.environment.name, "--repair"});
   making.hidden = hidden;
-  making.fill = [&](const NewGeneration& made) { return fill(system, request, made, say); };
+  making.fill = [&](NewGeneration& made) { return fill(system, request, made, say); };
   return make_generation(system, making, say);
 }
 

@@ -8,9 +8,7 @@ namespace sharefs::conda {
 struct RepairRequest {
   SharedEnvironment environment;
   EnvironmentState seen; ///< of the present generation
-  bool protect = true;   ///< the generation gets no write bits
-  LeaseSettings lease;
-  ImageSettings image;
+  GenerationSettings settings;
 };
 /// Returns the steps that follow make_repaired_generation(), with the planned repairs in its notes. Empty if nothing
 /// can be repaired.

@@ -48,33 +48,6 @@ bool is_variable_name(std::string_view name) {
   return !name.empty() && name.find_first_of(std::string_view("=\0", 2)) == std::string_view::npos;
 }
 
-Result<Variables> variables_of(std::string_view json, const char* below) {
-  const auto document = read_json<nlohmann::ordered_json>(
-      json, {.bytes = k_largest_state, .values = k_most_values, .members = k_most_variables});
-  if (!document)
-    return fail(ErrorCode::failed, "it " + document.error().message);
-  if (!document->is_object())
-    return fail(ErrorCode::failed, "it is no JSON object");
-  Variables variables;
-  const auto* object = &*document;
-  if (below != nullptr) {
-    const auto inner = document->find(below);
-    if (inner == document->end())
-      return variables;
-    if (!inner->is_object())
-      return fail(ErrorCode::failed, fmt::format("`{}` is no JSON object", below));
-    object = &*inner;
-  }
-  for (const auto& [name, value] : object->items()) {
-    if (!is_variable_name(name) || !value.is_string() ||
-        value.get_ref<const std::string&>().find('\0') != std::string::npos)
-      return fail(ErrorCode::failed, fmt::format("`{}` is no variable with a text", to_utf8(name)));
-    if (value != k_unset)
-      variables.emplace_back(name, value.get<std::string>());
-  }
-  return variables;
-}
-
 Diagnosis unusable(const std::string& path, const std::string& why) {
   return {Severity::warning, "SF504", path, "its variables are not set: " + why, "", ""};
 }
@@ -87,8 +60,7 @@ void add_variables(RunningPlace& place, const sys::Entry& entry, bool is_state) 
     return;
   }
   auto read = entry.content.size() < entry.size ? fail(ErrorCode::failed, "it is too large")
-              : is_state                        ? state_variables(entry.content)
-                                                : package_variables(entry.content);
+                                                : variables_in(entry.content, is_state ? "env_vars" : nullptr);
   if (!read)
     place.found.push_back(unusable(entry.path, read.error().message));
   else if (place.variables.size() + read->size() > k_most_variables)
@@ -147,12 +119,31 @@ std::optional<GenerationPath> in_generation(std::string_view path) {
   return below_generations(path, generation_number);
 }
 
-Result<Variables> state_variables(std::string_view json) {
-  return variables_of(json, "env_vars");
-}
-
-Result<Variables> package_variables(std::string_view json) {
-  return variables_of(json, nullptr);
+Result<Variables> variables_in(std::string_view json, const char* below) {
+  const auto document = read_json<nlohmann::ordered_json>(
+      json, {.bytes = k_largest_state, .values = k_most_values, .members = k_most_variables});
+  if (!document)
+    return fail(ErrorCode::failed, "it " + document.error().message);
+  if (!document->is_object())
+    return fail(ErrorCode::failed, "it is no JSON object");
+  Variables variables;
+  const auto* object = &*document;
+  if (below != nullptr) {
+    const auto inner = document->find(below);
+    if (inner == document->end())
+      return variables;
+    if (!inner->is_object())
+      return fail(ErrorCode::failed, fmt::format("`{}` is no JSON object", below));
+    object = &*inner;
+  }
+  for (const auto& [name, value] : object->items()) {
+    if (!is_variable_name(name) || !value.is_string() ||
+        value.get_ref<const std::string&>().find('\0') != std::string::npos)
+      return fail(ErrorCode::failed, fmt::format("`{}` is no variable with a text", to_utf8(name)));
+    if (value != k_unset)
+      variables.emplace_back(name, value.get<std::string>());
+  }
+  return variables;
 }
 
 namespace {
@@ -171,8 +162,7 @@ std::vector<sys::Entry> read_place(sys::System& system, const std::string& path,
                    inside("conda-meta", false, 0),
                    inside("conda-meta/state", false, k_largest_state),
                    inside("etc/conda/env_vars.d", true, 0),
-                   inside("etc/conda/activate.d", true, 0),
-                   inside("bin/python", false, 0)},
+                   inside("etc/conda/activate.d", true, 0)},
        .deadline = deadline});
 }
 
@@ -224,7 +214,6 @@ Result<RunningPlace> probe_running(sys::System& system, const std::string& path,
   for (const auto& name : entries[4].names)
     if (name.ends_with(".sh"))
       place.scripts.push_back(join_path(entries[4].resolved, name));
-  place.python = base_name(entries[5].link_target);
   place.noted = whole.made.has_value();
   place.shared = whole.shared;
   return place;
@@ -291,40 +280,6 @@ std::vector<std::string> apply_script_output(std::vector<std::string> environmen
   return after;
 }
 
-Argv pin_command(sys::System& system, Argv command, const std::string& prefix, const GenerationPath& generation,
-                 const std::vector<std::string>& environment, const std::string& working_directory) {
-  sys::EntryRequest request;
-  for (auto& place : places_of(command.front(), prefix, environment, working_directory)) {
-    request.queries.push_back({.path = place});
-    request.queries.push_back({.path = std::move(place), .follow = true, .read_bytes = k_script_head});
-  }
-  const auto entries = request.queries.empty() ? std::vector<sys::Entry>() : system.entries(request);
-  for (std::size_t index = 0; index + 1 < entries.size(); index += 2) {
-    const auto& program = entries[index + 1];
-    if (program.kind != EntryKind::file || (program.mode & 0111U) == 0)
-      continue;
-    auto path = moved_to(prefix, generation, entries[index].resolved);
-    if (!path && is_under(entries[index].resolved, prefix))
-      path = entries[index].resolved; // the prefix is a staged copy
-    if (!path)
-      return command;
-    if (entries[index].path != *path)
-      command.front() = *path;
-    auto words = interpreter_of(program.content);
-    if (words.empty() || !words.front().starts_with('/'))
-      return command;
-    const auto above = system.entry({.path = parent_path(words.front()), .follow = true});
-    const auto ours = moved_to(prefix, generation, above.resolved);
-    if (!ours)
-      return command;
-    words.front() = join_path(*ours, base_name(words.front()));
-    words.push_back(*path);
-    words.insert(words.end(), command.begin() + 1, command.end());
-    return words;
-  }
-  return command;
-}
-
 void set_generation(std::vector<std::string>& environment, const GenerationPath& generation) {
   set_variable(environment, k_generation_variable,
                generation_path(generation.store, generation.name, generation.number));
@@ -336,7 +291,36 @@ Argv pin_command(sys::System& system, Argv command, const std::vector<std::strin
   const auto prefix = variable(environment, "CONDA_PREFIX").value_or("");
   if (!generation || !generation->rest.empty() || !prefix.starts_with('/'))
     return command;
-  return pin_command(system, std::move(command), prefix, *generation, environment, working_directory);
+  sys::EntryRequest request;
+  for (auto& place : places_of(command.front(), prefix, environment, working_directory)) {
+    request.queries.push_back({.path = place});
+    request.queries.push_back({.path = std::move(place), .follow = true, .read_bytes = k_script_head});
+  }
+  const auto entries = request.queries.empty() ? std::vector<sys::Entry>() : system.entries(request);
+  for (std::size_t index = 0; index + 1 < entries.size(); index += 2) {
+    const auto& program = entries[index + 1];
+    if (program.kind != EntryKind::file || (program.mode & 0111U) == 0)
+      continue;
+    auto path = moved_to(prefix, *generation, entries[index].resolved);
+    if (!path && is_under(entries[index].resolved, prefix))
+      path = entries[index].resolved; // the prefix is a staged copy
+    if (!path)
+      return command;
+    if (entries[index].path != *path)
+      command.front() = *path;
+    auto words = interpreter_of(program.content);
+    if (words.empty() || !words.front().starts_with('/'))
+      return command;
+    const auto above = system.entry({.path = parent_path(words.front()), .follow = true});
+    const auto ours = moved_to(prefix, *generation, above.resolved);
+    if (!ours)
+      return command;
+    words.front() = join_path(*ours, base_name(words.front()));
+    words.push_back(*path);
+    words.insert(words.end(), command.begin() + 1, command.end());
+    return words;
+  }
+  return command;
 }
 
 std::vector<RunningProgram> running_programs(sys::System& system) {

@@ -33,7 +33,6 @@ struct RunningPlace {
   std::vector<std::string> scripts;                           ///< activate.d/*.sh, in their order
   bool noted = false;                                         ///< a note of this use was left beside it
   bool shared = false;                                        ///< it lies on storage that other hosts share
-  std::string python;                                         ///< "python3.11"; empty: none
   Diagnoses found;                                            ///< files that could not be used (SF504)
 };
 /// Reads the environment to which `path` leads. `note` (use_note()) is left before anything else is read. `deadline`:
@@ -42,10 +41,10 @@ Result<RunningPlace> probe_running(sys::System& system, const std::string& path,
                                    const std::optional<sys::Note>& note = {},
                                    std::chrono::milliseconds deadline = std::chrono::seconds(3));
 
-/// Return the names and values that conda-meta/state and etc/conda/env_vars.d/*.json set. `failed`: the text is no JSON
-/// object of strings.
-Result<std::vector<std::pair<std::string, std::string>>> state_variables(std::string_view json);
-Result<std::vector<std::pair<std::string, std::string>>> package_variables(std::string_view json);
+/// Returns the names and values that a file sets: etc/conda/env_vars.d/*.json, or conda-meta/state in its member
+/// `below` ("env_vars"). `failed`: the text is no JSON object of strings.
+Result<std::vector<std::pair<std::string, std::string>>> variables_in(std::string_view json,
+                                                                      const char* below = nullptr);
 
 /// Returns `environment` (NAME=value) as activation changes it, before its scripts run. `name`: CONDA_DEFAULT_ENV.
 std::vector<std::string> activate(std::vector<std::string> environment, const RunningPlace& place,
@@ -59,14 +58,10 @@ Argv scripts_command(const std::vector<std::string>& scripts);
 /// Returns the environment that scripts_command() has printed, but with the shell's own variables of `environment`.
 std::vector<std::string> apply_script_output(std::vector<std::string> environment, std::string_view printed);
 
-/// Returns the command changed so that it stays in the generation at `prefix`: its path through STORE/NAME becomes a
-/// path in that generation, and so does the interpreter that a script names. Other commands are not changed.
-Argv pin_command(sys::System& system, Argv command, const std::string& prefix, const GenerationPath& generation,
-                 const std::vector<std::string>& environment, const std::string& working_directory);
-
-/// Names the generation in `environment`, so that commands which the command starts stay in it, too.
+/// Names the generation in `environment`, so that the command, and commands which it starts, stay in it.
 void set_generation(std::vector<std::string>& environment, const GenerationPath& generation);
-/// As above for the generation that `environment` names; returns the command unchanged if it names none.
+/// Returns the command changed so that it stays in the generation that `environment` names: its path through STORE/NAME
+/// becomes a path in that generation, and so does the interpreter that a script names. Other commands are not changed.
 Argv pin_command(sys::System& system, Argv command, const std::vector<std::string>& environment,
                  const std::string& working_directory);
 

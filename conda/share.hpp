@@ -5,7 +5,6 @@
 //   preflight                    reports what prevents sharing (SF519 to SF526), also faults of its files
 //   prepare_sharing, make_shared_copy   the flow: check everything, then make a copy in the store as generation 1
 //   plan_share                   the steps after the copy, which users can see
-#include "conda/guard_wheel.hpp"
 #include "conda/link.hpp"
 #include "conda/make_generation.hpp"
 
@@ -15,12 +14,11 @@ namespace sharefs::conda {
 struct Source {
   std::string path; ///< absolute; no link is followed below the home
   plan::Actor actor;
-  sys::Entry entry;   ///< at `path`; after an interrupted exchange (see plan::ExchangeForLink) that of the directory
-  std::string backup; ///< name of the newest original beside it; empty: none
+  sys::Entry entry; ///< at `path`; after an interrupted exchange (see plan::ExchangeForLink) that of the directory
 };
 
-/// Finds the environment at `path`, or the one that an interrupted exchange has moved away. `target`: STORE/ENV.
-Result<Source> source_at(sys::System& system, const std::string& path, const std::string& target);
+/// Finds the environment at `path`, or the one that an interrupted exchange has moved away.
+Result<Source> source_at(sys::System& system, const std::string& path);
 /// Finds the only directory of that name in the homes. `usage`: there are several; `not_found`.
 Result<Source> find_source(sys::System& system, const std::string& store, const std::string& name,
                            const std::vector<Homes>& homes);
@@ -72,8 +70,9 @@ bool is_copy_of(const Source& source, const sys::Entry& directory, const sys::En
 /// The directory of the shared environments, as the working user sees it.
 struct StorePlace {
   std::string path;
-  sys::Entry entry;    ///< of the store; if `is_new` that of the directory in which it will be made
-  bool is_new = false; ///< it does not exist, and is made with the first environment
+  sys::Entry entry;                 ///< of the store; if `is_new` that of the directory in which it will be made
+  bool is_new = false;              ///< it does not exist, and is made with the first environment
+  std::optional<sys::User> by = {}; ///< the user as whom root has read it
 };
 
 struct Sharing {
@@ -86,11 +85,8 @@ struct Sharing {
   std::string hidden = {};            ///< name of the copy until it is complete: new-0001.XXXXXX
   Diagnoses found = {};               ///< if one is an error, the environment cannot be shared
   std::uint64_t bytes_per_second = 0; ///< limit of the copy; 0: none
-  bool protect = true;                ///< the generation gets no write bits
-  GuardFiles guard = {};              ///< added to the copy
   bool no_guard = false;              ///< later updates do not add the guard either
-  LeaseSettings lease = {};
-  ImageSettings image = {};
+  GenerationSettings settings = {};
   tree::CopyReport copied = {}; ///< set when the copy is complete
 };
 /// Reads all of the environment and sets Sharing::found. `active`: $CONDA_PREFIX of the user. Errors: `permission`:
@@ -102,13 +98,9 @@ Original original_of(const Sharing& sharing);
 /// Returns the steps that follow the copy; its record is written before them.
 plan::Plan plan_share(const Sharing& sharing);
 
-/// The object that holds the lease while the steps of the plan are done.
-struct SharedCopy {
-  std::optional<HeldEnvironment> held; ///< set for ShareStep::exchange
-  std::optional<NewGeneration> made;   ///< set for ShareStep::copy
-};
-/// Makes the directories in the store, and for ShareStep::copy the copy. Continues a copy that was interrupted.
-Result<SharedCopy> make_shared_copy(sys::System& system, Sharing& sharing, const plan::Say& say);
+/// Makes the directories in the store, and for ShareStep::copy the copy. Continues a copy that was interrupted. The
+/// result holds the lease while the steps of the plan are done.
+Result<NewGeneration> make_shared_copy(sys::System& system, Sharing& sharing, const plan::Say& say);
 
 /// Returns a hint for a plain directory STORE/ENV: how to share it.
 std::string hint_to_share(const SharedEnvironment& shared);

@@ -1,6 +1,10 @@
 #include "conda/share.hpp"
 
+#include "conda/generation.hpp"
+#include "conda/homes.hpp"
+
 #include "base/path.hpp"
+#include "base/text.hpp"
 #include "base/try.hpp"
 #include "plan/apply.hpp"
 
@@ -8,6 +12,86 @@
 #include <fmt/format.h>
 
 namespace sharefs::conda {
+
+namespace {
+
+/// Finds the directory that an interrupted exchange has left as `kept`, the name of its newest backup. Returns false if
+/// there is nothing to share.
+bool find_cut_off(sys::System& system, Source& source, const std::string& kept) {
+  if (kept.empty() || source.entry.kind != sys::EntryKind::missing)
+    return source.entry.exists();
+  sys::EntryRequest request{{{.path = join_path(parent_path(source.path), kept), .links = sys::Links::none}}};
+  if (system.identity().uid == 0)
+    request.as = source.actor.user;
+  if (auto entry = system.entries(request).front(); entry.kind == sys::EntryKind::directory)
+    source.entry = std::move(entry);
+  return source.entry.exists();
+}
+
+} // namespace
+
+Result<Source> source_at(sys::System& system, const std::string& where) {
+  auto path = where;
+  const auto above = system.entry({.path = parent_path(path), .follow = true, .list = true});
+  if (above.kind != sys::EntryKind::directory)
+    return fail(above.kind == sys::EntryKind::unknown ? above.error()
+                                                      : Error{ErrorCode::not_found, "there is no directory " + path,
+                                                              "--from is where the environment lies", ""});
+  path = join_path(above.resolved, base_name(path));
+  Source source;
+  source.path = path;
+  source.entry = system.entry({.path = path, .links = sys::Links::none});
+  if (source.entry.kind == sys::EntryKind::unknown)
+    return fail(source.entry.error());
+  if (!find_cut_off(system, source, newest_backup(above.names, base_name(path))))
+    return fail(ErrorCode::not_found, "there is no directory " + path, "--from is where the environment lies");
+  TRY_ASSIGN(const auto owner, owner_of(system, source.entry, "run it on a host that knows that user"));
+  const bool below_home = owner.home.starts_with('/') && owner.home != "/" && is_under(path, owner.home);
+  source.actor = {owner, below_home ? normalize_path(owner.home) : parent_path(path), 0, 0};
+  return source;
+}
+
+Result<Source> find_source(sys::System& system, const std::string& store, const std::string& name,
+                           const std::vector<Homes>& places) {
+  LinkRequest request;
+  request.verb = LinkRequest::Verb::unlink;
+  request.store = store;
+  request.environments = {name};
+  request.homes = places;
+  TRY_ASSIGN(const auto homes, probe(system, request));
+  const auto target = join_path(store, name);
+  std::vector<Source> directories, links;
+  for (const auto& home : homes.homes)
+    for (const auto& place : home.environments) {
+      Source source{place.entry.path, *home.actor, place.entry};
+      if (!find_cut_off(system, source, place.backup))
+        continue;
+      if (source.entry.kind == sys::EntryKind::directory)
+        directories.push_back(std::move(source));
+      else if (source.entry.kind == sys::EntryKind::symlink && source.entry.link_target == target)
+        links.push_back(std::move(source));
+    }
+  if (directories.size() == 1)
+    return directories.front();
+  if (directories.empty() && !links.empty())
+    return links.front();
+  const auto users = users_of(request.homes);
+  if (directories.empty()) {
+    auto message = fmt::format("no environment `{}` was found in the homes of {}", name,
+                               users.empty() ? "`conda.homes`, which names nobody" : join(users, ", "));
+    for (const auto& home : homes.homes) // it may be in a home that could not be read
+      if (home.problem == HomeProblem::no_answer || home.problem == HomeProblem::unreadable)
+        message += "; " + home.where.error().message;
+    return fail(ErrorCode::not_found, std::move(message),
+                fmt::format("`sharefs conda share {} --from PATH` names its directory", name));
+  }
+  std::vector<std::string> paths;
+  for (const auto& one : directories)
+    paths.push_back(one.path);
+  return fail(ErrorCode::usage,
+              fmt::format("`{}` lies in {}: {}", name, count_of(paths.size(), "home"), join(paths, ", ")),
+              fmt::format("name one: `sharefs conda share {} --from {}`", name, shell_quote(paths.front())));
+}
 
 namespace {
 
@@ -94,10 +178,11 @@ Result<std::string> add_guard(sys::System& system, const tree::Place& copy, cons
   });
 }
 
-Result<FilledTree> fill(sys::System& system, Sharing& sharing, const NewGeneration& making, const plan::Say& say) {
+Result<void> fill(sys::System& system, Sharing& sharing, NewGeneration& making, const plan::Say& say) {
   const auto& source = sharing.source;
   const auto& state = sharing.state;
-  TRY_ASSIGN(const auto copy, begin_copy(system, source, making.path()));
+  auto& copy = making.tree;
+  TRY_ASSIGN(copy, begin_copy(system, source, making.path()));
   tree::Options options;
   options.own = true;
   options.admit = admit_copied(state);
@@ -113,22 +198,21 @@ Result<FilledTree> fill(sys::System& system, Sharing& sharing, const NewGenerati
                              .device = source.entry.device,
                              .inode = source.entry.inode};
   TRY_ASSIGN(sharing.copied, tree::copy(original, copy, options, say.progress("copying " + original.path)));
-  TRY_ASSIGN(auto guard, add_guard(system, copy, sharing.guard));
+  TRY_ASSIGN(auto guard, add_guard(system, copy, sharing.settings.guard));
   CopyToRepair repair{.tree = copy, .prefix = making.environment.path(), .from = state.decision.replace};
   repair.uncompiled = std::move(guard);
   repair.runs_programs = system.identity().uid == source.entry.uid && !state.others_write;
   if (std::ranges::find(repair.from, source.path) == repair.from.end())
     repair.from.push_back(source.path);
   TRY(repair_copy(system, repair, say));
-  if (sharing.protect)
+  if (sharing.settings.protect)
     TRY(write_marks(system, copy.path, making.environment.name));
-  TRY(close_tree(copy, sharing.store.entry, sharing.protect));
-  return FilledTree{.tree = copy,
-                    .files = state.files,
-                    .bytes = state.bytes,
-                    .own_bytes = state.bytes,
-                    .sound = !has_errors(diagnose_unrepaired(state)), // the copy has the same faults as the original
-                    .no_guard = sharing.no_guard};
+  TRY(close_tree(copy, sharing.store.entry, sharing.settings.protect));
+  making.sound = !has_errors(diagnose_unrepaired(state)); // the copy has the same faults as the original
+  making.record.files = state.files;
+  making.record.bytes = making.record.own_bytes = state.bytes;
+  making.record.no_guard = sharing.no_guard;
+  return {};
 }
 
 } // namespace
@@ -166,28 +250,22 @@ Result<Sharing> prepare_sharing(sys::System& system, StorePlace store, const std
   return sharing;
 }
 
-Result<SharedCopy> make_shared_copy(sys::System& system, Sharing& sharing, const plan::Say& say) {
+Result<NewGeneration> make_shared_copy(sys::System& system, Sharing& sharing, const plan::Say& say) {
   TRY(make_places(system, sharing, say));
-  SharedCopy shared;
-  if (sharing.step == ShareStep::exchange) {
-    TRY_ASSIGN(auto held, hold(system, sharing.shared, sharing.lease, say));
-    shared.held.emplace(std::move(held));
-    return shared;
-  }
+  if (sharing.step == ShareStep::exchange)
+    return hold(system, sharing.shared, sharing.settings.lease, say);
   GenerationRequest making;
   making.environment = sharing.shared;
-  making.lease = sharing.lease;
-  making.image = sharing.image;
+  making.settings = sharing.settings;
   making.near = sharing.source.entry.path;
-  making.command = shell_join({"sharefs", "conda", "share", sharing.shared.name, "--from", sharing.source.path});
-  making.original = original_of(sharing);
+  making.record.command = shell_join({"sharefs", "conda", "share", sharing.shared.name, "--from", sharing.source.path});
+  making.record.original = original_of(sharing);
   making.hidden = sharing.hidden;
   making.resumes = true;
-  making.fill = [&](const NewGeneration& made) { return fill(system, sharing, made, say); };
+  making.fill = [&](NewGeneration& made) { return fill(system, sharing, made, say); };
   TRY_ASSIGN(auto made, make_generation(system, making, say));
-  shared.made.emplace(std::move(made));
-  TRY(publish(system, *shared.made));
-  return shared;
+  TRY(publish(system, made));
+  return made;
 }
 
 } // namespace sharefs::conda

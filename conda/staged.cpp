@@ -57,15 +57,6 @@ std::string copy_name(std::string_view name) {
   return std::string(name);
 }
 
-/// True for squashfs of the kernel or of squashfuse.
-bool is_image_type(const std::string& fs_type) {
-  return fs_type == sys::k_image || fs_type.starts_with(sys::k_user_image);
-}
-
-bool is_ours(const sys::Entry& entry, unsigned uid) {
-  return entry.uid == 0 || entry.uid == uid;
-}
-
 } // namespace
 
 std::string staged_directory(const std::string& stage, unsigned uid, const std::string& source) {
@@ -94,7 +85,8 @@ std::string complete_mark(const std::string& copy) {
 }
 
 bool StagedCopy::is_mounted() const {
-  return tree.kind == EntryKind::directory && tree.mount == tree.resolved && is_image_type(tree.fs_type);
+  const bool is_image = tree.fs_type == sys::k_image || tree.fs_type.starts_with(sys::k_user_image);
+  return tree.kind == EntryKind::directory && tree.mount == tree.resolved && is_image;
 }
 
 bool StagedCopy::is_dead() const {
@@ -179,6 +171,9 @@ const StagedCopy* StagedCopies::find(const std::string& name) const {
   return found == copies.end() ? nullptr : &*found;
 }
 
+namespace {
+
+/// Reads all entries named like copies in directories of copies (listed, with their names), with or without a mark.
 std::vector<StagedCopy> probe_copies(sys::System& system, const std::vector<sys::Entry>& directories) {
   constexpr std::size_t k_most = 10'000; // a limit for the loop, although only root or this user can have made them
   sys::EntryRequest request;
@@ -204,6 +199,8 @@ std::vector<StagedCopy> probe_copies(sys::System& system, const std::vector<sys:
       *entry = std::move(*next++);
   return found;
 }
+
+} // namespace
 
 StagedCopies probe_staged(sys::System& system, const std::string& stage, unsigned uid, const std::string& source) {
   StagedCopies found;
@@ -262,7 +259,7 @@ std::optional<StagedCopy> find_staged(sys::System& system, const std::string& st
   std::optional<std::int64_t> created; // read from the share only if there is a copy
   for (std::size_t index = 0; index < entries.size(); index += 2) {
     StagedCopy copy{.tree = entries[index], .mark = entries[index + 1]};
-    if (!is_ours(copy.mark, uid) || copy.what().source != source)
+    if ((copy.mark.uid != 0 && copy.mark.uid != uid) || copy.what().source != source)
       continue;
     if (!created) {
       const auto record = parse_generation(

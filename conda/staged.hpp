@@ -86,8 +86,6 @@ struct StagedCopies {
 /// Reads the copies of user `uid`. An entry that another user could replace is not read.
 StagedCopies probe_staged(sys::System& system, const std::string& stage, unsigned uid, const std::string& source);
 
-/// Reads all entries named like copies in directories of copies (listed, with their names), with or without a mark.
-std::vector<StagedCopy> probe_copies(sys::System& system, const std::vector<sys::Entry>& directories);
 /// Finds all copies below the directories `stages` that one of `makers` has made. Only local disks are read.
 /// Interrupted copies have no mark.
 std::vector<StagedCopy> find_copies(sys::System& system, const std::set<std::string>& stages,

@@ -2,7 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "conda/make_image.hpp"
+#include "conda/image.hpp"
 #include "plan/check_action.hpp"
 
 #include <algorithm>

@@ -32,8 +32,9 @@ bool is_as_listed(sys::System& system, const tree::Listing& files, const std::st
 
 } // namespace
 
-Result<SharedDirectory> find_directory(sys::System& system, const std::string& asked,
-                                       const std::vector<std::string>& readers, const std::set<std::string>& copies) {
+Result<PathStagingRequest> find_directory(sys::System& system, const std::string& asked,
+                                          const std::vector<std::string>& readers, const std::set<std::string>& copies,
+                                          bool any) {
   const auto seen = read_as_permitted(system, {.queries = {{.path = asked, .follow = true, .list = true}}}, readers);
   const auto& entry = seen.entries.front();
   if (entry.kind == sys::EntryKind::unknown) {
@@ -54,14 +55,18 @@ Result<SharedDirectory> find_directory(sys::System& system, const std::string& a
   if (entry.resolved.find('\n') != std::string::npos) // a mark has one field in each line
     return fail(ErrorCode::unsupported, entry.resolved + " has a line break in its name",
                 "stage a directory that has none");
-  SharedDirectory found{.path = entry.resolved, .is_shared = entry.shared, .by = seen.by};
-  if (!found.by) // the NFS client may answer root from its cache for the directory, but not for the one above
-    found.by = read_as_permitted(system, {.queries = {{.path = parent_path(asked), .list = true}}}, readers).by;
-  if (!found.is_shared)
+  PathStagingRequest found;
+  found.path = entry.resolved;
+  auto& reader = found.how.copying.reader = seen.by;
+  if (!reader) // the NFS client may answer root from its cache for the directory, but not for the one above
+    reader = read_as_permitted(system, {.queries = {{.path = parent_path(asked), .list = true}}}, readers).by;
+  if (!entry.shared)
     for (const auto& copy : list_staged_paths(system, copies))
       if (copy.is_bound && copy.path == asked)
         found.bound = copy.survey();
-  found.is_shared = found.is_shared || found.bound;
+  if (!entry.shared && !found.bound && !any) // a server has its own share without a mount
+    return fail(ErrorCode::usage, asked + " lies on this host's own disk already",
+                "`sharefs mirror push` brings it to other nodes");
   return found;
 }
 
@@ -83,10 +88,8 @@ bool StagedPath::is_of(const std::string& directory) const {
   return path == directory || parent_path(copy.tree.path).ends_with(copies);
 }
 
-Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequest& request,
-                                      const PackedPath& packed) {
-  PathStaging path{.staging = {}, .survey = packed.survey, .files = {}};
-  auto& staging = path.staging;
+Result<Staging> plan_path_staging(sys::System& system, const PathStagingRequest& request, const PackedPath& packed) {
+  Staging staging{.survey = packed.survey};
   auto& wanted = staging.wanted;
   wanted.uid = static_cast<unsigned>(system.identity().uid);
   wanted.name = base_name(request.path);
@@ -97,9 +100,9 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
   staging.copies = probe_staged(system, request.at, wanted.uid, request.path);
   TRY(check_stage(system, staging.copies.directory, request.at, !request.is_own, "stage " + shell_quote(request.path),
                   "stage.at"));
-  TRY_ASSIGN(wanted.access, stage_access(system, request.path, request.how.as));
+  TRY_ASSIGN(wanted.access, stage_access(system, request.path, request.how.copying.reader));
   const auto store = probe_store(system, request);
-  staging.image = probe_image(system, packed.image, 0, request.how.as);
+  staging.image = probe_image(system, packed.image, 0, request.how.copying.reader);
   TRY(staging.image.check());
   staging.why_files = staging.image.exists()        ? why_no_mount(system, staging.image, store.uid)
                       : is_few_large(packed.survey) ? "they are few and large"
@@ -107,12 +110,12 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
   if (staging.why_files.empty() && !staging.image.exists())
     staging.why_files = "there is no image of it in " + request.store;
   wanted.what = {.source = request.path, .state = text_of(packed.survey)};
-  if (request.how.as)
-    wanted.what.reader = request.how.as->uid;
+  if (request.how.copying.reader)
+    wanted.what.reader = request.how.copying.reader->uid;
   if (staging.why_files.empty()) {
     wanted.what.sha256 = staging.image.note->sha256;
   } else {
-    TRY_ASSIGN(path.files, read_list(system, request, packed.image, store.uid));
+    TRY_ASSIGN(staging.files, read_list(system, request, packed.image, store.uid));
   }
   const auto& hash = staging.why_files.empty() ? wanted.what.sha256 : packed.survey.fingerprint;
   wanted.copy = hash.substr(0, k_hash_digits);
@@ -120,7 +123,7 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
   if (there != nullptr && !wanted.what.reader) // root was answered from a cache, and the server may refuse root
     wanted.what.reader = there->what().reader;
   wanted.is_doubtful =
-      there != nullptr && there->is_whole() && path.files && !is_as_listed(system, *path.files, staging.path());
+      there != nullptr && there->is_whole() && staging.files && !is_as_listed(system, *staging.files, staging.path());
   TRY(plan_copy(system, staging, "free some (`sharefs stage --list`, `--drop`), or set `stage.at` to a larger disk"));
   auto& plan = staging.made.plan;
   const auto copy = join_path(staging.copies.directory.resolved, wanted.copy);
@@ -139,7 +142,7 @@ Result<PathStaging> plan_path_staging(sys::System& system, const PathStagingRequ
   if (request.bound)
     staging.nothing += fmt::format(", over {}: what is changed on the share is seen after `sharefs stage --drop`",
                                    shell_quote(request.path));
-  return path;
+  return staging;
 }
 
 namespace {
@@ -158,29 +161,29 @@ Result<void> set_directory_access(sys::System& system, const sys::Entry& entry, 
 
 /// Gives the directories of the copy their final owners and modes, once all files are copied. Until then they belong to
 /// this user, so that nobody else can replace anything in them.
-Result<void> open_directories(sys::System& system, const PathStaging& path) {
+Result<void> open_directories(sys::System& system, const Staging& staging) {
   std::vector<const tree::Listed*> listed;
   sys::EntryRequest request;
-  for (const auto& one : path.files->entries)
+  for (const auto& one : staging.files->entries)
     if (S_ISDIR(one.mode)) {
       listed.push_back(&one);
-      request.queries.push_back({.path = join_path(path.staging.path(), one.path), .links = sys::Links::none});
+      request.queries.push_back({.path = join_path(staging.path(), one.path), .links = sys::Links::none});
     }
   const auto entries = listed.empty() ? std::vector<sys::Entry>{} : system.entries(request);
   for (auto at = entries.size(); at-- > 0;) { // inner directories first
     const auto& entry = entries[at];
     const bool gives = system.identity().uid == 0;
-    TRY(set_directory_access(system, entry, gives ? path.files->uid : entry.uid, gives ? path.files->gid : entry.gid,
-                             listed[at]->mode & 03777U));
+    TRY(set_directory_access(system, entry, gives ? staging.files->uid : entry.uid,
+                             gives ? staging.files->gid : entry.gid, listed[at]->mode & 03777U));
   }
   return {};
 }
 
 /// Copies each file of the list, from other nodes if they have it.
-Result<void> fetch_files(sys::System& system, const PathStagingRequest& request, const PathStaging& path,
+Result<void> fetch_files(sys::System& system, const PathStagingRequest& request, const Staging& staging,
                          const plan::Say& say) {
-  const auto& listing = *path.files;
-  const auto copy = path.staging.path();
+  const auto& listing = *staging.files;
+  const auto copy = staging.path();
   const auto progress = say.progress("copying " + request.path);
   tree::FetchReport sum;
   tree::Progress done;               // sum of the earlier files
@@ -202,12 +205,12 @@ Result<void> fetch_files(sys::System& system, const PathStagingRequest& request,
       TRY(plan::apply_action(plan::make_link(to, one.target), system));
       continue;
     }
-    auto upstreams = one.bytes < k_handed_on ? std::vector<tree::Upstream>{} : request.how.upstreams_for(to, one.bytes);
+    auto upstreams = one.bytes < k_handed_on ? std::vector<tree::Upstream>{} : request.how.upstreams(to, one.bytes);
     std::erase_if(upstreams, [&](const tree::Upstream& upstream) { return passed_over.contains(upstream.name); });
     TRY_ASSIGN(const auto fetched,
                tree::fetch_listed(
                    {.path = join_path(request.path, one.path), .root = root},
-                   {.path = to, .root = root, .guarded = true}, listing, one, request.how.options(),
+                   {.path = to, .root = root, .guarded = true}, listing, one, request.how.copying,
                    [&](const tree::Progress& now) {
                      auto all = now;
                      all.bytes += done.bytes;
@@ -230,10 +233,9 @@ Result<void> fetch_files(sys::System& system, const PathStagingRequest& request,
       sum.passed_over = fetched.passed_over;
     done.bytes += one.bytes;
   }
-  TRY(open_directories(system, path));
+  TRY(open_directories(system, staging));
   say.message(text_of(copy, sum));
-  if (request.how.fetched)
-    request.how.fetched(sum);
+  request.how.fetched(sum);
   return {};
 }
 
@@ -256,16 +258,15 @@ Result<void> remove_cut_off(sys::System& system, const PathStagingRequest& reque
 } // namespace
 
 Result<std::optional<plan::HostLock>> copy_path(sys::System& system, const PathStagingRequest& request,
-                                                const PathStaging& path, const plan::Say& say) {
-  const auto& staging = path.staging;
+                                                const Staging& staging, const plan::Say& say) {
   if (!staging.made.copies)
     return std::nullopt;
   const auto prepare = [&] { return remove_cut_off(system, request, staging.wanted); };
   const auto files = [&]() -> Result<void> {
-    if (path.files)
-      return fetch_files(system, request, path, say);
+    if (staging.files)
+      return fetch_files(system, request, staging, say);
     TRY(copy_tree(system, request.how, staging, say));
-    return check_unchanged(system, request, path.survey, say); // the directory may have changed during the copy
+    return check_unchanged(system, request, staging.survey, say); // the directory may have changed during the copy
   };
   return make_copy(system, request.how, staging, prepare, files, say).map([](plan::HostLock lock) {
     return std::optional(std::move(lock));

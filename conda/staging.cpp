@@ -141,8 +141,7 @@ std::string why_not_from_share(sys::System& system, const std::string& source) {
   if (share != nullptr && share->fs_type == "nfs4" && std::ranges::count(options, "hard") > 0)
     return {};
   return "`conda.image_from_share` wants the store on a mount of NFS 4 with `hard`: by any other one programs would "
-         "read "
-         "garbage or fail when its server is away";
+         "read garbage or fail when its server is away";
 }
 
 Result<void> check_programs_start(sys::System& system, const Staging& staging) {
@@ -156,16 +155,16 @@ Result<void> check_programs_start(sys::System& system, const Staging& staging) {
 }
 
 sys::Entry read_as_reader(sys::System& system, const StagingRequest& request, sys::EntryQuery query) {
-  return system.entries({.queries = {std::move(query)}, .as = request.how.as}).front();
+  return system.entries({.queries = {std::move(query)}, .as = request.how.copying.reader}).front();
 }
 
 /// Finds the generation to stage; it may be missing if copies are only removed. Returns the path of the store, without
 /// links.
 Result<std::string> find_generation(sys::System& system, const StagingRequest& request, Staging& staging,
                                     const plan::Say& say) {
-  auto environment = probe_environment(system, request.store, request.name, request.how.as);
-  if (environment && !request.removes)
-    environment = check_present_generation(std::move(*environment));
+  auto environment = request.removes
+                         ? probe_environment(system, request.store, request.name, request.how.copying.reader)
+                         : find_shared(system, request.store, request.name, request.how.copying.reader);
   if (!environment && !request.removes)
     return fail(environment.error());
   if (!environment)
@@ -184,20 +183,8 @@ Result<std::string> find_generation(sys::System& system, const StagingRequest& r
 
 } // namespace
 
-tree::Options CopySettings::options() const {
-  tree::Options options;
-  options.bytes_per_second = bytes_per_second;
-  options.wait = wait;
-  options.reader = as;
-  return options;
-}
-
-std::vector<tree::Upstream> CopySettings::upstreams_for(const std::string& to, std::uint64_t bytes) const {
-  return upstreams ? upstreams(to, bytes) : std::vector<tree::Upstream>{};
-}
-
 Result<void> copy_tree(sys::System& system, const CopySettings& how, const Staging& staging, const plan::Say& say) {
-  auto options = how.options();
+  auto options = how.copying;
   options.remove_others = true;
   options.total_files = staging.size.files;
   options.total_bytes = staging.size.bytes;
@@ -299,14 +286,14 @@ Result<void> copy_image(sys::System& system, const CopySettings& how, const Stag
   const auto to = image_path(staging.path());
   const auto& image = staging.image;
   const auto& note = *image.note;
-  auto options = how.options();
+  auto options = how.copying;
   if (options.reader && image.file.uid != 0 &&
       image.file.uid != options.reader->uid) // it may be readable for its owner only, if files in it are
     if (auto owner = system.user(std::to_string(image.file.uid)))
       options.reader = std::move(*owner);
   const auto fetched =
       tree::fetch({.path = image.path, .root = system.files().root()}, place(system, to), {note.sha256, note.bytes},
-                  options, say.progress("copying " + image.path), how.upstreams_for(to, note.bytes));
+                  options, say.progress("copying " + image.path), how.upstreams(to, note.bytes));
   if (!fetched) {
     auto error = fetched.error();
     if (error.code == ErrorCode::conflict && !how.anew.empty())
@@ -314,8 +301,7 @@ Result<void> copy_image(sys::System& system, const CopySettings& how, const Stag
     return fail(std::move(error));
   }
   say.message(text_of(to, *fetched));
-  if (how.fetched)
-    how.fetched(*fetched);
+  how.fetched(*fetched);
   return {};
 }
 
@@ -347,12 +333,12 @@ Result<Staging> plan_staging(sys::System& system, const StagingRequest& request,
   if (!request.removes) {
     TRY_ASSIGN(const auto record, record_of(staging));
     const auto owner = read_as_reader(system, request, {.path = store, .follow = true}).uid;
-    TRY_ASSIGN(wanted.access, stage_access(system, staging.source, request.how.as));
+    TRY_ASSIGN(wanted.access, stage_access(system, staging.source, request.how.copying.reader));
     wanted.copy = generation_name(staging.environment.current);
     wanted.what = {.source = staging.source, .state = std::to_string(record.created)};
     wanted.mounts_images = can_mount_again(system, staging);
     staging.size = {.files = record.files, .bytes = record.bytes};
-    staging.image = probe_image(system, staging.source, record.created, request.how.as);
+    staging.image = probe_image(system, staging.source, record.created, request.how.copying.reader);
     if (request.by_image) // one failure of the server must not make a copy of files, which stays
       TRY(staging.image.check());
     staging.why_files = why_files(system, staging, request.by_image, owner);
@@ -412,7 +398,7 @@ Result<void> copy_staged(sys::System& system, const StagingRequest& request, con
       return fail(made.error());
   }
   // The marks are gone, so no command begins to use these copies any more; those that began before are found here.
-  const auto now = probe_environment(system, request.store, request.name, request.how.as);
+  const auto now = probe_environment(system, request.store, request.name, request.how.copying.reader);
   for (const auto& name : busy_copies(system, now ? *now : staging.environment, staging.copies))
     if (staging.made.removed.contains(name))
       return fail(ErrorCode::busy, fmt::format("a command works with the copy {} since", name),

@@ -5,6 +5,7 @@
 #include "conda/staged.hpp"
 #include "plan/host_lock.hpp"
 #include "plan/say.hpp"
+#include "tree/survey.hpp"
 
 #include <functional>
 
@@ -18,17 +19,12 @@ using Fetched = std::function<void(const tree::FetchReport&)>;
 
 /// The settings of a copy to this host.
 struct CopySettings {
-  std::uint64_t bytes_per_second = 0; ///< 0: no limit
-  std::chrono::milliseconds wait{0};  ///< for another copy that has not ended
-  std::optional<sys::User> as = {};   ///< the user who reads the share if its server refuses root (root_squash)
-  std::string anew = {};              ///< the hint for a damaged image: how to make it anew
-  Upstreams upstreams = {};
-  Fetched fetched = {};
+  tree::Options copying = {}; ///< its limit, `wait`, and the user who reads the share if its server refuses root
+  std::string anew = {};      ///< the hint for a damaged image: how to make it anew
+  Upstreams upstreams = [](const std::string&, std::uint64_t) { return std::vector<tree::Upstream>{}; };
+  Fetched fetched = [](const tree::FetchReport&) {};
   /// Takes the lock by which only one staging works on a host: two would write into the same copy.
   std::function<Result<plan::HostLock>()> lock;
-
-  [[nodiscard]] tree::Options options() const;
-  [[nodiscard]] std::vector<tree::Upstream> upstreams_for(const std::string& to, std::uint64_t bytes) const;
 };
 
 struct StagingRequest {
@@ -60,11 +56,13 @@ std::string text_of(const std::string& to, const tree::FetchReport& fetched);
 
 /// A staging: its source, the copies that exist on this host, and the plan.
 struct Staging {
-  SharedEnvironment environment = {}; ///< the environment; empty for a directory
-  std::string source = {};            ///< path of the generation or directory, without links
-  tree::Measured size = {};           ///< of the source, if it is known
-  Image image = {};                   ///< of the source, on the share
-  std::string why_files = {};         ///< the reason why files are copied, and not the image; empty: the image is
+  SharedEnvironment environment = {};      ///< the environment; empty for a directory
+  std::string source = {};                 ///< path of the generation or directory, without links
+  tree::Measured size = {};                ///< of the source, if it is known
+  tree::Survey survey = {};                ///< of the content of a directory
+  std::optional<tree::Listing> files = {}; ///< the files of a directory, if there is a trusted list of them
+  Image image = {};                        ///< of the source, on the share
+  std::string why_files = {};              ///< the reason why files are copied, and not the image; empty: the image is
   StagedCopies copies = {};
   StageRequest wanted = {};
   StagePlan made = {};

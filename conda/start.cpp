@@ -17,15 +17,10 @@ constexpr std::size_t k_largest_environment = 8U << 20U;
 /// A restarted server answers after its grace time (90 s, nfsd(7)); a program on its share would wait for it, too.
 constexpr std::chrono::seconds k_longest_wait{120};
 
-/// The note of this process's use.
-struct OwnUse {
-  std::string host;
-  sys::Note note;
-};
-
 /// Returns the names of this host's notes whose processes have ended. The user waits for it, so its work is limited.
-std::vector<std::string> find_ended(sys::System& system, const std::string& host, const std::string& directory) {
+std::vector<std::string> find_ended(sys::System& system, const std::string& directory) {
   constexpr std::size_t k_at_once = 32, k_most_checked = 1000;
+  const auto host = system.identity().hostname;
   std::vector<std::string> ended;
   std::size_t checked = 0;
   for (const auto& name : system.entry({.path = directory, .follow = true, .list = true}).names)
@@ -39,16 +34,16 @@ std::vector<std::string> find_ended(sys::System& system, const std::string& host
 /// other host knows. On a share only one process in sixteen deletes notes: 64 processes of one job start at once, and
 /// each would list a directory that the others have just changed. Errors are ignored, because the command works without
 /// the note.
-void keep_notes(sys::System& system, const OwnUse& own, const RunningPlace& place) {
+void keep_notes(sys::System& system, const sys::Note& note, const RunningPlace& place) {
   constexpr int k_one_in = 16;
   const auto& generation = *place.generation;
   const auto& files = system.files();
-  const auto directory = join_path(generations_path(generation.store, generation.name), own.note.directory);
+  const auto directory = join_path(generations_path(generation.store, generation.name), note.directory);
   const bool lists = !place.noted || !place.shared || system.identity().pid % k_one_in == 0;
-  const auto ended = lists ? find_ended(system, own.host, directory) : std::vector<std::string>{};
+  const auto ended = lists ? find_ended(system, directory) : std::vector<std::string>{};
   if (place.noted && ended.empty())
     return;
-  const auto ours = own.note.name + "." + generation_name(generation.number);
+  const auto ours = note.name + "." + generation_name(generation.number);
   auto noted = files.replace_notes(directory, ours, ended);
   if (!noted && noted.error().code == ErrorCode::not_found) {
     const auto above = system.entry({.path = parent_path(directory), .follow = true});
@@ -66,18 +61,18 @@ std::optional<StagedCopy> find_copy(sys::System& system, const StageOf& stage_of
 /// Returns the copy on this host's own disk, with a note of the use beside it; nullopt if there is none, or if no note
 /// could be left.
 std::optional<RunningPlace> use_staged(sys::System& system, const GenerationPath& generation, const StageOf& stage_of,
-                                       const OwnUse& own) {
+                                       const sys::Note& note) {
   const auto copy = find_copy(system, stage_of, generation);
   if (!copy || copy->is_on_share())
     return std::nullopt;
-  auto place = probe_running(system, copy->tree.path, staged_use_note(own.note, generation.store));
+  auto place = probe_running(system, copy->tree.path, staged_use_note(note, generation.store));
   // `stage` removes the mark of a copy before it checked for notes and deletes the copy, so the mark is read again
   // here.
   if (!place || !place->noted || !find_copy(system, stage_of, generation))
     return std::nullopt;
   const auto uses = staged_uses(parent_path(copy->tree.path));
-  if (const auto ended = find_ended(system, own.host, uses); !ended.empty())
-    std::ignore = system.files().replace_notes(uses, own.note.name + "." + generation_name(generation.number), ended);
+  if (const auto ended = find_ended(system, uses); !ended.empty())
+    std::ignore = system.files().replace_notes(uses, note.name + "." + generation_name(generation.number), ended);
   place->generation = generation;
   return std::move(*place);
 }
@@ -87,18 +82,17 @@ std::optional<RunningPlace> use_staged(sys::System& system, const GenerationPath
 Result<RunningPlace> find_running(sys::System& system, const std::string& path, const StageOf& stage_of,
                                   const plan::Say& say) {
   const auto self = system.identity();
-  std::optional<OwnUse> own;
+  std::optional<sys::Note> note;
   std::string present = path; // the target of the path now, so that the share is asked for it only once
   if (const auto start = sys::process_start(system.files(), self.pid)) {
-    own = {self.hostname, use_note(self.hostname, self.pid, *start)};
+    note = use_note(self.hostname, self.pid, *start);
     const auto there = system.entry({.path = path, .follow = true, .fresh = true, .automount = true});
     if (const auto generation = in_generation(there.resolved); generation && generation->rest.empty()) {
-      if (auto staged = use_staged(system, *generation, stage_of, *own))
+      if (auto staged = use_staged(system, *generation, stage_of, *note))
         return std::move(*staged);
       present = there.resolved;
     }
   }
-  const auto note = own ? std::optional(own->note) : std::nullopt;
   // The note is left before anything that takes long, because `gc` keeps a generation with a note.
   auto place = probe_running(system, present, note);
   if (!place && place.error().code != ErrorCode::timeout && present != path) // another host may just have deleted it
@@ -109,8 +103,8 @@ Result<RunningPlace> find_running(sys::System& system, const std::string& path, 
   }
   if (!place || !place->generation)
     return place;
-  if (own)
-    keep_notes(system, *own, *place);
+  if (note)
+    keep_notes(system, *note, *place);
   const auto copy = find_copy(system, stage_of, *place->generation);
   if (auto on_share = copy ? probe_running(system, copy->tree.path) : place; on_share && copy) {
     on_share->generation = place->generation;

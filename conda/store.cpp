@@ -56,12 +56,11 @@ Diagnoses diagnose_environment(const StoreState& state, const StoredEnvironment&
   const auto& name = environment.name;
   const auto& entry = environment.entry;
   const auto& meta = environment.meta;
-  if (entry.kind == EntryKind::missing) {
-    auto hint = did_you_mean_hint(name, state.entry.names);
+  if (entry.kind == EntryKind::missing)
     return {error("SF303", entry.path, "environment `" + name + "` is not in the store",
-                  hint.empty() ? "move or create it there first; `sharefs conda list` knows whether it was there before"
-                               : std::move(hint))};
-  }
+                  did_you_mean_hint(name, state.entry.names,
+                                    "move or create it there first; `sharefs conda list` knows whether it was there "
+                                    "before"))};
   if (entry.kind == EntryKind::unknown)
     return {{Severity::warning, "SF304", entry.path,
              "environment `" + name + "` could not be checked: " + reason_of(entry),

@@ -4,7 +4,6 @@
 #include "base/try.hpp"
 #include "conda/verified.hpp"
 #include "plan/apply.hpp"
-#include "sys/layers/layered_command.hpp"
 #include "sys/process/interrupt.hpp"
 
 #include <algorithm>
@@ -33,14 +32,15 @@ Result<void> check_programs(sys::System& system, const SharedEnvironment& enviro
 /// Fills the tree of the next generation by running the command.
 class UpdateFill {
  public:
-  UpdateFill(sys::System& system, const UpdateRequest& request, const NewGeneration& making, const plan::Say& say)
+  UpdateFill(sys::System& system, const UpdateRequest& request, NewGeneration& making, const plan::Say& say)
       : m_system(system), m_request(request), m_making(making), m_say(say), m_environment(making.environment),
-        m_before(place(m_environment.path(m_environment.current))), m_made(place(making.path())) {
+        m_before(place(m_environment.path(m_environment.current))) {
+    m_making.tree = place(making.path());
     if (const auto& record = m_environment.find(m_environment.current)->record)
       m_record = *record;
   }
 
-  Result<FilledTree> fill() {
+  Result<void> fill() {
     remove_old_scratch(m_system, m_request.scratch, m_say);
     const ScratchTree scratch(m_system, join_path(m_request.scratch, scratch_name(m_system, m_making.record.number)),
                               m_say);
@@ -51,40 +51,40 @@ class UpdateFill {
                       filled.error().message, filled.error().hint));
       filled = run_in_copy();
     }
-    if (filled)
-      filled->no_guard = m_no_guard;
-    return filled && m_request.verify ? verify_result(*filled) : filled;
+    return filled && m_request.verify ? verify_result() : filled;
   }
 
  private:
   [[nodiscard]] tree::Place place(const std::string& path) const {
     return {.path = path, .root = m_system.files().root()};
   }
-  [[nodiscard]] mode_t write_bits() const { return m_request.protect ? k_write_bits : 0; }
+  [[nodiscard]] mode_t write_bits() const { return m_request.settings.protect ? k_write_bits : 0; }
 
   /// Runs a command in the same view or copy as the request's command; returns its exit code.
   using Runs = std::function<Result<int>(const Argv&)>;
 
   /// Returns a command that runs as if the environment at `prefix` were active.
   [[nodiscard]] sys::TerminalCommand command_in(const std::string& prefix, const Argv& command) const {
-    return {command, environment_for_changes(m_request.environment, prefix, m_environment.name),
-            m_request.working_directory, m_request.output_to_stderr};
+    auto active = m_request.command;
+    active.argv = command;
+    active.environment = environment_for_changes(std::move(active.environment), prefix, m_environment.name);
+    return active;
   }
 
   /// Runs the request's command, which has to succeed, and prepares its result (see finish_result()).
-  Result<void> run_command(const std::string& left, bool whole, const Runs& runs) {
-    const auto code = runs(m_request.command);
+  Result<void> run_command(const Runs& runs) {
+    const auto code = runs(m_request.command.argv);
     m_no_view = !code && code.error().code == ErrorCode::unsupported;
     if (!code)
       return fail(code.error());
     if (*code != 0)
       return fail(
           sys::interrupted() ? ErrorCode::interrupted : ErrorCode::failed,
-          fmt::format("`{}` ended with exit code {}: nothing was changed", shell_join(m_request.command), *code));
-    return finish_result(left, whole, runs);
+          fmt::format("`{}` ended with exit code {}: nothing was changed", shell_join(m_request.command.argv), *code));
+    return finish_result(runs);
   }
 
-  Result<FilledTree> run_in_view(const std::string& scratch) {
+  Result<void> run_in_view(const std::string& scratch) {
     const auto& files = m_system.files();
     sys::Layers layers;
     layers.parent = m_environment.store;
@@ -101,13 +101,16 @@ class UpdateFill {
     const Runs runs = [&](const Argv& command) {
       return sys::run_layered(command_in(m_environment.path(), command), layers);
     };
-    TRY(run_command(layers.upper, false, runs));
+    m_left = layers.upper;
+    m_below = m_before.path;
+    m_seen = m_environment.path();
+    TRY(run_command(runs));
     TRY(set_result_modes(layers.upper)); // the umask of the command may have been another one
     return add_layer(layers.upper);
   }
 
   /// Runs the command in a full copy at a path of its own, which gets the stable prefix afterwards.
-  Result<FilledTree> run_in_copy() {
+  Result<void> run_in_copy() {
     const ScratchTree guard(m_system, join_path(m_environment.root.path, hidden_name(m_making.record.number)), m_say);
     auto copy = place(guard.path());
     tree::Options options;
@@ -123,33 +126,33 @@ class UpdateFill {
           !removed && removed.error().code != ErrorCode::not_found)
         return fail(removed.error());
     const Runs runs = [&](const Argv& command) { return sys::run_in_terminal(command_in(copy.path, command)); };
-    TRY(run_command(copy.path, true, runs));
+    m_left = m_seen = copy.path;
+    m_below.clear();
+    TRY(run_command(runs));
     TRY(repair_copy(m_system, {copy, m_environment.path(), {copy.path}, true}, m_say));
     TRY(set_result_modes(copy.path));
     return share_files(copy);
   }
 
   /// Checks that the result of the command is still an environment, adds the guard, and restores the protection marks,
-  /// which were hidden from the command. With `whole` the whole environment is in `left`; otherwise only its changes
-  /// are.
-  Result<void> finish_result(const std::string& left, bool whole, const Runs& runs) {
+  /// which were hidden from the command.
+  Result<void> finish_result(const Runs& runs) {
     for (const auto* name : {"conda-meta", "lib"}) {
-      const auto entry = m_system.entry({.path = join_path(left, name)});
+      const auto entry = m_system.entry({.path = join_path(m_left, name)});
       if (entry.kind == sys::EntryKind::unknown)
         return fail(entry.error());
       const bool was_there = m_system.entry({.path = join_path(m_before.path, name)}).exists();
-      if (was_there && entry.kind != sys::EntryKind::directory && (whole || entry.exists()))
+      if (was_there && entry.kind != sys::EntryKind::directory && (m_below.empty() || entry.exists()))
         return fail(ErrorCode::failed, fmt::format("`{}` has deleted {} of the environment: nothing was changed",
-                                                   shell_join(m_request.command), name));
+                                                   shell_join(m_request.command.argv), name));
     }
-    const auto guarded =
-        whole ? add_guard(left, "", left, runs) : add_guard(left, m_before.path, m_environment.path(), runs);
-    return guarded ? restore_marks(left) : guarded;
+    TRY(add_guard(runs));
+    return restore_marks();
   }
 
-  Result<void> restore_marks(const std::string& left) {
+  Result<void> restore_marks() {
     const auto& files = m_system.files();
-    TRY_ASSIGN(const auto contents, read_contents(m_system, left));
+    TRY_ASSIGN(const auto contents, read_contents(m_system, m_left));
     const auto before = protection_marks(m_environment.name, m_record.python);
     const auto after =
         protection_marks(m_environment.name, contents.python.empty() ? m_record.python : contents.python);
@@ -157,7 +160,7 @@ class UpdateFill {
       TRY_ASSIGN(const auto text, files.read_if_exists(join_path(m_before.path, before[i].path)));
       if (!text)
         continue;
-      const auto path = join_path(left, after[i].path);
+      const auto path = join_path(m_left, after[i].path);
       TRY(files.make_directories(parent_path(path)));
       const auto there = m_system.entry({.path = path}); // may be a whiteout of the overlay
       TRY(there.exists() ? files.remove(path) : Result<void>{});
@@ -166,40 +169,40 @@ class UpdateFill {
     return {};
   }
 
-  /// Adds the guard to the result of the command in `left`; `below` is the lower tree if `left` is only a layer. `seen`
-  /// is the path of the whole environment for further commands. A guard that a user has removed is not added again.
-  Result<void> add_guard(const std::string& left, const std::string& below, const std::string& seen, const Runs& runs) {
+  /// Adds the guard to the result of the command. A guard that a user has removed is not added again.
+  Result<void> add_guard(const Runs& runs) {
     const auto before = read_contents(m_system, m_before.path);
-    const auto after = read_contents(m_system, left);
+    const auto after = read_contents(m_system, m_left);
     if (!before || !after)
       return fail(before ? after.error() : before.error());
     const auto directory = guard_directory(after->python.empty() ? before->python : after->python);
-    const auto records = guard_records_in(left, below, directory);
+    const auto records = guard_records_in(directory);
     const bool same_python = directory == guard_directory(before->python);
-    m_no_guard = records.empty() && (m_record.no_guard || (same_python && has_guard(before->packages)));
-    if (m_no_guard || m_request.guard.empty() || directory.empty())
+    const auto& guard = m_request.settings.guard;
+    auto& removed = m_making.record.no_guard;
+    removed = records.empty() && (m_record.no_guard || (same_python && has_guard(before->packages)));
+    if (removed || guard.empty() || directory.empty())
       return {};
-    const auto site = join_path(seen, directory);
+    const auto site = join_path(m_seen, directory);
     for (const auto& record : records)
-      if (record != record_in(m_request.guard))
+      if (record != record_in(guard))
         TRY(runs({"rm", "-rf", "--", join_path(site, record)}));
-    TRY_ASSIGN(const auto wrote, write_guard(m_system, left, below, directory, m_request.guard));
+    TRY_ASSIGN(const auto wrote, write_guard(m_system, m_left, m_below, directory, guard));
     if (!wrote)
       return {};
     const auto package = join_path(site, k_guard_package);
-    const auto compiled = runs({join_path(seen, "bin/python"), "-I", "-S", "-m", "compileall", "-q", package});
+    const auto compiled = runs({join_path(m_seen, "bin/python"), "-I", "-S", "-m", "compileall", "-q", package});
     if (!compiled || *compiled != 0) // the guard works, but every start of Python compiles it
       m_say.message("the guard could not be compiled");
     return {};
   }
 
   /// Returns the records of the guard in `directory` of the command's result.
-  [[nodiscard]] std::vector<std::string> guard_records_in(const std::string& left, const std::string& below,
-                                                          const std::string& directory) const {
-    const auto site = join_path(left, directory);
+  [[nodiscard]] std::vector<std::string> guard_records_in(const std::string& directory) const {
+    const auto site = join_path(m_left, directory);
     auto names = m_system.entry({.path = site, .list = true}).names;
-    if (!below.empty())
-      for (const auto& name : m_system.entry({.path = join_path(below, directory), .list = true}).names)
+    if (!m_below.empty())
+      for (const auto& name : m_system.entry({.path = join_path(m_below, directory), .list = true}).names)
         if (std::ranges::find(names, name) == names.end())
           names.push_back(name);
     auto records = guard_records(names);
@@ -217,7 +220,7 @@ class UpdateFill {
     tree.device = entry.device;
     tree.inode = entry.inode;
     const auto store = m_system.entry({.path = m_environment.store, .follow = true});
-    return close_tree(tree, store, m_request.protect);
+    return close_tree(tree, store, m_request.settings.protect);
   }
 
   /// Makes the new tree of hard links to the files of the present generation.
@@ -228,45 +231,50 @@ class UpdateFill {
     options.copy_instead = [](const std::string& path, const struct stat& /*status*/) -> Result<bool> {
       return path.starts_with("conda-meta/"); // tools append to `history` there
     };
-    auto linked = tree::copy(m_before, m_made, options, m_say.progress("linking " + m_before.path));
+    auto& made = m_making.tree;
+    auto linked = tree::copy(m_before, made, options, m_say.progress("linking " + m_before.path));
     if (linked) { // the inode is noted, because a user who may write in the store could replace the name
-      m_made.device = linked->device;
-      m_made.inode = linked->inode;
+      made.device = linked->device;
+      made.inode = linked->inode;
     }
     return linked;
   }
 
   /// Applies the changes of the command, which lie in the upper layer, to the new tree.
-  Result<FilledTree> add_layer(const std::string& upper) {
+  Result<void> add_layer(const std::string& upper) {
     TRY_ASSIGN(const auto linked, link_present());
     tree::Options options;
     options.removed_mode_bits = write_bits();
     options.layer = true;
     TRY_ASSIGN(const auto changed,
-               tree::copy(place(upper), m_made, options, m_say.progress("copying what has changed")));
-    return FilledTree{.tree = m_made, .own_bytes = linked.bytes + changed.bytes};
+               tree::copy(place(upper), m_making.tree, options, m_say.progress("copying what has changed")));
+    m_making.record.own_bytes = linked.bytes + changed.bytes;
+    return {};
   }
 
   /// Makes the new tree of the copy. Files that did not change are hard links to those of the present generation.
-  Result<FilledTree> share_files(const tree::Place& copy) {
+  Result<void> share_files(const tree::Place& copy) {
+    auto& made = m_making.tree;
     const auto linked = link_present();
     if (!linked) { // the files belong to another user, or the file system has no hard links
       m_say.message("nothing is shared with the generation before: " + linked.error().message);
-      TRY(tree::remove(m_made, {}));
-      TRY(plan::apply_action(plan::Rename{copy.path, m_made.path, std::nullopt}, m_system));
-      m_made.device = copy.device;
-      m_made.inode = copy.inode;
-      return FilledTree{.tree = m_made, .own_bytes = std::numeric_limits<std::uint64_t>::max()};
+      TRY(tree::remove(made, {}));
+      TRY(plan::apply_action(plan::Rename{copy.path, made.path, std::nullopt}, m_system));
+      made.device = copy.device;
+      made.inode = copy.inode;
+      m_making.record.own_bytes = std::numeric_limits<std::uint64_t>::max();
+      return {};
     }
     tree::Options options;
     options.remove_others = true;
-    TRY_ASSIGN(const auto changed, tree::copy(copy, m_made, options, m_say.progress("copying what has changed")));
-    return FilledTree{.tree = m_made, .own_bytes = linked->bytes + changed.bytes};
+    TRY_ASSIGN(const auto changed, tree::copy(copy, made, options, m_say.progress("copying what has changed")));
+    m_making.record.own_bytes = linked->bytes + changed.bytes;
+    return {};
   }
 
   /// Compares new files with conda's records. The other files come from a generation that was compared already.
-  Result<FilledTree> verify_result(FilledTree filled) {
-    const EnvironmentRequest request{.path = m_made.path, .prefix = m_environment.path(), .reading = Reading::own};
+  Result<void> verify_result() {
+    const EnvironmentRequest request{.path = m_making.path(), .prefix = m_environment.path(), .reading = Reading::own};
     TRY_ASSIGN(const auto state, probe(m_system, request, m_say.progress("reading " + request.path)));
     auto found = diagnose(state);
     std::erase_if(found, [](const Diagnosis& one) { return one.severity != Severity::error; });
@@ -274,22 +282,24 @@ class UpdateFill {
     if (!found.empty())
       return fail(ErrorCode::failed, "the environment that the command left is not sound",
                   "nothing was changed; `--no-verify` takes it as it is");
-    filled.files = state.files;
-    filled.bytes = state.bytes;
-    if (read_verified(m_system, m_environment.store, m_environment.name, m_record).at != 0)
-      filled.sound = true;
-    return filled;
+    m_making.record.files = state.files;
+    m_making.record.bytes = state.bytes;
+    if (parse_verified(m_environment.verified, m_record).at != 0)
+      m_making.sound = true;
+    return {};
   }
 
   sys::System& m_system;
   const UpdateRequest& m_request;
-  const NewGeneration& m_making;
+  NewGeneration& m_making;
   const plan::Say& m_say;
   const SharedEnvironment& m_environment;
   Generation m_record; ///< of the present generation; an empty one if there is none
-  tree::Place m_before, m_made;
+  tree::Place m_before;
+  std::string m_left;  ///< the result of the command: the whole environment, or a layer with its changes
+  std::string m_below; ///< the tree below the layer; empty: there is no layer
+  std::string m_seen;  ///< the path of the whole environment for commands
   bool m_no_view = false;
-  bool m_no_guard = false; ///< a user has removed the guard
 };
 
 } // namespace
@@ -298,11 +308,10 @@ Result<NewGeneration> update(sys::System& system, const UpdateRequest& request, 
   TRY_ASSIGN(auto environment, find_shared(system, request.store, request.name));
   GenerationRequest making;
   making.environment = std::move(environment);
-  making.lease = request.lease;
-  making.image = request.image;
-  making.command = shell_join(request.command);
-  making.message = request.message;
-  making.fill = [&](const NewGeneration& made) -> Result<FilledTree> {
+  making.settings = request.settings;
+  making.record.command = shell_join(request.command.argv);
+  making.record.message = request.message;
+  making.fill = [&](NewGeneration& made) -> Result<void> {
     TRY(check_programs(system, made.environment));
     return UpdateFill(system, request, made, say).fill();
   };

@@ -3,7 +3,7 @@
 #include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "conda/make_image.hpp"
+#include "conda/image.hpp"
 #include "conda/staged.hpp"
 #include "tree/survey.hpp"
 
@@ -33,16 +33,10 @@ Verified parse_verified(std::string_view text, const Generation& generation) {
   return {at, known_again ? std::move(words[3]) : std::string()};
 }
 
-Verified read_verified(sys::System& system, const std::string& store, const std::string& name,
-                       const Generation& record) {
-  const auto text = system.files().read_if_exists(verified_path(store, name), k_largest_note);
-  return text ? parse_verified(text->value_or(""), record) : Verified{};
-}
-
-void note_verified(sys::System& system, const std::string& store, const std::string& name, const Generation& record,
-                   bool good, const std::string& fingerprint) {
+void note_verified(sys::System& system, const SharedEnvironment& environment, const Generation& record, bool good,
+                   const std::string& fingerprint) {
   const auto& files = system.files();
-  const auto path = verified_path(store, name);
+  const auto path = verified_path(environment.store, environment.name);
   const auto before = files.read_if_exists(path, k_largest_note);
   if (!before || (!good && parse_verified(before->value_or(""), record).at == 0))
     return;
@@ -59,7 +53,7 @@ std::optional<KnownGeneration> find_known(sys::System& system, const GenerationP
     return std::nullopt;
   KnownGeneration known{.environment = {}, .record = *one->record, .fingerprint = {}, .noted = {}};
   known.environment = std::move(*environment);
-  known.noted = read_verified(system, generation.store, generation.name, known.record);
+  known.noted = parse_verified(known.environment.verified, known.record);
   const auto path = known.environment.path(generation.number);
   if (auto survey =
           tree::survey({.path = path, .root = system.files().root()}, {}, say.progress("looking at " + path), true))

@@ -19,12 +19,10 @@ std::string format_verified(const Generation& generation, const Verified& noted)
 /// write in the store may have written it.
 Verified parse_verified(std::string_view text, const Generation& generation);
 
-Verified read_verified(sys::System& system, const std::string& store, const std::string& name,
-                       const Generation& record);
 /// Writes the note, which `conda list` shows as VERIFIED, or deletes it if the generation is not good. Does nothing
 /// where this user may not write.
-void note_verified(sys::System& system, const std::string& store, const std::string& name, const Generation& record,
-                   bool good, const std::string& fingerprint = {});
+void note_verified(sys::System& system, const SharedEnvironment& environment, const Generation& record, bool good,
+                   const std::string& fingerprint = {});
 
 /// A generation with its record, its note and its present fingerprint.
 struct KnownGeneration {

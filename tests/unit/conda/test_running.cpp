@@ -101,9 +101,9 @@ TEST_CASE("variables of an environment are bounded, for each and for all", "[con
       members += fmt::format("{}\"{}{}\": \"\"", i == 0 ? "" : ",", letter, i);
     return "{" + members + "}";
   };
-  CHECK(package_variables(many("A", 1000))->size() == 1000);
-  CHECK(package_variables(many("A", 1001)).error().message == "it holds an object with more than 1000 members");
-  CHECK(package_variables(many("A", 50'000)).error().code == ErrorCode::failed);
+  CHECK(variables_in(many("A", 1000))->size() == 1000);
+  CHECK(variables_in(many("A", 1001)).error().message == "it holds an object with more than 1000 members");
+  CHECK(variables_in(many("A", 50'000)).error().code == ErrorCode::failed);
   const test::TemporaryDirectory root;
   root.write("e/conda-meta/history", "");
   root.write("e/etc/conda/env_vars.d/a.json", many("A", 600));
@@ -148,13 +148,13 @@ TEST_CASE("a program that changes an environment changes nothing else", "[conda]
 }
 
 TEST_CASE("variables of a state file are texts", "[conda]") {
-  CHECK(state_variables(R"({"env_vars": {"A": "1", "B": "***unset***"}})")->size() == 1);
-  CHECK(state_variables(R"({"version": 1})")->empty());
+  CHECK(variables_in(R"({"env_vars": {"A": "1", "B": "***unset***"}})", "env_vars")->size() == 1);
+  CHECK(variables_in(R"({"version": 1})", "env_vars")->empty());
   for (const char* wrong :
        {"", "[]", R"({"env_vars": []})", R"({"env_vars": {"A": 1}})", R"({"env_vars": {"A=B": "1"}})",
         R"({"env_vars": {"A": "x\u0000y"}})", R"({"env_vars": {"": "1"}})"})
-    CHECK_FALSE(state_variables(wrong));
-  CHECK(package_variables(R"({"A": "1"})")->front().second == "1");
+    CHECK_FALSE(variables_in(wrong, "env_vars"));
+  CHECK(variables_in(R"({"A": "1"})")->front().second == "1");
 }
 
 TEST_CASE("what scripts leave is the environment, but for the shell's own", "[conda]") {

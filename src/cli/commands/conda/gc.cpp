@@ -106,8 +106,7 @@ extern const CommandSpec k_conda_gc_command{
     .description = "Keeps the present generation, those that have a file NNNN.pinned beside them (`touch` makes one, "
                    "and what stands in it is the reason), those that a process of `sharefs conda run` uses on any "
                    "host, or any program on this one, and the last `conda.keep`. Also deletes what a command that was "
-                   "killed has left. Cannot be "
-                   "undone; the plan says what is kept, and why.",
+                   "killed has left. Cannot be undone; the plan says what is kept, and why.",
     .example = "sharefs conda gc llm_train --dry-run\n"
                "sharefs conda gc llm_train --keep 1\n"
                "sharefs conda gc                    # of all shared environments",

@@ -116,24 +116,18 @@ constexpr PositionalSpec k_environment{
 
 Result<int> change_environment(Context& context, const std::string& word, const EnvironmentChange& change) {
   TRY_ASSIGN(const auto where, store_name(context, word));
-  auto environment = change.find(context.system, where.store, where.name);
-  if (!environment)
-    return fail(environment.error());
+  TRY_ASSIGN(auto environment, change.find(context.system, where.store, where.name));
   std::optional<sys::Lease> lease;
   if (!context.flags.changes_nothing()) {
-    TRY_ASSIGN(auto taken, conda::take_lease(context.system, *environment, lease_settings(context), say_to(context)));
+    TRY_ASSIGN(auto taken, conda::take_lease(context.system, environment, lease_settings(context), say_to(context)));
     lease.emplace(std::move(taken));
     // Under the lease it is final: the former holder may have changed it.
-    environment = change.find(context.system, where.store, where.name);
-    if (!environment)
-      return fail(environment.error());
+    TRY_ASSIGN(environment, change.find(context.system, where.store, where.name));
   }
-  const Result<plan::Plan> plan = change.make(*environment);
-  if (!plan)
-    return fail(plan.error());
+  TRY_ASSIGN(auto plan, change.make(environment));
   if (lease)
     TRY(lease->check());
-  Proposal proposal{*plan, change.nothing};
+  Proposal proposal{std::move(plan), change.nothing};
   bool refused = false;
   if (change.check_again)
     proposal.before_groups = [&]() -> Result<void> {

@@ -9,8 +9,7 @@ namespace sharefs::cli {
 
 struct EnvironmentChange {
   std::string nothing; ///< message when there is nothing to do
-  std::function<Result<conda::SharedEnvironment>(sys::System&, const std::string& store, const std::string& name)>
-      find = conda::find_shared;
+  std::function<Result<conda::SharedEnvironment>(sys::System&, const std::string& store, const std::string& name)> find;
   std::function<Result<plan::Plan>(const conda::SharedEnvironment&)> make;
   /// Checks again when the first steps are done (see plan::ApplyOptions); if it refuses, these steps are undone. May be
   /// empty.

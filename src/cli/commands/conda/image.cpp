@@ -16,18 +16,16 @@ namespace {
 Result<int> run_image(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(const auto where, store_name(context, arguments.positional.front()));
   const auto letters = random_letters(6);
-  std::optional<conda::MadeImage> made; // it holds the lease until the steps are done
+  std::optional<conda::NewGeneration> made; // it holds the lease until the steps are done
   const auto propose = [&]() -> Result<Proposal> {
-    const auto imaging = conda::plan_image(context.system, where.store, where.name, letters, say_to(context));
-    if (!imaging)
-      return fail(imaging.error());
-    Proposal proposal{imaging->plan, "the present generation has an image"};
+    TRY_ASSIGN(auto imaging, conda::plan_image(context.system, where.store, where.name, letters, say_to(context)));
+    Proposal proposal{imaging.plan, "the present generation has an image"};
     proposal.takes_long = true;
-    proposal.before_groups = [&, imaging = *imaging]() -> Result<void> {
+    proposal.before_groups = [&, imaging = std::move(imaging)]() -> Result<void> {
       TRY_ASSIGN(auto done,
                  conda::make_missing_image(context.system, imaging, lease_settings(context), say_to(context)));
       made.emplace(std::move(done));
-      context.envelope.fields["image"] = json_of(made->note);
+      context.envelope.fields["image"] = json_of(*made->image);
       return {};
     };
     return proposal;
@@ -43,9 +41,8 @@ extern const CommandSpec k_conda_image_command{
     .description =
         "An image is one file with all of a generation, beside it on the share, about a third of its size: `sharefs "
         "conda stage` brings it to a node in seconds, where a copy of its files takes minutes. `conda share` and "
-        "`conda "
-        "update` make one (`conda.image`); this makes it for a generation that is older, or where there was no room. "
-        "Made by mksquashfs of squashfs-tools.",
+        "`conda update` make one (`conda.image`); this makes it for a generation that is older, or where there was no "
+        "room. Made by mksquashfs of squashfs-tools.",
     .example = "sharefs conda image llm_train",
     .effect = Effect::changes,
     .positional = {.name = "ENV", .help = "a shared environment, by its name in the store", .min = 1, .max = 1},

@@ -44,10 +44,9 @@ Result<std::vector<std::string>> environments_of(const config::Conda& conda, con
     TRY(check_environment_name(name));
     if (verb == Verb::unlink || contains(conda.names(), name))
       continue;
-    auto hint = did_you_mean_hint(name, conda.names());
     return fail(ErrorCode::usage, fmt::format("environment `{}` is not in `conda.envs`", name),
-                hint.empty() ? "add it there (" + conda.origin.text() + "), so that all machines agree"
-                             : std::move(hint));
+                did_you_mean_hint(name, conda.names(),
+                                  "add it there (" + conda.origin.text() + "), so that all machines agree"));
   }
   return names;
 }
@@ -107,12 +106,6 @@ Result<void> check_unlinked_names(const config::Conda& conda, const conda::LinkS
   return {};
 }
 
-nlohmann::ordered_json place_json(const conda::Place& place, const LinkRequest& request) {
-  return {{"path", to_utf8(place.entry.path)},
-          {"target", to_utf8(place.target)},
-          {"standing", conda::to_string(conda::state_of(place, request.store))}};
-}
-
 std::string nothing_to_do(std::size_t right, const LinkRequest& request) {
   if (right == 0)
     return "nothing could be done";
@@ -168,7 +161,9 @@ nlohmann::ordered_json homes_json(const conda::LinkState& state, const LinkReque
   for (const auto& home : state.homes) {
     auto links = nlohmann::ordered_json::array();
     for (const auto& place : home.environments)
-      links.push_back(place_json(place, request));
+      links.push_back({{"path", to_utf8(place.entry.path)},
+                       {"target", to_utf8(place.target)},
+                       {"standing", conda::to_string(conda::state_of(place, request.store))}});
     homes.push_back({{"name", home.name},
                      {"conda", to_utf8(home.conda)},
                      {"state", to_string(summarize(home, request))},
@@ -201,10 +196,9 @@ extern const CommandSpec k_conda_link_command{
     .name = "conda link",
     .summary = "Link shared conda environments into the homes",
     .description =
-        "Makes ~/CONDA/envs/ENV a link to STORE/ENV in each home of `conda.homes`, as the user whose home it is. "
-        "What is right is left alone, a link that leads nowhere or to "
-        "another place of the store is replaced, and anything else in the way is reported. Homes that cannot be "
-        "reached do not hold up the others (exit code 4).",
+        "Makes ~/CONDA/envs/ENV a link to STORE/ENV in each home of `conda.homes`, as the user whose home it is. What "
+        "is right is left alone, a link that leads nowhere or to another place of the store is replaced, and anything "
+        "else in the way is reported. Homes that cannot be reached do not hold up the others (exit code 4).",
     .example = "sharefs conda link --all            # every environment of `conda.envs` in every home\n"
                "sharefs conda link llm_train --user alice --backup\n"
                "                                    # her own llm_train is kept under another name",

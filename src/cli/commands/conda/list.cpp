@@ -1,6 +1,4 @@
 // sharefs conda list: every environment of the store.
-#include "cli/commands/conda/list.hpp"
-
 #include "base/json_fields.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
@@ -114,9 +112,10 @@ Result<int> list_environments(Context& context, const Arguments& arguments) {
 
 Result<conda::Inventory> read_inventory(Context& context, const std::string& only) {
   TRY_ASSIGN(const auto section, conda_section(context));
-  conda::InventoryRequest request;
+  conda::LinkRequest request;
   request.store = section->store;
-  request.only = only;
+  if (!only.empty())
+    request.environments = {only};
   request.homes = homes_of(*section, context.system.identity());
   request.shares = shares_of(context.system, **context.config(), request.store);
   return conda::probe_inventory(context.system, request);
@@ -128,12 +127,11 @@ extern const CommandSpec k_conda_list_command{
     .description =
         "One row for each environment: its present generation, size, Python, the users whose homes link to it, and the "
         "jobs that work with it now: of this host, and those that `sharefs conda run` has noted on others (with `?`: "
-        "only their hosts know whether they still run). VERIFIED is when the present generation was last compared "
-        "with conda's records, file by file, and found good; empty: that is not known. GUARD: its Python programs end "
-        "the "
-        "dataset cache race without `sharefs run` (`caches.guard: always`). SIZE was noted when the "
-        "generation was made. A share that is not mounted, a server that does not answer and a link that leads "
-        "nowhere are told apart, and never waited for. Exits with 4 if some are not good.",
+        "only their hosts know whether they still run). VERIFIED is when the present generation was last compared with "
+        "conda's records, file by file, and found good; empty: that is not known. GUARD: its Python programs end the "
+        "dataset cache race without `sharefs run` (`caches.guard: always`). SIZE was noted when the generation was "
+        "made. A share that is not mounted, a server that does not answer and a link that leads nowhere are told "
+        "apart, and never waited for. Exits with 4 if some are not good.",
     .example = "sharefs conda list\n"
                "sharefs conda list llm_train --json",
     .effect = Effect::reads,

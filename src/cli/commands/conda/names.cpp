@@ -3,6 +3,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
+#include "cachefix/guard.hpp"
 #include "cli/commands/export/support.hpp"
 #include "cli/exit_code.hpp"
 #include "conda/running.hpp"
@@ -37,6 +38,37 @@ Result<std::string> name_of_path(Context& context, const std::string& store, con
                           generation->name),
               fmt::format("`sharefs conda rollback {} --to {}` makes it so", shell_quote(generation->name),
                           generation->number));
+}
+
+/// Reads the files that the wheel's RECORD lists ("sharefs_guard/storage.py,sha256=...,29000").
+Result<conda::GuardFiles> read_wheel(const sys::Files& files, const std::string& site_packages) {
+  TRY_ASSIGN(const auto names, files.list(site_packages));
+  const auto records = conda::guard_records(names);
+  if (records.empty())
+    return fail(ErrorCode::not_found, site_packages + " has no sharefs_guard");
+  TRY_ASSIGN(const auto record, files.read(join_path(site_packages, records.front() + "/RECORD")));
+  conda::GuardFiles found;
+  for (const auto& row : split_lines(record)) {
+    const std::string name(row.substr(0, row.find(',')));
+    TRY_ASSIGN(auto text, files.read(join_path(site_packages, name)));
+    found.push_back({name, std::move(text)});
+  }
+  return found;
+}
+
+/// Returns the files of the guard's wheel, which is installed with sharefs; none unless `caches.guard` is `always`. If
+/// they cannot be read the command gives a warning and continues without them.
+conda::GuardFiles guard_files(Context& context) {
+  const auto config = context.config_if_any();
+  if (!config || *config == nullptr || (*config)->caches.guard != "always")
+    return {};
+  const auto program = context.system.entry({.path = "/proc/self/exe"}).link_target;
+  Result<conda::GuardFiles> found;
+  for (const auto& guard : cachefix::guard_directories(program))
+    if (found = read_wheel(context.system.files(), join_path(parent_path(guard), "site-packages")); found)
+      return *std::move(found);
+  context.console.warning("the environment gets no guard: " + found.error().message);
+  return {};
 }
 
 } // namespace
@@ -164,13 +196,14 @@ std::string format_time(std::int64_t seconds) {
   return fmt::format("{:%Y-%m-%d %H:%M}", fmt::gmtime(std::time_t{seconds}));
 }
 
-conda::LeaseSettings lease_settings(const Context& context) {
-  return {shell_join(context.argv), context.flags.wait};
+sys::LeaseRequest lease_settings(const Context& context) {
+  return {.path = {}, .what = shell_join(context.argv), .wait = context.flags.wait};
 }
 
-conda::ImageSettings image_settings(Context& context, const std::string& environment) {
+conda::GenerationSettings generation_settings(Context& context, const std::string& environment, bool adds_guard) {
   const auto settings = (*context.config())->conda->settings_of(environment);
-  return {settings.image, settings.stage};
+  return {lease_settings(context), settings.protect, settings.image, settings.stage,
+          adds_guard ? guard_files(context) : conda::GuardFiles{}};
 }
 
 } // namespace sharefs::cli

@@ -2,8 +2,9 @@
 // Resolving the argument ENV of a command line to the place of the environment.
 #include "cli/context.hpp"
 #include "conda/change.hpp"
+#include "conda/inventory.hpp"
 #include "conda/link.hpp"
-#include "conda/make_image.hpp"
+#include "conda/make_generation.hpp"
 
 #include <functional>
 
@@ -46,6 +47,10 @@ inline constexpr OptionSpec k_limit_option{
 /// Returns the value of `--limit`; 0 if it was not given. Error `usage` if it is not a size.
 Result<std::uint64_t> limit_of(const Arguments& arguments);
 
+/// Returns the environments of the store, with the users who link to them; a user other than root sees only the links
+/// of the own home. `only` is the name of one environment; empty: all.
+Result<conda::Inventory> read_inventory(Context& context, const std::string& only);
+
 /// Runs a command for one environment after the other, each below a heading. Returns one exit code for all: 3 if
 /// something is pending, 4 if some failed; Ctrl-C ends it. Error `usage` for --json, whose document describes one
 /// environment.
@@ -60,8 +65,9 @@ Result<unsigned> generation_argument(const std::string& word);
 
 /// Returns how this command names itself to others that wait for the lease of an environment, and how long it waits
 /// itself.
-conda::LeaseSettings lease_settings(const Context& context);
-/// Returns the settings of sharefs.yaml for the image of an environment.
-conda::ImageSettings image_settings(Context& context, const std::string& environment);
+sys::LeaseRequest lease_settings(const Context& context);
+/// Returns the settings of sharefs.yaml for a new generation of an environment, which may get the guard
+/// (`caches.guard: always`).
+conda::GenerationSettings generation_settings(Context& context, const std::string& environment, bool adds_guard);
 
 } // namespace sharefs::cli

@@ -38,9 +38,8 @@ Error explain_missing(Context& context, const std::string& word, const std::stri
   if (there.kind != sys::EntryKind::missing || word.find('/') != std::string::npos)
     return error;
   const auto store = context.system.entry({.path = parent_path(path), .follow = true, .list = true});
-  const auto hint = did_you_mean_hint(word, store.names);
   return {ErrorCode::not_found, fmt::format("environment `{}` is not in the store {}", word, store.path),
-          hint.empty() ? error.hint : hint, ""};
+          did_you_mean_hint(word, store.names, error.hint), ""};
 }
 
 /// Advises to stage a generation from which each process reads many files over NFS. The advice is given once to each
@@ -114,10 +113,9 @@ extern const CommandSpec k_conda_run_command{
     .summary = "Run a command in an environment, in its present generation",
     .description =
         "Becomes the command, with the environment that `conda activate ENV` would set (variables, activate.d "
-        "scripts). "
-        "Of a shared environment the command gets the generation that is the present one now, and keeps it: what is "
-        "imported later comes from there, too, while others update the environment. Scripts whose first line names the "
-        "environment's Python are run by that generation's. It goes with `sharefs run` in both orders.",
+        "scripts). Of a shared environment the command gets the generation that is the present one now, and keeps it: "
+        "what is imported later comes from there, too, while others update the environment. Scripts whose first line "
+        "names the environment's Python are run by that generation's. It goes with `sharefs run` in both orders.",
     .example = "sharefs conda run llm_train -- python train.py\n"
                "sharefs run -- sharefs conda run llm_train -- torchrun train.py --cache_dir /data/share/cache\n"
                "sharefs conda run ~/miniconda3/envs/mine python -V",

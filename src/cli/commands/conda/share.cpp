@@ -3,7 +3,6 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "cli/commands/conda/guard.hpp"
 #include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/worker.hpp"
 #include "cli/execute.hpp"
@@ -55,13 +54,7 @@ Result<std::optional<int>> choose_worker(Context& context, const conda::StorePla
   return fail(ErrorCode::permission, fmt::format("`{}` cannot be shared from here", arguments.positional.front()));
 }
 
-/// The store, and the user as whom root has read it; none: root read it itself.
-struct SeenStore {
-  conda::StorePlace place;
-  std::optional<sys::User> by;
-};
-
-Result<SeenStore> find_store(Context& context, const std::string& store) {
+Result<conda::StorePlace> find_store(Context& context, const std::string& store) {
   TRY_ASSIGN(const auto seen, see_store(context, store, false));
   sys::EntryRequest request{.queries = {{.path = store, .follow = true}, {.path = parent_path(store), .follow = true}}};
   request.as = seen.by;
@@ -74,7 +67,7 @@ Result<SeenStore> find_store(Context& context, const std::string& store) {
   if (entry.kind != sys::EntryKind::directory)
     return fail(ErrorCode::not_found, fmt::format("there is no directory {}, the store", store),
                 "correct `conda.store` in sharefs.yaml, or make the directory that it lies in");
-  return SeenStore{{store, entry, is_new}, seen.by};
+  return conda::StorePlace{store, entry, is_new, seen.by};
 }
 
 Result<conda::Source> find_source(Context& context, const Arguments& arguments, const StoreName& where) {
@@ -82,7 +75,7 @@ Result<conda::Source> find_source(Context& context, const Arguments& arguments, 
   const auto from = arguments.value("from");
   const auto& config = *(*context.config())->conda;
   auto source =
-      from ? conda::source_at(context.system, normalize_path(*from, context.host.working_directory), target)
+      from ? conda::source_at(context.system, normalize_path(*from, context.host.working_directory))
            : conda::find_source(context.system, where.store, where.name, homes_of(config, context.system.identity()));
   if (source && source->entry.kind == sys::EntryKind::symlink && source->entry.link_target != target)
     return fail(ErrorCode::unsupported, fmt::format("{} is a link to {}", source->path, source->entry.link_target),
@@ -99,22 +92,19 @@ Result<int> execute_sharing(Context& context, conda::Sharing& sharing) {
                                fmt::format("the store {} is made, as open as {} (mode {}), and belongs to `{}`",
                                            store.path, store.entry.path, format_mode(store.entry.mode & 01777U),
                                            context.system.identity().user));
-  if (sharing.step == conda::ShareStep::copy && !sharing.guard.empty())
+  if (sharing.step == conda::ShareStep::copy && !sharing.settings.guard.empty())
     proposal.plan.notes.emplace_back(
         "its Python programs get the guard (`caches.guard: always`); `--no-guard` leaves it out");
   proposal.takes_long = true;
-  std::optional<conda::SharedCopy> shared; // it holds the lease until the steps are done
+  std::optional<conda::NewGeneration> shared; // it holds the lease until the steps are done
   proposal.before_groups = [&]() -> Result<void> {
     TRY_ASSIGN(auto done, conda::make_shared_copy(context.system, sharing, say_to(context)));
     shared.emplace(std::move(done));
-    if (shared->made)
+    if (sharing.step == conda::ShareStep::copy)
       context.envelope.fields["copy"] = {{"files", sharing.copied.files}, {"kept", sharing.copied.kept}};
     return {};
   };
-  const auto executed = execute(context, [&]() -> Result<Proposal> { return proposal; });
-  if (executed && executed->applied() && executed->exit_code == k_exit_ok && shared && shared->made)
-    conda::note_soundness(context.system, *shared->made);
-  return executed.map(&Executed::exit_code);
+  return execute(context, [&]() -> Result<Proposal> { return proposal; }).map(&Executed::exit_code);
 }
 
 Result<int> run_share(Context& context, const Arguments& arguments) {
@@ -129,13 +119,13 @@ Result<int> run_share(Context& context, const Arguments& arguments) {
   sys::install_interrupt_handlers();
   TRY_ASSIGN(const auto source, find_source(context, arguments, *where));
   if (source.entry.kind != sys::EntryKind::symlink)
-    if (auto done = choose_worker(context, store.place, source, arguments); !done || *done)
+    if (auto done = choose_worker(context, store, source, arguments); !done || *done)
       return done.map([](const auto& code) { return *code; });
   if (store.by) // it is shared already, and root may not be able to read what is left to do
     return work_as(context, {.user = source.actor.user,
                              .why = fmt::format("root of this host may not read {} (root_squash)", where->store),
                              .more_words = arguments.value("from") ? Argv{} : Argv{"--from", source.path}});
-  TRY_ASSIGN(auto sharing, conda::prepare_sharing(context.system, store.place, where->name, source,
+  TRY_ASSIGN(auto sharing, conda::prepare_sharing(context.system, store, where->name, source,
                                                   context.environment("CONDA_PREFIX").value_or(""), say_to(context)));
   if (sharing.step == conda::ShareStep::nothing) {
     context.console.message(fmt::format("{} is a link to the shared environment already", source.path));
@@ -147,12 +137,8 @@ Result<int> run_share(Context& context, const Arguments& arguments) {
     return k_exit_failed;
   }
   sharing.bytes_per_second = *limit;
-  sharing.protect = (*context.config())->conda->settings_of(where->name).protect;
   sharing.no_guard = arguments.flag("no-guard");
-  if (!sharing.no_guard)
-    sharing.guard = guard_files(context);
-  sharing.lease = lease_settings(context);
-  sharing.image = image_settings(context, where->name);
+  sharing.settings = generation_settings(context, where->name, !sharing.no_guard);
   return execute_sharing(context, sharing);
 }
 

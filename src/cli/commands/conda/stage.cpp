@@ -1,5 +1,5 @@
 // sharefs conda stage ENV: copies the present generation to this host's own disk.
-#include "cli/commands/conda/stage.hpp"
+#include "cli/commands/stage/stage.hpp"
 #include "base/try.hpp"
 #include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/staged.hpp"
@@ -9,6 +9,8 @@
 #include "cli/exit_code.hpp"
 #include "cli/say.hpp"
 #include "conda/staging.hpp"
+#include "mounts/boot.hpp"
+#include "mounts/boot_text.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -16,6 +18,8 @@
 namespace sharefs::cli {
 
 namespace {
+
+constexpr const char* k_default_config = "/etc/sharefs/sharefs.yaml";
 
 /// Returns the user who reads the store for root if its server refuses root; nullopt: root reads it itself.
 Result<std::optional<sys::User>> find_reader(Context& context, const conda::StagingRequest& request) {
@@ -40,11 +44,64 @@ Result<conda::StagingRequest> staging_request(Context& context, const Arguments&
   request.how.anew = fmt::format("`sharefs conda image {}` makes it anew", shell_quote(where.name));
   if (!request.removes)
     TRY(check_share(context, request.store));
-  TRY_ASSIGN(request.how.as, find_reader(context, request));
+  TRY_ASSIGN(request.how.copying.reader, find_reader(context, request));
   return request;
 }
 
 } // namespace
+
+std::vector<conda::StagedImage> staged_images(Context& context, const config::Config* config) {
+  if (config == nullptr || context.flags.root != "/")
+    return {};
+  return conda::find_staged_images(context.system, stage_directories(*config),
+                                   config->stage ? config->stage->paths : std::vector<std::string>{});
+}
+
+plan::Plan plan_copies_over_shares(Context& context, const config::Config& config) {
+  auto staged = staged_images(context, &config);
+  const auto table = context.system.mounts();
+  std::erase_if(staged, [&](const conda::StagedImage& one) {
+    return one.mount.fs_type != sys::k_bind || !table || !conda::is_missing(one, *table);
+  });
+  context.report(conda::take_out_gone(context.system, staged));
+  return conda::mount_staged(staged, true);
+}
+
+Result<int> mount_copies_over_shares(Context& context, const config::Config& config) {
+  const auto propose = [&]() -> Result<Proposal> { return Proposal{plan_copies_over_shares(context, config), ""}; };
+  return execute_further(context, propose).map(&Executed::exit_code);
+}
+
+std::set<std::string> staged_binds(const std::vector<conda::StagedImage>& images) {
+  std::set<std::string> targets;
+  for (const auto& image : images)
+    if (image.is_mounted && image.mount.fs_type == sys::k_bind)
+      targets.insert(image.mount.target);
+  return targets;
+}
+
+void plan_staged_unit(Context& context, bool wanted, plan::Plan& plan) {
+  const auto facts = mounts::read_boot_facts(context.system);
+  mounts::BootUnit unit{.name = conda::k_staged_unit,
+                        .text = "",
+                        .why = "staged images are mounted at boot",
+                        .why_not = "it mounts staged images at boot"};
+  if (wanted) {
+    const auto host = mounts::read_boot_host(context.system);
+    const auto there = facts.units.find(unit.name);
+    if (!host.systemd || (there != facts.units.end() && !there->second.starts_with(mounts::k_unit_mark)))
+      return;
+    if (!host.unfit.empty()) {
+      plan.notes.push_back("staged images are not mounted at boot: " + host.unfit);
+      return;
+    }
+    Argv program{host.program};
+    if (const auto from = context.config_path(); from != k_default_config)
+      program.insert(program.end(), {"--config", from});
+    unit.text = conda::staged_unit_text(program, stage_directories(**context.config()));
+  }
+  plan.add(mounts::plan_units(facts, false, {unit}));
+}
 
 Result<plan::HostLock> lock_staging(Context& context) {
   TRY_ASSIGN(const auto state, state_directory(context));
@@ -56,9 +113,7 @@ Result<conda::CopySettings> copying_by(Context& context, const Arguments& argume
   auto upstreams = upstreams_of(context, arguments);
   if (!limit || !upstreams)
     return fail(limit ? upstreams.error() : limit.error());
-  return conda::CopySettings{.bytes_per_second = *limit,
-                             .wait = context.flags.wait,
-                             .as = {},
+  return conda::CopySettings{.copying = {.bytes_per_second = *limit, .wait = context.flags.wait},
                              .upstreams = std::move(*upstreams),
                              .fetched = note_of_fetched(context),
                              .lock = [&context] { return lock_staging(context); }};
@@ -67,7 +122,7 @@ Result<conda::CopySettings> copying_by(Context& context, const Arguments& argume
 Result<int> stage_environment(Context& context, const Arguments& arguments, const std::string& word) {
   TRY_ASSIGN(auto request, staging_request(context, arguments, word));
   const auto say = say_to(context);
-  report_reader(context, request.store, request.how.as);
+  report_reader(context, request.store, request.how.copying.reader);
   conda::Staging staging;
   const auto propose = [&]() -> Result<Proposal> {
     TRY_ASSIGN(staging, conda::plan_staging(context.system, request, say));
@@ -132,23 +187,18 @@ Result<int> mount_all_staged(Context& context) {
 
 /// Adds the plan for one image to the proposal. The work before the steps is done for one image after the other.
 Result<void> add_image_from_share(Context& context, const std::string& name, Proposal& proposal) {
-  auto request = staging_request(context, {}, name);
-  if (!request)
-    return fail(request.error());
-  request->from_share = true;
+  TRY_ASSIGN(auto request, staging_request(context, {}, name));
+  request.from_share = true;
   const auto say = say_to(context);
-  auto staging = conda::plan_staging(context.system, *request, say);
-  if (!staging)
-    return fail(staging.error());
-  const auto& plan = staging->made.plan;
-  if (plan.empty() && !staging->nothing.empty() && staging->nothing == staging->why_files)
-    context.console.message(fmt::format("{}: its image on the share is not mounted: {}", name, staging->nothing));
+  TRY_ASSIGN(auto staging, conda::plan_staging(context.system, request, say));
+  const auto& plan = staging.made.plan;
+  if (plan.empty() && !staging.nothing.empty() && staging.nothing == staging.why_files)
+    context.console.message(fmt::format("{}: its image on the share is not mounted: {}", name, staging.nothing));
   if (plan.empty())
     return {};
-  std::ranges::copy(plan.steps, std::back_inserter(proposal.plan.steps));
-  std::ranges::copy(plan.notes, std::back_inserter(proposal.plan.notes));
-  proposal.before_groups = [&context, say, before = proposal.before_groups, request = std::move(*request),
-                            staging = std::move(*staging)]() -> Result<void> {
+  proposal.plan.add(plan);
+  proposal.before_groups = [&context, say, before = proposal.before_groups, request = std::move(request),
+                            staging = std::move(staging)]() -> Result<void> {
     TRY(before ? before() : Result<void>{});
     return conda::copy_staged(context.system, request, staging, say);
   };
@@ -195,9 +245,8 @@ extern const CommandSpec k_conda_stage_command{
         "it is whole, of the present generation, and made by root or by the user who runs the command; otherwise the "
         "generation on the share. Root copies the image of the generation, which is one file, and mounts it read-only; "
         "a user does so by squashfuse where that is installed. Where there is none, or it cannot be mounted, files are "
-        "copied, all of each generation. Older copies go when no command "
-        "works with them. A copy that was cut off goes on when it is run again. Images are mounted again at boot where "
-        "systemd runs, and by `mount --all` and `up`.",
+        "copied, all of each generation. Older copies go when no command works with them. A copy that was cut off goes "
+        "on when it is run again. Images are mounted again at boot where systemd runs, and by `mount --all` and `up`.",
     .example = "sharefs conda stage llm_train\n"
                "sharefs conda stage --all --yes   # in a prolog: nothing is done where all is there\n"
                "sharefs conda stage llm_train --remove",

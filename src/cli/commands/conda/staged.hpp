@@ -1,10 +1,18 @@
 #pragma once
-// Staged images of this host, for the commands that mount and unmount the mounts of sharefs.yaml, and for those that
-// only read.
+// Staging on this host's own disk, and the staged images for the commands that mount and unmount the mounts of
+// sharefs.yaml, and for those that only read.
 #include "cli/context.hpp"
 #include "conda/staged_images.hpp"
+#include "conda/staging.hpp"
 
 namespace sharefs::cli {
+
+/// Takes the lock that allows one staging at a time on this host, for each user.
+Result<plan::HostLock> lock_staging(Context& context);
+/// Returns the settings of a copy from --limit and the other options, without the user who reads the share.
+Result<conda::CopySettings> copying_by(Context& context, const Arguments& arguments);
+/// Stages an environment of the store, or removes its copies, by the flags and options of `conda stage`.
+Result<int> stage_environment(Context& context, const Arguments& arguments, const std::string& word);
 
 /// Returns the images of all stage directories of sharefs.yaml; none without sharefs.yaml, or with --root.
 std::vector<conda::StagedImage> staged_images(Context& context, const config::Config* config);

@@ -4,7 +4,6 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "cli/commands/conda/guard.hpp"
 #include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/worker.hpp"
 #include "cli/execute.hpp"
@@ -66,26 +65,17 @@ Result<int> run_update(Context& context, const Arguments& arguments) {
   conda::UpdateRequest request;
   request.store = where.store;
   request.name = where.name;
-  request.command = *arguments.rest;
-  request.environment = context.host.environment;
-  request.working_directory = context.host.working_directory;
-  request.output_to_stderr = context.flags.json;
+  request.command = {*arguments.rest, context.host.environment, context.host.working_directory, context.flags.json};
   request.user_namespace = context.host.inherited.user_namespace;
   request.scratch = normalize_path(arguments.value("scratch").value_or("/var/tmp"), context.host.working_directory);
-  request.protect = (*context.config())->conda->settings_of(where.name).protect;
   request.verify = !arguments.flag("no-verify");
-  request.guard = guard_files(context);
   request.message = arguments.value("message").value_or("");
-  request.lease = lease_settings(context);
-  request.image = image_settings(context, where.name);
+  request.settings = generation_settings(context, where.name, true);
   TRY_ASSIGN(auto made, conda::update(context.system, request, say_to(context)));
   show_changes(context, made);
   Proposal proposal{conda::plan_switch(made.environment, made.record.number, made.hidden), ""};
   proposal.before_groups = [&] { return conda::publish(context.system, made); };
-  const auto executed = execute(context, [&]() -> Result<Proposal> { return proposal; });
-  if (executed && executed->applied() && !executed->stopped())
-    conda::note_soundness(context.system, made);
-  return executed.map(&Executed::exit_code);
+  return execute(context, [&]() -> Result<Proposal> { return proposal; }).map(&Executed::exit_code);
 }
 
 } // namespace

@@ -98,11 +98,8 @@ int verify_by_last_time(Context& context, const conda::KnownGeneration& known) {
 
 Result<Executed> repair_generation(Context& context, const StoreName& where, const conda::EnvironmentState& seen) {
   TRY_ASSIGN(auto environment, conda::find_shared(context.system, where.store, where.name));
-  const conda::RepairRequest request{.environment = std::move(environment),
-                                     .seen = seen,
-                                     .protect = (*context.config())->conda->settings_of(where.name).protect,
-                                     .lease = lease_settings(context),
-                                     .image = image_settings(context, where.name)};
+  const conda::RepairRequest request{
+      .environment = std::move(environment), .seen = seen, .settings = generation_settings(context, where.name, false)};
   const auto hidden = conda::hidden_name(request.environment.next());
   std::optional<conda::NewGeneration> made; // it holds the lease until the steps are done
   Proposal proposal{conda::plan_repaired_generation(request, hidden), "there is nothing that can be repaired"};
@@ -112,10 +109,7 @@ Result<Executed> repair_generation(Context& context, const StoreName& where, con
     made.emplace(std::move(done));
     return conda::publish(context.system, *made);
   };
-  auto executed = execute(context, [&]() -> Result<Proposal> { return proposal; });
-  if (executed && executed->applied() && executed->exit_code == k_exit_ok && made)
-    conda::note_soundness(context.system, *made);
-  return executed;
+  return execute(context, [&]() -> Result<Proposal> { return proposal; });
 }
 
 Result<int> run_verify(Context& context, const Arguments& arguments) {
@@ -144,8 +138,7 @@ Result<int> run_verify(Context& context, const Arguments& arguments) {
   context.report(diagnoses);
   context.console.message(environment_summary(state));
   if (known)
-    conda::note_verified(context.system, generation->store, generation->name, known->record, !has_errors(diagnoses),
-                         known->fingerprint);
+    conda::note_verified(context.system, known->environment, known->record, !has_errors(diagnoses), known->fingerprint);
   const bool images_good = !known || verify_images(context, *known);
   if (!repair)
     return has_errors(diagnoses) || !images_good ? k_exit_failed : k_exit_ok;
@@ -192,14 +185,11 @@ extern const CommandSpec k_conda_verify_command{
     .description =
         "Compares every file with the records of conda, mamba or rattler by checksum, and finds what breaks an "
         "environment on shared storage: missing and altered files, prefixes of another place, files that others cannot "
-        "read, compiled Python that is not of its source. Without --repair nothing of it is changed; `conda "
-        "list` shows when it was found good. Files of a shared environment that are by size, time and inode as they "
-        "were then "
-        "are not read again without --files. Its images, on the share and staged here, are compared by one checksum "
-        "each. --repair corrects prefixes, "
-        "checksums of records, modes and compiled files through a plan, and where the environment is shared by a new "
-        "generation. Exits with 1 if there are errors; warnings are "
-        "allowed.",
+        "read, compiled Python that is not of its source. Without --repair nothing of it is changed; `conda list` "
+        "shows when it was found good. Files of a shared environment that are by size, time and inode as they were "
+        "then are not read again without --files. Its images, on the share and staged here, are compared by one "
+        "checksum each. --repair corrects prefixes, checksums of records, modes and compiled files through a plan, and "
+        "where the environment is shared by a new generation. Exits with 1 if there are errors; warnings are allowed.",
     .example = "sharefs conda verify llm_train\n"
                "sharefs conda verify ~/miniconda3/envs/llm_train --json\n"
                "sharefs conda verify llm_train --repair --dry-run",

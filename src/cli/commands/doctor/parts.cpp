@@ -7,7 +7,7 @@
 #include "cli/app.hpp"
 #include "cli/commands/cachefix_choices.hpp"
 #include "cli/commands/conda/link.hpp"
-#include "cli/commands/conda/list.hpp"
+#include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/staged.hpp"
 #include "cli/commands/export/support.hpp"
 #include "cli/commands/mount/shares.hpp"

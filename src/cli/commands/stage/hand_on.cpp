@@ -83,7 +83,7 @@ void assign_upstreams(fleet::Request& job) {
 Result<conda::Upstreams> upstreams_of(Context& context, const Arguments& arguments) {
   const auto word = arguments.value("upstreams");
   if (!word)
-    return conda::Upstreams{};
+    return conda::CopySettings{}.upstreams;
   TRY_ASSIGN(const auto names, fleet::expand(*word));
   auto known = known_nodes(context);
   std::vector<fleet::Node> nodes;

@@ -6,7 +6,7 @@
 #include "cli/commands/stage/hand_on.hpp"
 #include "cli/commands/stage/stage.hpp"
 #include "cli/execute.hpp"
-#include "conda/packed_path.hpp"
+#include "conda/staged_path.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

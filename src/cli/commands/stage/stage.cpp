@@ -7,7 +7,6 @@
 #include "cachefix/store/local_root.hpp"
 #include "cli/commands/cachefix_choices.hpp"
 #include "cli/commands/conda/names.hpp"
-#include "cli/commands/conda/stage.hpp"
 #include "cli/commands/conda/staged.hpp"
 #include "cli/commands/conda/worker.hpp"
 #include "cli/commands/stage/hand_on.hpp"
@@ -69,16 +68,10 @@ Result<std::string> place_of_copies(Context& context) {
 
 Result<conda::PathStagingRequest> path_request(Context& context, const Arguments& arguments, const std::string& word) {
   TRY_ASSIGN(const auto config, context.config());
-  conda::PathStagingRequest request;
   const auto asked = normalize_path(word, context.host.working_directory);
   TRY(check_share(context, asked));
-  TRY_ASSIGN(auto directory,
-             conda::find_directory(context.system, asked, readers(context), staged_paths_directories(context)));
-  if (!directory.is_shared && !arguments.flag("pack")) // a server has its own share without a mount
-    return fail(ErrorCode::usage, asked + " lies on this host's own disk already",
-                "`sharefs mirror push` brings it to other nodes");
-  request.path = std::move(directory.path);
-  request.bound = std::move(directory.bound);
+  TRY_ASSIGN(auto request, conda::find_directory(context.system, asked, readers(context),
+                                                 staged_paths_directories(context), arguments.flag("pack")));
   TRY_ASSIGN(request.at, place_of_copies(context));
   request.is_own = has_own_place(context);
   TRY_ASSIGN(request.store, image_store(*config));
@@ -89,8 +82,9 @@ Result<conda::PathStagingRequest> path_request(Context& context, const Arguments
   if (is_named(asked) && !is_named(request.path))
     context.console.warning(fmt::format("`stage.paths`: {} is a link, and no copy is mounted over it", asked),
                             fmt::format("name the directory itself there: {}", request.path));
+  auto reader = std::move(request.how.copying.reader);
   TRY_ASSIGN(request.how, copying_by(context, arguments));
-  request.how.as = std::move(directory.by);
+  request.how.copying.reader = std::move(reader);
   request.how.anew = "delete it there, then run the command again, which makes it anew";
   return request;
 }
@@ -157,15 +151,14 @@ Result<int> stage_path(Context& context, const Arguments& arguments, const std::
   }
   if (!packed)
     return fail(packed.error());
-  conda::PathStaging path;
+  conda::Staging staging;
   std::optional<plan::HostLock> alone; // held until the steps are done
   const auto propose = [&]() -> Result<Proposal> {
     if (auto there =
             conda::copy_of_root(context.system, staged_for_all(**context.config()), request.path, packed->survey);
         !there.empty())
       return Proposal{{}, there + " is there"};
-    TRY_ASSIGN(path, conda::plan_path_staging(context.system, request, *packed));
-    const auto& staging = path.staging;
+    TRY_ASSIGN(staging, conda::plan_path_staging(context.system, request, *packed));
     Proposal proposal{staging.made.plan, staging.nothing};
     if (staging.why_files.empty() && context.system.identity().uid == 0)
       plan_staged_unit(context, true, proposal.plan);
@@ -173,7 +166,7 @@ Result<int> stage_path(Context& context, const Arguments& arguments, const std::
     proposal.before_groups = [&]() -> Result<void> {
       if (request.is_own)
         TRY(cachefix::make_own_directory(context.system, parent_path(request.at)));
-      TRY_ASSIGN(auto copied, conda::copy_path(context.system, request, path, say));
+      TRY_ASSIGN(auto copied, conda::copy_path(context.system, request, staging, say));
       if (copied)
         alone.emplace(std::move(*copied));
       return {};

@@ -1,8 +1,8 @@
 // sharefs stage --list, --drop: lists and removes the copies on this host.
+#include "cli/commands/conda/staged.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "cli/commands/conda/stage.hpp"
 #include "cli/commands/stage/stage.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
