@@ -3,7 +3,6 @@
 #include "base/argv.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "exports/diagnose_parts.hpp"
 #include "exports/filesystem.hpp"
 
 #include <algorithm>

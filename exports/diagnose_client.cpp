@@ -1,7 +1,7 @@
 // Checks one client of one line: its name and its rights.
 #include "base/text.hpp"
 #include "exports/client.hpp"
-#include "exports/diagnose_parts.hpp"
+#include "exports/diagnose.hpp"
 #include "exports/settings.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // Checks entries against each other, and against the host.
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "exports/diagnose_parts.hpp"
+#include "exports/diagnose.hpp"
 #include "exports/filesystem.hpp"
 
 #include <algorithm>

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <fmt/format.h>
-#include <functional>
 #include <set>
 
 namespace sharefs::exports {
@@ -62,30 +61,33 @@ Result<sys::Completed> ask_getent(sys::System& system, const std::string& name, 
   return all;
 }
 
-/// Asks for each name of which no fact is known, until `end`, so that a directory service that hangs delays no more.
-/// `resolve` returns nullopt where nothing is to be noted.
-using Resolve = std::function<std::optional<NameFact>(const std::string& name, std::chrono::milliseconds deadline)>;
-void probe_names(const std::set<std::string>& names, std::chrono::steady_clock::time_point end, HostFacts& facts,
-                 const Resolve& resolve) {
+constexpr int k_not_found = 2; // exit code, getent(1)
+
+/// Returns a fact without addresses for a netgroup that this host does not know. A known one gets no fact, because its
+/// members do not matter here.
+std::optional<NameFact> find_unknown_netgroup(sys::System& system, const std::string& client,
+                                              std::chrono::milliseconds deadline) {
+  const auto completed = system.run({.argv = {"getent", "netgroup", client.substr(1)}, .deadline = deadline});
+  const bool is_unknown = completed && !completed->timed_out && completed->exit_code == k_not_found;
+  return is_unknown ? std::optional(NameFact{}) : std::nullopt;
+}
+
+/// Asks for each name, and each netgroup (`@NAME`), of which no fact is known, until `end`, so that a directory service
+/// that hangs delays no more.
+void probe_names(sys::System& system, const std::set<std::string>& names, std::chrono::steady_clock::time_point end,
+                 HostFacts& facts) {
   for (const auto& name : names) {
     if (facts.names.contains(name))
       continue;
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
     if (left <= 0ms)
       return;
-    if (auto fact = resolve(name, std::min<std::chrono::milliseconds>(left, k_name_deadline)))
+    const auto deadline = std::min<std::chrono::milliseconds>(left, k_name_deadline);
+    auto fact =
+        name.starts_with('@') ? find_unknown_netgroup(system, name, deadline) : resolve_name(system, name, deadline);
+    if (fact)
       facts.names.emplace(name, std::move(*fact));
   }
-}
-
-/// Returns a fact without addresses for a netgroup that this host does not know. A known one gets no fact, because its
-/// members do not matter here.
-std::optional<NameFact> find_unknown_netgroup(sys::System& system, const std::string& client,
-                                              std::chrono::milliseconds deadline) {
-  constexpr int k_not_found = 2; // exit code, getent(1)
-  const auto completed = system.run({.argv = {"getent", "netgroup", client.substr(1)}, .deadline = deadline});
-  const bool is_unknown = completed && !completed->timed_out && completed->exit_code == k_not_found;
-  return is_unknown ? std::optional(NameFact{}) : std::nullopt;
 }
 
 /// Returns the names that etab will have, which mountd resolves again.
@@ -100,7 +102,6 @@ std::set<std::string> canonical_names(const Names& names) {
 } // namespace
 
 std::optional<NameFact> resolve_name(sys::System& system, const std::string& name, std::chrono::milliseconds deadline) {
-  constexpr int k_not_found = 2; // exit code, getent(1)
   const auto completed = ask_getent(system, name, deadline);
   if (!completed || completed->timed_out || (completed->exit_code != 0 && completed->exit_code != k_not_found))
     return std::nullopt;
@@ -154,12 +155,9 @@ Result<HostFacts> probe_facts(sys::System& system, const std::vector<ExportsFile
                (canonical_address(entry.client).empty() || has_scope(entry.client)))
         names.insert(entry.client);
   const auto end = std::chrono::steady_clock::now() + k_names_budget;
-  const auto resolve = [&](const std::string& name, auto deadline) { return resolve_name(system, name, deadline); };
-  probe_names(names, end, facts, resolve);
-  probe_names(canonical_names(facts.names), end, facts, resolve);
-  probe_names(netgroups, end, facts, [&](const std::string& client, auto deadline) {
-    return find_unknown_netgroup(system, client, deadline);
-  });
+  probe_names(system, names, end, facts);
+  probe_names(system, canonical_names(facts.names), end, facts);
+  probe_names(system, netgroups, end, facts);
   return facts;
 }
 

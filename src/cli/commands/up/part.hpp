@@ -25,9 +25,9 @@ HostPart find_part(sys::System& system, const config::Config& config);
 /// Error `config` if the file has mounts or exports, but none for this host. It names this host, and where to add it.
 Result<void> check_named(sys::System& system, const config::Config& config, const HostPart& part);
 
-/// Returns the task of `up` (or of `down`, with `remove`) for the exports of this host; nullopt if there is none.
-Result<std::optional<exports::Task>> find_exports(sys::System& system, const config::Config& config,
-                                                  const OwnServers& own, bool remove);
+/// Returns the request of `up` (or of `down`, with `remove`) for the exports of this host; nullopt if there is none.
+Result<std::optional<exports::Request>> find_exports(sys::System& system, const config::Config& config,
+                                                     const OwnServers& own, bool remove);
 
 /// Returns "server `storage1` (1 export), 2 mounts from storage1, storage2".
 std::string describe(const HostPart& part);
