@@ -4,12 +4,10 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "mounts/recover.hpp"
 #include "mounts/verify.hpp"
 #include "sys/identity/own_host.hpp"
 
 #include <algorithm>
-#include <array>
 #include <fmt/format.h>
 
 namespace sharefs::cli {
@@ -35,50 +33,6 @@ template <class ActionType> std::set<std::string> targets_by(const plan::Plan& p
   for (const auto& target : bad)
     good.erase(target);
   return good;
-}
-
-Result<std::vector<mounts::MountPoint>> select_mounts(Context& context, const config::Config* config,
-                                                      const Arguments& arguments, bool unknown_paths) {
-  auto all = mount_points(context.system, config);
-  const auto& words = arguments.positional;
-  if (arguments.flag("all") && !words.empty())
-    return fail(ErrorCode::usage, "both names and --all were given", "give one of them");
-  if (arguments.flag("all"))
-    return all;
-  std::vector<std::string> names;
-  for (const auto& point : all)
-    names.push_back(point.name);
-  if (words.empty())
-    return fail(ErrorCode::usage,
-                names.empty() ? "name a mount point" : "name a mount (" + join(names, ", ") + ") or use --all",
-                names.empty() && !unknown_paths ? "sharefs.yaml has no `mounts:`" : "");
-  std::vector<mounts::MountPoint> selected;
-  std::set<std::string> seen;
-  for (const auto& word : words) {
-    const bool is_path = word.find('/') != std::string::npos;
-    if (is_path && !word.starts_with('/') && context.host.working_directory == k_no_directory)
-      return fail(ErrorCode::usage, fmt::format("`{}` is relative, and the working directory is gone", word),
-                  "give the whole path");
-    mounts::MountPoint point;
-    point.target = normalize_path(word, context.host.working_directory);
-    const auto found = std::ranges::find_if(all, [&](const mounts::MountPoint& one) {
-      return one.name == word || (is_path && one.target == point.target);
-    });
-    if (found != all.end()) {
-      point = *found;
-    } else if (!unknown_paths || !is_path) {
-      std::vector<std::string> words_for_them = names;
-      for (const auto& one : all)
-        words_for_them.push_back(one.target);
-      return fail(ErrorCode::usage, fmt::format("there is no mount `{}`", word),
-                  did_you_mean_hint(word, words_for_them,
-                                    names.empty() ? "there are no `mounts:` in sharefs.yaml"
-                                                  : "the mounts are " + join(names, ", ")));
-    }
-    if (seen.insert(point.name + "\n" + point.target).second)
-      selected.push_back(std::move(point));
-  }
-  return selected;
 }
 
 /// Reads the words of the key `mounts.*.boot`.
@@ -120,9 +74,47 @@ Result<std::chrono::milliseconds> timeout_of(const Arguments& arguments) {
 
 Result<ChosenMounts> choose_mounts(Context& context, const config::Config* config, const Arguments& arguments,
                                    bool unknown_paths) {
-  TRY_ASSIGN(auto points, select_mounts(context, config, arguments, unknown_paths));
   TRY_ASSIGN(const auto timeout, timeout_of(arguments));
-  return ChosenMounts{std::move(points), timeout};
+  auto all = mount_points(context.system, config);
+  const auto& words = arguments.positional;
+  if (arguments.flag("all") && !words.empty())
+    return fail(ErrorCode::usage, "both names and --all were given", "give one of them");
+  if (arguments.flag("all"))
+    return ChosenMounts{std::move(all), timeout};
+  std::vector<std::string> names;
+  for (const auto& point : all)
+    names.push_back(point.name);
+  if (words.empty())
+    return fail(ErrorCode::usage,
+                names.empty() ? "name a mount point" : "name a mount (" + join(names, ", ") + ") or use --all",
+                names.empty() && !unknown_paths ? "sharefs.yaml has no `mounts:`" : "");
+  std::vector<mounts::MountPoint> selected;
+  std::set<std::string> seen;
+  for (const auto& word : words) {
+    const bool is_path = word.find('/') != std::string::npos;
+    if (is_path && !word.starts_with('/') && context.host.working_directory == k_no_directory)
+      return fail(ErrorCode::usage, fmt::format("`{}` is relative, and the working directory is gone", word),
+                  "give the whole path");
+    mounts::MountPoint point;
+    point.target = normalize_path(word, context.host.working_directory);
+    const auto found = std::ranges::find_if(all, [&](const mounts::MountPoint& one) {
+      return one.name == word || (is_path && one.target == point.target);
+    });
+    if (found != all.end()) {
+      point = *found;
+    } else if (!unknown_paths || !is_path) {
+      std::vector<std::string> words_for_them = names;
+      for (const auto& one : all)
+        words_for_them.push_back(one.target);
+      return fail(ErrorCode::usage, fmt::format("there is no mount `{}`", word),
+                  did_you_mean_hint(word, words_for_them,
+                                    names.empty() ? "there are no `mounts:` in sharefs.yaml"
+                                                  : "the mounts are " + join(names, ", ")));
+    }
+    if (seen.insert(point.name + "\n" + point.target).second)
+      selected.push_back(std::move(point));
+  }
+  return ChosenMounts{std::move(selected), timeout};
 }
 
 Result<void> require_root_for_mounts(const Context& context) {
@@ -198,15 +190,6 @@ std::size_t count_failed_images(const plan::Plan& plan, const plan::Report& repo
   return static_cast<std::size_t>(std::ranges::count_if(report.results, [&](const plan::StepResult& result) {
     return result.outcome == plan::Outcome::failed && is_of_image(plan.steps[result.step].action);
   }));
-}
-
-std::set<std::string> busy_targets(const plan::Plan& plan, const plan::Report& report) {
-  std::set<std::string> targets;
-  for (const auto& result : report.results)
-    if (result.error && result.error->code == ErrorCode::busy)
-      if (const auto* action = std::get_if<plan::Unmount>(&plan.steps[result.step].action))
-        targets.insert(action->target);
-  return targets;
 }
 
 nlohmann::ordered_json to_json(const mounts::MountState& state) {

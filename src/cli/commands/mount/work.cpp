@@ -1,4 +1,4 @@
-#include "cli/commands/mount/work.hpp"
+#include "cli/commands/mount/support.hpp"
 
 #include "base/text.hpp"
 #include "base/try.hpp"
@@ -97,9 +97,12 @@ Result<UnmountWork> plan_unmount_work(Context& context, std::vector<mounts::Moun
 
 void report_busy(Context& context, const sys::MountTable& table, const plan::Plan& plan, const plan::Report& report) {
   std::vector<sys::MountEntry> busy;
-  for (const auto& target : busy_targets(plan, report))
-    if (const auto* entry = table.at(target))
+  for (const auto& result : report.results) {
+    const auto* action = std::get_if<plan::Unmount>(&plan.steps[result.step].action);
+    const auto* entry = action == nullptr ? nullptr : table.at(action->target);
+    if (entry != nullptr && result.error && result.error->code == ErrorCode::busy)
       busy.push_back(*entry);
+  }
   report_holders(context, busy, [&](const std::string& target, const mounts::HolderReport& holders) {
     context.report({mounts::diagnose_busy(target, holders)});
   });

@@ -177,7 +177,7 @@ class BringUp {
   HostPart m_part;
   plan::Say m_say;
   MountScope m_scope;
-  std::optional<exports::Task> m_exports; ///< nullopt: this host exports nothing
+  std::optional<exports::Request> m_exports; ///< nullopt: this host exports nothing
   exports::Proposed m_proposed;
   std::optional<Diagnoses> m_verified; ///< findings about the exports; nullopt: not verified
   std::optional<MountWork> m_mounts;
