@@ -1,4 +1,4 @@
-#include "mounts/client.hpp"
+#include "mounts/diagnose.hpp"
 
 #include "mounts/plan_mount.hpp"
 #include "mounts/verify.hpp"

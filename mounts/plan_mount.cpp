@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <fmt/format.h>
 #include <map>
-#include <set>
 
 namespace sharefs::mounts {
 

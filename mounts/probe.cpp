@@ -9,7 +9,6 @@
 #include "sys/identity/own_host.hpp"
 
 #include <algorithm>
-#include <set>
 
 namespace sharefs::mounts {
 
@@ -20,30 +19,23 @@ constexpr std::chrono::milliseconds k_process_deadline{500};
 constexpr std::size_t k_most_threads = 16;
 
 using RequestsByKey = std::map<std::string, sys::NfsProbeRequest>;
-struct ServerRequests {
-  RequestsByKey wanted; ///< servers of wanted mounts
-  RequestsByKey others; ///< servers of other mounts only
-};
 
-ServerRequests make_server_requests(const ProbeRequest& request, const std::vector<MountPoint>& all) {
-  std::map<std::string, std::set<std::string>> paths;
-  ServerRequests requests;
-  for (std::size_t index = 0; request.servers && index < all.size(); ++index) {
-    const auto& point = all[index];
-    if (point.server.empty())
-      continue;
-    auto& its_paths = paths[server_key(point)];
-    if (its_paths.empty()) // the wanted mounts come first
-      (index < request.wanted.size() ? requests.wanted : requests.others)
-          .emplace(server_key(point), sys::NfsProbeRequest{.host = point.server,
-                                                           .timeout = request.server_deadline,
-                                                           .want_access = request.want_access,
-                                                           .ports = {.nfs = port_of(point)}});
-    its_paths.insert(point.path);
+/// Returns the requests for the servers of `points`, by their keys.
+RequestsByKey make_server_requests(const ProbeRequest& request, const std::vector<MountPoint>& points) {
+  RequestsByKey requests;
+  for (const auto& point : points)
+    if (request.servers && !point.server.empty())
+      requests
+          .try_emplace(server_key(point), sys::NfsProbeRequest{.host = point.server,
+                                                               .timeout = request.server_deadline,
+                                                               .want_access = request.want_access,
+                                                               .ports = {.nfs = port_of(point)}})
+          .first->second.paths.push_back(point.path);
+  for (auto& [key, one] : requests) {
+    std::ranges::sort(one.paths);
+    const auto repeated = std::ranges::unique(one.paths);
+    one.paths.erase(repeated.begin(), repeated.end());
   }
-  for (auto* part : {&requests.wanted, &requests.others})
-    for (auto& [key, one] : *part)
-      one.paths.assign(paths[key].begin(), paths[key].end());
   return requests;
 }
 
@@ -160,7 +152,10 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
   TRY_ASSIGN(seen.table, system.mounts());
 
   auto all = request.others ? add_other_mounts(seen.table, request.wanted) : request.wanted;
-  auto requests = make_server_requests(request, all);
+  auto others = make_server_requests(request, all);
+  RequestsByKey wanted;
+  for (const auto& point : request.wanted)
+    wanted.insert(others.extract(server_key(point)));
 
   const bool version_4 =
       std::ranges::any_of(seen.table.entries(), [](const auto& one) { return one.fs_type == "nfs4"; });
@@ -170,7 +165,7 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
     if (part == 0)
       answers = ask_mount_points(system, request, seen.table, all);
     else
-      ask_servers(system, requests.wanted, seen.servers);
+      ask_servers(system, wanted, seen.servers);
   });
   const auto takeovers = version_4 ? sys::read_takeovers(system.files()) : sys::TakeoversByTarget();
   std::set<std::string> unwell;
@@ -178,8 +173,8 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
     if (!answers[index] || answers[index]->error_number != 0)
       unwell.insert(server_key(all[index]));
   const auto pending = find_pending(system, k_process_deadline);
-  std::erase_if(requests.others, [&](const auto& one) { return !unwell.contains(one.first); });
-  ask_servers(system, requests.others, seen.servers);
+  std::erase_if(others, [&](const auto& one) { return !unwell.contains(one.first); });
+  ask_servers(system, others, seen.servers);
 
   const auto identity = system.identity();
   std::map<std::string, std::size_t> mounts_at_target;
@@ -188,13 +183,13 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
       ++mounts_at_target[entry.target];
   seen.states.reserve(all.size());
   for (std::size_t index = 0; index < all.size(); ++index) {
-    const bool wanted = index < request.wanted.size();
+    const bool is_wanted = index < request.wanted.size();
     const auto* server = seen.server(all[index]);
     auto point = std::move(all[index]);
     point.here =
         point.here || sys::is_this_host(identity, point.server) ||
         (server != nullptr && sys::is_this_host(identity, server->address)); // the server's name resolves to this host
-    if (wanted) {
+    if (is_wanted) {
       // Only an answer about the access shows whether NFS 4 has this path, too.
       const auto* mounted = seen.table.at(point.target);
       const bool may_need_3 = !request.want_access && mounted != nullptr && mounted->fs_type == "nfs";
@@ -203,8 +198,8 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
       if (may_need_3 && !asks_version && !version_of(point.options).empty())
         point.options = override_settings(std::move(point.options), parse_options({"vers=3"}));
     }
-    auto state = classify(std::move(point), wanted, seen.table, std::move(answers[index]), pending, server);
-    if (!wanted && is_out_of_reach(state, seen.table))
+    auto state = classify(std::move(point), is_wanted, seen.table, std::move(answers[index]), pending, server);
+    if (!is_wanted && is_out_of_reach(state, seen.table))
       continue;
     if (state.mounted())
       state.stacked = mounts_at_target[state.point.target] - 1;

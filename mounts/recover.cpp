@@ -3,11 +3,9 @@
 #include "base/argv.hpp"
 #include "base/path.hpp"
 #include "mounts/diagnose.hpp"
-#include "mounts/plan_mount.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <set>
 #include <thread>
 
 namespace sharefs::mounts {

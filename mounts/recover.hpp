@@ -1,7 +1,7 @@
 #pragma once
 // Plans the recovery of mounts. One time-out is no reason to unmount, and neither is a server that is away.
 #include "mounts/holders.hpp"
-#include "mounts/plan_unmount.hpp"
+#include "mounts/plan_mount.hpp"
 #include "mounts/probe.hpp"
 #include "plan/plan.hpp"
 

@@ -1,4 +1,4 @@
-#include "mounts/server_question.hpp"
+#include "mounts/probe.hpp"
 
 #include "base/path.hpp"
 #include "mounts/diagnose.hpp"

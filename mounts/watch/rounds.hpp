@@ -1,15 +1,37 @@
 #pragma once
 // Checks the mounts of sharefs.yaml in rounds. A round compares with the round before: it logs what has changed, and
 // finds the mounts to recover.
+#include "base/diagnosis.hpp"
 #include "mounts/watch/decide.hpp"
-#include "mounts/watch/log_line.hpp"
 #include "mounts/watch/metrics.hpp"
 #include "sys/system.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
+#include <string>
 
 namespace sharefs::mounts::watch {
+
+// One line of the daemon's log: an observation or a decision, and the reason.
+
+struct LogLine {
+  /// started, config, state, moved, recover, left, recovered, failed, busy, staged, metrics, stopped
+  std::string event = {};
+  Severity severity = Severity::info;
+  std::string mount = {}, target = {}; ///< empty: the line is not about a mount
+  std::string state = {};              ///< state of the mount
+  std::string message = {};            ///< one phrase
+};
+
+enum class LogForm {
+  plain,
+  json,    ///< a JSON object
+  journal, ///< a JSON object after `<4>`, which systemd reads as the priority (sd-daemon(3))
+};
+
+/// Returns the line with its newline; times are UTC.
+std::string format_log(const LogLine& line, LogForm form, std::chrono::system_clock::time_point now);
 
 /// How a recovery has ended.
 struct RunEnd {
