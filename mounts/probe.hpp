@@ -40,7 +40,7 @@ struct Observation {
 Result<Observation> probe(sys::System& system, const ProbeRequest& request);
 
 /// Asks the mount points of `states` once more (for recovery), and sets their new answer and health.
-void probe_again(sys::System& system, std::vector<MountState>& states, std::chrono::milliseconds deadline);
+void probe_again(sys::System& system, const std::vector<MountState*>& states, std::chrono::milliseconds deadline);
 
 // Asks an NFS server what it answers to this host, and whether one of its exports can be mounted.
 
