@@ -22,8 +22,6 @@ Diagnoses diagnose_in_force(const std::vector<Export>& etab, const sys::MountTab
 
 void diagnose_client(const Export& entry, Diagnoses& diagnoses); ///< the client's name
 void diagnose_rights(const Export& entry, Diagnoses& diagnoses); ///< the client's options
-/// Checks one directory of the files, and its file system; `line` holds the clients of that directory.
-void diagnose_directory(std::span<const Export> line, const HostFacts& facts, Diagnoses& diagnoses);
 /// Reports rights that a client gets or loses by an entry that does not name it: by the entry of another host that
 /// exportfs takes for this client, or of a directory above. Also reports lines of etab that mountd cannot read.
 void diagnose_reach(const std::vector<ExportsFile>& files, const ExpectedEtab& expected, const HostFacts& facts,
@@ -33,7 +31,5 @@ void diagnose_reach(const std::vector<ExportsFile>& files, const ExpectedEtab& e
 /// asked, reports options that it may not know.
 void diagnose_answer(const std::vector<ExportsFile>& files, const ExpectedEtab& expected,
                      std::map<std::string, Diagnoses>& by_file);
-/// Reports duplicate entries, and an fsid that two directories have.
-void diagnose_together(const ExpectedEtab& expected, std::map<std::string, Diagnoses>& by_file);
 
 } // namespace sharefs::exports

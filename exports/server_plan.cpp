@@ -12,11 +12,7 @@ namespace {
 constexpr std::chrono::milliseconds k_start_deadline{90'000}; // nfsd may wait for the grace period of a former server
 
 plan::RunTool tool(Argv argv, Argv undo = {}) {
-  plan::RunTool action;
-  action.argv = std::move(argv);
-  action.undo = std::move(undo);
-  action.deadline = k_start_deadline;
-  return action;
+  return {.argv = std::move(argv), .undo = std::move(undo), .deadline = k_start_deadline};
 }
 
 const Unit* find_unit(const ServerState& state, std::initializer_list<std::string_view> names) {

@@ -40,15 +40,13 @@ std::vector<mounts::MountPoint> ready_points(Context& context, const config::Con
   return points;
 }
 
-/// Returns the targets of the points about which `found` has an error.
-std::set<std::string> with_errors(const std::vector<mounts::MountPoint>& ready, const Diagnoses& found) {
-  std::set<std::string> targets;
-  for (const auto& point : ready)
-    if (std::ranges::any_of(found, [&](const Diagnosis& one) {
-          return one.severity == Severity::error && one.subject == mounts::name_of(point);
-        }))
-      targets.insert(point.target);
-  return targets;
+/// Counts the points about which `found` has an error.
+std::size_t count_with_errors(const std::vector<mounts::MountPoint>& ready, const Diagnoses& found) {
+  return static_cast<std::size_t>(std::ranges::count_if(ready, [&](const mounts::MountPoint& point) {
+    return std::ranges::any_of(found, [&](const Diagnosis& one) {
+      return one.severity == Severity::error && one.subject == mounts::name_of(point);
+    });
+  }));
 }
 
 /// Returns the reason why no link of sharefs.yaml can be made yet; "" if they can. The mount itself is reported
@@ -161,7 +159,7 @@ Result<OnMounts> plan_on_mounts(Context& context, const config::Config& config, 
   mounts::append(on.found, planned.diagnoses);
   on.plan = std::move(planned.plan);
   on.made = on.plan.steps.size();
-  on.failed = with_errors(on.ready, on.found).size();
+  on.failed = count_with_errors(on.ready, on.found);
   if (part != nullptr)
     TRY(add_links(context, config, *part, on));
   return on;
@@ -180,7 +178,7 @@ Result<void> check_shares_made(Context& context, OnMounts& done, std::chrono::mi
   context.report(made);
   if (made.empty())
     return {};
-  done.failed += with_errors(done.ready, made).size();
+  done.failed += count_with_errors(done.ready, made);
   context.console.message("not as it should be: taking the directories back");
   auto flags = context.flags;
   flags.yes = true;
