@@ -64,14 +64,13 @@ Result<std::vector<mounts::MountPoint>> decide_points(Context& context, const co
     point.here = false; // the machine that makes the image is not the one that boots it
     if (!wanted) {
       point.boot = mounts::BootWay::none;
-      points.push_back(std::move(point));
-      continue;
+    } else {
+      if (!servers.contains(point.server))
+        servers[point.server] = context.system.probe_nfs({point.server, {}, timeout, false});
+      const auto* probe = &servers[point.server]; // taken before the point is moved
+      TRY_ASSIGN(point, mounts::decide(std::move(point), probe));
     }
-    if (!servers.contains(point.server))
-      servers[point.server] = context.system.probe_nfs({point.server, {}, timeout, false});
-    const auto* probe = &servers[point.server]; // taken before the point is moved
-    TRY_ASSIGN(auto decided, mounts::decide(std::move(point), probe));
-    points.push_back(std::move(decided));
+    points.push_back(std::move(point));
   }
   return points;
 }
