@@ -8,6 +8,7 @@
 #include <cctype>
 #include <fmt/format.h>
 #include <set>
+#include <unordered_map>
 
 namespace sharefs::exports {
 
@@ -140,6 +141,46 @@ std::vector<Complaint> parse_complaints(std::string_view said, const std::vector
   return complaints;
 }
 
+/// Returns the same spelling for all client names that exportfs takes for the same client.
+std::string normalize_client(const std::string& client) {
+  auto address = kind_of(client) == ClientKind::host ? canonical_address(client) : std::string();
+  return address.empty() ? lower_case(client) : address;
+}
+
+/// Finds the name that etab has for a client. For a host this is its canonical name; if the host shares an address with
+/// hosts that exportfs has read before, it is the name of the first of them.
+class NamesInEtab {
+ public:
+  explicit NamesInEtab(const Names& names) : m_facts(names) {}
+
+  /// Has to be called in the order in which exportfs reads the entries. `taken` means that exportfs takes an entry of
+  /// this client, and so remembers its addresses: other clients with one of these addresses get its name.
+  std::string resolve(const std::string& client, bool taken) {
+    if (kind_of(client) != ClientKind::host)
+      return client;
+    const auto fact = m_facts.find(client);
+    const auto addresses = fact != m_facts.end() ? fact->second.addresses : std::vector{client};
+    std::size_t first = m_names.size();
+    for (const auto& address : addresses)
+      if (const auto known = m_by_address.find(normalize_client(address)); known != m_by_address.end())
+        first = std::min(first, known->second);
+    if (first < m_names.size())
+      return m_names[first];
+    auto name = fact == m_facts.end() || fact->second.canonical.empty() ? client : fact->second.canonical;
+    if (taken) {
+      m_names.push_back(name);
+      for (const auto& address : addresses)
+        m_by_address.emplace(normalize_client(address), first);
+    }
+    return name;
+  }
+
+ private:
+  const Names& m_facts;
+  std::vector<std::string> m_names;
+  std::unordered_map<std::string, std::size_t> m_by_address;
+};
+
 /// Returns how many entries of each file exportfs has read, by the text and by its complaints.
 std::vector<std::size_t> count_read(const std::vector<ExportsFile>& files, const std::vector<Complaint>& complaints) {
   std::vector<std::size_t> read;
@@ -154,12 +195,26 @@ std::vector<std::size_t> count_read(const std::vector<ExportsFile>& files, const
 /// entry after an error gets only a line that is left over, for the case that exportfs has read on after all.
 void assign_lines(std::vector<Export> etab, const std::vector<ExportsFile>& files, const HostFacts& facts,
                   ExpectedEtab& expected) {
-  const ExportIndex lines(facts, etab);
+  const auto key = [](const std::string& directory, const std::string& client) {
+    return directory + '\0' + client; // a NUL byte cannot be part of a path
+  };
+  // The names of two hosts may differ only in case, so the normalized spelling is used only if no line has the exact
+  // name.
+  std::unordered_map<std::string, std::size_t> lines;
+  for (std::size_t i = 0; i < etab.size(); ++i)
+    lines.emplace(key(etab[i].directory, etab[i].client), i);
+  for (std::size_t i = 0; i < etab.size(); ++i)
+    lines.emplace(key(etab[i].directory, normalize_client(etab[i].client)), i);
+  NamesInEtab names(facts.names);
   const auto find = [&](const Export& written) -> std::optional<std::size_t> {
+    const auto client = names.resolve(written.client, false);
     const auto relative = normalize_path(join_path(k_nowhere, written.directory)); // as exportfs resolves it
     for (const auto& directory : {etab_path(written.directory, facts), written.directory, relative})
-      if (const auto line = lines.find(directory, written.client))
-        return line;
+      for (const auto& name : {client, normalize_client(client)})
+        if (const auto line = lines.find(key(directory, name)); line != lines.end()) {
+          names.resolve(written.client, true);
+          return line->second;
+        }
     return std::nullopt;
   };
   std::vector<std::optional<std::size_t>> taken(etab.size()); // for each line the position of its entry
@@ -253,25 +308,17 @@ ExpectedEtab predict_from_text(const std::vector<ExportsFile>& files, const Host
            (client.find(',') != std::string::npos || (name != facts.names.end() && name->second.addresses.empty()));
   };
   std::vector<Export> etab;
-  ExportIndex hosts(facts), taken(facts);
+  NamesInEtab names(facts.names);
+  std::set<std::pair<std::string, std::string>> taken;
   for (const auto& file : files)
     for (const auto& written : file.read()) {
       if (can_be_none(written.client))
         continue;
       auto entry = written;
       entry.directory = etab_path(entry.directory, facts);
-      // exportfs takes a host for the first one with which it shares an address, whatever the directory is.
-      const auto same = hosts.find("", entry.client);
-      if (same)
-        entry.client = etab[*same].client;
-      else if (const auto fact = facts.names.find(entry.client); fact != facts.names.end())
-        entry.client = fact->second.canonical.empty() ? entry.client : fact->second.canonical;
-      if (taken.find(entry.directory, entry.client))
-        continue;
-      if (!same)
-        hosts.add("", written.client, etab.size());
-      taken.add(entry.directory, entry.client, etab.size());
-      etab.push_back(std::move(entry));
+      entry.client = names.resolve(entry.client, true);
+      if (taken.emplace(entry.directory, normalize_client(entry.client)).second)
+        etab.push_back(std::move(entry));
     }
   ExpectedEtab expected;
   assign_lines(std::move(etab), files, facts, expected);

@@ -1,4 +1,4 @@
-#include "cli/commands/init/text.hpp"
+#include "cli/commands/init/facts.hpp"
 
 #include "base/path.hpp"
 #include "base/source.hpp"

@@ -3,7 +3,6 @@
 #include "base/try.hpp"
 #include "cli/commands/conda/staged.hpp"
 #include "cli/commands/mount/support.hpp"
-#include "cli/commands/up/image.hpp"
 #include "cli/commands/up/part.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"

@@ -1,4 +1,4 @@
-#include "cli/commands/up/image.hpp"
+#include "cli/commands/up/part.hpp"
 
 #include "base/path.hpp"
 #include "base/text.hpp"

@@ -2,8 +2,10 @@
 // The part of sharefs.yaml, which is the same file on every machine, that applies to this host.
 #include "cli/commands/export/support.hpp"
 #include "cli/context.hpp"
+#include "mounts/boot.hpp"
 #include "mounts/mount_point.hpp"
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -33,5 +35,17 @@ Result<std::optional<exports::Request>> find_exports(sys::System& system, const 
 std::string describe(const HostPart& part);
 /// Returns {servers, exports, mounts, elsewhere}.
 nlohmann::ordered_json to_json(const HostPart& part);
+
+// The image of a node, below --root: the part of `up` that can be done in it, and the part left for the first boot.
+
+/// Plans the unit that runs `sharefs up` at boot: written and enabled as systemd does it, or, if not `wanted`, removed
+/// if it is ours. `program` is the path of sharefs on the machine.
+plan::Plan plan_first_boot(const mounts::BootFacts& facts, const config::Config& config, const std::string& program,
+                           bool wanted);
+
+/// Runs `up` or, if not `wanted`, `down` on the image. `timeout` is for the answers of servers, whose NFS versions go
+/// into the boot entries.
+Result<int> change_image(Context& context, const config::Config& config, std::chrono::milliseconds timeout,
+                         bool wanted);
 
 } // namespace sharefs::cli
