@@ -81,12 +81,8 @@ ExportIndex::ExportIndex(const HostFacts& facts, const std::vector<Export>& list
       m_keys[known].insert(m_keys[known].end(), all.begin(), all.end());
   }
   for (std::size_t i = 0; i < list.size(); ++i)
-    add(list[i].directory, list[i].client, i);
-}
-
-void ExportIndex::add(std::string_view directory, std::string_view client, std::size_t position) {
-  for (const auto& key : keys(client))
-    m_positions.emplace(index_key(directory, key), position);
+    for (const auto& key : keys(list[i].client))
+      m_positions.emplace(index_key(list[i].directory, key), i);
 }
 
 std::optional<std::size_t> ExportIndex::find(std::string_view directory, std::string_view client) const {

@@ -44,8 +44,7 @@ std::string etab_path(std::string_view directory, const HostFacts& facts);
 /// Finds positions in a list of exports by directory (as in etab) and client.
 class ExportIndex {
  public:
-  explicit ExportIndex(const HostFacts& facts, const std::vector<Export>& list = {});
-  void add(std::string_view directory, std::string_view client, std::size_t position);
+  ExportIndex(const HostFacts& facts, const std::vector<Export>& list);
   /// Returns the position of the first entry that exportfs may take for the same.
   [[nodiscard]] std::optional<std::size_t> find(std::string_view directory, std::string_view client) const;
   [[nodiscard]] bool has(const Export& entry) const { return find(entry.directory, entry.client).has_value(); }
