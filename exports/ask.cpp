@@ -117,10 +117,10 @@ Complaint make_complaint(std::size_t number, const ExportsFile& file, std::strin
 /// `exportfs: /etc/exports: 5: bad fsid "fsid=x"`.
 std::vector<Complaint> parse_complaints(std::string_view said, const std::vector<ExportsFile>& files, Scope scope) {
   constexpr std::string_view k_program = "exportfs: ";
-  constexpr std::size_t k_most = 1000, k_longest_path = 4096;
-  std::map<std::string, std::size_t, std::less<>> numbers;
+  constexpr std::size_t k_most = 1000;
+  std::vector<std::string> paths;
   for (std::size_t i = 0; i < files.size(); ++i)
-    numbers.emplace(path_of(files, i, scope), i);
+    paths.push_back(path_of(files, i, scope) + ":"); // the name of a file may hold colons and line ends, too
   std::vector<Complaint> complaints;
   while (!said.empty() && complaints.size() < k_most) {
     auto text = said;
@@ -128,18 +128,15 @@ std::vector<Complaint> parse_complaints(std::string_view said, const std::vector
     if (!text.starts_with(k_program))
       continue;
     text.remove_prefix(k_program.size());
-    auto number = numbers.end();
-    auto colon = text.find(':'); // the name of a file may hold colons and line ends, too
-    for (; colon <= k_longest_path; colon = text.find(':', colon + 1))
-      if (number = numbers.find(text.substr(0, colon)); number != numbers.end())
-        break;
-    if (number == numbers.end())
+    const auto path = std::ranges::find_if(paths, [&](const std::string& one) { return text.starts_with(one); });
+    if (path == paths.end())
       continue;
-    text.remove_prefix(colon + 1);
+    text.remove_prefix(path->size());
+    const auto number = static_cast<std::size_t>(path - paths.begin());
     const auto rest = trim(text.substr(0, text.find('\n'))); // "5: bad fsid ..."
     const auto digits = rest.find_first_not_of("0123456789");
     if (digits != 0 && digits != std::string_view::npos && rest.substr(digits).starts_with(": "))
-      complaints.push_back(make_complaint(number->second, files[number->second], to_utf8(rest.substr(digits + 2))));
+      complaints.push_back(make_complaint(number, files[number], to_utf8(rest.substr(digits + 2))));
   }
   return complaints;
 }

@@ -1,5 +1,7 @@
 #include "exports/client.hpp"
 
+#include "sys/identity/own_host.hpp"
+
 #include <algorithm>
 #include <arpa/inet.h>
 #include <bit>
@@ -15,18 +17,15 @@ namespace {
 
 using Bytes = std::array<std::uint8_t, 16>;
 
-std::optional<Network> parse_address(std::string text) {
+std::optional<Network> parse_address(const std::string& text) {
+  const auto scope = text.find('%'); // fe80::1%eth0
+  const auto bytes = sys::address_bytes(text.substr(0, scope));
   Network network;
-  if (::inet_pton(AF_INET, text.c_str(), network.address.data()) == 1) {
-    std::fill_n(network.mask.begin(), 4, 0xff);
-    return network;
-  }
-  if (const auto scope = text.find('%'); scope != std::string::npos)
-    text.resize(scope); // fe80::1%eth0
-  if (::inet_pton(AF_INET6, text.c_str(), network.address.data()) != 1)
+  network.v6 = bytes && bytes->size() == network.address.size();
+  if (!bytes || (!network.v6 && scope != std::string::npos))
     return std::nullopt;
-  network.v6 = true;
-  network.mask.fill(0xff);
+  std::ranges::copy(*bytes, network.address.begin());
+  std::fill_n(network.mask.begin(), bytes->size(), std::uint8_t{0xff});
   return network;
 }
 

@@ -2,6 +2,7 @@
 // Finds what is wrong with exports and returns it as diagnoses SF101-SF158 (docs/diagnoses/exports.md). Pure.
 #include "exports/facts.hpp"
 
+#include <string>
 #include <vector>
 
 namespace sharefs::exports {
@@ -16,5 +17,19 @@ Diagnoses diagnose_entry(const Export& entry);
 
 /// SF145, SF147, SF149: checks every export that is in force, whichever file it comes from.
 Diagnoses diagnose_in_force(const std::vector<Export>& etab, const sys::MountTable& mounts);
+
+// The parts of diagnose(): one function for each kind of fault.
+
+void diagnose_client(const Export& entry, Diagnoses& diagnoses); ///< the client's name
+void diagnose_rights(const Export& entry, Diagnoses& diagnoses); ///< the client's options
+/// Reports rights that a client gets or loses by an entry that does not name it: by the entry of another host that
+/// exportfs takes for this client, or of a directory above. Also reports lines of etab that mountd cannot read.
+void diagnose_reach(const std::vector<ExportsFile>& files, const ExpectedEtab& expected, const HostFacts& facts,
+                    std::map<std::string, Diagnoses>& by_file);
+/// Reports the messages of exportfs about lines for which sharefs has no diagnosis of its own, and entries that
+/// exportfs does not export although their text looks right (mostly hosts that do not resolve). Where exportfs was not
+/// asked, reports options that it may not know.
+void diagnose_answer(const std::vector<ExportsFile>& files, const ExpectedEtab& expected,
+                     std::map<std::string, Diagnoses>& by_file);
 
 } // namespace sharefs::exports

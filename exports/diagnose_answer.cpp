@@ -1,7 +1,7 @@
 // Reports the messages of exportfs about the files, where sharefs has no diagnosis of its own.
 #include "base/text.hpp"
 #include "exports/client.hpp"
-#include "exports/diagnose_parts.hpp"
+#include "exports/diagnose.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

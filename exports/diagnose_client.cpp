@@ -1,7 +1,7 @@
 // Checks one client of one line: its name and its rights.
 #include "base/text.hpp"
 #include "exports/client.hpp"
-#include "exports/diagnose_parts.hpp"
+#include "exports/diagnose.hpp"
 #include "exports/settings.hpp"
 
 #include <algorithm>
@@ -73,19 +73,17 @@ bool is_address_wildcard(std::string_view name) {
 }
 
 std::string network_of_wildcard(std::string_view name) {
-  const auto parts = split(name, '.');
-  if (parts.size() != 4 || parts[3] != "*")
+  auto parts = split(name, '.');
+  const auto rest = std::ranges::find_if_not(parts, [](const std::string& part) {
+    return !part.empty() && part.find_first_not_of("0123456789") == std::string::npos;
+  });
+  const auto fixed = rest - parts.begin();
+  const bool is_network = parts.size() == 4 && fixed > 0 && fixed < 4 &&
+                          std::all_of(rest, parts.end(), [](const auto& part) { return part == "*"; });
+  if (!is_network)
     return "write the network, as `192.168.1.0/24`";
-  std::size_t fixed = 0;
-  while (fixed < 4 && !parts[fixed].empty() && parts[fixed].find_first_not_of("0123456789") == std::string::npos)
-    ++fixed;
-  for (std::size_t i = fixed; i < 4; ++i)
-    if (parts[i] != "*" || fixed == 0)
-      return "write the network, as `192.168.1.0/24`";
-  std::string network;
-  for (std::size_t i = 0; i < 4; ++i)
-    network += (i == 0 ? "" : ".") + (i < fixed ? parts[i] : std::string("0"));
-  return fmt::format("write `{}/{}`", network, fixed * 8);
+  std::fill(rest, parts.end(), "0");
+  return fmt::format("write `{}/{}`", join(parts, "."), fixed * 8);
 }
 
 } // namespace

@@ -1,7 +1,7 @@
 // Finds rights that clients get by an entry that does not name them.
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "exports/diagnose_parts.hpp"
+#include "exports/diagnose.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

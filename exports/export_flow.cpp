@@ -5,8 +5,6 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "exports/diagnose.hpp"
-#include "exports/members.hpp"
-#include "exports/verify.hpp"
 #include "plan/check_action.hpp"
 
 #include <algorithm>
@@ -65,8 +63,7 @@ bool is_about(const Diagnosis& diagnosis, const std::string& file) {
 }
 
 /// Returns the diagnoses of the desired exports, before anything is changed.
-Diagnoses diagnose_desired(const Actual& actual, const Request& request, const Composed& composed,
-                           const std::string& config_file) {
+Diagnoses diagnose_desired(const Actual& actual, const Request& request, const Composed& composed) {
   Diagnoses found = diagnose_access(actual, request);
   for (const auto& entry : composed.exports)
     if (entry.origin.file != k_own_file)
@@ -79,7 +76,7 @@ Diagnoses diagnose_desired(const Actual& actual, const Request& request, const C
       diagnosis.severity = Severity::error;
     if (diagnosis.code == "SF115") // the duplicate is in another file: sharefs.yaml has each pair only once
       diagnosis.hint = "take the line out of that file, then run this again";
-    if ((is_about(diagnosis, config_file) && !to_be_made) || diagnosis.code == "SF158")
+    if ((is_about(diagnosis, request.config_file) && !to_be_made) || diagnosis.code == "SF158")
       found.push_back(std::move(diagnosis));
   }
   for (const auto& file : actual.files.files)
@@ -164,20 +161,18 @@ Result<HostFiles> read_named_files(sys::System& system, const CheckRequest& requ
 
 } // namespace
 
-Result<void> propose(sys::System& system, const Task& task, Proposed& proposed, const plan::Say& say) {
+Result<void> propose(sys::System& system, const Request& request, Proposed& proposed, const plan::Say& say) {
   const auto progress = say.progress("looking at the exports");
-  TRY_ASSIGN(proposed.actual, probe_host(system, task.request, proposed.actual.facts.names));
+  TRY_ASSIGN(proposed.actual, probe_host(system, request, proposed.actual.facts.names));
   proposed.plan = {};
-  const auto& request = task.request;
   TRY(check_own_file(proposed.actual.files, request));
   TRY(check_host(proposed.actual, request));
   proposed.composed = compose(proposed.actual, request, [&system](const auto& files, const auto& facts) {
     return ask_exportfs(system, files, facts, Scope::host);
   });
   proposed.nothing = nothing_to_do(request, proposed.composed);
-  auto found = diagnose_desired(proposed.actual, request, proposed.composed, task.config_file);
-  if (!task.members.empty())
-    std::ranges::move(diagnose_members(probe_members(system, task.members), request.access), std::back_inserter(found));
+  auto found = diagnose_desired(proposed.actual, request, proposed.composed);
+  std::ranges::move(diagnose_members(system, request), std::back_inserter(found));
   if (found != proposed.found) // the same diagnoses are reported once, even if the plan is made again
     say.report(found);
   proposed.found = std::move(found);
@@ -194,13 +189,13 @@ Result<void> propose(sys::System& system, const Task& task, Proposed& proposed, 
   return {};
 }
 
-Result<Diagnoses> verify(sys::System& system, const Task& task, const Proposed& proposed, const plan::Say& say) {
+Result<Diagnoses> verify(sys::System& system, const Request& request, const Proposed& proposed, const plan::Say& say) {
   const auto progress = say.progress("verifying");
   TRY_ASSIGN(const auto etab, read_etab(system.files()));
   const auto& facts = proposed.actual.facts;
   auto found = verify_etab(proposed.composed, facts, etab);
   if (!has_errors(found) && !proposed.composed.exports.empty())
-    std::ranges::move(check_listing(system, proposed, task.address), std::back_inserter(found));
+    std::ranges::move(check_listing(system, proposed, request.address), std::back_inserter(found));
   return found;
 }
 

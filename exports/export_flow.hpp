@@ -9,13 +9,6 @@
 
 namespace sharefs::exports {
 
-struct Task {
-  Request request;
-  std::string config_file;          ///< the file that has the desired exports
-  std::string address;              ///< of this host, by which clients reach it
-  std::vector<std::string> members; ///< users who work with directories that belong to a group
-};
-
 /// The host as it was read, and the plan that was made from it.
 struct Proposed {
   Actual actual;
@@ -28,11 +21,11 @@ struct Proposed {
 /// Reads the host into `proposed` and makes the plan. It is called again, with the same `proposed`, when another run
 /// has changed the host meanwhile: then names are not resolved again, and the same diagnoses are not reported again.
 /// Fails if a diagnosis is an error; then nothing may be changed.
-Result<void> propose(sys::System& system, const Task& task, Proposed& proposed, const plan::Say& say);
+Result<void> propose(sys::System& system, const Request& request, Proposed& proposed, const plan::Say& say);
 
 /// Checks in etab and over the network that the expected exports are in force. A server that was just started gets some
 /// seconds to answer.
-Result<Diagnoses> verify(sys::System& system, const Task& task, const Proposed& proposed, const plan::Say& say);
+Result<Diagnoses> verify(sys::System& system, const Request& request, const Proposed& proposed, const plan::Say& say);
 
 /// The exports files to check.
 struct CheckRequest {

@@ -10,7 +10,7 @@ namespace sharefs::exports {
 namespace {
 
 struct Row {
-  std::string_view fs_type; ///< "fuse" also stands for its subtypes ("fuse.sshfs")
+  std::string_view fs_types; ///< "fuse" also stands for its subtypes ("fuse.sshfs")
   Exportable exportable;
   std::string_view why;
 };
@@ -20,23 +20,15 @@ constexpr std::array k_rows{
     Row{"ramfs", Exportable::no, "a ramfs has no file handles"},
     Row{"overlay", Exportable::wants_fsid, "an overlay has no device of its own"},
     Row{"fuse", Exportable::needs_fsid, "a FUSE file system has no device of its own"},
-    Row{"virtiofs", Exportable::needs_fsid, "it has no device of its own"},
-    Row{"ceph", Exportable::needs_fsid, "it has no device of its own"},
-    Row{"nfs", Exportable::no, "it is itself mounted from an NFS server: mount it on the clients from there"},
-    Row{"nfs4", Exportable::no, "it is itself mounted from an NFS server: mount it on the clients from there"},
-    Row{"cifs", Exportable::no, "it is itself mounted from an SMB server"},
-    Row{"smb3", Exportable::no, "it is itself mounted from an SMB server"},
+    Row{"virtiofs ceph", Exportable::needs_fsid, "it has no device of its own"},
+    Row{"nfs nfs4", Exportable::no, "it is itself mounted from an NFS server: mount it on the clients from there"},
+    Row{"cifs smb3", Exportable::no, "it is itself mounted from an SMB server"},
     Row{"autofs", Exportable::no, "it is an automount point: export what is mounted there"},
     Row{"9p", Exportable::no, "9p has no file handles"},
     Row{"hostfs", Exportable::no, "hostfs has no file handles"},
     Row{"vboxsf", Exportable::no, "shared folders of a virtual machine have no file handles"},
     Row{"ecryptfs", Exportable::no, "eCryptfs has no file handles"},
-    Row{"proc", Exportable::no, "it is a view of the kernel"},
-    Row{"sysfs", Exportable::no, "it is a view of the kernel"},
-    Row{"cgroup", Exportable::no, "it is a view of the kernel"},
-    Row{"cgroup2", Exportable::no, "it is a view of the kernel"},
-    Row{"debugfs", Exportable::no, "it is a view of the kernel"},
-    Row{"devpts", Exportable::no, "it is a view of the kernel"},
+    Row{"proc sysfs cgroup cgroup2 debugfs devpts", Exportable::no, "it is a view of the kernel"},
 };
 
 } // namespace
@@ -45,7 +37,7 @@ FileSystemFact file_system_fact(std::string_view fs_type, std::string_view optio
   if (fs_type == "overlay" && std::ranges::count(split(options, ','), "nfs_export=on") == 0)
     return {Exportable::no, "an overlay can be exported only when it is mounted with `nfs_export=on,index=on`"};
   for (const auto& row : k_rows)
-    if (row.fs_type == fs_type || (row.fs_type == "fuse" && fs_type.starts_with("fuse.")))
+    if (contains(split_words(row.fs_types), fs_type.starts_with("fuse.") ? "fuse" : fs_type))
       return {row.exportable, row.why};
   return {};
 }

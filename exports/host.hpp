@@ -6,7 +6,6 @@
 #include "sys/system.hpp"
 
 #include <chrono>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "exports/members.hpp"
+#include "exports/plan_export.hpp"
 
 #include "base/text.hpp"
 #include "exports/server.hpp"
@@ -20,30 +20,25 @@ bool has_group_rights(const plan::DirectoryAccess& access) {
 
 } // namespace
 
-Members probe_members(sys::System& system, const std::vector<std::string>& users) {
-  Members members;
-  members.manage_gids = nfs_conf_flag(system, "mountd", "manage-gids", false);
-  for (const auto& name : users)
-    if (auto user = system.user(name); user)
-      members.users[name] = std::move(*user);
-    else if (user.error().code == ErrorCode::not_found)
-      members.users[name] = std::nullopt;
-  return members;
-}
-
-Diagnoses diagnose_members(const Members& members,
-                           const std::map<std::string, plan::DirectoryAccess, std::less<>>& access) {
+Diagnoses diagnose_members(sys::System& system, const Request& request) {
+  if (request.members.empty())
+    return {};
+  const bool manage_gids = nfs_conf_flag(system, "mountd", "manage-gids", false);
+  std::map<std::string, Result<sys::User>> users;
+  for (const auto& name : request.members)
+    if (auto user = system.user(name); user || user.error().code == ErrorCode::not_found)
+      users.emplace(name, std::move(user)); // the others have given no answer in time
   Diagnoses found;
-  for (const auto& [directory, wanted] : access) {
+  for (const auto& [directory, wanted] : request.access) {
     if (!has_group_rights(wanted))
       continue;
     std::vector<std::string> unknown, outside, many;
-    for (const auto& [name, user] : members.users) {
-      if (members.manage_gids && !user)
+    for (const auto& [name, user] : users) {
+      if (manage_gids && !user)
         unknown.push_back(name);
-      else if (members.manage_gids && std::ranges::count(user->groups, wanted.gid) == 0 && user->uid != 0)
+      else if (manage_gids && std::ranges::count(user->groups, wanted.gid) == 0 && user->uid != 0)
         outside.push_back(name);
-      else if (!members.manage_gids && user && user->groups.size() > k_most_groups)
+      else if (!manage_gids && user && user->groups.size() > k_most_groups)
         many.push_back(name);
     }
     const auto& subject = directory; // clang cannot capture a structured binding

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <optional>
 #include <set>
 
 namespace sharefs::exports {

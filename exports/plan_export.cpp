@@ -17,16 +17,6 @@ constexpr const char* k_group = "export";
 /// Long, because exportfs resolves every name twice and a name that does not exist may take seconds.
 constexpr std::chrono::milliseconds k_exportfs_deadline{60'000};
 
-plan::RunTool exportfs(Argv arguments) {
-  plan::RunTool tool;
-  tool.argv = std::move(arguments);
-  tool.argv.insert(tool.argv.begin(), "exportfs");
-  tool.harmless = true;
-  tool.accept = {0, 1}; // it is 1 also for faults in files of others; etab is verified afterwards
-  tool.deadline = k_exportfs_deadline;
-  return tool;
-}
-
 void add_directory(const std::string& directory, const Request& request, const Actual& actual,
                    std::set<std::string>& made, plan::Plan& plan) {
   const auto found = actual.facts.directories.find(directory);
@@ -72,7 +62,11 @@ void add_own_file(const Actual& actual, const std::string& after, plan::Plan& pl
 /// exports that stand in no file.
 void add_reload(const Actual& actual, const Request& request, const Composed& composed,
                 const std::vector<const Export*>& changed_by_hand, plan::Plan& plan) {
-  plan.add(k_group, "put the exports into force", exportfs({"-r"}));
+  // The exit code is 1 also for faults in files of others; etab is verified afterwards.
+  plan.add(
+      k_group, "put the exports into force",
+      plan::RunTool{
+          .argv = {"exportfs", "-r"}, .undo = {}, .harmless = true, .accept = {0, 1}, .deadline = k_exportfs_deadline});
   std::vector<std::string> pending;
   for (const auto* entry : changed_by_hand)
     pending.push_back(fmt::format("{} to {} ({})", entry->directory, entry->client, entry->origin.text()));

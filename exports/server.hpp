@@ -6,7 +6,6 @@
 #include "plan/plan.hpp"
 #include "sys/system.hpp"
 
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -7,8 +7,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tl/expected.hpp>
-#include <utility>
 #include <vector>
 
 namespace sharefs::exports {

@@ -1,4 +1,4 @@
-#include "exports/verify.hpp"
+#include "exports/plan_export.hpp"
 
 #include "base/text.hpp"
 
@@ -66,11 +66,8 @@ Diagnoses verify_etab(const Composed& composed, const HostFacts& facts, const st
 }
 
 Diagnoses verify_listing(const Composed& composed, const HostFacts& facts, const sys::NfsProbe& probe) {
-  const auto stage = std::find_if(probe.stages.begin(), probe.stages.end(), [](const sys::StageResult& result) {
-    return result.stage == sys::ProbeStage::exports;
-  });
-  const bool listed = stage != probe.stages.end() && stage->outcome == sys::StageOutcome::ok;
-  if (!listed) {
+  const auto stage = std::ranges::find(probe.stages, sys::ProbeStage::exports, &sys::StageResult::stage);
+  if (stage == probe.stages.end() || stage->outcome != sys::StageOutcome::ok) {
     const auto* const failing = probe.failing();
     if (failing == nullptr)
       return {};

@@ -20,14 +20,6 @@ constexpr const char* k_wants = "multi-user.target.wants"; ///< the directory wi
 constexpr const char* k_boot_group = "at boot";
 constexpr std::size_t k_most_unit_text = 64U << 10U, k_most_text = 16U << 20U;
 
-bool is_mount_unit(std::string_view name) {
-  return name.ends_with(".mount") || name.ends_with(".automount");
-}
-
-std::string stem_of(std::string_view unit) {
-  return std::string(unit.substr(0, unit.rfind('.')));
-}
-
 std::string unit_path(const std::string& name) {
   return join_path(k_unit_directory, name);
 }
@@ -85,7 +77,7 @@ void add_unit_entries(const BootFacts& facts, std::vector<BootEntry>& found) {
   for (const auto& [name, text] : facts.units) {
     if (!name.ends_with(".mount") || name == "-.mount")
       continue;
-    const auto target = normalize_path(unescape_unit(stem_of(name)));
+    const auto target = normalize_path(unescape_unit(name.substr(0, name.rfind('.'))));
     const auto names = unit_names(target);
     const bool automount = enabled.contains(names.automount);
     const bool at_boot = automount || enabled.contains(name) || enabled.contains(names.service);
@@ -129,23 +121,10 @@ std::vector<std::vector<std::string>> shell_commands(std::string_view line) {
   return commands;
 }
 
-/// Reads `mount -t nfs -o OPTIONS SERVER:/path /target`, with any words before it (`sudo`, `then`); nullopt for any
-/// other command.
-std::optional<BootEntry> read_mount_entry(const std::vector<std::string>& words) {
-  const auto mount = std::ranges::find_if(words, [](const std::string& word) {
-    const auto name = base_name(word);
-    return name == "mount" || name.starts_with("mount.");
-  });
-  const auto command = read_mount_command({mount, words.end()});
-  if (!command)
-    return std::nullopt;
-  return BootEntry{BootWay::rc_local,
-                   command->target,
-                   command->source,
-                   command->options,
-                   "",
-                   false,
-                   type_of(command->type, command->source)};
+/// True for the program of `mount -t nfs -o OPTIONS SERVER:/path /target`, behind any words (`sudo`, `then`).
+bool is_mount_program(const std::string& word) {
+  const auto name = base_name(word);
+  return name == "mount" || name.starts_with("mount.");
 }
 
 void add_rc_local_entries(const BootFacts& facts, std::vector<BootEntry>& found) {
@@ -162,13 +141,12 @@ void add_rc_local_entries(const BootFacts& facts, std::vector<BootEntry>& found)
     else if (const auto words = split_words(line); line.starts_with("exit") && !words.empty() && words[0] == "exit")
       break; // at the begin of a line: what follows never runs
     for (const auto& words : shell_commands(line)) {
-      auto entry = read_mount_entry(words);
-      if (!entry || (block.empty() && (!entry->target.starts_with('/') || !is_remote(entry->type, entry->source, {}))))
+      const auto mount = read_mount_command({std::ranges::find_if(words, is_mount_program), words.end()});
+      if (!mount || (block.empty() && (!mount->target.starts_with('/') || !is_remote(mount->type, mount->source, {}))))
         continue;
-      entry->target = block.empty() ? normalize_path(entry->target) : block;
-      entry->origin = fmt::format("{}:{}", facts.rc_path, number);
-      entry->ours = !block.empty();
-      found.push_back(std::move(*entry));
+      found.push_back({BootWay::rc_local, block.empty() ? normalize_path(mount->target) : block, mount->source,
+                       mount->options, fmt::format("{}:{}", facts.rc_path, number), !block.empty(),
+                       type_of(mount->type, mount->source)});
     }
   }
 }
@@ -234,7 +212,7 @@ class BootPlanner {
                      : m_host.systemd                   ? BootWay::unit
                                                         : BootWay::rc_local;
     const auto names = unit_names(point.target);
-    if (way != BootWay::none && (report_masked(point, names, way) || report_foreign(point, names)))
+    if (way != BootWay::none && (report_masked(point, names, way) || report_foreign(point, names, way)))
       return;
     const auto wanted = wanted_for(m_facts, m_host, point, way);
     if (!wanted) {
@@ -258,7 +236,7 @@ class BootPlanner {
 
   void finish() {
     const auto before = m_facts.fstab.value_or("");
-    if (auto after = with_fstab_lines(before, m_fstab); after != before)
+    if (auto after = with_texts(BootFile::fstab, before, m_fstab); after != before)
       add_step(m_files, "what is mounted at boot", plan::File{sys::k_fstab, m_facts.fstab, std::move(after)});
     add_rc_local_steps();
     m_result.plan = plan_units(m_facts, m_host.systemd, m_units, m_files);
@@ -283,17 +261,25 @@ class BootPlanner {
     return false;
   }
 
-  /// Reports SF234 if an entry of others mounts the point at boot. True: the point is left to it.
-  bool report_foreign(const MountPoint& point, const UnitTexts& names) {
+  /// Reports SF234 if an entry of others mounts the point at boot, or has the line of fstab that counts. True: the
+  /// point is left to it.
+  bool report_foreign(const MountPoint& point, const UnitTexts& names, BootWay way) {
     const auto entry = m_foreign.find(point.target);
     auto origin = entry == m_foreign.end() ? "" : entry->second;
     for (const auto& name : {names.mount, names.automount})
       if (const auto found = m_facts.units.find(name); found != m_facts.units.end() && !is_ours(found->second))
         origin = unit_path(name);
+    const bool mounts = !origin.empty();
+    if (const auto idle = std::ranges::find(m_facts.others, point.target, &BootEntry::target);
+        !mounts && way == BootWay::fstab && idle != m_facts.others.end())
+      origin = idle->origin; // of two lines for one directory, mount(8) and systemd take the first
     if (!origin.empty())
       m_result.diagnoses.push_back(
           about(point, Severity::warning, "SF234",
-                fmt::format("{} mounts {} at boot already: nothing was added to it", origin, point.target),
+                fmt::format(fmt::runtime(mounts ? "{} mounts {} at boot already: nothing was added to it"
+                                                : "{} has a line for {} that does not mount it at boot (noauto): "
+                                                  "nothing was added to it"),
+                            origin, point.target),
                 "take that entry away for sharefs to do it, or write `boot: none`"));
     return !origin.empty();
   }
@@ -301,7 +287,7 @@ class BootPlanner {
   void add_rc_local_steps() {
     const auto& path = m_facts.rc_path;
     const auto before = m_facts.rc_local.value_or("");
-    auto after = with_rc_local_blocks(before, m_rc_local);
+    auto after = with_texts(BootFile::rc_local, before, m_rc_local);
     if (after != before && is_bare_rc_local(after))
       add_step(m_files, "nothing else is in it", plan::remove_file(path, before, m_facts.rc_mode));
     else if (after != before)
@@ -344,7 +330,8 @@ BootFacts read_boot_facts(sys::System& system) {
 
   sys::EntryRequest questions;
   for (const auto& name : found[0].names)
-    if (is_mount_unit(name) || (name.starts_with("sharefs") && name.ends_with(".service")))
+    if (name.ends_with(".mount") || name.ends_with(".automount") ||
+        (name.starts_with("sharefs") && name.ends_with(".service")))
       questions.queries.push_back({.path = unit_path(name), .follow = true, .read_bytes = k_most_unit_text});
   const auto units = questions.queries.size();
   for (const auto& name : found[0].names)
@@ -468,24 +455,6 @@ Diagnoses diagnose_not_mounted_at_boot(const BootFacts& facts, const std::vector
                        "server",
                        entry.is_nfs() ? "sharefs probe " + shell_quote(entry.source) : ""});
   return found;
-}
-
-void forget_at_boot(const BootFacts& facts, const BootHost& host, const sys::MountTable& table,
-                    std::vector<MountPoint> points, MountPlan& plan) {
-  std::erase_if(points, [&](const auto& point) { return std::ranges::count(plan.blocked, point.target) > 0; });
-  for (auto& point : points)
-    point.boot = BootWay::none;
-  const auto boot = plan_boot(facts, host, points);
-  plan.plan.add(boot.plan);
-  for (const auto& point : points) {
-    // The check of this action would trigger an automount, so the step comes after our automount unit is stopped.
-    const bool automounted = std::ranges::any_of(table.entries(), [&](const sys::MountEntry& one) {
-      return one.target == point.target && one.fs_type == "autofs";
-    });
-    if (!automounted || !boot.plan.empty())
-      plan.plan.add(automounted ? boot.plan.steps.front().group : point.target, "an ordinary directory again",
-                    plan::SetImmutable{point.target, false});
-  }
 }
 
 } // namespace sharefs::mounts

@@ -2,7 +2,7 @@
 // Mounts at boot: reads what fstab, systemd's units and rc.local mount, and plans the changes so that each mount of
 // sharefs.yaml comes back by one of them.
 #include "base/diagnosis.hpp"
-#include "mounts/plan_unmount.hpp"
+#include "mounts/plan_mount.hpp"
 #include "mounts/probe.hpp"
 #include "plan/plan.hpp"
 #include "sys/system.hpp"

@@ -130,41 +130,8 @@ std::vector<Part> rc_local_parts(std::string_view text) {
   return parts;
 }
 
-BootTexts our_texts(const std::vector<Part>& parts) {
-  BootTexts ours;
-  for (const auto& part : parts)
-    if (!part.target.empty())
-      ours.insert_or_assign(part.target, part.text);
-  return ours;
-}
-
-/// Returns the file with `texts` in place of our entries for their targets. New entries come at the end, but before the
-/// command `last`. Every other byte is kept, also a missing newline at the end of the file.
-std::string with_texts(const std::vector<Part>& parts, const BootTexts& texts, std::string_view last) {
-  std::vector<std::string> result;
-  auto missing = texts;
-  for (const auto& part : parts) {
-    const auto found = part.target.empty() ? texts.end() : texts.find(part.target);
-    if (found == texts.end())
-      result.push_back(with_line_end(part.text));
-    else if (missing.erase(found->first) > 0 && found->second)
-      result.push_back(with_line_end(*found->second));
-  }
-  auto place = std::find_if(result.rbegin(), result.rend(), [](const std::string& line) {
-    return !trim(line).empty() && !trim(line).starts_with('#');
-  });
-  if (place == result.rend() || trim(*place) != last)
-    place = result.rbegin();
-  else
-    ++place;
-  std::string added;
-  for (const auto& [target, text] : missing)
-    added += text ? with_line_end(*text) : "";
-  result.insert(place.base(), added);
-  auto all = join(result, "");
-  if (!parts.empty() && !parts.back().text.ends_with('\n') && all.ends_with('\n'))
-    all.pop_back();
-  return all;
+std::vector<Part> parts_of(BootFile file, std::string_view text) {
+  return file == BootFile::fstab ? fstab_parts(text) : rc_local_parts(text);
 }
 
 } // namespace
@@ -253,12 +220,43 @@ Result<std::string> fstab_line(const MountPoint& point, bool bg) {
                      k_fstab_mark);
 }
 
-std::string with_fstab_lines(std::string_view text, const BootTexts& lines) {
-  return with_texts(fstab_parts(text), lines, "");
+BootTexts our_texts(BootFile file, std::string_view text) {
+  BootTexts ours;
+  for (const auto& part : parts_of(file, text))
+    if (!part.target.empty())
+      ours.insert_or_assign(part.target, part.text);
+  return ours;
 }
 
-BootTexts our_fstab_lines(std::string_view text) {
-  return our_texts(fstab_parts(text));
+std::string with_texts(BootFile file, std::string_view text, const BootTexts& texts) {
+  const bool is_script = file == BootFile::rc_local;
+  const bool is_new =
+      is_script && text.empty() && std::ranges::any_of(texts, [](const auto& one) { return one.second.has_value(); });
+  const auto parts = parts_of(file, is_new ? fmt::format("{}{}", k_rc_local_head, k_rc_local_end) : std::string(text));
+  std::vector<std::string> result;
+  auto missing = texts;
+  for (const auto& part : parts) {
+    const auto found = part.target.empty() ? texts.end() : texts.find(part.target);
+    if (found == texts.end())
+      result.push_back(with_line_end(part.text));
+    else if (missing.erase(found->first) > 0 && found->second)
+      result.push_back(with_line_end(*found->second));
+  }
+  auto place = std::find_if(result.rbegin(), result.rend(), [](const std::string& line) {
+    return !trim(line).empty() && !trim(line).starts_with('#');
+  });
+  if (!is_script || place == result.rend() || trim(*place) != "exit 0")
+    place = result.rbegin();
+  else
+    ++place;
+  std::string added;
+  for (const auto& [target, one] : missing)
+    added += one ? with_line_end(*one) : "";
+  result.insert(place.base(), added);
+  auto all = join(result, "");
+  if (!parts.empty() && !parts.back().text.ends_with('\n') && all.ends_with('\n'))
+    all.pop_back();
+  return all;
 }
 
 Result<std::string> rc_local_block(const MountPoint& point, const std::string& program) {
@@ -272,17 +270,6 @@ Result<std::string> rc_local_block(const MountPoint& point, const std::string& p
     command = fmt::format("({} probe --until-ready {}{} >/dev/null && {}) &", shell_quote(program), port_word(point),
                           shell_quote(source_of(point)), command);
   return fmt::format("{0}{3}\n{1}\n{2}{3}\n", k_block_begins, command, k_block_ends, point.target);
-}
-
-std::string with_rc_local_blocks(std::string_view text, const BootTexts& blocks) {
-  const bool is_new =
-      text.empty() && std::ranges::any_of(blocks, [](const auto& one) { return one.second.has_value(); });
-  const auto whole = is_new ? fmt::format("{}{}", k_rc_local_head, k_rc_local_end) : std::string(text);
-  return with_texts(rc_local_parts(whole), blocks, "exit 0");
-}
-
-BootTexts our_rc_local_blocks(std::string_view text) {
-  return our_texts(rc_local_parts(text));
 }
 
 bool is_bare_rc_local(std::string_view text) {

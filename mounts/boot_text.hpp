@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace sharefs::mounts {
 
@@ -32,20 +31,20 @@ Result<UnitTexts> unit_texts(const MountPoint& point, const std::string& program
 inline constexpr std::string_view k_fstab_mark = "x-sharefs.managed";
 /// Returns the line of fstab, without line end. `bg`: mount.nfs itself retries in the background (without systemd).
 Result<std::string> fstab_line(const MountPoint& point, bool bg);
+
+/// A file in which our entries stand beside those of others.
+enum class BootFile { fstab, rc_local };
 /// Our text for each mount, by its target; nullopt removes the text.
 using BootTexts = std::map<std::string, std::optional<std::string>>;
-/// Returns fstab with each of `lines` in place of our line for its target, or at the end if there was none. Every other
-/// byte is kept, also a missing newline at the end of the file.
-std::string with_fstab_lines(std::string_view text, const BootTexts& lines);
-BootTexts our_fstab_lines(std::string_view text);
+/// Returns the file with each of `texts` in place of ours for its target; a new one stands at the end, or before the
+/// final `exit 0`. An empty rc.local becomes a new script. Every other byte is kept, also a missing newline at the end.
+std::string with_texts(BootFile file, std::string_view text, const BootTexts& texts);
+BootTexts our_texts(BootFile file, std::string_view text);
 
 /// Our commands for a target in rc.local stand between two lines that begin with these marks and end with the target.
 inline constexpr std::string_view k_block_begins = "# >>> sharefs ", k_block_ends = "# <<< sharefs ";
 /// Returns the commands for a mount in rc.local, between the two marks.
 Result<std::string> rc_local_block(const MountPoint& point, const std::string& program);
-/// Returns rc.local with `blocks` in place of ours, before its final `exit 0`. An empty `text` becomes a new script.
-std::string with_rc_local_blocks(std::string_view text, const BootTexts& blocks);
-BootTexts our_rc_local_blocks(std::string_view text);
 /// True if rc.local contains only the lines of a new script of sharefs.
 bool is_bare_rc_local(std::string_view text);
 /// True if rc.local has commands besides our blocks and those that distributions ship (`exit 0`,

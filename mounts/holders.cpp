@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <fmt/format.h>
-#include <set>
 
 namespace sharefs::mounts {
 

@@ -2,7 +2,6 @@
 
 #include "base/argv.hpp"
 #include "base/number.hpp"
-#include "base/path.hpp"
 #include "sys/nfs/nfs_probe.hpp"
 
 #include <algorithm>

@@ -3,13 +3,15 @@
 #include "base/parallel.hpp"
 #include "base/path.hpp"
 #include "base/try.hpp"
+#include "mounts/diagnose.hpp"
 #include "mounts/pending.hpp"
 #include "mounts/profiles.hpp"
 #include "sys/fs/mountstats.hpp"
 #include "sys/identity/own_host.hpp"
 
 #include <algorithm>
-#include <set>
+#include <fmt/format.h>
+#include <thread>
 
 namespace sharefs::mounts {
 
@@ -20,30 +22,23 @@ constexpr std::chrono::milliseconds k_process_deadline{500};
 constexpr std::size_t k_most_threads = 16;
 
 using RequestsByKey = std::map<std::string, sys::NfsProbeRequest>;
-struct ServerRequests {
-  RequestsByKey wanted; ///< servers of wanted mounts
-  RequestsByKey others; ///< servers of other mounts only
-};
 
-ServerRequests make_server_requests(const ProbeRequest& request, const std::vector<MountPoint>& all) {
-  std::map<std::string, std::set<std::string>> paths;
-  ServerRequests requests;
-  for (std::size_t index = 0; request.servers && index < all.size(); ++index) {
-    const auto& point = all[index];
-    if (point.server.empty())
-      continue;
-    auto& its_paths = paths[server_key(point)];
-    if (its_paths.empty()) // the wanted mounts come first
-      (index < request.wanted.size() ? requests.wanted : requests.others)
-          .emplace(server_key(point), sys::NfsProbeRequest{.host = point.server,
-                                                           .timeout = request.server_deadline,
-                                                           .want_access = request.want_access,
-                                                           .ports = {.nfs = port_of(point)}});
-    its_paths.insert(point.path);
+/// Returns the requests for the servers of `points`, by their keys.
+RequestsByKey make_server_requests(const ProbeRequest& request, const std::vector<MountPoint>& points) {
+  RequestsByKey requests;
+  for (const auto& point : points)
+    if (request.servers && !point.server.empty())
+      requests
+          .try_emplace(server_key(point), sys::NfsProbeRequest{.host = point.server,
+                                                               .timeout = request.server_deadline,
+                                                               .want_access = request.want_access,
+                                                               .ports = {.nfs = port_of(point)}})
+          .first->second.paths.push_back(point.path);
+  for (auto& [key, one] : requests) {
+    std::ranges::sort(one.paths);
+    const auto repeated = std::ranges::unique(one.paths);
+    one.paths.erase(repeated.begin(), repeated.end());
   }
-  for (auto* part : {&requests.wanted, &requests.others})
-    for (auto& [key, one] : *part)
-      one.paths.assign(paths[key].begin(), paths[key].end());
   return requests;
 }
 
@@ -160,7 +155,10 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
   TRY_ASSIGN(seen.table, system.mounts());
 
   auto all = request.others ? add_other_mounts(seen.table, request.wanted) : request.wanted;
-  auto requests = make_server_requests(request, all);
+  auto others = make_server_requests(request, all);
+  RequestsByKey wanted;
+  for (const auto& point : request.wanted)
+    wanted.insert(others.extract(server_key(point)));
 
   const bool version_4 =
       std::ranges::any_of(seen.table.entries(), [](const auto& one) { return one.fs_type == "nfs4"; });
@@ -170,7 +168,7 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
     if (part == 0)
       answers = ask_mount_points(system, request, seen.table, all);
     else
-      ask_servers(system, requests.wanted, seen.servers);
+      ask_servers(system, wanted, seen.servers);
   });
   const auto takeovers = version_4 ? sys::read_takeovers(system.files()) : sys::TakeoversByTarget();
   std::set<std::string> unwell;
@@ -178,8 +176,8 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
     if (!answers[index] || answers[index]->error_number != 0)
       unwell.insert(server_key(all[index]));
   const auto pending = find_pending(system, k_process_deadline);
-  std::erase_if(requests.others, [&](const auto& one) { return !unwell.contains(one.first); });
-  ask_servers(system, requests.others, seen.servers);
+  std::erase_if(others, [&](const auto& one) { return !unwell.contains(one.first); });
+  ask_servers(system, others, seen.servers);
 
   const auto identity = system.identity();
   std::map<std::string, std::size_t> mounts_at_target;
@@ -188,13 +186,13 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
       ++mounts_at_target[entry.target];
   seen.states.reserve(all.size());
   for (std::size_t index = 0; index < all.size(); ++index) {
-    const bool wanted = index < request.wanted.size();
+    const bool is_wanted = index < request.wanted.size();
     const auto* server = seen.server(all[index]);
     auto point = std::move(all[index]);
     point.here =
         point.here || sys::is_this_host(identity, point.server) ||
         (server != nullptr && sys::is_this_host(identity, server->address)); // the server's name resolves to this host
-    if (wanted) {
+    if (is_wanted) {
       // Only an answer about the access shows whether NFS 4 has this path, too.
       const auto* mounted = seen.table.at(point.target);
       const bool may_need_3 = !request.want_access && mounted != nullptr && mounted->fs_type == "nfs";
@@ -203,8 +201,8 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
       if (may_need_3 && !asks_version && !version_of(point.options).empty())
         point.options = override_settings(std::move(point.options), parse_options({"vers=3"}));
     }
-    auto state = classify(std::move(point), wanted, seen.table, std::move(answers[index]), pending, server);
-    if (!wanted && is_out_of_reach(state, seen.table))
+    auto state = classify(std::move(point), is_wanted, seen.table, std::move(answers[index]), pending, server);
+    if (!is_wanted && is_out_of_reach(state, seen.table))
       continue;
     if (state.mounted())
       state.stacked = mounts_at_target[state.point.target] - 1;
@@ -220,18 +218,79 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
   return seen;
 }
 
-void probe_again(sys::System& system, std::vector<MountState>& states, std::chrono::milliseconds deadline) {
+void probe_again(sys::System& system, const std::vector<MountState*>& states, std::chrono::milliseconds deadline) {
   sys::EntryRequest questions{{}, deadline};
-  std::vector<MountState*> asked;
-  for (auto& state : states) {
-    if (!state.mounted())
-      continue;
-    questions.queries.push_back({.path = state.point.target, .space = true});
-    asked.push_back(&state);
+  for (const auto* state : states)
+    questions.queries.push_back({.path = state->point.target, .space = true});
+  auto answers = states.empty() ? std::vector<sys::Entry>() : system.entries(questions);
+  for (std::size_t index = 0; index < answers.size() && index < states.size(); ++index)
+    set_answer(*states[index], std::move(answers[index]));
+}
+
+namespace {
+
+constexpr std::chrono::seconds k_pause{2}; ///< between two questions to a server that is not ready
+
+/// Returns warnings for stages that fail although the server can be used: no exports, none for this host, no NFS 3.
+Diagnoses find_lesser_failures(const sys::NfsProbe& probe) {
+  Diagnoses found;
+  for (const auto& stage : probe.stages)
+    if (stage.outcome == sys::StageOutcome::failed)
+      found.push_back({Severity::warning, "SF201", probe.host,
+                       fmt::format("stage {}: {}{}", to_string(stage.stage), stage.detail,
+                                   stage.cause.empty() ? "" : " (" + stage.cause + ")"),
+                       stage.hint, ""});
+  return found;
+}
+
+/// Returns ServerReply::diagnoses.
+Diagnoses diagnose_server(const sys::NfsProbe& probe, const ServerQuestion& question) {
+  if (question.request.paths.empty() && probe.usable())
+    return find_lesser_failures(probe);
+  MountPoint point;
+  point.name = question.name;
+  point.server = question.request.host;
+  if (!question.request.paths.empty())
+    point.path = question.request.paths.front();
+  return preflight(point, &probe);
+}
+
+/// True if the path may be valid for NFS 4 only. With fsid=0 the paths of NFS 4 begin at that export, and mountd, which
+/// answers for NFS 3, refuses them. If no listed export contains the path, this host cannot know more.
+bool may_be_below_fsid0(const sys::NfsProbe& probe, const std::string& path) {
+  return probe.usable(4) && !probe.exports.empty() &&
+         std::ranges::none_of(probe.exports, [&](const auto& one) { return is_under(path, one.directory); });
+}
+
+bool is_ready(const sys::NfsProbe& probe, const Diagnoses& diagnoses, const ServerQuestion& question) {
+  const auto& paths = question.request.paths;
+  const bool is_refused = std::ranges::any_of(probe.stages, [](const sys::StageResult& one) {
+    return one.stage == sys::ProbeStage::access && one.outcome == sys::StageOutcome::failed;
+  });
+  return !has_errors(diagnoses) && probe.usable() &&
+         (paths.empty() || !is_refused || (question.until_ready && may_be_below_fsid0(probe, paths.front())));
+}
+
+} // namespace
+
+ServerReply ask_server(sys::System& system, const ServerQuestion& question, const plan::Say& say) {
+  std::string reported;
+  for (;; std::this_thread::sleep_for(k_pause)) {
+    ServerReply reply;
+    {
+      const auto progress = say.progress("asking " + question.request.host);
+      reply.probe = system.probe_nfs(question.request);
+    }
+    reply.diagnoses = diagnose_server(reply.probe, question);
+    reply.ready = is_ready(reply.probe, reply.diagnoses, question);
+    if (reply.ready || !question.until_ready)
+      return reply;
+    if (const auto reason = reply.diagnoses.empty() ? "it is not ready" : reply.diagnoses.front().message;
+        reason != reported) {
+      say.message(fmt::format("waiting for {}: {}", question.name, reason));
+      reported = reason;
+    }
   }
-  auto answers = asked.empty() ? std::vector<sys::Entry>() : system.entries(questions);
-  for (std::size_t index = 0; index < answers.size() && index < asked.size(); ++index)
-    set_answer(*asked[index], std::move(answers[index]));
 }
 
 } // namespace sharefs::mounts

@@ -1,8 +1,10 @@
 #pragma once
 // Reads the state of the mounts from the machine: mount table, pending mounts, mount points, servers.
+#include "base/diagnosis.hpp"
 #include "base/result.hpp"
 #include "mounts/mount_point.hpp"
 #include "mounts/state.hpp"
+#include "plan/say.hpp"
 #include "sys/system.hpp"
 
 #include <chrono>
@@ -38,6 +40,23 @@ struct Observation {
 Result<Observation> probe(sys::System& system, const ProbeRequest& request);
 
 /// Asks the mount points of `states` once more (for recovery), and sets their new answer and health.
-void probe_again(sys::System& system, std::vector<MountState>& states, std::chrono::milliseconds deadline);
+void probe_again(sys::System& system, const std::vector<MountState*>& states, std::chrono::milliseconds deadline);
+
+// Asks an NFS server what it answers to this host, and whether one of its exports can be mounted.
+
+struct ServerQuestion {
+  std::string name; ///< the server or export for messages
+  sys::NfsProbeRequest request;
+  bool until_ready = false; ///< ask again until it can be mounted
+};
+
+struct ServerReply {
+  sys::NfsProbe probe;
+  Diagnoses diagnoses; ///< the failing stage with cause and cure, or why the path cannot be mounted
+  bool ready = false;
+};
+
+/// Asks a server. With `until_ready` it waits without a limit, and reports each new reason once, for the log at boot.
+ServerReply ask_server(sys::System& system, const ServerQuestion& question, const plan::Say& say);
 
 } // namespace sharefs::mounts

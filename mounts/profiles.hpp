@@ -6,7 +6,6 @@
 #include "sys/nfs/nfs_probe.hpp"
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace sharefs::mounts {

@@ -3,11 +3,9 @@
 #include "base/argv.hpp"
 #include "base/path.hpp"
 #include "mounts/diagnose.hpp"
-#include "mounts/plan_mount.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <set>
 #include <thread>
 
 namespace sharefs::mounts {
@@ -224,12 +222,12 @@ MountPlan plan_recovery(const RecoveryRequest& request) {
   return Recovery(request).plan();
 }
 
-std::vector<std::string> find_doubtful(const Observation& seen) {
-  std::vector<std::string> targets;
-  for (const auto& state : seen.states)
+std::vector<MountState*> find_doubtful(Observation& seen) {
+  std::vector<MountState*> doubtful;
+  for (auto& state : seen.states)
     if (state.health == Health::stale || (state.health == Health::hung && is_there(seen.server(state.point))))
-      targets.push_back(state.point.target);
-  return targets;
+      doubtful.push_back(&state);
+  return doubtful;
 }
 
 RecoveryRequest probe_recovery(sys::System& system, Observation seen, std::vector<MountPoint> wanted) {
@@ -237,21 +235,12 @@ RecoveryRequest probe_recovery(sys::System& system, Observation seen, std::vecto
   auto& states = request.seen.states;
   for (const auto& state : states)
     request.checks[state.point.target] = {state.health};
-  const auto targets = find_doubtful(request.seen);
-  for (int check = 1; check < k_recovery_checks && !targets.empty(); ++check) {
+  const auto doubtful = find_doubtful(request.seen);
+  for (int check = 1; check < k_recovery_checks && !doubtful.empty(); ++check) {
     std::this_thread::sleep_for(k_recovery_pause);
-    std::vector<MountState*> asked;
-    std::vector<MountState> answers;
-    for (auto& state : states)
-      if (std::ranges::find(targets, state.point.target) != targets.end()) {
-        asked.push_back(&state);
-        answers.push_back(state);
-      }
-    probe_again(system, answers, k_recovery_deadline);
-    for (std::size_t index = 0; index < asked.size(); ++index) {
-      *asked[index] = std::move(answers[index]);
-      request.checks[asked[index]->point.target].push_back(asked[index]->health);
-    }
+    probe_again(system, doubtful, k_recovery_deadline);
+    for (const auto* state : doubtful)
+      request.checks[state->point.target].push_back(state->health);
   }
   std::vector<sys::MountEntry> broken;
   for (const auto& state : states)

@@ -1,7 +1,7 @@
 #pragma once
 // Plans the recovery of mounts. One time-out is no reason to unmount, and neither is a server that is away.
 #include "mounts/holders.hpp"
-#include "mounts/plan_unmount.hpp"
+#include "mounts/plan_mount.hpp"
 #include "mounts/probe.hpp"
 #include "plan/plan.hpp"
 
@@ -59,8 +59,8 @@ RecoveryRequest probe_recovery(sys::System& system, Observation seen, std::vecto
 
 MountPlan plan_recovery(const RecoveryRequest& request);
 
-/// Finds the targets that need more checks: stale mounts, and hung mounts whose server answers.
-std::vector<std::string> find_doubtful(const Observation& seen);
+/// Finds the mounts that need more checks: stale ones, and hung ones whose server answers.
+std::vector<MountState*> find_doubtful(Observation& seen);
 
 /// Checks after the plan was done that a mount is there and works. `before` and `after` are its states.
 Diagnoses check_recovered(const MountState& before, const MountState& after);

@@ -80,12 +80,7 @@ class SharePlanner {
     if (seen.entry.kind == sys::EntryKind::directory)
       return true;
     if (seen.entry.error_number == EACCES) // only a warning: the share may be right for users who may read it
-      return refuse(not_allowed(share,
-                                m_self.uid == 0 ? fmt::format("root of this host may not look at {}: {} maps root to "
-                                                              "nobody (root_squash)",
-                                                              share.path, server_of(share.point))
-                                                : fmt::format("{} may not look at {}", m_self.user, share.path),
-                                Severity::warning));
+      return refuse(not_allowed(share, may_not("look at", share), Severity::warning));
     if (seen.entry.kind == sys::EntryKind::unknown)
       return refuse(not_usable(share, seen.entry.error()));
     if (seen.entry.exists() || seen.entry.error_number == ENOTDIR)
@@ -95,11 +90,7 @@ class SharePlanner {
     if (value_of(share.point.options, "access") == "ro")
       return refuse(not_usable(share, "what is mounted there is read-only here", "make it where it is mounted rw"));
     if (!seen.above.writable)
-      return refuse(not_allowed(
-          share, m_self.uid == 0
-                     ? fmt::format("root of this host may not make {}: {} maps root to nobody (root_squash)",
-                                   share.path, server_of(share.point))
-                     : fmt::format("{} may not make {}", m_self.user, share.path)));
+      return refuse(not_allowed(share, may_not("make", share)));
     for (const auto& path : ancestors_and_self(share.path))
       if (!is_under(seen.above.resolved, path) && m_made.insert(path).second)
         m_result.plan.add(share.point.target,
@@ -158,6 +149,12 @@ class SharePlanner {
   }
 
  private:
+  [[nodiscard]] std::string may_not(std::string_view what, const Share& share) const {
+    return m_self.uid == 0 ? fmt::format("root of this host may not {} {}: {} maps root to nobody (root_squash)", what,
+                                         share.path, server_of(share.point))
+                           : fmt::format("{} may not {} {}", m_self.user, what, share.path);
+  }
+
   bool refuse(Diagnosis why) {
     m_result.diagnoses.push_back(std::move(why));
     return false;

@@ -78,17 +78,13 @@ std::string find_new_address(const sys::MountEntry& mount, const MountPoint& poi
     return {};
   const auto shown = shown_settings(mount);
   const auto used = value_of(shown, "addr");
-  if (used.empty())
+  const auto resolved = std::ranges::find(server->stages, sys::ProbeStage::resolve, &sys::StageResult::stage);
+  if (used.empty() || resolved == server->stages.end() || resolved->outcome != sys::StageOutcome::ok)
     return {};
-  for (const auto& stage : server->stages) {
-    if (stage.stage != sys::ProbeStage::resolve || stage.outcome != sys::StageOutcome::ok)
-      continue;
-    for (const auto& address : split(stage.detail, ','))
-      if (is_same_address(trim(address), used))
-        return {};
-    return stage.detail;
-  }
-  return {};
+  const auto addresses = split(resolved->detail, ',');
+  const bool is_known =
+      std::ranges::any_of(addresses, [&](const std::string& address) { return is_same_address(trim(address), used); });
+  return is_known ? "" : resolved->detail;
 }
 
 /// Returns the health of a mount whose server is this host: the directory itself, or a bind mount of it at the target.

@@ -17,9 +17,7 @@ plan::RunTool systemctl_step(const char* verb, const char* opposite, bool now) {
   const auto words = [&](const char* one) {
     return now ? Argv{"systemctl", one, "--now", k_watch_unit} : Argv{"systemctl", one, k_watch_unit};
   };
-  plan::RunTool tool{words(verb), words(opposite)};
-  tool.deadline = k_start_deadline;
-  return tool;
+  return {.argv = words(verb), .undo = words(opposite), .deadline = k_start_deadline};
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 
 #include "base/text.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace sharefs::mounts::watch {
@@ -87,6 +88,97 @@ WatchDecision decide(const Watched& mount, bool server_there, LastChange last, P
     return {false, fmt::format("there were {} recoveries in {}; the next one later", k_most_runs,
                                format_duration(k_run_window / std::chrono::microseconds(1)))};
   return {true, recovery_reason(mount.problem, last)};
+}
+
+std::chrono::seconds pause_after(std::size_t attempt) {
+  std::chrono::seconds pause = k_first_pause;
+  for (std::size_t number = 1; number < attempt && pause < k_longest_pause; ++number)
+    pause *= 2;
+  return std::min<std::chrono::seconds>(pause, k_longest_pause);
+}
+
+Time Pace::next_attempt(const std::string& target) const {
+  const auto found = m_tries.find(target);
+  return found == m_tries.end() ? Time{} : found->second.last + pause_after(found->second.attempts);
+}
+
+std::size_t Pace::attempts(const std::string& target) const {
+  const auto found = m_tries.find(target);
+  return found == m_tries.end() ? 0 : found->second.attempts;
+}
+
+Time Pace::next_run(Time now) const {
+  if (m_runs.size() < k_most_runs || m_runs.front() + k_run_window <= now)
+    return {};
+  return m_runs.front() + k_run_window;
+}
+
+void Pace::add_run(const std::set<std::string>& targets, Time now) {
+  for (const auto& target : targets) {
+    auto& tries = m_tries[target];
+    ++tries.attempts;
+    tries.last = now;
+    tries.well_since = {};
+  }
+  m_runs.push_back(now);
+  if (m_runs.size() > k_most_runs)
+    m_runs.pop_front();
+}
+
+void Pace::add_check(const std::string& target, bool well, Time now) {
+  const auto found = m_tries.find(target);
+  if (found == m_tries.end())
+    return;
+  auto& since = found->second.well_since;
+  if (!well)
+    since = {};
+  else if (since == Time{})
+    since = now;
+  else if (now - since >= k_forgiven_after)
+    m_tries.erase(found);
+}
+
+void Pace::keep_only(const std::set<std::string>& targets) {
+  std::erase_if(m_tries, [&](const auto& one) { return !targets.contains(one.first); });
+}
+
+void add_last_changes(const plan::JournalEntry& entry, std::set<std::string>& targets,
+                      std::map<std::string, LastChange>& changes) {
+  // The steps of a plan for one target, by their numbers.
+  struct Steps {
+    std::optional<std::size_t> unmount, mount;
+  };
+  std::map<std::string, Steps> found;
+  for (std::size_t step = 0; step < entry.plan.steps.size(); ++step) {
+    const auto& action = entry.plan.steps[step].action;
+    if (const auto* unmount = std::get_if<plan::Unmount>(&action))
+      found[unmount->target].unmount = step;
+    else if (const auto* mount = std::get_if<plan::Mount>(&action))
+      found[mount->target].mount = step;
+  }
+  const auto took_effect = [&entry](std::optional<std::size_t> step) {
+    return step && entry.steps[*step].took_effect();
+  };
+  for (const auto& [target, steps] : found) {
+    const bool changed = took_effect(steps.unmount) || took_effect(steps.mount);
+    if (!changed || targets.erase(target) == 0 || entry.state == plan::JournalState::undone)
+      continue;
+    if (steps.unmount && steps.mount && !is_good(entry.steps[*steps.mount].outcome))
+      changes[target] = LastChange::interrupted;
+    else if (steps.unmount && !steps.mount)
+      changes[target] = LastChange::unmounted;
+  }
+}
+
+std::map<std::string, LastChange> read_last_changes(const plan::Journal& journal,
+                                                    const std::set<std::string>& targets) {
+  std::map<std::string, LastChange> changes;
+  auto remaining = targets;
+  [[maybe_unused]] const auto read = journal.for_each([&](const plan::JournalEntry& entry) {
+    if (!remaining.empty())
+      add_last_changes(entry, remaining, changes);
+  });
+  return changes;
 }
 
 } // namespace sharefs::mounts::watch

@@ -2,13 +2,71 @@
 // Decides whether a mount is recovered now, and why: by its state, the policy, the pauses between recoveries, and the
 // last change that sharefs made to it.
 #include "mounts/state.hpp"
-#include "mounts/watch/last_change.hpp"
-#include "mounts/watch/pace.hpp"
+#include "plan/journal.hpp"
 
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 namespace sharefs::mounts::watch {
+
+// Limits how often recoveries are tried: the pause of each mount doubles, and there is a limit for all mounts together.
+
+using Time = std::chrono::steady_clock::time_point;
+
+inline constexpr std::chrono::seconds k_first_pause{30};
+inline constexpr std::chrono::minutes k_longest_pause{30};
+/// A mount that was well for this time begins with the first pause again; a mount that fails again and again does not.
+inline constexpr std::chrono::minutes k_forgiven_after{10};
+inline constexpr std::size_t k_most_runs = 6; ///< for all mounts together, in k_run_window
+inline constexpr std::chrono::minutes k_run_window{10};
+
+/// Returns the pause after this number of attempts in a row: k_first_pause, twice that, ... k_longest_pause.
+std::chrono::seconds pause_after(std::size_t attempt);
+
+class Pace {
+ public:
+  /// Returns from when on this mount may be recovered again; Time{} if it was not tried yet.
+  [[nodiscard]] Time next_attempt(const std::string& target) const;
+  [[nodiscard]] std::size_t attempts(const std::string& target) const;
+  /// Returns from when on any mount may be recovered; Time{}: now.
+  [[nodiscard]] Time next_run(Time now) const;
+  /// Counts a run that has tried these mounts.
+  void add_run(const std::set<std::string>& targets, Time now);
+  /// Records whether a check found the mount well.
+  void add_check(const std::string& target, bool well, Time now);
+  /// Forgets all other mounts.
+  void keep_only(const std::set<std::string>& targets);
+
+ private:
+  struct Tries {
+    std::size_t attempts = 0;
+    Time last, well_since;
+  };
+  std::map<std::string, Tries> m_tries; ///< by target
+  std::deque<Time> m_runs;              ///< times of the last k_most_runs runs
+};
+
+// Reads from the journal what sharefs has done to mounts last: a recovery that was interrupted has to go on, and a
+// mount that an administrator has unmounted stays unmounted.
+
+enum class LastChange {
+  none,        ///< there was no change, or all of it was done
+  interrupted, ///< it was unmounted to be mounted again, but was not mounted again
+  unmounted,   ///< it was only unmounted
+};
+
+/// Returns the last change of each target that has one. A journal that cannot be read gives nothing.
+std::map<std::string, LastChange> read_last_changes(const plan::Journal& journal, const std::set<std::string>& targets);
+
+/// Adds the changes of one entry, for those of `targets` that it is about, and removes them from `targets`. Entries are
+/// read newest first, so `targets` are those without a newer change.
+void add_last_changes(const plan::JournalEntry& entry, std::set<std::string>& targets,
+                      std::map<std::string, LastChange>& changes);
 
 /// The values of watch.recover in sharefs.yaml.
 enum class Policy { stale, all, never };

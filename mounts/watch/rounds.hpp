@@ -1,15 +1,63 @@
 #pragma once
 // Checks the mounts of sharefs.yaml in rounds. A round compares with the round before: it logs what has changed, and
 // finds the mounts to recover.
+#include "base/diagnosis.hpp"
 #include "mounts/watch/decide.hpp"
-#include "mounts/watch/log_line.hpp"
-#include "mounts/watch/metrics.hpp"
 #include "sys/system.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace sharefs::mounts::watch {
+
+// Metrics in Prometheus' text format, for the textfile collector of node_exporter. docs/metrics.md has the table.
+
+/// The facts about the mounts that the rounds have found.
+struct WatchedFacts {
+  std::vector<Watched> mounts;
+  std::map<std::string, bool> servers; ///< whether a server answered, by the host name that the mounts use
+  /// Number of recoveries since the start, by (mount, result); the results are "done", "failed", "busy".
+  std::map<std::pair<std::string, std::string>, std::uint64_t> recoveries;
+};
+
+/// The facts about the daemon itself.
+struct DaemonFacts {
+  std::string version;
+  std::uint64_t rounds = 0;
+  std::chrono::duration<double> round_took{0};
+  std::chrono::system_clock::time_point now;
+  bool config_valid = true; ///< the present sharefs.yaml can be read
+};
+
+/// Returns a whole file. All labels are valid, whatever the names of the mounts. A mount that was not checked yet has
+/// no metrics.
+std::string format_metrics(const DaemonFacts& daemon, const WatchedFacts& watched);
+
+// One line of the daemon's log: an observation or a decision, and the reason.
+
+struct LogLine {
+  /// started, config, state, moved, recover, left, recovered, failed, busy, staged, metrics, stopped
+  std::string event = {};
+  Severity severity = Severity::info;
+  std::string mount = {}, target = {}; ///< empty: the line is not about a mount
+  std::string state = {};              ///< state of the mount
+  std::string message = {};            ///< one phrase
+};
+
+enum class LogForm {
+  plain,
+  json,    ///< a JSON object
+  journal, ///< a JSON object after `<4>`, which systemd reads as the priority (sd-daemon(3))
+};
+
+/// Returns the line with its newline; times are UTC.
+std::string format_log(const LogLine& line, LogForm form, std::chrono::system_clock::time_point now);
 
 /// How a recovery has ended.
 struct RunEnd {

@@ -58,7 +58,7 @@ class Watcher {
     return m_rounds.all_well();
   }
 
-  Result<void> run() {
+  Result<bool> run() {
     TRY_ASSIGN(auto wakeups, sys::Wakeups::make({SIGTERM, SIGINT, SIGHUP}));
     TRY(read_settings());
     m_manager.send("READY=1");
@@ -71,7 +71,7 @@ class Watcher {
     }
     m_manager.send("STOPPING=1");
     m_log({.event = "stopped", .message = "stopped"});
-    return {};
+    return true;
   }
 
  private:
@@ -220,12 +220,9 @@ class Watcher {
 
 } // namespace
 
-Result<bool> watch_once(sys::System& system, WatchInputs inputs) {
-  return Watcher(system, std::move(inputs)).run_once();
-}
-
-Result<void> watch(sys::System& system, WatchInputs inputs) {
-  return Watcher(system, std::move(inputs)).run();
+Result<bool> watch(sys::System& system, WatchInputs inputs, bool once) {
+  Watcher watcher(system, std::move(inputs));
+  return once ? watcher.run_once() : watcher.run();
 }
 
 } // namespace sharefs::mounts::watch

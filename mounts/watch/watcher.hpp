@@ -22,9 +22,8 @@ struct WatchInputs {
   std::vector<std::string> flags; ///< options for each sharefs that the daemon runs: --config FILE
 };
 
-/// Runs one round and the recovery that follows from it. Returns whether all mounts are well.
-Result<bool> watch_once(sys::System& system, WatchInputs inputs);
-/// Runs rounds until SIGTERM or SIGINT; SIGHUP reads the settings again.
-Result<void> watch(sys::System& system, WatchInputs inputs);
+/// Runs rounds until SIGTERM or SIGINT, and returns true then; SIGHUP reads the settings again. `once`: runs one round
+/// and the recovery that follows from it, and returns whether all mounts are well.
+Result<bool> watch(sys::System& system, WatchInputs inputs, bool once);
 
 } // namespace sharefs::mounts::watch

@@ -1,4 +1,4 @@
-#include "cli/commands/init/text.hpp"
+#include "cli/commands/init/facts.hpp"
 
 #include "config/load.hpp"
 #include "support/catch.hpp"

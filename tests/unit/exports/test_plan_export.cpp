@@ -2,7 +2,6 @@
 #include "exports/diagnose.hpp"
 #include "exports/parse.hpp"
 #include "exports/plan_export.hpp"
-#include "exports/verify.hpp"
 #include "support/catch.hpp"
 #include "unit/exports/told.hpp"
 

@@ -1,5 +1,5 @@
 #include "exports/parse.hpp"
-#include "exports/verify.hpp"
+#include "exports/plan_export.hpp"
 #include "support/catch.hpp"
 #include "unit/exports/told.hpp"
 

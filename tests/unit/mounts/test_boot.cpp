@@ -192,6 +192,11 @@ TEST_CASE("what others mount at boot is left, and said") {
   harmless.put("/etc/fstab", "s:/x /data/share nfs noauto 0 0\ns:/x /data/shared nfs defaults 0 0\n");
   harmless.put("/etc/rc.local", "#!/bin/sh\n# mount s:/x /data/share\numount s:/x /data/share\n", 0755);
   CHECK(harmless.plan(BootWay::unit).diagnoses.empty());
+  const auto beside = harmless.plan(BootWay::fstab); // a second line of fstab for the same directory would not count
+  CHECK(beside.plan.empty());
+  REQUIRE(beside.diagnoses.size() == 1);
+  CHECK(beside.diagnoses[0].message == "/etc/fstab:1 has a line for /data/share that does not mount it at boot "
+                                       "(noauto): nothing was added to it");
 }
 
 TEST_CASE("an rc.local that is switched off is not switched on with all that is in it") {
@@ -382,14 +387,17 @@ TEST_CASE("undo takes our entry away, whatever others have written since") {
   SECTION("a file of others stays, and one of ours alone goes") {
     facts.fstab = ours + "# mine\n";
     CHECK(undone(remove("/etc/fstab", ours)) == plan::Action(plan::File{"/etc/fstab", facts.fstab, "# mine\n"}));
-    const auto bare = with_rc_local_blocks(with_rc_local_blocks("", {{"/x", block}}), {{"/x", std::nullopt}});
-    const auto made = with_rc_local_blocks("", {{"/x", block}});
-    facts.rc_local = with_rc_local_blocks(made, {{"/y", "# >>> sharefs /y\nmount s:/y /y\n# <<< sharefs /y\n"}});
+    const auto bare =
+        with_texts(BootFile::rc_local, with_texts(BootFile::rc_local, "", {{"/x", block}}), {{"/x", std::nullopt}});
+    const auto made = with_texts(BootFile::rc_local, "", {{"/x", block}});
+    facts.rc_local =
+        with_texts(BootFile::rc_local, made, {{"/y", "# >>> sharefs /y\nmount s:/y /y\n# <<< sharefs /y\n"}});
     const auto left = undone(remove("/etc/rc.local", made)); // the block of another change stays
     REQUIRE(left);
     CHECK(std::get<plan::File>(*left).after->find("/y") != std::string::npos);
     CHECK(std::get<plan::File>(*left).after->find("/x") == std::string::npos);
-    facts.rc_local = with_rc_local_blocks(bare, {{"/x", "# >>> sharefs /x\nmount -o ro s:/x /x\n# <<< sharefs /x\n"}});
+    facts.rc_local =
+        with_texts(BootFile::rc_local, bare, {{"/x", "# >>> sharefs /x\nmount -o ro s:/x /x\n# <<< sharefs /x\n"}});
     CHECK(undone(remove("/etc/rc.local", made)) == plan::Action(plan::remove_file("/etc/rc.local", *facts.rc_local)));
   }
   SECTION("a block of rc.local") {

@@ -84,14 +84,14 @@ TEST_CASE("fstab keeps every other byte, and gets them all back") {
   CHECK(changed->find(" nfs ro,_netdev,nofail,bg,x-sharefs.managed ") != std::string::npos);
   for (const std::string before : {"", "# a\n\t/dev/sda1   /  ext4 defaults 0 1   # tail\nbroken line\n\n# end",
                                    "/dev/sda1 / ext4 defaults 0 1\n", "s:/x /data/my\\040share nfs ro 0 0\n"}) {
-    const auto with = with_fstab_lines(before, {{"/data/my share", *line}});
+    const auto with = with_texts(BootFile::fstab, before, {{"/data/my share", *line}});
     CHECK(with.find(*line) != std::string::npos);
     CHECK(with.starts_with(before));
-    CHECK(with_fstab_lines(with, {{"/data/my share", *line}}) == with);
-    const auto other = with_fstab_lines(with + "\n#last", {{"/data/my share", *changed}});
+    CHECK(with_texts(BootFile::fstab, with, {{"/data/my share", *line}}) == with);
+    const auto other = with_texts(BootFile::fstab, with + "\n#last", {{"/data/my share", *changed}});
     CHECK(other.find(*changed + "\n") != std::string::npos); // at the same place
     CHECK(other.find(*line) == std::string::npos);
-    CHECK(with_fstab_lines(with, {{"/data/my share", std::nullopt}}) == before);
+    CHECK(with_texts(BootFile::fstab, with, {{"/data/my share", std::nullopt}}) == before);
   }
 }
 
@@ -102,43 +102,46 @@ TEST_CASE("rc.local keeps every other byte, and its exit 0 stays last") {
                   "(/usr/bin/sharefs probe --until-ready storage1:/mnt/share >/dev/null && "
                   "mount -t nfs -o rw,hard,vers=4.2 storage1:/mnt/share /data/share) &\n"
                   "# <<< sharefs /data/share\n");
-  const auto mine = with_rc_local_blocks("", {{"/data/share", *block}});
+  const auto mine = with_texts(BootFile::rc_local, "", {{"/data/share", *block}});
   CHECK(mine == "#!/bin/sh\n# Made by sharefs, and deleted when nothing else is in it\n" + *block + "exit 0\n");
-  CHECK(is_bare_rc_local(with_rc_local_blocks(mine, {{"/data/share", std::nullopt}})));
+  CHECK(is_bare_rc_local(with_texts(BootFile::rc_local, mine, {{"/data/share", std::nullopt}})));
   CHECK_FALSE(has_other_commands(mine));
   for (const std::string before : {"#!/bin/sh -e\n# exit 0\ntouch /x\nexit 0\n", "#!/bin/bash\nfoo\n\nexit 0\n\n# end",
                                    "#!/bin/sh\nif a; then\nexit 0\nfi\nb", "#!/bin/sh\n", "#!/bin/sh\nexit 0\n"}) {
-    const auto with = with_rc_local_blocks(before, {{"/data/share", *block}});
-    CHECK(with_rc_local_blocks(with, {{"/data/share", *block}}) == with);
-    CHECK(with_rc_local_blocks(with, {{"/data/share", std::nullopt}}) == before);
+    const auto with = with_texts(BootFile::rc_local, before, {{"/data/share", *block}});
+    CHECK(with_texts(BootFile::rc_local, with, {{"/data/share", *block}}) == with);
+    CHECK(with_texts(BootFile::rc_local, with, {{"/data/share", std::nullopt}}) == before);
     CHECK_FALSE(is_bare_rc_local(before));
     CHECK(has_other_commands(with) == (before.size() > 20));
   }
-  const auto placed = with_rc_local_blocks("#!/bin/sh\nfoo\nexit 0\n# end\n", {{"/data/share", *block}});
+  const auto placed = with_texts(BootFile::rc_local, "#!/bin/sh\nfoo\nexit 0\n# end\n", {{"/data/share", *block}});
   CHECK(placed == "#!/bin/sh\nfoo\n" + *block + "exit 0\n# end\n");
-  CHECK(with_rc_local_blocks("#!/bin/sh\nif a; then\nexit 0\nfi\nb", {{"/data/share", *block}})
+  CHECK(with_texts(BootFile::rc_local, "#!/bin/sh\nif a; then\nexit 0\nfi\nb", {{"/data/share", *block}})
             .ends_with("<<< sharefs /data/share"));
-  CHECK(with_rc_local_blocks("#!/bin/sh\n# >>> sharefs /data/share\nhalf\n", {{"/data/share", std::nullopt}}) ==
-        "#!/bin/sh\n# >>> sharefs /data/share\nhalf\n"); // somebody deleted its end: not ours to cut
+  CHECK(
+      with_texts(BootFile::rc_local, "#!/bin/sh\n# >>> sharefs /data/share\nhalf\n", {{"/data/share", std::nullopt}}) ==
+      "#!/bin/sh\n# >>> sharefs /data/share\nhalf\n"); // somebody deleted its end: not ours to cut
   const std::string half = "#!/bin/sh\n# >>> sharefs /data/share\nfoo\n";
-  CHECK(with_rc_local_blocks(half + *block, {{"/data/share", std::nullopt}}) == half);
+  CHECK(with_texts(BootFile::rc_local, half + *block, {{"/data/share", std::nullopt}}) == half);
 }
 
 TEST_CASE("several mounts in one file: each keeps its place, and new ones come in order") {
   std::string fstab = "/dev/sda1 / ext4 defaults 0 1\n", rc_local = "#!/bin/sh\nfoo\nexit 0\n";
   const auto line = [](const std::string& target) { return *fstab_line(decided(target), false); };
   const auto block = [](const std::string& target) { return *rc_local_block(decided(target), "/usr/bin/sharefs"); };
-  const auto lines = with_fstab_lines(fstab, {{"/data/b", line("/data/b")}});
-  const auto both = with_fstab_lines(lines, {{"/data/b", line("/data/b")},
-                                             {"/data/a/x", line("/data/a/x")},
-                                             {"/data/a", line("/data/a")},
-                                             {"/data/c", std::nullopt}});
+  const auto lines = with_texts(BootFile::fstab, fstab, {{"/data/b", line("/data/b")}});
+  const auto both = with_texts(BootFile::fstab, lines,
+                               {{"/data/b", line("/data/b")},
+                                {"/data/a/x", line("/data/a/x")},
+                                {"/data/a", line("/data/a")},
+                                {"/data/c", std::nullopt}});
   CHECK(both == lines + line("/data/a") + "\n" + line("/data/a/x") + "\n");
-  CHECK(with_fstab_lines(both, {{"/data/b", std::nullopt}, {"/data/a/x", std::nullopt}, {"/data/a", std::nullopt}}) ==
-        fstab);
-  const auto blocks = with_rc_local_blocks(rc_local, {{"/data/b ", block("/data/b ")}, {"/data/a", block("/data/a")}});
+  CHECK(with_texts(BootFile::fstab, both,
+                   {{"/data/b", std::nullopt}, {"/data/a/x", std::nullopt}, {"/data/a", std::nullopt}}) == fstab);
+  const auto blocks =
+      with_texts(BootFile::rc_local, rc_local, {{"/data/b ", block("/data/b ")}, {"/data/a", block("/data/a")}});
   CHECK(blocks == "#!/bin/sh\nfoo\n" + block("/data/a") + block("/data/b ") + "exit 0\n");
-  CHECK(with_rc_local_blocks(blocks, {{"/data/a", std::nullopt}, {"/data/b ", block("/data/b ")}}) ==
+  CHECK(with_texts(BootFile::rc_local, blocks, {{"/data/a", std::nullopt}, {"/data/b ", block("/data/b ")}}) ==
         "#!/bin/sh\nfoo\n" + block("/data/b ") + "exit 0\n");
-  CHECK(with_rc_local_blocks(blocks, {{"/data/a", std::nullopt}, {"/data/b ", std::nullopt}}) == rc_local);
+  CHECK(with_texts(BootFile::rc_local, blocks, {{"/data/a", std::nullopt}, {"/data/b ", std::nullopt}}) == rc_local);
 }

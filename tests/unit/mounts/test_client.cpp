@@ -1,4 +1,4 @@
-#include "mounts/client.hpp"
+#include "mounts/diagnose.hpp"
 #include "samples.hpp"
 #include "support/catch.hpp"
 

@@ -2,7 +2,6 @@
 // with all of its clients).
 #include "mounts/diagnose.hpp"
 #include "mounts/plan_mount.hpp"
-#include "mounts/plan_unmount.hpp"
 #include "samples.hpp"
 #include "support/catch.hpp"
 

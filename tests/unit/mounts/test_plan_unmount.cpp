@@ -1,4 +1,4 @@
-#include "mounts/plan_unmount.hpp"
+#include "mounts/plan_mount.hpp"
 #include "samples.hpp"
 #include "support/catch.hpp"
 

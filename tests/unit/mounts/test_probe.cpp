@@ -153,7 +153,7 @@ TEST_CASE("a second answer renews the health") {
   auto seen = probe(system, wants({share()}));
   REQUIRE(seen->states[0].health == Health::stale);
   system.machine.entries["/data/share"] = answered(0);
-  probe_again(system, seen->states, std::chrono::seconds(1));
+  probe_again(system, {&seen->states[0]}, std::chrono::seconds(1));
   CHECK(seen->states[0].health == Health::healthy);
 }
 

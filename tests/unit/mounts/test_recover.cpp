@@ -146,9 +146,9 @@ TEST_CASE("only doubtful mounts are asked again") {
     seen.states.push_back(state_of(health));
     seen.states.back().point.target = to_string(health);
   }
-  CHECK(find_doubtful(seen) == std::vector<std::string>{"stale", "hung"});
+  CHECK(find_doubtful(seen) == std::vector<MountState*>{&seen.states[1], &seen.states[2]});
   seen.servers["storage1"] = test::dead_server();
-  CHECK(find_doubtful(seen) == std::vector<std::string>{"stale"});
+  CHECK(find_doubtful(seen) == std::vector<MountState*>{&seen.states[1]});
 }
 
 TEST_CASE("a stale mount is detached and mounted again as configured") {

@@ -1,4 +1,4 @@
-#include "mounts/watch/last_change.hpp"
+#include "mounts/watch/decide.hpp"
 #include "support/catch.hpp"
 
 using namespace sharefs;

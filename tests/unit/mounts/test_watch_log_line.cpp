@@ -1,4 +1,4 @@
-#include "mounts/watch/log_line.hpp"
+#include "mounts/watch/rounds.hpp"
 #include "support/catch.hpp"
 
 #include <nlohmann/json.hpp>

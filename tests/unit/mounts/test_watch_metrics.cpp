@@ -1,4 +1,4 @@
-#include "mounts/watch/metrics.hpp"
+#include "mounts/watch/rounds.hpp"
 #include "support/catch.hpp"
 
 #include "base/text.hpp"

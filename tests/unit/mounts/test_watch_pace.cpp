@@ -1,4 +1,4 @@
-#include "mounts/watch/pace.hpp"
+#include "mounts/watch/decide.hpp"
 #include "support/catch.hpp"
 
 using namespace sharefs::mounts::watch;

@@ -10,7 +10,6 @@
 #include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/staged.hpp"
 #include "cli/commands/export/support.hpp"
-#include "cli/commands/mount/shares.hpp"
 #include "cli/commands/mount/support.hpp"
 #include "cli/commands/up/on_mounts.hpp"
 #include "cli/execute.hpp"
@@ -18,7 +17,7 @@
 #include "exports/host.hpp"
 #include "exports/server.hpp"
 #include "exports/system_directory.hpp"
-#include "mounts/client.hpp"
+#include "mounts/diagnose.hpp"
 #include "mounts/recover.hpp"
 
 #include <algorithm>
@@ -123,13 +122,13 @@ Diagnoses diagnose_server(sys::System& system, bool serves) {
 /// Examines this host's exports of sharefs.yaml, as `export --all` would make them.
 Result<void> examine_own_exports(const PartInput& input, const OwnServers& own, Part& part) {
   auto& system = input.context.system;
-  TRY_ASSIGN(const auto task, find_exports(system, *input.config, own, false));
+  TRY_ASSIGN(const auto request, find_exports(system, *input.config, own, false));
   TRY(require_root(input.context, "only root can export"));
   exports::Proposed proposed;
-  TRY(exports::propose(system, *task, proposed, say_to(part)));
+  TRY(exports::propose(system, *request, proposed, say_to(part)));
   part.plan = proposed.plan;
   if (part.plan.empty()) {
-    TRY_ASSIGN(const auto found, exports::verify(system, *task, proposed, {}));
+    TRY_ASSIGN(const auto found, exports::verify(system, *request, proposed, {}));
     std::ranges::copy(found, std::back_inserter(part.found));
   } else {
     part.found.push_back(pending(input, Severity::error, "exports", part.plan, "sharefs export --all"));

@@ -5,7 +5,6 @@
 #include "plan/plan.hpp"
 
 #include <chrono>
-#include <optional>
 #include <string>
 #include <vector>
 

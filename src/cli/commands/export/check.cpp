@@ -87,13 +87,6 @@ nlohmann::ordered_json file_json(const exports::ExportsFile& file, std::size_t n
           {"lost", std::move(lost)}};
 }
 
-nlohmann::ordered_json files_json(const exports::HostFiles& host, const exports::ExpectedEtab& expected) {
-  auto files = nlohmann::ordered_json::array();
-  for (std::size_t number = 0; number < host.files.size(); ++number)
-    files.push_back(file_json(host.files[number], number, expected));
-  return files;
-}
-
 Result<int> run_export_check(Context& context, const Arguments& arguments) {
   exports::CheckRequest request{arguments.positional, context.host.working_directory, {}, arguments.flag("host")};
   if (std::ranges::count(request.names, "-") > 0)
@@ -104,8 +97,11 @@ Result<int> run_export_check(Context& context, const Arguments& arguments) {
     context.console.message("there is neither /etc/exports nor a file in /etc/exports.d: nothing to check");
     return k_exit_ok;
   }
-  if (context.flags.json) // the text of ten thousand lines takes noticeable time
-    context.envelope.fields["files"] = files_json(host, expected);
+  if (context.flags.json) { // the text of ten thousand lines takes noticeable time
+    auto& files = context.envelope.fields["files"] = nlohmann::ordered_json::array();
+    for (std::size_t number = 0; number < host.files.size(); ++number)
+      files.push_back(file_json(host.files[number], number, expected));
+  }
   context.console.show(table_of(host, expected));
   context.report(found);
   context.console.message(

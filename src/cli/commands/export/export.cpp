@@ -12,11 +12,11 @@ namespace sharefs::cli {
 namespace {
 
 /// Shows the plan, applies it, verifies the exports, and undoes the change if they are not as wanted.
-Result<int> put_into_force(Context& context, const exports::Task& task) {
+Result<int> put_into_force(Context& context, const exports::Request& request) {
   exports::Proposed proposed;
   const auto say = say_to(context);
   const auto propose = [&]() -> Result<Proposal> {
-    const auto result = exports::propose(context.system, task, proposed, say);
+    const auto result = exports::propose(context.system, request, proposed, say);
     context.envelope.fields["exports"] = to_json(proposed.composed.exports);
     TRY(result);
     return Proposal{proposed.plan, proposed.nothing};
@@ -24,7 +24,7 @@ Result<int> put_into_force(Context& context, const exports::Task& task) {
   TRY_ASSIGN(const auto executed, execute(context, propose));
   if (executed.exit_code != k_exit_ok || (!executed.applied() && !proposed.plan.empty()))
     return executed.exit_code;
-  TRY_ASSIGN(const auto found, exports::verify(context.system, task, proposed, say));
+  TRY_ASSIGN(const auto found, exports::verify(context.system, request, proposed, say));
   return conclude_exports(context, executed, proposed, found).map([] { return k_exit_ok; });
 }
 
@@ -34,9 +34,9 @@ Result<int> run_export(Context& context, const Arguments& arguments) {
   const auto own = find_own_servers(context.system, *config);
   if (own.servers.empty() && !(arguments.flag("remove") && files.own))
     return fail(not_a_server(context.system, *config));
-  TRY_ASSIGN(const auto task, export_task(context.system, *config, arguments, own, files));
+  TRY_ASSIGN(const auto request, export_request(context.system, *config, arguments, own, files));
   TRY(require_root(context, "only root can export"));
-  return put_into_force(context, task);
+  return put_into_force(context, request);
 }
 
 } // namespace

@@ -84,47 +84,6 @@ Result<std::vector<Named>> select(const std::vector<std::string>& words, const s
   return selected;
 }
 
-Result<exports::Request> request_of(sys::System& system, const Arguments& arguments, const OwnServers& own,
-                                    const std::vector<std::string>& in_file) {
-  const bool remove = arguments.flag("remove");
-  if (arguments.flag("all") && !arguments.positional.empty())
-    return fail(ErrorCode::usage, "both names and --all were given", "leave one of them out");
-  const bool recursive = arguments.flag("recursive");
-  if (recursive && remove)
-    return fail(ErrorCode::usage, "--recursive does not go with --remove", "leave it out");
-  const bool all = arguments.flag("all");
-  std::vector<Named> known;
-  for (const auto* server : own.servers)
-    for (const auto& entry : server->exports)
-      known.push_back({entry.name, normalize_path(entry.path), &entry});
-  if (remove)
-    for (const auto& directory : in_file)
-      if (std::none_of(known.begin(), known.end(), [&](const Named& named) { return named.path == directory; }))
-        known.push_back({"", directory, nullptr});
-  if (!all) {
-    TRY_ASSIGN(known, select(arguments.positional, known));
-  }
-  exports::Request request;
-  request.exactly = all;
-  request.recursive = recursive;
-  request.drop_adhoc = arguments.flag("drop-adhoc");
-  for (const auto& named : known) {
-    if (remove) {
-      request.remove.push_back(named.path);
-      continue;
-    }
-    TRY(add_desired(system, *named.entry, request));
-  }
-  if (recursive && std::ranges::none_of(request.access, [](const auto& access) {
-        return access.second.kind == plan::DirectoryAccess::Kind::group;
-      }))
-    return fail(ErrorCode::config,
-                "--recursive gives what lies below a directory to the group of its `access:`, and no "
-                "named export has one",
-                "write `access: {group: NAME}` in sharefs.yaml");
-  return request;
-}
-
 } // namespace
 
 Result<plan::DirectoryAccess> directory_access(sys::System& system, const config::Access& access,
@@ -183,11 +142,48 @@ Error not_a_server(sys::System& system, const config::Config& config) {
           "run this on the server, or correct the server's `address`", ""};
 }
 
-Result<exports::Task> export_task(sys::System& system, const config::Config& config, const Arguments& arguments,
-                                  const OwnServers& own, const exports::HostFiles& files) {
-  TRY_ASSIGN(auto request, request_of(system, arguments, own, exports::own_directories(files)));
-  return exports::Task{std::move(request), config.file, own.address,
-                       config.conda ? config.conda->users() : std::vector<std::string>()};
+Result<exports::Request> export_request(sys::System& system, const config::Config& config, const Arguments& arguments,
+                                        const OwnServers& own, const exports::HostFiles& files) {
+  const bool remove = arguments.flag("remove");
+  if (arguments.flag("all") && !arguments.positional.empty())
+    return fail(ErrorCode::usage, "both names and --all were given", "leave one of them out");
+  const bool recursive = arguments.flag("recursive");
+  if (recursive && remove)
+    return fail(ErrorCode::usage, "--recursive does not go with --remove", "leave it out");
+  const bool all = arguments.flag("all");
+  std::vector<Named> known;
+  for (const auto* server : own.servers)
+    for (const auto& entry : server->exports)
+      known.push_back({entry.name, normalize_path(entry.path), &entry});
+  if (remove)
+    for (const auto& directory : exports::own_directories(files))
+      if (std::none_of(known.begin(), known.end(), [&](const Named& named) { return named.path == directory; }))
+        known.push_back({"", directory, nullptr});
+  if (!all) {
+    TRY_ASSIGN(known, select(arguments.positional, known));
+  }
+  exports::Request request;
+  request.exactly = all;
+  request.recursive = recursive;
+  request.drop_adhoc = arguments.flag("drop-adhoc");
+  request.config_file = config.file;
+  request.address = own.address;
+  request.members = config.conda ? config.conda->users() : std::vector<std::string>();
+  for (const auto& named : known) {
+    if (remove) {
+      request.remove.push_back(named.path);
+      continue;
+    }
+    TRY(add_desired(system, *named.entry, request));
+  }
+  if (recursive && std::ranges::none_of(request.access, [](const auto& access) {
+        return access.second.kind == plan::DirectoryAccess::Kind::group;
+      }))
+    return fail(ErrorCode::config,
+                "--recursive gives what lies below a directory to the group of its `access:`, and no "
+                "named export has one",
+                "write `access: {group: NAME}` in sharefs.yaml");
+  return request;
 }
 
 Result<void> conclude_exports(Context& context, const Executed& executed, const exports::Proposed& proposed,

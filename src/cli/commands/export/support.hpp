@@ -27,11 +27,11 @@ OwnServers find_own_servers(sys::System& system, const config::Config& config);
 /// Returns an error `config` that names the addresses of this host and those of the file.
 Error not_a_server(sys::System& system, const config::Config& config);
 
-/// Makes the task for the exports that the command line names (PATH, SERVER:PATH or the last part of PATH, or --all).
-/// Errors: `usage` if neither or both are given or a word is ambiguous, `not_found` with a "did you mean" hint. `files`
-/// are the exports files of the host; --remove can also name what sharefs exports there.
-Result<exports::Task> export_task(sys::System& system, const config::Config& config, const Arguments& arguments,
-                                  const OwnServers& own, const exports::HostFiles& files);
+/// Makes the request for the exports that the command line names (PATH, SERVER:PATH or the last part of PATH, or
+/// --all). Errors: `usage` if neither or both are given or a word is ambiguous, `not_found` with a "did you mean" hint.
+/// `files` are the exports files of the host; --remove can also name what sharefs exports there.
+Result<exports::Request> export_request(sys::System& system, const config::Config& config, const Arguments& arguments,
+                                        const OwnServers& own, const exports::HostFiles& files);
 /// Reports the findings about the exports that `executed` was to put into force. If they are not as wanted, the whole
 /// change is undone, and an error is returned.
 Result<void> conclude_exports(Context& context, const Executed& executed, const exports::Proposed& proposed,

@@ -30,4 +30,12 @@ std::vector<sys::MountEntry> own_nfs_mounts(const sys::MountTable& table);
 /// the errors of files that cannot be read.
 Result<InitFacts> find_init_facts(sys::System& system, bool live);
 
+// The commented sharefs.yaml that `sharefs init` writes. Pure.
+
+/// Returns a text that config::parse accepts, whatever was found. Facts that sharefs.yaml cannot express become
+/// comments with the reason, and sections without facts become examples in comments.
+std::string init_text(const InitFacts& facts);
+/// Summarizes the text and what was left out of it: "1 export and 6 NFS mounts; not taken over: ...".
+std::string summary_of(const InitFacts& facts, const std::string& text);
+
 } // namespace sharefs::cli

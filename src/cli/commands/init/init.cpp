@@ -1,7 +1,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "cli/commands/init/text.hpp"
+#include "cli/commands/init/facts.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
 

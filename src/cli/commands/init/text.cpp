@@ -1,10 +1,9 @@
-#include "cli/commands/init/text.hpp"
+#include "cli/commands/init/facts.hpp"
 
 #include "base/path.hpp"
 #include "base/source.hpp"
 #include "base/text.hpp"
 #include "base/visible.hpp"
-#include "cli/commands/init/blocks.hpp"
 #include "config/load.hpp"
 #include "config/values.hpp"
 #include "config/yaml_text.hpp"
@@ -20,6 +19,63 @@ namespace sharefs::cli {
 namespace {
 
 using config::yaml_scalar;
+
+// ---- parts of the file ----
+
+constexpr std::size_t k_line_width = 100;
+constexpr std::size_t k_most_named = 8; ///< names in one comment
+
+/// Puts `margin` and `# ` in front of every line.
+std::string comment_out(std::string_view block, std::string_view margin) {
+  std::string out;
+  for (const auto& line : split_lines(block)) {
+    const auto own = std::string_view(line).substr(line.starts_with(margin) ? margin.size() : 0);
+    out += fmt::format("{}# {}\n", margin, visible(own));
+  }
+  return out;
+}
+
+/// Returns `KEY: [a, b]`, or one element per line if that is too long.
+std::string list_text(std::string_view margin, std::string_view key, const std::vector<std::string>& values) {
+  std::vector<std::string> scalars;
+  for (const auto& value : values)
+    scalars.push_back(config::yaml_scalar(value));
+  auto line = fmt::format("{}{}: [{}]\n", margin, key, join(scalars, ", "));
+  if (line.size() <= k_line_width)
+    return line;
+  line = fmt::format("{}{}:\n", margin, key);
+  for (const auto& scalar : scalars)
+    line += fmt::format("{}  - {}\n", margin, scalar);
+  return line;
+}
+
+/// Joins the first names and the number of the others.
+std::string join_few(std::vector<std::string> names) {
+  if (names.size() > k_most_named) {
+    const auto more = names.size() - k_most_named;
+    names.resize(k_most_named);
+    names.push_back(fmt::format("{} more", more));
+  }
+  return join(names, ", ");
+}
+
+/// Returns the reason why config::parse refuses these sections, without the place; "" if it accepts them.
+std::string find_refusal(const std::string& sections) {
+  const auto parsed = config::parse("version: 1\n" + sections, "");
+  if (parsed)
+    return {};
+  const auto& message = parsed.error().message; // ":LINE:COLUMN: what"
+  const auto what = message.find(": ");
+  return what == std::string::npos ? message : message.substr(what + 2);
+}
+
+/// Returns the entry; in comments, with the reason, if `sections`, which contain it, are refused.
+std::string entry_or_comment(const std::string& sections, const std::string& entry, std::string_view margin) {
+  const auto why = find_refusal(sections);
+  if (why.empty())
+    return entry;
+  return fmt::format("{}# not taken over: {}\n", margin, visible(why)) + comment_out(entry, margin);
+}
 
 // ---- servers ----
 

@@ -1,4 +1,5 @@
 // sharefs probe: reports what an NFS server answers, stage by stage. Needs neither root nor sharefs.yaml.
+#include "mounts/probe.hpp"
 #include "base/json_fields.hpp"
 #include "base/number.hpp"
 #include "base/text.hpp"
@@ -6,7 +7,6 @@
 #include "cli/commands/mount/support.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/say.hpp"
-#include "mounts/server_question.hpp"
 #include "ui/table.hpp"
 
 #include <algorithm>
@@ -61,10 +61,6 @@ std::string answer_for(const sys::NfsProbe& probe, int version) {
                      asked ? ", " + stage->detail : " was not asked");
 }
 
-std::string time_of(const sys::StageResult& stage) {
-  return stage.round_trip.count() > 0 ? format_duration(stage.round_trip.count()) : "-";
-}
-
 std::string permission_of(const sys::NfsProbe& probe, const std::string& directory) {
   const auto found = std::find_if(probe.access.begin(), probe.access.end(),
                                   [&](const sys::ExportAccess& one) { return one.directory == directory; });
@@ -81,7 +77,7 @@ void show(Context& context, const sys::NfsProbe& probe) {
   for (const auto& stage : probe.stages)
     stages.add({{to_string(stage.stage)},
                 {to_string(stage.outcome), colour_of(stage.outcome)},
-                {time_of(stage)},
+                {stage.round_trip.count() > 0 ? format_duration(stage.round_trip.count()) : "-"},
                 {stage.detail}});
   context.console.show(stages);
   ui::Table versions({{"VERSION"}, {"THIS HOST", false, true}});

@@ -4,12 +4,15 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "mounts/recover.hpp"
+#include "cachefix/store/local_root.hpp"
+#include "cli/commands/conda/staged.hpp"
+#include "cli/say.hpp"
+#include "exports/system_directory.hpp"
 #include "mounts/verify.hpp"
+#include "plan/check_action.hpp"
 #include "sys/identity/own_host.hpp"
 
 #include <algorithm>
-#include <array>
 #include <fmt/format.h>
 
 namespace sharefs::cli {
@@ -35,50 +38,6 @@ template <class ActionType> std::set<std::string> targets_by(const plan::Plan& p
   for (const auto& target : bad)
     good.erase(target);
   return good;
-}
-
-Result<std::vector<mounts::MountPoint>> select_mounts(Context& context, const config::Config* config,
-                                                      const Arguments& arguments, bool unknown_paths) {
-  auto all = mount_points(context.system, config);
-  const auto& words = arguments.positional;
-  if (arguments.flag("all") && !words.empty())
-    return fail(ErrorCode::usage, "both names and --all were given", "give one of them");
-  if (arguments.flag("all"))
-    return all;
-  std::vector<std::string> names;
-  for (const auto& point : all)
-    names.push_back(point.name);
-  if (words.empty())
-    return fail(ErrorCode::usage,
-                names.empty() ? "name a mount point" : "name a mount (" + join(names, ", ") + ") or use --all",
-                names.empty() && !unknown_paths ? "sharefs.yaml has no `mounts:`" : "");
-  std::vector<mounts::MountPoint> selected;
-  std::set<std::string> seen;
-  for (const auto& word : words) {
-    const bool is_path = word.find('/') != std::string::npos;
-    if (is_path && !word.starts_with('/') && context.host.working_directory == k_no_directory)
-      return fail(ErrorCode::usage, fmt::format("`{}` is relative, and the working directory is gone", word),
-                  "give the whole path");
-    mounts::MountPoint point;
-    point.target = normalize_path(word, context.host.working_directory);
-    const auto found = std::ranges::find_if(all, [&](const mounts::MountPoint& one) {
-      return one.name == word || (is_path && one.target == point.target);
-    });
-    if (found != all.end()) {
-      point = *found;
-    } else if (!unknown_paths || !is_path) {
-      std::vector<std::string> words_for_them = names;
-      for (const auto& one : all)
-        words_for_them.push_back(one.target);
-      return fail(ErrorCode::usage, fmt::format("there is no mount `{}`", word),
-                  did_you_mean_hint(word, words_for_them,
-                                    names.empty() ? "there are no `mounts:` in sharefs.yaml"
-                                                  : "the mounts are " + join(names, ", ")));
-    }
-    if (seen.insert(point.name + "\n" + point.target).second)
-      selected.push_back(std::move(point));
-  }
-  return selected;
 }
 
 /// Reads the words of the key `mounts.*.boot`.
@@ -120,9 +79,47 @@ Result<std::chrono::milliseconds> timeout_of(const Arguments& arguments) {
 
 Result<ChosenMounts> choose_mounts(Context& context, const config::Config* config, const Arguments& arguments,
                                    bool unknown_paths) {
-  TRY_ASSIGN(auto points, select_mounts(context, config, arguments, unknown_paths));
   TRY_ASSIGN(const auto timeout, timeout_of(arguments));
-  return ChosenMounts{std::move(points), timeout};
+  auto all = mount_points(context.system, config);
+  const auto& words = arguments.positional;
+  if (arguments.flag("all") && !words.empty())
+    return fail(ErrorCode::usage, "both names and --all were given", "give one of them");
+  if (arguments.flag("all"))
+    return ChosenMounts{std::move(all), timeout};
+  std::vector<std::string> names;
+  for (const auto& point : all)
+    names.push_back(point.name);
+  if (words.empty())
+    return fail(ErrorCode::usage,
+                names.empty() ? "name a mount point" : "name a mount (" + join(names, ", ") + ") or use --all",
+                names.empty() && !unknown_paths ? "sharefs.yaml has no `mounts:`" : "");
+  std::vector<mounts::MountPoint> selected;
+  std::set<std::string> seen;
+  for (const auto& word : words) {
+    const bool is_path = word.find('/') != std::string::npos;
+    if (is_path && !word.starts_with('/') && context.host.working_directory == k_no_directory)
+      return fail(ErrorCode::usage, fmt::format("`{}` is relative, and the working directory is gone", word),
+                  "give the whole path");
+    mounts::MountPoint point;
+    point.target = normalize_path(word, context.host.working_directory);
+    const auto found = std::ranges::find_if(all, [&](const mounts::MountPoint& one) {
+      return one.name == word || (is_path && one.target == point.target);
+    });
+    if (found != all.end()) {
+      point = *found;
+    } else if (!unknown_paths || !is_path) {
+      std::vector<std::string> words_for_them = names;
+      for (const auto& one : all)
+        words_for_them.push_back(one.target);
+      return fail(ErrorCode::usage, fmt::format("there is no mount `{}`", word),
+                  did_you_mean_hint(word, words_for_them,
+                                    names.empty() ? "there are no `mounts:` in sharefs.yaml"
+                                                  : "the mounts are " + join(names, ", ")));
+    }
+    if (seen.insert(point.name + "\n" + point.target).second)
+      selected.push_back(std::move(point));
+  }
+  return ChosenMounts{std::move(selected), timeout};
 }
 
 Result<void> require_root_for_mounts(const Context& context) {
@@ -200,15 +197,6 @@ std::size_t count_failed_images(const plan::Plan& plan, const plan::Report& repo
   }));
 }
 
-std::set<std::string> busy_targets(const plan::Plan& plan, const plan::Report& report) {
-  std::set<std::string> targets;
-  for (const auto& result : report.results)
-    if (result.error && result.error->code == ErrorCode::busy)
-      if (const auto* action = std::get_if<plan::Unmount>(&plan.steps[result.step].action))
-        targets.insert(action->target);
-  return targets;
-}
-
 nlohmann::ordered_json to_json(const mounts::MountState& state) {
   using Json = nlohmann::ordered_json;
   const auto& [name, server, path] = std::tie(state.point.name, state.point.server, state.point.path);
@@ -234,6 +222,102 @@ void add_states(Context& context, const std::vector<mounts::MountState>& states)
   for (const auto& state : states)
     json.push_back(to_json(state));
   context.envelope.fields["mounts"] = std::move(json);
+}
+
+namespace {
+
+constexpr std::chrono::milliseconds k_longest_look{2000}, k_one_mount_deadline{30'000}, k_pending_deadline{500};
+
+/// Removes the steps for directories that already are ordinary ones. A directory on which something is mounted is not
+/// examined.
+void drop_ordinary_directories(sys::System& system, const sys::MountTable& table, plan::Plan& plan) {
+  std::erase_if(plan.steps, [&](const plan::Step& step) {
+    const auto* flag = std::get_if<plan::SetImmutable>(&step.action);
+    if (flag == nullptr || table.at(flag->path) != nullptr)
+      return false;
+    const auto checked = plan::check_action(*flag, system);
+    return checked && checked->already;
+  });
+}
+
+} // namespace
+
+std::chrono::milliseconds MountScope::path_deadline() const {
+  return std::min(timeout, k_longest_look);
+}
+
+Result<MountWork> plan_mount_work(Context& context, const config::Config& config,
+                                  const std::vector<mounts::MountPoint>& wanted, const MountScope& scope) {
+  mounts::ProbeRequest request;
+  request.wanted = wanted;
+  request.want_access = request.targets = true;
+  request.server_deadline = scope.timeout;
+  request.path_deadline = scope.path_deadline();
+  TRY_ASSIGN(auto seen, observe(context, request));
+  MountWork work{std::move(seen), {}};
+  work.plan = mounts::plan_mounts(work.seen, wanted, k_one_mount_deadline, scope.remount);
+  const auto at_boot = scope.boot || scope.caches ? mounts::read_boot_facts(context.system) : mounts::BootFacts{};
+  if (scope.boot) {
+    const auto boot = mounts::plan_boot(context.system, at_boot, work.seen, work.plan.blocked);
+    mounts::append(work.plan.diagnoses, boot.diagnoses);
+    work.plan.plan.add(boot.plan);
+  }
+  if (scope.caches) { // a run for all mounts of sharefs.yaml
+    mounts::append(work.plan.diagnoses, mounts::diagnose_left_at_boot(at_boot, wanted));
+    work.plan.plan.add(
+        cachefix::plan_local_directories(context.system, config.caches.local, exports::system_directory_reason));
+    auto images = staged_images(context, &config);
+    mounts::append(work.plan.diagnoses, conda::take_out_damaged(context.system, images, say_to(context)));
+    work.plan.plan.add(conda::mount_staged(images));
+    if (scope.boot && !images.empty())
+      plan_staged_unit(context, true, work.plan.plan);
+  }
+  return work;
+}
+
+nlohmann::ordered_json mounts_json(const MountWork& work, const std::set<std::string>& good, bool applied) {
+  auto json = nlohmann::ordered_json::array();
+  for (const auto& state : work.seen.states) {
+    const auto& target = state.point.target;
+    auto one = to_json(state);
+    if (contains(work.plan.planned, target))
+      one["outcome"] = !applied ? "planned" : good.contains(target) ? "mounted" : "failed";
+    else
+      one["outcome"] = contains(work.plan.right, target) ? "unchanged" : "blocked";
+    json.push_back(std::move(one));
+  }
+  return json;
+}
+
+Result<UnmountWork> plan_unmount_work(Context& context, std::vector<mounts::MountPoint> points,
+                                      const mounts::UnmountOptions& options, bool forget) {
+  TRY_ASSIGN(auto table, context.system.mounts());
+  const auto pending = mounts::find_pending(context.system, k_pending_deadline);
+  UnmountWork work{std::move(table), mounts::read_boot_facts(context.system), {}};
+  if (forget) // an entry of sharefs can be forgotten although its target is not mounted now
+    for (const auto& entry : work.boot.entries)
+      for (auto& point : points)
+        if (entry.ours && point.name.empty() && point.target == entry.target)
+          point.name = point.target;
+  work.plan = mounts::plan_unmounts(work.table, points, pending, options);
+  if (forget) {
+    mounts::forget_at_boot(work.boot, mounts::read_boot_host(context.system), work.table, points, work.plan);
+    drop_ordinary_directories(context.system, work.table, work.plan.plan);
+  }
+  return work;
+}
+
+void report_busy(Context& context, const sys::MountTable& table, const plan::Plan& plan, const plan::Report& report) {
+  std::vector<sys::MountEntry> busy;
+  for (const auto& result : report.results) {
+    const auto* action = std::get_if<plan::Unmount>(&plan.steps[result.step].action);
+    const auto* entry = action == nullptr ? nullptr : table.at(action->target);
+    if (entry != nullptr && result.error && result.error->code == ErrorCode::busy)
+      busy.push_back(*entry);
+  }
+  report_holders(context, busy, [&](const std::string& target, const mounts::HolderReport& holders) {
+    context.report({mounts::diagnose_busy(target, holders)});
+  });
 }
 
 } // namespace sharefs::cli

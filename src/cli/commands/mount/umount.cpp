@@ -1,7 +1,7 @@
 // sharefs umount: tries a plain unmount first and lists the processes that prevent it; force and lazy only on request.
 #include "base/try.hpp"
 #include "cli/commands/conda/staged.hpp"
-#include "cli/commands/mount/work.hpp"
+#include "cli/commands/mount/support.hpp"
 #include "cli/exit_code.hpp"
 
 #include <algorithm>

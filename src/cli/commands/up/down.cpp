@@ -2,8 +2,7 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "cli/commands/conda/staged.hpp"
-#include "cli/commands/mount/work.hpp"
-#include "cli/commands/up/image.hpp"
+#include "cli/commands/mount/support.hpp"
 #include "cli/commands/up/part.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
@@ -90,7 +89,7 @@ class TakeDown {
   const config::Config& m_config;
   plan::Say m_say;
   mounts::UnmountOptions m_how;
-  std::optional<exports::Task> m_exports; ///< nullopt: sharefs exports nothing on this host
+  std::optional<exports::Request> m_exports; ///< nullopt: sharefs exports nothing on this host
   exports::Proposed m_proposed;
   UnmountWork m_mounts;
 };

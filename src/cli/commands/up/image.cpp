@@ -1,12 +1,12 @@
-#include "cli/commands/up/image.hpp"
+#include "cli/commands/up/part.hpp"
 
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "cachefix/store/local_root.hpp"
 #include "cli/commands/conda/link.hpp"
-#include "cli/commands/mount/shares.hpp"
 #include "cli/commands/mount/support.hpp"
+#include "cli/commands/up/on_mounts.hpp"
 #include "cli/execute.hpp"
 #include "exports/system_directory.hpp"
 #include "mounts/boot_text.hpp"
@@ -64,14 +64,13 @@ Result<std::vector<mounts::MountPoint>> decide_points(Context& context, const co
     point.here = false; // the machine that makes the image is not the one that boots it
     if (!wanted) {
       point.boot = mounts::BootWay::none;
-      points.push_back(std::move(point));
-      continue;
+    } else {
+      if (!servers.contains(point.server))
+        servers[point.server] = context.system.probe_nfs({point.server, {}, timeout, false});
+      const auto* probe = &servers[point.server]; // taken before the point is moved
+      TRY_ASSIGN(point, mounts::decide(std::move(point), probe));
     }
-    if (!servers.contains(point.server))
-      servers[point.server] = context.system.probe_nfs({point.server, {}, timeout, false});
-    const auto* probe = &servers[point.server]; // taken before the point is moved
-    TRY_ASSIGN(auto decided, mounts::decide(std::move(point), probe));
-    points.push_back(std::move(decided));
+    points.push_back(std::move(point));
   }
   return points;
 }

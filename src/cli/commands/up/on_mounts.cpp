@@ -1,11 +1,14 @@
 #include "cli/commands/up/on_mounts.hpp"
 
+#include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "cli/commands/conda/link.hpp"
 #include "cli/commands/conda/names.hpp"
+#include "cli/commands/export/support.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
+#include "exports/system_directory.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -13,6 +16,38 @@
 namespace sharefs::cli {
 
 namespace {
+
+const config::Mount* find_mount(const config::Config& config, const mounts::MountPoint& point) {
+  const auto found = std::ranges::find(config.mounts, point.name, &config::Mount::name);
+  return found == config.mounts.end() ? nullptr : &*found;
+}
+
+/// Returns the mounts on which directories can be made now: those with a `good` target, and this host's own
+/// directories. An automount that nobody has used yet is left out, with a message.
+std::vector<mounts::MountPoint> ready_points(Context& context, const config::Config& config,
+                                             const mounts::Observation& seen, const std::set<std::string>& good) {
+  std::vector<mounts::MountPoint> points;
+  for (const auto& state : seen.states) {
+    if (!good.contains(state.point.target))
+      continue;
+    if (state.health != mounts::Health::autofs_idle)
+      points.push_back(state.point);
+    else if (has_shares(config, {state.point}))
+      context.console.message(fmt::format("{}: an automount that nobody has used yet: its directories of `shares:` "
+                                          "are left until it is mounted",
+                                          mounts::name_of(state.point)));
+  }
+  return points;
+}
+
+/// Counts the points about which `found` has an error.
+std::size_t count_with_errors(const std::vector<mounts::MountPoint>& ready, const Diagnoses& found) {
+  return static_cast<std::size_t>(std::ranges::count_if(ready, [&](const mounts::MountPoint& point) {
+    return std::ranges::any_of(found, [&](const Diagnosis& one) {
+      return one.severity == Severity::error && one.subject == mounts::name_of(point);
+    });
+  }));
+}
 
 /// Returns the reason why no link of sharefs.yaml can be made yet; "" if they can. The mount itself is reported
 /// elsewhere.
@@ -72,6 +107,36 @@ plan::Plan without_shares(const OnMounts& done) {
 
 } // namespace
 
+WantedShares wanted_shares(sys::System& system, const config::Config& config,
+                           const std::vector<mounts::MountPoint>& ready) {
+  WantedShares wanted;
+  for (const auto& point : ready) {
+    const auto refuse = [&](const std::string& message, const std::string& hint) {
+      wanted.found.push_back(mounts::about(point, Severity::error, "SF243", message, hint));
+    };
+    const auto* mount = find_mount(config, point);
+    for (const auto& share : mount == nullptr ? std::vector<config::Share>() : mount->shares) {
+      const auto path = join_path(point.target, share.path);
+      auto access = directory_access(system, share.access, share.origin);
+      const auto reason = exports::system_directory_reason(path);
+      if (!access)
+        refuse(access.error().message, access.error().hint);
+      else if (point.here && !reason.empty())
+        refuse(fmt::format("{} is left as it is, since {}", path, reason), "name another directory in `shares:`");
+      else
+        wanted.shares.push_back({point, path, std::move(*access)});
+    }
+  }
+  return wanted;
+}
+
+bool has_shares(const config::Config& config, const std::vector<mounts::MountPoint>& points) {
+  return std::ranges::any_of(points, [&](const mounts::MountPoint& point) {
+    const auto* mount = find_mount(config, point);
+    return mount != nullptr && !mount->shares.empty();
+  });
+}
+
 Result<AllLinks> probe_links(sys::System& system, const config::Config& config) {
   Arguments all;
   all.flags = {"all"};
@@ -94,7 +159,7 @@ Result<OnMounts> plan_on_mounts(Context& context, const config::Config& config, 
   mounts::append(on.found, planned.diagnoses);
   on.plan = std::move(planned.plan);
   on.made = on.plan.steps.size();
-  on.failed = with_errors(on.ready, on.found).size();
+  on.failed = count_with_errors(on.ready, on.found);
   if (part != nullptr)
     TRY(add_links(context, config, *part, on));
   return on;
@@ -113,7 +178,7 @@ Result<void> check_shares_made(Context& context, OnMounts& done, std::chrono::mi
   context.report(made);
   if (made.empty())
     return {};
-  done.failed += with_errors(done.ready, made).size();
+  done.failed += count_with_errors(done.ready, made);
   context.console.message("not as it should be: taking the directories back");
   auto flags = context.flags;
   flags.yes = true;

@@ -1,13 +1,31 @@
 #pragma once
 // What is on mounts or can be checked only there: the directories of `shares:`, and links from the homes to the store.
-#include "cli/commands/mount/shares.hpp"
-#include "cli/commands/mount/work.hpp"
+#include "cli/commands/mount/support.hpp"
 #include "cli/commands/up/part.hpp"
+#include "cli/context.hpp"
 #include "conda/link.hpp"
+#include "config/config.hpp"
+#include "mounts/probe.hpp"
+#include "mounts/shares.hpp"
 
+#include <chrono>
 #include <optional>
+#include <set>
+#include <string>
+#include <vector>
 
 namespace sharefs::cli {
+
+/// True if one of the points has `shares:` in sharefs.yaml.
+bool has_shares(const config::Config& config, const std::vector<mounts::MountPoint>& points);
+
+/// The shares of `ready` mounts, as the mounts room reads them; `found` reports those that cannot be set (SF243).
+struct WantedShares {
+  std::vector<mounts::Share> shares;
+  Diagnoses found;
+};
+WantedShares wanted_shares(sys::System& system, const config::Config& config,
+                           const std::vector<mounts::MountPoint>& ready);
 
 /// All links of sharefs.yaml in the homes of this host, with their present state.
 struct AllLinks {

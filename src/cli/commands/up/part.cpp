@@ -13,7 +13,6 @@
 #include <fmt/format.h>
 #include <fnmatch.h>
 #include <map>
-#include <optional>
 
 namespace sharefs::cli {
 
@@ -141,8 +140,8 @@ Result<void> check_named(sys::System& system, const config::Config& config, cons
       "first");
 }
 
-Result<std::optional<exports::Task>> find_exports(sys::System& system, const config::Config& config,
-                                                  const OwnServers& own, bool remove) {
+Result<std::optional<exports::Request>> find_exports(sys::System& system, const config::Config& config,
+                                                     const OwnServers& own, bool remove) {
   if (!remove && own.exports() == 0)
     return std::nullopt;
   TRY_ASSIGN(const auto files, exports::read_host_files(system.files()));
@@ -152,8 +151,8 @@ Result<std::optional<exports::Task>> find_exports(sys::System& system, const con
   all.flags = {"all"};
   if (remove)
     all.flags.insert("remove");
-  return export_task(system, config, all, own, files).map([](exports::Task&& task) {
-    return std::optional(std::move(task));
+  return export_request(system, config, all, own, files).map([](exports::Request&& request) {
+    return std::optional(std::move(request));
   });
 }
 

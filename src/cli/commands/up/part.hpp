@@ -2,8 +2,10 @@
 // The part of sharefs.yaml, which is the same file on every machine, that applies to this host.
 #include "cli/commands/export/support.hpp"
 #include "cli/context.hpp"
+#include "mounts/boot.hpp"
 #include "mounts/mount_point.hpp"
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -25,13 +27,25 @@ HostPart find_part(sys::System& system, const config::Config& config);
 /// Error `config` if the file has mounts or exports, but none for this host. It names this host, and where to add it.
 Result<void> check_named(sys::System& system, const config::Config& config, const HostPart& part);
 
-/// Returns the task of `up` (or of `down`, with `remove`) for the exports of this host; nullopt if there is none.
-Result<std::optional<exports::Task>> find_exports(sys::System& system, const config::Config& config,
-                                                  const OwnServers& own, bool remove);
+/// Returns the request of `up` (or of `down`, with `remove`) for the exports of this host; nullopt if there is none.
+Result<std::optional<exports::Request>> find_exports(sys::System& system, const config::Config& config,
+                                                     const OwnServers& own, bool remove);
 
 /// Returns "server `storage1` (1 export), 2 mounts from storage1, storage2".
 std::string describe(const HostPart& part);
 /// Returns {servers, exports, mounts, elsewhere}.
 nlohmann::ordered_json to_json(const HostPart& part);
+
+// The image of a node, below --root: the part of `up` that can be done in it, and the part left for the first boot.
+
+/// Plans the unit that runs `sharefs up` at boot: written and enabled as systemd does it, or, if not `wanted`, removed
+/// if it is ours. `program` is the path of sharefs on the machine.
+plan::Plan plan_first_boot(const mounts::BootFacts& facts, const config::Config& config, const std::string& program,
+                           bool wanted);
+
+/// Runs `up` or, if not `wanted`, `down` on the image. `timeout` is for the answers of servers, whose NFS versions go
+/// into the boot entries.
+Result<int> change_image(Context& context, const config::Config& config, std::chrono::milliseconds timeout,
+                         bool wanted);
 
 } // namespace sharefs::cli

@@ -4,8 +4,8 @@
 #include "base/try.hpp"
 #include "cli/commands/conda/link.hpp"
 #include "cli/commands/conda/staged.hpp"
-#include "cli/commands/up/image.hpp"
 #include "cli/commands/up/on_mounts.hpp"
+#include "cli/commands/up/part.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/say.hpp"
@@ -177,7 +177,7 @@ class BringUp {
   HostPart m_part;
   plan::Say m_say;
   MountScope m_scope;
-  std::optional<exports::Task> m_exports; ///< nullopt: this host exports nothing
+  std::optional<exports::Request> m_exports; ///< nullopt: this host exports nothing
   exports::Proposed m_proposed;
   std::optional<Diagnoses> m_verified; ///< findings about the exports; nullopt: not verified
   std::optional<MountWork> m_mounts;

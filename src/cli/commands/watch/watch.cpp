@@ -60,11 +60,8 @@ Result<int> run_watch(Context& context, const Arguments& arguments) {
       error.hint = "one for each machine is enough: end that one first";
     return fail(std::move(error));
   }
-  if (!arguments.flag("once"))
-    return mounts::watch::watch(context.system, surroundings_of(context)).map([] { return k_exit_ok; });
-  return mounts::watch::watch_once(context.system, surroundings_of(context)).map([](bool well) {
-    return well ? k_exit_ok : k_exit_failed;
-  });
+  TRY_ASSIGN(const bool well, mounts::watch::watch(context.system, surroundings_of(context), arguments.flag("once")));
+  return well ? k_exit_ok : k_exit_failed;
 }
 
 } // namespace
