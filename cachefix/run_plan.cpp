@@ -82,7 +82,7 @@ Decisions report_losses(const Launch& launch, const Program& program, const Deci
     const std::string& text = launch.facts.find(*path, PathFact::text).content;
     if (text.size() > k_longest_script)
       continue;
-    const ScriptReport report = read_script(text, launch.facts, script.arguments, script.how);
+    const ScriptReport report = read_script(text, launch.facts, script);
     for (Mention loss : report.losses) {
       loss.subject = script.name + ":" + std::to_string(loss.line) + ": " + loss.subject;
       all.losses.push_back(std::move(loss));

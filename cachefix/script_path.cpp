@@ -10,8 +10,9 @@ namespace sharefs::cachefix {
 namespace {
 
 constexpr std::size_t k_most_value = 4096; // bytes of a value
-constexpr int k_most_values = 8;           // values that begin with another variable
-constexpr std::string_view k_path = "PYTHONPATH";
+constexpr std::size_t k_most_words = 256;  // of one command
+constexpr int k_most_values = 8;           // values that hold other variables, one within the other
+constexpr std::string_view k_path = "PYTHONPATH", k_same = ":$PYTHONPATH";
 constexpr std::string_view k_exports = "export declare typeset readonly local";
 constexpr std::string_view k_changes = "unset unsetenv setenv read mapfile readarray for select set printf";
 constexpr std::string_view k_by_word = "for select set printf"; // a `$NAME` behind these names no variable to change
@@ -59,6 +60,12 @@ bool lists_names(const Commands& commands, std::size_t at) {
   });
 }
 
+/// Returns the words of a variable's value; `$(...)` and `${...}` are one.
+Argv words_of_value(const std::string& value) {
+  const bool whole = is_substitution(value) || (value.starts_with("${") && value.find('}') == value.size() - 1);
+  return whole ? Argv{value} : split_words(value);
+}
+
 /// Returns `singularity` for `$(which singularity)`, and any other word as it is.
 std::string resolve_which(const std::string& word) {
   if (!is_listed(word, "$(which* `which* $(command*"))
@@ -68,6 +75,10 @@ std::string resolve_which(const std::string& word) {
 }
 
 } // namespace
+
+bool is_substitution(std::string_view word) {
+  return is_listed(word, "$(* <(* `*") && is_listed(word, "*) *`");
+}
 
 bool PythonPath::sets_variables(std::string_view command) {
   return is_listed(command, k_exports) || is_listed(command, k_changes);
@@ -112,7 +123,7 @@ std::vector<Assignment> PythonPath::take_assignments(Argv& words, int line) {
   return all;
 }
 
-void PythonPath::assign(std::string name, const std::string& value, const Argv& words, int line) {
+void PythonPath::assign(std::string name, const std::string& value, int line) {
   const bool adds = name.ends_with('+');
   name.resize(name.size() - (adds ? 1 : 0));
   if (is_python_path(name) && !adds && !names_path(value) && !m_tested)
@@ -123,12 +134,6 @@ void PythonPath::assign(std::string name, const std::string& value, const Argv& 
   std::string& text = m_environment[name];
   text = (adds ? text : "") + value;
   text.resize(std::min(text.size(), k_most_value));
-  if (words.empty())
-    return;
-  Argv& all = m_words[name];
-  all.resize(adds ? all.size() : 0);
-  all.insert(all.end(), words.begin(), words.end());
-  all.resize(std::min(all.size(), k_most_words));
 }
 
 void PythonPath::end_subshell(bool forget) {
@@ -147,12 +152,6 @@ std::optional<Mention> PythonPath::take_loss() {
 
 void PythonPath::note_loss(int line, const std::string& subject) {
   m_loss = Mention{line, "SF407", subject, "changes PYTHONPATH, so what it starts is not guarded"};
-}
-
-const Argv& PythonPath::words(const std::string& variable) const {
-  static const Argv k_none;
-  const auto known = m_words.find(variable);
-  return known == m_words.end() ? k_none : known->second;
 }
 
 bool PythonPath::holds_path(std::string_view text) const {
@@ -190,29 +189,41 @@ std::vector<std::string> PythonPath::find_files(const std::string& name) const {
     return {};
   if (!m_directory.empty())
     all.push_back(join_path(m_directory, all[0]));
-  if (const Argv& self = words("0"); name.starts_with('$') && !self.empty() && self[0].find('/') != std::string::npos)
-    all.push_back(join_path(parent_path(self[0]), all[0]));
+  if (const auto self = m_environment.find("0"); name.starts_with('$') && self != m_environment.end())
+    all.push_back(join_path(parent_path(self->second), all[0]));
   all.erase(std::unique(all.begin(), all.end()), all.end());
   return all;
 }
 
 Argv PythonPath::expand(const Argv& words) const {
+  Argv all = words, before;
+  for (int times = 0; times < k_most_values && all != before && all.size() < k_most_words; ++times)
+    all = expand_once(std::exchange(before, all));
+  return all;
+}
+
+Argv PythonPath::expand_value(const std::string& value) const {
+  return expand(words_of_value(value));
+}
+
+Argv PythonPath::expand_once(const Argv& words) const {
   Argv all;
   for (const std::string& given : words) {
     const std::string word = resolve_which(given);
     const bool whole = word.starts_with('$') &&
                        (word.find('}') == word.size() - 1 || word.find_first_of("{}/.:-=$ ", 1) == std::string::npos);
-    const auto known = whole ? m_words.find(variable_at(word, 0)) : m_words.end();
+    const auto known = whole ? m_environment.find(variable_at(word, 0)) : m_environment.end();
     const auto sign = word.find_first_of("}-=+");
     const bool other = whole && word.starts_with("${") && sign != std::string::npos && word[sign] != '}';
     if (other && word[sign] == '+') // ${IMAGE:+--container-image=$IMAGE}
       std::ranges::move(split_words(word.substr(sign + 1, word.size() - sign - 2)), std::back_inserter(all));
-    else if (known != m_words.end() && !known->second.empty() && all.size() < k_most_words)
-      all.insert(all.end(), known->second.begin(), known->second.end());
+    else if (known != m_environment.end() && !known->second.empty() && known->second != word &&
+             all.size() < k_most_words)
+      std::ranges::move(words_of_value(known->second), std::back_inserter(all));
     else if (other && all.empty())
       all = split_words(word.substr(sign + 1, word.size() - sign - 2));
     else // env PYTHONPATH=$NEW
-      all.push_back(holds_path(word) && has_path(word) ? word + ":$PYTHONPATH" : word);
+      all.push_back(holds_path(word) && has_path(word) && !word.ends_with(k_same) ? word + std::string(k_same) : word);
   }
   return all;
 }

@@ -1,16 +1,15 @@
 #pragma once
-// Follows what a shell text does to PYTHONPATH, because PYTHONPATH brings the guard to the programs that it starts.
+// Follows the variables of a shell text, above all PYTHONPATH, which brings the guard to the programs that it starts.
 #include "cachefix/launch.hpp"
 #include "cachefix/shell_text.hpp"
 
-#include <map>
-
 namespace sharefs::cachefix {
 
-inline constexpr std::size_t k_most_words = 256; ///< of one command, or of one variable
+/// True if the word is the output of a command: `$(...)`, `<(...)` or backquotes.
+bool is_substitution(std::string_view word);
 
-/// The state of a shell text after each command: the variables, as far as the text itself gives them values, and
-/// whether PYTHONPATH was lost.
+/// The variables after each command of a text, as far as the text itself gives them values, and whether PYTHONPATH was
+/// lost.
 class PythonPath {
  public:
   /// True if the command (`export`, `unset`, `read`) gives variables other values.
@@ -23,10 +22,8 @@ class PythonPath {
   /// Returns what a command assigns, and removes assignments in front of the command from `words`. Also notes a loss of
   /// PYTHONPATH by `unset`, `read` or `for`. A name that ends in `+` is appended to.
   std::vector<Assignment> take_assignments(Argv& words, int line);
-  /// Gives a variable a value. `words` is the value split into words; if it is empty, the variable keeps its words.
-  void assign(std::string name, const std::string& value, const Argv& words, int line);
-  /// Gives a variable words but no value, and returns the words from before.
-  Argv set_words(const std::string& variable, Argv words) { return std::exchange(m_words[variable], std::move(words)); }
+  /// Gives a variable a value.
+  void assign(std::string name, const std::string& value, int line);
 
   /// Begins a subshell: what it does to PYTHONPATH has no effect behind it.
   void begin_subshell() { m_subshells.push_back(m_loss); }
@@ -36,10 +33,11 @@ class PythonPath {
   std::optional<Mention> take_loss();
 
   [[nodiscard]] const Environment& environment() const { return m_environment; }
-  [[nodiscard]] const Argv& words(const std::string& variable) const;
   /// Replaces `$RUN`, `${RUN}`, `${RUN[@]}` and `$@` by the words of the variable. `${RUN:-words}` as the first word
   /// becomes the words in the braces if the variable is not known.
   [[nodiscard]] Argv expand(const Argv& words) const;
+  /// Returns the words of a variable's value, expanded.
+  [[nodiscard]] Argv expand_value(const std::string& value) const;
   /// Notes the command `cd DIRECTORY`.
   void change_directory(const std::string& directory) { m_directory = expand_start(directory); }
   /// Returns the paths at which a script of this name may lie: as written with the values of its variables, in the
@@ -54,18 +52,18 @@ class PythonPath {
   [[nodiscard]] bool names_path(std::string_view text) const;
   [[nodiscard]] bool is_python_path(const std::string& name) const;
   void note_loss(int line, const std::string& subject);
+  [[nodiscard]] Argv expand_once(const Argv& words) const;
   /// Replaces the variable in front of a path by its value. A variable that is not known is taken away, so `$HERE/a.sh`
   /// becomes `a.sh`. Empty if other variables remain.
   [[nodiscard]] std::string expand_start(std::string name) const;
 
-  Environment m_environment;           ///< what the text has assigned so far
-  std::map<std::string, Argv> m_words; ///< the values split into words
-  std::string m_directory;             ///< directory of the last `cd`
-  bool m_computed_names = false;       ///< names of variables are listed or stand in variables: any may be PYTHONPATH
-  bool m_tested = false;               ///< `[ -z "$PYTHONPATH" ]` or the like decides whether the command runs
-  bool m_in_if = false;                ///< that was the test of an `if`, which counts up to its end
-  bool m_chained = false;              ///< `&&` or `||` stands behind the command before
-  std::optional<Mention> m_loss;       ///< the command that lost PYTHONPATH, until a program is started
+  Environment m_environment;     ///< what the text has assigned so far
+  std::string m_directory;       ///< directory of the last `cd`
+  bool m_computed_names = false; ///< names of variables are listed or stand in variables: any may be PYTHONPATH
+  bool m_tested = false;         ///< `[ -z "$PYTHONPATH" ]` or the like decides whether the command runs
+  bool m_in_if = false;          ///< that was the test of an `if`, which counts up to its end
+  bool m_chained = false;        ///< `&&` or `||` stands behind the command before
+  std::optional<Mention> m_loss; ///< the command that lost PYTHONPATH, until a program is started
   std::vector<std::optional<Mention>> m_subshells; ///< m_loss as it was in front of each open subshell
 };
 

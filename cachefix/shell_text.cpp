@@ -112,13 +112,13 @@ class Splitter {
     const bool backquotes = whole[begin] == '`';
     if (backquotes) // the next backquote ends it, even in quotes and comments
       m_text = whole.substr(0, whole.find('`', begin + 1));
-    m_commands.push_back({.behind = '('});
+    m_commands.push_back({.behind = '$'});
     for (m_at += backquotes ? 1 : 2; m_at < m_text.size() && (backquotes || m_text[m_at] != ')' || m_open > 0); ++m_at)
       read_char(m_text[m_at]);
     m_at = std::min(m_at, m_text.size());
     m_text = whole;
     end_command();
-    m_commands.push_back({.behind = ')'});
+    m_commands.push_back({.behind = '`'});
     --m_substitutions;
     m_open = open;
     m_braces = braces;

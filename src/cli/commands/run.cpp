@@ -304,11 +304,13 @@ Result<int> run_command(Context& context, const Arguments& arguments) {
 
 } // namespace
 
+Result<config::Caches> read_caches(Context& context) {
+  TRY_ASSIGN(const auto* const config, context.config_if_any());
+  return config == nullptr ? config::Caches{} : config->caches;
+}
+
 Result<cachefix::Guard> guard_of(Context& context, const std::vector<cachefix::UserRule>& rules) {
-  const auto config = context.config_if_any();
-  if (!config)
-    return fail(config.error());
-  const config::Caches caches = *config == nullptr ? config::Caches{} : (*config)->caches;
+  TRY_ASSIGN(const auto caches, read_caches(context));
   if (caches.guard == "off")
     return fail(ErrorCode::not_found, "caches.guard is off");
   if (context.environment("SHAREFS_GUARD") == "0")
@@ -321,10 +323,7 @@ Result<cachefix::Guard> guard_of(Context& context, const std::vector<cachefix::U
 }
 
 Result<CacheChoices> choices_of(Context& context, std::vector<cachefix::UserRule> first) {
-  const auto config = context.config_if_any();
-  if (!config)
-    return fail(config.error());
-  const config::Caches caches = *config == nullptr ? config::Caches{} : (*config)->caches;
+  TRY_ASSIGN(const auto caches, read_caches(context));
   for (const config::CacheRule& rule : caches.rules)
     first.push_back({rule.program, rule.flag, rule.place == "local", rule.origin.text()});
   cachefix::Rules rules;
