@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "cachefix/script_path.hpp"
 
+#include <algorithm>
 #include <set>
 
 namespace sharefs::cachefix {
@@ -12,12 +13,9 @@ namespace {
 constexpr std::string_view k_prints = "echo printf cat tee sed grep envsubst head tail sort";
 constexpr std::string_view k_run_input = "xargs parallel bsub qsub at batch";
 constexpr std::string_view k_read_lines = "done read mapfile readarray";
-constexpr std::string_view k_run_commands =
-    "xargs parallel bsub qsub at batch bash sh zsh sbatch */bash */sh while read";
 constexpr std::string_view k_no_commands = "*.py *.json *.yaml *.yml *.toml *.csv *.md *.log /dev/*"; // names of files
-constexpr std::size_t k_most_prefix = 16;   // words of a variable in front of a program
-constexpr int k_deepest_text = 4;           // texts within texts: bash -c in bash -c
-constexpr std::size_t k_most_in_group = 64; // commands of a group whose output goes on
+constexpr std::size_t k_most_prefix = 16; // words of a variable in front of a program
+constexpr int k_deepest_text = 4;         // texts within texts: bash -c in bash -c
 
 bool is_script_name(const std::string& word) {
   return is_listed(word, "*.sh *.bash *.sbatch *.slurm") && word.find('$') == std::string::npos;
@@ -70,27 +68,6 @@ bool reads_input(const Launch& launch, const Program& program) {
   return is_listed(program.name, "/dev/stdin /dev/fd/*") ||
          (program.kind == ProgramKind::program && (tail == Tail::shell || tail == Tail::batch) &&
           program.index == links.back().get().index);
-}
-
-/// True if a file gets the output of this command, or a pipe with a program that runs its input.
-bool goes_on(const Commands& commands, std::size_t at) {
-  bool runs = !commands[at].to.empty();
-  for (; at + 1 < commands.size() && commands[at].behind == '|'; ++at)
-    runs = runs || any_listed(commands[at + 1].words, k_run_commands);
-  return runs;
-}
-
-/// True if something may run what this command prints, alone or in a group: `{ echo a; } > job.sh`.
-bool is_output_run(const Commands& commands, std::size_t at) {
-  bool runs = goes_on(commands, at);
-  int open = 0; // groups that begin behind this command
-  for (std::size_t i = at + 1; !runs && i < std::min(commands.size(), at + k_most_in_group); ++i) {
-    const std::string first = commands[i].words.empty() ? "" : commands[i].words[0];
-    const bool ends = is_listed(first, "} done");
-    runs = ends && open == 0 && goes_on(commands, i);
-    open += ends ? (open > 0 ? -1 : 0) : is_listed(first, "{ for while until select") ? 1 : 0;
-  }
-  return runs;
 }
 
 class ScriptReader {

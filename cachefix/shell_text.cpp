@@ -1,6 +1,7 @@
 #include "cachefix/shell_text.hpp"
 
 #include "base/text.hpp"
+#include "cachefix/table.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -13,6 +14,23 @@ namespace {
 constexpr int k_most_substitutions = 16; // nested ones
 constexpr int k_most_shifts = 16;        // `<<` without a here-document
 constexpr std::string_view k_directives[][2] = {{"#SBATCH ", "sbatch"}, {"#BSUB ", "bsub"}};
+
+constexpr std::size_t k_most_in_group = 64; // commands of a group or a pipe whose output is read
+constexpr std::string_view k_run_commands =
+    "xargs parallel bsub qsub at batch bash sh zsh sbatch */bash */sh while read";
+
+bool is_of_name(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
+/// True if a file gets the output of this command, or a pipe with a program that runs its input.
+bool goes_on(const Commands& commands, std::size_t at) {
+  bool runs = !commands[at].to.empty();
+  const std::size_t end = std::min(commands.size(), at + k_most_in_group);
+  for (; !runs && at + 1 < end && commands[at].behind == '|'; ++at)
+    runs = any_listed(commands[at + 1].words, k_run_commands);
+  return runs;
+}
 
 class Splitter {
  public:
@@ -213,6 +231,69 @@ std::string written_by(const Argv& words) {
 
 Commands commands_of(std::string_view text) {
   return Splitter(text).split();
+}
+
+bool is_substitution(std::string_view word) {
+  return is_listed(word, "$(* <(* `*") && is_listed(word, "*) *`");
+}
+
+bool is_assignment(const std::string& word) {
+  const auto name = word.substr(0, word.find_first_of("+=["));
+  return name.size() < word.size() && assigns_variable(name + "=");
+}
+
+bool has_path(std::string_view text) {
+  for (auto at = text.find(k_python_path); at != std::string_view::npos; at = text.find(k_python_path, at + 1)) {
+    const auto end = at + k_python_path.size();
+    if ((at == 0 || !is_of_name(text[at - 1])) && (end == text.size() || !is_of_name(text[end])))
+      return true;
+  }
+  return false;
+}
+
+std::string variable_at(std::string_view text, std::size_t dollar) {
+  const auto begin = std::min(text.find_first_not_of("{!\"", dollar + 1), text.size());
+  auto end = begin;
+  while (end < text.size() && is_of_name(text[end]))
+    ++end;
+  const std::string name(text.substr(begin, end == begin ? 1 : end - begin));
+  return name == "*" || (name[0] >= '1' && name[0] <= '9') ? "@" : name;
+}
+
+bool lists_names(const Commands& commands, std::size_t at) {
+  const Argv& words = commands[at].words;
+  if (words.empty() || !(words[0] == "compgen" || words == Argv{"env"} || words == Argv{"printenv"}))
+    return false;
+  const bool filtered = commands[at].behind == '|' && at + 1 < commands.size();
+  return std::ranges::none_of(filtered ? commands[at + 1].words : words, [](const std::string& word) {
+    const auto begin = std::min(word.find_first_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ"), word.size());
+    const auto end = std::min(word.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ", begin), word.size());
+    return end - begin > 2 && !k_python_path.starts_with(word.substr(begin, end - begin));
+  });
+}
+
+Argv words_of_value(const std::string& value) {
+  const bool whole = is_substitution(value) || (value.starts_with("${") && value.find('}') == value.size() - 1);
+  return whole ? Argv{value} : split_words(value);
+}
+
+std::string resolve_which(const std::string& word) {
+  if (!is_listed(word, "$(which* `which* $(command*"))
+    return word;
+  const Argv parts = split_words(word);
+  return parts.back().substr(0, parts.back().find_first_of(")`"));
+}
+
+bool is_output_run(const Commands& commands, std::size_t at) {
+  bool runs = goes_on(commands, at);
+  int open = 0; // groups that begin behind this command
+  for (std::size_t i = at + 1; !runs && i < std::min(commands.size(), at + k_most_in_group); ++i) {
+    const std::string first = commands[i].words.empty() ? "" : commands[i].words[0];
+    const bool ends = is_listed(first, "} done");
+    runs = ends && open == 0 && goes_on(commands, i);
+    open += ends ? (open > 0 ? -1 : 0) : is_listed(first, "{ for while until select") ? 1 : 0;
+  }
+  return runs;
 }
 
 } // namespace sharefs::cachefix
