@@ -180,10 +180,10 @@ RunPlan plan_run(const Argv& argv, const Start& start, Facts& facts, const Rules
           {program.index, program.name, framework == nullptr ? std::nullopt : std::optional(framework->name)});
   }
   for (const ChainLink& link : walked.chain)
-    if (link.certain)
-      add_once(out.chain, LauncherFound{link.name, link.index});
+    if (link.certain && std::ranges::find(out.chain, link.index, &ChainLink::index) == out.chain.end())
+      out.chain.push_back(link);
   // A nested `sharefs run` decides about its own command.
-  const bool nested = std::ranges::find(out.chain, "sharefs", &LauncherFound::launcher) != out.chain.end();
+  const bool nested = std::ranges::find(out.chain, "sharefs", &ChainLink::name) != out.chain.end();
   const auto off = environment.find("SHAREFS_CACHEFIX");
   if ((off != environment.end() && off->second == "0") || nested || !facts.any_shared()) {
     out.argv = argv;
