@@ -13,7 +13,7 @@
 namespace sharefs::cachefix {
 namespace {
 
-constexpr std::size_t k_most_scripts = 8;             // read for one program, each named by one before it
+constexpr std::size_t k_most_scripts = 16;            // read for one program, each named by one before it
 constexpr std::size_t k_longest_script = 128U << 10U; // nobody writes a longer one by hand, and it takes long to read
 
 Environment environment_of(const Start& start) {

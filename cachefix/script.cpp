@@ -86,7 +86,7 @@ class ScriptReader {
     for (std::size_t i = 0; i < commands.size(); ++i) {
       Command& command = commands[i];
       command.line += first_line - 1;
-      m_output_runs = any_listed(command.words, k_prints) && (m_open > 0 || is_output_run(commands, i));
+      m_output_runs = any_listed(command.words, k_prints) && is_output_run(commands, i);
       if (command.is_array)
         assign_array(command.words, command.line, depth);
       else if (!command.is_directive)
@@ -98,7 +98,10 @@ class ScriptReader {
         m_path.begin_subshell();
       else if (behind == ')')
         m_path.end_subshell();
-      m_open += behind == '(' || behind == '$' ? 1 : m_open > 0 && (behind == ')' || behind == '`') ? -1 : 0;
+      if (behind == '(' || behind == '$' || behind == '<')
+        m_open += behind;
+      else if (!m_open.empty() && (behind == ')' || behind == '`'))
+        m_open.pop_back();
     }
   }
 
@@ -175,7 +178,8 @@ class ScriptReader {
     const bool sources = is_listed(first, "source .") && words.size() > 1;
     if (sources && !is_listed(words[1], words_of("settings")))
       report_path_loss(); // the script may start programs
-    if (is_listed(first, k_prints) ? m_output_runs : is_listed(first, "cp mv") && is_script_name(words.back()))
+    if (is_listed(first, k_prints) ? m_output_runs || first == "tee" || !m_open.empty()
+                                   : is_listed(first, "cp mv") && is_script_name(words.back()))
       read_printed(command, depth);
     else if (is_listed(first, k_read_lines) ||
              (sources && words[1] == "/dev/stdin")) // the lines are commands, or values to export
@@ -232,11 +236,11 @@ class ScriptReader {
     const std::string shown = is_listed(first, "cp mv") && words.size() > 2 ? words[words.size() - 2]
                               : command.from.empty()                        ? words.back()
                                                                             : command.from;
-    if (text.empty())
-      read_file(shown,
-                is_listed(shown, "*.env") ? Started::sourced : Started::submitted); // as in `export $(cat x.env)`
-    else
+    const bool sets = is_listed(shown, "*.env"); // as in `export $(cat x.env)`
+    if (!text.empty())
       read(text, command.line, depth + 1, Started::submitted);
+    else if (m_output_runs || m_open.ends_with('<') || first == "cat" || sets || is_script_name(shown))
+      read_file(shown, sets ? Started::sourced : Started::submitted);
     m_written.insert(normalize_path(to, "/"));
   }
 
@@ -244,7 +248,8 @@ class ScriptReader {
   void read_file(const std::string& name, Started how = Started::run, const Argv& arguments = {}) {
     if (!is_substitution(name) && !is_listed(name, k_no_commands) && !m_written.contains(normalize_path(name, "/")))
       for (const std::string& file : m_path.find_files(name))
-        m_out.scripts.push_back({file, how, arguments});
+        if (NamedScript one{file, how, arguments}; m_out.scripts.empty() || m_out.scripts.back() != one)
+          m_out.scripts.push_back(std::move(one)); // a text may be read twice
   }
 
   void add_loss(int line, Mention loss) {
@@ -312,7 +317,7 @@ class ScriptReader {
   Start m_start{{}, "/", {}};
   PythonPath m_path;
   bool m_output_runs = false;               ///< something may run what the present command prints
-  int m_open = 0;                           ///< open subshells and substitutions
+  std::string m_open;                       ///< open subshells `(` and substitutions `$`, `<`
   std::set<std::string> m_written;          ///< files that the text writes
   Rules m_rules{{}, When::shared, Guard()}; // with a guard, because only then a loss counts
   ScriptReport m_out;

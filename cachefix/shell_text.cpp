@@ -23,12 +23,15 @@ bool is_of_name(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
-/// True if a file gets the output of this command, or a pipe with a program that runs its input.
+/// True if a file gets the output of this command, or a pipe with a program that runs its input or writes a file.
 bool goes_on(const Commands& commands, std::size_t at) {
   bool runs = !commands[at].to.empty();
   const std::size_t end = std::min(commands.size(), at + k_most_in_group);
-  for (; !runs && at + 1 < end && commands[at].behind == '|'; ++at)
-    runs = any_listed(commands[at + 1].words, k_run_commands);
+  for (; !runs && at + 1 < end && commands[at].behind == '|'; ++at) {
+    const Command& next = commands[at + 1];
+    runs = !next.to.empty() || any_listed(next.words, k_run_commands) ||
+           (contains(next.words, "tee") && !next.words.back().ends_with(".log"));
+  }
   return runs;
 }
 
@@ -130,7 +133,7 @@ class Splitter {
     const bool backquotes = whole[begin] == '`';
     if (backquotes) // the next backquote ends it, even in quotes and comments
       m_text = whole.substr(0, whole.find('`', begin + 1));
-    m_commands.push_back({.behind = '$'});
+    m_commands.push_back({.behind = whole[begin] == '<' ? '<' : '$'});
     for (m_at += backquotes ? 1 : 2; m_at < m_text.size() && (backquotes || m_text[m_at] != ')' || m_open > 0); ++m_at)
       read_char(m_text[m_at]);
     m_at = std::min(m_at, m_text.size());

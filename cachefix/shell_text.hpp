@@ -12,7 +12,8 @@ struct Command {
   std::string from = {}, to = {}; ///< file of `<` (also of `3<`), file of `>`
   std::string other = {};         ///< file of any other redirection
   char behind = ';';              ///< what ends it: ; & newline ( ) or `|`, with `a` for && and `o` for ||; a command
-                                  ///< without words has `$` in front of a substitution, and a backquote behind it
+                                  ///< without words has `$` or `<` in front of a substitution, and a backquote
+                                  ///< behind it
   bool is_array = false;          ///< the words are NAME= and the elements of an array
   bool is_directive = false;      ///< a directive of a batch system: `#SBATCH -n 2` as the words `sbatch -n 2 job.sh`
 };

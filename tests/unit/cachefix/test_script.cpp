@@ -193,7 +193,11 @@ TEST_CASE("what takes the guard away, in the place of a command only") {
       {"echo PYTHONPATH=/x > e; while read -r l; do export \"$l\"; done < e; python t.py", "1 SF407 PYTHONPATH="},
       {"ssh n1 'export A=1; env | sort'", ""},
       {"{ echo 'export PYTHONPATH=/x'; for i in 1; do echo python t.py; done; } | bash", "1 SF407 PYTHONPATH="},
-      {"for i in 1 2; do echo 'env -i python t.py'; done | tee l; { echo a; } | cat; bash", ""},
+      {"for i in 1 2; do echo 'env -i python t.py'; done | tee l; bash l", "1 SF407 env"},
+      {"for i in 1 2; do echo 'env -i python t.py'; done | cat; echo 'env -i python t.py' | tee a.log", ""},
+      {"tee a.sh <<EOT\nenv -i python t.py\nEOT\necho 'python -I t.py' | sed s/x/y/ > b.sh",
+       "2 SF407 env; 4 SF407 python -I"},
+      {"LAUNCH='srun --export=NONE'; LAUNCH=\"$LAUNCH python\"; $LAUNCH t.py", "1 SF407 --export=NONE"},
       // Other programs that start some, and files that deepspeed hands on.
       {"expect -c 'spawn ssh n1 python t.py; interact'", "1 SF402 ssh"},
       {"expect -c 'spawn python t.py'; python u.py", ""},
@@ -384,6 +388,12 @@ TEST_CASE("commands that come from stdin, from files, and from variables") {
         std::vector<NamedScript>{{"a.sh", Started::submitted}, {"c.sh", Started::submitted}});
   CHECK(report_of("bash $(dirname $0)/a.sh; bash ${0%/*}/b.sh; bash $H/$N.sh; bash $H").scripts ==
         std::vector<NamedScript>{{"a.sh"}, {"b.sh"}});
+  std::string named;
+  for (const NamedScript& one :
+       report_of("n=$(grep x hosts | wc -l); python t.py; bash <(cat a); eval \"$(cat b)\"; export $(cat c.env)")
+           .scripts)
+    named += one.name + " ";
+  CHECK(named == "a b c.env ");
   CHECK(report_of("make -j 4 --directory=a --file=b.mk A=1 c d; make -Cb -f c").scripts ==
         std::vector<NamedScript>{{"a/b.mk"}, {"b/c"}});
 }
