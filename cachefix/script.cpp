@@ -82,7 +82,11 @@ class ScriptReader {
     if (depth > k_deepest_text || text.empty())
       return;
     Commands commands = commands_of(text);
+    const std::size_t open = m_open.size();
     m_path.note_name_lists(commands);
+    m_submits = m_submits || std::ranges::any_of(commands, [](const Command& one) {
+                  return how_started(one.words) == Started::submitted;
+                });
     for (std::size_t i = 0; i < commands.size(); ++i) {
       Command& command = commands[i];
       command.line += first_line - 1;
@@ -103,6 +107,7 @@ class ScriptReader {
       else if (!m_open.empty() && (behind == ')' || behind == '`'))
         m_open.pop_back();
     }
+    m_open.resize(std::min(open, m_open.size())); // a text may leave some open
   }
 
   /// Reads the scripts and the input of one program that a command starts. A loss by the command's own words is not
@@ -237,10 +242,11 @@ class ScriptReader {
                               : command.from.empty()                        ? words.back()
                                                                             : command.from;
     const bool sets = is_listed(shown, "*.env"); // as in `export $(cat x.env)`
+    const Started how = m_submits ? Started::submitted : Started::run;
     if (!text.empty())
-      read(text, command.line, depth + 1, Started::submitted);
+      read(text, command.line, depth + 1, how);
     else if (m_output_runs || m_open.ends_with('<') || first == "cat" || sets || is_script_name(shown))
-      read_file(shown, sets ? Started::sourced : Started::submitted);
+      read_file(shown, sets ? Started::sourced : how);
     m_written.insert(normalize_path(to, "/"));
   }
 
@@ -316,6 +322,7 @@ class ScriptReader {
   Facts& m_facts;
   Start m_start{{}, "/", {}};
   PythonPath m_path;
+  bool m_submits = false;                   ///< the text submits a script, perhaps one that it writes
   bool m_output_runs = false;               ///< something may run what the present command prints
   std::string m_open;                       ///< open subshells `(` and substitutions `$`, `<`
   std::set<std::string> m_written;          ///< files that the text writes

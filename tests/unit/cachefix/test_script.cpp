@@ -195,6 +195,7 @@ TEST_CASE("what takes the guard away, in the place of a command only") {
       {"{ echo 'export PYTHONPATH=/x'; for i in 1; do echo python t.py; done; } | bash", "1 SF407 PYTHONPATH="},
       {"for i in 1 2; do echo 'env -i python t.py'; done | tee l; bash l", "1 SF407 env"},
       {"for i in 1 2; do echo 'env -i python t.py'; done | cat; echo 'env -i python t.py' | tee a.log", ""},
+      {"S=$(cat <<EOT\nenv -i python t.py\nEOT\n)\nbash -c \"$S --x\"", "2 SF407 env"},
       {"tee a.sh <<EOT\nenv -i python t.py\nEOT\necho 'python -I t.py' | sed s/x/y/ > b.sh",
        "2 SF407 env; 4 SF407 python -I"},
       {"LAUNCH='srun --export=NONE'; LAUNCH=\"$LAUNCH python\"; $LAUNCH t.py", "1 SF407 --export=NONE"},
