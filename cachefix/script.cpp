@@ -247,7 +247,8 @@ class ScriptReader {
       read(text, command.line, depth + 1, how);
     else if (m_output_runs || m_open.ends_with('<') || first == "cat" || sets || is_script_name(shown))
       read_file(shown, sets ? Started::sourced : how);
-    m_written.insert(normalize_path(to, "/"));
+    if (!command.appends && !contains(words, "-a")) // else the file may hold more commands
+      m_written.insert(normalize_path(to, "/"));
   }
 
   /// Notes a file of commands. One that the text has written was read there.

@@ -94,6 +94,7 @@ class Splitter {
     const bool other = end_number() && sign == '>';
     const char next = m_at + 1 < m_text.size() ? m_text[m_at + 1] : ' ';
     m_next = other || next == '&' ? &Command::other : sign == '<' ? &Command::from : &Command::to;
+    m_now.appends = m_now.appends || (sign == '>' && next == '>');
     m_at += next == '&' || next == '|' ? 1 : 0;
   }
 

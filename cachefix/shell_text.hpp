@@ -14,6 +14,7 @@ struct Command {
   char behind = ';';              ///< what ends it: ; & newline ( ) or `|`, with `a` for && and `o` for ||; a command
                                   ///< without words has `$` or `<` in front of a substitution, and a backquote
                                   ///< behind it
+  bool appends = false;           ///< `>>`: what the file held before stays
   bool is_array = false;          ///< the words are NAME= and the elements of an array
   bool is_directive = false;      ///< a directive of a batch system: `#SBATCH -n 2` as the words `sbatch -n 2 job.sh`
 };

@@ -395,6 +395,9 @@ TEST_CASE("commands that come from stdin, from files, and from variables") {
            .scripts)
     named += one.name + " ";
   CHECK(named == "a b c.env ");
+  // What a text only adds to a file is not the whole of it.
+  CHECK(report_of("echo ls >> a.sh; bash a.sh; echo ls > b.sh; echo ls >> b.sh; bash b.sh").scripts ==
+        std::vector<NamedScript>{{"a.sh"}});
   CHECK(report_of("make -j 4 --directory=a --file=b.mk A=1 c d; make -Cb -f c").scripts ==
         std::vector<NamedScript>{{"a/b.mk"}, {"b/c"}});
 }
