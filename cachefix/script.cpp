@@ -285,8 +285,8 @@ class ScriptReader {
     if (std::ranges::find(k_rules, one.name, &CacheRule::name) != k_rules.end() || names_cache(one.name))
       m_out.caches.push_back({line, "", one.name, one.value});
     const auto old = m_path.environment().find(one.name);
-    const bool keeps = old != m_path.environment().end() && loses_guard(m_path.expand_value(old->second)) &&
-                       !loses_guard(m_path.expand_value(one.value));
+    const bool keeps = old != m_path.environment().end() && loses_guard(m_path.expand(words_of_value(old->second))) &&
+                       !loses_guard(m_path.expand(words_of_value(one.value)));
     if (!keeps)
       m_path.assign(one.name, one.value, line);
   }

@@ -104,8 +104,6 @@ class PythonPath {
       all = expand_once(std::exchange(before, all));
     return all;
   }
-  /// Returns the words of a variable's value, expanded.
-  [[nodiscard]] Argv expand_value(const std::string& value) const { return expand(words_of_value(value)); }
   /// Notes the command `cd DIRECTORY`.
   void change_directory(const std::string& directory) { m_directory = expand_start(directory); }
   /// Returns the paths at which a script of this name may lie: as written with the values of its variables, in the
