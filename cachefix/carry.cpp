@@ -19,14 +19,14 @@ enum class Need {
   impossible,
 };
 
-/// True if a list limits what the launcher hands on: the option srun --export, or the variable that stands for it.
-bool is_cut_by_list(const Launch& launch, const Program& program, const ChainLink& link) {
+/// Returns the word with the list that limits what the launcher hands on: that of srun --export, or the launcher's own
+/// if a variable stands for the option; empty if no list does.
+std::string find_cutting_list(const Launch& launch, const Program& program, const ChainLink& link) {
   const GivenOption* const given = link.options.last(Means::assign_list);
-  const std::string variable = link.launcher->get("export");
-  const auto list = given != nullptr   ? std::optional(given->value)
-                    : variable.empty() ? std::nullopt
-                                       : launch.variable(program, variable);
-  return list && !any_word(*list, ',', [](std::string_view part) { return is_listed(trim(part), "ALL all"); });
+  const auto list = given != nullptr ? given->value : launch.variable(program, link.launcher->get("export"));
+  if (!list || any_word(*list, ',', [](std::string_view part) { return is_listed(trim(part), "ALL all"); }))
+    return {};
+  return given != nullptr ? given->name + "=" + given->value : launch.argv[link.index];
 }
 
 /// True if one of deepspeed's environment files sets PYTHONPATH: deepspeed would hand on that value.
@@ -46,7 +46,7 @@ Need find_need(const Launch& launch, const Program& program, const ChainLink& li
     return !names_hosts(launch, link) || (launch.rules.guard && !sets_python_path(launch, program)) ? Need::nothing
                                                                                                     : Need::impossible;
   const bool cut = options.last(Means::clear) != nullptr || options.last(Means::unset) != nullptr ||
-                   is_cut_by_list(launch, program, link);
+                   !find_cutting_list(launch, program, link).empty();
   const bool hands_on = launcher.carries == Carries::yes || options.last(Means::hands_on) != nullptr ||
                         options.last(Means::assign_pair) != nullptr;
   if (!cut && hands_on)
@@ -167,10 +167,9 @@ Mention find_loss(const Launch& launch) {
                                : "does not read PYTHONPATH, so it is not guarded"};
       if (link.options.last(Means::clear) != nullptr)
         return {1, "SF407", word, "empties the environment, so what it starts is not guarded"};
-      const GivenOption* const list = link.options.last(Means::assign_list);
-      if (is_cut_by_list(launch, program, link) && !contains(program.kept, "PYTHONPATH"))
-        return {1, "SF407", list != nullptr ? list->name + "=" + list->value : word,
-                "hands on no other variables, so what it starts is not guarded"};
+      if (const std::string list = find_cutting_list(launch, program, link);
+          !list.empty() && !contains(program.kept, "PYTHONPATH"))
+        return {1, "SF407", list, "hands on no other variables, so what it starts is not guarded"};
       const bool named = std::ranges::any_of(link.options.given, [](const GivenOption& one) {
         return one.means == Means::assign && one.value == "PYTHONPATH";
       });

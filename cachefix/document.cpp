@@ -35,7 +35,9 @@ Json document(const Argv& argv, const RunPlan& decision) {
   if (!std::ranges::all_of(decision.argv, is_utf8))
     for (const std::string& word : decision.argv)
       out["final_argv_base64"].push_back(base64(word));
-  out["chain"] = json_of(decision.chain);
+  out["chain"] = Json::array();
+  for (const ChainLink& link : decision.chain)
+    out["chain"].push_back({{"launcher", to_utf8(link.name)}, {"index", link.index}});
   out["script"] = decision.scripts.empty() ? Json(nullptr) : json_of(decision.scripts.front());
   if (decision.scripts.size() > 1)
     out["scripts"] = json_of(decision.scripts);

@@ -74,14 +74,13 @@ std::vector<std::string> Launch::find_paths(const Program& program, const std::s
   return paths;
 }
 
-const std::string& Launch::read_start(const Program& program) const {
-  static const std::string k_none;
+std::string Launch::read_start(const Program& program) const {
   const bool file = program.kind == ProgramKind::file;
   const auto given = file ? resolve_path(program, program.name) : std::nullopt;
   for (const std::string& path : given ? std::vector{*given} : find_paths(program, program.name))
     if (const std::string& first = facts.find(path, PathFact::start).content; !first.empty())
       return first;
-  return k_none;
+  return {};
 }
 
 std::string Launch::local_for(const std::string& shared_path, Holds holds) const {

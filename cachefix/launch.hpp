@@ -31,7 +31,7 @@ struct Launch {
   [[nodiscard]] std::vector<std::string> find_paths(const Program& program, const std::string& command,
                                                     const std::string& if_no_path = "") const;
   /// Returns the first bytes of the program's file; empty if they are not known.
-  [[nodiscard]] const std::string& read_start(const Program& program) const;
+  [[nodiscard]] std::string read_start(const Program& program) const;
   /// Returns the node-local directory for a shared path; empty if this host has none.
   [[nodiscard]] std::string local_for(const std::string& shared_path, Holds holds = Holds::data) const;
   /// True if a variable switches the hub libraries offline. Then the program needs what a cache holds already.

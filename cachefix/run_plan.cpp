@@ -13,7 +13,7 @@
 namespace sharefs::cachefix {
 namespace {
 
-constexpr std::size_t k_most_scripts = 8;             // read for one program, each named by one before it
+constexpr std::size_t k_most_scripts = 16;            // read for one program, each named by one before it
 constexpr std::size_t k_longest_script = 128U << 10U; // nobody writes a longer one by hand, and it takes long to read
 
 Environment environment_of(const Start& start) {
@@ -82,7 +82,7 @@ Decisions report_losses(const Launch& launch, const Program& program, const Deci
     const std::string& text = launch.facts.find(*path, PathFact::text).content;
     if (text.size() > k_longest_script)
       continue;
-    const ScriptReport report = read_script(text, launch.facts, script.arguments, script.how);
+    const ScriptReport report = read_script(text, launch.facts, script);
     for (Mention loss : report.losses) {
       loss.subject = script.name + ":" + std::to_string(loss.line) + ": " + loss.subject;
       all.losses.push_back(std::move(loss));
@@ -180,10 +180,10 @@ RunPlan plan_run(const Argv& argv, const Start& start, Facts& facts, const Rules
           {program.index, program.name, framework == nullptr ? std::nullopt : std::optional(framework->name)});
   }
   for (const ChainLink& link : walked.chain)
-    if (link.certain)
-      add_once(out.chain, LauncherFound{link.name, link.index});
+    if (link.certain && std::ranges::find(out.chain, link.index, &ChainLink::index) == out.chain.end())
+      out.chain.push_back(link);
   // A nested `sharefs run` decides about its own command.
-  const bool nested = std::ranges::find(out.chain, "sharefs", &LauncherFound::launcher) != out.chain.end();
+  const bool nested = std::ranges::find(out.chain, "sharefs", &ChainLink::name) != out.chain.end();
   const auto off = environment.find("SHAREFS_CACHEFIX");
   if ((off != environment.end() && off->second == "0") || nested || !facts.any_shared()) {
     out.argv = argv;

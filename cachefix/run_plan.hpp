@@ -13,15 +13,6 @@
 
 namespace sharefs::cachefix {
 
-struct LauncherFound {
-  std::string launcher;
-  std::size_t index = 0;
-  friend bool operator==(const LauncherFound&, const LauncherFound&) = default;
-};
-template <FieldsOf<LauncherFound> L> auto fields(L& l) {
-  return named("launcher", l.launcher, "index", l.index);
-}
-
 struct ScriptFound {
   std::size_t index = 0;
   std::string name;
@@ -41,13 +32,12 @@ struct Rules {
   std::vector<UserRule> user; ///< the first that matches counts
   When when = When::shared;
   std::optional<Guard> guard = {}; ///< nullopt: the guard is switched off or not installed
-  bool seed = false;               ///< --seed: caches that are moved are first copied from the share
   Argv node = {}; ///< words in front of a command that start sharefs on its node; empty: no node has this sharefs
 };
 
 struct RunPlan {
-  Argv argv; ///< the command to execute
-  std::vector<LauncherFound> chain;
+  Argv argv;                                      ///< the command to execute
+  std::vector<ChainLink> chain;                   ///< launchers that certainly run, each once
   std::vector<ScriptFound> scripts;               ///< empty: not known for certain
   Decisions decisions;                            ///< without warnings
   std::map<std::string, std::string> set;         ///< variables of the command that get a value

@@ -17,8 +17,8 @@ enum class Started {
 /// A file of commands that a text or a command line starts or reads.
 struct NamedScript {
   std::string name;
-  Argv arguments = {}; ///< $0, $1, ...
   Started how = Started::run;
+  Argv arguments = {}; ///< $1, $2, ...
   friend bool operator==(const NamedScript&, const NamedScript&) = default;
 };
 
@@ -27,9 +27,9 @@ struct ScriptReport {
   std::vector<NamedScript> scripts; ///< other scripts whose names are known
 };
 
-/// Reads a shell text. Hostfiles of launchers and the like are read through `facts`. `arguments` begin with $0.
-ScriptReport read_script(const std::string& text, Facts& facts, const Argv& arguments = {},
-                         Started how = Started::sourced);
+/// Reads the text of a script. Hostfiles of launchers and the like are read through `facts`. Other scripts may lie
+/// beside `script`.
+ScriptReport read_script(const std::string& text, Facts& facts, const NamedScript& script);
 /// Reads one program of a command line as a text of one command. A loss by the words of that command is not reported.
 ScriptReport read_program(const Launch& launch, const Program& program);
 

@@ -1,6 +1,7 @@
 #include "cachefix/shell_text.hpp"
 
 #include "base/text.hpp"
+#include "cachefix/table.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -13,6 +14,26 @@ namespace {
 constexpr int k_most_substitutions = 16; // nested ones
 constexpr int k_most_shifts = 16;        // `<<` without a here-document
 constexpr std::string_view k_directives[][2] = {{"#SBATCH ", "sbatch"}, {"#BSUB ", "bsub"}};
+
+constexpr std::size_t k_most_in_group = 64; // commands of a group or a pipe whose output is read
+constexpr std::string_view k_run_commands =
+    "xargs parallel bsub qsub at batch bash sh zsh sbatch */bash */sh while read";
+
+bool is_of_name(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
+/// True if a file gets the output of this command, or a pipe with a program that runs its input or writes a file.
+bool goes_on(const Commands& commands, std::size_t at) {
+  bool runs = !commands[at].to.empty();
+  const std::size_t end = std::min(commands.size(), at + k_most_in_group);
+  for (; !runs && at + 1 < end && commands[at].behind == '|'; ++at) {
+    const Command& next = commands[at + 1];
+    runs = !next.to.empty() || any_listed(next.words, k_run_commands) ||
+           (contains(next.words, "tee") && !next.words.back().ends_with(".log"));
+  }
+  return runs;
+}
 
 class Splitter {
  public:
@@ -73,6 +94,7 @@ class Splitter {
     const bool other = end_number() && sign == '>';
     const char next = m_at + 1 < m_text.size() ? m_text[m_at + 1] : ' ';
     m_next = other || next == '&' ? &Command::other : sign == '<' ? &Command::from : &Command::to;
+    m_now.appends = m_now.appends || (sign == '>' && next == '>');
     m_at += next == '&' || next == '|' ? 1 : 0;
   }
 
@@ -112,13 +134,13 @@ class Splitter {
     const bool backquotes = whole[begin] == '`';
     if (backquotes) // the next backquote ends it, even in quotes and comments
       m_text = whole.substr(0, whole.find('`', begin + 1));
-    m_commands.push_back({.behind = '('});
+    m_commands.push_back({.behind = whole[begin] == '<' ? '<' : '$'});
     for (m_at += backquotes ? 1 : 2; m_at < m_text.size() && (backquotes || m_text[m_at] != ')' || m_open > 0); ++m_at)
       read_char(m_text[m_at]);
     m_at = std::min(m_at, m_text.size());
     m_text = whole;
     end_command();
-    m_commands.push_back({.behind = ')'});
+    m_commands.push_back({.behind = '`'});
     --m_substitutions;
     m_open = open;
     m_braces = braces;
@@ -213,6 +235,69 @@ std::string written_by(const Argv& words) {
 
 Commands commands_of(std::string_view text) {
   return Splitter(text).split();
+}
+
+bool is_substitution(std::string_view word) {
+  return is_listed(word, "$(* <(* `*") && is_listed(word, "*) *`");
+}
+
+bool is_assignment(const std::string& word) {
+  const auto name = word.substr(0, word.find_first_of("+=["));
+  return name.size() < word.size() && assigns_variable(name + "=");
+}
+
+bool has_path(std::string_view text) {
+  for (auto at = text.find(k_python_path); at != std::string_view::npos; at = text.find(k_python_path, at + 1)) {
+    const auto end = at + k_python_path.size();
+    if ((at == 0 || !is_of_name(text[at - 1])) && (end == text.size() || !is_of_name(text[end])))
+      return true;
+  }
+  return false;
+}
+
+std::string variable_at(std::string_view text, std::size_t dollar) {
+  const auto begin = std::min(text.find_first_not_of("{!\"", dollar + 1), text.size());
+  auto end = begin;
+  while (end < text.size() && is_of_name(text[end]))
+    ++end;
+  const std::string name(text.substr(begin, end == begin ? 1 : end - begin));
+  return name == "*" || (name[0] >= '1' && name[0] <= '9') ? "@" : name;
+}
+
+bool lists_names(const Commands& commands, std::size_t at) {
+  const Argv& words = commands[at].words;
+  if (words.empty() || !(words[0] == "compgen" || words == Argv{"env"} || words == Argv{"printenv"}))
+    return false;
+  const bool filtered = commands[at].behind == '|' && at + 1 < commands.size();
+  return std::ranges::none_of(filtered ? commands[at + 1].words : words, [](const std::string& word) {
+    const auto begin = std::min(word.find_first_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ"), word.size());
+    const auto end = std::min(word.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ", begin), word.size());
+    return end - begin > 2 && !k_python_path.starts_with(word.substr(begin, end - begin));
+  });
+}
+
+Argv words_of_value(const std::string& value) {
+  const bool whole = is_substitution(value) || (value.starts_with("${") && value.find('}') == value.size() - 1);
+  return whole ? Argv{value} : split_words(value);
+}
+
+std::string resolve_which(const std::string& word) {
+  if (!is_listed(word, "$(which* `which* $(command*"))
+    return word;
+  const Argv parts = split_words(word);
+  return parts.back().substr(0, parts.back().find_first_of(")`"));
+}
+
+bool is_output_run(const Commands& commands, std::size_t at) {
+  bool runs = goes_on(commands, at);
+  int open = 0; // groups that begin behind this command
+  for (std::size_t i = at + 1; !runs && i < std::min(commands.size(), at + k_most_in_group); ++i) {
+    const std::string first = commands[i].words.empty() ? "" : commands[i].words[0];
+    const bool ends = is_listed(first, "} done");
+    runs = ends && open == 0 && goes_on(commands, i);
+    open += ends ? (open > 0 ? -1 : 0) : is_listed(first, "{ for while until select") ? 1 : 0;
+  }
+  return runs;
 }
 
 } // namespace sharefs::cachefix

@@ -58,7 +58,7 @@ void decide_variable(const Launch& launch, const Program& program, const FoundVa
     out.push_back(guard_cache(launch, rule.name, index, one.value, one.path));
     out.back().implied = !one.given;
     return;
-  } else if (mixed && launch.is_offline(program) && !launch.rules.seed)
+  } else if (mixed && launch.is_offline(program))
     stays = "offline, what lies there is needed";
   else
     return move_cache(launch, program, one, out);

@@ -13,18 +13,9 @@ namespace {
 constexpr std::string_view k_scripts = "*.py *.sh *.pbs *.sbatch *.slurm *.sub";
 constexpr std::size_t k_most_inner_words = 32; // of a command within a command: more count as a program
 
-/// True if a Python text seems to print something only: `import torch; print(torch.__version__)`.
-bool only_prints(const std::string& text) {
-  constexpr std::string_view k_may_build[] = {"dataset", "train", "eval", "load", "run", "main"};
-  return std::ranges::none_of(k_may_build, [&](auto part) { return text.find(part) != std::string::npos; }) &&
-         std::ranges::all_of(split(text, ';'), [](const std::string& statement) {
-           return is_listed(trim(statement), "import* from* print(*");
-         });
-}
-
 /// True if this program of a command may be Python.
 bool may_be_python(const Argv& words, const Program& program, int depth) {
-  if (is_plain_tool(program) || (program.kind == ProgramKind::text && only_prints(program.name)))
+  if (is_plain_tool(program))
     return false;
   if (program.kind == ProgramKind::shell)
     return std::ranges::any_of(commands_of(program.name),

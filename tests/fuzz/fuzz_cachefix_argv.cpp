@@ -58,8 +58,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   FUZZ_CHECK(others_are_untouched(argv, once));
   for (const ScriptFound& script : once.scripts)
     FUZZ_CHECK(script.index < argv.size());
-  for (const auto& [name, index] : once.chain)
-    FUZZ_CHECK(index < argv.size());
+  for (const ChainLink& link : once.chain)
+    FUZZ_CHECK(link.index < argv.size());
   for (const std::string_view name : {"HOME", "HF_HOME", "XDG_CACHE_HOME"})
     FUZZ_CHECK(!once.set.contains(std::string(name)));
 

@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   const auto lines = std::ranges::count(text, '\n') + 1;
   test::ScriptedSystem system;
   Facts facts(system, {});
-  const ScriptReport report = read_script(text, facts);
+  const ScriptReport report = read_script(text, facts, {});
   for (const auto* const mentions : {&report.programs, &report.caches, &report.losses})
     for (const Mention& one : *mentions)
       FUZZ_CHECK(one.line >= 1 && one.line <= lines);

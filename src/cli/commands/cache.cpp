@@ -20,17 +20,9 @@ namespace {
 
 constexpr std::chrono::milliseconds k_store_deadline{60'000};
 
-/// Returns the settings of sharefs.yaml about caches, or the defaults without a file.
-Result<config::Caches> read_cache_settings(Context& context) {
-  const auto config = context.config_if_any();
-  if (!config)
-    return fail(config.error());
-  return *config == nullptr ? config::Caches{} : (*config)->caches;
-}
-
 /// Returns all caches of this user on this host. Caches that cannot be measured are an error.
 Result<std::vector<cachefix::CacheEntry>> list_own_caches(Context& context) {
-  TRY_ASSIGN(const auto caches, read_cache_settings(context));
+  TRY_ASSIGN(const auto caches, read_caches(context));
   std::vector<cachefix::CacheEntry> all;
   for (const std::string& root : cachefix::own_directories(context.system, {caches.local, 0, context.host.environment},
                                                            context.system.identity())) {
@@ -106,7 +98,7 @@ Result<int> cache_prune(Context& context, const Arguments& arguments) {
 }
 
 Result<int> cache_place(Context& context, const Arguments& arguments) {
-  TRY_ASSIGN(const auto caches, read_cache_settings(context));
+  TRY_ASSIGN(const auto caches, read_caches(context));
   TRY_ASSIGN(const auto choices, choices_of(context));
   const std::string path = normalize_path(arguments.positional.front(), context.host.working_directory);
   const auto place = caches.guard == "off" ? cachefix::CachePlace{.reason = "caches.guard is off"}

@@ -5,6 +5,9 @@
 
 namespace sharefs::cli {
 
+/// Returns the settings of sharefs.yaml about caches, or the defaults without a file.
+Result<config::Caches> read_caches(Context& context);
+
 struct CacheChoices {
   cachefix::Rules rules;
   cachefix::LocalChoice local;

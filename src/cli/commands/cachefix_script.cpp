@@ -33,11 +33,13 @@ Result<int> run_cachefix_script(Context& context, const Arguments& arguments) {
   if (script.size > k_most_bytes)
     return fail(ErrorCode::failed, file + ": too large for a script");
   cachefix::Facts facts(context.system, {});
-  const cachefix::ScriptReport report = cachefix::read_script(script.content, facts, {}, cachefix::Started::submitted);
+  const cachefix::ScriptReport report =
+      cachefix::read_script(script.content, facts, {file, cachefix::Started::submitted});
   Diagnoses losses;
-  for (const cachefix::Mention& one : report.losses)
-    losses.push_back({Severity::warning, one.code, to_utf8(file + ":" + std::to_string(one.line) + ": " + one.subject),
-                      one.says, "let it run `sharefs run -- CMD...`", ""});
+  for (cachefix::Mention one : report.losses) {
+    one.subject = file + ":" + std::to_string(one.line) + ": " + one.subject;
+    losses.push_back(*cachefix::warning(one).diagnosis);
+  }
   ui::Table table({{"LINE", true}, {"WHAT"}, {"NAME", false, true}, {"", false, true}});
   for (const cachefix::Mention& one : report.programs)
     table.add({{std::to_string(one.line)}, {"program"}, {to_utf8(one.subject)}, {one.says}});

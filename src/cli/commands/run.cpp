@@ -101,7 +101,7 @@ bool starts_elsewhere(const cachefix::RunPlan& decision, const std::vector<std::
     return cachefix::is_listed(name, cachefix::words_of("remote")) && !(in_job && name == "srun");
   };
   return is_remote(base_name(decision.argv.front())) ||
-         std::ranges::any_of(decision.chain, [&](const auto& link) { return is_remote(base_name(link.launcher)); });
+         std::ranges::any_of(decision.chain, [&](const auto& link) { return is_remote(link.name); });
 }
 
 /// Checks that the paths of the command, after its caches were moved, do not lie where a mount is missing, stale or
@@ -240,7 +240,6 @@ Result<Decided> decide_and_prepare(Context& context, const Arguments& arguments,
     return cachefix::find_local_root(context.system, choices.local, context.system.identity(), holds);
   });
   cachefix::Rules rules = choices.rules;
-  rules.seed = arguments.flag("seed");
   if (facts.any_shared()) { // without shared storage there is no race
     if (auto guard = guard_of(context, rules.user))
       rules.guard = *std::move(guard);
@@ -261,7 +260,7 @@ Result<Decided> decide_and_prepare(Context& context, const Arguments& arguments,
     decided.reported = check_mounts(context, decided.decision, dry_run);
   if (!decided.reported || dry_run)
     return decided;
-  if (!rules.seed)
+  if (!arguments.flag("seed"))
     report_cold_caches(context, decided.decision);
   TRY(cachefix::prepare(context.system, decided.decision));
   return decided;
@@ -304,11 +303,13 @@ Result<int> run_command(Context& context, const Arguments& arguments) {
 
 } // namespace
 
+Result<config::Caches> read_caches(Context& context) {
+  TRY_ASSIGN(const auto* const config, context.config_if_any());
+  return config == nullptr ? config::Caches{} : config->caches;
+}
+
 Result<cachefix::Guard> guard_of(Context& context, const std::vector<cachefix::UserRule>& rules) {
-  const auto config = context.config_if_any();
-  if (!config)
-    return fail(config.error());
-  const config::Caches caches = *config == nullptr ? config::Caches{} : (*config)->caches;
+  TRY_ASSIGN(const auto caches, read_caches(context));
   if (caches.guard == "off")
     return fail(ErrorCode::not_found, "caches.guard is off");
   if (context.environment("SHAREFS_GUARD") == "0")
@@ -321,10 +322,7 @@ Result<cachefix::Guard> guard_of(Context& context, const std::vector<cachefix::U
 }
 
 Result<CacheChoices> choices_of(Context& context, std::vector<cachefix::UserRule> first) {
-  const auto config = context.config_if_any();
-  if (!config)
-    return fail(config.error());
-  const config::Caches caches = *config == nullptr ? config::Caches{} : (*config)->caches;
+  TRY_ASSIGN(const auto caches, read_caches(context));
   for (const config::CacheRule& rule : caches.rules)
     first.push_back({rule.program, rule.flag, rule.place == "local", rule.origin.text()});
   cachefix::Rules rules;

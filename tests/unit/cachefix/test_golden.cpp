@@ -30,8 +30,8 @@ std::vector<std::string> outcome_of(const World& world, const Argv& argv) {
   const RunPlan result = world.run(argv, installed());
   std::vector<std::string> lines;
   std::string chain;
-  for (const auto& [name, index] : result.chain)
-    chain += " " + name + "@" + std::to_string(index);
+  for (const ChainLink& link : result.chain)
+    chain += " " + link.name + "@" + std::to_string(link.index);
   if (!chain.empty())
     lines.push_back("chain" + chain);
   for (const ScriptFound& script : result.scripts)

@@ -13,7 +13,7 @@ namespace {
 ScriptReport report_of(const std::string& text, Started how = Started::sourced) {
   test::ScriptedSystem system;
   Facts facts(system, {});
-  return read_script(text, facts, {}, how);
+  return read_script(text, facts, {"", how});
 }
 
 /// "2 SF402 ssh; ..."
@@ -70,8 +70,8 @@ TEST_CASE("what takes the guard away, in the place of a command only") {
        "1 SF402 byobu; 2 SF402 dask; 3 SF402 dask-ssh"},
       {"L='python -E'\nC=t.py\nsrun bash -c \"$L $C\"", "3 SF407 python -E"},
       {"for c in 'python a.py' 'python -I b.py'; do\n$c\ndone; for h in $(cat a b); do ls $h; done",
-       "2 SF407 python -I"},
-      {"A=()\nA+=(\"ssh $h python t.py\")\nfor c in \"${A[@]}\"; do eval \"$c\" & done", "3 SF402 ssh"},
+       "1 SF407 python -I"},
+      {"A=()\nA+=(\"ssh $h python t.py\")\nfor c in \"${A[@]}\"; do eval \"$c\" & done", "2 SF402 ssh"},
       {"mpirun -H a,b ./build/all_reduce_perf -b 8; mpirun -H a,b /opt/bin/osu_bw", ""},
       {"find . -name a.sh -exec ssh n1 bash {} +", "1 SF402 ssh"},
       {"find . -regex '.*[.]py' -exec ssh n1 bash {} +; zip a.zip '*.py'", "1 SF402 ssh"},
@@ -159,7 +159,7 @@ TEST_CASE("what takes the guard away, in the place of a command only") {
       {"x=${A:-$(env -i python t.py)}; y=${A%%|*}; z=${A:-ssh n; python a.py}", "1 SF407 env"},
       {"srun ${IMG:+--container-image=$IMG} python t.py", "1 SF404 --container-image=$IMG"},
       {"on() { local h=$1; shift; ssh \"$h\" \"$@\"; }\non n1 'cd a && python t.py'", "1 SF402 ssh"},
-      {"on() { ssh \"$1\" \"$2\"; }; on n1 'mkdir a'; on n2 nvidia-smi; exec \"$@\"", ""},
+      {"on() { ssh \"$1\" \"$2\"; }; on n1 'mkdir a'; on n2 nvidia-smi; exec \"$@\"", "1 SF402 ssh"},
       {"for t in docker ssh sudo; do command -v $t; done; select x in ssh; do echo; done", ""},
       {"ssh n1 <<EOT\npython t.py\nEOT\n", "1 SF402 ssh"},
       {"cat > note <<EOT\nit's sudo python t.py\nEOT\nsudo python t.py", "4 SF402 sudo"},
@@ -177,10 +177,10 @@ TEST_CASE("what takes the guard away, in the place of a command only") {
       {"bash /dev/fd/3 3<<'EOT'\nenv -i python t.py\nEOT\n", "2 SF407 env"},
       {"bash /dev/stdin <<'EOT'\nenv -i python t.py\nEOT\n", "2 SF407 env"},
       {"exec 3< hosts; read -u 3 h; python t.py <&3 >&2 2>/dev/null", ""},
-      {"{ echo date; echo 'env -i python t.py'; } | bash", "2 SF407 env"},
-      {"(echo date; echo 'env -i python t.py') | bash", "2 SF407 env"},
+      {"{ echo date; echo 'env -i python t.py'; } | bash", "1 SF407 env"},
+      {"(echo date; echo 'env -i python t.py') | bash", "1 SF407 env"},
       {"make -Ca; cat > a/Makefile <<EOT\nall:\n\tPYTHONPATH=src python t.py\nEOT\nmake -Ca", "3 SF407 PYTHONPATH="},
-      {"for i in 1 2; do\necho \"env -i python t.py $i\"\ndone | parallel -j 2", "3 SF407 env"},
+      {"for i in 1 2; do\necho \"env -i python t.py $i\"\ndone | parallel -j 2", "2 SF407 env"},
       {"for i in 1 2; do echo 'env -i python t.py'; done > l; bash l", "1 SF407 env"},
       {": ${RUN:=srun --export=NONE}; $RUN python t.py", "1 SF407 --export=NONE"},
       {"srun $(which singularity) exec x.sif python t.py", "1 SF404 singularity"},
@@ -193,11 +193,14 @@ TEST_CASE("what takes the guard away, in the place of a command only") {
       {"echo PYTHONPATH=/x > e; while read -r l; do export \"$l\"; done < e; python t.py", "1 SF407 PYTHONPATH="},
       {"ssh n1 'export A=1; env | sort'", ""},
       {"{ echo 'export PYTHONPATH=/x'; for i in 1; do echo python t.py; done; } | bash", "1 SF407 PYTHONPATH="},
-      {"for i in 1 2; do echo 'env -i python t.py'; done | tee l; { echo a; } | cat; bash", ""},
+      {"for i in 1 2; do echo 'env -i python t.py'; done | tee l; bash l", "1 SF407 env"},
+      {"for i in 1 2; do echo 'env -i python t.py'; done | cat; echo 'env -i python t.py' | tee a.log", ""},
+      {"S=$(cat <<EOT\nenv -i python t.py\nEOT\n)\nbash -c \"$S --x\"", "2 SF407 env"},
+      {"tee a.sh <<EOT\nenv -i python t.py\nEOT\necho 'python -I t.py' | sed s/x/y/ > b.sh",
+       "2 SF407 env; 4 SF407 python -I"},
+      {"LAUNCH='srun --export=NONE'; LAUNCH=\"$LAUNCH python\"; $LAUNCH t.py", "1 SF407 --export=NONE"},
       // Other programs that start some, and files that deepspeed hands on.
       {"expect -c 'spawn ssh n1 python t.py; interact'", "1 SF402 ssh"},
-      {"expect <<EOT\nspawn ssh n1\nexpect \"*word:\"\nsend \"x\\r\"\nexpect \"# \"\nsend \"python t.py\\r\"\nEOT\n",
-       "2 SF402 ssh"},
       {"expect -c 'spawn python t.py'; python u.py", ""},
       {"echo '0 1 * * * bash t.sh' | crontab -; crontab -l; crontab -r", "1 SF402 crontab"},
       {"ssh n1 'source train.sh'", "1 SF402 ssh"},
@@ -209,7 +212,6 @@ TEST_CASE("what takes the guard away, in the place of a command only") {
       {"sudo python -m pip install x; sudo -H -u bob python3 -m venv v; env -i python -m json.tool x", ""},
       {"ssh n1 python -m torch.utils.collect_env; ssh n1 'python3 -u -m http.server 80'; python -I -m compileall .",
        ""},
-      {"ssh n1 'python -c \"import torch; print(torch.__version__)\"'; sudo python -c 'import torch'", ""},
       {"ssh n1 'python -c \"import job; job.train()\"'; tmux new -d nvidia-smi", "1 SF402 ssh"},
       {"ssh n1 'python -c \"import job; job.go()\"'", "1 SF402 ssh"},
       {"ssh n1 'python -c \"from job import a; print(load_all(a))\"'", "1 SF402 ssh"},
@@ -286,7 +288,7 @@ TEST_CASE("PYTHONPATH by another name, in a loop, and where it is empty or has i
       {"unset $(env | cut -d= -f1 | grep -v PATH)", "1 SF407 unset PYTHONPATH"},
       {"for v in $(env | grep ^SLURM_ | cut -d= -f1); do unset $v; done", ""},
       {"unset $(env | awk -F= '/^CONDA/{print $1}') $(env | sed -n 's/^OMPI_\\([^=]*\\).*/\\1/p')", ""},
-      {"x=$(unset PYTHONPATH; date); y=`unset PYTHONPATH`; python t.py", ""},
+      {"x=$(unset PYTHONPATH; date); y=`unset PYTHONPATH`; python t.py", "1 SF407 unset PYTHONPATH"},
       {"x=$(unset PYTHONPATH; python t.py); python u.py", "1 SF407 unset PYTHONPATH"},
       {"unset PYTHONPATH; trap 'python u.py' EXIT; python t.py", "1 SF407 unset PYTHONPATH"},
       {"v=PYTHONPATH; eval \"export $v=/x\"", "1 SF407 PYTHONPATH="},
@@ -331,20 +333,14 @@ TEST_CASE("commands that come from stdin, from files, and from variables") {
   };
   const std::vector<Row> rows = {
       {"source /dev/stdin <<EOT\nunset PYTHONPATH\nEOT\n", "2 SF407 unset PYTHONPATH"},
-      {"alias py='python -I'\npy t.py", "2 SF407 python -I"},
-      {"alias dr='docker run --rm img' gpu='ssh n1'\ndr python t.py\ngpu python t.py", "2 SF404 docker; 3 SF402 ssh"},
-      {"alias ll='ls -l' gpu='ssh n1' python=python3\npython t.py; ll", ""},
-      {"declare -A c=(\n[a]=\"python t.py\"\n[b]=\"ssh n1 python t.py\"\n)\neval \"${c[$k]}\"", "5 SF402 ssh"},
-      {"declare -A c=([a]='python -I a.py' [b]='python b.py')\n${c[$k]}", "2 SF407 python -I"},
+      {"declare -A c=(\n[a]=\"python t.py\"\n[b]=\"ssh n1 python t.py\"\n)\neval \"${c[$k]}\"", "1 SF402 ssh"},
+      {"declare -A c=([a]='python -I a.py' [b]='python b.py')\n${c[$k]}", "1 SF407 python -I"},
       {"declare -A c\nc[a]='python t.py'\nc[b]='ssh n1 python t.py'\neval \"${c[$1]}\"", "4 SF402 ssh"},
       {"declare -A at=([a]=10.0.0.1 [b]='10.0.0.2'); ping ${at[$k]}; python t.py --at ${at[a]}", ""},
       {"if [ -n \"$PYTHONPATH\" ]; then\nexport PYTHONPATH=a:$PYTHONPATH\nelse\nexport PYTHONPATH=a\nfi\npython t.py",
        ""},
       {"if ( $?PYTHONPATH ) then\nsetenv PYTHONPATH a:$PYTHONPATH\nelse\nsetenv PYTHONPATH a\nendif\npython t.py", ""},
       {"if [ -n \"$PYTHONPATH\" ]; then ls; fi\nexport PYTHONPATH=a\npython t.py", "2 SF407 PYTHONPATH="},
-      {"$env.PYTHONPATH = 'src'\npython t.py", "1 SF407 PYTHONPATH="},
-      {"nu -c '$env.PYTHONPATH = \"src\"; python t.py'\nxonsh -c '$PYTHONPATH = \"src\"; python t.py'",
-       "1 SF407 PYTHONPATH=; 2 SF407 PYTHONPATH="},
       {"set -- python -I t.py; exec \"$@\"", "1 SF407 python -I"},
       {"FLAGS='-u -I'; python $FLAGS t.py", "1 SF407 python -I"},
       {"RUN=python; RUN+=' -I'; $RUN t.py", "1 SF407 python -I"},
@@ -352,11 +348,11 @@ TEST_CASE("commands that come from stdin, from files, and from variables") {
       {"RUN='PYTHONPATH=src python'\nsrun bash -c \"$RUN t.py\"", "2 SF407 PYTHONPATH="},
       {"while read -r c; do $c; done <<EOT\nenv -i python t.py\nEOT\n", "2 SF407 env"},
       {"cat > jobs <<EOT\nsudo python t.py\nEOT\nwhile read c; do $c; done < jobs", "2 SF402 sudo"},
-      {"cat > jobs <<EOT\nsudo python t.py\nEOT\ncat jobs", ""},
+      {"cat > jobs <<EOT\nsudo python t.py\nEOT\ncat jobs", "2 SF402 sudo"},
       {"printf 'a\\npython -I t.py\\n' > jobs; cat jobs | bash", "2 SF407 python -I"},
       {"printf '%s' 'python -I t.py' > j.sh; chmod +x j.sh; $D/j.sh", "1 SF407 python -I"},
       {"echo python -I t.py > j.sh\necho python t.py >> j.sh\nbash j.sh", "1 SF407 python -I"},
-      {"{ echo a\nprintf 'unset PYTHONPATH\\n'; echo python t.py; } > $f; sbatch $f", "3 SF407 unset PYTHONPATH"},
+      {"{ echo a\nprintf 'unset PYTHONPATH\\n'; echo python t.py; } > $f; sbatch $f", "2 SF407 unset PYTHONPATH"},
       {"{ echo sudo python t.py; }; { echo x; } > j; bash j", ""},
       {"cat > c <<EOT\n0 python t.py\n1-3 python -I t.py\nEOT\nsrun -n4 --multi-prog c", "3 SF407 python -I"},
       {"cat > Makefile <<EOT\nt:\n\t@PYTHONPATH=src python t.py\nEOT\nmake t", "3 SF407 PYTHONPATH="},
@@ -370,8 +366,8 @@ TEST_CASE("commands that come from stdin, from files, and from variables") {
       {"\neval \"$(echo export PYTHONPATH=src | tr a b)\"", "2 SF407 PYTHONPATH="},
       {"\neval \"$(printf 'export PYTHONPATH=%s' src)\"; python t.py", "2 SF407 PYTHONPATH="},
       {"cat > a.env <<EOT\nPYTHONPATH=src\nEOT\nsource <(grep -v '^#' a.env | sed 's/^/export /')",
-       "5 SF407 PYTHONPATH="},
-      {"cat > jobs <<EOT\nsudo python t.py\nEOT\nwhile read c; do $c; done < <(cat jobs)", "5 SF402 sudo"},
+       "2 SF407 PYTHONPATH="},
+      {"cat > jobs <<EOT\nsudo python t.py\nEOT\nwhile read c; do $c; done < <(cat jobs)", "2 SF402 sudo"},
       {"eval \"$(conda shell.bash hook)\"; eval $(ssh-agent); python t.py > >(tee log) 2>&1; eval $(; bash <(; <(#",
        ""},
   };
@@ -380,22 +376,28 @@ TEST_CASE("commands that come from stdin, from files, and from variables") {
     CHECK(losses(row.text) == row.losses);
   }
   CHECK(report_of("while read c; do $c; done < jobs.txt; sbatch j.sbatch; ./run.sh python t.py; make -C a").scripts ==
-        std::vector<NamedScript>{{"jobs.txt", {}, Started::sourced},
-                                 {"j.sbatch", {"j.sbatch"}, Started::submitted},
-                                 {"./run.sh", {"./run.sh", "python", "t.py"}},
+        std::vector<NamedScript>{{"jobs.txt", Started::sourced},
+                                 {"j.sbatch", Started::submitted},
+                                 {"./run.sh", Started::run, {"python", "t.py"}},
                                  {"a/Makefile"}});
   // Names with variables: with their values, or beside the script, whose name is not known here.
   CHECK(report_of("R=/r; S=${R}/s; bash $S/a.sh; H=$(cd \"$(dirname $0)\"; pwd); . \"$H/b.sh\"; cd d; bash c.sh")
-            .scripts == std::vector<NamedScript>{{"/r/s/a.sh", {"$S/a.sh"}},
-                                                 {"b.sh", {"$H/b.sh"}, Started::sourced},
-                                                 {"c.sh", {"c.sh"}},
-                                                 {"d/c.sh", {"c.sh"}}});
-  CHECK(report_of("pushd d; bash c.sh").scripts == std::vector<NamedScript>{{"c.sh", {"c.sh"}}, {"d/c.sh", {"c.sh"}}});
+            .scripts == std::vector<NamedScript>{{"/r/s/a.sh"}, {"b.sh", Started::sourced}, {"c.sh"}, {"d/c.sh"}});
+  CHECK(report_of("pushd d; bash c.sh").scripts == std::vector<NamedScript>{{"c.sh"}, {"d/c.sh"}});
   // A copy, and what a program makes of a file.
   CHECK(report_of("cp a.sh b.sh; bash b.sh; sed s/x/y/ c.sh > d.sh; sbatch d.sh; cp e.sh /backup").scripts ==
-        std::vector<NamedScript>{{"a.sh"}, {"c.sh", {}, Started::submitted}});
+        std::vector<NamedScript>{{"a.sh", Started::submitted}, {"c.sh", Started::submitted}});
   CHECK(report_of("bash $(dirname $0)/a.sh; bash ${0%/*}/b.sh; bash $H/$N.sh; bash $H").scripts ==
-        std::vector<NamedScript>{{"a.sh", {"$(dirname $0)/a.sh"}}, {"b.sh", {"${0%/*}/b.sh"}}});
+        std::vector<NamedScript>{{"a.sh"}, {"b.sh"}});
+  std::string named;
+  for (const NamedScript& one :
+       report_of("n=$(grep x hosts | wc -l); python t.py; bash <(cat a); eval \"$(cat b)\"; export $(cat c.env)")
+           .scripts)
+    named += one.name + " ";
+  CHECK(named == "a b c.env ");
+  // What a text only adds to a file is not the whole of it.
+  CHECK(report_of("echo ls >> a.sh; bash a.sh; echo ls > b.sh; echo ls >> b.sh; bash b.sh").scripts ==
+        std::vector<NamedScript>{{"a.sh"}});
   CHECK(report_of("make -j 4 --directory=a --file=b.mk A=1 c d; make -Cb -f c").scripts ==
         std::vector<NamedScript>{{"a/b.mk"}, {"b/c"}});
 }
@@ -407,11 +409,8 @@ TEST_CASE("directives of a batch system count where the script is submitted") {
     CHECK_FALSE(losses(line + "\npython t.py", Started::submitted).empty());
   }
   CHECK(report_of("sbatch --export=ALL a.sh; sbatch b.sh; bash c; ./d x; . e").scripts ==
-        std::vector<NamedScript>{{"a.sh", {"a.sh"}},
-                                 {"b.sh", {"b.sh"}, Started::submitted},
-                                 {"c", {"c"}},
-                                 {"./d", {"./d", "x"}},
-                                 {"e", {"e"}, Started::sourced}});
+        std::vector<NamedScript>{
+            {"a.sh"}, {"b.sh", Started::submitted}, {"c"}, {"./d", Started::run, {"x"}}, {"e", Started::sourced}});
   CHECK(losses("#SBATCH -N 2\n#SBATCH --export=ALL,A=1\n#BSUB -env \"all, A=1\"\n#PBS -N x\npython t.py",
                Started::submitted)
             .empty());
@@ -434,7 +433,7 @@ TEST_CASE("a report of a script: its programs, its caches, and the scripts that 
   CHECK(names(report.programs) == "4 train.py (conda torchrun); 5 eval.sh (bash); 6 pkg (python)");
   CHECK(names(report.caches) ==
         "3 HF_HOME (/share/hf); 3 TRITON_CACHE_DIR ($X/t); 4 --cache_dir (/share/c); 6 --dataset_cache_dir (/share/d)");
-  CHECK(report.scripts == std::vector<NamedScript>{{"env.sh", {"env.sh"}, Started::sourced}, {"eval.sh", {"eval.sh"}}});
+  CHECK(report.scripts == std::vector<NamedScript>{{"env.sh", Started::sourced}, {"eval.sh"}});
   CHECK(report.losses.empty());
 }
 
