@@ -2,7 +2,7 @@
 
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "fleet/trust.hpp"
+#include "fleet/script.hpp"
 
 #include <fmt/format.h>
 #include <set>
@@ -130,7 +130,7 @@ Result<void> Trust::try_login(const std::vector<Reached>& there, const std::stri
   if (there.empty())
     return {};
   Request request;
-  request.asking.script = login_script();
+  request.asking.script = script_of({}, "end_well \"\"\n");
   request.asking.connect = k_first_contact;
   TRY_ASSIGN(auto tried, run_on(there, std::move(request), "trying to log in"));
   for (auto& outcome : tried)
@@ -145,7 +145,7 @@ Result<void> Trust::try_login(const std::vector<Reached>& there, const std::stri
 Result<void> Trust::try_mesh() {
   const auto ring = nodes_with_login();
   Request step;
-  step.asking.script = next_node_script();
+  step.asking.script = script_of({{"grant", "next"}}, k_trust_script);
   for (std::size_t i = 0; i < ring.size(); ++i)
     step.inputs[ring[i].node.name] = ring[(i + 1) % ring.size()].node.name + "\n";
   TRY_ASSIGN(const auto stepped, run_on(ring, step, "going from node to node"));
