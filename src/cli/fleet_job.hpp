@@ -16,14 +16,13 @@ Result<void> choose_engine(Context& context, const std::string& name, fleet::Set
 /// Returns the command line without the options that only this machine needs: those of the fleet, of consent, and of
 /// the output.
 Argv words_for_nodes(const Argv& argv);
-/// Makes a request that only asks: the same nodes, all at once, with the deadline of a check; `further` follows its
-/// arguments.
-fleet::Request question(fleet::Request request, const Argv& further);
 /// Runs the request, with progress on the terminal; its files are made in `directory`.
 Result<fleet::Run> run_with_progress(Context& context, const std::string& directory, const fleet::Request& request,
                                      const std::string& what);
 /// Runs the request without a record: its files are removed after the answer.
-Result<fleet::Run> ask_once(Context& context, const fleet::Request& request, const std::string& what);
+Result<fleet::Run> ask_once(Context& context, fleet::Request request, const std::string& what);
+/// Asks the nodes all at once, without a record, with the deadline of a check; `further` follows the arguments.
+Result<fleet::Run> ask(Context& context, fleet::Request request, const Argv& further = {"--json"});
 
 /// Writes a new record of what is to be done in `directory`, and removes the oldest records.
 Result<void> begin_record(Context& context, const std::string& directory, const std::string& id,

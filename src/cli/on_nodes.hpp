@@ -5,6 +5,7 @@
 #include "fleet/run.hpp"
 #include "plan/host_lock.hpp"
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -36,6 +37,26 @@ Result<plan::HostLock> lock_fleet(Context& context, const std::string& apart = {
 /// Returns the directory of the records of runs and of their temporary files.
 Result<std::string> fleet_directory(Context& context);
 
+/// Holds the cluster lease on all servers, which tells other administrators who is changing the cluster
+/// (fleet/lease.hpp); the destructor gives it back. A server that does not answer is only warned about.
+class LeaseOnServers {
+ public:
+  using Taken = Result<std::unique_ptr<LeaseOnServers>>;
+  /// Takes the lease. `command` is the longest time of the change on one node. Error `busy` with the name of the
+  /// holder.
+  static Taken take(Context& context, const std::string& run, std::chrono::seconds command);
+  LeaseOnServers(const LeaseOnServers&) = delete;
+  LeaseOnServers& operator=(const LeaseOnServers&) = delete;
+  ~LeaseOnServers();
+
+ private:
+  LeaseOnServers(Context& context, std::string run, std::vector<fleet::Node> servers)
+      : m_context(context), m_run(std::move(run)), m_servers(std::move(servers)) {}
+  Context& m_context;
+  std::string m_run;
+  std::vector<fleet::Node> m_servers;
+};
+
 /// Runs a shell script on nodes. `request` has everything but batches, engine and path. `in_order`: run in the order of
 /// changes, until too many nodes fail. It leaves no record.
 Result<fleet::Run> run_script(Context& context, const Arguments& arguments, const std::vector<fleet::Node>& nodes,
@@ -50,6 +71,12 @@ Result<std::vector<fleet::Outcome>> all_answers(Result<fleet::Run> run);
 using Pending = std::variant<int, std::vector<fleet::Node>>;
 Result<Pending> agree_on_plans(Context& context, const std::vector<fleet::Node>& nodes,
                                const std::vector<fleet::Outcome>& answers, const fleet::MostFailures& most);
+/// Prints the plans that nodes have answered to `--check`; equal plans once, with the names of their nodes.
+void show_plans(Context& context, const std::vector<fleet::Outcome>& outcomes);
+
+/// Prints one row per state and reason, then the findings of the nodes; the JSON document gets all of it.
+void show_outcomes(Context& context, const std::vector<fleet::Outcome>& outcomes);
+
 /// Reads `--max-failures`. Error `usage`.
 Result<fleet::MostFailures> most_failures_of(const Arguments& arguments);
 
@@ -62,9 +89,9 @@ Result<int> resume_run(Context& context, std::string id);
 /// Prints the runs of this machine, newest first.
 Result<int> list_runs(Context& context);
 
-/// Asks the nodes, without a record. Error `interrupted`.
+/// Asks the nodes as root, without a record. Error `interrupted`.
 Result<std::vector<fleet::Outcome>> ask_nodes(Context& context, const std::vector<fleet::Node>& nodes,
-                                              const Argv& words, bool as_root,
+                                              const Argv& words,
                                               std::chrono::seconds deadline = std::chrono::seconds(60));
 
 /// Runs a command on this machine for each of the nodes, over ssh (fleet::Asking::from_here), that changes something on
