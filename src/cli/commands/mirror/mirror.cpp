@@ -65,10 +65,6 @@ Result<int> give_up(Context& context, const fleet::Outcome& outcome) {
   return k_exit_failed;
 }
 
-fleet::Outcome failed_there(const Way& way, std::string why, std::string hint) {
-  return {.node = way.node, .state = fleet::State::failed, .why = std::move(why), .hint = std::move(hint)};
-}
-
 /// Checks the free space of the node before anything is sent, because rsync would find out at the last file.
 /// Directories of one file system share the space in `needed`.
 std::optional<fleet::Outcome> check_room(const Mirror& mirror, const fleet::Compared& compared, const Way& way,
@@ -79,17 +75,11 @@ std::optional<fleet::Outcome> check_room(const Mirror& mirror, const fleet::Comp
   sum += compared.difference.room_needed();
   if (sum <= *compared.there.room)
     return std::nullopt;
-  return failed_there(way,
-                      fmt::format("{}: {} are needed, and {} are free there", mirror.path, format_bytes(sum),
-                                  format_bytes(*compared.there.room)),
-                      fmt::format("make room there: `ssh NODE df -h {}`", shell_quote(mirror.path)));
-}
-
-/// Returns the step with the command as a person would type it; it is the same for all nodes.
-plan::RunTool shown_step(const Mirror& mirror) {
-  plan::RunTool tool;
-  tool.argv = rsync_shown(mirror);
-  return tool;
+  return fleet::Outcome{.node = way.node,
+                        .state = fleet::State::failed,
+                        .why = fmt::format("{}: {} are needed, and {} are free there", mirror.path, format_bytes(sum),
+                                           format_bytes(*compared.there.room)),
+                        .hint = fmt::format("make room there: `ssh NODE df -h {}`", shell_quote(mirror.path))};
 }
 
 Result<int> push(Context& context, const std::vector<Mirror>& mirrors, const Way& way) {
@@ -102,7 +92,8 @@ Result<int> push(Context& context, const std::vector<Mirror>& mirrors, const Way
       return give_up(context, *compared.problem);
     if (compared.difference.empty())
       continue;
-    plan.add(mirror.name, compared.difference.text("new", "to delete"), shown_step(mirror));
+    // The step has the command as a person would type it; it is the same for all nodes.
+    plan.add(mirror.name, compared.difference.text("new", "to delete"), plan::RunTool{rsync_shown(mirror), {}});
     if (const auto full = check_room(mirror, compared, way, needed))
       return give_up(context, *full);
     if (context.flags.changes_nothing())
