@@ -3,7 +3,6 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "fleet/accept_keys.hpp"
 #include "fleet/scratch.hpp"
 #include "fleet/script.hpp"
 

@@ -6,7 +6,6 @@
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/on_nodes.hpp"
-#include "fleet/accept_keys.hpp"
 #include "fleet/grant.hpp"
 #include "ui/table.hpp"
 
