@@ -1,4 +1,4 @@
-#include "cli/fleet_job.hpp"
+#include "cli/on_nodes.hpp"
 
 #include "base/number.hpp"
 #include "base/text.hpp"

@@ -1,4 +1,4 @@
-#include "cli/fleet_job.hpp"
+#include "cli/on_nodes.hpp"
 
 #include "base/json.hpp"
 #include "base/json_fields.hpp"

@@ -5,7 +5,6 @@
 #include "base/try.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
-#include "cli/fleet_job.hpp"
 #include "fleet/sources.hpp"
 
 #include <algorithm>
