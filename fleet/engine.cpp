@@ -16,51 +16,16 @@ constexpr std::chrono::seconds k_engine_grace{5}; ///< time that the engine wait
 
 constexpr std::array k_engines{
     // xargs -P runs ssh to each node: it has the least overhead and is on every machine.
-    Engine{"xargs", "xargs",
-           [](const Fanout& fanout) {
-             return Argv{"xargs", "-a", fanout.names, "-P",         std::to_string(fanout.at_a_time),
-                         "-n",    "1",  "sh",         fanout.script};
-           }},
-    // ClusterShell's clush, with our script as the command of its worker `exec`.
-    Engine{"clush", "clush",
-           [](const Fanout& fanout) {
-             // --conf: the settings of a site may enable tree mode. -n: clush would wait for an open pipe on stdin.
-             return Argv{"clush",
-                         "--conf=/dev/null",
-                         "-n",
-                         "-q",
-                         "-S",
-                         "-R",
-                         "exec",
-                         "-f",
-                         std::to_string(fanout.at_a_time),
-                         "--hostfile",
-                         fanout.names,
-                         "sh",
-                         fanout.script,
-                         "%h"};
-           }},
+    Engine{"xargs", "-a {names} -P {at_a_time} -n 1 sh {script}"},
+    // ClusterShell's clush, with our script as the command of its worker `exec`. --conf: the settings of a site may
+    // enable tree mode. -n: clush would wait for an open pipe on stdin.
+    Engine{"clush", "--conf=/dev/null -n -q -S -R exec -f {at_a_time} --hostfile {names} sh {script} %h"},
     // LLNL's pdsh, with our script as the command of its module `exec`.
-    Engine{"pdsh", "pdsh",
-           [](const Fanout& fanout) {
-             return Argv{
-                 "pdsh", "-R",          "exec", "-S", "-f", std::to_string(fanout.at_a_time), "-w", "^" + fanout.names,
-                 "sh",   fanout.script, "%h"};
-           }},
+    Engine{"pdsh", "-R exec -S -f {at_a_time} -w ^{names} sh {script} %h"},
     // srun: a step in the present allocation of Slurm, as this user, without ssh.
-    Engine{"srun", "srun",
-           [](const Fanout& fanout) {
-             return Argv{"srun",
-                         "--nodelist=" + fanout.names,
-                         fmt::format("--nodes={}", fanout.nodes),
-                         "--ntasks-per-node=1",
-                         "--overlap",
-                         "--export=ALL",
-                         "--kill-on-bad-exit=0",
-                         "sh",
-                         "-c",
-                         fanout.here};
-           },
+    Engine{"srun",
+           "--nodelist={names} --nodes={nodes} --ntasks-per-node=1 --overlap --export=ALL --kill-on-bad-exit=0 sh -c "
+           "{here}",
            true},
 };
 
@@ -144,6 +109,15 @@ std::string command_from_here(const Asking& asking, std::chrono::seconds limit) 
 
 } // namespace
 
+Argv argv_of(const Engine& engine, const Fanout& fanout) {
+  Argv argv{std::string(engine.name)};
+  for (const auto& word : split_words(engine.words))
+    argv.push_back(fmt::format(fmt::runtime(word), fmt::arg("names", fanout.names), fmt::arg("script", fanout.script),
+                               fmt::arg("here", fanout.here), fmt::arg("at_a_time", fanout.at_a_time),
+                               fmt::arg("nodes", fanout.nodes)));
+  return argv;
+}
+
 std::string path_for_engines(sys::System& system, const std::string& path) {
   const bool is_root = system.identity().uid == 0;
   std::string kept;
@@ -157,7 +131,7 @@ Result<const Engine*> choose_engine(sys::System& system, std::string_view wanted
   for (const auto& engine : k_engines) {
     if (wanted.empty() ? engine.joins_streams : engine.name != wanted)
       continue;
-    if (is_installed(system, engine.program, path)) {
+    if (is_installed(system, engine.name, path)) {
       if (!engine.joins_streams && !is_installed(system, "ssh", path))
         return fail(ErrorCode::not_found, "ssh is not installed here", "install openssh-client, or openssh-clients");
       return &engine;

@@ -24,12 +24,12 @@ struct Fanout {
 };
 
 struct Engine {
-  std::string_view name;    ///< the value of `--engine`
-  std::string_view program; ///< must be installed
-  Argv (*argv)(const Fanout&) = nullptr;
+  std::string_view name;  ///< the value of `--engine`, and its program, which must be installed
+  std::string_view words; ///< the arguments of the program; `{names}` and so on are fields of Fanout
   /// The engine's own output has the output of all nodes, in frames; there is no ssh and no file per node.
   bool joins_streams = false;
 };
+Argv argv_of(const Engine& engine, const Fanout& fanout);
 
 /// Returns the engine that was asked for, or the first that is installed. srun is chosen only by `--engine`, inside an
 /// allocation of Slurm too, because its steps run as the user. Errors: `usage` for an unknown engine, `not_found` if it

@@ -99,9 +99,7 @@ void compare_clocks(const std::vector<NodeAnswer>& answers, Diagnoses& found) {
 
 std::optional<NodeFacts> read_facts(const nlohmann::ordered_json& json) {
   NodeFacts facts;
-  if (!json.is_object() || read_fields(json, facts) != nullptr)
-    return std::nullopt;
-  return facts;
+  return value_from_json(json, facts) ? std::optional(facts) : std::nullopt;
 }
 
 Diagnoses compare(const std::vector<NodeAnswer>& answers) {

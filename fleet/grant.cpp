@@ -3,16 +3,20 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "fleet/accept_keys.hpp"
 #include "fleet/scratch.hpp"
+#include "fleet/script.hpp"
 
 #include <algorithm>
+#include <array>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
 namespace sharefs::fleet {
 
 namespace {
+
+constexpr std::array<const char*, 4> k_grants{"key", "hosts", "users", "mesh"};
+constexpr std::array<const char*, 3> k_works{"check", "add", "remove"};
 
 /// Returns a command line of ssh that logs in with the password of a file and in no other way. The password itself
 /// never stands on a command line.
@@ -90,23 +94,15 @@ Result<std::string> make_certificates(sys::System& system, const Scratch& scratc
   return lines;
 }
 
-/// Returns the standard input for the script of each node.
-Result<std::map<std::string, std::string>> make_inputs(const Trust& trust, const std::vector<Reached>& nodes,
-                                                       const Granting& granting) {
-  Result<std::string> text;
+/// Returns the standard input for the scripts of all nodes.
+Result<std::string> input_of(const Trust& trust, const Granting& granting) {
   if (granting.grant == Grant::key)
-    text = bare_key(trust.public_key) + "\n";
-  else if (granting.grant == Grant::mesh)
-    text = collect_known_lines(trust.system, granting.mesh);
-  else if (granting.grant == Grant::users)
-    text = read_public_key(trust.system, granting.ca).map([](const auto& line) { return bare_key(line) + "\n"; });
-  else
-    text = fingerprint_of(trust.system, granting.ca + ".pub").map([](const auto& print) { return print + "\n"; });
-  TRY(text);
-  std::map<std::string, std::string> inputs;
-  for (const auto& reached : nodes)
-    inputs[reached.node.name] = *text;
-  return inputs;
+    return bare_key(trust.public_key) + "\n";
+  if (granting.grant == Grant::mesh)
+    return collect_known_lines(trust.system, granting.mesh);
+  if (granting.grant == Grant::users)
+    return read_public_key(trust.system, granting.ca).map([](const auto& line) { return bare_key(line) + "\n"; });
+  return fingerprint_of(trust.system, granting.ca + ".pub").map([](const auto& print) { return print + "\n"; });
 }
 
 /// Runs the request over any login that works for this user: keys and an agent first, then the password.
@@ -145,6 +141,34 @@ Result<bool> has_certificate(const Trust& trust, const std::string& ca, const st
 }
 
 } // namespace
+
+const char* to_string(Grant grant) {
+  return name_in(k_grants, grant);
+}
+
+std::optional<Grant> grant_from(std::string_view text) {
+  for (std::size_t i = 0; i < k_grants.size(); ++i)
+    if (k_grants[i] == text)
+      return static_cast<Grant>(i);
+  return std::nullopt;
+}
+
+std::string grant_script(Grant grant, GrantWork work, const std::string& mark, const std::string& comment) {
+  return script_of({{"grant", to_string(grant)},
+                    {"work", name_in(k_works, work)},
+                    {"mark", "sharefs-" + mark},
+                    {"comment", comment}},
+                   k_trust_script);
+}
+
+std::vector<OwnHostKey> parse_own_host_keys(std::string_view out) {
+  std::vector<OwnHostKey> keys;
+  auto reports = parse_reports(out);
+  for (const auto& value : reports["hostkey"])
+    if (const auto words = split_words(value); words.size() == 3)
+      keys.push_back({words[0], words[1] + " " + words[2]});
+  return keys;
+}
 
 plan::RunTool grant_step(const Trust& trust, const std::vector<Reached>& nodes, const Granting& granting,
                          const Argv& options) {
@@ -196,7 +220,8 @@ Result<std::vector<Outcome>> grant_on_nodes(const Trust& trust, const std::vecto
   request.asking.as_root = granting.grant != Grant::key;
   const auto comment = granting.grant == Grant::key ? comment_of(trust.public_key) : std::string();
   if (work != GrantWork::remove) {
-    TRY_ASSIGN(request.inputs, make_inputs(trust, nodes, granting));
+    TRY_ASSIGN(const auto input, input_of(trust, granting));
+    TRY_ASSIGN(request.asking.input, scratch.write("input", input));
   }
   if (work != GrantWork::add || granting.grant != Grant::hosts) {
     request.asking.script = grant_script(granting.grant, work, granting.mark, comment);

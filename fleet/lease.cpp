@@ -16,9 +16,7 @@ constexpr std::size_t k_limit = 65536;
 std::optional<ClusterLease> parse_lease(const std::string& text) {
   const auto json = read_json<nlohmann::ordered_json>(text, {.bytes = k_limit});
   ClusterLease lease;
-  if (!json || !json->is_object() || read_fields(*json, lease) != nullptr)
-    return std::nullopt;
-  return lease;
+  return json && value_from_json(*json, lease) ? std::optional(lease) : std::nullopt;
 }
 
 } // namespace

@@ -20,28 +20,15 @@ constexpr std::size_t k_most_output = 512U << 20U;
 constexpr std::uint64_t k_block = 4096; ///< the usual block size of file systems
 constexpr const char* k_partial = ".rsync-partial";
 
-// This script runs in front of rsync on the node. It is one line, because any login shell must pass it on. A link in
-// the path could lead root to another directory: only links of root are followed, and the directory itself must not be
-// one. The lock of a push is held as long as rsync lives; its files are synced to the disk before the connection ends.
-constexpr const char* k_rsync_wrapper =
-    "work=$1 name=$2 dir=$3 locks=/var/lib/sharefs/mirror; shift 3; "
-    "say() { echo \"@sharefs $1 $2\" >&2; }; no() { say failed \"$1\"; exit 100; }; "
-    "command -v \"$1\" >/dev/null || no \"rsync is not installed there\"; "
-    "at=; set -f; IFS=/; "
-    "for part in ${dir#/}; do at=$at/$part; "
-    "[ ! -L \"$at\" ] || { [ \"$at\" != \"$dir\" ] && [ \"$(stat -c %u \"$at\")\" = 0 ]; } || "
-    "no \"$dir: $at is a symbolic link there\"; done; "
-    "unset IFS; "
-    "[ -d \"$dir\" ] || [ ! -e \"$dir\" ] || no \"$dir is no directory there\"; "
-    "[ -d \"$dir\" ] || say missing yes; "
-    "near=$dir; until [ -d \"$near\" ]; do near=${near%/*}; near=${near:-/}; done; "
-    "say room \"$(stat -f -c \"%a %S %i\" \"$near\")\"; "
-    "[ \"$work\" = push ] || exec \"$@\"; "
-    "said=$(mkdir -p \"$dir\" 2>&1) || no \"cannot begin: $said\"; "
-    "said=$(umask 077; { mkdir -p \"$locks\" && : >>\"$locks/$name.lock\"; } 2>&1) || no \"cannot begin: $said\"; "
-    "exec 9>>\"$locks/$name.lock\"; flock -n 9 || "
-    "{ [ $? != 1 ] || no \"$dir: another push to it is at work\"; no \"cannot begin: no flock(1)\"; }; "
-    "\"$@\"; code=$?; sync -f \"$dir\" 2>/dev/null || sync; exit $code";
+/// Returns scripts/mirror.sh, which runs in front of rsync on the node, as one line: any login shell must pass it on. A
+/// link in the path could lead root to another directory: only links of root are followed, and the directory itself
+/// must not be one. The lock of a push is held as long as rsync lives; its files are synced to the disk before the
+/// connection ends.
+std::string rsync_wrapper() {
+  std::string line(trim(k_mirror_script));
+  std::ranges::replace(line, '\n', ' ');
+  return line;
+}
 
 /// Returns the number at the beginning of the text; 0 if there is none.
 template <class Number> Number read_leading_number(std::string_view text) {
@@ -234,7 +221,7 @@ Argv rsync_shown(const Mirror& mirror) {
 Argv rsync_words(const Mirror& mirror, Work work, const Way& way) {
   auto words = words_of(mirror, work);
   const auto before = node_line(
-      {"sh", "-c", k_rsync_wrapper, "sh", work == Work::push ? "push" : "preview", mirror.name, mirror.path, "rsync"},
+      {"sh", "-c", rsync_wrapper(), "sh", work == Work::push ? "push" : "preview", mirror.name, mirror.path, "rsync"},
       true);
   // -s is the short and older name of --secluded-args: the node's shell does not interpret the path.
   words.insert(words.end(), {"-s", "--rsh=" + way.rsh, "--rsync-path=" + before});

@@ -37,20 +37,41 @@ std::vector<std::string> group_names(const std::vector<Node>& nodes) {
   return names;
 }
 
-Result<std::string> as_hostfile(const std::vector<Node>& nodes, bool needs_slots) {
+using Nodes = std::vector<Node>;
+
+Result<std::string> as_names(const Nodes& nodes) {
+  return join(names_of(nodes), "\n") + (nodes.empty() ? "" : "\n");
+}
+
+Result<std::string> as_openmpi(const Nodes& nodes) {
   std::string text;
-  for (const auto& node : nodes) {
-    if (!node.slots && needs_slots)
-      return fail(ErrorCode::usage,
-                  fmt::format("the slots of {} are not known, and DeepSpeed needs them on each line", node.name),
-                  fmt::format("write `nodes: {{list: [{{name: {}, slots: 8}}]}}` in sharefs.yaml, or use --slots N",
-                              node.name));
+  for (const auto& node : nodes)
     text += node.slots ? fmt::format("{} slots={}\n", node.name, *node.slots) : node.name + "\n";
-  }
   return text;
 }
 
-std::string as_inventory(const std::vector<Node>& nodes) {
+Result<std::string> as_hostfile(const Nodes& nodes) {
+  const auto unknown = std::ranges::find_if(nodes, [](const Node& node) { return !node.slots; });
+  if (unknown == nodes.end())
+    return as_openmpi(nodes);
+  return fail(ErrorCode::usage,
+              fmt::format("the slots of {} are not known, and DeepSpeed needs them on each line", unknown->name),
+              fmt::format("write `nodes: {{list: [{{name: {}, slots: 8}}]}}` in sharefs.yaml, or use --slots N",
+                          unknown->name));
+}
+
+Result<std::string> as_ranges(const Nodes& nodes) {
+  return fold(names_of(nodes)) + "\n";
+}
+
+Result<std::string> as_groups(const Nodes& nodes) {
+  std::string text = fmt::format("sharefs:\n  all: '{}'\n", fold(names_of(nodes)));
+  for (const auto& [group, names] : groups_of(nodes))
+    text += fmt::format("  {}: '{}'\n", group, fold(names));
+  return text;
+}
+
+Result<std::string> as_inventory(const Nodes& nodes) {
   std::string text;
   for (const auto& node : nodes) {
     text += node.name;
@@ -87,26 +108,20 @@ Group groups_among(const std::vector<Node>& nodes) {
   };
 }
 
-Result<std::string> format_nodes(const std::vector<Node>& nodes, ListFormat format) {
-  switch (format) {
-  case ListFormat::names:
-    return join(names_of(nodes), "\n") + (nodes.empty() ? "" : "\n");
-  case ListFormat::hostfile:
-    return as_hostfile(nodes, true);
-  case ListFormat::openmpi:
-    return as_hostfile(nodes, false);
-  case ListFormat::slurm:
-    return fold(names_of(nodes)) + "\n";
-  case ListFormat::clustershell: {
-    std::string text = fmt::format("sharefs:\n  all: '{}'\n", fold(names_of(nodes)));
-    for (const auto& [group, names] : groups_of(nodes))
-      text += fmt::format("  {}: '{}'\n", group, fold(names));
-    return text;
+Result<std::string> format_nodes(const std::vector<Node>& nodes, const std::string& format) {
+  using Format = Result<std::string> (*)(const Nodes&);
+  const std::vector<std::pair<std::string, Format>> formats{{"names", as_names},         {"hostfile", as_hostfile},
+                                                            {"openmpi", as_openmpi},     {"slurm", as_ranges},
+                                                            {"clustershell", as_groups}, {"ansible", as_inventory}};
+  std::vector<std::string> known;
+  for (const auto& [name, write] : formats) {
+    if (name == format)
+      return write(nodes);
+    known.push_back(name);
   }
-  case ListFormat::ansible:
-    return as_inventory(nodes);
-  }
-  return std::string();
+  return fail(ErrorCode::usage, fmt::format("option `--format` does not know `{}`", format),
+              format == "json" ? "`--json` prints it"
+                               : did_you_mean_hint(format, known, "one of " + join(known, ", ")));
 }
 
 Result<std::vector<Node>> merge(std::vector<Node> listed, const std::vector<Node>& servers) {

@@ -57,10 +57,9 @@ std::string fold(const std::vector<std::string>& names);
 /// repeated node, a line of another form and a file without nodes are errors. Error `config` with the place.
 Result<std::vector<Node>> parse_hostfile(std::string_view text, const std::string& file);
 
-enum class ListFormat { names, hostfile, openmpi, slurm, clustershell, ansible };
-/// Writes the nodes in the format of another tool. Error `usage` where that format needs facts that are not known:
-/// DeepSpeed needs the slots, and Slurm names that its ranges can express.
-Result<std::string> format_nodes(const std::vector<Node>& nodes, ListFormat format);
+/// Writes the nodes in the format of another tool: `names`, `hostfile` (of DeepSpeed), `openmpi`, `slurm`,
+/// `clustershell`, `ansible`. Error `usage` for another format, and where the slots are not known that DeepSpeed needs.
+Result<std::string> format_nodes(const std::vector<Node>& nodes, const std::string& format);
 
 /// Joins the nodes of all sources to one list. A server that the user's list names too is one node. Error `config`
 /// where a node is listed twice, with both places.

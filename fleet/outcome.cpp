@@ -11,59 +11,34 @@
 
 namespace sharefs::fleet {
 
+extern const char k_ssh_messages[]; // ssh_messages.txt
+
 namespace {
 
 constexpr int k_killed = 128 + 9, k_not_found = 127, k_ssh_failed = 255, k_pending = 3, k_usage = 2,
               k_interrupted = 128 + 2;
 
-/// Messages of ssh and sudo with their meaning. The first row whose text occurs in the message counts.
-struct KnownMessage {
-  std::string_view text;
-  State state;
-  std::string_view why;
-  std::string_view hint;
-};
-constexpr std::string_view k_compare = "`sharefs nodes trust NODE` shows its keys, to be compared with the node's own";
-constexpr std::string_view k_sudo = "let this user run sharefs by `sudo -n` there, or log in as root";
-constexpr std::string_view k_ping = "is it switched on? `ping NODE`";
-constexpr std::string_view k_sshd = "`journalctl -u ssh` there says why";
-constexpr std::string_view k_verbose = "`ssh -v NODE true` shows more";
-constexpr std::string_view k_login = "`ssh NODE true` shows what logging in prints there";
-constexpr std::string_view k_changed_key = "REMOTE HOST IDENTIFICATION HAS CHANGED";
-constexpr std::array k_known_messages{
-    KnownMessage{
-        k_changed_key, State::other_host_key,
-        "its host key is another one than before: somebody else may answer in its place",
-        "if it was installed anew, forget its old key (`ssh-keygen -R NODE`), then `sharefs nodes trust NODE`"},
-    KnownMessage{"Host key verification failed", State::host_key, "its host key is not known here", k_compare},
-    KnownMessage{"host key is known", State::host_key, "its host key is not known here", k_compare},
-    KnownMessage{"UNKNOWN port 65535", State::unreachable,
-                 "its jump host or ProxyCommand (ssh_config) does not lead there", k_verbose},
-    KnownMessage{"sudo: a password is required", State::denied, "sudo asks for a password there", k_sudo},
-    KnownMessage{"sudo: a terminal is required", State::denied, "sudo asks for a password there", k_sudo},
-    KnownMessage{"must have a tty", State::denied, "sudo wants a terminal there (requiretty)", k_sudo},
-    KnownMessage{"sudoers", State::denied, "sudo is not allowed for this user there", k_sudo},
-    KnownMessage{"sudo: not found", State::denied, "it needs root, and there is no sudo",
-                 "install sudo there, or log in as root"},
-    KnownMessage{"sudo: command not found", State::denied, "it needs root, and there is no sudo",
-                 "install sudo there, or log in as root"},
-    KnownMessage{"sudo': No such file", State::denied, "it needs root, and there is no sudo",
-                 "install sudo there, or log in as root"},
-    KnownMessage{"Permission denied (", State::denied, "ssh does not let this user in",
-                 "`sharefs nodes trust NODE` brings this user's key there"},
-    KnownMessage{"Too many authentication failures", State::denied, "ssh does not let this user in",
-                 "name the key of this node in ~/.ssh/config (IdentityFile)"},
-    KnownMessage{"Connection refused", State::refused, "nothing listens for ssh there", "`systemctl start ssh` there"},
-    KnownMessage{"Could not resolve hostname", State::unreachable, "no name service knows it",
-                 "give it an `address` under `nodes:`"},
-    KnownMessage{"timed out", State::unreachable, "no answer", k_ping},
-    KnownMessage{"No route to host", State::unreachable, "no route to it", k_ping},
-    KnownMessage{"Host is down", State::unreachable, "no answer", k_ping},
-    KnownMessage{"Network is unreachable", State::unreachable, "no route to it", k_ping},
-    KnownMessage{"not responding", State::unreachable, "it stopped answering", k_ping},
-    KnownMessage{"losed by", State::unreachable, "its ssh server ended the connection", k_sshd},
-    KnownMessage{"reset by", State::unreachable, "its ssh server ended the connection", k_sshd},
-};
+constexpr const char* k_verbose = "`ssh -v NODE true` shows more";
+constexpr const char* k_login = "`ssh NODE true` shows what logging in prints there";
+
+/// Reads the state, the reason and the hint from ssh_messages.txt; false if no message in it occurs in `errors`.
+bool read_known_message(Outcome& outcome, std::string_view errors) {
+  static const auto k_rows = split_lines(k_ssh_messages);
+  const auto is_meaning = [](const std::string& row) { return row.starts_with("  "); };
+  const auto found = std::ranges::find_if(k_rows, [&](const std::string& row) {
+    const auto colon = row.find(": ");
+    return !is_meaning(row) && !row.starts_with('#') && colon != std::string::npos &&
+           errors.find(std::string_view(row).substr(colon + 2)) != std::string_view::npos;
+  });
+  if (found == k_rows.end())
+    return false;
+  const auto state = found->substr(0, found->find(": "));
+  const auto meaning = std::find_if(found, k_rows.end(), is_meaning);
+  outcome.state = state == "other host key" ? State::other_host_key : state_from(state);
+  outcome.why = trim(meaning[0]);
+  outcome.hint = trim(meaning[1]);
+  return true;
+}
 
 /// Returns the last line that is neither empty nor a progress report.
 std::string last_message(std::string_view errors) {
@@ -142,14 +117,8 @@ void read_document(Outcome& outcome, int exit_code) {
 /// Explains a node without an answer by the error messages of ssh, sudo or the node's shell.
 void read_errors(Outcome& outcome, int exit_code, const std::string& errors) {
   const bool by_others = exit_code == k_ssh_failed || errors.find("sudo") != std::string::npos;
-  const auto* row = std::ranges::find_if(
-      k_known_messages, [&](const KnownMessage& known) { return errors.find(known.text) != std::string::npos; });
-  if (by_others && row != k_known_messages.end()) {
-    outcome.state = row->state;
-    outcome.why = row->why;
-    outcome.hint = row->hint;
+  if (by_others && read_known_message(outcome, errors))
     return;
-  }
   outcome.state = exit_code == k_ssh_failed ? State::unreachable : State::failed;
   outcome.why = last_message(errors);
   outcome.hint = exit_code == k_ssh_failed ? k_verbose : outcome.why.empty() ? k_login : "";
@@ -167,7 +136,7 @@ const char* to_string(State state) {
 }
 
 Outcome other_host_key(const Node& node) {
-  return outcome_of(node, {}, {.exit_code = k_ssh_failed, .errors = std::string(k_changed_key)});
+  return outcome_of(node, {}, {.exit_code = k_ssh_failed, .errors = "REMOTE HOST IDENTIFICATION HAS CHANGED"});
 }
 
 State state_from(std::string_view text) {

@@ -1,7 +1,9 @@
 #pragma once
-// Reaching nodes with this machine's ssh: with which key, and the outcome of each node during `nodes trust`.
+// Reaching nodes with this machine's ssh: with which key, which host keys are accepted, and the outcome of each node
+// during `nodes trust`.
 #include "fleet/host_keys.hpp"
 #include "fleet/run.hpp"
+#include "plan/plan.hpp"
 
 #include <chrono>
 #include <functional>
@@ -66,5 +68,26 @@ struct Trust {
   /// Explains for each node that accepts no key of this user what has to be done there.
   void explain_denied();
 };
+
+/// Returns the lines for the node in this machine's known_hosts files, with plain or hashed names (ssh-keygen -F).
+Result<std::vector<std::string>> known_host_lines(sys::System& system, const Reached& reached);
+
+/// Returns the nodes in the state `host_key` for which no key is known, with the keys that they offer. A node for which
+/// another key is known is noted in `trust`.
+Result<std::vector<Reached>> find_host_keys(Trust& trust);
+
+/// Which host keys are accepted.
+struct Acceptance {
+  bool all = false;      ///< every key that is offered
+  std::string list = {}; ///< a file with fingerprints; only these keys are accepted; empty: none
+};
+/// Returns the accepted nodes, each with its accepted keys only, and sets their state to `pending`. The reason why
+/// another node is not accepted is noted in `trust`.
+Result<std::vector<Reached>> accept_keys(Trust& trust, std::vector<Reached> unknown, const Acceptance& acceptance);
+
+/// Plans the new lines of known_hosts. `authority` is the line of an authority's public key, which is added too; empty:
+/// none.
+Result<plan::Plan> plan_known_hosts(const Trust& trust, const std::vector<Reached>& accepted,
+                                    const std::string& authority, bool for_all_users);
 
 } // namespace sharefs::fleet

@@ -116,7 +116,7 @@ class Runner {
     const auto rounds = batch.nodes.size() / std::max(m_request.settings.at_a_time, 1U) + 1;
     constexpr std::size_t k_stream_limit = 256U << 20U;
     sys::Command command;
-    command.argv = m_request.settings.engine->argv(fanout);
+    command.argv = argv_of(*m_request.settings.engine, fanout);
     if (!m_request.settings.engine->joins_streams) // if sharefs is killed, the engine must not begin further nodes
       command.argv.insert(command.argv.begin(), {"setpriv", "--pdeathsig", "KILL"});
     command.deadline = rounds * (asking.connect + asking.command + std::chrono::seconds(10));

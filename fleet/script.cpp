@@ -9,20 +9,19 @@
 
 namespace sharefs::fleet {
 
+extern const char k_report_script[]; // scripts/report.sh
+
 namespace {
 
 constexpr std::string_view k_script_mark = "@sharefs ";
 
 } // namespace
 
-const std::string_view k_script_functions = R"sh(
-say() { printf "@sharefs %s %s\n" "$1" "$(printf %s "$2" | tr "\n" " ")"; }
-no() { say failed "$1"; exit 1; }
-end_well() { say changed "$1"; say end ok; }
-)sh";
-
-std::string assign(std::string_view name, const std::string& value) {
-  return fmt::format("{}={}\n", name, single_quote(value));
+std::string script_of(const std::vector<std::pair<std::string_view, std::string>>& variables, std::string_view body) {
+  std::string text = k_report_script;
+  for (const auto& [name, value] : variables)
+    text += fmt::format("{}={}\n", name, single_quote(value));
+  return text.append(body);
 }
 
 Reports parse_reports(std::string_view out) {

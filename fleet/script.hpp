@@ -1,21 +1,20 @@
 #pragma once
-// Shell scripts for nodes, for work that needs no sharefs there. Their output lines begin with a mark, because login
-// shells may print, too. They contain no single quotes, because they are quoted twice, for two shells.
+// Shell scripts for nodes (fleet/scripts), for work that needs no sharefs there. Their output lines begin with a mark,
+// because login shells may print, too.
 #include "fleet/outcome.hpp"
 
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace sharefs::fleet {
 
-/// Shell functions: `say KEY TEXT` reports; `no TEXT` reports a failure and ends; `end_well TEXT` ends, and TEXT is the
-/// change.
-extern const std::string_view k_script_functions;
+extern const char k_mirror_script[], k_push_script[], k_trust_script[]; ///< scripts/mirror.sh and so on
 
-/// Returns NAME=value for a shell.
-std::string assign(std::string_view name, const std::string& value);
+/// Returns a script: the functions of scripts/report.sh, then a line NAME=value for each variable, then `body`.
+std::string script_of(const std::vector<std::pair<std::string_view, std::string>>& variables, std::string_view body);
 
 /// The reports of a script: the texts of each key in their order.
 using Reports = std::map<std::string, std::vector<std::string>>;

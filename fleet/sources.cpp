@@ -94,14 +94,14 @@ Result<std::vector<Node>> read_nodes(sys::System& system, const Sources& sources
     return {};
   };
   for (const auto& listed : sources.list) {
-    TRY_ASSIGN(const auto names, expand_at(listed.pattern, listed.origin));
+    TRY_ASSIGN(const auto names, expand_at(listed.name, listed.origin));
     if (names.size() > 1 && !listed.address.empty())
       return fail(ErrorCode::config,
-                  fmt::format("{}: {} has one address for {}", listed.origin.text(), listed.pattern,
+                  fmt::format("{}: {} has one address for {}", listed.origin.text(), listed.name,
                               count_of(names.size(), "node")),
                   "write an element of its own for each, or let a name service know them");
     for (const auto& name : names)
-      nodes.push_back({name, listed.address, listed.user, listed.slots, {}, listed.origin});
+      nodes.emplace_back(listed).name = name;
   }
   if (!sources.hostfile.empty()) {
     const auto text = system.files().read_trusted(sources.hostfile);

@@ -8,14 +8,6 @@
 
 namespace sharefs::fleet {
 
-/// Names of nodes, and the settings that are the same for all of them.
-struct Listed {
-  std::string pattern; ///< for expand(); without groups
-  std::string address, user;
-  std::optional<unsigned> slots;
-  Origin origin;
-};
-
 struct NamedGroup {
   std::string name;
   std::vector<std::string> patterns;
@@ -23,7 +15,7 @@ struct NamedGroup {
 };
 
 struct Sources {
-  std::vector<Listed> list;
+  std::vector<Node> list;   ///< each `name` is a pattern for expand(), without groups
   std::string hostfile;     ///< a path, or empty
   std::string slurm;        ///< a partition, or empty
   std::string clustershell; ///< a pattern of ClusterShell groups ("@gpus"), or empty

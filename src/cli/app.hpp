@@ -2,6 +2,7 @@
 #include "cli/context.hpp"
 
 #include <exception>
+#include <optional>
 #include <string>
 
 namespace sharefs::cli {
@@ -13,6 +14,12 @@ int run(const Argv& argv, Host& host);
 /// Returns the message of an exception that nobody has caught. Exceptions of libraries never leave the file that calls
 /// them, so the machine has run out of memory, processes or threads, or sharefs has a bug.
 std::string reason_of(const std::exception_ptr& thrown);
+
+/// Runs `sharefs --frame PROTOCOL:NAME[:SECONDS] COMMAND`, as another machine's sharefs calls this one
+/// (fleet/frames.hpp). A first frame names version and protocol, then frames with the JSON document of the command
+/// follow. With another protocol nothing is run. After SECONDS timeout(1) ends the command. Returns the exit code of
+/// the command; nullopt: the command line has no --frame.
+std::optional<int> run_framed(const Argv& argv, Host& host);
 
 /// Calls run() on the real machine.
 int main(int argc, char** argv);

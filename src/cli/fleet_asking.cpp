@@ -1,6 +1,7 @@
-#include "cli/fleet_job.hpp"
+#include "cli/on_nodes.hpp"
 
 #include "base/number.hpp"
+#include "base/text.hpp"
 #include "base/try.hpp"
 #include "cli/fleet_progress.hpp"
 #include "fleet/scratch.hpp"
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <span>
 
 namespace sharefs::cli {
 
@@ -57,26 +59,24 @@ Result<fleet::Settings> settings_of(Context& context, const Arguments& arguments
 }
 
 Argv words_for_nodes(const Argv& argv) {
+  Argv given;
+  for (const auto& word : std::span(argv).subspan(1))
+    if (word.size() > 2 && word[0] == '-' && word[1] != '-') // "-nv" is "-n -v", because no short option has a value
+      for (const char letter : word.substr(1))
+        given.push_back({'-', letter});
+    else
+      given.push_back(word);
+  // Behind `--` stand names, and none of these commands has names that begin with `-`.
+  const std::vector<std::string> only_here{"--json", "--yes", "-y", "--quiet", "-q", "--"};
   Argv words;
-  const auto is_option = [](std::string_view word, std::string_view name) {
-    return word == name || (word.starts_with(name) && word.size() > name.size() && word[name.size()] == '=');
-  };
-  for (std::size_t i = 1; i < argv.size(); ++i) {
-    const auto option =
-        std::ranges::find_if(fleet_options(), [&](const OptionSpec& spec) { return is_option(argv[i], spec.names); });
-    if (option != fleet_options().end())
-      i += argv[i].find('=') == std::string::npos ? 1 : 0;
-    else if (argv[i] != "--json" && argv[i] != "--yes" && argv[i] != "-y" && argv[i] != "-q" && argv[i] != "--quiet")
-      words.push_back(argv[i]);
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const auto name = given[i].substr(0, given[i].find('='));
+    if (std::ranges::find(fleet_options(), name, &OptionSpec::names) != fleet_options().end())
+      i += name == given[i] ? 1 : 0; // its value is the next word
+    else if (!contains(only_here, given[i]))
+      words.push_back(given[i]);
   }
   return words;
-}
-
-fleet::Request question(fleet::Request request, const Argv& further) {
-  request.at_once = true;
-  request.settings.command = request.settings.check_deadline;
-  request.asking.words.insert(request.asking.words.end(), further.begin(), further.end());
-  return request;
 }
 
 Result<fleet::Run> run_with_progress(Context& context, const std::string& directory, const fleet::Request& request,
@@ -99,12 +99,18 @@ Result<fleet::Run> run_with_progress(Context& context, const std::string& direct
   return run;
 }
 
-Result<fleet::Run> ask_once(Context& context, const fleet::Request& request, const std::string& what) {
+Result<fleet::Run> ask_once(Context& context, fleet::Request request, const std::string& what) {
   TRY_ASSIGN(const auto parent, fleet_directory(context));
   TRY_ASSIGN(const auto scratch, fleet::Scratch::make(context.system.files(), parent));
-  auto unrecorded = request;
-  unrecorded.keeps_record = false;
-  return run_with_progress(context, scratch.path(), unrecorded, what);
+  request.keeps_record = false;
+  return run_with_progress(context, scratch.path(), request, what);
+}
+
+Result<fleet::Run> ask(Context& context, fleet::Request request, const Argv& further) {
+  request.at_once = true;
+  request.settings.command = request.settings.check_deadline;
+  request.asking.words.insert(request.asking.words.end(), further.begin(), further.end());
+  return ask_once(context, std::move(request), "asking nodes");
 }
 
 Result<fleet::Settings> settings_by_ssh(Context& context, const Arguments& arguments) {

@@ -1,4 +1,4 @@
-#include "cli/fleet_lease.hpp"
+#include "cli/on_nodes.hpp"
 
 #include "base/try.hpp"
 #include "sys/process/interrupt.hpp"
@@ -18,7 +18,7 @@ LeaseOnServers::Taken LeaseOnServers::take(Context& context, const std::string& 
   const Argv words{"nodes", "lease",
                    run,     identity.user + "@" + identity.hostname,
                    "--for", fmt::format("{}s", std::chrono::seconds(span).count())};
-  TRY_ASSIGN(const auto outcomes, ask_nodes(context, lease->m_servers, words, true));
+  TRY_ASSIGN(const auto outcomes, ask_nodes(context, lease->m_servers, words));
   for (const auto& outcome : outcomes)
     if (outcome.state == fleet::State::failed)
       return fail(ErrorCode::busy, fmt::format("{}: {}", outcome.node, outcome.why), outcome.hint);
@@ -38,7 +38,7 @@ LeaseOnServers::~LeaseOnServers() {
   constexpr std::chrono::seconds k_longest{10};
   const sys::DelayInterrupts delay;
   const Argv words{"nodes", "lease", m_run, "--release"};
-  const auto outcomes = ask_nodes(m_context, m_servers, words, true, k_longest);
+  const auto outcomes = ask_nodes(m_context, m_servers, words, k_longest);
   const bool is_given_back = outcomes && std::ranges::all_of(*outcomes, &fleet::is_good, &fleet::Outcome::state);
   if (!is_given_back)
     m_context.console.warning("the servers may refuse other administrators until the lease of this run expires",

@@ -1,4 +1,4 @@
-#include "cli/fleet_job.hpp"
+#include "cli/on_nodes.hpp"
 
 #include "base/json.hpp"
 #include "base/json_fields.hpp"
@@ -40,7 +40,7 @@ Result<StoredRun> read_run(Context& context, const std::string& directory, const
   const auto text = opened && *opened ? (*opened)->read(k_request) : fail(ErrorCode::failed, "");
   const auto json = text ? read_json<Json>(*text, {.bytes = 16U << 20U}) : fail(text.error());
   StoredRun run;
-  if (!json || !json->is_object() || read_fields(*json, run) != nullptr)
+  if (!json || !value_from_json(*json, run))
     return fail(ErrorCode::failed, fmt::format("the record of run {} cannot be read", id));
   return run;
 }

@@ -1,8 +1,8 @@
-#include "cli/fleet_view.hpp"
+// Answers of many nodes, printed for a person: equal answers are printed once.
+#include "cli/on_nodes.hpp"
 
 #include "base/json.hpp"
 #include "base/text.hpp"
-#include "fleet/node.hpp"
 #include "ui/table.hpp"
 
 #include <algorithm>

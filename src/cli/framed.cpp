@@ -1,6 +1,6 @@
-#include "cli/framed.hpp"
-
+// --frame: answering another machine.
 #include "cli/app.hpp"
+
 #include "cli/exit_code.hpp"
 #include "fleet/frames.hpp"
 #include "sys/process/captured_output.hpp"

@@ -5,9 +5,6 @@
 #include "base/try.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
-#include "cli/fleet_job.hpp"
-#include "cli/fleet_lease.hpp"
-#include "cli/fleet_view.hpp"
 #include "fleet/sources.hpp"
 
 #include <algorithm>
@@ -77,7 +74,7 @@ void expect_servers(const fleet::Request& job, std::vector<Outcome>& answers) {
 /// Asks all nodes for their plans and shows them; only nodes with something to do stay in the job. Returns an exit code
 /// if the command ends here.
 Result<std::optional<int>> plan_on_nodes(Context& context, fleet::Request& job) {
-  TRY_ASSIGN(auto answers, ask_once(context, question(job, {"--check", "--json"}), "asking nodes"));
+  TRY_ASSIGN(auto answers, ask(context, job, {"--check", "--json"}));
   if (answers.interrupted)
     return fail(ErrorCode::interrupted, "interrupted: nothing was changed");
   expect_servers(job, answers.outcomes);
@@ -96,7 +93,7 @@ fleet::Sources sources_of(const config::Config& config) {
   fleet::Sources sources;
   sources.origin = {config.file};
   for (const auto& one : config.nodes.list)
-    sources.list.push_back({one.name, one.address, one.user, one.slots, one.origin});
+    sources.list.push_back({one.name, one.address, one.user, one.slots, {}, one.origin});
   sources.hostfile = config.nodes.hostfile;
   for (const auto& group : config.nodes.groups)
     sources.groups.push_back({group.name, group.nodes, group.origin});
@@ -186,7 +183,7 @@ Result<fleet::Run> run_script(Context& context, const Arguments& arguments, cons
     request.settings.command = request.settings.check_deadline;
   request.nodes = nodes;
   request.at_once = !in_order;
-  return ask_once(context, request, what);
+  return ask_once(context, std::move(request), what);
 }
 
 Result<Pending> agree_on_plans(Context& context, const std::vector<fleet::Node>& nodes,
@@ -269,11 +266,11 @@ Result<std::vector<fleet::Node>> other_nodes(Context& context, const std::string
 }
 
 Result<std::vector<Outcome>> ask_nodes(Context& context, const std::vector<fleet::Node>& nodes, const Argv& words,
-                                       bool as_root, std::chrono::seconds deadline) {
-  fleet::Request request{.nodes = nodes, .asking = {.words = words, .as_root = as_root}};
+                                       std::chrono::seconds deadline) {
+  fleet::Request request{.nodes = nodes, .asking = {.words = words, .as_root = true}};
   TRY(choose_engine(context, "", request.settings));
   request.settings.check_deadline = deadline;
-  return all_answers(ask_once(context, question(std::move(request), {"--json"}), "asking nodes"));
+  return all_answers(ask(context, std::move(request)));
 }
 
 Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Arguments& arguments) {
@@ -300,7 +297,7 @@ Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Argume
     return k_exit_ok;
   }
   if (!changes) {
-    TRY_ASSIGN(const auto run, ask_once(context, question(std::move(job), {"--json"}), "asking nodes"));
+    TRY_ASSIGN(const auto run, ask(context, std::move(job)));
     show_outcomes(context, run.outcomes);
     return run.interrupted ? k_exit_interrupted : fleet::exit_code_of(run.outcomes);
   }
@@ -320,8 +317,8 @@ Result<int> change_from_here(Context& context, const Arguments& arguments, const
 Result<std::vector<Outcome>> ask_from_here(Context& context, const Arguments& arguments,
                                            const std::vector<fleet::Node>& nodes, const Argv& words) {
   TRY_ASSIGN(const auto settings, settings_by_ssh(context, arguments));
-  fleet::Request request{.nodes = nodes, .settings = settings, .asking = {.words = words, .from_here = true}};
-  return all_answers(ask_once(context, question(std::move(request), {"--json"}), "asking nodes"));
+  return all_answers(
+      ask(context, {.nodes = nodes, .settings = settings, .asking = {.words = words, .from_here = true}}));
 }
 
 Result<int> resume_run(Context& context, std::string id) {

@@ -5,6 +5,7 @@
 #include "fleet/run.hpp"
 #include "plan/host_lock.hpp"
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -36,6 +37,26 @@ Result<plan::HostLock> lock_fleet(Context& context, const std::string& apart = {
 /// Returns the directory of the records of runs and of their temporary files.
 Result<std::string> fleet_directory(Context& context);
 
+/// Holds the cluster lease on all servers, which tells other administrators who is changing the cluster
+/// (fleet/lease.hpp); the destructor gives it back. A server that does not answer is only warned about.
+class LeaseOnServers {
+ public:
+  using Taken = Result<std::unique_ptr<LeaseOnServers>>;
+  /// Takes the lease. `command` is the longest time of the change on one node. Error `busy` with the name of the
+  /// holder.
+  static Taken take(Context& context, const std::string& run, std::chrono::seconds command);
+  LeaseOnServers(const LeaseOnServers&) = delete;
+  LeaseOnServers& operator=(const LeaseOnServers&) = delete;
+  ~LeaseOnServers();
+
+ private:
+  LeaseOnServers(Context& context, std::string run, std::vector<fleet::Node> servers)
+      : m_context(context), m_run(std::move(run)), m_servers(std::move(servers)) {}
+  Context& m_context;
+  std::string m_run;
+  std::vector<fleet::Node> m_servers;
+};
+
 /// Runs a shell script on nodes. `request` has everything but batches, engine and path. `in_order`: run in the order of
 /// changes, until too many nodes fail. It leaves no record.
 Result<fleet::Run> run_script(Context& context, const Arguments& arguments, const std::vector<fleet::Node>& nodes,
@@ -50,6 +71,12 @@ Result<std::vector<fleet::Outcome>> all_answers(Result<fleet::Run> run);
 using Pending = std::variant<int, std::vector<fleet::Node>>;
 Result<Pending> agree_on_plans(Context& context, const std::vector<fleet::Node>& nodes,
                                const std::vector<fleet::Outcome>& answers, const fleet::MostFailures& most);
+/// Prints the plans that nodes have answered to `--check`; equal plans once, with the names of their nodes.
+void show_plans(Context& context, const std::vector<fleet::Outcome>& outcomes);
+
+/// Prints one row per state and reason, then the findings of the nodes; the JSON document gets all of it.
+void show_outcomes(Context& context, const std::vector<fleet::Outcome>& outcomes);
+
 /// Reads `--max-failures`. Error `usage`.
 Result<fleet::MostFailures> most_failures_of(const Arguments& arguments);
 
@@ -62,9 +89,9 @@ Result<int> resume_run(Context& context, std::string id);
 /// Prints the runs of this machine, newest first.
 Result<int> list_runs(Context& context);
 
-/// Asks the nodes, without a record. Error `interrupted`.
+/// Asks the nodes as root, without a record. Error `interrupted`.
 Result<std::vector<fleet::Outcome>> ask_nodes(Context& context, const std::vector<fleet::Node>& nodes,
-                                              const Argv& words, bool as_root,
+                                              const Argv& words,
                                               std::chrono::seconds deadline = std::chrono::seconds(60));
 
 /// Runs a command on this machine for each of the nodes, over ssh (fleet::Asking::from_here), that changes something on
@@ -75,5 +102,36 @@ Result<int> change_from_here(Context& context, const Arguments& arguments, const
 /// The same for a command that changes nothing.
 Result<std::vector<fleet::Outcome>> ask_from_here(Context& context, const Arguments& arguments,
                                                   const std::vector<fleet::Node>& nodes, const Argv& words);
+
+// ---- parts of the above: how the nodes are asked, and the record of a change ----
+
+/// The default of --node-deadline: for a change. A question to a node then gets less.
+inline constexpr std::string_view k_default_deadline = "10min";
+
+/// Reads the options of the command line and finds an installed engine.
+Result<fleet::Settings> settings_of(Context& context, const Arguments& arguments);
+/// The same for work that needs ssh. Error `usage` for srun.
+Result<fleet::Settings> settings_by_ssh(Context& context, const Arguments& arguments);
+/// Sets the engine of this name, or the first that is installed.
+Result<void> choose_engine(Context& context, const std::string& name, fleet::Settings& settings);
+/// Returns the command line without the options that only this machine needs: those of the fleet, of consent, and of
+/// the output.
+Argv words_for_nodes(const Argv& argv);
+/// Runs the request, with progress on the terminal; its files are made in `directory`.
+Result<fleet::Run> run_with_progress(Context& context, const std::string& directory, const fleet::Request& request,
+                                     const std::string& what);
+/// Runs the request without a record: its files are removed after the answer.
+Result<fleet::Run> ask_once(Context& context, fleet::Request request, const std::string& what);
+/// Asks the nodes all at once, without a record, with the deadline of a check; `further` follows the arguments.
+Result<fleet::Run> ask(Context& context, fleet::Request request, const Argv& further = {"--json"});
+
+/// Writes a new record of what is to be done in `directory`, and removes the oldest records.
+Result<void> begin_record(Context& context, const std::string& directory, const std::string& id,
+                          const fleet::Request& job);
+/// Returns the rest of a run: the nodes on which it is not done, and the outcomes of the others. An empty `id` is set
+/// to that of the newest run. Error `not_found` with a "did you mean".
+Result<fleet::Request> load_record(Context& context, std::string& id);
+/// Prepares `undo RUN`: changes the job so that each node undoes the change that the run made there.
+Result<void> find_run(Context& context, const Arguments& arguments, fleet::Request& job);
 
 } // namespace sharefs::cli

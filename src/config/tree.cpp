@@ -34,7 +34,6 @@ class Builder final : public YAML::EventHandler {
   explicit Builder(const Source& source) : m_source(source) {}
 
   Node take() { return std::move(m_root); }
-  [[nodiscard]] std::size_t documents() const { return m_documents; }
   [[nodiscard]] const std::optional<YAML::Mark>& last_quoted() const { return m_last_quoted; }
 
   void OnDocumentStart(const YAML::Mark& mark) override {

@@ -32,7 +32,7 @@ struct Entry {
 /// Reads one document; an empty one is a null node. Aliases are replaced by copies of their anchors. Each of these is
 /// refused with a message of its own: syntax errors, a second document, keys that are not text, tags, quotes that are
 /// never closed, more than 32 levels or 200,000 values (after aliases). Duplicate keys and merge keys stay in the tree;
-/// read_config() reports them.
+/// check() reports them.
 tl::expected<Node, Problem> read_tree(const Source& source);
 
 } // namespace sharefs::config

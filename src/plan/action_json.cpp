@@ -30,6 +30,17 @@ template <std::size_t I = 0> Result<Action> read_kind(std::size_t index, const J
 
 } // namespace
 
+std::string dump_line(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::optional<Json> parse_json(const std::string& text) {
+  // In a plan an action is the object with the most members.
+  constexpr JsonLimits k_limits{.bytes = 256U << 20U, .values = 20'000'000, .members = 1000};
+  auto json = read_json<Json>(text, k_limits);
+  return json ? std::optional(std::move(*json)) : std::nullopt;
+}
+
 Json to_json(const Action& action) {
   Json json{{"kind", k_kinds[action.index()]}};
   std::visit([&json](const auto& alternative) { add_fields(json, alternative, JsonTexts::exact); }, action);

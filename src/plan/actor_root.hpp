@@ -22,7 +22,6 @@ class ActorRoot {
   /// Opens the root. With an actor this process becomes the actor's user for good. Error `permission` if it cannot.
   static Result<ActorRoot> enter(const std::string& root, const std::optional<Actor>& actor);
 
-  [[nodiscard]] const sys::Fd& root() const { return m_root; }
   /// Finds the file at `path` and opens the directory that holds it. It follows only links of root or of this process's
   /// user, and with an actor no link from its `beneath` on; any other link is the error `permission`. `guarded`: see
   /// WalkRule.

@@ -34,12 +34,6 @@ template <class A> std::chrono::milliseconds deadline_of(const A& action) {
     return k_file_deadline;
 }
 
-/// The result of one phase of an action, and the action with what was found.
-struct PhaseResult {
-  Outcome outcome;
-  Action action;
-};
-
 /// Returns what the check has found and written into the action: the access for SetAccess, the mode of a file or
 /// directory that is removed.
 std::optional<Access> found_access(const Action& action) {
@@ -84,7 +78,7 @@ template <ActsOnFiles A> Result<Outcome> act(A& action, const ActorRoot& base, c
 /// Runs a phase of an action in a child. The child returns only whether there was something to do and what it found,
 /// never an action, because the process of a user must not decide what root does.
 template <class A>
-Result<PhaseResult> act_in_child(const A& action, const sys::Files& files, Phase phase, const Note& note) {
+Result<CheckedAction> act_in_child(const A& action, const sys::Files& files, Phase phase, const Note& note) {
   const auto answer = sys::call(std::nullopt, deadline_of(action), [&]() -> Result<ChildAnswer> {
     TRY_ASSIGN(const auto base, ActorRoot::enter(files.root(), actor_of(action)));
     A copy = action;
@@ -105,18 +99,18 @@ Result<PhaseResult> act_in_child(const A& action, const sys::Files& files, Phase
   TRY(answer);
   if (!is_good(answer->outcome))
     return fail(ErrorCode::failed, "the child process gave no valid result");
-  PhaseResult result{answer->outcome, action};
+  CheckedAction result{answer->outcome == Outcome::unchanged, action};
   if (answer->found)
-    fill_in(result.action, *answer->found);
+    fill_in(result.intent, *answer->found);
   if (GivesReason<A> && note &&
       !answer->reason.empty()) // other actions have no reason, whatever a user's process returns
     note(answer->reason, true);
   return result;
 }
 
-Result<PhaseResult> run_phase(const Action& action, sys::System& system, Phase phase, const Note& note = nullptr) {
+Result<CheckedAction> run_phase(const Action& action, sys::System& system, Phase phase, const Note& note = nullptr) {
   return std::visit(
-      [&]<class A>(const A& alternative) -> Result<PhaseResult> {
+      [&]<class A>(const A& alternative) -> Result<CheckedAction> {
         if constexpr (ActsOnFiles<A>)
           if (alternative.actor)
             return act_in_child(alternative, system.files(), phase, note);
@@ -132,7 +126,7 @@ Result<PhaseResult> run_phase(const Action& action, sys::System& system, Phase p
           else
             outcome = act(copy, system, phase);
           TRY(outcome);
-          return PhaseResult{*outcome, Action(std::move(copy))};
+          return CheckedAction{*outcome == Outcome::unchanged, Action(std::move(copy))};
         }
       },
       action);
@@ -146,13 +140,12 @@ Result<Outcome> synced(const sys::Walked& found, const std::string& path) {
 }
 
 Result<CheckedAction> check_action(const Action& action, sys::System& system) {
-  return run_phase(action, system, Phase::check).map([](PhaseResult&& result) {
-    return CheckedAction{result.outcome == Outcome::unchanged, std::move(result.action)};
-  });
+  return run_phase(action, system, Phase::check);
 }
 
 Result<Outcome> perform(const Action& action, sys::System& system, const Note& note) {
-  return run_phase(action, system, Phase::perform, note).map(&PhaseResult::outcome);
+  TRY_ASSIGN(const auto done, run_phase(action, system, Phase::perform, note));
+  return done.already ? Outcome::unchanged : Outcome::done;
 }
 
 Result<Outcome> apply_action(const Action& action, sys::System& system) {

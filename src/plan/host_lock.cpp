@@ -17,6 +17,10 @@
 
 namespace sharefs::plan {
 
+template <FieldsOf<LockHolder> H> auto fields(H& h) {
+  return named("pid", h.pid, "command", h.command, "user", h.user, "since", h.since);
+}
+
 namespace {
 
 // This uses flock(2) and not fcntl(2): fcntl locks belong to the process, and closing any descriptor of the file
@@ -26,16 +30,6 @@ namespace {
 
 constexpr std::chrono::milliseconds k_poll{50};
 constexpr std::size_t k_holder_limit = 65536;
-
-/// The content of the lock file.
-struct Holder {
-  int pid = 0;
-  std::string command, user;
-  std::int64_t since = 0; ///< seconds since 1970
-};
-template <FieldsOf<Holder> H> auto fields(H& h) {
-  return named("pid", h.pid, "command", h.command, "user", h.user, "since", h.since);
-}
 
 /// Returns local time, because a person compares it with a clock: "12:00:03", with the date if it is not today.
 std::string clock_text(std::int64_t seconds) {
@@ -55,7 +49,7 @@ std::string describe_holder(int descriptor, const std::string& user) {
   std::string content(k_holder_limit, '\0');
   const auto size = ::pread(descriptor, content.data(), content.size(), 0);
   content.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
-  Holder holder;
+  LockHolder holder;
   if (const auto json = parse_json(content); !json || !value_from_json(*json, holder) || holder.pid == 0)
     return "another sharefs is at work"; // the holder has not yet written its name
   auto text = "another sharefs (`" + to_utf8(holder.command) + "`, pid " + std::to_string(holder.pid);
@@ -65,16 +59,17 @@ std::string describe_holder(int descriptor, const std::string& user) {
 }
 
 /// Writes the name of this process into the lock file.
-void write_holder(int descriptor, const LockHolder& self) {
-  const Holder holder{::getpid(), self.command, self.user, static_cast<std::int64_t>(std::time(nullptr))};
+void write_holder(int descriptor, LockHolder self) {
+  self.pid = ::getpid();
+  self.since = static_cast<std::int64_t>(std::time(nullptr));
   // The content is only for messages of other processes. If it cannot be written (a full disk), they name no holder.
   if (::ftruncate(descriptor, 0) == 0)
-    sys::write_all(descriptor, dump_line(json_of(holder, JsonTexts::exact)) + "\n");
+    sys::write_all(descriptor, dump_line(json_of(self, JsonTexts::exact)) + "\n");
 }
 
 } // namespace
 
-Result<HostLock> HostLock::acquire(const sys::Files& files, const std::string& state_directory, const LockHolder& self,
+Result<HostLock> HostLock::acquire(const sys::Files& files, const std::string& state_directory, LockHolder self,
                                    std::chrono::milliseconds wait,
                                    const std::function<void(const std::string&)>& on_wait, const std::string& name) {
   TRY_ASSIGN(const auto state, PrivateDirectory::make(files, state_directory));
@@ -95,7 +90,7 @@ Result<HostLock> HostLock::acquire(const sys::Files& files, const std::string& s
     reported = true;
     std::this_thread::sleep_for(std::min<sys::Clock::duration>(k_poll, deadline - sys::Clock::now()));
   }
-  write_holder(file.get(), self);
+  write_holder(file.get(), std::move(self));
   return HostLock(std::move(file));
 }
 

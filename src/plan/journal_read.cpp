@@ -4,7 +4,7 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "plan/journal.hpp"
-#include "plan/journal_format.hpp"
+#include "plan/json_values.hpp"
 #include "sys/leases/lease.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // Writing the journal: used by apply(), under the host lock.
 #include "base/try.hpp"
 #include "plan/journal.hpp"
-#include "plan/journal_format.hpp"
+#include "plan/json_values.hpp"
 #include "sys/leases/lease.hpp"
 
 #include <fmt/chrono.h>

@@ -1,5 +1,5 @@
 #pragma once
-// Private to tree: SIGKILL at a chosen step of a copy, like plan/fault_injection.hpp for the steps of a plan.
+// Private to tree: SIGKILL at a chosen step of a copy, like kill_if_chosen() of plan/apply.cpp for the steps of a plan.
 #ifdef SHAREFS_FAULT_INJECTION
 #include <atomic>
 #include <charconv>

@@ -17,23 +17,16 @@ void StatusLine::print(std::string_view text) {
   m_err << text << std::flush;
 }
 
-void StatusLine::draw(std::string_view text, int width) {
+void StatusLine::draw(std::string_view text, int width, const void* by) {
   const std::scoped_lock lock(m_mutex);
+  if (by != nullptr && (m_drawers.empty() || m_drawers.back() != by))
+    return;
   // The last column stays free: a terminal that wraps there would leave a line behind with each drawing.
   const auto line = fit_width(text, static_cast<std::size_t>(std::max(width - 1, 0)));
   const auto columns = display_width(line);
   const std::string rest(m_drawn > columns ? m_drawn - columns : 0, ' ');
   m_err << '\r' << line << rest << std::flush;
   m_drawn = std::max(columns, m_drawn);
-}
-
-void StatusLine::draw(const void* by, std::string_view text, int width) {
-  {
-    const std::scoped_lock lock(m_mutex);
-    if (m_drawers.empty() || m_drawers.back() != by)
-      return;
-  }
-  draw(text, width);
 }
 
 void StatusLine::begin(const void* by) {
@@ -105,9 +98,8 @@ void Ticker::run() {
   for (auto wait = m_timing.delay; !m_end.wait_for(lock, wait, [this] { return m_ending; }); wait = m_timing.interval) {
     const auto elapsed = std::chrono::steady_clock::now() - m_begin;
     m_line.draw(
-        this,
         progress_text(m_what, m_done, m_total, m_now_at, std::chrono::duration_cast<std::chrono::seconds>(elapsed)),
-        m_width);
+        m_width, this);
   }
 }
 

@@ -18,12 +18,10 @@ class StatusLine {
 
   /// Erases the status line, then prints the text as it is, usually whole lines.
   void print(std::string_view text = {});
-  /// Draws `text` (visible characters only) as the last line, cut to fit a terminal of `width` columns.
-  void draw(std::string_view text, int width);
-  /// Draws for `by`. Where several draw at once (one began while another was at work), only the one that began last
-  /// does.
-  void draw(const void* by, std::string_view text, int width);
-  /// `by` starts or stops drawing; the drawer that began last is the one that is seen.
+  /// Draws `text` (visible characters only) as the last line, cut to fit a terminal of `width` columns. Where several
+  /// draw at once (one began while another was at work), only the one that began last does.
+  void draw(std::string_view text, int width, const void* by = nullptr);
+  /// `by` starts or stops drawing.
   void begin(const void* by);
   void end(const void* by);
 

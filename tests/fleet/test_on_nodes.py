@@ -218,6 +218,11 @@ def test_five_percent(network: Network) -> None:
     assert list(states.values()).count("changed") == 38
 
 
+def last_words(network: Network) -> list[str]:
+    """The options behind the command that the last node got."""
+    return network.log.read_text().splitlines()[-1].split("'mount'")[1].replace("'", " ").split()
+
+
 def test_one_plan_is_shown_and_asked_for(network: Network) -> None:
     names = cluster(network, 4)
     network.prints(names[3], frames(names[3], document()))
@@ -227,7 +232,9 @@ def test_one_plan_is_shown_and_asked_for(network: Network) -> None:
     assert network.states("--on", "all", "mount", "--all", "--check", code=3) == {
         **dict.fromkeys([*names[:3], "storage1"], "pending"), names[3]: "ok",
     }
-    assert network.run("--on", "all", "mount", "--all", "--dry-run").returncode == 0
+    for flags, passed in ((["--dry-run"], []), (["-nv"], ["-v"]), (["-q", "-yn"], []), (["--check", "--"], [])):
+        assert "gpu[01-03]" in network.run("--on", "all", "mount", "--all", *flags, code=None).stdout
+        assert last_words(network) == ["--all", *passed, "--check", "--json"]
     assert network.changed() == []
 
 

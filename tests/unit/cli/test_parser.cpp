@@ -1,7 +1,10 @@
 #include "cli/parser.hpp"
 
 #include "base/text.hpp"
+#include "cli/help.hpp"
 #include "support/catch.hpp"
+
+#include <span>
 
 using namespace sharefs;
 using namespace sharefs::cli;
@@ -173,4 +176,15 @@ TEST_CASE("behind its own words a command may have dashes of its own", "[cli]") 
   CHECK(rest_of({"sharefs", "conda", "run", "llm", "git", "log", "--", "-x"}) == wanted);
   CHECK(rest_of({"sharefs", "conda", "run", "--config", "f", "-v", "llm", "git", "log", "--", "-x"}) == wanted);
   CHECK(rest_of({"sharefs", "conda", "run", "llm", "-v", "--", "git", "log", "--", "-x"}) == wanted);
+}
+
+TEST_CASE("no short option takes a value, because `--on` reads -nv as -n -v") {
+  const auto check = [](std::span<const OptionSpec> options) {
+    for (const auto& option : options)
+      CHECK((option.names.starts_with("--") || option.value.empty()));
+  };
+  check(global_options());
+  check(change_options());
+  for (const auto* command : commands())
+    check(command->options);
 }

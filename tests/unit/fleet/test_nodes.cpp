@@ -274,14 +274,13 @@ TEST_CASE("--on chooses by names, ranges and groups", "[fleet]") {
 
 TEST_CASE("the list as other tools read it", "[fleet]") {
   std::vector<Node> nodes{{"gpu01", "", "", 8U, {"clients"}, {}}, {"gpu02", "10.0.0.2", "root", 8U, {"clients"}, {}}};
-  CHECK(format_nodes(nodes, ListFormat::hostfile).value() == "gpu01 slots=8\ngpu02 slots=8\n");
-  CHECK(format_nodes(nodes, ListFormat::slurm).value() == "gpu[01-02]\n");
-  CHECK(format_nodes(nodes, ListFormat::names).value() == "gpu01\ngpu02\n");
-  CHECK(format_nodes(nodes, ListFormat::clustershell).value() ==
-        "sharefs:\n  all: 'gpu[01-02]'\n  clients: 'gpu[01-02]'\n");
-  CHECK(format_nodes(nodes, ListFormat::ansible).value() ==
+  CHECK(format_nodes(nodes, "hostfile").value() == "gpu01 slots=8\ngpu02 slots=8\n");
+  CHECK(format_nodes(nodes, "slurm").value() == "gpu[01-02]\n");
+  CHECK(format_nodes(nodes, "names").value() == "gpu01\ngpu02\n");
+  CHECK(format_nodes(nodes, "clustershell").value() == "sharefs:\n  all: 'gpu[01-02]'\n  clients: 'gpu[01-02]'\n");
+  CHECK(format_nodes(nodes, "ansible").value() ==
         "gpu01\ngpu02 ansible_host=10.0.0.2 ansible_user=root\n\n[clients]\ngpu01\ngpu02\n");
   nodes[1].slots.reset();
-  CHECK(format_nodes(nodes, ListFormat::openmpi).value() == "gpu01 slots=8\ngpu02\n");
-  CHECK_FALSE(format_nodes(nodes, ListFormat::hostfile));
+  CHECK(format_nodes(nodes, "openmpi").value() == "gpu01 slots=8\ngpu02\n");
+  CHECK_FALSE(format_nodes(nodes, "hostfile"));
 }

@@ -1,7 +1,7 @@
 #include "base/text.hpp"
 #include "fleet/grant.hpp"
 #include "fleet/host_keys.hpp"
-#include "fleet/trust.hpp"
+#include "fleet/script.hpp"
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
 #include "sys/real_system.hpp"

@@ -8,7 +8,6 @@
 #include "cli/commands/mount/support.hpp"
 #include "cli/count.hpp"
 #include "cli/exit_code.hpp"
-#include "cli/fleet_view.hpp"
 #include "cli/on_nodes.hpp"
 #include "exports/host.hpp"
 #include "fleet/facts.hpp"
@@ -107,7 +106,7 @@ Result<int> run_lock(Context& context, const Arguments& arguments) {
 Result<std::map<std::string, std::vector<std::string>>> find_sharing(Context& context,
                                                                      const std::vector<fleet::Node>& nodes) {
   TRY_ASSIGN(const auto config, context.config());
-  TRY_ASSIGN(const auto outcomes, ask_nodes(context, nodes, with_config(context, {"status"}), true));
+  TRY_ASSIGN(const auto outcomes, ask_nodes(context, nodes, with_config(context, {"status"})));
   const auto points = mount_points(context.system, config);
   std::map<std::string, std::vector<std::string>> sharing;
   for (const auto& outcome : outcomes)
@@ -131,7 +130,7 @@ Result<void> try_locks(Context& context, const std::vector<fleet::Node>& nodes, 
     two[0].words = "--hold 5s";
     two[1].words = "--after 2s";
     TRY_ASSIGN(const auto outcomes,
-               ask_nodes(context, two, with_config(context, {"nodes", "lock", target, random_letters(10)}), true));
+               ask_nodes(context, two, with_config(context, {"nodes", "lock", target, random_letters(10)})));
     const auto answer = [&](std::size_t which) { return text_in(outcomes[which].document, "lock"); };
     const auto where = fmt::format("{},{}: {}", first, second, target);
     if (answer(0) == "held" && answer(1) == "taken")
@@ -152,7 +151,7 @@ Result<void> try_locks(Context& context, const std::vector<fleet::Node>& nodes, 
 
 Result<int> run_check(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(const auto nodes, chosen_nodes(context, named_nodes(arguments)));
-  TRY_ASSIGN(auto outcomes, ask_nodes(context, nodes, with_config(context, {"nodes", "self"}), true));
+  TRY_ASSIGN(auto outcomes, ask_nodes(context, nodes, with_config(context, {"nodes", "self"})));
   std::vector<fleet::NodeAnswer> answers;
   std::vector<fleet::Node> asked;
   for (auto& outcome : outcomes) {
@@ -169,7 +168,7 @@ Result<int> run_check(Context& context, const Arguments& arguments) {
   }
   auto found = fleet::compare(answers);
   TRY_ASSIGN(auto examined, asked.empty() ? Result<std::vector<fleet::Outcome>>(std::vector<fleet::Outcome>{})
-                                          : ask_nodes(context, asked, with_config(context, {"doctor"}), true));
+                                          : ask_nodes(context, asked, with_config(context, {"doctor"})));
   fleet::replace(outcomes, std::move(examined));
   if (arguments.flag("locks"))
     TRY(try_locks(context, asked, found));

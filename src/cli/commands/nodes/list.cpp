@@ -7,32 +7,11 @@
 #include "cli/on_nodes.hpp"
 #include "ui/table.hpp"
 
-#include <array>
 #include <fmt/format.h>
 
 namespace sharefs::cli {
 
 namespace {
-
-constexpr std::array<std::pair<std::string_view, fleet::ListFormat>, 6> k_formats{{
-    {"names", fleet::ListFormat::names},
-    {"hostfile", fleet::ListFormat::hostfile},
-    {"openmpi", fleet::ListFormat::openmpi},
-    {"slurm", fleet::ListFormat::slurm},
-    {"clustershell", fleet::ListFormat::clustershell},
-    {"ansible", fleet::ListFormat::ansible},
-}};
-
-Result<fleet::ListFormat> format_of(const std::string& name) {
-  std::vector<std::string> known;
-  for (const auto& [text, format] : k_formats) {
-    if (text == name)
-      return format;
-    known.emplace_back(text);
-  }
-  return fail(ErrorCode::usage, fmt::format("option `--format` does not know `{}`", name),
-              name == "json" ? "`--json` prints it" : did_you_mean_hint(name, known, "one of " + join(known, ", ")));
-}
 
 void add_nodes(Context& context, const std::vector<fleet::Node>& nodes) {
   auto list = nlohmann::ordered_json::array();
@@ -57,8 +36,7 @@ Result<int> run_nodes_list(Context& context, const Arguments& arguments) {
   }
   add_nodes(context, nodes);
   if (const auto name = arguments.value("format")) {
-    TRY_ASSIGN(const auto format, format_of(*name));
-    TRY_ASSIGN(const auto text, fleet::format_nodes(nodes, format));
+    TRY_ASSIGN(const auto text, fleet::format_nodes(nodes, *name));
     if (!context.flags.json)
       context.console.out() << text;
     return k_exit_ok;

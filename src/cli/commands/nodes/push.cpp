@@ -7,8 +7,6 @@
 #include "base/try.hpp"
 #include "cachefix/guard.hpp"
 #include "cli/exit_code.hpp"
-#include "cli/fleet_lease.hpp"
-#include "cli/fleet_view.hpp"
 #include "cli/on_nodes.hpp"
 #include "fleet/reach.hpp"
 #include "fleet/scratch.hpp"

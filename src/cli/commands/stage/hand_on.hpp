@@ -2,7 +2,7 @@
 // Chains of nodes for staging: each node gets the files from another one that has them, or is receiving them at the
 // moment, so that the server sends them only once. Up to 16 nodes form a chain in the order of their list; more form a
 // tree in which each node serves two.
-#include "cli/fleet_job.hpp"
+#include "cli/on_nodes.hpp"
 #include "conda/staging.hpp"
 
 namespace sharefs::cli {

@@ -26,7 +26,7 @@ Result<fleet::Outcome> ask_one_of(Context& context, const fleet::Request& job, c
   std::optional<fleet::Outcome> worst;
   for (int failures = 0; const auto& node : nodes) {
     TRY_ASSIGN(const auto outcomes, ask_nodes(context, {node}, {"stage", path, "--pack", packs ? "--yes" : "--check"},
-                                              true, std::chrono::hours(packs ? 24 : 1)));
+                                              std::chrono::hours(packs ? 24 : 1)));
     const auto& outcome = outcomes.front();
     if (is_good(outcome.state) || outcome.state == fleet::State::pending)
       return outcome;

@@ -1,5 +1,5 @@
 #pragma once
-#include "cli/fleet_job.hpp"
+#include "cli/on_nodes.hpp"
 #include "conda/homes.hpp"
 #include "tree/survey.hpp"
 
