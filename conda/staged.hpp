@@ -1,5 +1,5 @@
 #pragma once
-// Copies on this host's own disk, of generations of environments, and of directories of shares (packed_path.hpp):
+// Copies on this host's own disk, of generations of environments, and of directories of shares (staged_path.hpp):
 //   STAGE/UID/STORE/ENV/0003/          the copy, or the mount point of its image; STORE with `%` for `/`
 //   STAGE/UID/STORE/ENV/0003.sqfs      the image, see conda/image.hpp; it gets this name when it is complete
 //   STAGE/UID/STORE/ENV/uses/          the uses on this host, as notes like those in STORE/.generations/ENV/uses
