@@ -14,6 +14,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sharefs-bare"
 PLACE = "/root/sharefs"  # of the project in the root
 COMPILED = "/opt/compiled"  # this machine's ccache(1) and what it keeps: what was compiled before is not compiled again
+# CXXFLAGS: g++ takes as much memory as it wants before it frees any, which saves a sixth of the time.
 _ENTER = """
 set -e
 for name in proc sys dev; do mount --rbind /$name "$1/$name"; done
@@ -21,7 +22,7 @@ mount -t tmpfs tmpfs "$1/tmp"
 cp /etc/resolv.conf "$1/etc/resolv.conf"
 if [ -n "$4" ]; then mount --bind "$4" "$1/opt/compiled/cache"; fi
 exec chroot "$1" env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-    TERM=dumb LC_ALL=C.UTF-8 CI="$CI" "${@:5}" bash -c "cd $2; $3" </dev/null
+    TERM=dumb LC_ALL=C.UTF-8 CI="$CI" CXXFLAGS="--param ggc-min-heapsize=2000000" "${@:5}" bash -c "cd $2; $3" </dev/null
 """
 
 
