@@ -6,6 +6,8 @@
 #include <cctype>
 #include <cstdlib>
 #include <fmt/format.h>
+#include <tl/expected.hpp>
+#include <utility>
 
 namespace sharefs::exports {
 
