@@ -117,10 +117,8 @@ class Runner {
     constexpr std::size_t k_stream_limit = 256U << 20U;
     sys::Command command;
     command.argv = argv_of(*m_request.settings.engine, fanout);
-    if (!m_request.settings.engine->joins_streams) // if sharefs is killed, the engine must not begin further nodes
-      command.argv.insert(command.argv.begin(), {"setpriv", "--pdeathsig", "KILL"});
     command.deadline = rounds * (asking.connect + asking.command + std::chrono::seconds(10));
-    command.ends_with_us = true;
+    command.ends_with_us = true; // if sharefs is killed, the engine must not begin further nodes
     command.environment["PATH"] = m_request.settings.path;
     if (m_request.settings.engine->joins_streams)
       command.output_limit = k_stream_limit;
