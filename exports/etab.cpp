@@ -2,6 +2,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "exports/facts.hpp"
+#include "exports/lexer.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -51,11 +52,21 @@ std::vector<Export> parse_etab(std::string_view text) {
 
 bool is_readable(std::string_view line, const Export& entry) {
   const auto bad = find_bad_option({}, entry.options);
-  if (bad && bad->unknown) // a newer nfs-utils may have options unknown to us
-    return true;
-  const auto read = parse(line, k_etab).exports; // without an option such as `squash_gids=anonuid=65534`
-  return read.size() == 1 && read.front().directory == entry.directory && read.front().client == entry.client &&
-         read.front().options == entry.options;
+  if (bad && !bad->unknown) // such as `squash_gids=anonuid=65534`; a newer nfs-utils may have options unknown to us
+    return false;
+  Lexer lexer(line);
+  Word directory, client;
+  if (lexer.next(k_path_limit, directory) != Lexer::Got::word || directory.text != entry.directory)
+    return false;
+  lexer.skip_blanks();
+  if (lexer.next(k_client_limit, client) != Lexer::Got::word || !lexer.at_line_end())
+    return false;
+  const std::string_view word = client.text;
+  const auto open = word.find('(');
+  const auto name = word.substr(0, open);
+  return open != std::string_view::npos && word.find(')', open) == word.size() - 1 &&
+         (name == entry.client || (name.empty() && entry.client == "*")) &&
+         split_options(word.substr(open + 1, word.size() - open - 2)) == entry.options;
 }
 
 std::vector<std::string> ExportIndex::keys(std::string_view client) const {
