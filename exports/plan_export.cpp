@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <iterator>
+#include <map>
 #include <set>
 
 namespace sharefs::exports {
@@ -72,6 +73,15 @@ void add_reload(const Actual& actual, const Request& request, const Composed& co
     pending.push_back(fmt::format("{} to {} ({})", entry->directory, entry->client, entry->origin.text()));
   if (!pending.empty() && actual.server.running())
     plan.notes.push_back("the reload also puts into force what was changed by hand: " + join(pending, ", "));
+  if (actual.server.running()) {
+    std::map<std::string, std::vector<std::string>> withdrawn; // clients by directory
+    for (const auto& entry : composed.retired)
+      withdrawn[entry.directory].push_back(entry.client);
+    for (const auto& [directory, clients] : withdrawn)
+      plan.notes.push_back(
+          fmt::format("{} is withdrawn from {}: where it is still mounted, programs get errors (`Stale file handle`)",
+                      directory, join(clients, ", ")));
+  }
   if (request.drop_adhoc)
     for (const auto& entry : composed.adhoc)
       plan.notes.push_back(fmt::format("{} to {} ({}) stands in no file: the reload drops it, and undo does not bring "

@@ -165,7 +165,7 @@ def test_each_way_goes_as_it_came(boot_lab: KernelCluster) -> None:
         done(node, "mount", "--all", "--yes")
     said = done(node, "umount", "--all", "--yes")
     assert "mounted again at boot by /etc/rc.local" in said.err
-    assert "mounted again at boot" in done(node, "umount", "--all", "--yes", "--forget").err
+    assert "mounted again at boot" not in done(node, "umount", "--all", "--yes", "--forget").err
     assert etc(node) == before
     assert node.run(f"echo free >{SHARE}/file").ok
 

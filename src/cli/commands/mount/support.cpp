@@ -290,17 +290,22 @@ nlohmann::ordered_json mounts_json(const MountWork& work, const std::set<std::st
 }
 
 Result<UnmountWork> plan_unmount_work(Context& context, std::vector<mounts::MountPoint> points,
-                                      const mounts::UnmountOptions& options, bool forget) {
+                                      const mounts::UnmountOptions& options, Forget forget) {
   TRY_ASSIGN(auto table, context.system.mounts());
   const auto pending = mounts::find_pending(context.system, k_pending_deadline);
   UnmountWork work{std::move(table), mounts::read_boot_facts(context.system), {}};
-  if (forget) // an entry of sharefs can be forgotten although its target is not mounted now
-    for (const auto& entry : work.boot.entries)
-      for (auto& point : points)
-        if (entry.ours && point.name.empty() && point.target == entry.target)
-          point.name = point.target;
+  if (forget != Forget::nothing) // an entry of sharefs can be forgotten although its target is not mounted now
+    for (const auto& entry : work.boot.entries) {
+      if (!entry.ours)
+        continue;
+      const auto named = std::ranges::find(points, entry.target, &mounts::MountPoint::target);
+      if (named != points.end() && named->name.empty())
+        named->name = named->target;
+      else if (named == points.end() && forget == Forget::all)
+        points.push_back({.name = entry.target, .target = entry.target});
+    }
   work.plan = mounts::plan_unmounts(work.table, points, pending, options);
-  if (forget) {
+  if (forget != Forget::nothing) {
     mounts::forget_at_boot(work.boot, mounts::read_boot_host(context.system), work.table, points, work.plan);
     drop_ordinary_directories(context.system, work.table, work.plan.plan);
   }

@@ -93,9 +93,15 @@ struct UnmountWork {
   mounts::BootFacts boot;
   mounts::MountPlan plan; ///< with the steps that remove them from boot
 };
-/// Plans to unmount `points`, as `umount` does it. `forget`: also remove what sharefs wrote to mount them at boot.
+/// Which entries of sharefs that mount something at boot are removed.
+enum class Forget {
+  nothing,
+  named, ///< those of the given mounts
+  all    ///< also those that an earlier sharefs.yaml has left; what they mount is unmounted, too
+};
+/// Plans to unmount `points`, as `umount` does it.
 Result<UnmountWork> plan_unmount_work(Context& context, std::vector<mounts::MountPoint> points,
-                                      const mounts::UnmountOptions& options, bool forget);
+                                      const mounts::UnmountOptions& options, Forget forget);
 /// Reports the mounts that were busy and the processes that hold them (SF229).
 void report_busy(Context& context, const sys::MountTable& table, const plan::Plan& plan, const plan::Report& report);
 

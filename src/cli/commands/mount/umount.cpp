@@ -11,14 +11,14 @@ namespace sharefs::cli {
 
 namespace {
 
-/// Reports what mounts one of `points` again at boot.
+/// Reports what mounts one of `points` again at boot. `forgets`: the plan takes the entries of sharefs away.
 void report_boot(Context& context, const mounts::BootFacts& facts, const std::vector<mounts::MountPoint>& points,
                  bool forgets) {
-  const auto* const hint = forgets ? "" : "; --forget takes that away";
   for (const auto& entry : facts.entries)
-    if (std::ranges::count(points, entry.target, &mounts::MountPoint::target) > 0)
-      context.console.message(fmt::format("{} is mounted again at boot by {}{}", entry.target, entry.origin,
-                                          entry.ours ? hint : ", which sharefs did not write and leaves alone"));
+    if (!(entry.ours && forgets) && std::ranges::count(points, entry.target, &mounts::MountPoint::target) > 0)
+      context.console.message(
+          fmt::format("{} is mounted again at boot by {}{}", entry.target, entry.origin,
+                      entry.ours ? "; --forget takes that away" : ", which sharefs did not write and leaves alone"));
 }
 
 Result<int> run_umount(Context& context, const Arguments& arguments) {
@@ -33,7 +33,7 @@ Result<int> run_umount(Context& context, const Arguments& arguments) {
                                        staged_binds(staged)};
 
   const bool forget = arguments.flag("forget");
-  TRY_ASSIGN(auto work, plan_unmount_work(context, chosen.points, options, forget));
+  TRY_ASSIGN(auto work, plan_unmount_work(context, chosen.points, options, forget ? Forget::named : Forget::nothing));
   auto& plan = work.plan;
   conda::unmount_staged(staged, options.lazy, work.table, plan.plan);
   context.report(plan.diagnoses);

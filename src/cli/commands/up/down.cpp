@@ -50,7 +50,7 @@ class TakeDown {
     const auto staged = staged_images(m_context, &m_config);
     auto how = m_how;
     how.go_first = staged_binds(staged);
-    TRY_ASSIGN(m_mounts, plan_unmount_work(m_context, mount_points(m_context.system, &m_config), how, true));
+    TRY_ASSIGN(m_mounts, plan_unmount_work(m_context, mount_points(m_context.system, &m_config), how, Forget::all));
     m_context.report(m_mounts.plan.diagnoses);
     if (m_config.watch)
       plan = mounts::watch::plan_daemon(mounts::watch::probe_daemon(m_context.system), false);
@@ -109,7 +109,9 @@ extern const CommandSpec k_down_command{
     .name = "down",
     .summary = "Take back what `up` has made of this host",
     .description =
-        "The daemon, the mounts with all that brings them back at boot, and at last the exports. A mount in use is "
+        "The daemon, the mounts with all that brings them back at boot (also what an earlier sharefs.yaml has left), "
+        "and "
+        "at last the exports. A mount in use is "
         "left, and the processes that use it are listed; then the exports stay, too. Nothing that holds data is "
         "touched: directories that were exported, environments, caches, and the links in homes, which other hosts may "
         "see as well. `sharefs up` brings all of it back.",

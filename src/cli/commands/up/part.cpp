@@ -124,8 +124,12 @@ HostPart find_part(sys::System& system, const config::Config& config) {
 Result<void> check_named(sys::System& system, const config::Config& config, const HostPart& part) {
   if (!part.own.servers.empty() || !part.mounts.empty() || (config.servers.empty() && config.mounts.empty()))
     return {};
-  if (part.elsewhere.empty())
-    return fail(not_a_server(system, config));
+  if (part.elsewhere.empty()) {
+    auto error = not_a_server(system, config);
+    error.message += ", and there are no `mounts:`";
+    error.hint = "write what the clients mount under `mounts:`; on a server, correct its `address`";
+    return fail(error);
+  }
   const auto identity = system.identity();
   if (identity.addresses.empty())
     return fail(
