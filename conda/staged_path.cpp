@@ -169,7 +169,7 @@ Result<void> open_directories(sys::System& system, const Staging& staging) {
       listed.push_back(&one);
       request.queries.push_back({.path = join_path(staging.path(), one.path), .links = sys::Links::none});
     }
-  const auto entries = listed.empty() ? std::vector<sys::Entry>{} : system.entries(request);
+  const auto entries = system.entries(request);
   for (auto at = entries.size(); at-- > 0;) { // inner directories first
     const auto& entry = entries[at];
     const bool gives = system.identity().uid == 0;
