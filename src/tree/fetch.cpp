@@ -211,13 +211,17 @@ class Fetcher {
         *program_error = reader->error_text();
         return fail(ErrorCode::failed, fmt::format("has ended after {}", format_bytes(m_at - m_begin)));
       }
+      if (error == EFBIG && program_error != nullptr && !of_target)
+        return fail(ErrorCode::failed, "has sent more than the file has");
       if (error == ENODATA)
         return fail(discard_part(other_content()));
       if (error != 0)
         return fail(of_target ? target_error(error) : errno_error(error, m_from.path));
     }
     if (m_hash->hex() != m_content.sha256)
-      return fail(discard_part(other_content()));
+      return fail(discard_part(program_error == nullptr
+                                   ? other_content()
+                                   : Error{ErrorCode::conflict, "what it has sent has another checksum", "", ""}));
     return FetchReport{m_at - m_begin, m_begin};
   }
 

@@ -302,6 +302,7 @@ TEST_CASE("a file is fetched from others, who are passed over where they are not
       const auto fetched = fetch({prints(other)});
       REQUIRE(fetched);
       CHECK(fetched->by.empty());
+      CHECK(fetched->passed_over.find(given.from) == std::string::npos); // it is not the original that was wrong
       CHECK(given.is_whole());
       fs::remove(given.to);
     }
