@@ -32,6 +32,9 @@ struct Given {
   std::int64_t mtime = 0;
 };
 
+/// The part of Options::deadline that an upstream has for each block, so that several may be silent.
+constexpr int k_upstream_share = 6;
+
 class Fetcher {
  public:
   Fetcher(const Place& from, const Place& to, const FileContent& content, const Options& options,
@@ -66,6 +69,7 @@ class Fetcher {
   Result<FetchReport> fetch_from_upstreams() {
     std::uint64_t kept = 0;
     for (const auto& upstream : m_upstreams) {
+      m_job.counters.add(k_steps); // to ask the next one is progress
       std::string program_error;
       const auto make = [&](std::uint64_t offset) -> Result<std::unique_ptr<Pieces>> {
         sys::Command command;
@@ -74,7 +78,7 @@ class Fetcher {
         command.as = upstream.as;
         command.ends_with_us = true;
         TRY_ASSIGN(auto process, sys::StreamedProcess::start(command));
-        return read_program(std::move(process), m_content.bytes - offset);
+        return read_program(std::move(process), m_content.bytes - offset, m_job.options.deadline / k_upstream_share);
       };
       auto fetched = fetch_rest(make, &program_error);
       if (&upstream == &m_upstreams.front())

@@ -311,6 +311,17 @@ TEST_CASE("a file is fetched from others, who are passed over where they are not
   CHECK(given.is_whole());
 }
 
+TEST_CASE("another one that sends a byte now and then is passed over", "[waits]") {
+  const GivenFile given;
+  const std::vector<tree::Upstream> upstreams{{"node1", {"sh", "-c", "while printf x; do sleep 0.1; done", "sh"}, {}}};
+  const auto fetched = tree::fetch({given.from}, {.path = given.to}, {sys::sha256(given.content), given.content.size()},
+                                   {.deadline = std::chrono::seconds(6)}, {}, upstreams);
+  REQUIRE(fetched);
+  CHECK(fetched->by.empty());
+  CHECK(fetched->passed_over == "node1: has sent nothing, or next to nothing, for 1.0 s");
+  CHECK(given.is_whole());
+}
+
 TEST_CASE("others are not asked in turn for a file that this host has no room for") {
   const GivenFile given;
   given.directory.write("other", given.content);
