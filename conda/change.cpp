@@ -140,6 +140,23 @@ void remove_old_scratch(sys::System& system, const std::string& directory, const
   }
 }
 
+namespace {
+
+/// Removes files that a process left when it was killed while it took the lease. A process that takes it now has made
+/// its file just now.
+void remove_old_lease_files(sys::System& system, const SharedEnvironment& environment) {
+  constexpr std::int64_t k_abandoned = 3600; // seconds
+  sys::EntryRequest request;
+  for (const auto& name : environment.root.names)
+    if (name.starts_with("lock."))
+      request.queries.push_back({.path = join_path(environment.root.path, name), .links = sys::Links::none});
+  for (const auto& entry : system.entries(request))
+    if (entry.kind == sys::EntryKind::file && entry.mtime < environment.held - k_abandoned)
+      std::ignore = system.files().remove(entry.path); // the next command tries again
+}
+
+} // namespace
+
 void remove_unfinished(sys::System& system, const SharedEnvironment& environment, const plan::Say& say) {
   for (const auto& name : environment.unfinished)
     if (name.starts_with("new-"))
@@ -150,6 +167,7 @@ void remove_unfinished(sys::System& system, const SharedEnvironment& environment
       }
   for (const auto& entry : left_images(system, environment))
     remove_entry(system, entry, say);
+  remove_old_lease_files(system, environment);
   for (const auto& name : environment.root.names) { // a record is written before its generation gets its name
     const auto number = name.ends_with(".json") ? used_number(name) : std::nullopt;
     if (!number || name != generation_name(*number) + ".json" || environment.find(*number) != nullptr)

@@ -39,7 +39,7 @@ Result<void> read_uses(sys::System& system, const sys::Entry& directory, const s
     }
   if (directory.exists() && directory.error_number != 0)
     into.unknown_uses = directory.error().message;
-  const auto notes = named.empty() ? std::vector<sys::Entry>{} : system.entries(request);
+  const auto notes = system.entries(request);
   for (std::size_t index = 0; index < notes.size(); ++index) {
     if (notes[index].kind == sys::EntryKind::unknown)
       return fail(notes[index].error());
@@ -109,7 +109,7 @@ void read_images(sys::System& system, const std::optional<sys::User>& as, Shared
     request.queries.push_back({.path = image_note_path(found.path(one.number))});
     having.push_back(&one);
   }
-  auto entries = having.empty() ? std::vector<sys::Entry>{} : system.entries(request);
+  auto entries = system.entries(request);
   for (std::size_t index = 0; index < having.size(); ++index) {
     having[index]->image = std::move(entries[2 * index]);
     having[index]->image_note = std::move(entries[2 * index + 1]);

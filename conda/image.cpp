@@ -76,7 +76,7 @@ std::vector<sys::Entry> left_images(sys::System& system, const SharedEnvironment
     request.queries.push_back({.path = join_path(environment.root.path, name),
                                .read_bytes = k_image_magic.size(),
                                .links = sys::Links::none});
-  auto left = request.queries.empty() ? std::vector<sys::Entry>{} : system.entries(request);
+  auto left = system.entries(request);
   std::erase_if(left, [](const sys::Entry& one) {
     const bool begun = one.content.find_first_not_of('\0') == std::string::npos; // the magic number is written last
     return one.kind != sys::EntryKind::file ||

@@ -177,9 +177,15 @@ Result<void> publish(sys::System& system, NewGeneration& made) {
   TRY(files.write_if(path + ".json", cut_off, format_generation(record)));
   if (made.image)
     TRY(publish_image(system, made.hidden_image(), *made.image, path));
-  if (made.sound)
-    note_verified(system, environment, record, *made.sound);
   return {};
+}
+
+void note_sound(sys::System& system, const NewGeneration& made) {
+  if (!made.sound)
+    return;
+  const auto now = probe_environment(system, made.environment.store, made.environment.name);
+  if (now && now->current == made.record.number)
+    note_verified(system, *now, made.record, *made.sound);
 }
 
 Result<ImagePlan> plan_image(sys::System& system, const std::string& store, const std::string& name,

@@ -67,10 +67,12 @@ std::string hidden_name(unsigned number);
 /// used.
 Result<NewGeneration> make_generation(sys::System& system, const GenerationRequest& making, const plan::Say& say);
 
-/// Checks that the lease is still held, writes the record and whether the generation is sound, and publishes the image.
-/// This comes right before the steps of the plan that give the tree its name and switch to it, because a generation
-/// without a record counts as damaged.
+/// Checks that the lease is still held, writes the record, and publishes the image. This comes right before the steps
+/// of the plan that give the tree its name and switch to it, because a generation without a record counts as damaged.
 Result<void> publish(sys::System& system, NewGeneration& made);
+/// Notes, after those steps, whether the generation is sound. Unless users see it now the note stays that of the one
+/// before.
+void note_sound(sys::System& system, const NewGeneration& made);
 
 /// The flow of `conda image`, which makes an image of the present generation unless it has an unchanged one.
 struct ImagePlan {

@@ -207,9 +207,8 @@ Result<RunningPlace> probe_running(sys::System& system, const std::string& path,
   }
   for (auto& query : of_packages.queries)
     query.read_bytes = std::min(k_largest_state, k_all_states / of_packages.queries.size());
-  if (!of_packages.queries.empty())
-    for (const auto& entry : system.entries(of_packages))
-      add_variables(place, entry, false);
+  for (const auto& entry : system.entries(of_packages))
+    add_variables(place, entry, false);
   add_variables(place, entries[2], true);
   for (const auto& name : entries[4].names)
     if (name.ends_with(".sh"))
@@ -296,7 +295,7 @@ Argv pin_command(sys::System& system, Argv command, const std::vector<std::strin
     request.queries.push_back({.path = place});
     request.queries.push_back({.path = std::move(place), .follow = true, .read_bytes = k_script_head});
   }
-  const auto entries = request.queries.empty() ? std::vector<sys::Entry>() : system.entries(request);
+  const auto entries = system.entries(request);
   for (std::size_t index = 0; index + 1 < entries.size(); index += 2) {
     const auto& program = entries[index + 1];
     if (program.kind != EntryKind::file || (program.mode & 0111U) == 0)

@@ -192,7 +192,7 @@ std::vector<StagedCopy> probe_copies(sys::System& system, const std::vector<sys:
         request.queries.push_back({.path = path, .links = sys::Links::trusted, .guarded = true});
     }
   }
-  auto entries = found.empty() ? std::vector<sys::Entry>{} : system.entries(request);
+  auto entries = system.entries(request);
   auto next = entries.begin();
   for (auto& copy : found)
     for (auto* entry : {&copy.tree, &copy.mark, &copy.image, &copy.part})
@@ -220,7 +220,7 @@ std::vector<StagedCopy> find_copies(sys::System& system, const std::set<std::str
     sys::EntryRequest request;
     for (const auto& path : paths)
       request.queries.push_back({.path = path, .list = true, .links = sys::Links::trusted, .guarded = true});
-    auto found = paths.empty() ? std::vector<sys::Entry>{} : system.entries(request);
+    auto found = system.entries(request);
     std::erase_if(found, [](const sys::Entry& one) { return one.kind != EntryKind::directory || one.shared; });
     return found;
   };

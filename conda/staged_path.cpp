@@ -169,7 +169,7 @@ Result<void> open_directories(sys::System& system, const Staging& staging) {
       listed.push_back(&one);
       request.queries.push_back({.path = join_path(staging.path(), one.path), .links = sys::Links::none});
     }
-  const auto entries = listed.empty() ? std::vector<sys::Entry>{} : system.entries(request);
+  const auto entries = system.entries(request);
   for (auto at = entries.size(); at-- > 0;) { // inner directories first
     const auto& entry = entries[at];
     const bool gives = system.identity().uid == 0;
@@ -207,30 +207,35 @@ Result<void> fetch_files(sys::System& system, const PathStagingRequest& request,
     }
     auto upstreams = one.bytes < k_handed_on ? std::vector<tree::Upstream>{} : request.how.upstreams(to, one.bytes);
     std::erase_if(upstreams, [&](const tree::Upstream& upstream) { return passed_over.contains(upstream.name); });
-    TRY_ASSIGN(const auto fetched,
-               tree::fetch_listed(
-                   {.path = join_path(request.path, one.path), .root = root},
-                   {.path = to, .root = root, .guarded = true}, listing, one, request.how.copying,
-                   [&](const tree::Progress& now) {
-                     auto all = now;
-                     all.bytes += done.bytes;
-                     all.total_bytes = done.total_bytes;
-                     all.took = std::chrono::duration_cast<std::chrono::milliseconds>(sys::Clock::now() - begin);
-                     if (progress)
-                       progress(all);
-                   },
-                   upstreams));
+    const auto from = join_path(request.path, one.path);
+    auto fetched = tree::fetch_listed(
+        {.path = from, .root = root}, {.path = to, .root = root, .guarded = true}, listing, one, request.how.copying,
+        [&](const tree::Progress& now) {
+          auto all = now;
+          all.bytes += done.bytes;
+          all.total_bytes = done.total_bytes;
+          all.took = std::chrono::duration_cast<std::chrono::milliseconds>(sys::Clock::now() - begin);
+          if (progress)
+            progress(all);
+        },
+        upstreams);
+    if (!fetched) {
+      auto error = fetched.error();
+      if (error.code == ErrorCode::conflict && error.message.starts_with(from))
+        error.hint = "it has changed since the list of files was made: run the command again, not `nodes resume`";
+      return fail(std::move(error));
+    }
     for (const auto& upstream : upstreams) {
-      if (upstream.name == fetched.by)
+      if (upstream.name == fetched->by)
         break;
       passed_over.insert(upstream.name);
     }
-    sum.bytes += fetched.bytes;
-    sum.kept += fetched.kept;
+    sum.bytes += fetched->bytes;
+    sum.kept += fetched->kept;
     if (!upstreams.empty())
-      sum.by = fetched.by;
+      sum.by = fetched->by;
     if (sum.passed_over.empty())
-      sum.passed_over = fetched.passed_over;
+      sum.passed_over = fetched->passed_over;
     done.bytes += one.bytes;
   }
   TRY(open_directories(system, staging));

@@ -1,4 +1,4 @@
-// SetAccess: owner, mode and default ACL of one file or directory. It runs in a child.
+// SetAccess: owner, mode and default ACL of one file or directory.
 #include "plan/perform.hpp"
 
 #include "base/text.hpp"

@@ -3,6 +3,7 @@
 #include "base/parallel.hpp"
 #include "base/text.hpp"
 #include "plan/perform.hpp"
+#include "tree/fault_injection.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -11,14 +12,6 @@
 #include <map>
 #include <mutex>
 
-#ifdef SHAREFS_FAULT_INJECTION
-#include <charconv>
-#include <csignal>
-#include <cstdlib>
-#include <string_view>
-#include <unistd.h>
-#endif
-
 namespace sharefs::plan {
 
 namespace {
@@ -26,17 +19,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using StepIndices = std::vector<std::size_t>;
 
-/// SIGKILL at a chosen step, for tests of what a killed process leaves behind. Only builds for tests have it
-/// (SHAREFS_FAULT_INJECTION); in the release preset the function is empty. Kills this process if the environment
-/// variable SHAREFS_TEST_KILL_AT says so. N: just before the action of step N (counted from 0, in the order of the
-/// plan), when its intent is in the journal. N+: right after that action, before its result is in the journal.
+/// Kills this process at a step that SHAREFS_TEST_KILL_AT names. N: just before the action of step N (counted from 0,
+/// in the order of the plan), when its intent is in the journal. N+: right after that action, before its result is in
+/// the journal.
 void kill_if_chosen([[maybe_unused]] std::size_t step, [[maybe_unused]] bool after) {
 #ifdef SHAREFS_FAULT_INJECTION
-  const char* value = std::getenv("SHAREFS_TEST_KILL_AT");
-  const std::string_view text = value == nullptr ? "" : value;
-  std::size_t chosen = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), chosen);
-  if (error == std::errc{} && chosen == step && (std::string_view(end) == "+") == after)
+  const auto chosen = tree::chosen_step("SHAREFS_TEST_KILL_AT");
+  if (chosen && chosen->number == step && chosen->plus == after)
     ::kill(::getpid(), SIGKILL);
 #endif
 }

@@ -1,4 +1,4 @@
-// Directory, Rename and SetImmutable. They run in a child.
+// Directory, Rename and SetImmutable.
 #include "plan/perform.hpp"
 
 #include "base/path.hpp"

@@ -1,4 +1,4 @@
-// ExchangeForLink. It runs in a child.
+// ExchangeForLink.
 #include "plan/perform.hpp"
 
 #include "base/try.hpp"

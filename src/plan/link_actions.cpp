@@ -1,4 +1,4 @@
-// Link. It runs in a child.
+// Link.
 #include "plan/perform.hpp"
 
 #include "base/try.hpp"

@@ -32,6 +32,9 @@ struct Given {
   std::int64_t mtime = 0;
 };
 
+/// The part of Options::deadline that an upstream has for each block, so that several may be silent.
+constexpr int k_upstream_share = 6;
+
 class Fetcher {
  public:
   Fetcher(const Place& from, const Place& to, const FileContent& content, const Options& options,
@@ -51,7 +54,7 @@ class Fetcher {
       return FetchReport{.kept = m_content.bytes};
     }
     auto fetched = fetch_from_upstreams();
-    if (!fetched)
+    if (!fetched && !m_target_failed)
       fetched = fetch_from_original();
     if (!fetched)
       return fail(fetched.error());
@@ -66,6 +69,7 @@ class Fetcher {
   Result<FetchReport> fetch_from_upstreams() {
     std::uint64_t kept = 0;
     for (const auto& upstream : m_upstreams) {
+      m_job.counters.add(k_steps); // to ask the next one is progress
       std::string program_error;
       const auto make = [&](std::uint64_t offset) -> Result<std::unique_ptr<Pieces>> {
         sys::Command command;
@@ -74,13 +78,15 @@ class Fetcher {
         command.as = upstream.as;
         command.ends_with_us = true;
         TRY_ASSIGN(auto process, sys::StreamedProcess::start(command));
-        return read_program(std::move(process), m_content.bytes - offset);
+        return read_program(std::move(process), m_content.bytes - offset, m_job.options.deadline / k_upstream_share);
       };
       auto fetched = fetch_rest(make, &program_error);
       if (&upstream == &m_upstreams.front())
         kept = m_begin;
       if (fetched)
         return FetchReport{.bytes = m_at - std::min(kept, m_at), .kept = kept, .by = upstream.name, .passed_over = {}};
+      if (m_target_failed)
+        return fetched;
       m_passed_over += fmt::format("{}{}: {}", m_passed_over.empty() ? "" : "; ", upstream.name,
                                    program_error.empty() ? fetched.error().message : program_error);
     }
@@ -187,17 +193,17 @@ class Fetcher {
   Result<FetchReport> fetch_rest(const MakePieces& make, std::string* program_error = nullptr) {
     struct stat status{};
     if (::fstat(m_part.get(), &status) != 0)
-      return fail(errno_error(errno, m_to.path));
+      return fail(target_error(errno));
     const auto there = std::min(static_cast<std::uint64_t>(status.st_size), m_content.bytes);
     m_begin = m_at = m_flushed = there - there % k_alignment;
     if (!add_local(m_part.get(), m_at))
       m_begin = m_at = m_flushed = 0, m_hash.emplace();
     if (::ftruncate(m_part.get(), static_cast<off_t>(m_at)) != 0)
-      return fail(errno_error(errno, m_to.path));
+      return fail(target_error(errno));
     m_job.counters.set(k_bytes, m_at);
     // A full disk is noticed now, if the file system supports this call.
     if (::fallocate(m_part.get(), FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(m_content.bytes)) != 0 && is_full(errno))
-      return fail(no_room(errno));
+      return fail(target_error(errno));
     TRY_ASSIGN(const auto reader, make(m_at));
     while (m_at < m_content.bytes) {
       bool of_target = false;
@@ -209,28 +215,35 @@ class Fetcher {
         *program_error = reader->error_text();
         return fail(ErrorCode::failed, fmt::format("has ended after {}", format_bytes(m_at - m_begin)));
       }
+      if (error == EFBIG && program_error != nullptr && !of_target)
+        return fail(ErrorCode::failed, "has sent more than the file has");
       if (error == ENODATA)
         return fail(discard_part(other_content()));
       if (error != 0)
-        return fail(!of_target       ? errno_error(error, m_from.path)
-                    : is_full(error) ? no_room(error)
-                                     : errno_error(error, m_to.path));
+        return fail(of_target ? target_error(error) : errno_error(error, m_from.path));
     }
     if (m_hash->hex() != m_content.sha256)
-      return fail(discard_part(other_content()));
+      return fail(discard_part(program_error == nullptr
+                                   ? other_content()
+                                   : Error{ErrorCode::conflict, "what it has sent has another checksum", "", ""}));
     return FetchReport{m_at - m_begin, m_begin};
   }
 
   static bool is_full(int error) { return error == ENOSPC || error == EDQUOT; }
 
-  /// Returns the error of a full disk. The part is emptied, because others need its space now.
-  Error no_room(int error) {
+  /// Returns the error of this host's disk, with which no other source can help. If it is full, the part is emptied,
+  /// because others need its space now.
+  Error target_error(int error) {
+    m_target_failed = true;
+    if (!is_full(error))
+      return errno_error(error, m_to.path);
     return discard_part(errno_error(error, m_to.path, "make room there (`df -h`), then run the command again"));
   }
 
   /// Empties the part, and removes it if no further attempt will use it. Returns the error unchanged.
   Error discard_part(Error error) {
-    if (::ftruncate(m_part.get(), 0) == 0 && m_is_last && (m_begin == 0 || error.code != ErrorCode::conflict))
+    const bool is_last = m_target_failed || (m_is_last && (m_begin == 0 || error.code != ErrorCode::conflict));
+    if (::ftruncate(m_part.get(), 0) == 0 && is_last)
       ::unlinkat(m_directory.get(), part_name().c_str(), 0);
     return error;
   }
@@ -279,7 +292,7 @@ class Fetcher {
     // After an error the pages that are not on the disk count as clean (fsync(2)): the next fetch() would find them
     // right in the page cache, so the part is not continued.
     if (const int error = ::fsync(m_part.get()) == 0 ? 0 : errno; error != 0)
-      return fail(is_full(error) ? no_room(error) : discard_part(errno_error(error, m_to.path)));
+      return fail(is_full(error) ? target_error(error) : discard_part(target_error(error)));
     may_be_killed();
     if (::renameat(m_directory.get(), part_name().c_str(), m_directory.get(), m_name.c_str()) != 0)
       return fail(errno_error(errno, m_to.path));
@@ -294,6 +307,7 @@ class Fetcher {
   const std::optional<Given>& m_given;
   std::string m_passed_over;
   bool m_is_last = false; ///< this is the last source, so a part that cannot be used is removed
+  bool m_target_failed = false;
   Job m_job;
   sys::Fd m_directory, m_part;
   std::string m_name;

@@ -1,6 +1,7 @@
 #include "tree/pieces.hpp"
 
-#include "tree/tree.hpp"
+#include "base/text.hpp"
+#include "sys/process/child.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -16,6 +17,8 @@
 #include <unistd.h>
 #include <vector>
 
+using namespace std::chrono_literals;
+
 namespace sharefs::tree {
 
 namespace {
@@ -28,13 +31,15 @@ constexpr std::size_t k_pieces = 4;
 /// Reads the output of a program.
 class StreamReader : public Pieces {
  public:
-  StreamReader(sys::StreamedProcess process, std::uint64_t size) : m_process(std::move(process)), m_left(size) {}
+  StreamReader(sys::StreamedProcess process, std::uint64_t size, std::chrono::milliseconds timeout)
+      : m_process(std::move(process)), m_left(size), m_timeout(timeout) {}
 
   int next(const Take& take) override {
     pollfd ready{m_process.out(), POLLIN, 0};
+    const auto end = sys::deadline_in(m_timeout); // for a whole block: a byte now and then is no progress
     // Only whole blocks are passed on, except at the end, because the part is continued at a block boundary.
     while (m_size < k_alignment && m_size < m_left) {
-      const int count = ::poll(&ready, 1, static_cast<int>(std::chrono::milliseconds(k_upstream_timeout).count()));
+      const int count = ::poll(&ready, 1, sys::poll_time(end));
       if (count < 0 && errno == EINTR)
         continue;
       m_is_silent = count == 0;
@@ -55,8 +60,11 @@ class StreamReader : public Pieces {
     return error;
   }
   [[nodiscard]] std::string error_text() override {
-    auto text = m_process.error_text();
-    return text.empty() && m_is_silent ? fmt::format("has sent nothing for {} s", k_upstream_timeout.count()) : text;
+    constexpr std::size_t k_longest = 300;
+    const auto text = m_process.error_text().substr(0, k_longest);
+    return text.empty() && m_is_silent
+               ? fmt::format("has sent nothing, or next to nothing, for {}", format_duration(m_timeout / 1us))
+               : text;
   }
 
  private:
@@ -64,6 +72,7 @@ class StreamReader : public Pieces {
   std::vector<char> m_bytes = std::vector<char>(k_piece);
   std::size_t m_size = 0;
   std::uint64_t m_left;
+  std::chrono::milliseconds m_timeout;
   bool m_is_silent = false;
 };
 
@@ -167,8 +176,9 @@ class PieceReader : public Pieces {
 
 } // namespace
 
-std::unique_ptr<Pieces> read_program(sys::StreamedProcess process, std::uint64_t size) {
-  return std::make_unique<StreamReader>(std::move(process), size);
+std::unique_ptr<Pieces> read_program(sys::StreamedProcess process, std::uint64_t size,
+                                     std::chrono::milliseconds timeout) {
+  return std::make_unique<StreamReader>(std::move(process), size, timeout);
 }
 
 std::unique_ptr<Pieces> read_original(int file, std::uint64_t begin, std::uint64_t end) {

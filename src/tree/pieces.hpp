@@ -2,6 +2,7 @@
 // Private to fetch(): reads the rest of a file in order, from a program or from the original.
 #include "sys/programs/process.hpp"
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string_view>
@@ -25,8 +26,9 @@ class Pieces {
   virtual int next(const Take& take) = 0;
 };
 
-/// Reads `size` bytes of a program's output. The output ends (ENODATA) if nothing arrives for k_upstream_timeout.
-std::unique_ptr<Pieces> read_program(sys::StreamedProcess process, std::uint64_t size);
+/// Reads `size` bytes of a program's output. The output ends (ENODATA) if no whole block arrives for `timeout`.
+std::unique_ptr<Pieces> read_program(sys::StreamedProcess process, std::uint64_t size,
+                                     std::chrono::milliseconds timeout);
 /// Reads the rest of an open file by several threads, each its own pieces. With O_DIRECT, if the file system supports
 /// it, the cache is bypassed: the file is read only once, and the cache is better used for the copy.
 std::unique_ptr<Pieces> read_original(int file, std::uint64_t begin, std::uint64_t end);

@@ -136,11 +136,11 @@ template <FieldsOf<FetchReport> R> auto fields(R& r) {
 /// `deadline`, `as`, `reader`, `wait` and `bytes_per_second` of `options`.
 ///
 /// Upstreams are used before the original, in their order. An upstream that sends a wrong content, ends early, or sends
-/// nothing for k_upstream_timeout is passed over; the bytes before its end are kept. Errors: `conflict`: the content of
-/// `from` is not the expected one, and nothing of it is kept; `busy`: another fetch() of `to` is running on this host.
+/// next to nothing for a sixth of `deadline` is passed over; the bytes before its end are kept. Errors: `conflict`: the
+/// content of `from` is not the expected one, and nothing of it is kept; `busy`: another fetch() of `to` is running on
+/// this host.
 Result<FetchReport> fetch(const Place& from, const Place& to, const FileContent& content, const Options& options,
                           const OnProgress& progress = {}, const std::vector<Upstream>& upstreams = {});
-inline constexpr std::chrono::seconds k_upstream_timeout{20};
 
 /// The other end of an upstream. Writes the file `to` of fetch(), or its unfinished part, from `offset` on to the
 /// descriptor `out`, and continues while the part grows, until all `bytes` are written. Errors: `not_found`: neither

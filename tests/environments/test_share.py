@@ -225,6 +225,15 @@ def test_requirement_15_verified_is_when_it_was_found_good(shared: Shared) -> No
     assert listed(shared)["verified"] == 0
 
 
+def test_requirement_15_verified_is_of_the_generation_that_users_see(shared: Shared) -> None:
+    shared.share()
+    seen = listed(shared)
+    with killed_at("1"):  # generation 2 has its name, and STORE/ENV leads to generation 1
+        shared.run("conda", "update", "env", "--yes", "true", expect=-signal.SIGKILL)
+    assert shared.generation.with_name("0002").exists() and shared.stable.resolve() == shared.generation
+    assert listed(shared)["generation"] == 1 and listed(shared)["verified"] == seen["verified"] > 0
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root is let in")
 def test_requirement_15_a_directory_above_that_lets_nobody_in_is_told(shared: Shared) -> None:
     shared.store.chmod(0o755)

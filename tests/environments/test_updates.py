@@ -303,6 +303,15 @@ def test_requirement_1_killed_at_any_moment(store: Store) -> None:
     assert list(Path("/var/tmp").glob("sharefs-update-*")) == []  # of those that were killed
 
 
+def test_what_was_left_while_the_lease_was_taken_goes(store: Store) -> None:
+    old, new = (store.generation(1).with_name(f"lock.{letters}") for letters in ("abcdefghijkl", "mnopqrstuvwx"))
+    for path in (old, new):  # another host may take the lease at this moment
+        path.write_text("")
+    os.utime(old, (time.time() - 7200,) * 2)
+    store.update("true")
+    assert new.exists() and not old.exists()
+
+
 def test_a_number_of_what_was_cut_off_is_not_used_again(store: Store) -> None:
     """That somebody may have seen, and staged."""
     (store.path / ".generations/llm/old-0007.abcdef").mkdir()

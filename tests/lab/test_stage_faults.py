@@ -239,6 +239,20 @@ def test_few_large_files_that_all_have_come_are_gone_on_with(node: Host) -> None
     node.run(f"rm -r {model}", user="alice", check=True)
 
 
+def test_a_large_file_that_changes_after_its_list_was_made_is_not_taken(node: Host) -> None:
+    """By `--on NODES`, which has the list made first."""
+    model = f"{SHARE}/model"
+    node.run(f"mkdir -m 2750 {model} && truncate -s 70M {model}/weights", user="alice", check=True)
+    packed = document(done(node, "stage", model, "--pack", "--yes", "--json"))["packed"]
+    node.run(f"printf x | dd of={model}/weights bs=1 seek=5000 conv=notrunc", user="alice", check=True)
+    refused = sharefs(node, "stage", model, "--packed", packed, "--yes")
+    assert refused.returncode == 1 and "run the command again" in refused.err, refused
+    done(node, "stage", model, "--yes")
+    node.run(f"cmp {staged(node)[0]['copy']}/weights {model}/weights", user="alice", check=True)
+    done(node, "stage", "--drop", model, "--yes")
+    node.run(f"rm -r {model}", user="alice", check=True)
+
+
 def test_a_path_may_be_long(node: Host) -> None:
     deep = f"{DATA}/" + "/".join([letter * 100 for letter in "abcde"])
     for path in (deep, f"{DATA}/{'n' * 250}"):

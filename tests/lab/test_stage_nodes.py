@@ -286,7 +286,7 @@ def test_without_trust_between_nodes_it_comes_from_the_share(cluster: Cluster) -
             node.run("mv /root/.ssh/away /root/.ssh/id_ed25519", check=True)
     assert staged.returncode == 0 and states(staged) == dict.fromkeys(NODES, "changed"), told(staged)
     assert set(handed_on(staged).values()) == {""}, staged
-    assert "ermission denied" in messages(staged), staged
+    assert "ermission denied" in messages(staged) and "nodes trust --mesh" in messages(staged), staged
 
 
 def test_what_was_damaged_on_the_way_is_not_mounted(cluster: Cluster) -> None:
@@ -299,6 +299,7 @@ def test_what_was_damaged_on_the_way_is_not_mounted(cluster: Cluster) -> None:
     good = cluster["node2"].run(f"sha256sum <{path}", check=True).out
     assert cluster["node1"].run(f"sha256sum <{path}", check=True).out != good
     assert handed_on(staged)["node2"] == "", staged
+    assert "SF537" in messages(staged) and "nodes trust --mesh" not in messages(staged), staged
 
 
 def test_a_changed_directory_is_staged_anew(cluster: Cluster) -> None:

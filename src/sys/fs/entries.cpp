@@ -25,6 +25,7 @@ namespace sharefs::sys {
 namespace {
 
 constexpr int k_exit_without_memory = 125;
+constexpr int k_exit_unheard = 124;
 /// Added to the deadline. A child that reports nothing for so long cannot even begin the questions that are left.
 constexpr auto k_silence = 500ms;
 
@@ -72,7 +73,8 @@ void answer_questions(const std::vector<Queue>& queues, int root, int fd) {
   std::mutex pipe;
   const auto send = [&](const Report& report) {
     const std::lock_guard guard(pipe);
-    write_all(fd, WireWriter().put(report).framed());
+    if (!write_all(fd, WireWriter().put(report).framed()))
+      ::_exit(k_exit_unheard); // the parent counts answers, so none may be missing
   };
   in_parallel(queues.size(), queues.size(), [&](std::size_t number) {
     ::unshare(CLONE_FILES); // otherwise a thousand hung threads could use up the descriptors of the process

@@ -197,11 +197,11 @@ TEST_CASE("a fetch to a full disk leaves nothing on it") {
 
 namespace {
 
-/// Lets each fsync(2) of this process and its children fail.
-bool fail_fsync() {
+/// Lets each such call of this process and its children fail.
+bool fail_call(unsigned call, unsigned error) {
   std::array<sock_filter, 4> filter{{{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
-                                     {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_fsync},
-                                     {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | EIO},
+                                     {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, call},
+                                     {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | error},
                                      {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}}};
   const sock_fprog program{filter.size(), filter.data()};
   return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
@@ -213,7 +213,7 @@ TEST_CASE("a part that did not get to the disk is not gone on with, for the page
   const GivenFile given;
   const pid_t caller = ::fork();
   if (caller == 0)
-    ::_exit(fail_fsync() && !given.fetch() ? 0 : 1);
+    ::_exit(fail_call(SYS_fsync, EIO) && !given.fetch() ? 0 : 1);
   int status = 0;
   REQUIRE(::waitpid(caller, &status, 0) == caller);
   CHECK(status == 0);
@@ -302,12 +302,45 @@ TEST_CASE("a file is fetched from others, who are passed over where they are not
       const auto fetched = fetch({prints(other)});
       REQUIRE(fetched);
       CHECK(fetched->by.empty());
+      CHECK(fetched->passed_over.find(given.from) == std::string::npos); // it is not the original that was wrong
       CHECK(given.is_whole());
       fs::remove(given.to);
     }
     CHECK(fetch({}));
   }
   CHECK(given.is_whole());
+}
+
+TEST_CASE("another one that sends a byte now and then is passed over", "[waits]") {
+  const GivenFile given;
+  const std::vector<tree::Upstream> upstreams{{"node1", {"sh", "-c", "while printf x; do sleep 0.1; done", "sh"}, {}}};
+  const auto fetched = tree::fetch({given.from}, {.path = given.to}, {sys::sha256(given.content), given.content.size()},
+                                   {.deadline = std::chrono::seconds(6)}, {}, upstreams);
+  REQUIRE(fetched);
+  CHECK(fetched->by.empty());
+  CHECK(fetched->passed_over == "node1: has sent nothing, or next to nothing, for 1.0 s");
+  CHECK(given.is_whole());
+}
+
+TEST_CASE("others are not asked in turn for a file that this host has no room for") {
+  const GivenFile given;
+  given.directory.write("other", given.content);
+  const auto asked = given.directory / "asked";
+  const auto upstream = prints(given.directory / "other", "echo >>" + asked + "; ");
+  const pid_t caller = ::fork();
+  if (caller == 0) {
+    const auto refused =
+        fail_call(SYS_pwrite64, EDQUOT)
+            ? tree::fetch({given.from}, {.path = given.to}, {sys::sha256(given.content), given.content.size()}, {}, {},
+                          {upstream, upstream})
+            : tree::FetchReport{};
+    ::_exit(!refused && refused.error().hint.starts_with("make room") ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(caller, &status, 0) == caller);
+  CHECK(status == 0);
+  CHECK(given.directory.read("asked") == "\n");
+  CHECK(given.nothing_is_left());
 }
 
 TEST_CASE("a tree of few files is listed, and each comes with its mode, time and owner") {

@@ -200,6 +200,14 @@ sys::LeaseRequest lease_settings(const Context& context) {
   return {.path = {}, .what = shell_join(context.argv), .wait = context.flags.wait};
 }
 
+Result<Executed> execute_switch(Context& context, const Proposal& proposal,
+                                const std::optional<conda::NewGeneration>& made) {
+  auto executed = execute(context, [&]() -> Result<Proposal> { return proposal; });
+  if (executed && executed->applied() && made)
+    conda::note_sound(context.system, *made);
+  return executed;
+}
+
 conda::GenerationSettings generation_settings(Context& context, const std::string& environment, bool adds_guard) {
   const auto settings = (*context.config())->conda->settings_of(environment);
   return {lease_settings(context), settings.protect, settings.image, settings.stage,

@@ -104,7 +104,7 @@ Result<int> execute_sharing(Context& context, conda::Sharing& sharing) {
       context.envelope.fields["copy"] = {{"files", sharing.copied.files}, {"kept", sharing.copied.kept}};
     return {};
   };
-  return execute(context, [&]() -> Result<Proposal> { return proposal; }).map(&Executed::exit_code);
+  return execute_switch(context, proposal, shared).map(&Executed::exit_code);
 }
 
 Result<int> run_share(Context& context, const Arguments& arguments) {

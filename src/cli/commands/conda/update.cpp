@@ -71,11 +71,12 @@ Result<int> run_update(Context& context, const Arguments& arguments) {
   request.verify = !arguments.flag("no-verify");
   request.message = arguments.value("message").value_or("");
   request.settings = generation_settings(context, where.name, true);
-  TRY_ASSIGN(auto made, conda::update(context.system, request, say_to(context)));
-  show_changes(context, made);
-  Proposal proposal{conda::plan_switch(made.environment, made.record.number, made.hidden), ""};
-  proposal.before_groups = [&] { return conda::publish(context.system, made); };
-  return execute(context, [&]() -> Result<Proposal> { return proposal; }).map(&Executed::exit_code);
+  TRY_ASSIGN(auto updated, conda::update(context.system, request, say_to(context)));
+  std::optional<conda::NewGeneration> made(std::move(updated));
+  show_changes(context, *made);
+  Proposal proposal{conda::plan_switch(made->environment, made->record.number, made->hidden), ""};
+  proposal.before_groups = [&] { return conda::publish(context.system, *made); };
+  return execute_switch(context, proposal, made).map(&Executed::exit_code);
 }
 
 } // namespace

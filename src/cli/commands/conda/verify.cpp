@@ -109,7 +109,7 @@ Result<Executed> repair_generation(Context& context, const StoreName& where, con
     made.emplace(std::move(done));
     return conda::publish(context.system, *made);
   };
-  return execute(context, [&]() -> Result<Proposal> { return proposal; });
+  return execute_switch(context, proposal, made);
 }
 
 Result<int> run_verify(Context& context, const Arguments& arguments) {

@@ -8,6 +8,7 @@
 #include "cli/commands/stage/stage.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/on_nodes.hpp"
+#include "fleet/outcome.hpp"
 #include "fleet/reach.hpp"
 #include "tree/tree.hpp"
 
@@ -104,9 +105,13 @@ Result<conda::Upstreams> upstreams_of(Context& context, const Arguments& argumen
 conda::Fetched note_of_fetched(Context& context) {
   return [&context](const tree::FetchReport& fetched) {
     context.envelope.fields["from"] = to_utf8(fetched.by);
-    if (fetched.by.empty() && !fetched.passed_over.empty())
-      context.report({{Severity::info, "SF537", "", "it came from the share: " + fetched.passed_over,
-                       "`sharefs nodes trust --mesh` lets nodes hand it on", ""}});
+    if (!fetched.by.empty() || fetched.passed_over.empty())
+      return;
+    constexpr int k_ssh_failed = 255; // ssh(1)
+    const auto ssh = fleet::outcome_of({}, {}, {.exit_code = k_ssh_failed, .errors = fetched.passed_over});
+    const bool is_untrusted = ssh.state == fleet::State::denied || ssh.state == fleet::State::host_key;
+    context.report({{Severity::info, "SF537", "", "it came from the share: " + fetched.passed_over,
+                     is_untrusted ? "`sharefs nodes trust --mesh` lets nodes hand it on" : "", ""}});
   };
 }
 
