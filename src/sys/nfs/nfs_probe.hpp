@@ -18,8 +18,6 @@ const char* to_string(ProbeStage stage);
 struct NfsPorts {
   std::uint16_t nfs = 2049;
   std::uint16_t portmapper = 111; ///< only tests use another
-
-  friend bool operator==(const NfsPorts&, const NfsPorts&) = default;
 };
 
 struct NfsProbeRequest {
@@ -28,8 +26,6 @@ struct NfsProbeRequest {
   std::chrono::milliseconds timeout{5000}; ///< for the whole probe
   bool want_access = true;                 ///< ask what this host may mount: mountd (MNT), and NFS 4 for `paths`
   NfsPorts ports = {};
-
-  friend bool operator==(const NfsProbeRequest&, const NfsProbeRequest&) = default;
 };
 
 enum class StageOutcome {
@@ -47,8 +43,6 @@ struct StageResult {
   std::string detail = {}; ///< "192.168.16.1", "Connection refused", "no answer within 5 s", "versions 3, 4"
   std::string cause = {};  ///< usual cause of a failure, one line; empty if ok
   std::string hint = {};   ///< usual cure
-
-  friend bool operator==(const StageResult&, const StageResult&) = default;
 };
 
 template <FieldsOf<StageResult> S> auto fields(S& s) {
@@ -100,7 +94,6 @@ struct NfsProbe {
   /// Returns the first failed stage that makes the server unusable for the version (3, 4, or 0 for either of them).
   [[nodiscard]] const StageResult* failing(int version = 0) const;
   [[nodiscard]] bool usable(int version = 0) const { return failing(version) == nullptr; }
-  friend bool operator==(const NfsProbe&, const NfsProbe&) = default;
 };
 
 template <FieldsOf<NfsProbe> P> auto fields(P& p) {

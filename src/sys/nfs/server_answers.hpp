@@ -47,12 +47,17 @@ inline constexpr std::size_t k_max_entries = 100'000;    ///< exports and their 
 inline constexpr std::size_t k_max_name = 1024;          ///< MNTPATHLEN of RFC 1813
 inline constexpr std::uint8_t k_newest_minor = 2;        ///< of NFS 4 (RFC 7862)
 
+/// The answers for a path, as mountd gives them.
+struct PathAnswers {
+  ServerAnswer by_mountd = {Fault::timeout};
+  ServerAnswer by_nfs4 = {Fault::timeout};
+};
+
 struct AddressAnswers {
   std::vector<ServerAnswer> stages = std::vector<ServerAnswer>(k_stage_count, {Fault::unasked});
   std::uint16_t mountd_port = 0; ///< from the portmapper; 0: not registered
   std::vector<ExportListing> exports;
-  std::vector<ServerAnswer> access;  ///< by mountd, for the first paths of access_paths()
-  std::vector<ServerAnswer> lookups; ///< by NFS 4, for the first of the request's paths, as mountd would have answered
+  std::vector<PathAnswers> access;        ///< for the first paths of access_paths()
   std::uint8_t v4_minor = k_newest_minor; ///< the newest minor version of 4 that the server offers
 
   [[nodiscard]] ServerAnswer& operator[](ProbeStage stage) { return stages[static_cast<std::size_t>(stage)]; }

@@ -67,7 +67,7 @@ TEST_CASE("the status of a look-up by NFS 4, and the steps that are asked") {
   auto client = client_of(server);
   for (const int said : {0, 2, 13, 10016, 10021}) {
     FakeRpcServer::between_answers([&] { status = static_cast<std::uint32_t>(said); });
-    CHECK(client.look_up({"srv", "a b"}, deadline_in(30s)) ==
+    CHECK(client.look_up({"srv", "a b"}, 0, deadline_in(30s)) ==
           ServerAnswer{said == 0 ? Fault::none : Fault::status, said});
   }
   CHECK(FakeRpcServer::between_answers([&] { return argument; }) ==

@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <map>
+#include <set>
 
 namespace sharefs::cli {
 
@@ -61,15 +63,11 @@ std::string answer_for(const sys::NfsProbe& probe, int version) {
                      asked ? ", " + stage->detail : " was not asked");
 }
 
-std::string permission_of(const sys::NfsProbe& probe, const std::string& directory) {
-  const auto found = std::find_if(probe.access.begin(), probe.access.end(),
-                                  [&](const sys::ExportAccess& one) { return one.directory == directory; });
-  if (found == probe.access.end())
-    return "not asked";
-  if (!found->allowed)
-    return found->reason;
-  return (found->version == 0 ? "may mount" : fmt::format("may mount by NFS {} only", found->version)) +
-         (found->address.empty() || found->address == probe.address ? "" : ", by " + found->address);
+std::string permission_of(const sys::NfsProbe& probe, const sys::ExportAccess& access) {
+  if (!access.allowed)
+    return access.reason;
+  return (access.version == 0 ? "may mount" : fmt::format("may mount by NFS {} only", access.version)) +
+         (access.address.empty() || access.address == probe.address ? "" : ", by " + access.address);
 }
 
 void show(Context& context, const sys::NfsProbe& probe) {
@@ -88,17 +86,21 @@ void show(Context& context, const sys::NfsProbe& probe) {
   }
   context.console.out() << "\n";
   context.console.show(versions);
-  std::vector<std::string> directories;
+  std::map<std::string, std::string> permissions; // by directory
+  for (const auto& one : probe.access)
+    permissions.emplace(one.directory, permission_of(probe, one));
+  std::set<std::string> listed;
   ui::Table exports({{"EXPORT"}, {"CLIENTS", false, true}, {"THIS HOST"}});
   for (const auto& one : probe.exports) {
-    directories.push_back(one.directory);
+    const auto known = permissions.find(one.directory);
     exports.add({{one.directory},
                  {one.clients.empty() ? "everyone" : join(one.clients, ", ")},
-                 {permission_of(probe, one.directory)}});
+                 {known == permissions.end() ? "not asked" : known->second}});
+    listed.insert(one.directory);
   }
   for (const auto& one : probe.access)
-    if (std::find(directories.begin(), directories.end(), one.directory) == directories.end())
-      exports.add({{one.directory}, {"not listed"}, {permission_of(probe, one.directory)}});
+    if (!listed.contains(one.directory))
+      exports.add({{one.directory}, {"not listed"}, {permission_of(probe, one)}});
   if (!exports.empty())
     context.console.out() << "\n";
   context.console.show(exports);
