@@ -8,6 +8,7 @@
 #include "mounts/profiles.hpp"
 #include "sys/fs/mountstats.hpp"
 #include "sys/identity/own_host.hpp"
+#include "sys/read_configured_mounts.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -123,16 +124,14 @@ void find_closed_directories(sys::System& system, const sys::MountTable& table, 
 
 /// Finds the disks of this host's own directories that are to be bound, and that are not mounted.
 void find_absent_disks(sys::System& system, const sys::MountTable& table, std::vector<MountState>& states) {
-  constexpr std::size_t k_longest_fstab = 1U << 20U;
-  std::optional<std::vector<sys::FstabLine>> lines;
+  std::optional<std::vector<sys::ConfiguredMount>> configured;
   for (auto& state : states) {
     if (!state.point.here || state.health != Health::missing || state.point.is_in_place())
       continue;
-    if (!lines)
-      lines =
-          sys::parse_fstab(system.entry({.path = sys::k_fstab, .follow = true, .read_bytes = k_longest_fstab}).content);
-    if (const auto* const line = sys::find_unmounted(*lines, table, state.point.path))
-      state.absent_disk = *line;
+    if (!configured)
+      configured = sys::read_configured_mounts(system);
+    if (const auto* const disk = sys::find_unmounted(*configured, table, state.point.path))
+      state.absent_disk = *disk;
   }
 }
 
