@@ -92,6 +92,17 @@ def test_another_port(other_cluster: Cluster, node: Host) -> None:
     assert not sharefs(node, "probe", "server:/srv/share").ok
 
 
+def test_both_ports_are_given(other_cluster: Cluster, node: Host) -> None:
+    """mount.nfs needs no portmapper then, as behind a firewall that opens these two ports only."""
+    start(other_cluster)
+    server = other_cluster.server
+    server.run("pkill -x rpc.mountd; rpc.mountd --port 20048 && pkill -x rpcbind", check=True)
+    try:
+        assert "vers=3," in well(other_cluster, extra=", options: [vers=3, port=2049, mountport=20048, nolock]")
+    finally:
+        server.run("rpcbind && pkill -x rpc.mountd; rpc.mountd", check=True)
+
+
 def test_a_file_system_below_the_share_that_is_stale(other_cluster: Cluster, node: Host) -> None:
     """The kernel mounts it by itself, again after it was recovered: a mount of sharefs there would hold the share."""
     server = other_cluster.server

@@ -216,8 +216,9 @@ NfsProbe summarize(const NfsProbeRequest& request, const std::vector<AskedAddres
   const AddressAnswers& answers = best.answers;
   const std::array<std::string, k_stage_count> details{"", // for the stage resolve, which the caller fills in
                                                        fmt::format("{} port {}", best.address, ports.nfs),
-                                                       answers.mountd_port == 0 ? "does not know mountd"
-                                                                                : "knows mountd",
+                                                       ports.mountd != 0          ? "not asked"
+                                                       : answers.mountd_port == 0 ? "does not know mountd"
+                                                                                  : "knows mountd",
                                                        fmt::format("port {}", answers.mountd_port),
                                                        "version 3",
                                                        fmt::format("version 4.{}", answers.v4_minor),

@@ -18,6 +18,7 @@ const char* to_string(ProbeStage stage);
 struct NfsPorts {
   std::uint16_t nfs = 2049;
   std::uint16_t portmapper = 111; ///< only tests use another
+  std::uint16_t mountd = 0;       ///< 0: the portmapper is asked
 };
 
 struct NfsProbeRequest {

@@ -386,6 +386,12 @@ TEST_CASE("version 3 without a portmapper or mountd is a failure that names its 
     CHECK(result.usable(4));
   }
   SECTION("no mountd") {
+  SECTION("no portmapper, and none is needed because mountd's port is given") {
+    const NfsPorts ports{server.nfs_port.port(), closed_port(), server.mountd_port.port()};
+    const NfsProbe result = ask({"127.0.0.1", {"/srv/a"}, 30s, true}, ports);
+    CHECK(outcomes(result) == "ok ok ok ok ok ok ok ok");
+    CHECK(result.access[0].allowed);
+  }
     server.has_mountd = false;
     const NfsProbe result = probe(server);
     CHECK(outcomes(result) == "ok ok ok failed ok ok skipped skipped");
