@@ -11,12 +11,6 @@ namespace sharefs::mounts {
 
 namespace {
 
-bool stage_is_ok(const sys::NfsProbe& probe, sys::ProbeStage stage) {
-  return std::any_of(probe.stages.begin(), probe.stages.end(), [&](const sys::StageResult& one) {
-    return one.stage == stage && one.outcome == sys::StageOutcome::ok;
-  });
-}
-
 Diagnosis unreachable(const MountPoint& point, const sys::StageResult& stage) {
   const bool is_known = stage.cause.empty() || stage.detail.find(stage.cause) != std::string::npos;
   return about(point, Severity::error, "SF201",
@@ -138,7 +132,7 @@ Diagnoses preflight(const MountPoint& point, const sys::NfsProbe* server) {
   const bool listed = std::any_of(server->exports.begin(), server->exports.end(),
                                   [&](const sys::ExportListing& one) { return is_under(point.path, one.directory); });
   const bool not_known = asked && access->reason == "no such export";
-  if (!listed && (not_known || stage_is_ok(*server, sys::ProbeStage::exports)))
+  if (!listed && (not_known || server->result_of(sys::ProbeStage::exports).outcome == sys::StageOutcome::ok))
     return {not_listed(point, *server, v3)};
   if (!asked)
     return {};

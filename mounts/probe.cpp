@@ -264,9 +264,7 @@ bool may_be_below_fsid0(const sys::NfsProbe& probe, const std::string& path) {
 
 bool is_ready(const sys::NfsProbe& probe, const Diagnoses& diagnoses, const ServerQuestion& question) {
   const auto& paths = question.request.paths;
-  const bool is_refused = std::ranges::any_of(probe.stages, [](const sys::StageResult& one) {
-    return one.stage == sys::ProbeStage::access && one.outcome == sys::StageOutcome::failed;
-  });
+  const bool is_refused = probe.result_of(sys::ProbeStage::access).outcome == sys::StageOutcome::failed;
   return !has_errors(diagnoses) && probe.usable() &&
          (paths.empty() || !is_refused || (question.until_ready && may_be_below_fsid0(probe, paths.front())));
 }

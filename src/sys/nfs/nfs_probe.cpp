@@ -311,6 +311,12 @@ StageResult unresolved(const Error& error, std::chrono::microseconds took) {
 const StageResult* NfsProbe::failing(int version) const {
   using enum ProbeStage;
   const auto find_first = [this](const auto& counts) {
+const StageResult& NfsProbe::result_of(ProbeStage stage) const {
+  static const StageResult k_skipped;
+  const auto found = std::ranges::find(stages, stage, &StageResult::stage);
+  return found == stages.end() ? k_skipped : *found;
+}
+
     const auto found = std::ranges::find_if(stages, counts);
     return found == stages.end() ? nullptr : &*found;
   };

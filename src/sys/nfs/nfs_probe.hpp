@@ -93,6 +93,8 @@ struct NfsProbe {
   std::chrono::milliseconds took{0};
 
   /// Returns the first failed stage that makes the server unusable for the version (3, 4, or 0 for either of them).
+  /// Returns the result of a stage; `skipped` if there is none.
+  [[nodiscard]] const StageResult& result_of(ProbeStage stage) const;
   [[nodiscard]] const StageResult* failing(int version = 0) const;
   [[nodiscard]] bool usable(int version = 0) const { return failing(version) == nullptr; }
 };

@@ -51,10 +51,8 @@ sys::NfsProbeRequest server_request(Context& context, const std::string& word) {
 std::string answer_for(const sys::NfsProbe& probe, int version) {
   const auto* stage = probe.failing(version);
   if (stage == nullptr) {
-    const auto refused = std::ranges::find_if(probe.stages, [](const auto& one) {
-      return one.stage == sys::ProbeStage::access && one.outcome == sys::StageOutcome::failed;
-    });
-    return refused == probe.stages.end() ? "can be mounted" : "answers; access: " + refused->detail;
+    const auto& result = probe.result_of(sys::ProbeStage::access);
+    return result.outcome == sys::StageOutcome::failed ? "answers; access: " + result.detail : "can be mounted";
   }
   const bool asked_in_vain = stage->stage == sys::ProbeStage::nfs3 || stage->stage == sys::ProbeStage::nfs4;
   const bool unknown = asked_in_vain && (version == 3 ? probe.v3_unknown : probe.v4_unknown);
