@@ -6,7 +6,6 @@
 #include "base/source.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "sys/mounting/image_types.hpp"
 #include "sys/mounting/local_mounts.hpp"
 #include "sys/mounts/mount_watch.hpp"
 #include "sys/net/connect.hpp"
