@@ -47,9 +47,12 @@ sys::NfsProbeRequest server_request(Context& context, const std::string& word) {
   return request;
 }
 
-/// Returns "can be mounted", or the stage that prevents it.
-std::string answer_for(const sys::NfsProbe& probe, int version) {
+/// Returns "can be mounted", or what prevents it. `path`: the path that was asked; empty: the whole server was.
+std::string answer_for(const sys::NfsProbe& probe, int version, const std::string& path) {
   const auto* stage = probe.failing(version);
+  const auto access = std::ranges::find(probe.access, path, &sys::ExportAccess::directory);
+  if (stage == nullptr && access != probe.access.end() && access->version != 0 && access->version != version)
+    return fmt::format("answers; {} is a path of NFS {} only", path, access->version);
   if (stage == nullptr) {
     const auto& result = probe.result_of(sys::ProbeStage::access);
     return result.outcome == sys::StageOutcome::failed ? "answers; access: " + result.detail : "can be mounted";
@@ -68,7 +71,7 @@ std::string permission_of(const sys::NfsProbe& probe, const sys::ExportAccess& a
          (access.address.empty() || access.address == probe.address ? "" : ", by " + access.address);
 }
 
-void show(Context& context, const sys::NfsProbe& probe) {
+void show(Context& context, const sys::NfsProbe& probe, const std::string& path) {
   ui::Table stages({{"STAGE"}, {"OUTCOME"}, {"TIME", true}, {"DETAIL", false, true}});
   for (const auto& stage : probe.stages)
     stages.add({{to_string(stage.stage)},
@@ -78,7 +81,7 @@ void show(Context& context, const sys::NfsProbe& probe) {
   context.console.show(stages);
   ui::Table versions({{"VERSION"}, {"THIS HOST", false, true}});
   for (const int version : {3, 4}) {
-    const auto answer = answer_for(probe, version);
+    const auto answer = answer_for(probe, version, path);
     versions.add(
         {{fmt::format("NFS {}", version)}, {answer, answer == "can be mounted" ? ui::Colour::green : ui::Colour::red}});
   }
@@ -125,7 +128,7 @@ Result<int> run_probe(Context& context, const Arguments& arguments) {
   json["usable_v4"] = reply.probe.usable(4);
   context.envelope.fields["probe"] = std::move(json);
   if (!context.flags.json)
-    show(context, reply.probe);
+    show(context, reply.probe, request.paths.empty() ? "" : request.paths.front());
   context.report(reply.diagnoses);
   return reply.ready ? k_exit_ok : k_exit_failed;
 }
