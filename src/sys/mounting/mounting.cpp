@@ -3,6 +3,7 @@
 // mount.nfs is killed, a mount that it still makes disappears together with its namespace.
 #include "sys/mounting/mounting.hpp"
 
+#include "base/argv.hpp"
 #include "base/source.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
@@ -280,7 +281,7 @@ Result<void> make_mount(const MountCall& call) {
     return fail(ErrorCode::interrupted, "mount.nfs was ended; nothing is mounted");
   if (!mounted && mounted.error().code == ErrorCode::timeout && mounted.error().hint.empty()) // not from check_server()
     return fail(ErrorCode::timeout, "mount.nfs gave " + mounted.error().message,
-                fill_in("run `sharefs probe HOST`", call));
+                "run `sharefs probe " + shell_quote(call.source) + "`"); // with the path, which may be a referral
   return mounted;
 }
 

@@ -50,7 +50,7 @@ ServerAnswer convert_to_mount(const ServerAnswer& answer) {
   constexpr int wrong_security = 10016, moved = 10019; // RFC 7530
   if (answer == ServerAnswer{Fault::status, wrong_security})
     return {Fault::only_kerberos};
-  return answer == ServerAnswer{Fault::status, moved} ? ServerAnswer() : answer; // clients follow a referral
+  return answer == ServerAnswer{Fault::status, moved} ? ServerAnswer{Fault::moved} : answer;
 }
 
 bool is_mismatch(const ServerAnswer& answer) {

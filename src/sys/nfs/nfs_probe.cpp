@@ -31,7 +31,7 @@ std::chrono::microseconds since(Deadline begin) {
 }
 
 bool allows_mount(const ServerAnswer& answer) {
-  return answer.fault == Fault::none || answer.fault == Fault::only_kerberos;
+  return answer.fault == Fault::none || answer.fault == Fault::only_kerberos || answer.fault == Fault::moved;
 }
 
 // ---- the answers of one address ----
@@ -67,7 +67,7 @@ bool is_below_one_of(const Directories& directories, std::string path) {
 std::string explain_denial(const PathAnswers& given, const std::string& path, bool without_mountd,
                            const Directories& exported) {
   constexpr int not_permitted = 1, access_denied = 13, not_a_directory = 20;
-  if (given.by_mountd.fault == Fault::none || given.by_nfs4.fault == Fault::none)
+  if (given.by_mountd.fault == Fault::none || given.by_nfs4.fault == Fault::none || given.by_nfs4.fault == Fault::moved)
     return "";
   const ServerAnswer& answer = without_mountd ? given.by_nfs4 : given.by_mountd;
   if (answer.fault == Fault::timeout)
@@ -111,8 +111,11 @@ std::vector<ExportAccess> list_access(const NfsProbeRequest& request, const Aske
   for (const std::string& path : access_paths(request, answers.exports)) {
     const auto given = access.size() < answers.access.size() ? answers.access[access.size()] : PathAnswers();
     auto reason = explain_denial(given, normalize_path(path), without_mountd, exported);
+    const bool allowed = reason.empty();
+    if (given.by_nfs4.fault == Fault::moved) // whether the other server answers is not known
+      reason = describe(given.by_nfs4);
     const bool lets_in = allows_mount(given.by_mountd) || allows_mount(given.by_nfs4);
-    access.push_back({path, reason.empty(), reason, lets_in ? asked.address : "", find_only_version(given)});
+    access.push_back({path, allowed, std::move(reason), lets_in ? asked.address : "", find_only_version(given)});
   }
   return access;
 }
@@ -308,15 +311,15 @@ StageResult unresolved(const Error& error, std::chrono::microseconds took) {
 
 } // namespace
 
-const StageResult* NfsProbe::failing(int version) const {
-  using enum ProbeStage;
-  const auto find_first = [this](const auto& counts) {
 const StageResult& NfsProbe::result_of(ProbeStage stage) const {
   static const StageResult k_skipped;
   const auto found = std::ranges::find(stages, stage, &StageResult::stage);
   return found == stages.end() ? k_skipped : *found;
 }
 
+const StageResult* NfsProbe::failing(int version) const {
+  using enum ProbeStage;
+  const auto find_first = [this](const auto& counts) {
     const auto found = std::ranges::find_if(stages, counts);
     return found == stages.end() ? nullptr : &*found;
   };

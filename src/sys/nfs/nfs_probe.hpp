@@ -65,7 +65,8 @@ template <FieldsOf<ExportListing> E> auto fields(E& e) {
 struct ExportAccess {
   std::string directory;
   bool allowed = false;
-  std::string reason;       ///< "access denied by server", "no such export", "only Kerberos (krb5)"
+  /// "access denied by server", "no such export", "only Kerberos (krb5)"; if it is allowed: a referral, or empty
+  std::string reason;
   std::string address = {}; ///< the server's address from which this host may mount it; empty if none is known
   /// The only version by which it may be mounted (3 or 4), since the other one has another path for it, or none; 0: not
   /// known to be the only one. With fsid=0, and on NFS-Ganesha (`Pseudo`), the paths of NFS 4 are not those of NFS 3.
@@ -92,9 +93,9 @@ struct NfsProbe {
   std::vector<ExportAccess> access;
   std::chrono::milliseconds took{0};
 
-  /// Returns the first failed stage that makes the server unusable for the version (3, 4, or 0 for either of them).
   /// Returns the result of a stage; `skipped` if there is none.
   [[nodiscard]] const StageResult& result_of(ProbeStage stage) const;
+  /// Returns the first failed stage that makes the server unusable for the version (3, 4, or 0 for either of them).
   [[nodiscard]] const StageResult* failing(int version = 0) const;
   [[nodiscard]] bool usable(int version = 0) const { return failing(version) == nullptr; }
 };

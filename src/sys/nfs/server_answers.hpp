@@ -28,6 +28,7 @@ enum class Fault : std::uint8_t {
   nothing,       ///< the list of exports is empty
   not_asked,     ///< we could not ask: `error_number`
   only_kerberos, ///< for a path: neither AUTH_SYS nor AUTH_NONE is allowed
+  moved,         ///< for a path: NFS 4 refers to another server (NFS4ERR_MOVED), which mount.nfs asks then
   status,        ///< for a path: `error_number` is a mountstat3, which has the numbers of errno and of NFS 4
 };
 struct ServerAnswer {
@@ -38,7 +39,7 @@ struct ServerAnswer {
 };
 /// True if the server has answered, also if the answer is an error status.
 inline bool is_answer(const ServerAnswer& answer) {
-  return answer.fault == Fault::none || answer.fault == Fault::only_kerberos || answer.fault == Fault::status;
+  return answer.fault == Fault::none || answer.fault >= Fault::only_kerberos;
 }
 
 inline constexpr std::size_t k_stage_count = 8;          ///< the number of ProbeStage values

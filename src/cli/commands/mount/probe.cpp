@@ -68,7 +68,8 @@ std::string permission_of(const sys::NfsProbe& probe, const sys::ExportAccess& a
   if (!access.allowed)
     return access.reason;
   return (access.version == 0 ? "may mount" : fmt::format("may mount by NFS {} only", access.version)) +
-         (access.address.empty() || access.address == probe.address ? "" : ", by " + access.address);
+         (access.address.empty() || access.address == probe.address ? "" : ", by " + access.address) +
+         (access.reason.empty() ? "" : "; " + access.reason);
 }
 
 void show(Context& context, const sys::NfsProbe& probe, const std::string& path) {
