@@ -141,8 +141,11 @@ MountPoint point_without_options(const sys::MountEntry& mount) {
   point.server = std::move(source.server);
   point.path = std::move(source.path);
   point.target = mount.target;
-  if (mount.super_options.find(",port=") != std::string::npos)
-    point.options = parse_options({"port=" + std::string(value_of(parse_options({mount.super_options}), "port"))});
+  if (mount.super_options.find(",port=") != std::string::npos) { // parsing all options of a thousand mounts takes time
+    const auto shown = parse_options({mount.super_options});
+    if (!value_of(shown, "proto").starts_with("rdma"))
+      point.options = parse_options({fmt::format("port={}", value_of(shown, "port"))});
+  }
   return point;
 }
 
