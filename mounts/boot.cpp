@@ -443,7 +443,7 @@ Diagnoses diagnose_not_mounted_at_boot(const BootFacts& facts, const std::vector
                        fmt::format("{} mounts {} there at boot, and nothing is mounted", entry.origin, entry.source),
                        "mount it; or take the entry away if nobody needs it, since it makes each boot wait for its "
                        "server",
-                       entry.is_nfs() ? "sharefs probe " + shell_quote(entry.source) : ""});
+                       entry.is_nfs() ? probe_command({.options = parse_options({entry.options})}, entry.source) : ""});
   return found;
 }
 

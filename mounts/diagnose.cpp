@@ -166,7 +166,8 @@ Diagnoses diagnose_health(const MountState& state, const sys::NfsProbe* server) 
                               state.pending->source),
                   fmt::format("its server did not answer when it was tried; end the process and mount again: kill {}",
                               state.pending->pid),
-                  "sharefs probe " + shell_quote(parse_source(state.pending->source).server))};
+                  probe_command({.server = parse_source(state.pending->source).server,
+                                 .options = parse_options({state.pending->options})}))};
   case Health::unknown:
     return {about(
         point, Severity::error, "SF231",

@@ -170,6 +170,12 @@ TEST_CASE("stacked mounts and a mount.nfs that is still at work") {
   CHECK(found[1].code == "SF218");
 }
 
+TEST_CASE("the server of a mount in the background is asked at its port") {
+  auto state = state_of(Health::backgrounding);
+  state.pending = PendingMount{99, "storage1:/mnt/share", "/data/share", "rw,port=20490"};
+  CHECK(diagnose(state, nullptr).at(0).fix == "sharefs probe --port=20490 storage1");
+}
+
 TEST_CASE("a mount that nobody configured is called by its path, quoted in the fix") {
   auto state = state_of(Health::stale);
   state.point.name.clear();
