@@ -37,8 +37,9 @@ std::string server_key(const MountPoint& point) {
 }
 
 std::string port_word(const MountPoint& point) {
-  const auto port = port_of(point);
-  return port == sys::NfsPorts().nfs ? "" : fmt::format("--port={} ", port);
+  const auto port = port_of(point), mountd = mountd_port_of(point);
+  return (port == sys::NfsPorts().nfs ? "" : fmt::format("--port={} ", port)) +
+         (mountd == 0 ? "" : fmt::format("--mountport={} ", mountd));
 }
 
 std::string probe_command(const MountPoint& point, const std::string& source) {

@@ -50,7 +50,7 @@ std::uint16_t port_of(const MountPoint& point);
 std::uint16_t mountd_port_of(const MountPoint& point);
 /// Returns the server as Observation::servers and messages name it: "storage1", or "storage1 port 20490".
 std::string server_key(const MountPoint& point);
-/// Returns the option by which `sharefs probe` asks that port, with a blank; "" for the usual one.
+/// Returns the options by which `sharefs probe` asks these ports, with blanks; "" for the usual ones.
 std::string port_word(const MountPoint& point);
 /// Returns the words of `sharefs probe` that ask its server, or `source` (HOST:/path) of that server.
 std::string probe_command(const MountPoint& point, const std::string& source = "");

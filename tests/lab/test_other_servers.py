@@ -99,6 +99,7 @@ def test_both_ports_are_given(other_cluster: Cluster, node: Host) -> None:
     server.run("pkill -x rpc.mountd; rpc.mountd --port 20048 && pkill -x rpcbind", check=True)
     try:
         assert "vers=3," in well(other_cluster, extra=", options: [vers=3, port=2049, mountport=20048, nolock]")
+        assert "NFS 3   can be mounted" in done(node, "probe", "--mountport", "20048", "server:/srv/share").out
     finally:
         server.run("rpcbind && pkill -x rpc.mountd; rpc.mountd", check=True)
 

@@ -51,6 +51,7 @@ TEST_CASE("the ports of a server") {
   CHECK(server_key(point("port=20490")) == "s port 20490");
   CHECK(server_key(point("proto=rdma,port=20049")) == "s");
   CHECK(server_key(point("port=2049,mountport=20048")) == "s mountport 20048");
+  CHECK(probe_command(point("port=2049,mountport=20048")) == "sharefs probe --mountport=20048 s");
   CHECK(server_key(point("mountport=20048")) == "s"); // mount.nfs asks the portmapper for the other port
 }
 

@@ -108,6 +108,17 @@ void show(Context& context, const sys::NfsProbe& probe, const std::string& path)
   context.console.show(exports);
 }
 
+/// Returns the port that an option names; 0 without the option.
+Result<std::uint16_t> read_port(const Arguments& arguments, const std::string& option) {
+  const auto text = arguments.value(option);
+  if (!text)
+    return std::uint16_t{0};
+  const auto port = parse_number<std::uint16_t>(*text);
+  if (!port || *port == 0)
+    return fail(ErrorCode::usage, fmt::format("`{}` is no TCP port", *text), "give a number from 1 to 65535");
+  return *port;
+}
+
 Result<int> run_probe(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(const auto timeout, timeout_of(arguments));
   const auto& word = arguments.positional.front();
@@ -117,11 +128,8 @@ Result<int> run_probe(Context& context, const Arguments& arguments) {
     return fail(ErrorCode::usage, fmt::format("`{}` names no {}", word, absolute ? "host" : "absolute path"),
                 "give HOST or HOST:/path");
   request.timeout = timeout;
-  const auto port_text = arguments.value("port").value_or("");
-  const auto port = parse_number<std::uint16_t>(port_text);
-  if (!port || *port == 0)
-    return fail(ErrorCode::usage, fmt::format("`{}` is no TCP port", port_text), "give a number from 1 to 65535");
-  request.ports.nfs = *port;
+  TRY_ASSIGN(request.ports.nfs, read_port(arguments, "port"));
+  TRY_ASSIGN(request.ports.mountd, read_port(arguments, "mountport"));
   const auto reply =
       mounts::ask_server(context.system, {word, request, arguments.flag("until-ready")}, say_to(context));
   auto json = json_of(reply.probe);
@@ -154,6 +162,7 @@ extern const CommandSpec k_probe_command{
     .options =
         {{.names = "--until-ready", .help = "ask again until the server, or the export, can be mounted"},
          {.names = "--port", .value = "PORT", .help = "of the NFS server, as `port=` of mounts", .fallback = "2049"},
+         {.names = "--mountport", .value = "PORT", .help = "of its mountd, as `mountport=`: no portmapper is asked"},
          {.names = "--timeout", .value = "TIME", .help = "for the whole probe", .fallback = "5s"}},
     .run = run_probe,
 };
