@@ -163,9 +163,9 @@ class AddressProbe {
 
   void ask_portmapper() {
     m_answers.mountd_port = m_request.ports.mountd;
+    const Deadline until = begin(50);
     if (m_answers.mountd_port != 0)
       return finish(ProbeStage::portmapper);
-    const Deadline until = begin(50);
     const auto portmapper = connect(ProbeStage::portmapper, m_request.ports.portmapper, until);
     if (!portmapper)
       return;
