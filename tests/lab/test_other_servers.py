@@ -104,6 +104,19 @@ def test_both_ports_are_given(other_cluster: Cluster, node: Host) -> None:
         server.run("rpcbind && pkill -x rpc.mountd; rpc.mountd", check=True)
 
 
+def test_a_referral_to_another_server(other_cluster: Cluster, node: Host) -> None:
+    """A mount of it waits for that server, so a healthy answer of this one is not all that is to say."""
+    start(other_cluster)
+    server = other_cluster.server
+    server.run("mkdir -p /srv/away && mount --bind /srv/away /srv/away", check=True)
+    try:
+        server.run("exportfs -o ro,fsid=6,no_subtree_check,refer=/srv/x@10.77.0.99 '*:/srv/away' && exportfs -f", check=True)
+        said = sharefs(node, "probe", "server:/srv/away")
+        assert said.ok and "may mount; NFS 4 refers to another server (referral)" in said.out, said
+    finally:
+        server.run("exportfs -u '*:/srv/away' && exportfs -f && umount -l /srv/away", check=True)
+
+
 def test_a_file_system_below_the_share_that_is_stale(other_cluster: Cluster, node: Host) -> None:
     """The kernel mounts it by itself, again after it was recovered: a mount of sharefs there would hold the share."""
     server = other_cluster.server

@@ -125,7 +125,9 @@ ServerAnswer RpcClient::null(std::uint32_t program, std::uint32_t version, Deadl
 ServerAnswer RpcClient::look_up(const std::vector<std::string>& names, std::uint32_t minor, Deadline until) {
   std::vector<nfs_argop4> steps(1 + names.size() + 1);
   steps.front().argop = OP_PUTROOTFH;
-  steps.back().argop = OP_GETATTR; // of no attribute
+  std::uint32_t type = 1U << 1U; // FATTR4_TYPE
+  steps.back().argop = OP_GETATTR;
+  steps.back().nfs_argop4_u.opgetattr.attr_request = {1, &type};
   for (std::size_t i = 0; i < names.size(); ++i) {
     component4& name = steps[i + 1].nfs_argop4_u.oplookup.objname;
     steps[i + 1].argop = OP_LOOKUP;
