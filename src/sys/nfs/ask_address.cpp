@@ -199,9 +199,11 @@ class AddressProbe {
     begin();
     const auto paths = m_request.want_access ? access_paths(m_request, m_answers.exports) : std::vector<std::string>();
     m_answers.access.resize(paths.size());
-    for (std::size_t i = 0; i < paths.size(); ++i)
-      if (!is_answer(m_answers.access[i].by_mountd = mountd->mount(paths[i], m_deadline)))
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      m_answers.access[i].by_mountd = mountd->mount(paths[i], m_deadline);
+      if (!is_answer(m_answers.access[i].by_mountd))
         break;
+    }
     if (!paths.empty())
       finish(ProbeStage::access);
   }
