@@ -5,7 +5,7 @@
 #include "base/text.hpp"
 #include "sys/find_processes.hpp"
 #include "sys/fs/sha256.hpp"
-#include "sys/mounting/image_types.hpp"
+#include "sys/mounting/mount_call.hpp"
 
 #include <algorithm>
 #include <climits>

@@ -80,9 +80,9 @@ void diagnose_directory(std::span<const Export> line, const HostFacts& facts, Di
   const auto& entry = found->second;
   if (const auto absent = facts.not_mounted.find(directory); absent != facts.not_mounted.end()) {
     report(Severity::error, "SF148",
-           fmt::format("the file system of `{}` is not mounted ({}:{}): clients see the bare directory below it, and "
+           fmt::format("the file system of `{}` is not mounted ({}): clients see the bare directory below it, and "
                        "write to another disk",
-                       directory, sys::k_fstab, absent->second.number),
+                       directory, absent->second.origin),
            sys::hint_to_mount(absent->second));
     return; // what is said of the bare directory is not true of the one that is meant
   }

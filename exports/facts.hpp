@@ -4,7 +4,7 @@
 #include "exports/client.hpp"
 #include "exports/parse.hpp"
 #include "sys/fs/entry.hpp"
-#include "sys/mounts/fstab.hpp"
+#include "sys/mounts/configured_mounts.hpp"
 #include "sys/mounts/mount_table.hpp"
 
 #include <map>
@@ -28,7 +28,7 @@ struct HostFacts {
   std::map<std::string, sys::Entry, std::less<>> directories;  ///< by the directory as written
   std::map<std::string, std::string, std::less<>> replaceable; ///< directory that a user could replace -> how
   /// Directory -> the line of fstab for the file system on which it should lie, and which is not mounted.
-  std::map<std::string, sys::FstabLine, std::less<>> not_mounted;
+  std::map<std::string, sys::ConfiguredMount, std::less<>> not_mounted;
   sys::MountTable mounts;
   Names names;
   std::string hosts;     ///< text of /etc/hosts

@@ -5,6 +5,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
+#include "sys/read_configured_mounts.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -142,11 +143,10 @@ constexpr std::size_t k_text_limit = 16U << 20U;
 void add_not_mounted(sys::System& system, HostFacts& facts) {
   if (!system.files().is_live())
     return;
-  const auto text = system.entry({.path = sys::k_fstab, .follow = true, .read_bytes = k_text_limit}).content;
-  const auto lines = sys::parse_fstab(text);
+  const auto configured = sys::read_configured_mounts(system);
   for (const auto& [directory, entry] : facts.directories)
-    if (const auto* const line = sys::find_unmounted(lines, facts.mounts, entry.resolved))
-      facts.not_mounted.insert_or_assign(directory, *line);
+    if (const auto* const one = sys::find_unmounted(configured, facts.mounts, entry.resolved))
+      facts.not_mounted.insert_or_assign(directory, *one);
 }
 
 Result<void> add_directories(sys::System& system, const std::set<std::string>& directories, HostFacts& facts) {

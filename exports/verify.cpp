@@ -66,8 +66,7 @@ Diagnoses verify_etab(const Composed& composed, const HostFacts& facts, const st
 }
 
 Diagnoses verify_listing(const Composed& composed, const HostFacts& facts, const sys::NfsProbe& probe) {
-  const auto stage = std::ranges::find(probe.stages, sys::ProbeStage::exports, &sys::StageResult::stage);
-  if (stage == probe.stages.end() || stage->outcome != sys::StageOutcome::ok) {
+  if (probe.result_of(sys::ProbeStage::exports).outcome != sys::StageOutcome::ok) {
     const auto* const failing = probe.failing();
     if (failing == nullptr)
       return {};

@@ -6,7 +6,7 @@
 #include "base/try.hpp"
 #include "mounts/boot_text.hpp"
 #include "mounts/pending.hpp"
-#include "sys/mounts/fstab.hpp"
+#include "sys/mounts/configured_mounts.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -15,26 +15,16 @@ namespace sharefs::mounts {
 
 namespace {
 
-constexpr const char* k_unit_directory = "/etc/systemd/system";
 constexpr const char* k_wants = "multi-user.target.wants"; ///< the directory with the links that enable our units
 constexpr const char* k_boot_group = "at boot";
 constexpr std::size_t k_most_unit_text = 64U << 10U, k_most_text = 16U << 20U;
 
 std::string unit_path(const std::string& name) {
-  return join_path(k_unit_directory, name);
+  return join_path(sys::k_unit_directory, name);
 }
 
 bool is_ours(std::string_view unit) {
   return unit.starts_with(k_unit_mark);
-}
-
-/// Returns the value of a setting of a unit, "" if it has none. The last one counts.
-std::string find_unit_setting(std::string_view unit, std::string_view name) {
-  std::string value;
-  for (const auto& line : split_lines(unit))
-    if (const auto setting = trim(line); setting.starts_with(name) && setting.substr(name.size()).starts_with('='))
-      value = trim(setting.substr(name.size() + 1));
-  return value;
 }
 
 /// Returns the type that mount(8) uses. If none is given, it guesses by the source (libmount's
@@ -60,7 +50,7 @@ void add_fstab_entries(std::string_view text, BootFacts& facts) {
                     line.target,
                     line.source,
                     line.options,
-                    fmt::format("{}:{}", sys::k_fstab, line.number),
+                    line.origin,
                     std::ranges::count(options, k_fstab_mark) > 0,
                     type_of(line.type, line.source)};
     if ((entry.ours || sys::is_shared(entry.type, line.source)) && std::ranges::count(options, "noauto") == 0)
@@ -81,12 +71,12 @@ void add_unit_entries(const BootFacts& facts, std::vector<BootEntry>& found) {
     const auto names = unit_names(target);
     const bool automount = enabled.contains(names.automount);
     const bool at_boot = automount || enabled.contains(name) || enabled.contains(names.service);
-    // The settings are those of systemd.mount(5). A masked unit is a link to /dev/null, and has no text.
-    const auto source = find_unit_setting(text, "What");
-    const auto type = type_of(find_unit_setting(text, "Type"), source);
-    if (at_boot && (is_ours(text) || sys::is_shared(type, source)))
-      found.push_back({automount ? BootWay::automount : BootWay::unit, target, source,
-                       find_unit_setting(text, "Options"), unit_path(name), is_ours(text), type});
+    // A masked unit is a link to /dev/null, and has no text.
+    const auto unit = sys::parse_mount_unit(unit_path(name), text);
+    const auto type = type_of(unit.type, unit.source);
+    if (at_boot && (is_ours(text) || sys::is_shared(type, unit.source)))
+      found.push_back({automount ? BootWay::automount : BootWay::unit, target, unit.source, unit.options, unit.origin,
+                       is_ours(text), type});
   }
 }
 
@@ -314,7 +304,7 @@ BootFacts read_boot_facts(sys::System& system) {
   const auto text_of = [](const sys::Entry& entry) {
     return entry.exists() ? std::optional(entry.content) : std::nullopt;
   };
-  auto found = system.entries({{{.path = k_unit_directory, .list = true},
+  auto found = system.entries({{{.path = sys::k_unit_directory, .list = true},
                                 {.path = sys::k_fstab, .follow = true, .read_bytes = k_most_text},
                                 {.path = "/etc/rc.local", .follow = true, .read_bytes = k_most_text},
                                 {.path = "/etc/rc.d"}}});
@@ -453,7 +443,7 @@ Diagnoses diagnose_not_mounted_at_boot(const BootFacts& facts, const std::vector
                        fmt::format("{} mounts {} there at boot, and nothing is mounted", entry.origin, entry.source),
                        "mount it; or take the entry away if nobody needs it, since it makes each boot wait for its "
                        "server",
-                       entry.is_nfs() ? "sharefs probe " + shell_quote(entry.source) : ""});
+                       entry.is_nfs() ? probe_command({.options = parse_options({entry.options})}, entry.source) : ""});
   return found;
 }
 

@@ -3,6 +3,7 @@
 #include "base/path.hpp"
 #include "mounts/boot.hpp"
 #include "mounts/boot_text.hpp"
+#include "sys/mounts/configured_mounts.hpp"
 
 #include <algorithm>
 
@@ -40,9 +41,9 @@ void rebase_boot_undo(const BootFacts& facts, plan::Plan& plan) {
     auto* const step = std::get_if<plan::File>(&one.action);
     if (step == nullptr)
       return false;
-    const bool is_fstab = step->path == "/etc/fstab";
+    const bool is_fstab = step->path == sys::k_fstab;
     const auto unit =
-        parent_path(step->path) == "/etc/systemd/system" ? facts.units.find(base_name(step->path)) : facts.units.end();
+        parent_path(step->path) == sys::k_unit_directory ? facts.units.find(base_name(step->path)) : facts.units.end();
     const auto& now = is_fstab                                                             ? facts.fstab
                       : step->path == facts.rc_path                                        ? facts.rc_local
                       : unit != facts.units.end() && unit->second.starts_with(k_unit_mark) ? std::optional(unit->second)

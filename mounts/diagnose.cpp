@@ -166,7 +166,8 @@ Diagnoses diagnose_health(const MountState& state, const sys::NfsProbe* server) 
                               state.pending->source),
                   fmt::format("its server did not answer when it was tried; end the process and mount again: kill {}",
                               state.pending->pid),
-                  "sharefs probe " + shell_quote(parse_source(state.pending->source).server))};
+                  probe_command({.server = parse_source(state.pending->source).server,
+                                 .options = parse_options({state.pending->options})}))};
   case Health::unknown:
     return {about(
         point, Severity::error, "SF231",
@@ -234,15 +235,15 @@ Diagnosis read_only(const MountPoint& point, const std::string& detail) {
 }
 
 Diagnoses diagnose(const Observation& seen) {
-  std::map<std::string, std::size_t> hanging; // number of mounts that hang, by server
+  std::map<std::string, std::size_t> hanging; // number of mounts that hang, by server_key()
   for (const auto& state : seen.states)
-    hanging[state.point.server] += state.health == Health::hung ? 1 : 0;
+    hanging[server_key(state.point)] += state.health == Health::hung ? 1 : 0;
   Diagnoses all;
   for (const auto& state : seen.states) {
     const auto* server = seen.server(state.point);
     if (state.health != Health::hung)
       append(all, diagnose_health(state, server));
-    else if (const auto count = std::exchange(hanging[state.point.server], 0);
+    else if (const auto count = std::exchange(hanging[server_key(state.point)], 0);
              count > 0) // one diagnosis for all of the server
       all.push_back(hung(state, server, count - 1));
     append(all, diagnose_mount(state));

@@ -24,14 +24,22 @@ std::uint16_t port_of(const MountPoint& point) {
   return !asked || *asked == 0 || value_of(point.options, "proto").starts_with("rdma") ? usual : *asked;
 }
 
+std::uint16_t mountd_port_of(const MountPoint& point) {
+  if (value_of(point.options, "port").empty())
+    return 0;
+  return parse_number<std::uint16_t>(value_of(point.options, "mountport")).value_or(0);
+}
+
 std::string server_key(const MountPoint& point) {
-  const auto port = port_of(point);
-  return point.server + (port == sys::NfsPorts().nfs ? "" : fmt::format(" port {}", port));
+  const auto port = port_of(point), mountd = mountd_port_of(point);
+  return point.server + (port == sys::NfsPorts().nfs ? "" : fmt::format(" port {}", port)) +
+         (mountd == 0 ? "" : fmt::format(" mountport {}", mountd));
 }
 
 std::string port_word(const MountPoint& point) {
-  const auto port = port_of(point);
-  return port == sys::NfsPorts().nfs ? "" : fmt::format("--port={} ", port);
+  const auto port = port_of(point), mountd = mountd_port_of(point);
+  return (port == sys::NfsPorts().nfs ? "" : fmt::format("--port={} ", port)) +
+         (mountd == 0 ? "" : fmt::format("--mountport={} ", mountd));
 }
 
 std::string probe_command(const MountPoint& point, const std::string& source) {

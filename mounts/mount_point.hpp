@@ -45,9 +45,12 @@ const std::string& name_of(const MountPoint& point);
 const std::string& server_of(const MountPoint& point);
 /// Returns the TCP port of its NFS server (`port=`), 2049 if it has none of its own.
 std::uint16_t port_of(const MountPoint& point);
+/// Returns the TCP port of its mountd (`mountport=`), for which mount.nfs asks no portmapper if it has `port=`, too; 0:
+/// the portmapper knows it.
+std::uint16_t mountd_port_of(const MountPoint& point);
 /// Returns the server as Observation::servers and messages name it: "storage1", or "storage1 port 20490".
 std::string server_key(const MountPoint& point);
-/// Returns the option by which `sharefs probe` asks that port, with a blank; "" for the usual one.
+/// Returns the options by which `sharefs probe` asks these ports, with blanks; "" for the usual ones.
 std::string port_word(const MountPoint& point);
 /// Returns the words of `sharefs probe` that ask its server, or `source` (HOST:/path) of that server.
 std::string probe_command(const MountPoint& point, const std::string& source = "");

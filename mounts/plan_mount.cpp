@@ -54,9 +54,9 @@ Diagnoses find_obstacles(const Observation& seen, const MountState& state) {
                           "unmount what lies below it first; the outer mount comes first"));
   if (const auto& disk = state.absent_disk)
     found.push_back(about(point, Severity::error, "SF148",
-                          fmt::format("the file system of {} is not mounted ({}:{}): this server would work in the "
+                          fmt::format("the file system of {} is not mounted ({}): this server would work in the "
                                       "bare directory below it",
-                                      point.path, sys::k_fstab, disk->number),
+                                      point.path, disk->origin),
                           sys::hint_to_mount(*disk)));
   if (!state.answer)
     return found;

@@ -11,12 +11,6 @@ namespace sharefs::mounts {
 
 namespace {
 
-bool stage_is_ok(const sys::NfsProbe& probe, sys::ProbeStage stage) {
-  return std::any_of(probe.stages.begin(), probe.stages.end(), [&](const sys::StageResult& one) {
-    return one.stage == stage && one.outcome == sys::StageOutcome::ok;
-  });
-}
-
 Diagnosis unreachable(const MountPoint& point, const sys::StageResult& stage) {
   const bool is_known = stage.cause.empty() || stage.detail.find(stage.cause) != std::string::npos;
   return about(point, Severity::error, "SF201",
@@ -38,6 +32,14 @@ bool is_too_new(const std::string& version, const sys::NfsProbe& probe) {
   return probe.v4 && version.starts_with("4.") && version > fmt::format("4.{}", probe.v4_minor);
 }
 
+/// Returns the first names and the number of the others. A server may have an export for each of thousands of users.
+std::string list_first(std::vector<std::string> names) {
+  constexpr std::size_t k_most_named = 5;
+  const auto count = names.size();
+  names.resize(std::min(count, k_most_named));
+  return join(names, ", ") + (count > k_most_named ? fmt::format(" and {} more", count - k_most_named) : "");
+}
+
 Diagnosis not_listed(const MountPoint& point, const sys::NfsProbe& probe, bool v3) {
   std::vector<std::string> directories;
   for (const auto& one : probe.exports)
@@ -45,7 +47,7 @@ Diagnosis not_listed(const MountPoint& point, const sys::NfsProbe& probe, bool v
   auto hint = did_you_mean_hint(point.path, directories);
   if (hint.empty())
     hint = directories.empty() ? "it exports nothing to this host: run `sharefs export --all` on the server"
-                               : "it exports " + join(directories, ", ");
+                               : "it exports " + list_first(directories);
   auto message = fmt::format("server {} does not list an export for {}", server_of(point), point.path);
   // With fsid=0 the paths of NFS 4 begin at that export, but the list of exports shows the paths of the server.
   const bool may_be_known = !v3 && !probe.exports.empty();
@@ -84,7 +86,7 @@ Diagnosis refused(const MountPoint& point, const sys::NfsProbe& probe, const sys
   auto message = fmt::format(fmt::runtime(refusal.message), server_of(point), point.path, access.reason);
   for (const auto& one : probe.exports)
     if (access.reason.find("denied") != std::string::npos && one.directory == point.path && !one.clients.empty())
-      message += " (allowed: " + join(one.clients, ", ") + ")";
+      message += " (allowed: " + list_first(one.clients) + ")";
   return about(point, refusal.severity, "SF203", message, std::string(refusal.hint));
 }
 
@@ -138,7 +140,7 @@ Diagnoses preflight(const MountPoint& point, const sys::NfsProbe* server) {
   const bool listed = std::any_of(server->exports.begin(), server->exports.end(),
                                   [&](const sys::ExportListing& one) { return is_under(point.path, one.directory); });
   const bool not_known = asked && access->reason == "no such export";
-  if (!listed && (not_known || stage_is_ok(*server, sys::ProbeStage::exports)))
+  if (!listed && (not_known || server->result_of(sys::ProbeStage::exports).outcome == sys::StageOutcome::ok))
     return {not_listed(point, *server, v3)};
   if (!asked)
     return {};

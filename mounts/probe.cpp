@@ -8,6 +8,7 @@
 #include "mounts/profiles.hpp"
 #include "sys/fs/mountstats.hpp"
 #include "sys/identity/own_host.hpp"
+#include "sys/read_configured_mounts.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -29,10 +30,11 @@ RequestsByKey make_server_requests(const ProbeRequest& request, const std::vecto
   for (const auto& point : points)
     if (request.servers && !point.server.empty())
       requests
-          .try_emplace(server_key(point), sys::NfsProbeRequest{.host = point.server,
-                                                               .timeout = request.server_deadline,
-                                                               .want_access = request.want_access,
-                                                               .ports = {.nfs = port_of(point)}})
+          .try_emplace(server_key(point),
+                       sys::NfsProbeRequest{.host = point.server,
+                                            .timeout = request.server_deadline,
+                                            .want_access = request.want_access,
+                                            .ports = {.nfs = port_of(point), .mountd = mountd_port_of(point)}})
           .first->second.paths.push_back(point.path);
   for (auto& [key, one] : requests) {
     std::ranges::sort(one.paths);
@@ -123,16 +125,14 @@ void find_closed_directories(sys::System& system, const sys::MountTable& table, 
 
 /// Finds the disks of this host's own directories that are to be bound, and that are not mounted.
 void find_absent_disks(sys::System& system, const sys::MountTable& table, std::vector<MountState>& states) {
-  constexpr std::size_t k_longest_fstab = 1U << 20U;
-  std::optional<std::vector<sys::FstabLine>> lines;
+  std::optional<std::vector<sys::ConfiguredMount>> configured;
   for (auto& state : states) {
     if (!state.point.here || state.health != Health::missing || state.point.is_in_place())
       continue;
-    if (!lines)
-      lines =
-          sys::parse_fstab(system.entry({.path = sys::k_fstab, .follow = true, .read_bytes = k_longest_fstab}).content);
-    if (const auto* const line = sys::find_unmounted(*lines, table, state.point.path))
-      state.absent_disk = *line;
+    if (!configured)
+      configured = sys::read_configured_mounts(system);
+    if (const auto* const disk = sys::find_unmounted(*configured, table, state.point.path))
+      state.absent_disk = *disk;
   }
 }
 
@@ -264,9 +264,7 @@ bool may_be_below_fsid0(const sys::NfsProbe& probe, const std::string& path) {
 
 bool is_ready(const sys::NfsProbe& probe, const Diagnoses& diagnoses, const ServerQuestion& question) {
   const auto& paths = question.request.paths;
-  const bool is_refused = std::ranges::any_of(probe.stages, [](const sys::StageResult& one) {
-    return one.stage == sys::ProbeStage::access && one.outcome == sys::StageOutcome::failed;
-  });
+  const bool is_refused = probe.result_of(sys::ProbeStage::access).outcome == sys::StageOutcome::failed;
   return !has_errors(diagnoses) && probe.usable() &&
          (paths.empty() || !is_refused || (question.until_ready && may_be_below_fsid0(probe, paths.front())));
 }

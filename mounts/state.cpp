@@ -78,13 +78,13 @@ std::string find_new_address(const sys::MountEntry& mount, const MountPoint& poi
     return {};
   const auto shown = shown_settings(mount);
   const auto used = value_of(shown, "addr");
-  const auto resolved = std::ranges::find(server->stages, sys::ProbeStage::resolve, &sys::StageResult::stage);
-  if (used.empty() || resolved == server->stages.end() || resolved->outcome != sys::StageOutcome::ok)
+  const auto& resolved = server->result_of(sys::ProbeStage::resolve);
+  if (used.empty() || resolved.outcome != sys::StageOutcome::ok)
     return {};
-  const auto addresses = split(resolved->detail, ',');
+  const auto addresses = split(resolved.detail, ',');
   const bool is_known =
       std::ranges::any_of(addresses, [&](const std::string& address) { return is_same_address(trim(address), used); });
-  return is_known ? "" : resolved->detail;
+  return is_known ? "" : resolved.detail;
 }
 
 /// Returns the health of a mount whose server is this host: the directory itself, or a bind mount of it at the target.
@@ -141,8 +141,11 @@ MountPoint point_without_options(const sys::MountEntry& mount) {
   point.server = std::move(source.server);
   point.path = std::move(source.path);
   point.target = mount.target;
-  if (mount.super_options.find(",port=") != std::string::npos)
-    point.options = parse_options({"port=" + std::string(value_of(parse_options({mount.super_options}), "port"))});
+  if (mount.super_options.find(",port=") != std::string::npos) { // parsing all options of a thousand mounts takes time
+    const auto shown = parse_options({mount.super_options});
+    if (!value_of(shown, "proto").starts_with("rdma"))
+      point.options = parse_options({fmt::format("port={}", value_of(shown, "port"))});
+  }
   return point;
 }
 

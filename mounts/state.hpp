@@ -4,7 +4,7 @@
 #include "mounts/mount_point.hpp"
 #include "mounts/pending.hpp"
 #include "sys/fs/entry.hpp"
-#include "sys/mounts/fstab.hpp"
+#include "sys/mounts/configured_mounts.hpp"
 #include "sys/nfs/nfs_probe.hpp"
 
 #include <chrono>
@@ -49,7 +49,7 @@ struct MountState {
   /// The directory of this host above the mount point through which only root gets; "": there is none.
   std::string closed_above;
   /// The disk of this host's own directory, which is to be bound to the mount point, if that disk is not mounted.
-  std::optional<sys::FstabLine> absent_disk;
+  std::optional<sys::ConfiguredMount> absent_disk;
   std::string moved_to; ///< the new address of the server's name, if the mount uses another one
   /// How often another host with the same NFS 4 client name has taken this host's place at the server; 0: never.
   std::uint64_t taken_over = 0;

@@ -1,8 +1,10 @@
 #include "mounts/watch/rounds.hpp"
 
 #include "base/visible.hpp"
+#include "sys/nfs/nfs_probe.hpp"
 
 #include <fmt/format.h>
+#include <map>
 #include <set>
 
 namespace sharefs::mounts::watch {
@@ -86,13 +88,18 @@ void write_mounts(Writer& out, const std::vector<Watched>& mounts) {
 }
 
 void write_servers(Writer& out, const WatchedFacts& watched) {
-  std::map<std::string, bool> by_name;
+  std::map<std::pair<std::string, std::uint16_t>, bool> by_port;
   for (const auto& mount : watched.mounts)
     if (const auto server = watched.servers.find(server_key(mount.point)); server != watched.servers.end())
-      by_name[server_of(mount.point)] = server->second;
+      by_port[{server_of(mount.point), port_of(mount.point)}] = server->second;
   out.add_family("sharefs_server_up", "gauge", "Whether the NFS server answers.");
-  for (const auto& [server, up] : by_name)
-    out.add_sample({{"server", server}}, up ? 1 : 0);
+  for (const auto& [server, up] : by_port) {
+    Labels labels{{"server", server.first}};
+    const auto port = std::to_string(server.second);
+    if (server.second != sys::NfsPorts().nfs)
+      labels.emplace_back("port", port);
+    out.add_sample(labels, up ? 1 : 0);
+  }
 }
 
 } // namespace

@@ -4,7 +4,7 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "plan/perform.hpp"
-#include "sys/mounting/image_types.hpp"
+#include "sys/mounting/mount_call.hpp"
 
 #include <fmt/format.h>
 

@@ -179,6 +179,26 @@ def test_only_ipv6(lab: Cluster) -> None:
     assert protocol_of(lab["node1"]) == "tcp6"
 
 
+def test_a_link_local_address_in_place_of_a_name(lab: Cluster) -> None:
+    """It is not complete without the interface of the host that uses it."""
+    give_both_families(lab)
+    lab.start_nfs_server(exports=f"/srv/share fe80::/10{OPTIONS}\n")
+    node = lab["node1"]
+    words = lab.server.run("ip -6 -o addr show dev eth0 scope link", check=True).out.split()
+    address = words[words.index("inet6") + 1].split("/")[0] + "%eth0"
+    configure(lab, CONFIG.format(extra="").replace("address: server", f'address: "{address}"'))
+    done(node, "mount", "--all", "--yes")
+    assert protocol_of(node) == "tcp6"
+    for command in ("status", "doctor"):
+        said = sharefs(node, command)
+        assert said.ok and "SF2" not in said.out + said.err, said
+    lab.remake_filesystem("server")
+    assert "SF211" in sharefs(node, "status").err
+    done(node, "recover", "--all", "--yes")
+    assert sharefs(node, "status").ok
+    assert sharefs(node, "probe", f"[{address}]:/srv/share").ok
+
+
 def test_mounted_again_at_boot(boot_lab: KernelCluster) -> None:
     give_both_families(boot_lab)
     boot_lab.start_nfs_server(exports=f"/srv/share {V4}{OPTIONS}\n")

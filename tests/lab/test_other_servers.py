@@ -92,6 +92,31 @@ def test_another_port(other_cluster: Cluster, node: Host) -> None:
     assert not sharefs(node, "probe", "server:/srv/share").ok
 
 
+def test_both_ports_are_given(other_cluster: Cluster, node: Host) -> None:
+    """mount.nfs needs no portmapper then, as behind a firewall that opens these two ports only."""
+    start(other_cluster)
+    server = other_cluster.server
+    server.run("pkill -x rpc.mountd; rpc.mountd --port 20048 && pkill -x rpcbind", check=True)
+    try:
+        assert "vers=3," in well(other_cluster, extra=", options: [vers=3, port=2049, mountport=20048, nolock]")
+        assert "NFS 3   can be mounted" in done(node, "probe", "--mountport", "20048", "server:/srv/share").out
+    finally:
+        server.run("rpcbind && pkill -x rpc.mountd; rpc.mountd", check=True)
+
+
+def test_a_referral_to_another_server(other_cluster: Cluster, node: Host) -> None:
+    """A mount of it waits for that server, so a healthy answer of this one is not all that is to say."""
+    start(other_cluster)
+    server = other_cluster.server
+    server.run("mkdir -p /srv/away && mount --bind /srv/away /srv/away", check=True)
+    try:
+        server.run("exportfs -o ro,fsid=6,no_subtree_check,refer=/srv/x@10.77.0.99 '*:/srv/away' && exportfs -f", check=True)
+        said = sharefs(node, "probe", "server:/srv/away")
+        assert said.ok and "may mount; NFS 4 refers to another server (referral)" in said.out, said
+    finally:
+        server.run("exportfs -u '*:/srv/away' && exportfs -f && umount -l /srv/away", check=True)
+
+
 def test_a_file_system_below_the_share_that_is_stale(other_cluster: Cluster, node: Host) -> None:
     """The kernel mounts it by itself, again after it was recovered: a mount of sharefs there would hold the share."""
     server = other_cluster.server

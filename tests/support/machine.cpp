@@ -204,7 +204,8 @@ sys::ExportListing listing_from(const json& document) {
 }
 
 sys::ExportAccess access_from(const json& document) {
-  return {document.at("directory"), document.at("allowed"), document.value("reason", "")};
+  return {document.at("directory"), document.at("allowed"), document.value("reason", ""), document.value("address", ""),
+          document.value("version", 0)};
 }
 
 sys::NfsProbe nfs_from(const json& document) {

@@ -4,7 +4,6 @@
 #include "base/try.hpp"
 #include "sys/fs/walk.hpp"
 #include "sys/identity/local_host.hpp"
-#include "sys/mounting/image_types.hpp"
 #include "sys/mounts/mount_watch.hpp"
 #include "sys/process/become.hpp"
 #include "sys/programs/process.hpp"

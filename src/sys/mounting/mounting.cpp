@@ -3,10 +3,10 @@
 // mount.nfs is killed, a mount that it still makes disappears together with its namespace.
 #include "sys/mounting/mounting.hpp"
 
+#include "base/argv.hpp"
 #include "base/source.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "sys/mounting/image_types.hpp"
 #include "sys/mounting/local_mounts.hpp"
 #include "sys/mounts/mount_watch.hpp"
 #include "sys/net/connect.hpp"
@@ -80,12 +80,40 @@ std::string server_of(const MountCall& call) {
   return call.server.empty() ? parse_source(call.source).server : call.server;
 }
 
+/// True if one of the options begins with `start`.
+bool has_option(const std::string& options, std::string_view start) {
+  const auto words = split(options, ',');
+  return std::any_of(words.begin(), words.end(), [start](const std::string& word) { return word.starts_with(start); });
+}
+
+bool uses_tcp(const std::string& options) {
+  return !has_option(options, "proto=rdma") && !has_option(options, "rdma") && !has_option(options, "proto=udp") &&
+         !has_option(options, "udp");
+}
+
+std::uint16_t port_of(const std::string& options) {
+  std::uint16_t port = 0;
+  for (const std::string& word : split(options, ','))
+    if (word.starts_with("port="))
+      std::from_chars(word.data() + 5, word.data() + word.size(), port);
+  return port == 0 ? k_nfs_port : port;
+}
+
+std::string probe_command(const MountCall& call, const std::string& server) {
+  const auto port = port_of(call.options);
+  const bool is_usual = port == k_nfs_port || !uses_tcp(call.options);
+  return "sharefs probe " + (is_usual ? "" : "--port=" + std::to_string(port) + " ") + server;
+}
+
 std::string fill_in(std::string_view text, const MountCall& call) {
   std::string result(text);
-  for (const auto& [word, value] :
-       {std::pair{"HOST", server_of(call)}, std::pair{"PATH", parse_source(call.source).path}})
-    if (const auto at = result.find(word); at != std::string::npos)
-      result.replace(at, 4, value);
+  const auto server = server_of(call);
+  for (const auto& [words, value] :
+       {std::pair<std::string_view, std::string>{"sharefs probe HOST", probe_command(call, server)},
+        {"HOST", server},
+        {"PATH", parse_source(call.source).path}})
+    if (const auto at = result.find(words); at != std::string::npos)
+      result.replace(at, words.size(), value);
   return result;
 }
 
@@ -114,26 +142,11 @@ std::string foreground_options(const std::string& options) {
 
 // ---- functions that run in the child ----
 
-/// True if one of the options begins with `start`.
-bool has_option(const std::string& options, std::string_view start) {
-  const auto words = split(options, ',');
-  return std::any_of(words.begin(), words.end(), [start](const std::string& word) { return word.starts_with(start); });
-}
-
-std::uint16_t port_of(const std::string& options) {
-  std::uint16_t port = 0;
-  for (const std::string& word : split(options, ','))
-    if (word.starts_with("port="))
-      std::from_chars(word.data() + 5, word.data() + word.size(), port);
-  return port == 0 ? k_nfs_port : port;
-}
-
 /// Checks that the server answers, because mount.nfs waits for minutes otherwise. A refused connection counts as an
 /// answer; mount.nfs reports it itself.
 Result<void> check_server(const MountCall& call) {
-  for (const auto* other : {"proto=rdma", "rdma", "proto=udp", "udp"})
-    if (has_option(call.options, other))
-      return {};
+  if (!uses_tcp(call.options))
+    return {};
   const std::string host = parse_source(call.source).server;
   const auto addresses = resolve_host(host);
   if (!addresses && addresses.error() == EAI_NONAME)
@@ -281,7 +294,7 @@ Result<void> make_mount(const MountCall& call) {
     return fail(ErrorCode::interrupted, "mount.nfs was ended; nothing is mounted");
   if (!mounted && mounted.error().code == ErrorCode::timeout && mounted.error().hint.empty()) // not from check_server()
     return fail(ErrorCode::timeout, "mount.nfs gave " + mounted.error().message,
-                fill_in("run `sharefs probe HOST`", call));
+                "run `" + probe_command(call, shell_quote(call.source)) + "`"); // the path may be a referral
   return mounted;
 }
 

@@ -4,7 +4,6 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "sys/fs/walk.hpp"
-#include "sys/mounting/image_types.hpp"
 #include "sys/mounting/local_mounts.hpp"
 #include "sys/mounting/mounting.hpp"
 #include "sys/mounts/mount_watch.hpp"

@@ -33,11 +33,9 @@ bool is_nfs(const MountEntry& mount);
 std::string restrictions_of(const MountEntry& mount);
 /// True if other hosts share its files: NFS, Lustre, GPFS, CephFS, BeeGFS, SMB, 9p, AFS, OCFS2, GFS2, FUSE file systems
 /// with remote files (recognised by subtype, by source, or by the helper in fstab: `s3fs#bucket`), and autofs, which
-/// almost always mounts a network file system.
+/// almost always mounts a network file system. `source`: empty if only the type is known.
 bool is_shared(std::string_view fs_type, std::string_view source);
 bool is_shared(const MountEntry& mount);
-/// Like is_shared(), if only the type is known.
-bool is_shared_fs_type(std::string_view fs_type);
 /// True if a system call on its files may wait for something other than this host's disks and kernel: on shared file
 /// systems and on all of FUSE.
 bool may_hang(std::string_view fs_type);

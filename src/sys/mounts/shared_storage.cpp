@@ -89,12 +89,8 @@ bool is_shared(const MountEntry& mount) {
   return is_shared(mount.fs_type, mount.source);
 }
 
-bool is_shared_fs_type(std::string_view fs_type) {
-  return is_shared(fs_type, {});
-}
-
 bool may_hang(std::string_view fs_type) {
-  return is_shared_fs_type(fs_type) || is_fuse(fs_type);
+  return is_shared(fs_type, {}) || is_fuse(fs_type);
 }
 
 LockScope lock_scope(const MountEntry& mount) {

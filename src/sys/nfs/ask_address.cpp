@@ -14,9 +14,12 @@ namespace sharefs::sys {
 template <FieldsOf<ServerAnswer> E> auto fields(E& e) {
   return named("fault", e.fault, "error_number", e.error_number, "round_trip", e.round_trip);
 }
+template <FieldsOf<PathAnswers> E> auto fields(E& e) {
+  return named("by_mountd", e.by_mountd, "by_nfs4", e.by_nfs4);
+}
 template <FieldsOf<AddressAnswers> E> auto fields(E& e) {
-  return named("stages", e.stages, "mountd_port", e.mountd_port, "exports", e.exports, "access", e.access, "lookups",
-               e.lookups, "v4_minor", e.v4_minor);
+  return named("stages", e.stages, "mountd_port", e.mountd_port, "exports", e.exports, "access", e.access, "v4_minor",
+               e.v4_minor);
 }
 
 namespace {
@@ -27,8 +30,11 @@ bool is_name(const std::string& text) {
 
 bool is_sound(const AddressAnswers& answers) {
   std::size_t entries = answers.exports.size();
-  const auto is_sound_answer = [&](const ServerAnswer& one) {
+  const auto is_sound_answer = [](const ServerAnswer& one) {
     return one.fault <= Fault::status && one.round_trip.count() >= 0 && one.round_trip <= std::chrono::hours(24);
+  };
+  const auto is_sound_path = [&](const PathAnswers& one) {
+    return is_sound_answer(one.by_mountd) && is_sound_answer(one.by_nfs4);
   };
   const auto is_listing = [&entries](const ExportListing& one) {
     entries += one.clients.size();
@@ -36,8 +42,7 @@ bool is_sound(const AddressAnswers& answers) {
   };
   return answers.stages.size() == k_stage_count && std::ranges::all_of(answers.stages, is_sound_answer) &&
          std::ranges::all_of(answers.exports, is_listing) && entries <= k_max_entries &&
-         std::ranges::all_of(answers.access, is_sound_answer) &&
-         std::ranges::all_of(answers.lookups, is_sound_answer) && answers.v4_minor <= k_newest_minor;
+         std::ranges::all_of(answers.access, is_sound_path) && answers.v4_minor <= k_newest_minor;
 }
 
 /// Converts a status of NFS 4 to the answer that MNT would have given.
@@ -45,7 +50,7 @@ ServerAnswer convert_to_mount(const ServerAnswer& answer) {
   constexpr int wrong_security = 10016, moved = 10019; // RFC 7530
   if (answer == ServerAnswer{Fault::status, wrong_security})
     return {Fault::only_kerberos};
-  return answer == ServerAnswer{Fault::status, moved} ? ServerAnswer() : answer; // clients follow a referral
+  return answer == ServerAnswer{Fault::status, moved} ? ServerAnswer{Fault::moved} : answer;
 }
 
 bool is_mismatch(const ServerAnswer& answer) {
@@ -115,12 +120,12 @@ class AddressProbe {
     const auto nfs4 = connect(ProbeStage::nfs4, m_request.ports.nfs, until, std::move(m_reserved_for_nfs));
     if (!nfs4)
       return;
-    const ServerAnswer root = nfs4->look_up({}, until);
+    const ServerAnswer root = nfs4->look_up({}, 0, until);
     const auto paths = m_request.want_access ? m_request.paths : std::vector<std::string>();
     if (root.fault == Fault::refused) {
       // A server that requires Kerberos refuses everything but NULL, and so does one that exports nothing to this
       // address.
-      m_answers.lookups.assign(paths.size(), root);
+      m_answers.access.assign(paths.size(), {{Fault::timeout}, root});
       return finish(ProbeStage::nfs4, nfs4->null(k_program_nfs, 4, until));
     }
     finish(ProbeStage::nfs4, is_answer(root) ? ServerAnswer() : root);
@@ -134,7 +139,7 @@ class AddressProbe {
 
   void find_minor_version(RpcClient& nfs4, Deadline until) {
     for (auto minor = k_newest_minor; minor > 0; --minor) {
-      const ServerAnswer tried = nfs4.try_minor_version(minor, until);
+      const ServerAnswer tried = nfs4.look_up({}, minor, until);
       if (!is_answer(tried))
         return;
       if (!is_mismatch(tried)) {
@@ -149,15 +154,18 @@ class AddressProbe {
     for (const std::string& path : paths) {
       auto names = split(normalize_path(path), '/');
       std::erase(names, "");
-      const ServerAnswer found = nfs4.look_up(names, until);
-      m_answers.lookups.push_back(convert_to_mount(found));
+      const ServerAnswer found = nfs4.look_up(names, 0, until);
+      m_answers.access.push_back({{Fault::timeout}, convert_to_mount(found)});
       if (!is_answer(found))
         return;
     }
   }
 
   void ask_portmapper() {
+    m_answers.mountd_port = m_request.ports.mountd;
     const Deadline until = begin(50);
+    if (m_answers.mountd_port != 0)
+      return finish(ProbeStage::portmapper);
     const auto portmapper = connect(ProbeStage::portmapper, m_request.ports.portmapper, until);
     if (!portmapper)
       return;
@@ -189,11 +197,14 @@ class AddressProbe {
       return finish(ProbeStage::exports, listed);
     finish(ProbeStage::exports, {m_answers.exports.empty() ? Fault::nothing : Fault::none});
     begin();
-    if (m_request.want_access)
-      for (const std::string& path : access_paths(m_request, m_answers.exports))
-        if (!is_answer(m_answers.access.emplace_back(mountd->mount(path, m_deadline))))
-          break;
-    if (!m_answers.access.empty())
+    const auto paths = m_request.want_access ? access_paths(m_request, m_answers.exports) : std::vector<std::string>();
+    m_answers.access.resize(paths.size());
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      m_answers.access[i].by_mountd = mountd->mount(paths[i], m_deadline);
+      if (!is_answer(m_answers.access[i].by_mountd))
+        break;
+    }
+    if (!paths.empty())
       finish(ProbeStage::access);
   }
 

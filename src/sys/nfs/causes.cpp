@@ -28,6 +28,7 @@ std::string describe_fault(const ServerAnswer& answer) {
                                       "nothing is exported",
                                       "this host could not ask: ",
                                       "only Kerberos (krb5)",
+                                      "NFS 4 refers to another server (referral)",
                                       ""};
   if (answer.fault == Fault::connection && answer.error_number == ETIMEDOUT)
     return "no answer";

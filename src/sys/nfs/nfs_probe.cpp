@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <fmt/format.h>
 #include <limits>
+#include <set>
 
 namespace sharefs::sys {
 namespace {
@@ -30,7 +31,7 @@ std::chrono::microseconds since(Deadline begin) {
 }
 
 bool allows_mount(const ServerAnswer& answer) {
-  return answer.fault == Fault::none || answer.fault == Fault::only_kerberos;
+  return answer.fault == Fault::none || answer.fault == Fault::only_kerberos || answer.fault == Fault::moved;
 }
 
 // ---- the answers of one address ----
@@ -38,24 +39,10 @@ bool allows_mount(const ServerAnswer& answer) {
 struct AskedAddress {
   std::string address;
   AddressAnswers answers = {};
-  std::vector<std::string> paths = {}; ///< the paths whose access was asked, of mountd or by lookups of NFS 4
+  std::vector<ExportAccess> access = {};
 
   [[nodiscard]] bool is_ok(ProbeStage stage) const { return answers[stage].fault == Fault::none; }
   [[nodiscard]] bool offers_nfs() const { return is_ok(ProbeStage::nfs3) || is_ok(ProbeStage::nfs4); }
-  [[nodiscard]] bool without_mountd() const { return answers[ProbeStage::exports].fault == Fault::unasked; }
-  [[nodiscard]] ServerAnswer by_mountd(std::size_t index) const { return answer_in(answers.access, index); }
-  [[nodiscard]] ServerAnswer by_lookup(std::size_t index) const { return answer_in(answers.lookups, index); }
-  [[nodiscard]] bool allows(std::size_t index) const {
-    return allows_mount(by_mountd(index)) || allows_mount(by_lookup(index));
-  }
-  [[nodiscard]] bool has(std::size_t index, const std::string& path) const {
-    return index < paths.size() && paths[index] == path;
-  }
-
- private:
-  [[nodiscard]] static ServerAnswer answer_in(const std::vector<ServerAnswer>& all, std::size_t index) {
-    return index < all.size() ? all[index] : ServerAnswer{Fault::timeout};
-  }
 };
 
 /// NFS-Ganesha's mountd answers EACCES for a missing directory below an export, too.
@@ -67,26 +54,30 @@ std::string may_want_root() {
   return ::geteuid() == 0 ? "" : " (a `secure` export answers only to root)";
 }
 
-/// Explains why a path cannot be mounted from this address; empty: it can. A path that is not exported, one that does
-/// not exist and a client without access often get the same answer; the export list distinguishes them.
-std::string explain_denial(const AskedAddress& asked, std::size_t index) {
+using Directories = std::set<std::string>; ///< of exports, as normal paths
+
+bool is_below_one_of(const Directories& directories, std::string path) {
+  while (!directories.contains(path) && path != "/")
+    path = parent_path(path);
+  return directories.contains(path);
+}
+
+/// Explains why a path cannot be mounted from an address; empty: it can. A path that is not exported, one that does not
+/// exist and a client without access often get the same answer; the export list distinguishes them.
+std::string explain_denial(const PathAnswers& given, const std::string& path, bool without_mountd,
+                           const Directories& exported) {
   constexpr int not_permitted = 1, access_denied = 13, not_a_directory = 20;
-  if (asked.by_mountd(index).fault == Fault::none || asked.by_lookup(index).fault == Fault::none)
+  if (given.by_mountd.fault == Fault::none || given.by_nfs4.fault == Fault::none || given.by_nfs4.fault == Fault::moved)
     return "";
-  const ServerAnswer answer = asked.without_mountd() ? asked.by_lookup(index) : asked.by_mountd(index);
+  const ServerAnswer& answer = without_mountd ? given.by_nfs4 : given.by_mountd;
   if (answer.fault == Fault::timeout)
     return "no answer in time";
   if (answer.fault != Fault::status)
     return describe(answer);
-  if (asked.without_mountd()) // a lookup has the same answer for a missing path and a hidden one
-    return answer.error_number == not_permitted ? "access denied by server" + may_want_root() : k_denied_or_missing;
-  const auto path = normalize_path(asked.paths[index]);
-  bool is_listed = false, is_exactly = false;
-  for (const ExportListing& one : asked.answers.exports) {
-    is_listed = is_listed || is_under(path, normalize_path(one.directory));
-    is_exactly = is_exactly || path == normalize_path(one.directory);
-  }
   const int error = answer.error_number;
+  if (without_mountd) // a lookup has the same answer for a missing path and a hidden one
+    return error == not_permitted ? "access denied by server" + may_want_root() : k_denied_or_missing;
+  const bool is_listed = is_below_one_of(exported, path), is_exactly = exported.contains(path);
   if (!is_listed && (error == no_entry || error == access_denied))
     return "no such export";
   if (error == no_entry)
@@ -97,18 +88,36 @@ std::string explain_denial(const AskedAddress& asked, std::size_t index) {
                                   : "mountd reports error " + std::to_string(static_cast<std::uint32_t>(error));
 }
 
-ExportAccess access_of(const AskedAddress& asked, std::size_t index) {
-  const ServerAnswer three = asked.by_mountd(index), four = asked.by_lookup(index);
-  const bool both_known = is_answer(three) && is_answer(four);
+/// Returns the only version by which a path may be mounted, or 0; see ExportAccess::version.
+int find_only_version(const PathAnswers& given) {
+  const bool by_3 = allows_mount(given.by_mountd), by_4 = allows_mount(given.by_nfs4);
   // Another refusal, as of a directory above that is closed to root, does not show that NFS 4 lacks the path.
-  const bool is_missing_in_4 = four == ServerAnswer{Fault::status, no_entry};
-  const int only = !both_known || allows_mount(three) == allows_mount(four) ? 0
-                   : allows_mount(four)                                     ? 4
-                   : is_missing_in_4                                        ? 3
-                                                                            : 0;
-  auto reason = explain_denial(asked, index);
-  const bool allowed = reason.empty();
-  return {asked.paths[index], allowed, std::move(reason), asked.allows(index) ? asked.address : "", only};
+  const bool is_missing_in_4 = given.by_nfs4 == ServerAnswer{Fault::status, no_entry};
+  if (!is_answer(given.by_mountd) || !is_answer(given.by_nfs4) || by_3 == by_4)
+    return 0;
+  return by_4 ? 4 : is_missing_in_4 ? 3 : 0;
+}
+
+/// Returns the access to each path that was asked, of mountd or by lookups of NFS 4.
+std::vector<ExportAccess> list_access(const NfsProbeRequest& request, const AskedAddress& asked) {
+  const AddressAnswers& answers = asked.answers;
+  const bool without_mountd = answers[ProbeStage::exports].fault == Fault::unasked;
+  if (!request.want_access || (without_mountd && answers.access.empty()))
+    return {};
+  Directories exported;
+  for (const ExportListing& one : answers.exports)
+    exported.insert(normalize_path(one.directory));
+  std::vector<ExportAccess> access;
+  for (const std::string& path : access_paths(request, answers.exports)) {
+    const auto given = access.size() < answers.access.size() ? answers.access[access.size()] : PathAnswers();
+    auto reason = explain_denial(given, normalize_path(path), without_mountd, exported);
+    const bool allowed = reason.empty();
+    if (given.by_nfs4.fault == Fault::moved) // whether the other server answers is not known
+      reason = describe(given.by_nfs4);
+    const bool lets_in = allows_mount(given.by_mountd) || allows_mount(given.by_nfs4);
+    access.push_back({path, allowed, std::move(reason), lets_in ? asked.address : "", find_only_version(given)});
+  }
+  return access;
 }
 
 /// Describes why an address does not offer NFS; empty if it does.
@@ -144,10 +153,9 @@ constexpr std::size_t k_most_useful = std::numeric_limits<std::size_t>::max();
 std::size_t usefulness(const NfsProbeRequest& request, const AskedAddress& asked) {
   if (!asked.offers_nfs())
     return asked.is_ok(ProbeStage::connect) ? 1 : 0;
-  std::size_t allowed = 0;
-  for (std::size_t index = 0; index < asked.paths.size(); ++index)
-    allowed += asked.allows(index) ? 1 : 0;
-  const bool all = allowed > 0 && allowed == asked.paths.size();
+  const auto allowed = static_cast<std::size_t>(
+      std::ranges::count_if(asked.access, [](const ExportAccess& one) { return !one.address.empty(); }));
+  const bool all = allowed > 0 && allowed == asked.access.size();
   return all || !request.want_access ? k_most_useful : 2 + allowed;
 }
 
@@ -171,8 +179,7 @@ std::vector<AskedAddress> ask_each(const NfsProbeRequest& request, const std::ve
       asked.answers = answers_of(*child, child->drain_until(end + k_reap_grace, given_up), begin);
     else
       asked.answers[ProbeStage::connect] = {Fault::not_asked, errno};
-    if (request.want_access && (!asked.without_mountd() || !asked.answers.lookups.empty()))
-      asked.paths = access_paths(request, asked.answers.exports);
+    asked.access = list_access(request, asked);
     const auto useful = usefulness(request, asked);
     if (useful > 0)
       answered = std::min(answered.load(), deadline_in(k_wait_for_others));
@@ -185,20 +192,18 @@ std::vector<AskedAddress> ask_each(const NfsProbeRequest& request, const std::ve
 
 /// Returns the access by the best address, or else by the first other address that allows this host to mount the path.
 std::vector<ExportAccess> merge_access(const AskedAddress& best, const std::vector<AskedAddress>& all) {
-  std::vector<ExportAccess> access;
-  for (const std::string& path : best.paths) {
-    const auto index = access.size();
-    ExportAccess& added = access.emplace_back(access_of(best, index));
-    for (const AskedAddress& one : all)
-      if (added.address.empty() && one.has(index, path) && one.allows(index))
-        added = access_of(one, index);
-    if (!added.address.empty() || all.size() == 1)
-      continue;
+  auto access = best.access;
+  for (std::size_t i = 0; i < access.size(); ++i) {
+    ExportAccess& one = access[i];
     std::vector<std::string> refusals;
-    for (const AskedAddress& one : all)
-      refusals.push_back(one.address + ": " +
-                         (one.has(index, path) ? explain_denial(one, index) : describe_failure(one)));
-    added.reason += " (" + join(refusals, ", ") + ")";
+    for (auto other = all.begin(); one.address.empty() && other != all.end(); ++other) {
+      const bool is_asked = i < other->access.size() && other->access[i].directory == one.directory;
+      refusals.push_back(other->address + ": " + (is_asked ? other->access[i].reason : describe_failure(*other)));
+      if (is_asked && !other->access[i].address.empty())
+        one = other->access[i];
+    }
+    if (one.address.empty() && all.size() > 1)
+      one.reason += " (" + join(refusals, ", ") + ")";
   }
   return access;
 }
@@ -214,8 +219,9 @@ NfsProbe summarize(const NfsProbeRequest& request, const std::vector<AskedAddres
   const AddressAnswers& answers = best.answers;
   const std::array<std::string, k_stage_count> details{"", // for the stage resolve, which the caller fills in
                                                        fmt::format("{} port {}", best.address, ports.nfs),
-                                                       answers.mountd_port == 0 ? "does not know mountd"
-                                                                                : "knows mountd",
+                                                       ports.mountd != 0          ? "not asked"
+                                                       : answers.mountd_port == 0 ? "does not know mountd"
+                                                                                  : "knows mountd",
                                                        fmt::format("port {}", answers.mountd_port),
                                                        "version 3",
                                                        fmt::format("version 4.{}", answers.v4_minor),
@@ -305,22 +311,30 @@ StageResult unresolved(const Error& error, std::chrono::microseconds took) {
 
 } // namespace
 
+const StageResult& NfsProbe::result_of(ProbeStage stage) const {
+  static const StageResult k_skipped;
+  const auto found = std::ranges::find(stages, stage, &StageResult::stage);
+  return found == stages.end() ? k_skipped : *found;
+}
+
 const StageResult* NfsProbe::failing(int version) const {
   using enum ProbeStage;
-  const StageResult *for_v3 = nullptr, *for_v4 = nullptr, *failed = nullptr; // the first of each
-  const auto note = [](const StageResult*& first, const StageResult& one, bool is_bad) {
-    if (first == nullptr && is_bad)
-      first = &one;
+  const auto find_first = [this](const auto& counts) {
+    const auto found = std::ranges::find_if(stages, counts);
+    return found == stages.end() ? nullptr : &*found;
   };
-  for (const StageResult& one : stages) {
-    const bool is_bad = one.outcome != StageOutcome::ok;
-    note(for_v3, one, is_bad && one.stage <= nfs3);
-    note(for_v4, one, is_bad && (one.stage <= connect || one.stage == nfs4));
-    note(failed, one, one.outcome == StageOutcome::failed && one.stage <= nfs4);
-  }
+  const auto* for_v3 =
+      find_first([](const StageResult& one) { return one.outcome != StageOutcome::ok && one.stage <= nfs3; });
+  const auto* for_v4 = find_first([](const StageResult& one) {
+    return one.outcome != StageOutcome::ok && (one.stage <= connect || one.stage == nfs4);
+  });
   if (version == 3 || version == 4)
     return version == 3 ? for_v3 : for_v4;
-  return for_v3 == nullptr || for_v4 == nullptr ? nullptr : failed != nullptr ? failed : for_v3;
+  if (for_v3 == nullptr || for_v4 == nullptr)
+    return nullptr;
+  const auto* failed =
+      find_first([](const StageResult& one) { return one.outcome == StageOutcome::failed && one.stage <= nfs4; });
+  return failed != nullptr ? failed : for_v3;
 }
 
 NfsProbe probe_nfs_server(const NfsProbeRequest& request) {

@@ -18,8 +18,7 @@ const char* to_string(ProbeStage stage);
 struct NfsPorts {
   std::uint16_t nfs = 2049;
   std::uint16_t portmapper = 111; ///< only tests use another
-
-  friend bool operator==(const NfsPorts&, const NfsPorts&) = default;
+  std::uint16_t mountd = 0;       ///< 0: the portmapper is asked
 };
 
 struct NfsProbeRequest {
@@ -28,8 +27,6 @@ struct NfsProbeRequest {
   std::chrono::milliseconds timeout{5000}; ///< for the whole probe
   bool want_access = true;                 ///< ask what this host may mount: mountd (MNT), and NFS 4 for `paths`
   NfsPorts ports = {};
-
-  friend bool operator==(const NfsProbeRequest&, const NfsProbeRequest&) = default;
 };
 
 enum class StageOutcome {
@@ -47,8 +44,6 @@ struct StageResult {
   std::string detail = {}; ///< "192.168.16.1", "Connection refused", "no answer within 5 s", "versions 3, 4"
   std::string cause = {};  ///< usual cause of a failure, one line; empty if ok
   std::string hint = {};   ///< usual cure
-
-  friend bool operator==(const StageResult&, const StageResult&) = default;
 };
 
 template <FieldsOf<StageResult> S> auto fields(S& s) {
@@ -70,7 +65,8 @@ template <FieldsOf<ExportListing> E> auto fields(E& e) {
 struct ExportAccess {
   std::string directory;
   bool allowed = false;
-  std::string reason;       ///< "access denied by server", "no such export", "only Kerberos (krb5)"
+  /// "access denied by server", "no such export", "only Kerberos (krb5)"; if it is allowed: a referral, or empty
+  std::string reason;
   std::string address = {}; ///< the server's address from which this host may mount it; empty if none is known
   /// The only version by which it may be mounted (3 or 4), since the other one has another path for it, or none; 0: not
   /// known to be the only one. With fsid=0, and on NFS-Ganesha (`Pseudo`), the paths of NFS 4 are not those of NFS 3.
@@ -97,10 +93,11 @@ struct NfsProbe {
   std::vector<ExportAccess> access;
   std::chrono::milliseconds took{0};
 
+  /// Returns the result of a stage; `skipped` if there is none.
+  [[nodiscard]] const StageResult& result_of(ProbeStage stage) const;
   /// Returns the first failed stage that makes the server unusable for the version (3, 4, or 0 for either of them).
   [[nodiscard]] const StageResult* failing(int version = 0) const;
   [[nodiscard]] bool usable(int version = 0) const { return failing(version) == nullptr; }
-  friend bool operator==(const NfsProbe&, const NfsProbe&) = default;
 };
 
 template <FieldsOf<NfsProbe> P> auto fields(P& p) {

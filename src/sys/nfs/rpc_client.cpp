@@ -122,26 +122,18 @@ ServerAnswer RpcClient::null(std::uint32_t program, std::uint32_t version, Deadl
   });
 }
 
-ServerAnswer RpcClient::look_up(const std::vector<std::string>& names, Deadline until) {
+ServerAnswer RpcClient::look_up(const std::vector<std::string>& names, std::uint32_t minor, Deadline until) {
   std::vector<nfs_argop4> steps(1 + names.size() + 1);
   steps.front().argop = OP_PUTROOTFH;
-  steps.back().argop = OP_GETATTR; // of no attribute
+  std::uint32_t type = 1U << 1U; // FATTR4_TYPE
+  steps.back().argop = OP_GETATTR;
+  steps.back().nfs_argop4_u.opgetattr.attr_request = {1, &type};
   for (std::size_t i = 0; i < names.size(); ++i) {
     component4& name = steps[i + 1].nfs_argop4_u.oplookup.objname;
     steps[i + 1].argop = OP_LOOKUP;
     name.utf8string_len = static_cast<u_int>(names[i].size());
     name.utf8string_val = const_cast<char*>(names[i].data());
   }
-  return compound(std::move(steps), 0, until);
-}
-
-ServerAnswer RpcClient::try_minor_version(std::uint8_t minor, Deadline until) {
-  std::vector<nfs_argop4> steps(1);
-  steps.front().argop = OP_PUTROOTFH;
-  return compound(std::move(steps), minor, until);
-}
-
-ServerAnswer RpcClient::compound(std::vector<nfs_argop4> steps, std::uint32_t minor, Deadline until) {
   COMPOUND4args arguments{};
   arguments.minorversion = minor;
   arguments.argarray.argarray_len = static_cast<u_int>(steps.size());

@@ -10,7 +10,6 @@
 
 struct nfs_context;
 struct rpc_context;
-struct nfs_argop4;
 
 namespace sharefs::sys {
 
@@ -26,12 +25,11 @@ class RpcClient {
 
   /// Calls the NULL procedure, which does nothing.
   ServerAnswer null(std::uint32_t program, std::uint32_t version, Deadline until);
-  /// Looks up `names` one below the other by NFS 4, starting at the root, and asks for the attributes of the last one:
-  /// only then a server checks this host's port. A `status` is that of the last step tried.
-  ServerAnswer look_up(const std::vector<std::string>& names, Deadline until);
-  /// Calls NFS 4 in a minor version, without a session. Any answer but k_minor_version_mismatch shows that it is
-  /// offered.
-  ServerAnswer try_minor_version(std::uint8_t minor, Deadline until);
+  /// Looks up `names` one below the other by NFS 4, starting at the root, and asks for the type of the last one: only
+  /// then a server checks this host's port, and only with an attribute it reports a referral. A `status` is that of the
+  /// last step tried. There is no session, so newer minor versions than 0 refuse every look-up; any answer but
+  /// k_minor_version_mismatch shows that the server offers the minor version.
+  ServerAnswer look_up(const std::vector<std::string>& names, std::uint32_t minor, Deadline until);
   /// Asks the portmapper for the port of mountd's version 3; 0: it does not know mountd. Version 2 of the portmapper
   /// protocol has only ports of IPv4, so version 3 is used for those of IPv6.
   ServerAnswer find_mountd(bool over_ipv6, std::uint16_t& port, Deadline until);
@@ -46,7 +44,6 @@ class RpcClient {
     bool done = false;
     ServerAnswer answer;
   };
-  ServerAnswer compound(std::vector<nfs_argop4> steps, std::uint32_t minor, Deadline until);
   template <class Queue> ServerAnswer call(Deadline until, const Queue& queue, Read read = nullptr);
   static void finish(rpc_context* rpc, int status, void* result, void* call);
 

@@ -28,6 +28,7 @@ enum class Fault : std::uint8_t {
   nothing,       ///< the list of exports is empty
   not_asked,     ///< we could not ask: `error_number`
   only_kerberos, ///< for a path: neither AUTH_SYS nor AUTH_NONE is allowed
+  moved,         ///< for a path: NFS 4 refers to another server (NFS4ERR_MOVED), which mount.nfs asks then
   status,        ///< for a path: `error_number` is a mountstat3, which has the numbers of errno and of NFS 4
 };
 struct ServerAnswer {
@@ -38,7 +39,7 @@ struct ServerAnswer {
 };
 /// True if the server has answered, also if the answer is an error status.
 inline bool is_answer(const ServerAnswer& answer) {
-  return answer.fault == Fault::none || answer.fault == Fault::only_kerberos || answer.fault == Fault::status;
+  return answer.fault == Fault::none || answer.fault >= Fault::only_kerberos;
 }
 
 inline constexpr std::size_t k_stage_count = 8;          ///< the number of ProbeStage values
@@ -47,12 +48,17 @@ inline constexpr std::size_t k_max_entries = 100'000;    ///< exports and their 
 inline constexpr std::size_t k_max_name = 1024;          ///< MNTPATHLEN of RFC 1813
 inline constexpr std::uint8_t k_newest_minor = 2;        ///< of NFS 4 (RFC 7862)
 
+/// The answers for a path, as mountd gives them.
+struct PathAnswers {
+  ServerAnswer by_mountd = {Fault::timeout};
+  ServerAnswer by_nfs4 = {Fault::timeout};
+};
+
 struct AddressAnswers {
   std::vector<ServerAnswer> stages = std::vector<ServerAnswer>(k_stage_count, {Fault::unasked});
   std::uint16_t mountd_port = 0; ///< from the portmapper; 0: not registered
   std::vector<ExportListing> exports;
-  std::vector<ServerAnswer> access;  ///< by mountd, for the first paths of access_paths()
-  std::vector<ServerAnswer> lookups; ///< by NFS 4, for the first of the request's paths, as mountd would have answered
+  std::vector<PathAnswers> access;        ///< for the first paths of access_paths()
   std::uint8_t v4_minor = k_newest_minor; ///< the newest minor version of 4 that the server offers
 
   [[nodiscard]] ServerAnswer& operator[](ProbeStage stage) { return stages[static_cast<std::size_t>(stage)]; }

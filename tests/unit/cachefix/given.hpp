@@ -43,7 +43,7 @@ struct World {
         }
       entry.target = target;
       entry.fs_type = type;
-      if (!excludes && sys::is_shared_fs_type(type)) {
+      if (!excludes && sys::is_shared(type, {})) {
         entry.fs_type = "nfs";
         entry.super_options = "rw,vers=3,nolock";
       }
@@ -81,7 +81,7 @@ struct World {
     entry.resolved = resolved(path);
     entry.kind = kind_of(entry.resolved);
     const sys::MountEntry* mount = mount_table.owner_of(entry.resolved);
-    entry.shared = mount != nullptr && sys::is_shared_fs_type(mount->fs_type);
+    entry.shared = mount != nullptr && sys::is_shared(mount->fs_type, {});
     entry.writable = !read_only.contains(entry.resolved);
     return entry;
   }

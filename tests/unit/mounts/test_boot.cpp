@@ -449,6 +449,9 @@ TEST_CASE("what others mount at boot, and is not mounted") {
   CHECK(found[0].message == "/etc/fstab:1 mounts old:/x there at boot, and nothing is mounted");
   const auto table = test::table_of(test::nfs_line(50, 1, "/data/old", "old:/x", test::k_v42_super, "rw"));
   CHECK(diagnose_not_mounted_at_boot(facts, {share()}, table).empty());
+  machine.put("/etc/fstab", "old:/x /data/old nfs port=20490 0 0\n");
+  CHECK(diagnose_not_mounted_at_boot(read_boot_facts(machine.system), {}, {}).at(0).fix ==
+        "sharefs probe --port=20490 old:/x");
 }
 
 TEST_CASE("what stands behind the exit of rc.local never runs") {

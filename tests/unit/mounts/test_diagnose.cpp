@@ -110,6 +110,17 @@ TEST_CASE("a mount that fails since its server no longer offers its version is t
   CHECK(found[0].hint == "ask for another version in `options:`, or for none");
 }
 
+TEST_CASE("hung mounts of two NFS servers of one host, at two ports, are two diagnoses") {
+  Observation seen;
+  seen.states = {state_of(Health::hung), state_of(Health::hung)};
+  seen.states[1].point.options = parse_options({"port=20490"});
+  seen.servers = {{"storage1", test::good_server()}, {"storage1 port 20490", test::dead_server()}};
+  const auto found = diagnose(seen);
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].code == "SF213");
+  CHECK(found[1].code == "SF212");
+}
+
 TEST_CASE("a thousand hung mounts of one server are one diagnosis; what else is wrong with them is said as well") {
   Observation seen;
   for (int number = 0; number < 1000; ++number) {
@@ -157,6 +168,12 @@ TEST_CASE("stacked mounts and a mount.nfs that is still at work") {
   REQUIRE(found.size() == 2);
   CHECK(found[0].code == "SF219");
   CHECK(found[1].code == "SF218");
+}
+
+TEST_CASE("the server of a mount in the background is asked at its port") {
+  auto state = state_of(Health::backgrounding);
+  state.pending = PendingMount{99, "storage1:/mnt/share", "/data/share", "rw,port=20490"};
+  CHECK(diagnose(state, nullptr).at(0).fix == "sharefs probe --port=20490 storage1");
 }
 
 TEST_CASE("a mount that nobody configured is called by its path, quoted in the fix") {

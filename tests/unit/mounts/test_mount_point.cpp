@@ -1,4 +1,5 @@
 #include "mounts/mount_point.hpp"
+#include "mounts/state.hpp"
 #include "support/catch.hpp"
 
 using namespace sharefs;
@@ -39,6 +40,28 @@ TEST_CASE("a mount is called by its name, else by its target") {
   point.server_name = "storage1";
   CHECK(name_of(point) == "/data/share");
   CHECK(server_of(point) == "storage1");
+}
+
+TEST_CASE("the ports of a server") {
+  const auto point = [](const std::string& options) {
+    return MountPoint{.server = "s", .options = parse_options({options})};
+  };
+  CHECK(server_key(point("vers=3")) == "s");
+  CHECK(server_key(point("port=0")) == "s");
+  CHECK(server_key(point("port=20490")) == "s port 20490");
+  CHECK(server_key(point("proto=rdma,port=20049")) == "s");
+  CHECK(server_key(point("port=2049,mountport=20048")) == "s mountport 20048");
+  CHECK(probe_command(point("port=2049,mountport=20048")) == "sharefs probe --mountport=20048 s");
+  CHECK(server_key(point("mountport=20048")) == "s"); // mount.nfs asks the portmapper for the other port
+}
+
+TEST_CASE("the port of a mount that only the mount table knows") {
+  sys::MountEntry mount;
+  mount.source = "s:/x";
+  mount.super_options = "rw,vers=4.2,hard,proto=tcp,port=20490,timeo=600";
+  CHECK(server_key(point_without_options(mount)) == "s port 20490");
+  mount.super_options = "rw,vers=4.2,hard,proto=rdma,port=20049,timeo=600";
+  CHECK(server_key(point_without_options(mount)) == "s"); // a port of RDMA is no TCP port
 }
 
 TEST_CASE("the directories of a mount point") {

@@ -135,3 +135,16 @@ TEST_CASE("what mountd allows needs no line in the list") {
   server.exports = {{"/mnt/other", {}}};
   CHECK(preflight(point_with("vers=3"), &server).empty());
 }
+
+TEST_CASE("of thousands of exports and clients only the first are named") {
+  auto server = server_that_says("no such export", false);
+  server.exports.clear();
+  for (int i = 0; i < 5000; ++i)
+    server.exports.push_back({"/home/user" + std::to_string(i), {}});
+  CHECK(preflight(point_with("vers=3"), &server)[0].hint ==
+        "it exports /home/user0, /home/user1, /home/user2, /home/user3, /home/user4 and 4995 more");
+  server = server_that_says("access denied by server");
+  server.exports[0].clients.assign(300, "10.0.0.1");
+  CHECK(preflight(point_with("vers=3"), &server)[0].message.ends_with(
+      "(allowed: 10.0.0.1, 10.0.0.1, 10.0.0.1, 10.0.0.1, 10.0.0.1 and 295 more)"));
+}

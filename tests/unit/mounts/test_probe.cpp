@@ -136,6 +136,19 @@ TEST_CASE("this server's own directory is not bound while its disk is not mounte
   CHECK_FALSE(blocked());
   system.machine.mounts = test::table_of(root + "2 1 8:3 / /mnt/share rw - xfs /dev/sdc1 rw\n"); // a disk of its own
   CHECK_FALSE(blocked());
+
+  fstab.content = "";
+  system.machine.mounts = test::table_of(root);
+  CHECK_FALSE(blocked());
+  auto& units = system.machine.entries["/etc/systemd/system"];
+  units = answered(0);
+  units.names = {"mnt.mount"};
+  auto& unit = system.machine.entries["/etc/systemd/system/mnt.mount"];
+  unit = answered(0);
+  unit.content = "[Mount]\nWhat=/dev/sdb1\nWhere=/mnt\n";
+  CHECK(blocked());
+  unit.content = ""; // a masked unit is a link to /dev/null
+  CHECK_FALSE(blocked());
 }
 
 TEST_CASE("an unknown profile is an error") {

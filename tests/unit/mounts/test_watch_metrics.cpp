@@ -86,6 +86,15 @@ sharefs_watch_config_valid 1
 )");
 }
 
+TEST_CASE("format_metrics: two NFS servers of one host, at two ports", "[metrics]") {
+  WatchedFacts seen{{watched("a", "/a", "s"), watched("b", "/b", "s")}, {}, {}};
+  seen.mounts[1].point.options = parse_options({"port=20490"});
+  seen.servers = {{"s.lan", true}, {"s.lan port 20490", false}};
+  const auto text = format_metrics(some_figures(), seen);
+  CHECK_THAT(text, Contains("sharefs_server_up{server=\"s\"} 1\n"));
+  CHECK_THAT(text, Contains("sharefs_server_up{server=\"s\",port=\"20490\"} 0\n"));
+}
+
 TEST_CASE("format_metrics: no label is invalid, and no series stands twice", "[metrics]") {
   const std::string name = "a\"b\\c", target = "/x\ny\t\xff\xc3\xbc";
   const WatchedFacts seen{

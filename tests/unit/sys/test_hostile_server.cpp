@@ -66,7 +66,7 @@ std::vector<Attack> attacks_on_every_reply() {
 }
 
 /// The bytes of a question for the root of NFS 4. Longer ones look up a path, which only version 3 has.
-constexpr std::size_t k_root = 24;
+constexpr std::size_t k_root = 28;
 
 /// A server that is sound but for one procedure of one program.
 struct HostileServer {

@@ -187,9 +187,9 @@ TEST_CASE("a table of a thousand mounts") {
 TEST_CASE("which file systems several hosts share") {
   for (const char* type :
        {"nfs", "nfs4", "lustre", "ceph", "cifs", "autofs", "fuse.sshfs", "fuse.juicefs", "fuseblk.sshfs"})
-    CHECK(is_shared_fs_type(type));
+    CHECK(is_shared(type, {}));
   for (const char* type : {"ext4", "xfs", "tmpfs", "overlay", "fuse.gvfsd-fuse", "fuse", "nfsd", "", "fuse.", "zfs"})
-    CHECK_FALSE(is_shared_fs_type(type));
+    CHECK_FALSE(is_shared(type, {}));
   MountEntry entry;
   entry.fs_type = "nfs4";
   CHECK(is_nfs(entry));

@@ -77,6 +77,13 @@ TEST_CASE("a failed mount calls its server as sharefs.yaml does") {
   CHECK(error.hint.find("sharefs probe storage1`") != std::string::npos);
 }
 
+TEST_CASE("the hint of a failed mount asks the port of the mount") {
+  MountCall call{"srv:/data", "/data/share", "nfs4", "hard,port=20490"};
+  CHECK(mount_error(call, "mount.nfs: Connection refused").hint.ends_with("`sharefs probe --port=20490 srv`"));
+  call.options = "hard,proto=rdma,port=20049"; // no TCP port
+  CHECK(mount_error(call, "mount.nfs: Connection refused").hint.ends_with("`sharefs probe srv`"));
+}
+
 TEST_CASE("unmounting for real") {
   const test::TemporaryDirectory directory;
   const std::string text = in_namespace([&] {

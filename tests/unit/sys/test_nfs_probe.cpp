@@ -175,9 +175,10 @@ TEST_CASE("a path that one version alone has may be mounted by that one") {
     server.mountd = Kind::hang_up;
     CHECK(probe(server, request).access == std::vector<ExportAccess>{{"/srv/a", true, "", "127.0.0.1"}});
   }
-  SECTION("a referral of version 4 is followed") {
+  SECTION("a referral of version 4 is followed, and named because the other server was not asked") {
     server.path_status = 10019;
-    CHECK(probe(server, request).access == std::vector<ExportAccess>{{"/srv/a", true, "", "127.0.0.1"}});
+    const std::string referral = "NFS 4 refers to another server (referral)";
+    CHECK(probe(server, request).access == std::vector<ExportAccess>{{"/srv/a", true, referral, "127.0.0.1"}});
   }
 }
 
@@ -256,6 +257,17 @@ TEST_CASE("refusals are told apart by the export list") {
   CHECK(stage(kerberos, ProbeStage::access).outcome == StageOutcome::failed);
   CHECK(stage(kerberos, ProbeStage::access).cause == "/srv/a: only Kerberos (krb5)");
   CHECK(kerberos.usable()); // the server is; the export is not
+}
+
+TEST_CASE("thousands of exports that are all refused are explained within the time of the probe", "[waits]") {
+  Server server;
+  server.exports.clear();
+  for (int i = 0; i < 20'000; ++i)
+    server.exports.push_back({"/srv/share/of/project/" + std::to_string(i), {}});
+  server.mount_status = 13;
+  const NfsProbe result = probe(server);
+  CHECK(result.access.size() == 20'000);
+  CHECK(result.took < 30s);
 }
 
 TEST_CASE("an empty export list is named") {
@@ -373,6 +385,12 @@ TEST_CASE("version 3 without a portmapper or mountd is a failure that names its 
     CHECK(result.failing(3)->stage == ProbeStage::portmapper);
     CHECK(result.failing(3)->cause.starts_with("rpcbind is not running"));
     CHECK(result.usable(4));
+  }
+  SECTION("no portmapper, and none is needed because mountd's port is given") {
+    const NfsPorts ports{server.nfs_port.port(), closed_port(), server.mountd_port.port()};
+    const NfsProbe result = ask({"127.0.0.1", {"/srv/a"}, 30s, true}, ports);
+    CHECK(outcomes(result) == "ok ok ok ok ok ok ok ok");
+    CHECK(result.access[0].allowed);
   }
   SECTION("no mountd") {
     server.has_mountd = false;

@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <map>
+#include <set>
 
 namespace sharefs::cli {
 
@@ -45,14 +47,15 @@ sys::NfsProbeRequest server_request(Context& context, const std::string& word) {
   return request;
 }
 
-/// Returns "can be mounted", or the stage that prevents it.
-std::string answer_for(const sys::NfsProbe& probe, int version) {
+/// Returns "can be mounted", or what prevents it. `path`: the path that was asked; empty: the whole server was.
+std::string answer_for(const sys::NfsProbe& probe, int version, const std::string& path) {
   const auto* stage = probe.failing(version);
+  const auto access = std::ranges::find(probe.access, path, &sys::ExportAccess::directory);
+  if (stage == nullptr && access != probe.access.end() && access->version != 0 && access->version != version)
+    return fmt::format("answers; {} is a path of NFS {} only", path, access->version);
   if (stage == nullptr) {
-    const auto refused = std::ranges::find_if(probe.stages, [](const auto& one) {
-      return one.stage == sys::ProbeStage::access && one.outcome == sys::StageOutcome::failed;
-    });
-    return refused == probe.stages.end() ? "can be mounted" : "answers; access: " + refused->detail;
+    const auto& result = probe.result_of(sys::ProbeStage::access);
+    return result.outcome == sys::StageOutcome::failed ? "answers; access: " + result.detail : "can be mounted";
   }
   const bool asked_in_vain = stage->stage == sys::ProbeStage::nfs3 || stage->stage == sys::ProbeStage::nfs4;
   const bool unknown = asked_in_vain && (version == 3 ? probe.v3_unknown : probe.v4_unknown);
@@ -61,18 +64,15 @@ std::string answer_for(const sys::NfsProbe& probe, int version) {
                      asked ? ", " + stage->detail : " was not asked");
 }
 
-std::string permission_of(const sys::NfsProbe& probe, const std::string& directory) {
-  const auto found = std::find_if(probe.access.begin(), probe.access.end(),
-                                  [&](const sys::ExportAccess& one) { return one.directory == directory; });
-  if (found == probe.access.end())
-    return "not asked";
-  if (!found->allowed)
-    return found->reason;
-  return (found->version == 0 ? "may mount" : fmt::format("may mount by NFS {} only", found->version)) +
-         (found->address.empty() || found->address == probe.address ? "" : ", by " + found->address);
+std::string permission_of(const sys::NfsProbe& probe, const sys::ExportAccess& access) {
+  if (!access.allowed)
+    return access.reason;
+  return (access.version == 0 ? "may mount" : fmt::format("may mount by NFS {} only", access.version)) +
+         (access.address.empty() || access.address == probe.address ? "" : ", by " + access.address) +
+         (access.reason.empty() ? "" : "; " + access.reason);
 }
 
-void show(Context& context, const sys::NfsProbe& probe) {
+void show(Context& context, const sys::NfsProbe& probe, const std::string& path) {
   ui::Table stages({{"STAGE"}, {"OUTCOME"}, {"TIME", true}, {"DETAIL", false, true}});
   for (const auto& stage : probe.stages)
     stages.add({{to_string(stage.stage)},
@@ -82,26 +82,41 @@ void show(Context& context, const sys::NfsProbe& probe) {
   context.console.show(stages);
   ui::Table versions({{"VERSION"}, {"THIS HOST", false, true}});
   for (const int version : {3, 4}) {
-    const auto answer = answer_for(probe, version);
+    const auto answer = answer_for(probe, version, path);
     versions.add(
         {{fmt::format("NFS {}", version)}, {answer, answer == "can be mounted" ? ui::Colour::green : ui::Colour::red}});
   }
   context.console.out() << "\n";
   context.console.show(versions);
-  std::vector<std::string> directories;
+  std::map<std::string, std::string> permissions; // by directory
+  for (const auto& one : probe.access)
+    permissions.emplace(one.directory, permission_of(probe, one));
+  std::set<std::string> listed;
   ui::Table exports({{"EXPORT"}, {"CLIENTS", false, true}, {"THIS HOST"}});
   for (const auto& one : probe.exports) {
-    directories.push_back(one.directory);
+    const auto known = permissions.find(one.directory);
     exports.add({{one.directory},
                  {one.clients.empty() ? "everyone" : join(one.clients, ", ")},
-                 {permission_of(probe, one.directory)}});
+                 {known == permissions.end() ? "not asked" : known->second}});
+    listed.insert(one.directory);
   }
   for (const auto& one : probe.access)
-    if (std::find(directories.begin(), directories.end(), one.directory) == directories.end())
-      exports.add({{one.directory}, {"not listed"}, {permission_of(probe, one.directory)}});
+    if (!listed.contains(one.directory))
+      exports.add({{one.directory}, {"not listed"}, {permission_of(probe, one)}});
   if (!exports.empty())
     context.console.out() << "\n";
   context.console.show(exports);
+}
+
+/// Returns the port that an option names; 0 without the option.
+Result<std::uint16_t> read_port(const Arguments& arguments, const std::string& option) {
+  const auto text = arguments.value(option);
+  if (!text)
+    return std::uint16_t{0};
+  const auto port = parse_number<std::uint16_t>(*text);
+  if (!port || *port == 0)
+    return fail(ErrorCode::usage, fmt::format("`{}` is no TCP port", *text), "give a number from 1 to 65535");
+  return *port;
 }
 
 Result<int> run_probe(Context& context, const Arguments& arguments) {
@@ -113,11 +128,8 @@ Result<int> run_probe(Context& context, const Arguments& arguments) {
     return fail(ErrorCode::usage, fmt::format("`{}` names no {}", word, absolute ? "host" : "absolute path"),
                 "give HOST or HOST:/path");
   request.timeout = timeout;
-  const auto port_text = arguments.value("port").value_or("");
-  const auto port = parse_number<std::uint16_t>(port_text);
-  if (!port || *port == 0)
-    return fail(ErrorCode::usage, fmt::format("`{}` is no TCP port", port_text), "give a number from 1 to 65535");
-  request.ports.nfs = *port;
+  TRY_ASSIGN(request.ports.nfs, read_port(arguments, "port"));
+  TRY_ASSIGN(request.ports.mountd, read_port(arguments, "mountport"));
   const auto reply =
       mounts::ask_server(context.system, {word, request, arguments.flag("until-ready")}, say_to(context));
   auto json = json_of(reply.probe);
@@ -125,7 +137,7 @@ Result<int> run_probe(Context& context, const Arguments& arguments) {
   json["usable_v4"] = reply.probe.usable(4);
   context.envelope.fields["probe"] = std::move(json);
   if (!context.flags.json)
-    show(context, reply.probe);
+    show(context, reply.probe, request.paths.empty() ? "" : request.paths.front());
   context.report(reply.diagnoses);
   return reply.ready ? k_exit_ok : k_exit_failed;
 }
@@ -150,6 +162,7 @@ extern const CommandSpec k_probe_command{
     .options =
         {{.names = "--until-ready", .help = "ask again until the server, or the export, can be mounted"},
          {.names = "--port", .value = "PORT", .help = "of the NFS server, as `port=` of mounts", .fallback = "2049"},
+         {.names = "--mountport", .value = "PORT", .help = "of its mountd, as `mountport=`: no portmapper is asked"},
          {.names = "--timeout", .value = "TIME", .help = "for the whole probe", .fallback = "5s"}},
     .run = run_probe,
 };
