@@ -17,8 +17,7 @@ constexpr std::string_view k_hold_texts = "for set trap parallel done source .";
 constexpr std::string_view k_exports = "export declare typeset readonly local setenv";
 constexpr std::string_view k_changes = "unset unsetenv setenv read mapfile for select set printf";
 constexpr std::string_view k_script_names = "*.sh *.bash *.sbatch *.slurm *.env";
-constexpr std::string_view k_no_commands =
-    "*.py *.json *.yaml *.yml *.toml *.csv *.md *.log /dev/* <(*"; // names of files
+constexpr std::string_view k_no_commands = "*.json *.yaml *.yml *.toml *.csv *.md *.log /dev/* <(*"; // names of files
 constexpr std::string_view k_letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_@";
 constexpr int k_deepest_text = 4;                                 // texts in texts
 constexpr std::size_t k_most_in_group = 64;                       // commands of a group or a pipe whose output is read
@@ -241,8 +240,8 @@ class ScriptReader {
   }
   /// Reports a loss of PYTHONPATH, because a program is started now.
   void report_lost_path() {
-    if (m_lost)
-      m_out.losses.push_back(*std::exchange(m_lost, std::nullopt));
+    if (const auto lost = std::exchange(m_lost, std::nullopt))
+      add_loss(lost->line, *lost);
   }
 
   void read_command(const WordList& list, bool prints) {
@@ -287,7 +286,7 @@ class ScriptReader {
   void read_printed(const WordList& list) {
     const Argv& words = list.words;
     const Started how = m_submits ? Started::submitted : Started::run;
-    if (words[0] != "tee" && is_listed(list.to, k_no_commands))
+    if (words[0] != "tee" && (is_listed(list.to, k_no_commands) || list.to.ends_with(".py")))
       return;
     if (is_listed(words[0], "echo printf")) {
       const bool format = words.size() > 2 && words[1].starts_with('%'); // of printf

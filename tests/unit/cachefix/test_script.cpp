@@ -2,6 +2,7 @@
 
 #include "base/text.hpp"
 #include "support/catch.hpp"
+#include "support/golden.hpp"
 #include "support/scripted_system.hpp"
 
 using namespace sharefs;
@@ -116,7 +117,7 @@ TEST_CASE("what takes the guard away, in the place of a command only") {
       {"env -u PYTHONPATH python t.py", "1 SF407 PYTHONPATH"},
       {"env -u PYTHONPATH cmake --build b; PYTHONPATH= git pull; python t.py", ""},
       {"PYTHONPATH= conda run python t.py", "1 SF407 PYTHONPATH="},
-      {"PYTHONPATH=/x eval 'python t.py'; PYTHONPATH=/y . ./run.sh", "1 SF407 PYTHONPATH=; 1 SF407 PYTHONPATH="},
+      {"PYTHONPATH=/x eval 'python t.py'\nPYTHONPATH=/y . ./run.sh", "1 SF407 PYTHONPATH=; 2 SF407 PYTHONPATH="},
       {"srun --export=ALL,PYTHONPATH=src python t.py", "1 SF407 PYTHONPATH="},
       {"export SLURM_EXPORT_ENV=NONE\nsrun python t.py", "2 SF407 srun"},
       {"mpirun -np 2 -H a,b python t.py", "1 SF407 mpirun"},
@@ -354,6 +355,12 @@ TEST_CASE("commands that come from stdin, from files, and from variables") {
       {"flock l -c 'docker run img python t.py'", "1 SF404 docker"},
       {"watch 'docker run --rm img'", "1 SF404 docker"},
       {"script -qc 'cd a && PYTHONPATH=src python t.py'", "1 SF407 PYTHONPATH="},
+      {"parallel ::: 'python t.py' 'env -i python t.py'", "1 SF407 env"},
+      {"make PYTHONPATH=src train", "1 SF407 PYTHONPATH="},
+      {"make PYTHONPATH=src:$PYTHONPATH train; make train DIR=src", ""},
+      {"#!/usr/bin/env -S python3 -I -u\nimport x", "1 SF407 python3 -I"},
+      {"#!/usr/bin/env nix-shell\n#! nix-shell --pure -i bash -p python3\npython t.py", "2 SF402 nix-shell"},
+      {"#!/bin/bash -l\npython t.py\n#!/usr/bin/python3 -I", ""},
       {"log 'srun --export=NONE python'; mytool 'docker exec ended'; docker compose ps", ""},
       {"source <(echo unset PYTHONPATH)", "1 SF407 unset PYTHONPATH"},
       {"\nbash <(printf 'cd a\\npython -I t.py') | tee log", "3 SF407 python -I"},
@@ -446,4 +453,19 @@ TEST_CASE("texts of any kind are read to their end") {
       many += line;
     CHECK(report_of(many).losses.empty());
   }
+}
+
+TEST_CASE("golden job scripts: on which lines programs lose the guard") {
+  int scripts = 0;
+  for (const auto& part : test::read_golden(test::content_of(test::golden_files("scripts").front()))) {
+    if (part.block.empty()) // a comment
+      continue;
+    ++scripts;
+    CAPTURE(part.line);
+    std::vector<std::string> lines;
+    for (const Mention& one : report_of(part.text(), Started::submitted).losses)
+      lines.push_back(std::to_string(one.line));
+    CHECK((lines.empty() ? "silent" : join(lines, ", ")) == part.line.substr(0, part.line.find(':')));
+  }
+  CHECK(scripts >= 60);
 }
