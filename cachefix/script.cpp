@@ -218,15 +218,14 @@ class ScriptReader {
       lose_path(line, "PYTHONPATH=");
     else if (name != "PYTHONPATH" && names_path(value))
       m_keep_path.insert(name);
-    const bool array = value.starts_with('(') && value.ends_with(')');
-    std::string more = array ? value.substr(1, value.size() - 2) : value;
-    std::ranges::replace(more, '\n', ' ');
     const std::size_t losses = m_out.losses.size();
     if (is_text(value))
       read(value, line, Started::run, true);
     const bool opaque = value.find("$(") != std::string::npos || m_out.losses.size() > losses; // named here already
     const bool itself = names_one(value, {name});
-    const Argv words = more.starts_with("${") ? Argv{more} : split_words(more);
+    Argv words;
+    for (WordList& list : split_into_lists(value)) // also those of an array
+      std::ranges::move(list.words, std::back_inserter(words));
     std::string& all = m_variables[name]; // a command gets the words of all branches
     all = (itself || all.empty() ? "" : all + " ") + (opaque ? "" : join(expand(words), " "));
     all.resize(std::min(all.size(), k_longest_value));
@@ -347,6 +346,9 @@ class ScriptReader {
 
   /// Reports a program and the caches that its options name.
   void add_program(const Launch& launch, const Program& program, int line) {
+    const auto links = launch.walk.links(program);
+    if (!links.empty() && links.back().get().index == program.index) // a shell or Python that reads its input
+      return;
     std::string chain;
     for (const ChainLink& link : launch.walk.chain)
       chain += (chain.empty() ? "" : " ") + link.name;
