@@ -46,10 +46,9 @@ bool names_one(std::string_view text, const std::set<std::string, std::less<>>& 
 
 /// True if a file, a pipe or another command gets what this command prints, alone or in a group.
 bool is_output_kept(const WordLists& lists, std::size_t at) {
-  bool kept = lists[at].is_substituted;
-  for (std::size_t i = at; i < std::min(lists.size(), at + k_most_in_group) && !kept; ++i)
-    kept = (i == at || lists[i].words.empty() || is_listed(lists[i].words[0], "} done")) &&
-           (lists[i].is_piped || !lists[i].to.empty());
+  bool kept = !lists[at].to.empty();
+  for (std::size_t i = at + 1; i < std::min(lists.size(), at + k_most_in_group) && !kept; ++i)
+    kept = (lists[i].words.empty() || is_listed(lists[i].words[0], "} done")) && !lists[i].to.empty();
   return kept;
 }
 
@@ -70,7 +69,7 @@ std::string word_behind(const Argv& words, std::string_view options, std::string
 
 class ScriptReader {
  public:
-  ScriptReader(Facts& facts, std::string name) : m_facts(facts), m_script(std::move(name)) {}
+  ScriptReader(Facts& facts, const std::string& name) : m_facts(facts) { m_variables["0"] = name; }
 
   /// Reads a text. `is_value`: it is the value of a variable, which may not be a command.
   void read(const std::string& text, int first_line, Started how = Started::run, bool is_value = false) {
@@ -309,8 +308,8 @@ class ScriptReader {
     add_once(m_out.scripts, {path, how});
     if (!m_directory.empty())
       add_once(m_out.scripts, {join_path(m_directory, path), how});
-    if (name.starts_with('$') && m_script.find('/') != std::string::npos)
-      add_once(m_out.scripts, {join_path(parent_path(m_script), path), how});
+    if (const std::string& self = m_variables["0"]; name.starts_with('$') && self.find('/') != std::string::npos)
+      add_once(m_out.scripts, {join_path(parent_path(self), path), how});
   }
 
   /// Reports the word that takes the guard away from what these words start. Words that are only launchers, as in
@@ -396,7 +395,7 @@ class ScriptReader {
   }
 
   Facts& m_facts;
-  std::string m_script, m_directory; ///< path of the script; directory of the last `cd`
+  std::string m_directory; ///< of the last `cd`
   Start m_start{{}, "/", {}};
   Rules m_rules{{}, When::shared, Guard()};       // with a guard, because only then a loss counts
   Environment m_variables;                        ///< variables of the text, with the words of all their values

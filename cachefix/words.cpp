@@ -24,7 +24,7 @@ class Splitter {
   WordLists split() {
     for (; m_at < m_text.size(); ++m_at)
       read_char(m_text[m_at]);
-    end_list();
+    end_list(false);
     return std::move(m_lists);
   }
 
@@ -44,8 +44,7 @@ class Splitter {
     } else if (c == '<' || c == '>' || two == "&>") {
       read_redirection();
     } else if (c == '\n' || (m_braces == 0 && std::string_view(";&|()").find(c) != std::string_view::npos)) {
-      m_now.is_piped = c == '|' && two != "||";
-      end_list();
+      end_list(c == '|' && two != "||");
       m_at = c == '\n' ? std::max(m_at, std::exchange(m_behind_body, 0)) : m_at + (two == "||" ? 1 : 0);
     } else if (std::isspace(static_cast<unsigned char>(c)) != 0 && m_braces == 0) {
       end_word();
@@ -169,11 +168,12 @@ class Splitter {
     m_is_output = m_is_output && !m_word;
     m_word.reset();
   }
-  void end_list() {
+  void end_list(bool is_piped) {
     end_word();
     m_braces = 0;
-    m_now.is_substituted = m_depth > 0;
-    if (!m_now.words.empty() || !m_now.to.empty() || m_now.is_piped)
+    if (m_now.to.empty() && (is_piped || (m_depth > 0 && !m_now.words.empty())))
+      m_now.to = "|";
+    if (!m_now.words.empty() || !m_now.to.empty())
       m_lists.push_back(std::move(m_now));
     m_now = {};
   }

@@ -10,10 +10,8 @@ namespace sharefs::cachefix {
 struct WordList {
   Argv words = {};
   int line = 1;
-  std::string to = {};         ///< file of `>`
-  bool is_piped = false;       ///< a pipe gets its output
-  bool is_substituted = false; ///< it stands in `$(...)` or the like
-  bool is_directive = false;   ///< `#SBATCH -n 2` as the words `sbatch -n 2 job.sh`, `#!/x -y` as `env /x -y job.sh`
+  std::string to = {};       ///< the file that gets its output; `|` for a pipe and for the command around `$(...)`
+  bool is_directive = false; ///< `#SBATCH -n 2` as the words `sbatch -n 2 job.sh`, `#!/x -y` as `env /x -y job.sh`
 };
 
 using WordLists = std::vector<WordList>;
