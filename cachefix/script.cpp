@@ -13,7 +13,8 @@ namespace sharefs::cachefix {
 namespace {
 
 constexpr std::string_view k_prints = "echo printf cat sed grep envsubst head tail sort";
-constexpr std::string_view k_hold_texts = "for set trap parallel done source ."; // any of their words may be run
+constexpr std::string_view k_hold_texts =
+    "for set trap parallel done mapfile readarray source ."; // any of their words may be run
 constexpr std::string_view k_exports = "export declare typeset readonly local setenv";
 constexpr std::string_view k_changes = "unset unsetenv setenv read mapfile for select set printf";
 constexpr std::string_view k_script_names = "*.sh *.bash *.sbatch *.slurm *.env";
@@ -101,8 +102,10 @@ class ScriptReader {
     if (any_listed(words, "make gmake */make"))
       read_file(join_path(word_behind(words, "-C --directory"), word_behind(words, "-f --file", "Makefile")),
                 Started::run);
-    else if (any_listed(words, "xargs parallel srun"))
-      read_file(word_behind(words, "-a --arg-file :::: --multi-prog"), Started::run);
+    else if (any_listed(words, "xargs parallel at batch"))
+      read_file(word_behind(words, "-a --arg-file ::::", words.back()), Started::run);
+    else
+      read_file(word_behind(words, "--multi-prog"), Started::run);
     const Argv behind{words.begin() + static_cast<std::ptrdiff_t>(program.index) + 1, words.end()};
     if (program.kind == ProgramKind::shell && !behind.empty())
       m_variables["@"] = join({behind.begin() + 1, behind.end()}, " ");
@@ -260,8 +263,8 @@ class ScriptReader {
       read_printed(list);
     if (is_listed(first, "source .") && !is_listed(second, words_of("settings")))
       report_lost_path(); // the script may start programs
-    if (is_listed(first, "source . done"))
-      read_file(second, Started::sourced);
+    if (is_listed(first, "source . done mapfile readarray") && words.size() > 1)
+      read_file(first == "done" || first.size() > 6 ? words.back() : second, Started::sourced);
     if (tool)
       return;
     const Walk walked = ask(words, list.line);
@@ -303,7 +306,7 @@ class ScriptReader {
   /// Notes a file of commands. It may lie in the directory of the last `cd`, or beside this script.
   void read_file(const std::string& name, Started how) {
     const std::string path = expand_start(name);
-    if (path.empty() || is_text(path) || is_listed(path, k_no_commands))
+    if (path.empty() || path[0] == '-' || is_text(path) || is_listed(path, k_no_commands))
       return;
     add_once(m_out.scripts, {path, how});
     if (!m_directory.empty())
