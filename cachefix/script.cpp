@@ -84,10 +84,10 @@ class ScriptReader {
     for (std::size_t i = 0; i < lists.size(); ++i) {
       WordList& list = lists[i];
       list.line += first_line - 1;
-      if (!list.is_directive)
+      if (list.words.empty() || !list.words[0].starts_with('#'))
         read_list(list, is_value, is_output_kept(lists, i));
-      else if (how == Started::submitted || list.words[0] == "env")
-        (void)ask(list.words, list.line);
+      else if (how == Started::submitted || list.words[0].starts_with("#!"))
+        read_directive(list);
     }
     --m_texts;
   }
@@ -136,6 +136,17 @@ class ScriptReader {
   static bool is_known(const Argv& words) {
     return find_launcher(words, 0, words.size()) != nullptr || find_opaque(words[0]) != nullptr ||
            is_plain_tool(words[0]);
+  }
+
+  /// Reads `#SBATCH -n 2` as `sbatch -n 2 job.sh`, and `#!/usr/bin/env -S python3 -I` as `python3 -I job.sh`.
+  void read_directive(WordList& list) {
+    Argv& words = list.words;
+    words[0] = words[0] == "#SBATCH" ? "sbatch" : words[0] == "#BSUB" ? "bsub" : words[0].substr(2);
+    words.erase(words.begin(), std::ranges::find_if_not(words, [](const std::string& word) {
+                  return is_listed(word, "*/env -S") || word.empty();
+                }));
+    words.emplace_back("job.sh");
+    (void)ask(words, list.line);
   }
 
   void read_list(WordList& list, bool is_value, bool prints) {

@@ -14,9 +14,6 @@ namespace {
 
 constexpr int k_deepest_substitution = 16;
 constexpr int k_most_open = 16; // substitutions and here-documents without an end: more would take too long
-constexpr std::string_view k_directives[][2] = {
-    {"#SBATCH ", "sbatch "}, {"#BSUB ", "bsub "}, {"#!", "env "}, {"#!/usr/bin/env -S ", "env "}};
-
 class Splitter {
  public:
   Splitter(std::string_view text, int line, int depth) : m_text(text), m_line(line), m_depth(depth) {}
@@ -37,8 +34,8 @@ class Splitter {
         add(m_text.substr(m_at, 1));
     } else if (c == '"' || c == '\'') {
       read_quoted(c);
-    } else if (c == '#' && !m_word) {
-      read_comment(m_text.substr(m_at, m_text.find('\n', m_at) - m_at));
+    } else if (c == '#' && !m_word && !is_directive()) {
+      m_at = std::min(m_text.find('\n', m_at), m_text.size()) - 1;
     } else if ((array || is_listed(two, "$( <( >( `*")) && read_inner()) {
       return;
     } else if (c == '<' || c == '>' || two == "&>") {
@@ -64,17 +61,10 @@ class Splitter {
     }
   }
 
-  /// Reads a comment. A directive in it becomes a list.
-  void read_comment(std::string_view line) {
-    for (const auto& [prefix, program] : k_directives)
-      if (line.starts_with(prefix) && (!prefix.starts_with("#!") || line_of(m_at) <= 2))
-        for (WordList& options : Splitter(std::string(program).append(line.substr(prefix.size())), 0, 0).split()) {
-          options.words.emplace_back("job.sh");
-          options.line = line_of(m_at);
-          options.is_directive = true;
-          m_lists.push_back(std::move(options));
-        }
-    m_at += line.size() - 1;
+  /// True if a `#!` line, or a directive of a batch system, begins at m_at.
+  [[nodiscard]] bool is_directive() {
+    return is_listed(m_text.substr(m_at, m_text.find(' ', m_at) - m_at), "#SBATCH #BSUB") ||
+           (m_text.compare(m_at, 2, "#!") == 0 && line_of(m_at) <= 2);
   }
 
   /// Returns the end of the `$(...)` or `(...)` at m_at; npos if it has none. Backquotes end in quotes and comments,

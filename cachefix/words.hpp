@@ -6,12 +6,12 @@ namespace sharefs::cachefix {
 
 /// The words of one command. Quotes are removed; what the shell would expand stays as it is written. A text in the text
 /// is one word: what stands in quotes, in a here-document (with the line end in front of it), in `$(...)`, whose
-/// commands have lists of their own, too, or in the parentheses of an array.
+/// commands have lists of their own, too, or in the parentheses of an array. Comments are left out, but for directives
+/// of a batch system (`#SBATCH -n 2`) and `#!` lines.
 struct WordList {
   Argv words = {};
   int line = 1;
-  std::string to = {};       ///< the file that gets its output; `|` for a pipe and for the command around `$(...)`
-  bool is_directive = false; ///< `#SBATCH -n 2` as the words `sbatch -n 2 job.sh`, `#!/x -y` as `env /x -y job.sh`
+  std::string to = {}; ///< the file that gets its output; `|` for a pipe and for the command around `$(...)`
 };
 
 using WordLists = std::vector<WordList>;
