@@ -84,7 +84,7 @@ class ScriptReader {
     for (std::size_t i = 0; i < lists.size(); ++i) {
       WordList& list = lists[i];
       list.line += first_line - 1;
-      if (list.words.empty() || !list.words[0].starts_with('#'))
+      if (list.words.empty() || !is_listed(list.words[0], "#SBATCH #BSUB #!*"))
         read_list(list, is_value, is_output_kept(lists, i));
       else if (how == Started::submitted || list.words[0].starts_with("#!"))
         read_directive(list);
@@ -203,10 +203,11 @@ class ScriptReader {
     const bool changes = is_listed(first, k_changes) || (exports && contains(words, "-n"));
     for (auto word = words.begin(); word != words.end(); ++word) {
       const auto sign = word->starts_with("${") ? word->find(":=") : std::string::npos;
-      if (sign != std::string::npos)
-        read_assignment(word->substr(2, sign - 2) + "+=" + word->substr(sign + 2, word->size() - sign - 3), line);
-      else if (is_assignment(*word) && (word < command || exports || is_listed(first, "make gmake")))
-        read_assignment(*word, line);
+      const bool by_default = sign != std::string::npos && word->ends_with('}');
+      const std::string given =
+          !by_default ? *word : word->substr(2, sign - 2) + "+=" + word->substr(sign + 2, word->size() - sign - 3);
+      if (is_assignment(given) && (by_default || word < command || exports || is_listed(first, "make gmake")))
+        read_assignment(given, line);
     }
     for (auto word = command; word != words.end() && changes; ++word) {
       const bool named = *word == "PYTHONPATH" || (first == "unset" && word->starts_with("${!PYTHON")) ||

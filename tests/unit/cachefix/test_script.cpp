@@ -439,7 +439,7 @@ TEST_CASE("a report of a script: its programs, its caches, and the scripts that 
 
 TEST_CASE("texts of any kind are read to their end") {
   for (const std::string text : {"ssh n '$(a b)' '${A:-b c}'", "", "'", "\"", "\\", "#", "$(", "((((", "a \\\n",
-                                 "cat <<EOF\n'\nEOF\n", "\x01\xff;;&&||"})
+                                 "cat <<EOF\n'\nEOF\n", "\x01\xff;;&&||", "${=x:=a} b", "\\# c", ": ${:=}"})
     (void)report_of(text);
   CHECK(report_of(std::string(1U << 20U, 'x')).losses.empty());
   std::string nested;
