@@ -235,13 +235,14 @@ class ScriptReader {
     const std::size_t losses = m_out.losses.size();
     if (is_text(value))
       read(value, line, Started::run, true);
-    const bool opaque = value.find("$(") != std::string::npos || m_out.losses.size() > losses; // named here already
-    const bool itself = names_one(value, {name});
+    const bool named = m_out.losses.size() > losses, itself = names_one(value, {name});
     Argv words;
     for (WordList& list : split_into_lists(value)) // also those of an array
-      std::ranges::move(list.words, std::back_inserter(words));
+      if (list.to != "|")
+        std::ranges::move(list.words, std::back_inserter(words));
+    const std::string more = join(expand(words), " ");
     std::string& all = m_variables[name]; // a command gets the words of all branches
-    all = (itself || all.empty() ? "" : all + " ") + (opaque ? "" : join(expand(words), " "));
+    all = (itself || all.empty() ? "" : all + " ") + (named || more.find("$(") != std::string::npos ? "" : more);
     all.resize(std::min(all.size(), k_longest_value));
   }
   /// True if the text names PYTHONPATH, itself or by a variable. Such a value keeps the guard's directory.
@@ -375,10 +376,15 @@ class ScriptReader {
   }
 
   /// Replaces `$RUN`, `${RUN}` and `${RUN[@]}`, alone or in front of a path, by the words of the variable, and
-  /// `${RUN:-words}` and the like by those in the braces.
+  /// `${RUN:-words}` and the like by those in the braces; `$(which python)` by the name.
   [[nodiscard]] Argv expand(const Argv& words) const {
     Argv all;
     for (const std::string& word : words) {
+      if (is_listed(word, "$(which* `which* $(command*")) {
+        const std::string name = split_words(word).back();
+        all.push_back(name.substr(0, name.find_first_of(")`")));
+        continue;
+      }
       const std::size_t begin = word.starts_with("${") ? 2 : 1;
       const auto end = std::min(word.find_first_not_of(k_letters, begin), word.size());
       const auto close = begin == 2 ? word.find('}') : end - 1;
