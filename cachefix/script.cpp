@@ -5,6 +5,7 @@
 #include "cachefix/words.hpp"
 
 #include <algorithm>
+#include <climits>
 #include <iterator>
 #include <set>
 #include <utility>
@@ -182,17 +183,13 @@ class ScriptReader {
     }
   }
 
-  /// Notes whether a command tests PYTHONPATH: up to the end of its line, or of the `if`, it is set with regard to
-  /// that.
+  /// Notes a test of PYTHONPATH. What is done up to the end of its line, or of the `if`, is done with regard to it.
   void note_test(const WordList& list) {
     if (any_listed(list.words, "[ [[ test $?PYTHONPATH") && names_one(join(list.words, " "), {"PYTHONPATH"}) &&
-        !contains(list.words, "!=")) {
-      m_tested_line = list.line;
-      m_in_if = m_in_if || is_listed(list.words[0], "if $?PYTHONPATH");
-    } else if (any_listed(list.words, "fi endif")) {
-      m_in_if = false;
-    }
-    m_tested = m_in_if || m_tested_line == list.line;
+        !contains(list.words, "!="))
+      m_tested_to = is_listed(list.words[0], "if $?PYTHONPATH") ? INT_MAX : std::max(m_tested_to, list.line);
+    else if (m_tested_to == INT_MAX && any_listed(list.words, "fi endif"))
+      m_tested_to = list.line;
   }
 
   /// Reads what a command changes. True if the change remains behind the command.
@@ -212,7 +209,8 @@ class ScriptReader {
     for (auto word = command; word != words.end() && changes; ++word) {
       const bool named = *word == "PYTHONPATH" || (first == "unset" && word->starts_with("${!PYTHON")) ||
                          (first == "unset" && m_matches_path && word->starts_with('$'));
-      if (named && !names_path(join({word + 1, words.end()}, " ")) && !(m_tested && is_listed(first, "set setenv")))
+      if (named && !names_path(join({word + 1, words.end()}, " ")) &&
+          !(line <= m_tested_to && is_listed(first, "set setenv")))
         lose_path(line, first + " PYTHONPATH");
     }
     return exports || changes;
@@ -228,7 +226,7 @@ class ScriptReader {
       m_out.caches.push_back({line, "", name, value});
     if (name == "PYTHONPATH" && names_one(value, m_keep_path))
       m_lost.reset(); // its old value was saved in a variable and is set again
-    else if (name == "PYTHONPATH" && !adds && !m_tested && !names_path(value))
+    else if (name == "PYTHONPATH" && !adds && line > m_tested_to && !names_path(value))
       lose_path(line, "PYTHONPATH=");
     else if (name != "PYTHONPATH" && names_path(value))
       m_keep_path.insert(name);
@@ -422,9 +420,7 @@ class ScriptReader {
   Environment m_variables;                        ///< variables of the text, with the words of all their values
   std::set<std::string, std::less<>> m_keep_path; ///< those with PYTHONPATH in their value
   int m_texts = 0;                                ///< texts around the present command
-  int m_tested_line = 0;                          ///< line with `[ -z "$PYTHONPATH" ]` or the like
-  bool m_in_if = false;                           ///< that was the test of an `if`, which counts up to its end
-  bool m_tested = false;                          ///< PYTHONPATH was tested for this command
+  int m_tested_to = 0;                            ///< the last line on which `[ -z "$PYTHONPATH" ]` or the like counts
   bool m_matches_path = false;                    ///< a pattern of names in the text may match PYTHONPATH
   bool m_submits = false;                         ///< the text submits a script, perhaps one that it writes
   std::optional<Mention> m_lost;                  ///< the command that lost PYTHONPATH, until a program is started
