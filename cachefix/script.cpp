@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <climits>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -20,7 +21,8 @@ constexpr std::string_view k_exports = "export declare typeset readonly local se
 constexpr std::string_view k_changes = "unset unsetenv setenv read mapfile for select set printf";
 constexpr std::string_view k_script_names = "*.sh *.bash *.sbatch *.slurm *.env";
 constexpr std::string_view k_no_commands = "*.json *.yaml *.yml *.toml *.csv *.md *.log /dev/* <(*"; // names of files
-constexpr std::string_view k_letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_@";
+constexpr std::string_view k_letters = // of names; `@` is one, too
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_@";
 constexpr int k_deepest_text = 4;                                 // texts in texts
 constexpr std::size_t k_most_in_group = 64;                       // commands of a group or a pipe whose output is read
 constexpr std::size_t k_longest_value = 1024, k_most_words = 128; // of one command
@@ -274,8 +276,10 @@ class ScriptReader {
       read_printed(list);
     if (is_listed(first, "source .") && !is_listed(second, words_of("settings")))
       report_lost_path(); // the script may start programs
-    if (is_listed(first, "source . done mapfile readarray") && words.size() > 1)
-      read_file(first == "done" || first.size() > 6 ? words.back() : second, Started::sourced);
+    if (is_listed(first, "source ."))
+      read_file(second, Started::sourced);
+    else if (is_listed(first, "done mapfile readarray") && words.size() > 1)
+      read_file(words.back(), Started::sourced);
     if (tool)
       return;
     const Walk walked = ask(words, list.line);

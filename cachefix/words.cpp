@@ -13,7 +13,7 @@ namespace sharefs::cachefix {
 namespace {
 
 constexpr int k_deepest_substitution = 16;
-constexpr int k_most_open = 16; // substitutions and here-documents without an end: more would take too long
+constexpr int k_most_endless = 16; // substitutions and here-documents without an end: more would take too long
 class Splitter {
  public:
   Splitter(std::string_view text, int line, int depth) : m_text(text), m_line(line), m_depth(depth) {}
@@ -91,7 +91,7 @@ class Splitter {
   /// Reads `$(...)`, `<(...)`, `>(...)` or backquotes as commands of their own; the word around them keeps the text.
   /// The parentheses of an array are only a part of its word. False if there is no end.
   bool read_inner() {
-    const auto end = m_endless < k_most_open && m_depth < k_deepest_substitution ? find_end() : std::string::npos;
+    const auto end = m_endless < k_most_endless && m_depth < k_deepest_substitution ? find_end() : std::string::npos;
     if (end == std::string::npos) {
       ++m_endless;
       return false;
@@ -123,7 +123,7 @@ class Splitter {
     const auto begin = std::min(m_text.find_first_not_of("<- \t'\"\\", m_at), m_text.size());
     const auto end = std::min(m_text.find_first_of(" \t\n;&|)'\"<>", begin), m_text.size());
     const auto body = std::min(m_text.find('\n', end), m_text.size());
-    for (auto line = body; m_endless < k_most_open && end > begin && line < m_text.size();) {
+    for (auto line = body; m_endless < k_most_endless && end > begin && line < m_text.size();) {
       const auto stop = std::min(m_text.find('\n', line + 1), m_text.size());
       if (trim(m_text.substr(line, stop - line)) == m_text.substr(begin, end - begin)) {
         add(m_text.substr(body, line - body));
