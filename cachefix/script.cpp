@@ -114,7 +114,8 @@ class ScriptReader {
       m_variables["@"] = join({behind.begin() + 1, behind.end()}, " ");
     if (program.kind == ProgramKind::shell || (is_text(program.name) && program.kind != ProgramKind::text))
       return read(program.name, line, how);
-    if (is_listed(program.name, "bash sh sbatch"))
+    const bool reads_input = !links.empty() && links.back().get().index == program.index; // a shell, or Python
+    if ((reads_input && is_listed(last, "bash sbatch")) || program.name == "/dev/stdin")
       read_file(launch.start.input, how);
     if (is_plain_tool(program) || program.name.starts_with("--")) // an option that is not known
       return;
@@ -125,7 +126,8 @@ class ScriptReader {
       read_file(program.name, how);
     if (is_file && !program.python && !behind.empty() && is_known(behind))
       (void)ask(behind, line); // the script may run "$@"
-    add_program(launch, program, line);
+    if (!reads_input)
+      add_program(launch, program, line);
   }
 
   ScriptReport finish(Started how) {
@@ -363,9 +365,6 @@ class ScriptReader {
 
   /// Reports a program and the caches that its options name.
   void add_program(const Launch& launch, const Program& program, int line) {
-    const auto links = launch.walk.links(program);
-    if (!links.empty() && links.back().get().index == program.index) // a shell or Python that reads its input
-      return;
     std::string chain;
     for (const ChainLink& link : launch.walk.chain)
       chain += (chain.empty() ? "" : " ") + link.name;
