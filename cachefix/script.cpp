@@ -122,7 +122,7 @@ class ScriptReader {
     report_lost_path();
     const bool is_file = program.kind == ProgramKind::file || program.name.find('/') != std::string::npos ||
                          is_listed(program.name, k_script_names) || launch.read_start(program).starts_with("#!");
-    if (is_file && !is_listed(last, "python torchrun deepspeed accelerate"))
+    if (is_file && (!program.python || !is_listed(last, "python torchrun deepspeed accelerate")))
       read_file(program.name, how);
     if (is_file && !program.python && !behind.empty() && is_known(behind))
       (void)ask(behind, line); // the script may run "$@"
