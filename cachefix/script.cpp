@@ -102,10 +102,11 @@ class ScriptReader {
     const auto links = launch.walk.links(program);
     const std::string last = links.empty() ? "" : links.back().get().launcher->name;
     const Started how = how_started(words);
-    if (any_listed(words, "make gmake */make"))
-      read_file(join_path(word_behind(words, "-C --directory"), word_behind(words, "-f --file", "Makefile")),
-                Started::run);
-    else if (any_listed(words, "xargs parallel at batch"))
+    if (any_listed(words, "make gmake */make")) {
+      const std::string directory = word_behind(words, "-C --directory"),
+                        file = word_behind(words, "-f --file", "Makefile");
+      read_file(directory.empty() ? file : join_path(directory, file), Started::run);
+    } else if (any_listed(words, "xargs parallel at batch"))
       read_file(word_behind(words, "-a --arg-file ::::", words.back()), Started::run);
     else
       read_file(word_behind(words, "--multi-prog"), Started::run);
@@ -116,7 +117,8 @@ class ScriptReader {
       return read(program.name, line, how);
     const bool reads_input = !links.empty() && links.back().get().index == program.index; // a shell, or Python
     if ((reads_input && is_listed(last, "bash sbatch")) || program.name == "/dev/stdin")
-      read_file(launch.start.input, how);
+      for (const std::string& file : {launch.start.input, behind.empty() ? "" : behind.back()})
+        read_file(file, how);
     if (is_plain_tool(program) || program.name.starts_with("--")) // an option that is not known
       return;
     report_lost_path();
@@ -400,8 +402,8 @@ class ScriptReader {
         found = split_words(word.substr(sign + 1, close - sign - 1));
       if (found.empty() || all.size() > k_most_words || !(rest.empty() || rest[0] == '/'))
         found = {word};
-      else
-        found.back() += rest;
+      else if (!rest.empty()) // a path: the last value counts
+        found = {found.back() + rest};
       std::ranges::move(found, std::back_inserter(all));
     }
     return all;

@@ -403,6 +403,8 @@ TEST_CASE("commands that come from stdin, from files, and from variables") {
   CHECK(named == "a b c.env ");
   CHECK(report_of("torchrun --no_python ./bind.sh python t.py; python u.py; ./v.py; torchrun w.py; xargs -n1 bash < x")
             .scripts == std::vector<NamedScript>{{"./bind.sh"}, {"./v.py"}, {"x"}});
+  CHECK(report_of("make train; srun bash -s < b.sh").scripts == std::vector<NamedScript>{{"Makefile"}, {"b.sh"}});
+  CHECK(report_of("D=/a; if x; then D=/b; fi; bash $D/c.sh").scripts == std::vector<NamedScript>{{"/b/c.sh"}});
   CHECK(report_of("make -j 4 --directory a -f b.mk A=1 c d; make -C b -f c").scripts ==
         std::vector<NamedScript>{{"a/b.mk"}, {"b/c"}});
 }
