@@ -71,6 +71,17 @@ std::string word_behind(const Argv& words, std::string_view options, std::string
   return otherwise;
 }
 
+/// Returns the file of commands that make, xargs, parallel or srun reads; empty if there is none.
+std::string find_commands_file(const Argv& words) {
+  if (any_listed(words, "xargs parallel at batch"))
+    return word_behind(words, "-a --arg-file ::::", words.back());
+  if (!any_listed(words, "make gmake */make"))
+    return word_behind(words, "--multi-prog");
+  const std::string directory = word_behind(words, "-C --directory");
+  const std::string file = word_behind(words, "-f --file", "Makefile");
+  return directory.empty() ? file : join_path(directory, file);
+}
+
 class ScriptReader {
  public:
   ScriptReader(Facts& facts, const std::string& name) : m_facts(facts) { m_variables["0"] = name; }
@@ -102,14 +113,7 @@ class ScriptReader {
     const auto links = launch.walk.links(program);
     const std::string last = links.empty() ? "" : links.back().get().launcher->name;
     const Started how = how_started(words);
-    if (any_listed(words, "make gmake */make")) {
-      const std::string directory = word_behind(words, "-C --directory"),
-                        file = word_behind(words, "-f --file", "Makefile");
-      read_file(directory.empty() ? file : join_path(directory, file), Started::run);
-    } else if (any_listed(words, "xargs parallel at batch"))
-      read_file(word_behind(words, "-a --arg-file ::::", words.back()), Started::run);
-    else
-      read_file(word_behind(words, "--multi-prog"), Started::run);
+    read_file(find_commands_file(words), Started::run);
     const Argv behind{words.begin() + static_cast<std::ptrdiff_t>(program.index) + 1, words.end()};
     if (program.kind == ProgramKind::shell && !behind.empty())
       m_variables["@"] = join({behind.begin() + 1, behind.end()}, " ");
