@@ -2,28 +2,58 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "cachefix/script_path.hpp"
+#include "cachefix/words.hpp"
 
 #include <algorithm>
+#include <climits>
+#include <iterator>
+#include <optional>
 #include <set>
+#include <utility>
 
 namespace sharefs::cachefix {
 namespace {
 
-constexpr std::string_view k_prints = "echo printf cat tee sed grep envsubst head tail sort";
-constexpr std::string_view k_run_input = "xargs parallel bsub qsub at batch";
-constexpr std::string_view k_read_lines = "done read mapfile readarray";
-constexpr std::string_view k_no_commands = "*.py *.json *.yaml *.yml *.toml *.csv *.md *.log /dev/*"; // names of files
-constexpr std::size_t k_most_prefix = 16; // words of a variable in front of a program
-constexpr int k_deepest_text = 4;         // texts within texts: bash -c in bash -c
+constexpr std::string_view k_prints = "echo printf cat sed grep envsubst head tail sort";
+constexpr std::string_view k_hold_texts =
+    "for set trap parallel done mapfile readarray source ."; // any of their words may be run
+constexpr std::string_view k_exports = "export declare typeset readonly local setenv";
+constexpr std::string_view k_changes = "unset unsetenv setenv read mapfile for select set printf";
+constexpr std::string_view k_script_names = "*.sh *.bash *.sbatch *.slurm *.env";
+constexpr std::string_view k_no_commands = "*.json *.yaml *.yml *.toml *.csv *.md *.log /dev/* <(*"; // names of files
+constexpr std::string_view k_letters = // of names; `@` is one, too
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_@";
+constexpr int k_deepest_text = 4;                                 // texts in texts
+constexpr std::size_t k_most_in_group = 64;                       // commands of a group or a pipe whose output is read
+constexpr std::size_t k_longest_value = 1024, k_most_words = 128; // of one command
 
-bool is_script_name(const std::string& word) {
-  return is_listed(word, "*.sh *.bash *.sbatch *.slurm") && word.find('$') == std::string::npos;
+/// True if the word is a text of several words; `$(...)` is one.
+bool is_text(const std::string& word) {
+  const auto begin = is_listed(word, "$(* <(* `*") ? std::min(word.find_last_of(")`"), word.size()) : 0;
+  return word.find_first_of(" \t\n", begin) != std::string::npos;
 }
 
-/// True if the word is a text of several words.
-bool is_text(const std::string& word) {
-  return word.find(' ') != std::string::npos && !is_substitution(word);
+bool is_assignment(const std::string& word) {
+  return word.find('=') != std::string::npos && assigns_variable(word.substr(0, word.find_first_of("+[=")) + "=");
+}
+
+/// True if one of these names stands in the text as a whole name.
+bool names_one(std::string_view text, const std::set<std::string, std::less<>>& names) {
+  bool found = false;
+  for (auto at = text.find_first_of(k_letters); at < text.size() && !found; at = text.find_first_of(k_letters, at)) {
+    const auto end = std::min(text.find_first_not_of(k_letters, at), text.size());
+    found = names.contains(text.substr(at, end - at));
+    at = end;
+  }
+  return found;
+}
+
+/// True if a file, a pipe or another command gets what this command prints, alone or in a group.
+bool is_output_kept(const WordLists& lists, std::size_t at) {
+  bool kept = !lists[at].to.empty();
+  for (std::size_t i = at + 1; i < std::min(lists.size(), at + k_most_in_group) && !kept; ++i)
+    kept = (lists[i].words.empty() || is_listed(lists[i].words[0], "} done")) && !lists[i].to.empty();
+  return kept;
 }
 
 /// Returns how these words start a script. A script that sbatch or bsub gets is `submitted` only if no option on the
@@ -33,278 +63,310 @@ Started how_started(const Argv& argv) {
   return submits && !any_listed(argv, "--export* -env") ? Started::submitted : Started::run;
 }
 
+/// Returns the word behind the last of these options; `otherwise` if none is given.
+std::string word_behind(const Argv& words, std::string_view options, std::string otherwise = {}) {
+  for (std::size_t i = 1; i < words.size(); ++i)
+    if (is_listed(words[i - 1], options))
+      otherwise = words[i];
+  return otherwise;
+}
+
 /// Returns the file of commands that make, xargs, parallel or srun reads; empty if there is none.
-std::string find_commands_file(const Argv& argv) {
-  const auto command = std::ranges::find_if(
-      argv, [](const auto& word) { return is_listed(base_name(word), "make gmake xargs parallel srun"); });
-  if (command == argv.end())
-    return {};
-  const bool make = base_name(*command).ends_with("make");
-  std::string file = make ? "Makefile" : "", directory;
-  for (auto word = command + 1; word != argv.end(); ++word) {
-    const auto equals = word->find('=');
-    const std::string name = make && !word->starts_with("--") ? word->substr(0, 2) : word->substr(0, equals);
-    std::string* const named = is_listed(name, make ? "-f --file" : "-a --arg-file :::: --multi-prog") ? &file
-                               : make && is_listed(name, "-C --directory")                             ? &directory
-                                                                                                       : nullptr;
-    if (named != nullptr && name != *word) // -Cdir, --file=x
-      *named = word->substr(name.size() + (equals == name.size() ? 1 : 0));
-    else if (named != nullptr && word + 1 != argv.end())
-      *named = *++word;
-  }
+std::string find_commands_file(const Argv& words) {
+  if (any_listed(words, "xargs parallel at batch"))
+    return word_behind(words, "-a --arg-file ::::", words.back());
+  if (!any_listed(words, "make gmake */make"))
+    return word_behind(words, "--multi-prog");
+  const std::string directory = word_behind(words, "-C --directory");
+  const std::string file = word_behind(words, "-f --file", "Makefile");
   return directory.empty() ? file : join_path(directory, file);
-}
-
-/// Returns the words behind the name of a script, or behind a text and its $0.
-Argv words_behind(const Launch& launch, const Program& program) {
-  const std::size_t at = program.index + (program.kind == ProgramKind::shell ? 2 : 1);
-  return {launch.argv.begin() + static_cast<std::ptrdiff_t>(std::min(at, launch.argv.size())), launch.argv.end()};
-}
-
-/// True if the program is a shell or a batch system that reads its commands from stdin.
-bool reads_input(const Launch& launch, const Program& program) {
-  const auto links = launch.walk.links(program);
-  const Tail tail = links.empty() ? Tail::command : links.back().get().launcher->tail;
-  return is_listed(program.name, "/dev/stdin /dev/fd/*") ||
-         (program.kind == ProgramKind::program && (tail == Tail::shell || tail == Tail::batch) &&
-          program.index == links.back().get().index);
 }
 
 class ScriptReader {
  public:
-  ScriptReader(Facts& facts, const std::string& name, const Argv& arguments) : m_facts(facts) {
-    if (name.find('/') != std::string::npos)
-      m_path.assign("0", name, 1);
-    m_path.assign("@", join(arguments, " "), 1);
-  }
+  ScriptReader(Facts& facts, const std::string& name) : m_facts(facts) { m_variables["0"] = name; }
 
-  void read(const std::string& text, int first_line, int depth, Started how = Started::run) {
-    if (depth > k_deepest_text || text.empty())
+  /// Reads a text. `is_value`: it is the value of a variable, which may not be a command.
+  void read(const std::string& text, int first_line, Started how = Started::run, bool is_value = false) {
+    if (m_texts == k_deepest_text)
       return;
-    Commands commands = commands_of(text);
-    const std::size_t open = m_open.size();
-    m_path.note_name_lists(commands);
-    m_submits = m_submits || std::ranges::any_of(commands, [](const Command& one) {
-                  return how_started(one.words) == Started::submitted;
-                });
-    for (std::size_t i = 0; i < commands.size(); ++i) {
-      Command& command = commands[i];
-      command.line += first_line - 1;
-      m_output_runs = any_listed(command.words, k_prints) && is_output_run(commands, i);
-      if (command.is_array)
-        assign_array(command.words, command.line, depth);
-      else if (!command.is_directive)
-        read_command(command, depth);
-      else if (how == Started::submitted) // else the directive is only a comment
-        add_loss(command.line, find_loss(launch_of(command.words, walk(command.words, "/"))));
-      const char behind = command.is_array ? ';' : command.behind;
-      if (behind == '(')
-        m_path.begin_subshell();
-      else if (behind == ')')
-        m_path.end_subshell();
-      if (behind == '(' || behind == '$' || behind == '<')
-        m_open += behind;
-      else if (!m_open.empty() && (behind == ')' || behind == '`'))
-        m_open.pop_back();
+    ++m_texts;
+    m_submits = m_submits || names_one(text, {"sbatch", "bsub"});
+    for (const char* const pattern : {"^PYTHON", "PYTHON[", "-v PYTHON"})
+      m_matches_path = m_matches_path || text.find(pattern) != std::string::npos;
+    WordLists lists = split_into_lists(text);
+    for (std::size_t i = 0; i < lists.size(); ++i) {
+      WordList& list = lists[i];
+      list.line += first_line - 1;
+      if (list.words.empty() || !is_listed(list.words[0], "#SBATCH #BSUB #!*"))
+        read_list(list, is_value, is_output_kept(lists, i));
+      else if (how == Started::submitted || list.words[0].starts_with("#!"))
+        read_directive(list);
     }
-    m_open.resize(std::min(open, m_open.size())); // a text may leave some open
+    --m_texts;
   }
 
-  /// Reads the scripts and the input of one program that a command starts. A loss by the command's own words is not
+  /// Reads the scripts and the text of one program that a command starts. A loss by the command's own words is not
   /// reported here.
-  void read_started(const Launch& launch, const Program& program, const Command& command, int depth) {
+  void read_started(const Launch& launch, const Program& program, int line) {
     const Argv& words = launch.argv;
-    read_file(find_commands_file(words));
-    if (program.kind == ProgramKind::shell)
-      return read(program.name, command.line, depth + 1);
-    if (reads_input(launch, program))
-      return read_input(command, how_started(words), depth);
-    if (is_plain_tool(program) || program.name.starts_with('-')) // a name with `-` is an option that is not known
+    const auto links = launch.walk.links(program);
+    const std::string last = links.empty() ? "" : links.back().get().launcher->name;
+    const Started how = how_started(words);
+    read_file(find_commands_file(words), Started::run);
+    const Argv behind{words.begin() + static_cast<std::ptrdiff_t>(program.index) + 1, words.end()};
+    if (program.kind == ProgramKind::shell && !behind.empty())
+      m_variables["@"] = join({behind.begin() + 1, behind.end()}, " ");
+    if (program.kind == ProgramKind::shell || (is_text(program.name) && program.kind != ProgramKind::text))
+      return read(program.name, line, how);
+    const bool reads_input = !links.empty() && links.back().get().index == program.index; // a shell, or Python
+    if ((reads_input && is_listed(last, "bash sbatch")) || program.name == "/dev/stdin")
+      for (const std::string& file : {launch.start.input, behind.empty() ? "" : behind.back()})
+        read_file(file, how);
+    if (is_plain_tool(program) || program.name.starts_with("--")) // an option that is not known
       return;
-    report_path_loss();
+    report_lost_path();
     const bool is_file = program.kind == ProgramKind::file || program.name.find('/') != std::string::npos ||
-                         is_script_name(program.name) || launch.read_start(program).starts_with("#!");
-    if (!program.python && is_file)
-      read_file(program.name, how_started(words), words_behind(launch, program));
-    add_program(launch, program, command.line);
+                         is_listed(program.name, k_script_names) || launch.read_start(program).starts_with("#!");
+    if (is_file && (!program.python || !is_listed(last, "python torchrun deepspeed accelerate")))
+      read_file(program.name, how);
+    if (is_file && !program.python && !behind.empty() && is_known(behind))
+      (void)ask(behind, line); // the script may run "$@"
+    if (!reads_input)
+      add_program(launch, program, line);
   }
 
   ScriptReport finish(Started how) {
     if (how == Started::sourced) // the shell that sources it starts programs afterwards
-      report_path_loss();
+      report_lost_path();
     std::ranges::stable_sort(m_out.losses, {}, &Mention::line);
     return std::move(m_out);
   }
 
  private:
-  [[nodiscard]] Launch launch_of(const Argv& words, const Walk& walked) const {
-    return {words, walked, m_start, m_path.environment(), m_facts, m_rules};
+  static bool is_known(const Argv& words) {
+    return find_launcher(words, 0, words.size()) != nullptr || find_opaque(words[0]) != nullptr ||
+           is_plain_tool(words[0]);
   }
 
-  void read_command(Command& command, int depth) {
-    Argv& words = command.words;
-    const std::string keyword = words.empty() ? "" : words.front();
-    m_path.note_test(words, command.behind);
-    words.erase(words.begin(), std::ranges::find_if_not(
-                                   words, [](const auto& word) { return is_listed(word, words_of("keywords")); }));
-    if (keyword == "exec" && !words.empty() && words.front() == "-c") // bash(1): with an empty environment
-      words.insert(words.erase(words.begin()), {"env", "-i"});
-    if (!words.empty() && words.front().starts_with('@') && words.front().size() > 1) // make: do not print the command
-      words.front().erase(0, 1);
+  /// Reads `#SBATCH -n 2` as `sbatch -n 2 job.sh`, and `#!/usr/bin/env -S python3 -I` as `python3 -I job.sh`.
+  void read_directive(WordList& list) {
+    Argv& words = list.words;
+    words[0] = words[0] == "#SBATCH" ? "sbatch" : words[0] == "#BSUB" ? "bsub" : words[0].substr(2);
+    words.erase(words.begin(), std::ranges::find_if_not(words, [](const std::string& word) {
+                  return is_listed(word, "*/env -S") || word.empty();
+                }));
+    words.emplace_back("job.sh");
+    (void)ask(words, list.line);
+  }
+
+  void read_list(WordList& list, bool is_value, bool prints) {
+    Argv& words = list.words;
+    note_test(list);
+    take_front(words);
+    const auto before = m_lost;
+    const bool remains = read_changes(words, list.line);
+    const auto changed = m_lost;
+    words = expand(words);
+    words.erase(words.begin(), std::ranges::find_if_not(words, &is_assignment));
+    if (is_value && !words.empty() && !is_known(words))
+      read_texts(words, list.line);
+    else if (!words.empty())
+      read_command(list, prints);
+    if (!remains && m_lost == changed) // `PYTHONPATH= git pull` changes it for one command
+      m_lost = before;
+  }
+
+  /// Takes words of a shell or of make away from the front of a command.
+  static void take_front(Argv& words) {
+    const auto command =
+        std::ranges::find_if_not(words, [](const std::string& word) { return is_listed(word, words_of("keywords")); });
+    const bool empties = command != words.begin() && command != words.end() && *command == "-c"; // exec -c
+    words.erase(words.begin(), command + (empties ? 1 : 0));
+    if (empties)
+      words.insert(words.begin(), {"env", "-i"});
+    if (!words.empty() && words[0].size() > 1 && words[0][0] == '@') // make: do not print the command
+      words[0].erase(0, 1);
     if (words.size() > 2 && is_listed(words[words.size() - 2], "= := ::=")) { // make: export A := 1
       words[words.size() - 3] += "=" + words.back();
       words.resize(words.size() - 2);
     }
-    for (const std::string& word : words) // as in `: ${RUN:=srun --export=NONE}`; PYTHONPATH has the guard's value
-      if (const auto sign = word.find(":="); word.starts_with("${") && word.ends_with('}') &&
-                                             sign != std::string::npos && !word.starts_with("${PYTHONPATH"))
-        read_assignment({.name = word.substr(2, sign - 2), .value = word.substr(sign + 2, word.size() - sign - 3)},
-                        command.line);
-    // Words are expanded before assignments are read: a text such as bash -c "$LAUNCH python ..." has them in a
-    // variable.
-    words = m_path.expand(words);
-    m_path.begin_subshell(); // `PYTHONPATH= git pull` changes it for one command
-    const auto assigned = m_path.take_assignments(words, command.line);
-    for (const Assignment& one : assigned)
-      read_assignment(one, command.line);
-    read_expanded(command, depth);
-    m_path.end_subshell(!assigned.empty() && !words.empty() && !PythonPath::sets_variables(words[0]));
   }
 
-  void read_expanded(Command& command, int depth) {
-    Argv& words = command.words;
-    if (words.empty())
-      return;
-    const std::string first = words.front();
-    if (is_listed(first, "cd pushd") && words.size() == 2)
-      m_path.change_directory(words[1]);
-    if (first == "set" && contains(words, "--"))
-      m_path.assign("@", join({std::ranges::find(words, "--") + 1, words.end()}, " "), command.line);
-    const bool sources = is_listed(first, "source .") && words.size() > 1;
-    if (sources && !is_listed(words[1], words_of("settings")))
-      report_path_loss(); // the script may start programs
-    if (is_listed(first, k_prints) ? m_output_runs || first == "tee" || !m_open.empty()
-                                   : is_listed(first, "cp mv") && is_script_name(words.back()))
-      read_printed(command, depth);
-    else if (is_listed(first, k_read_lines) ||
-             (sources && words[1] == "/dev/stdin")) // the lines are commands, or values to export
-      read_input(command, Started::sourced, depth);
-    else if (is_listed(first, k_run_input))
-      read_input(command, how_started(words), depth);
-    else if (sources)
-      read_file(words[1], Started::sourced);
-    else if (is_listed(first, "eval trap"))
-      read(join({words.begin() + 1, words.end()}, " "), command.line, depth + 1);
-    else if (is_listed(first, "for set"))
-      read_texts(words, command.line, depth);
-    if (is_plain_tool(first) && find_launcher(words, 0, words.size()) == nullptr)
-      return;
-    if (find_opaque(first) != nullptr) {
-      Argv values;
-      if (!command.input.empty())
-        words.push_back(command.input);
-      for (const std::string& word : words) // as in `ssh node1 "$CMD --rank 1"`
-        for (const std::string& part : split_words(word))
-          if (const Argv value = m_path.expand({part}); value != Argv{part})
-            values.insert(values.end(), value.begin(), value.end());
-      std::ranges::move(values, std::back_inserter(words));
+  /// Notes a test of PYTHONPATH. What is done up to the end of its line, or of the `if`, is done with regard to it.
+  void note_test(const WordList& list) {
+    if (any_listed(list.words, "[ [[ test $?PYTHONPATH") && names_one(join(list.words, " "), {"PYTHONPATH"}) &&
+        !contains(list.words, "!="))
+      m_tested_to = is_listed(list.words[0], "if $?PYTHONPATH") ? INT_MAX : std::max(m_tested_to, list.line);
+    else if (m_tested_to == INT_MAX && any_listed(list.words, "fi endif"))
+      m_tested_to = list.line;
+  }
+
+  /// Reads what a command changes. True if the change remains behind the command.
+  bool read_changes(const Argv& words, int line) {
+    const auto command = std::ranges::find_if_not(words, &is_assignment);
+    const std::string first = command == words.end() ? "" : *command;
+    const bool exports = first.empty() || is_listed(first, k_exports);
+    const bool changes = is_listed(first, k_changes) || (exports && contains(words, "-n"));
+    for (auto word = words.begin(); word != words.end(); ++word) {
+      const auto sign = word->starts_with("${") ? word->find(":=") : std::string::npos;
+      const bool by_default = sign != std::string::npos && word->ends_with('}');
+      const std::string given =
+          !by_default ? *word : word->substr(2, sign - 2) + "+=" + word->substr(sign + 2, word->size() - sign - 3);
+      if (is_assignment(given) && (by_default || word < command || exports || is_listed(first, "make gmake")))
+        read_assignment(given, line);
     }
-    walk_command(command, depth);
+    for (auto word = command; word != words.end() && changes; ++word) {
+      const bool named = *word == "PYTHONPATH" || (first == "unset" && word->starts_with("${!PYTHON")) ||
+                         (first == "unset" && m_matches_path && word->starts_with('$'));
+      if (named && !names_path(join({word + 1, words.end()}, " ")) &&
+          !(line <= m_tested_to && is_listed(first, "set setenv")))
+        lose_path(line, first + " PYTHONPATH");
+    }
+    return exports || changes;
   }
 
-  void walk_command(const Command& command, int depth) {
-    const Walk walked = walk(command.words, "/");
-    const Launch launch = launch_of(command.words, walked);
-    add_loss(command.line, find_loss(launch));
-    if (walked.elsewhere) // no program is listed, but one is started
-      report_path_loss();
-    for (const Program& program : walked.programs)
-      read_started(launch, program, command, depth);
+  void read_assignment(const std::string& word, int line) {
+    static const auto k_rules = variable_rules();
+    const std::string name = word.substr(0, word.find_first_of("+[=")), value = word.substr(word.find('=') + 1);
+    const bool adds = word[word.find('=') - 1] == '+';
+    if (name == "SHAREFS_GUARD" && value == "0")
+      add_loss(line, {1, "SF407", "SHAREFS_GUARD=0", "switches the guard off"});
+    if (std::ranges::find(k_rules, name, &CacheRule::name) != k_rules.end() || names_cache(name))
+      m_out.caches.push_back({line, "", name, value});
+    if (name == "PYTHONPATH" && names_one(value, m_keep_path))
+      m_lost.reset(); // its old value was saved in a variable and is set again
+    else if (name == "PYTHONPATH" && !adds && line > m_tested_to && !names_path(value))
+      lose_path(line, "PYTHONPATH=");
+    else if (name != "PYTHONPATH" && names_path(value))
+      m_keep_path.insert(name);
+    const std::size_t losses = m_out.losses.size();
+    if (is_text(value))
+      read(value, line, Started::run, true);
+    const bool named = m_out.losses.size() > losses, itself = names_one(value, {name});
+    Argv words;
+    for (WordList& list : split_into_lists(value)) // also those of an array
+      if (list.to != "|")
+        std::ranges::move(list.words, std::back_inserter(words));
+    const std::string more = join(expand(words), " ");
+    std::string& all = m_variables[name]; // a command gets the words of all branches
+    all = (itself || all.empty() ? "" : all + " ") + (named || more.find("$(") != std::string::npos ? "" : more);
+    all.resize(std::min(all.size(), k_longest_value));
+  }
+  /// True if the text names PYTHONPATH, itself or by a variable. Such a value keeps the guard's directory.
+  [[nodiscard]] bool names_path(std::string_view text) const {
+    return names_one(text, {"PYTHONPATH"}) || names_one(text, m_keep_path);
+  }
+  void lose_path(int line, const std::string& subject) {
+    m_lost = Mention{line, "SF407", subject, "changes PYTHONPATH, so what it starts is not guarded"};
+  }
+  /// Reports a loss of PYTHONPATH, because a program is started now.
+  void report_lost_path() {
+    if (const auto lost = std::exchange(m_lost, std::nullopt))
+      add_loss(lost->line, *lost);
   }
 
-  /// Reads the commands in the input of a command.
-  void read_input(const Command& command, Started how, int depth) {
-    if (!command.input.empty())
-      read(command.input, command.line, depth + 1, how);
-    else
-      read_file(command.from, how);
-  }
-
-  /// Reads what a command prints or copies, because something may run it: its own text, or the file that it shows.
-  void read_printed(const Command& command, int depth) {
-    const Argv& words = command.words;
-    const std::string& first = words.front();
-    const std::string to = is_listed(first, "tee cp mv") ? words.back() : command.to;
-    if (is_listed(to, k_no_commands))
+  void read_command(const WordList& list, bool prints) {
+    const Argv& words = list.words;
+    const std::string& first = words[0];
+    const std::string second = words.size() > 1 ? words[1] : "";
+    const bool tool = is_plain_tool(first) && find_launcher(words, 0, words.size()) == nullptr;
+    if (is_listed(first, "cd pushd"))
+      m_directory = expand_start(second);
+    else if (first == "set" && second == "--")
+      m_variables["@"] = join({words.begin() + 2, words.end()}, " ");
+    if (first == "eval")
+      read(join({words.begin() + 1, words.end()}, " "), list.line);
+    else if (is_listed(first, k_hold_texts))
+      read_texts(words, list.line);
+    const bool copies = is_listed(first, "cp mv") && is_listed(words.back(), k_script_names);
+    if (copies || first == "tee" || (prints && is_listed(first, k_prints)))
+      read_printed(list);
+    if (is_listed(first, "source .") && !is_listed(second, words_of("settings")))
+      report_lost_path(); // the script may start programs
+    if (is_listed(first, "source ."))
+      read_file(second, Started::sourced);
+    else if (is_listed(first, "done mapfile readarray") && words.size() > 1)
+      read_file(words.back(), Started::sourced);
+    if (tool)
       return;
-    const std::string text = is_listed(first, "echo printf") ? written_by(words) : command.input;
-    const std::string shown = is_listed(first, "cp mv") && words.size() > 2 ? words[words.size() - 2]
-                              : command.from.empty()                        ? words.back()
-                                                                            : command.from;
-    const bool sets = is_listed(shown, "*.env"); // as in `export $(cat x.env)`
-    const Started how = m_submits ? Started::submitted : Started::run;
-    if (!text.empty())
-      read(text, command.line, depth + 1, how);
-    else if (m_output_runs || m_open.ends_with('<') || first == "cat" || sets || is_script_name(shown))
-      read_file(shown, sets ? Started::sourced : how);
-    if (!command.appends && !contains(words, "-a")) // else the file may hold more commands
-      m_written.insert(normalize_path(to, "/"));
+    const Walk walked = ask(words, list.line);
+    if (walked.programs.empty()) // one is started, but elsewhere, or by words that stand behind these somewhere else
+      report_lost_path();
+    if (!walked.elsewhere && !any_listed(words, "python*"))
+      read_texts(words, list.line, how_started(words), true);
+    for (const Program& program : walked.programs)
+      read_started({words, walked, m_start, m_variables, m_facts, m_rules}, program, list.line);
   }
 
-  /// Notes a file of commands. One that the text has written was read there.
-  void read_file(const std::string& name, Started how = Started::run, const Argv& arguments = {}) {
-    if (!is_substitution(name) && !is_listed(name, k_no_commands) && !m_written.contains(normalize_path(name, "/")))
-      for (const std::string& file : m_path.find_files(name))
-        if (NamedScript one{file, how, arguments}; m_out.scripts.empty() || m_out.scripts.back() != one)
-          m_out.scripts.push_back(std::move(one)); // a text may be read twice
+  /// Reads those of the words that are texts, because any of them may be run; a here-document certainly is.
+  void read_texts(const Argv& words, int line, Started how = Started::run, bool only_documents = false) {
+    for (const std::string& word : words)
+      if (is_text(word) && (word[0] == '\n' || !only_documents))
+        read(word.starts_with('[') ? word.substr(word.find('=') + 1) : word, line, how, word[0] != '\n');
+  }
+
+  /// Reads what a command prints or copies, because something may run it: its own text, or the scripts that it names.
+  void read_printed(const WordList& list) {
+    const Argv& words = list.words;
+    const Started how = m_submits ? Started::submitted : Started::run;
+    if (words[0] != "tee" && (is_listed(list.to, k_no_commands) || list.to.ends_with(".py")))
+      return;
+    if (is_listed(words[0], "echo printf")) {
+      const bool format = words.size() > 2 && words[1].starts_with('%'); // of printf
+      std::string text = join({words.begin() + (format ? 2 : 1), words.end()}, " ");
+      for (auto at = text.find("\\n"); at != std::string::npos; at = text.find("\\n", at))
+        text.replace(at, 2, "\n");
+      read(text, list.line, how, true);
+    } else {
+      read_texts(words, list.line, how, true);
+      for (const std::string& word : words)
+        if (is_listed(word, k_script_names) || (words[0] == "cat" && word == words.back()))
+          read_file(word, word.ends_with(".env") ? Started::sourced : how);
+    }
+  }
+
+  /// Notes a file of commands. It may lie in the directory of the last `cd`, or beside this script.
+  void read_file(const std::string& name, Started how) {
+    const std::string path = expand_start(name);
+    if (path.empty() || path[0] == '-' || is_text(path) || is_listed(path, k_no_commands))
+      return;
+    add_once(m_out.scripts, {path, how});
+    if (!m_directory.empty())
+      add_once(m_out.scripts, {join_path(m_directory, path), how});
+    if (const std::string& self = m_variables["0"]; name.starts_with('$') && self.find('/') != std::string::npos)
+      add_once(m_out.scripts, {join_path(parent_path(self), path), how});
+  }
+
+  /// Reports the word that takes the guard away from what these words start. Words that are only launchers, as in
+  /// LAUNCH="srun --export=NONE", are in front of a program somewhere else.
+  Walk ask(Argv words, int line) {
+    Walk walked = walk(words, "/");
+    const bool only_launchers = walked.programs.empty() && !walked.elsewhere && !walked.chain.empty();
+    if (only_launchers) {
+      words.insert(words.end(), {"python", "t.py"});
+      walked = walk(words, "/");
+    }
+    const Mention loss = find_loss({words, walked, m_start, m_variables, m_facts, m_rules});
+    const auto keeps = [&](const std::string& word) {
+      const auto at = word.find("PYTHONPATH=");
+      return at != std::string::npos && names_path(word.substr(at + 11));
+    };
+    if (!(only_launchers && loss.code != "SF407") &&
+        !(loss.subject == "PYTHONPATH=" && std::ranges::any_of(words, keeps)))
+      add_loss(line, loss);
+    if (only_launchers)
+      walked.programs.clear();
+    return walked;
   }
 
   void add_loss(int line, Mention loss) {
     loss.line = line;
-    if (!loss.code.empty() && (m_out.losses.empty() || m_out.losses.back() != loss)) // a text may be read twice
+    const bool again = std::ranges::any_of(m_out.losses, [&](const Mention& one) {
+      return one.code == loss.code && one.subject == loss.subject && one.line == line;
+    });
+    if (!loss.code.empty() && !again)
       m_out.losses.push_back(std::move(loss));
-  }
-  /// Reports a loss of PYTHONPATH, because a program is started now.
-  void report_path_loss() {
-    if (const auto lost = m_path.take_loss())
-      m_out.losses.push_back(*lost);
-  }
-
-  /// True if these words in front of a command take the guard away. A variable that branches give several values keeps
-  /// the one that does.
-  [[nodiscard]] bool loses_guard(Argv words) const {
-    words.resize(std::min(words.size(), k_most_prefix));
-    words.insert(words.end(), {"python", "t.py"});
-    return !find_loss(launch_of(words, walk(words, "/"))).code.empty();
-  }
-
-  void read_assignment(const Assignment& one, int line) {
-    if (one.name == "SHAREFS_GUARD" && one.value == "0")
-      add_loss(line, {1, "SF407", "SHAREFS_GUARD=0", "switches the guard off"});
-    static const auto k_rules = variable_rules();
-    if (std::ranges::find(k_rules, one.name, &CacheRule::name) != k_rules.end() || names_cache(one.name))
-      m_out.caches.push_back({line, "", one.name, one.value});
-    const auto old = m_path.environment().find(one.name);
-    const bool keeps = old != m_path.environment().end() && loses_guard(m_path.expand(words_of_value(old->second))) &&
-                       !loses_guard(m_path.expand(words_of_value(one.value)));
-    if (!keeps)
-      m_path.assign(one.name, one.value, line);
-  }
-
-  /// Reads those of the words that are texts, because any of them may be run.
-  void read_texts(const Argv& words, int line, int depth) {
-    for (const std::string& word : words)
-      if (is_text(word))
-        read(word.starts_with('[') ? word.substr(word.find('=') + 1) : word, line, depth + 1);
-  }
-
-  void assign_array(const Argv& words, int line, int depth) {
-    const auto name = std::ranges::find_if(words, [](const std::string& word) { return word.ends_with('='); });
-    if (name == words.end()) // the word of a here-string, no array
-      return;
-    const Argv value(name + 1, words.end());
-    read_texts(value, line, depth);
-    read_assignment({.name = name->substr(0, name->find('=')), .value = " " + join(value, " ")}, line);
   }
 
   /// Reports a program and the caches that its options name.
@@ -312,36 +374,79 @@ class ScriptReader {
     std::string chain;
     for (const ChainLink& link : launch.walk.chain)
       chain += (chain.empty() ? "" : " ") + link.name;
-    if (program.python || is_script_name(program.name) || !chain.empty())
-      m_out.programs.push_back({line, "", program.name, chain});
+    if (program.python || is_listed(program.name, k_script_names) || !chain.empty())
+      add_once(m_out.programs, {line, "", program.name, chain});
     const Row* const framework = framework_of(program, launch.argv);
     for (const Assignment& one : program_options(launch.argv, program))
       if (const auto rule = rule_for_flag(program, framework, one.name, {}); rule && is_moved(rule->cache_class))
-        m_out.caches.push_back({line, "", one.name, one.value});
+        add_once(m_out.caches, {line, "", one.name, one.value});
+  }
+
+  /// Replaces `$RUN`, `${RUN}` and `${RUN[@]}`, alone or in front of a path, by the words of the variable, and
+  /// `${RUN:-words}` and the like by those in the braces; `$(which python)` by the name.
+  [[nodiscard]] Argv expand(const Argv& words) const {
+    Argv all;
+    for (const std::string& word : words) {
+      if (is_listed(word, "$(which* `which* $(command*")) {
+        const std::string name = split_words(word).back();
+        all.push_back(name.substr(0, name.find_first_of(")`")));
+        continue;
+      }
+      const std::size_t begin = word.starts_with("${") ? 2 : 1;
+      const auto end = std::min(word.find_first_not_of(k_letters, begin), word.size());
+      const auto close = begin == 2 ? word.find('}') : end - 1;
+      const std::string rest = word.starts_with('$') && close < word.size() ? word.substr(close + 1) : "$";
+      const auto sign = std::min(word.find_first_of("-=+%#/", end), word.size());
+      const auto known = m_variables.find(word.substr(std::min(begin, word.size()), end - begin));
+      Argv found;
+      if (known != m_variables.end() && !known->second.empty() &&
+          (sign >= close || is_listed(word.substr(sign, 1), "- =")))
+        found = split_words(known->second);
+      else if (sign < close && is_listed(word.substr(sign, 1), "- = +"))
+        found = split_words(word.substr(sign + 1, close - sign - 1));
+      if (found.empty() || all.size() > k_most_words || !(rest.empty() || rest[0] == '/'))
+        found = {word};
+      else if (!rest.empty()) // a path: the last value counts
+        found = {found.back() + rest};
+      std::ranges::move(found, std::back_inserter(all));
+    }
+    return all;
+  }
+
+  /// Replaces the variable in front of a path by its value. One that is not known, and `$(dirname "$0")`, are taken
+  /// away, so `$HERE/a.sh` becomes `a.sh`. Empty if other variables remain.
+  [[nodiscard]] std::string expand_start(const std::string& name) const {
+    std::string path = expand({name}).back();
+    if (const auto end = path.find_last_of(")}"); path.starts_with('$'))
+      path.erase(0, std::min(path.find('/', end == std::string::npos ? 0 : end), path.size() - 1) + 1);
+    return path.find_first_of("$`") == std::string::npos ? path : "";
   }
 
   Facts& m_facts;
+  std::string m_directory; ///< of the last `cd`
   Start m_start{{}, "/", {}};
-  PythonPath m_path;
-  bool m_submits = false;                   ///< the text submits a script, perhaps one that it writes
-  bool m_output_runs = false;               ///< something may run what the present command prints
-  std::string m_open;                       ///< open subshells `(` and substitutions `$`, `<`
-  std::set<std::string> m_written;          ///< files that the text writes
-  Rules m_rules{{}, When::shared, Guard()}; // with a guard, because only then a loss counts
+  Rules m_rules{{}, When::shared, Guard()};       // with a guard, because only then a loss counts
+  Environment m_variables;                        ///< variables of the text, with the words of all their values
+  std::set<std::string, std::less<>> m_keep_path; ///< those with PYTHONPATH in their value
+  int m_texts = 0;                                ///< texts around the present command
+  int m_tested_to = 0;                            ///< the last line on which `[ -z "$PYTHONPATH" ]` or the like counts
+  bool m_matches_path = false;                    ///< a pattern of names in the text may match PYTHONPATH
+  bool m_submits = false;                         ///< the text submits a script, perhaps one that it writes
+  std::optional<Mention> m_lost;                  ///< the command that lost PYTHONPATH, until a program is started
   ScriptReport m_out;
 };
 
 } // namespace
 
 ScriptReport read_script(const std::string& text, Facts& facts, const NamedScript& script) {
-  ScriptReader reader(facts, script.name, script.arguments);
-  reader.read(text, 1, 0, script.how);
+  ScriptReader reader(facts, script.name);
+  reader.read(text, 1, script.how);
   return reader.finish(script.how);
 }
 
 ScriptReport read_program(const Launch& launch, const Program& program) {
-  ScriptReader reader(launch.facts, "", words_behind(launch, program));
-  reader.read_started(launch, program, {.words = {}, .from = launch.start.input}, 0);
+  ScriptReader reader(launch.facts, "");
+  reader.read_started(launch, program, 1);
   return reader.finish(Started::run);
 }
 

@@ -18,7 +18,6 @@ enum class Started {
 struct NamedScript {
   std::string name;
   Started how = Started::run;
-  Argv arguments = {}; ///< $1, $2, ...
   friend bool operator==(const NamedScript&, const NamedScript&) = default;
 };
 

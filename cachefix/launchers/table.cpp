@@ -2,7 +2,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "cachefix/launchers/walk.hpp"
-#include "cachefix/shell_text.hpp"
+#include "cachefix/words.hpp"
 
 #include <iterator>
 #include <set>
@@ -18,8 +18,8 @@ bool may_be_python(const Argv& words, const Program& program, int depth) {
   if (is_plain_tool(program))
     return false;
   if (program.kind == ProgramKind::shell)
-    return std::ranges::any_of(commands_of(program.name),
-                               [&](const Command& command) { return starts_program(command.words, depth); });
+    return std::ranges::any_of(split_into_lists(program.name),
+                               [&](const WordList& list) { return starts_program(list.words, depth); });
   if (program.kind != ProgramKind::program || is_listed(program.name, k_scripts))
     return true;
   if (program.python) // `vllm serve`, but not `vllm --version`
@@ -82,10 +82,10 @@ bool names_some_program(std::span<const std::string> words, int depth) {
   std::string text; // as ssh gives it to a shell; a word with spaces is a command line and gets its own line
   for (const std::string& word : words)
     text += (word.find_first_of(" \t\n") == std::string::npos ? " " : "\n") + word;
-  const Commands commands = commands_of(text);
-  return std::ranges::any_of(commands, [&](const Command& command) {
-    const bool host = &command == &commands.front() && command.line == 1;
-    return starts_program(std::span(command.words).subspan(host ? find_command(command.words) : 0), depth);
+  const WordLists lists = split_into_lists(text);
+  return std::ranges::any_of(lists, [&](const WordList& list) {
+    const bool host = &list == &lists.front() && list.line == 1;
+    return starts_program(std::span(list.words).subspan(host ? find_command(list.words) : 0), depth);
   });
 }
 

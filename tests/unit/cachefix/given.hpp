@@ -19,6 +19,7 @@ struct World {
   std::vector<std::pair<std::string, std::string>> mounts = {{"/", "ext4"}, {"/share", "nfs4"}}; ///< target, type
   std::vector<std::string> environment = {"HOME=/home/alice"};
   std::string directory = "/job";
+  std::string input = {};                                      ///< path of the file that is stdin
   std::map<std::string, std::string> links;                    ///< path -> target
   std::map<std::string, std::string> files;                    ///< path -> content
   std::map<std::string, std::vector<std::string>> directories; ///< path -> names
@@ -113,7 +114,7 @@ struct World {
     return {names.begin(), names.end()};
   }
 
-  [[nodiscard]] Start first() const { return {environment, directory, "/home/alice"}; }
+  [[nodiscard]] Start first() const { return {environment, directory, "/home/alice", input}; }
   [[nodiscard]] RunPlan run(const Argv& argv, const Rules& rules = {}) const;
 };
 

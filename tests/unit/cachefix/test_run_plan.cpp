@@ -374,6 +374,20 @@ TEST_CASE("what loses the guard is named in one line, in texts and in scripts th
   CHECK(world.run(words("bash run.sh"), installed()).diagnoses.empty());
 }
 
+TEST_CASE("a shell or a batch system reads its commands from the file that is its stdin; other programs read data") {
+  World world;
+  world.files["/job/run.sh"] = "env -i python t.py\n";
+  world.input = "/job/run.sh";
+  for (const std::string line : {"bash", "/bin/sh -s x", "srun -n 2 zsh", "sbatch", "bash /dev/stdin"}) {
+    CAPTURE(line);
+    CHECK(world.run(words(line), installed()).diagnoses.size() == 1);
+  }
+  for (const std::string line : {"python", "python t.py", "bash other.sh", "mytool"}) {
+    CAPTURE(line);
+    CHECK(world.run(words(line), installed()).diagnoses.empty());
+  }
+}
+
 TEST_CASE("an unknown option is only noted where the guard gets hold of the program") {
   const World world;
   const Argv argv = words("torchrun --frobnicate t.py --data_cache_dir /share/c");
