@@ -279,6 +279,22 @@ def test_modules_of_an_earlier_job_are_there_for_an_offline_one(cluster: Cluster
     assert second.stdout == "value = 1\n", second.stderr
 
 
+def test_a_failure_of_the_guard_keeps_no_other_process_waiting(cluster: Cluster, interpreter: Path) -> None:
+    fill(cluster.share)
+    host = cluster.hosts[0]
+    program = "import sharefs_guard.storage as s\ns.announce = lambda _: 1 / 0\nrows(load()); sys.stdin.read()"
+    environment = {"SHAREFS_GUARD_BUILD": "unique"}
+    first = host.start([interpreter, "-c", PRELUDE + program], True, environment, text=None)
+    assert first.stdout and first.stdout.readline().startswith("RESULT 300")
+    try:
+        second = start(host, interpreter, "rows(load(download_mode='force_redownload'))", **environment)
+        assert len(done(second)[0]) == 1
+    finally:
+        second.kill()
+        _, said = first.communicate("")
+    assert "warning" in said and "ZeroDivisionError" in said
+
+
 READ_ONLY = """
 import ctypes
 mount = ctypes.CDLL(None, use_errno=True).mount

@@ -184,31 +184,52 @@ def test_what_is_there_is_never_replaced(built: tuple[Path, Path]) -> None:
     assert (share / "json-train.arrow").read_text() == "theirs"
 
 
-def test_a_newer_copy_counts_and_one_that_was_removed_is_forgotten(built: tuple[Path, Path]) -> None:
+def test_a_rebuilt_copy_counts_and_one_that_was_removed_from_the_share_does_not(built: tuple[Path, Path]) -> None:
     local, share = built
     publishing.publish_dataset(str(local), str(share), PLACE)
     os.utime(share / "dataset_info.json", (2e9, 2e9))
     assert not publishing.prefers_local(str(local), str(share))
-    (local / publishing.PUBLISHED).unlink()  # as the library removes all of it that is built anew
-    os.utime(local / "dataset_info.json", (2.1e9, 2.1e9))
+    publishing.mark(str(local), str(share), publishing.REBUILT)
     assert publishing.prefers_local(str(local), str(share))
     publishing.publish_dataset(str(local), str(share), PLACE)
-    for file in share.iterdir():
-        file.unlink()
-    assert not publishing.prefers_local(str(local), str(share)) and not local.exists()
+    shutil.rmtree(share)
+    assert not publishing.prefers_local(str(local), str(share))
+    publishing.forget(str(local))
+    assert not local.exists() and not list(local.parent.iterdir())
 
 
 def test_what_took_the_place_of_a_dataset_counts_whatever_its_time(built: tuple[Path, Path]) -> None:
     """The host that built it may have a clock that is behind."""
     local, share = built
     publishing.publish_dataset(str(local), str(share), PLACE)
-    publishing.follow_generation(str(local), str(share))
-    assert (local / "cache-1.arrow").exists()
     os.utime(share / "dataset_info.json", (1e9, 1e9))
     assert not publishing.prefers_local(str(local), str(share))
-    publishing.follow_generation(str(local), str(share))
-    assert not (local / "cache-1.arrow").exists()
-    assert not publishing.prefers_local(str(local), str(share))
+
+
+@pytest.mark.parametrize("change", ["time", "file"])
+def test_each_dataset_of_the_share_has_files_of_its_own(
+    built: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    """The place, the fingerprint, the sizes and even the times of two may be equal."""
+    local, share = built
+    place = PLACE._replace(share=str(share.parents[3]), directory=str(local.parents[3]))
+    monkeypatch.setattr(storage, "_places", {place.share: place})
+    monkeypatch.setattr(storage, "place_around", lambda _: place)
+    publishing.publish_dataset(str(local), str(share), place)
+    shutil.rmtree(local)
+    first, for_share, _ = publishing.directory_for_files(str(share), 1)
+    assert first.startswith(str(local)) and for_share == str(share)
+    assert publishing.share_of_files(first) == (str(share), place)
+    assert publishing.directory_for_files(first, 1) == (first, str(share), place)
+    info = share / "dataset_info.json"
+    if change == "time":
+        os.utime(info, (1e9, 1e9))
+    else:
+        shutil.copy2(info, share / "other")
+        (share / "other").rename(info)
+    second, _, _ = publishing.directory_for_files(str(share), 1)
+    assert second.startswith(str(local)) and second != first
+    assert publishing.share_of_files(first) is None, "what is made of the first would be published beside the second"
 
 
 def test_a_disk_that_is_of_no_use_any_more_gets_no_files(built: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,13 +238,13 @@ def test_a_disk_that_is_of_no_use_any_more_gets_no_files(built: tuple[Path, Path
     monkeypatch.setattr(storage, "_places", {place.share: place})
     publishing.publish_dataset(str(local), str(share), place)
     assert publishing.directory_for_files(str(local), 1) == (str(local), str(share), place)
-    monkeypatch.setattr(storage, "place_around", lambda _: place)
+    monkeypatch.setattr(storage, "place_around", lambda path: place if path == str(share) else None)
     monkeypatch.setattr(os, "access", lambda path, _: not str(path).startswith(place.directory))
     own, for_share, its_place = publishing.directory_for_files(str(local), 1)
     assert (for_share, its_place.kind) == (str(share), "unique") and own.startswith(str(share) + "/.files.sharefs-")
     assert publishing.directory_for_files(own, 1) == (own, str(share), its_place)
     shutil.rmtree(share)  # not published: there is no other place
-    assert publishing.directory_for_files(str(local), 1) == (str(local), str(share), place)
+    assert publishing.directory_for_files(str(local), 1) is None
 
 
 def test_a_copy_that_was_never_published_does_not_become_the_one_of_the_share(built: tuple[Path, Path]) -> None:
@@ -231,7 +252,6 @@ def test_a_copy_that_was_never_published_does_not_become_the_one_of_the_share(bu
     share.mkdir(parents=True)
     (share / "dataset_info.json").write_text("{}")
     os.utime(local / "dataset_info.json", (1e9, 1e9))
-    publishing.follow_generation(str(local), str(share))
     assert not publishing.prefers_local(str(local), str(share))
 
 
@@ -241,12 +261,10 @@ def test_what_is_made_of_a_rebuilt_dataset_stays_with_it(built: tuple[Path, Path
     monkeypatch.setattr(storage, "_places", {place.share: place})
     publishing.publish_dataset(str(local), str(share), place)
     assert publishing.share_of_files(str(local)) == (str(share), place)
-    (local / publishing.PUBLISHED).unlink()
-    publishing.mark_rebuilt(str(local))
-    for _ in range(2):  # a later job reads it again, which publishes nothing
-        assert publishing.share_of_files(str(local)) is None
-        assert publishing.publish_dataset(str(local), str(share), place)
+    publishing.mark(str(local), str(share), publishing.REBUILT)
+    assert publishing.share_of_files(str(local)) is None
     shutil.rmtree(share)
+    assert publishing.prefers_local(str(local), str(share))
     assert publishing.publish_dataset(str(local), str(share), place)
     assert publishing.share_of_files(str(local)) == (str(share), place)
 

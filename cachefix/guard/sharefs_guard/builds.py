@@ -20,7 +20,7 @@ def hold_datasets(module):
     if builder is None or not hasattr(module, "load_dataset"):
         return  # the project has its own package of this name
     holds.hold_cache_dir(builder, _root_of_builder, functools.partial(_root_of_builder, is_refused=True))
-    holds.hold_after(builder, "__init__", _take_local_copy)
+    holds.hold_after(builder, "__init__", _find_local_copy)
     holds.hold(builder, "download_and_prepare", _hold_build)
     holds.hold_after(module.Dataset, "_get_cache_file_path", _own_cache_file)
     holds.hold_after(module.Dataset, "_new_dataset_with_indices", _publish_indices)
@@ -62,152 +62,148 @@ def _root_of_builder(builder, arguments, is_refused=False):
     return place.directory
 
 
-def _may_lock(share):
-    """True if this user can open the library's lock of a dataset on the share. It is a file beside the dataset."""
-    lock = share.rstrip("/") + "_builder.lock"
-    if os.path.exists(lock):
-        return os.access(lock, os.W_OK)
-    return os.access(os.path.dirname(lock), os.W_OK | os.X_OK)
+def _use_complete(builder, place, share, local):
+    """Gives the builder the complete dataset that this node or the share has, as the library does for one that it finds.
+    Returns its directory, or None. The library's lock beside it is not needed, and cannot be taken by another user."""
+    if local and publishing.prefers_local(local, share):
+        root, directory = place.directory, local
+    elif publishing.is_complete(share):
+        root, directory = place.share, share
+    else:
+        return None
+    _point(builder, root, directory)
+    builder.info = type(builder.info).from_directory(directory)
+    return directory
 
 
-def _take_local_copy(_, builder, *arguments, **named):
-    """Gives the builder a dataset that this node built before and did not publish, as if it lay on the share."""
+def _find_local_copy(_, builder, *arguments, **named):
+    """Gives a new builder a dataset that this node has, as if it lay on the share."""
     root = builder._cache_dir_root
     place = None if _is_distributed(builder) else holds.local_place(root)
-    if place is None:
-        return
-    local = storage.moved(builder._cache_dir, root, place.directory)
-    if publishing.prefers_local(local, builder._cache_dir):
-        _point(builder, place.directory, local)
-        builder.info = type(builder.info).from_directory(local)
+    if place is not None:
+        _use_complete(builder, place, builder._cache_dir, storage.moved(builder._cache_dir, root, place.directory))
 
 
 def _hold_build(original):
     def download_and_prepare(self, *arguments, **named):
-        build = holds.attempt(_begin_build, self, original, arguments, named)
+        build = holds.attempt(_build_of, self, original, arguments, named)
         if build is None:
             return original(self, *arguments, **named)
-        try:
-            return run(build, arguments, named)
-        except Exception as problem:
-            build = holds.attempt(_build_elsewhere, build, problem)
-            if build is None:
-                raise
-        return run(build, arguments, named)
-
-    def run(build, arguments, named):
-        is_done = False
-        try:
-            result = original(build.builder, *arguments, **named)
-            is_done = True
-            return result
-        finally:
-            holds.attempt(build.end, is_done)
+        function = functools.partial(original, self, *arguments, **named)
+        with publishing.lock_of_host(build.share):
+            try:
+                return build.run(function)
+            except Exception as problem:
+                if not holds.attempt(build.move_to_share, problem):
+                    raise
+            return build.run(function)
 
     return download_and_prepare
 
 
-def _begin_build(builder, original, arguments, named):
-    """Returns the build that is about to start, or None if the library builds as it would without the guard."""
+def _build_of(builder, original, arguments, named):
+    """Returns the build that a call asks for, or None if the library builds as it would without the guard."""
     bound = inspect.signature(original).bind_partial(builder, *arguments, **named)
-    if bound.arguments.get("output_dir") is not None or _is_distributed(builder):
-        return None
     root = builder._cache_dir_root
-    if holds.is_remote(root):
+    if bound.arguments.get("output_dir") is not None or _is_distributed(builder) or holds.is_remote(root):
         return None
     place = storage.place_by_directory(root) or storage.place_of(root)
     if place is None:
         return None
-    share = storage.moved(builder._cache_dir, root, place.share)
-    local = storage.moved(builder._cache_dir, root, place.directory) if place.kind == "local" else ""
     mode = bound.arguments.get("download_mode") or "reuse_dataset_if_exists"
     rebuilds = getattr(mode, "value", mode) != "reuse_dataset_if_exists"
-    prefers_local = bool(local) and publishing.prefers_local(local, share)
-    if not rebuilds and publishing.is_complete(share) and not prefers_local:
-        if local and not _may_lock(share):
-            os.makedirs(local, exist_ok=True)
-            publishing.show_shared_files(share, local, lambda name: not name.startswith("cache-"))
-            _point(builder, place.directory, local)
-        else:
-            _point(builder, place.share, share)
-        return None
-    return (_LocalBuild if local else _UniqueBuild)(builder, place, share, rebuilds)
+    return _Build(builder, place, storage.moved(builder._cache_dir, root, place.share), rebuilds)
 
 
-def _build_elsewhere(build, problem):
-    """Returns another build, on the share itself, if this one failed because the node's disk was too small."""
-    chain, cause = [], problem
-    while cause is not None and cause not in chain:
-        chain.append(cause)
-        cause = cause.__cause__ or cause.__context__
-    full = any(
-        isinstance(error, OSError)
-        and (error.errno in (errno.ENOSPC, errno.EDQUOT) or str(error).startswith("Not enough disk space"))
-        for error in chain
-    )
-    if not full or not isinstance(build, _LocalBuild):
-        return None
-    storage.warn("%s is too small for a dataset of %s: it is built there" % (build.place.directory, build.place.share))
-    place = build.place._replace(kind="unique", reason="the node's disk is too small")
-    return _UniqueBuild(build.builder, place, build.share, build.rebuilds)
-
-
-class _LocalBuild:
-    """Builds on the node's disk, then copies the complete dataset to the share."""
+class _Build:
+    """Builds a dataset on the node's disk, or on the share under a name of this process, then puts it on the share unless
+    that has one."""
 
     def __init__(self, builder, place, share, rebuilds):
         self.builder, self.place, self.share, self.rebuilds = builder, place, share, rebuilds
-        self._local = storage.moved(share, place.share, place.directory)
-        if rebuilds or not publishing.is_complete(self._local):
-            storage.announce(place)
-        builder._cache_downloaded_dir = _own_downloads(builder._cache_downloaded_dir)
-        _point(builder, place.directory, self._local)
+        self._local = storage.moved(share, place.share, place.directory) if place.kind == "local" else ""
+        self._own = publishing.own_name(share)
 
-    def end(self, is_done):
+    def run(self, function):
+        if holds.attempt(self._is_there):
+            return None
+        began = holds.attempt(self._begin)
+        is_done = False
+        try:
+            result = function()
+            is_done = True
+            return result
+        finally:
+            if began:
+                holds.attempt(self._end_on_disk if self._local else self._end_on_share, is_done)
+
+    def _is_there(self):
+        found = None if self.rebuilds else _use_complete(self.builder, self.place, self.share, self._local)
+        if found == self._local and not publishing.is_complete(self.share):
+            self._publish()
+        elif found == self.share and publishing.is_complete(self._local) and not publishing.marked(self._local):
+            publishing.mark(self._local, self.share, publishing.REPLACED)
+        return found
+
+    def _begin(self):
+        storage.announce(self.place)
+        self.builder._cache_downloaded_dir = _own_downloads(self.builder._cache_downloaded_dir)
+        if self._local:
+            if not self.rebuilds:
+                publishing.forget(self._local)
+            _point(self.builder, self.place.directory, self._local)
+        else:
+            os.makedirs(os.path.dirname(self.share), exist_ok=True)
+            _point(self.builder, self.place.share, self._own)
+        return True
+
+    def _end_on_disk(self, is_done):
         if is_done and self.rebuilds and publishing.is_complete(self.share):
-            publishing.mark_rebuilt(self._local)
+            publishing.mark(self._local, self.share, publishing.REBUILT)
             if storage.publishes():
-                _report_kept(self.share, self._local)
-        elif is_done and storage.publishes():
+                self._report_kept(self._local)
+        elif is_done:
+            self._publish()
+
+    def _publish(self):
+        if storage.publishes():
             _publish(publishing.publish_dataset, self._local, self.share, self.place, self._local)
 
-
-class _UniqueBuild:
-    """Builds on the share under a name of this process, then renames it to the final name, unless that exists."""
-
-    def __init__(self, builder, place, share, rebuilds):
-        self.builder, self.place, self.share, self.rebuilds = builder, place, share, rebuilds
-        self._own = publishing.own_name(share)
-        downloads = _own_downloads(builder._cache_downloaded_dir)
-        self._lock = publishing.lock_of_host(share)
-        if not rebuilds and publishing.is_complete(share):  # another process has built it meanwhile
-            _point(builder, place.share, share)
-            return
-        os.makedirs(os.path.dirname(share), exist_ok=True)
-        storage.announce(place)
-        builder._cache_downloaded_dir = downloads
-        _point(builder, place.share, self._own)
-
-    def end(self, is_done):
-        try:
-            if self.builder._cache_dir == self._own:
-                self._finish(is_done)
-        finally:
-            if self._lock is not None:
-                os.close(self._lock)
-
-    def _finish(self, is_done):
+    def _end_on_share(self, is_done):
         if is_done:
             publishing.remove_beside(self._own)  # first: a process that is killed after the rename leaves nothing
             holds.attempt(publishing.remove_leftovers, self._own)
             publishing.rename_to_nothing(self._own, self.share)
         is_ours = is_done and os.path.isdir(self._own)
         if is_ours and (self.rebuilds or not publishing.is_complete(self.share)):
-            _report_kept(self.share, self._own)
+            self._report_kept(self._own)
             publishing.at_exit(publishing.remove_own, self._own)
         else:
             publishing.remove_own(self._own)
             _point(self.builder, self.place.share, self.share)
+
+    def _report_kept(self, built):
+        text = "%s is built anew in %s; the share keeps what it has: remove that to have it published"
+        storage.report(text % (self.share, built))
+
+    def move_to_share(self, problem):
+        """Goes on to build on the share if a build failed because the node's disk was too small. True if so."""
+        chain, cause = [], problem
+        while cause is not None and cause not in chain:
+            chain.append(cause)
+            cause = cause.__cause__ or cause.__context__
+        is_full = any(
+            isinstance(error, OSError)
+            and (error.errno in (errno.ENOSPC, errno.EDQUOT) or str(error).startswith("Not enough disk space"))
+            for error in chain
+        )
+        if not is_full or not self._local:
+            return False
+        directory, share = self.place.directory, self.place.share
+        storage.warn("%s is too small for a dataset of %s: it is built there" % (directory, share))
+        self.place = self.place._replace(kind="unique", reason="the node's disk is too small")
+        self._local = ""
+        return True
 
 
 def _publish(function, path, share, place, what):
@@ -217,10 +213,6 @@ def _publish(function, path, share, place, what):
         storage.warn("%s names files of this node and is not published" % what)
     except OSError as problem:
         storage.warn("%s is not published: %s" % (what, problem.strerror))
-
-
-def _report_kept(share, built):
-    storage.report("%s is built anew in %s; the share keeps what it has: remove that to have it published" % (share, built))
 
 
 def _move_downloads(_, manager, *arguments, **named):
@@ -258,8 +250,6 @@ def _own_cache_file(path, dataset, *arguments, **named):
         return None
     own, share, place = pair
     os.makedirs(own, exist_ok=True)
-    if place.kind == "local":
-        publishing.follow_generation(own, share)
     # One process writes cache-X.arrow; several write parts such as cache-X_00000_of_00002.arrow.
     stem = os.path.splitext(name)[0]
     publishing.show_shared_files(share, own, lambda other: other == name or other.startswith(stem + "_"))
