@@ -71,8 +71,8 @@ def _use_complete(builder, place, share, local):
         root, directory = place.share, share
     else:
         return None
-    _point(builder, root, directory)
     builder.info = type(builder.info).from_directory(directory)
+    _point(builder, root, directory)
     return directory
 
 
