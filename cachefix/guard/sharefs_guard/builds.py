@@ -138,19 +138,21 @@ class _Build:
                 holds.attempt(self._end_on_disk if self._local else self._end_on_share, is_done)
 
     def _is_there(self):
-        found = None if self.rebuilds else _use_complete(self.builder, self.place, self.share, self._local)
-        if found == self._local and not publishing.is_complete(self.share):
+        if self.rebuilds:
+            return False
+        found = _use_complete(self.builder, self.place, self.share, self._local)
+        if self._local and not found:
+            publishing.forget(self._local)
+        elif self._local and found == self._local and not publishing.is_complete(self.share):
             self._publish()
-        elif found == self.share and publishing.is_complete(self._local) and not publishing.marked(self._local):
+        elif self._local and publishing.is_complete(self._local) and not publishing.marked(self._local):
             publishing.mark(self._local, self.share, publishing.REPLACED)
-        return found
+        return bool(found)
 
     def _begin(self):
         storage.announce(self.place)
         self.builder._cache_downloaded_dir = _own_downloads(self.builder._cache_downloaded_dir)
         if self._local:
-            if not self.rebuilds:
-                publishing.forget(self._local)
             _point(self.builder, self.place.directory, self._local)
         else:
             os.makedirs(os.path.dirname(self.share), exist_ok=True)
