@@ -446,6 +446,23 @@ def test_a_held_function_shows_the_signature_of_its_own() -> None:
     assert [inspect.getfullargspec(function) for function in (Owner.method, Owner.of_class)] == before
 
 
+def test_a_directory_of_another_user_is_replaced_by_this_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sharefs_guard import holds
+
+    class Owner:
+        def __init__(self, name: str, cache_dir: str = "/s") -> None:
+            self.cache_dir = cache_dir
+            if cache_dir == "/s" and name == "theirs":
+                raise PermissionError
+
+    monkeypatch.setattr(storage, "place_of", lambda path: PLACE if path == "/s" else None)
+    holds.hold_cache_dir(Owner, lambda: "/s", lambda _, arguments, place, is_refused: is_refused)
+    assert Owner("ours").cache_dir == "/s"
+    assert Owner("theirs").cache_dir == Owner(name="theirs", cache_dir="/s").cache_dir == PLACE.directory
+    holds.hold_cache_dir(Owner, lambda: "/s", lambda _, arguments, place, is_refused: arguments["name"] == "moved")
+    assert Owner("moved").cache_dir == PLACE.directory
+
+
 def test_builders_whose_workers_meet_are_left() -> None:
     from sharefs_guard import builds
 

@@ -19,7 +19,7 @@ def hold_datasets(module):
     builder = getattr(sys.modules.get("datasets.builder"), "DatasetBuilder", None)
     if builder is None or not hasattr(module, "load_dataset"):
         return  # the project has its own package of this name
-    holds.hold_cache_dir(builder, _root_of_builder, functools.partial(_root_of_builder, is_refused=True))
+    holds.hold_cache_dir(builder, _default_root, _is_not_made_there)
     holds.hold_after(builder, "__init__", _find_local_copy)
     holds.hold(builder, "download_and_prepare", _hold_build)
     holds.hold_after(module.Dataset, "_get_cache_file_path", _own_cache_file)
@@ -30,13 +30,13 @@ def hold_datasets(module):
     # Not every version has these: some came later, some are gone since version 3.
     cached = getattr(sys.modules["datasets.load"], "CachedDatasetModuleFactory", None)
     if cached is not None and "cache_dir" in inspect.signature(cached.__init__).parameters:
-        holds.hold_cache_dir(cached, _root_that_has)
+        holds.hold_cache_dir(cached, _default_root, _is_only_here)
     packaged = sys.modules.get("datasets.packaged_modules.cache.cache")
     if packaged is not None:
-        holds.hold_cache_dir(packaged.Cache, _root_that_has)
+        holds.hold_cache_dir(packaged.Cache, _default_root, _is_only_here)
     metric = sys.modules.get("datasets.metric")
     if metric is not None:
-        holds.hold_cache_dir(metric.Metric, functools.partial(_root_of_metric, module.config))
+        holds.hold_cache_dir(metric.Metric, lambda: module.config.HF_METRICS_CACHE, _computes_alone)
 
 
 def _is_distributed(builder):
@@ -52,14 +52,14 @@ def _point(builder, root, directory):
     builder._output_dir = directory
 
 
-def _root_of_builder(builder, arguments, is_refused=False):
-    """Returns this node's root if the share's does not exist or cannot be written, because the builder would make it
-    and a lock file in it. Also with `is_refused`: then the lock file belongs to another user."""
-    root = os.path.expanduser(str(arguments.get("cache_dir") or sys.modules["datasets"].config.HF_DATASETS_CACHE))
-    place = None if _is_distributed(builder) else holds.local_place(root)
-    if place is None or (os.access(place.share, os.W_OK | os.X_OK) and not is_refused):
-        return None
-    return place.directory
+def _default_root():
+    return sys.modules["datasets"].config.HF_DATASETS_CACHE
+
+
+def _is_not_made_there(builder, _, place, is_refused):
+    """True if the share's root does not exist or cannot be written, because the builder would make it and a lock file in
+    it; also if the lock file belongs to another user."""
+    return not _is_distributed(builder) and (is_refused or not os.access(place.share, os.W_OK | os.X_OK))
 
 
 def _use_complete(builder, place, share, local):
@@ -302,19 +302,15 @@ def _is_read_from(dataset, directory):
 # Offline
 
 
-def _root_that_has(_, arguments):
-    """Returns this node's root if it has the wanted dataset and the share's root does not."""
+def _is_only_here(_, arguments, place, is_refused):
+    """True if this node's root has the wanted dataset and the share's root does not."""
     from datasets.naming import camelcase_to_snakecase
 
-    root = os.path.expanduser(str(arguments.get("cache_dir") or sys.modules["datasets"].config.HF_DATASETS_CACHE))
-    wanted = arguments.get("name") or arguments.get("repo_id") or arguments.get("dataset_name")
-    place = holds.local_place(root)
-    if place is None or not wanted:
-        return None
+    wanted = arguments.get("name") or arguments.get("repo_id") or arguments.get("dataset_name") or ""
     parts = wanted.split("/")
     name = "___".join(parts[:-1] + [camelcase_to_snakecase(parts[-1])])
-    has_it = not os.path.isdir(os.path.join(root, name)) and os.path.isdir(os.path.join(place.directory, name))
-    return place.directory if has_it else None
+    has_it = os.path.isdir(os.path.join(place.directory, name)) and not os.path.isdir(os.path.join(place.share, name))
+    return bool(wanted) and has_it
 
 
 # Metrics
@@ -323,11 +319,9 @@ def _root_that_has(_, arguments):
 def hold_evaluate(module):
     owner = sys.modules.get("evaluate.module")
     if owner is not None:
-        holds.hold_cache_dir(owner.EvaluationModule, functools.partial(_root_of_metric, module.config))
+        holds.hold_cache_dir(owner.EvaluationModule, lambda: module.config.HF_METRICS_CACHE, _computes_alone)
 
 
-def _root_of_metric(config, _, arguments):
-    """Returns this node's root if one process computes the metric. Several processes need the share's, to meet
-    there."""
-    place = holds.local_place(arguments.get("cache_dir") or config.HF_METRICS_CACHE)
-    return place.directory if place is not None and arguments.get("num_process", 1) == 1 else None
+def _computes_alone(_, arguments, place, is_refused):
+    """True if one process computes the metric. Several processes need the share's directory, to meet there."""
+    return arguments.get("num_process", 1) == 1
