@@ -57,14 +57,14 @@ def _default_root():
 
 
 def _is_not_made_there(builder, _, place, is_refused):
-    """True if the share's root does not exist or cannot be written, because the builder would make it and a lock file in
-    it; also if the lock file belongs to another user."""
+    """True if the share's root does not exist or cannot be written, because the builder would make it and a lock file
+    in it; also if the lock file belongs to another user."""
     return not _is_distributed(builder) and (is_refused or not os.access(place.share, os.W_OK | os.X_OK))
 
 
 def _use_complete(builder, place, share, local):
-    """Gives the builder the complete dataset that this node or the share has, as the library does for one that it finds.
-    Returns its directory, or None. The library's lock beside it is not needed, and cannot be taken by another user."""
+    """Gives the builder the complete dataset that this node or the share has, as the library does for one that it
+    finds. Returns its directory, or None. The library's lock beside it is not needed: another user cannot take it."""
     if local and publishing.prefers_local(local, share):
         root, directory = place.directory, local
     elif publishing.is_complete(share):
@@ -116,8 +116,8 @@ def _build_of(builder, original, arguments, named):
 
 
 class _Build:
-    """Builds a dataset on the node's disk, or on the share under a name of this process, then puts it on the share unless
-    that has one."""
+    """Builds a dataset on the node's disk, or on the share under a name of this process. Then puts it on the share,
+    unless that has one."""
 
     def __init__(self, builder, place, share, rebuilds):
         self.builder, self.place, self.share, self.rebuilds = builder, place, share, rebuilds

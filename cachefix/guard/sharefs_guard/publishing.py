@@ -20,8 +20,8 @@ LEFT_BEHIND = 3600.0  # seconds after the last write of a dead process, when its
 SPARE_ROOM = 1 << 30  # bytes that stay free on a node's disk when a cache of known size is put on it
 INFO = "dataset_info.json"  # datasets writes it last, so a dataset with it is complete
 # Beside INFO on the node's disk: the generation of the dataset on the share that this one was published as. With
-# REBUILT in front, the program had this one built anew, and the share kept its own. With REPLACED in front, another host
-# published its own.
+# REBUILT in front, the program had this one built anew, and the share kept its own. With REPLACED in front, another
+# host published its own.
 MARK = ".sharefs-published"
 REBUILT = "rebuilt "
 REPLACED = "replaced by "
