@@ -92,11 +92,13 @@ def _hold_build(original):
         function = functools.partial(original, self, *arguments, **named)
         with publishing.lock_of_host(build.share):
             try:
-                return build.run(function)
+                result = build.run(function)
             except Exception as problem:
                 if not holds.attempt(build.move_to_share, problem):
                     raise
-            return build.run(function)
+                result = build.run(function)
+        holds.attempt(build.publish)  # takes long, and others of this host can read the dataset meanwhile
+        return result
 
     return download_and_prepare
 
@@ -123,6 +125,7 @@ class _Build:
         self.builder, self.place, self.share, self.rebuilds = builder, place, share, rebuilds
         self._local = storage.moved(share, place.share, place.directory) if place.kind == "local" else ""
         self._own = publishing.own_name(share)
+        self._is_to_publish = False
 
     def run(self, function):
         if holds.attempt(self._is_there):
@@ -144,7 +147,7 @@ class _Build:
         if self._local and not found:
             publishing.forget(self._local)
         elif self._local and found == self._local and not publishing.is_complete(self.share):
-            self._publish()
+            self._is_to_publish = True
         elif self._local and publishing.is_complete(self._local) and not publishing.marked(self._local):
             publishing.mark(self._local, self.share, publishing.REPLACED)
         return bool(found)
@@ -160,15 +163,15 @@ class _Build:
         return True
 
     def _end_on_disk(self, is_done):
-        if is_done and self.rebuilds and publishing.is_complete(self.share):
+        keeps_share = self.rebuilds and publishing.is_complete(self.share)
+        self._is_to_publish = is_done and not keeps_share
+        if is_done and keeps_share:
             publishing.mark(self._local, self.share, publishing.REBUILT)
             if storage.publishes():
                 self._report_kept(self._local)
-        elif is_done:
-            self._publish()
 
-    def _publish(self):
-        if storage.publishes():
+    def publish(self):
+        if self._is_to_publish and storage.publishes():
             _publish(publishing.publish_dataset, self._local, self.share, self.place, self._local)
 
     def _end_on_share(self, is_done):
