@@ -25,9 +25,11 @@ def hold_datasets(module):
     holds.hold_after(module.Dataset, "_get_cache_file_path", _own_cache_file)
     holds.hold_after(module.Dataset, "_new_dataset_with_indices", _publish_indices)
     holds.hold_after(module.Dataset, "from_file", _publish_mapped)
-    holds.hold(module.Dataset, "save_to_disk", _hold_save)
     holds.hold_after(module.DownloadManager, "__init__", _move_downloads)
     # Not every version has these: some came later, some are gone since version 3.
+    # Without num_shards it only refuses to replace the very file that is read, and that is none of this node.
+    if "num_shards" in inspect.signature(module.Dataset.save_to_disk).parameters:
+        holds.hold(module.Dataset, "save_to_disk", _hold_save)
     cached = getattr(sys.modules["datasets.load"], "CachedDatasetModuleFactory", None)
     if cached is not None and "cache_dir" in inspect.signature(cached.__init__).parameters:
         holds.hold_cache_dir(cached, _default_root, _is_only_here)
