@@ -156,7 +156,6 @@ class _Build:
 
     def _begin(self):
         storage.announce(self.place)
-        self.builder._cache_downloaded_dir = _own_downloads(self.builder._cache_downloaded_dir)
         if self._local:
             _point(self.builder, self.place.directory, self._local)
         else:
