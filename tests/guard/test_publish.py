@@ -279,6 +279,42 @@ def test_modules_of_an_earlier_job_are_there_for_an_offline_one(cluster: Cluster
     assert second.stdout == "value = 1\n", second.stderr
 
 
+def test_a_dataset_is_read_here_while_it_is_published(cluster: Cluster, interpreter: Path) -> None:
+    """Publishing takes long, and other processes of the host need not wait for it."""
+    fill(cluster.share)
+    host = cluster.hosts[0]
+    program = (
+        "import sharefs_guard.publishing as s\n"
+        "def publish(*_):\n    show('publishes'); sys.stdin.read()\n"
+        "s.publish_dataset = publish\nrows(load())"
+    )
+    first = host.start([interpreter, "-c", PRELUDE + program], text=None)
+    assert first.stdout and first.stdout.readline() == "RESULT publishes\n"
+    second = start(host, interpreter, "rows(load())")
+    try:
+        result = done(second)[0]
+    finally:
+        second.kill()
+        out, _ = first.communicate("")
+    assert out.splitlines() == result and is_one_copy(on_share(cluster))
+
+
+def test_a_failure_of_the_guard_keeps_no_other_process_waiting(cluster: Cluster, interpreter: Path) -> None:
+    fill(cluster.share)
+    host = cluster.hosts[0]
+    program = "import sharefs_guard.storage as s\ns.announce = lambda _: 1 / 0\nrows(load()); sys.stdin.read()"
+    environment = {"SHAREFS_GUARD_BUILD": "unique"}
+    first = host.start([interpreter, "-c", PRELUDE + program], True, environment, text=None)
+    assert first.stdout and first.stdout.readline().startswith("RESULT 300")
+    try:
+        second = start(host, interpreter, "rows(load(download_mode='force_redownload'))", **environment)
+        assert len(done(second)[0]) == 1
+    finally:
+        second.kill()
+        _, said = first.communicate("")
+    assert "warning" in said and "ZeroDivisionError" in said
+
+
 READ_ONLY = """
 import ctypes
 mount = ctypes.CDLL(None, use_errno=True).mount

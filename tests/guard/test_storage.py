@@ -1,30 +1,29 @@
-"""What is shared, where caches go, and how they are published: on files, without any library."""
+"""What is shared, where caches go, and what is said about it: without any library."""
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-import time
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
 from conftest import Cluster
-from guardlab.hosts import GUARD, Host, files_below
+from guardlab.hosts import GUARD, Host
 
 sys.path.insert(0, str(GUARD))
 
-from sharefs_guard import libraries, publishing, storage  # noqa: E402
+from sharefs_guard import libraries, storage  # noqa: E402
 
 PYTHON = "/usr/bin/python3"
 CXX = GUARD.parents[1] / "src/sys/mounts/shared_storage.cpp"
 CACHES = Path(storage.__file__).parent / "caches.txt"
+PLACE = storage.Place("/s", "local", "/nowhere/local", "", False, False)
 
 
 def mounts(*lines: str) -> dict[str, list[storage.Mount]]:
@@ -47,7 +46,7 @@ def test_no_shared_file_system_counts_as_local() -> None:
 def test_the_variables_of_programs_that_compile_are_set() -> None:
     """Each row of caches.txt whose cache holds code is the guard's, too."""
     rows = re.findall(r"^variable (.*)\n((?: .*\n)*)", CACHES.read_text(), re.MULTILINE)
-    code = {first.split()[0] for first, more in rows if "| code: yes" in first + more}
+    code = {name for first, more in rows if "| code: yes" in first + more for name in first.partition(" | ")[0].split()}
     ours = {name: (default, is_code) for name, default, is_code in libraries.read_variables()}
     assert len(ours) > 20 and code == {name for name, (_, is_code) in ours.items() if is_code}
     assert ours["TRITON_CACHE_DIR"] == ("$TRITON_HOME/.triton/cache", True)
@@ -145,231 +144,6 @@ def test_a_link_to_the_share_is_followed_and_the_share_not_touched(cluster: Clus
     assert host.asked == ["/mnt/share/c"]
 
 
-# Publishing
-
-
-PLACE = storage.Place("/s", "local", "/nowhere/local", "", False, False)
-
-
-@pytest.fixture
-def built(tmp_path: Path) -> tuple[Path, Path]:
-    """A complete dataset on the node's disk, and where it belongs on the share."""
-    local = tmp_path / "local/json/default/0.0.0/abc"
-    local.mkdir(parents=True)
-    (local / "json-train.arrow").write_bytes(b"rows" * 1000)
-    (local / "cache-1.arrow").write_bytes(b"made of it")
-    (local / "dataset_info.json").write_text("{}")
-    return local, tmp_path / "share/json/default/0.0.0/abc"
-
-
-DATASET = ["dataset_info.json", "json-train.arrow"]
-
-
-def test_a_dataset_is_published_whole(built: tuple[Path, Path]) -> None:
-    local, share = built
-    assert publishing.publish_dataset(str(local), str(share), PLACE)
-    assert files_below(share.parent) == [f"abc/{name}" for name in DATASET]
-    assert (share / "json-train.arrow").read_bytes() == (local / "json-train.arrow").read_bytes()
-    assert publishing.prefers_local(str(local), str(share))
-
-
-def test_what_is_there_is_never_replaced(built: tuple[Path, Path]) -> None:
-    local, share = built
-    share.mkdir(parents=True)
-    (share / "json-train.arrow").write_text("theirs")
-    assert not publishing.publish_dataset(str(local), str(share), PLACE)
-    assert files_below(share.parent) == ["abc/json-train.arrow"] and (share / "json-train.arrow").read_text() == "theirs"
-    (share / "dataset_info.json").write_text("{}")
-    assert publishing.publish_dataset(str(local), str(share), PLACE)
-    assert (share / "json-train.arrow").read_text() == "theirs"
-
-
-def test_a_newer_copy_counts_and_one_that_was_removed_is_forgotten(built: tuple[Path, Path]) -> None:
-    local, share = built
-    publishing.publish_dataset(str(local), str(share), PLACE)
-    os.utime(share / "dataset_info.json", (2e9, 2e9))
-    assert not publishing.prefers_local(str(local), str(share))
-    (local / publishing.PUBLISHED).unlink()  # as the library removes all of it that is built anew
-    os.utime(local / "dataset_info.json", (2.1e9, 2.1e9))
-    assert publishing.prefers_local(str(local), str(share))
-    publishing.publish_dataset(str(local), str(share), PLACE)
-    for file in share.iterdir():
-        file.unlink()
-    assert not publishing.prefers_local(str(local), str(share)) and not local.exists()
-
-
-def test_what_took_the_place_of_a_dataset_counts_whatever_its_time(built: tuple[Path, Path]) -> None:
-    """The host that built it may have a clock that is behind."""
-    local, share = built
-    publishing.publish_dataset(str(local), str(share), PLACE)
-    publishing.follow_generation(str(local), str(share))
-    assert (local / "cache-1.arrow").exists()
-    os.utime(share / "dataset_info.json", (1e9, 1e9))
-    assert not publishing.prefers_local(str(local), str(share))
-    publishing.follow_generation(str(local), str(share))
-    assert not (local / "cache-1.arrow").exists()
-    assert not publishing.prefers_local(str(local), str(share))
-
-
-def test_a_disk_that_is_of_no_use_any_more_gets_no_files(built: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    local, share = built
-    place = PLACE._replace(share=str(share.parents[3]), directory=str(local.parents[3]))
-    monkeypatch.setattr(storage, "_places", {place.share: place})
-    publishing.publish_dataset(str(local), str(share), place)
-    assert publishing.directory_for_files(str(local), 1) == (str(local), str(share), place)
-    monkeypatch.setattr(storage, "place_around", lambda _: place)
-    monkeypatch.setattr(os, "access", lambda path, _: not str(path).startswith(place.directory))
-    own, for_share, its_place = publishing.directory_for_files(str(local), 1)
-    assert (for_share, its_place.kind) == (str(share), "unique") and own.startswith(str(share) + "/.files.sharefs-")
-    assert publishing.directory_for_files(own, 1) == (own, str(share), its_place)
-    shutil.rmtree(share)  # not published: there is no other place
-    assert publishing.directory_for_files(str(local), 1) == (str(local), str(share), place)
-
-
-def test_a_copy_that_was_never_published_does_not_become_the_one_of_the_share(built: tuple[Path, Path]) -> None:
-    local, share = built
-    share.mkdir(parents=True)
-    (share / "dataset_info.json").write_text("{}")
-    os.utime(local / "dataset_info.json", (1e9, 1e9))
-    publishing.follow_generation(str(local), str(share))
-    assert not publishing.prefers_local(str(local), str(share))
-
-
-def test_what_is_made_of_a_rebuilt_dataset_stays_with_it(built: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    local, share = built
-    place = PLACE._replace(share=str(share.parents[3]), directory=str(local.parents[3]))
-    monkeypatch.setattr(storage, "_places", {place.share: place})
-    publishing.publish_dataset(str(local), str(share), place)
-    assert publishing.share_of_files(str(local)) == (str(share), place)
-    (local / publishing.PUBLISHED).unlink()
-    publishing.mark_rebuilt(str(local))
-    for _ in range(2):  # a later job reads it again, which publishes nothing
-        assert publishing.share_of_files(str(local)) is None
-        assert publishing.publish_dataset(str(local), str(share), place)
-    shutil.rmtree(share)
-    assert publishing.publish_dataset(str(local), str(share), place)
-    assert publishing.share_of_files(str(local)) == (str(share), place)
-
-
-def test_a_copy_that_is_published_meanwhile_stays(
-    built: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Ranks of one host meet: one finds nothing on the share, and another publishes before it has looked further."""
-    local, share = built
-    asked = publishing.is_complete
-
-    def published_right_after(directory: str) -> bool:
-        answer = asked(directory)
-        if directory == str(share):
-            monkeypatch.setattr(publishing, "is_complete", asked)
-            assert publishing.publish_dataset(str(local), str(share), PLACE)
-        return answer
-
-    monkeypatch.setattr(publishing, "is_complete", published_right_after)
-    publishing.prefers_local(str(local), str(share))
-    assert (local / "cache-1.arrow").read_bytes() == b"made of it"
-
-
-def test_a_share_that_does_not_answer_has_lost_nothing(
-    built: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    local, share = built
-    publishing.publish_dataset(str(local), str(share), PLACE)
-    of_files = os.stat
-
-    def stat(path: object, **named: object) -> os.stat_result:
-        if str(path).startswith(str(share)):
-            raise OSError(errno.ESTALE, "Stale file handle")
-        return of_files(path, **named)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(os, "stat", stat)
-    assert publishing.prefers_local(str(local), str(share)) and local.exists()
-
-
-def test_paths_of_this_node_are_not_published(built: tuple[Path, Path]) -> None:
-    local, share = built
-    (local / "json-train.arrow").write_bytes(b"x" * ((1 << 24) - 7) + b"/nowhere/local/downloads/extracted/1.png")
-    with pytest.raises(publishing.HoldsLocalPaths):
-        publishing.publish_dataset(str(local), str(share), PLACE)
-    assert files_below(share.parent) == []
-
-
-def test_a_share_without_room_is_left_clean(built: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    local, share = built
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    for step, act in (("_has_room", lambda *_: False), ("_copy_file", full), ("_sync", full)):
-        with monkeypatch.context() as context:
-            context.setattr(publishing, step, act)
-            with pytest.raises(OSError):
-                publishing.publish_dataset(str(local), str(share), PLACE)
-        assert files_below(share.parent) == [], step
-
-
-def test_of_two_that_publish_one_goes_on(built: tuple[Path, Path]) -> None:
-    local, share = built
-    other = share.parent / ".abc.sharefs-other-1-00000000"
-    other.mkdir(parents=True)
-    (other / "json-train.arrow").write_text("under way")
-    assert not publishing.publish_dataset(str(local), str(share), PLACE) and not share.exists()
-    os.utime(other, (1e9, 1e9))
-    os.utime(other / "json-train.arrow", (1e9, 1e9))
-    assert publishing.publish_dataset(str(local), str(share), PLACE)
-    assert other.exists(), "it is another host's"
-
-
-def test_leftovers_of_the_dead_of_this_host_are_removed(built: tuple[Path, Path]) -> None:
-    local, share = built
-    host = publishing._HOST
-    dead = 4194304 + 1  # above the largest number of a process
-    old = {
-        f".abc.sharefs-{host}-{dead}-0000000a": False,
-        f".abc.sharefs-{host}-{os.getpid()}-0000000b": True,  # alive
-        f".abc.sharefs-other-{dead}-0000000c": True,
-        "abc.incomplete": True,
-        f".abc.sharefs-{host}-{dead}": True,  # not a name of ours
-    }
-    for name in old:
-        (share.parent / name).mkdir(parents=True)
-        os.utime(share.parent / name, (1e9, 1e9))
-    young = share.parent / f".abc.sharefs-{host}-{dead}-0000000d"
-    young.mkdir()
-    minutes_ago = time.time() - 600
-    os.utime(young, (minutes_ago, minutes_ago))
-    assert publishing.publish_dataset(str(local), str(share), PLACE)
-    assert {name: (share.parent / name).exists() for name in old} == old
-    assert young.exists()
-
-
-def test_a_file_is_published_by_a_link(tmp_path: Path) -> None:
-    local, share = tmp_path / "cache-1.arrow", tmp_path / "share/cache-1.arrow"
-    local.write_text("ours")
-    publishing.publish_file(str(local), str(share), PLACE)
-    assert not share.parent.exists(), "the dataset is not on the share"
-    share.parent.mkdir()
-    publishing.publish_file(str(local), str(share), PLACE)
-    assert files_below(share.parent) == ["cache-1.arrow"] and share.read_text() == "ours"
-    local.write_text("newer")
-    publishing.publish_file(str(local), str(share), PLACE)
-    assert share.read_text() == "ours"
-
-
-def test_missing_files_are_added(tmp_path: Path) -> None:
-    source, target = tmp_path / "a", tmp_path / "b"
-    (source / "pkg/__pycache__").mkdir(parents=True)
-    (source / "pkg/new.py").write_text("new")
-    (source / "pkg/both.py").write_text("source")
-    (source / "pkg/__pycache__/x.pyc").write_text("")
-    (source / "pkg/link.py").symlink_to("/etc/passwd")
-    (source / "pkg.lock").write_text("")
-    (target / "pkg").mkdir(parents=True)
-    (target / "pkg/both.py").write_text("target")
-    publishing.add_missing_files(str(source), str(target))
-    assert files_below(target) == ["pkg/both.py", "pkg/new.py"]
-    assert (target / "pkg/both.py").read_text() == "target"
-
 @pytest.mark.parametrize(
     ("environment", "lines"),
     [
@@ -426,6 +200,23 @@ def test_a_held_function_shows_the_signature_of_its_own() -> None:
     for name in "method", "of_class":
         holds.hold_after(Owner, name, lambda *_: None)
     assert [inspect.getfullargspec(function) for function in (Owner.method, Owner.of_class)] == before
+
+
+def test_a_directory_of_another_user_is_replaced_by_this_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sharefs_guard import holds
+
+    class Owner:
+        def __init__(self, name: str, cache_dir: str = "/s") -> None:
+            self.cache_dir = cache_dir
+            if cache_dir == "/s" and name == "theirs":
+                raise PermissionError
+
+    monkeypatch.setattr(storage, "place_of", lambda path: PLACE if path == "/s" else None)
+    holds.hold_cache_dir(Owner, lambda: "/s", lambda _, arguments, place, is_refused: is_refused)
+    assert Owner("ours").cache_dir == "/s"
+    assert Owner("theirs").cache_dir == Owner(name="theirs", cache_dir="/s").cache_dir == PLACE.directory
+    holds.hold_cache_dir(Owner, lambda: "/s", lambda _, arguments, place, is_refused: arguments["name"] == "moved")
+    assert Owner("moved").cache_dir == PLACE.directory
 
 
 def test_builders_whose_workers_meet_are_left() -> None:

@@ -19,24 +19,26 @@ def hold_datasets(module):
     builder = getattr(sys.modules.get("datasets.builder"), "DatasetBuilder", None)
     if builder is None or not hasattr(module, "load_dataset"):
         return  # the project has its own package of this name
-    holds.hold_cache_dir(builder, _root_of_builder, functools.partial(_root_of_builder, is_refused=True))
-    holds.hold_after(builder, "__init__", _take_local_copy)
+    holds.hold_cache_dir(builder, _default_root, _is_not_made_there)
+    holds.hold_after(builder, "__init__", _find_local_copy)
     holds.hold(builder, "download_and_prepare", _hold_build)
     holds.hold_after(module.Dataset, "_get_cache_file_path", _own_cache_file)
     holds.hold_after(module.Dataset, "_new_dataset_with_indices", _publish_indices)
     holds.hold_after(module.Dataset, "from_file", _publish_mapped)
-    holds.hold(module.Dataset, "save_to_disk", _hold_save)
     holds.hold_after(module.DownloadManager, "__init__", _move_downloads)
     # Not every version has these: some came later, some are gone since version 3.
+    # Without num_shards it only refuses to replace the very file that is read, and that is none of this node.
+    if "num_shards" in inspect.signature(module.Dataset.save_to_disk).parameters:
+        holds.hold(module.Dataset, "save_to_disk", _hold_save)
     cached = getattr(sys.modules["datasets.load"], "CachedDatasetModuleFactory", None)
     if cached is not None and "cache_dir" in inspect.signature(cached.__init__).parameters:
-        holds.hold_cache_dir(cached, _root_that_has)
+        holds.hold_cache_dir(cached, _default_root, _is_only_here)
     packaged = sys.modules.get("datasets.packaged_modules.cache.cache")
     if packaged is not None:
-        holds.hold_cache_dir(packaged.Cache, _root_that_has)
+        holds.hold_cache_dir(packaged.Cache, _default_root, _is_only_here)
     metric = sys.modules.get("datasets.metric")
     if metric is not None:
-        holds.hold_cache_dir(metric.Metric, functools.partial(_root_of_metric, module.config))
+        holds.hold_cache_dir(metric.Metric, lambda: module.config.HF_METRICS_CACHE, _computes_alone)
 
 
 def _is_distributed(builder):
@@ -52,162 +54,162 @@ def _point(builder, root, directory):
     builder._output_dir = directory
 
 
-def _root_of_builder(builder, arguments, is_refused=False):
-    """Returns this node's root if the share's does not exist or cannot be written, because the builder would make it
-    and a lock file in it. Also with `is_refused`: then the lock file belongs to another user."""
-    root = os.path.expanduser(str(arguments.get("cache_dir") or sys.modules["datasets"].config.HF_DATASETS_CACHE))
-    place = None if _is_distributed(builder) else holds.local_place(root)
-    if place is None or (os.access(place.share, os.W_OK | os.X_OK) and not is_refused):
+def _default_root():
+    return sys.modules["datasets"].config.HF_DATASETS_CACHE
+
+
+def _is_not_made_there(builder, _, place, is_refused):
+    """True if the share's root does not exist or cannot be written, because the builder would make it and a lock file
+    in it; also if the lock file belongs to another user."""
+    return not _is_distributed(builder) and (is_refused or not os.access(place.share, os.W_OK | os.X_OK))
+
+
+def _use_complete(builder, place, share, local):
+    """Gives the builder the complete dataset that this node or the share has, as the library does for one that it
+    finds. Returns its directory, or None. The library's lock beside it is not needed: another user cannot take it."""
+    if local and publishing.prefers_local(local, share):
+        root, directory = place.directory, local
+    elif publishing.is_complete(share):
+        root, directory = place.share, share
+    else:
         return None
-    return place.directory
+    builder.info = type(builder.info).from_directory(directory)
+    _point(builder, root, directory)
+    return directory
 
 
-def _may_lock(share):
-    """True if this user can open the library's lock of a dataset on the share. It is a file beside the dataset."""
-    lock = share.rstrip("/") + "_builder.lock"
-    if os.path.exists(lock):
-        return os.access(lock, os.W_OK)
-    return os.access(os.path.dirname(lock), os.W_OK | os.X_OK)
-
-
-def _take_local_copy(_, builder, *arguments, **named):
-    """Gives the builder a dataset that this node built before and did not publish, as if it lay on the share."""
+def _find_local_copy(_, builder, *arguments, **named):
+    """Gives a new builder a dataset that this node has, as if it lay on the share."""
     root = builder._cache_dir_root
     place = None if _is_distributed(builder) else holds.local_place(root)
-    if place is None:
-        return
-    local = storage.moved(builder._cache_dir, root, place.directory)
-    if publishing.prefers_local(local, builder._cache_dir):
-        _point(builder, place.directory, local)
-        builder.info = type(builder.info).from_directory(local)
+    if place is not None:
+        _use_complete(builder, place, builder._cache_dir, storage.moved(builder._cache_dir, root, place.directory))
 
 
 def _hold_build(original):
     def download_and_prepare(self, *arguments, **named):
-        build = holds.attempt(_begin_build, self, original, arguments, named)
+        build = holds.attempt(_build_of, self, original, arguments, named)
         if build is None:
             return original(self, *arguments, **named)
-        try:
-            return run(build, arguments, named)
-        except Exception as problem:
-            build = holds.attempt(_build_elsewhere, build, problem)
-            if build is None:
-                raise
-        return run(build, arguments, named)
-
-    def run(build, arguments, named):
-        is_done = False
-        try:
-            result = original(build.builder, *arguments, **named)
-            is_done = True
-            return result
-        finally:
-            holds.attempt(build.end, is_done)
+        function = functools.partial(original, self, *arguments, **named)
+        with publishing.lock_of_host(build.share):
+            try:
+                result = build.run(function)
+            except Exception as problem:
+                if not holds.attempt(build.move_to_share, problem):
+                    raise
+                result = build.run(function)
+        holds.attempt(build.publish)  # takes long, and others of this host can read the dataset meanwhile
+        return result
 
     return download_and_prepare
 
 
-def _begin_build(builder, original, arguments, named):
-    """Returns the build that is about to start, or None if the library builds as it would without the guard."""
+def _build_of(builder, original, arguments, named):
+    """Returns the build that a call asks for, or None if the library builds as it would without the guard."""
     bound = inspect.signature(original).bind_partial(builder, *arguments, **named)
-    if bound.arguments.get("output_dir") is not None or _is_distributed(builder):
-        return None
     root = builder._cache_dir_root
-    if holds.is_remote(root):
+    if bound.arguments.get("output_dir") is not None or _is_distributed(builder) or holds.is_remote(root):
         return None
     place = storage.place_by_directory(root) or storage.place_of(root)
     if place is None:
         return None
-    share = storage.moved(builder._cache_dir, root, place.share)
-    local = storage.moved(builder._cache_dir, root, place.directory) if place.kind == "local" else ""
     mode = bound.arguments.get("download_mode") or "reuse_dataset_if_exists"
     rebuilds = getattr(mode, "value", mode) != "reuse_dataset_if_exists"
-    prefers_local = bool(local) and publishing.prefers_local(local, share)
-    if not rebuilds and publishing.is_complete(share) and not prefers_local:
-        if local and not _may_lock(share):
-            os.makedirs(local, exist_ok=True)
-            publishing.show_shared_files(share, local, lambda name: not name.startswith("cache-"))
-            _point(builder, place.directory, local)
-        else:
-            _point(builder, place.share, share)
-        return None
-    return (_LocalBuild if local else _UniqueBuild)(builder, place, share, rebuilds)
+    return _Build(builder, place, storage.moved(builder._cache_dir, root, place.share), rebuilds)
 
 
-def _build_elsewhere(build, problem):
-    """Returns another build, on the share itself, if this one failed because the node's disk was too small."""
-    chain, cause = [], problem
-    while cause is not None and cause not in chain:
-        chain.append(cause)
-        cause = cause.__cause__ or cause.__context__
-    full = any(
-        isinstance(error, OSError)
-        and (error.errno in (errno.ENOSPC, errno.EDQUOT) or str(error).startswith("Not enough disk space"))
-        for error in chain
-    )
-    if not full or not isinstance(build, _LocalBuild):
-        return None
-    storage.warn("%s is too small for a dataset of %s: it is built there" % (build.place.directory, build.place.share))
-    place = build.place._replace(kind="unique", reason="the node's disk is too small")
-    return _UniqueBuild(build.builder, place, build.share, build.rebuilds)
-
-
-class _LocalBuild:
-    """Builds on the node's disk, then copies the complete dataset to the share."""
+class _Build:
+    """Builds a dataset on the node's disk, or on the share under a name of this process. Then puts it on the share,
+    unless that has one."""
 
     def __init__(self, builder, place, share, rebuilds):
         self.builder, self.place, self.share, self.rebuilds = builder, place, share, rebuilds
-        self._local = storage.moved(share, place.share, place.directory)
-        if rebuilds or not publishing.is_complete(self._local):
-            storage.announce(place)
-        builder._cache_downloaded_dir = _own_downloads(builder._cache_downloaded_dir)
-        _point(builder, place.directory, self._local)
+        self._local = storage.moved(share, place.share, place.directory) if place.kind == "local" else ""
+        self._own = publishing.own_name(share)
+        self._is_to_publish = False
 
-    def end(self, is_done):
-        if is_done and self.rebuilds and publishing.is_complete(self.share):
-            publishing.mark_rebuilt(self._local)
+    def run(self, function):
+        if holds.attempt(self._is_there):
+            return None
+        began = holds.attempt(self._begin)
+        is_done = False
+        try:
+            result = function()
+            is_done = True
+            return result
+        finally:
+            if began:
+                holds.attempt(self._end_on_disk if self._local else self._end_on_share, is_done)
+
+    def _is_there(self):
+        if self.rebuilds:
+            return False
+        found = _use_complete(self.builder, self.place, self.share, self._local)
+        if self._local and not found:
+            publishing.forget(self._local)
+        elif self._local and found == self._local and not publishing.is_complete(self.share):
+            self._is_to_publish = True
+        elif self._local and publishing.is_complete(self._local) and not publishing.marked(self._local):
+            publishing.mark(self._local, self.share, publishing.REPLACED)
+        return bool(found)
+
+    def _begin(self):
+        storage.announce(self.place)
+        if self._local:
+            _point(self.builder, self.place.directory, self._local)
+        else:
+            os.makedirs(os.path.dirname(self.share), exist_ok=True)
+            _point(self.builder, self.place.share, self._own)
+        return True
+
+    def _end_on_disk(self, is_done):
+        keeps_share = self.rebuilds and publishing.is_complete(self.share)
+        self._is_to_publish = is_done and not keeps_share
+        if is_done and keeps_share:
+            publishing.mark(self._local, self.share, publishing.REBUILT)
             if storage.publishes():
-                _report_kept(self.share, self._local)
-        elif is_done and storage.publishes():
+                self._report_kept(self._local)
+
+    def publish(self):
+        if self._is_to_publish and storage.publishes():
             _publish(publishing.publish_dataset, self._local, self.share, self.place, self._local)
 
-
-class _UniqueBuild:
-    """Builds on the share under a name of this process, then renames it to the final name, unless that exists."""
-
-    def __init__(self, builder, place, share, rebuilds):
-        self.builder, self.place, self.share, self.rebuilds = builder, place, share, rebuilds
-        self._own = publishing.own_name(share)
-        downloads = _own_downloads(builder._cache_downloaded_dir)
-        self._lock = publishing.lock_of_host(share)
-        if not rebuilds and publishing.is_complete(share):  # another process has built it meanwhile
-            _point(builder, place.share, share)
-            return
-        os.makedirs(os.path.dirname(share), exist_ok=True)
-        storage.announce(place)
-        builder._cache_downloaded_dir = downloads
-        _point(builder, place.share, self._own)
-
-    def end(self, is_done):
-        try:
-            if self.builder._cache_dir == self._own:
-                self._finish(is_done)
-        finally:
-            if self._lock is not None:
-                os.close(self._lock)
-
-    def _finish(self, is_done):
+    def _end_on_share(self, is_done):
         if is_done:
             publishing.remove_beside(self._own)  # first: a process that is killed after the rename leaves nothing
             holds.attempt(publishing.remove_leftovers, self._own)
             publishing.rename_to_nothing(self._own, self.share)
         is_ours = is_done and os.path.isdir(self._own)
         if is_ours and (self.rebuilds or not publishing.is_complete(self.share)):
-            _report_kept(self.share, self._own)
+            self._report_kept(self._own)
             publishing.at_exit(publishing.remove_own, self._own)
         else:
             publishing.remove_own(self._own)
             _point(self.builder, self.place.share, self.share)
+
+    def _report_kept(self, built):
+        text = "%s is built anew in %s; the share keeps what it has: remove that to have it published"
+        storage.report(text % (self.share, built))
+
+    def move_to_share(self, problem):
+        """Goes on to build on the share if a build failed because the node's disk was too small. True if so."""
+        chain, cause = [], problem
+        while cause is not None and cause not in chain:
+            chain.append(cause)
+            cause = cause.__cause__ or cause.__context__
+        is_full = any(
+            isinstance(error, OSError)
+            and (error.errno in (errno.ENOSPC, errno.EDQUOT) or str(error).startswith("Not enough disk space"))
+            for error in chain
+        )
+        if not is_full or not self._local:
+            return False
+        directory, share = self.place.directory, self.place.share
+        storage.warn("%s is too small for a dataset of %s: it is built there" % (directory, share))
+        self.place = self.place._replace(kind="unique", reason="the node's disk is too small")
+        self._local = ""
+        return True
 
 
 def _publish(function, path, share, place, what):
@@ -217,10 +219,6 @@ def _publish(function, path, share, place, what):
         storage.warn("%s names files of this node and is not published" % what)
     except OSError as problem:
         storage.warn("%s is not published: %s" % (what, problem.strerror))
-
-
-def _report_kept(share, built):
-    storage.report("%s is built anew in %s; the share keeps what it has: remove that to have it published" % (share, built))
 
 
 def _move_downloads(_, manager, *arguments, **named):
@@ -258,8 +256,6 @@ def _own_cache_file(path, dataset, *arguments, **named):
         return None
     own, share, place = pair
     os.makedirs(own, exist_ok=True)
-    if place.kind == "local":
-        publishing.follow_generation(own, share)
     # One process writes cache-X.arrow; several write parts such as cache-X_00000_of_00002.arrow.
     stem = os.path.splitext(name)[0]
     publishing.show_shared_files(share, own, lambda other: other == name or other.startswith(stem + "_"))
@@ -310,19 +306,15 @@ def _is_read_from(dataset, directory):
 # Offline
 
 
-def _root_that_has(_, arguments):
-    """Returns this node's root if it has the wanted dataset and the share's root does not."""
+def _is_only_here(_, arguments, place, is_refused):
+    """True if this node's root has the wanted dataset and the share's root does not."""
     from datasets.naming import camelcase_to_snakecase
 
-    root = os.path.expanduser(str(arguments.get("cache_dir") or sys.modules["datasets"].config.HF_DATASETS_CACHE))
-    wanted = arguments.get("name") or arguments.get("repo_id") or arguments.get("dataset_name")
-    place = holds.local_place(root)
-    if place is None or not wanted:
-        return None
+    wanted = arguments.get("name") or arguments.get("repo_id") or arguments.get("dataset_name") or ""
     parts = wanted.split("/")
     name = "___".join(parts[:-1] + [camelcase_to_snakecase(parts[-1])])
-    has_it = not os.path.isdir(os.path.join(root, name)) and os.path.isdir(os.path.join(place.directory, name))
-    return place.directory if has_it else None
+    has_it = os.path.isdir(os.path.join(place.directory, name)) and not os.path.isdir(os.path.join(place.share, name))
+    return bool(wanted) and has_it
 
 
 # Metrics
@@ -331,11 +323,9 @@ def _root_that_has(_, arguments):
 def hold_evaluate(module):
     owner = sys.modules.get("evaluate.module")
     if owner is not None:
-        holds.hold_cache_dir(owner.EvaluationModule, functools.partial(_root_of_metric, module.config))
+        holds.hold_cache_dir(owner.EvaluationModule, lambda: module.config.HF_METRICS_CACHE, _computes_alone)
 
 
-def _root_of_metric(config, _, arguments):
-    """Returns this node's root if one process computes the metric. Several processes need the share's, to meet
-    there."""
-    place = holds.local_place(arguments.get("cache_dir") or config.HF_METRICS_CACHE)
-    return place.directory if place is not None and arguments.get("num_process", 1) == 1 else None
+def _computes_alone(_, arguments, place, is_refused):
+    """True if one process computes the metric. Several processes need the share's directory, to meet there."""
+    return arguments.get("num_process", 1) == 1

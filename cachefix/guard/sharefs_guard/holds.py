@@ -45,30 +45,31 @@ def hold_after(owner, name, act):
     hold(owner, name, make)
 
 
-def hold_cache_dir(owner, choose, choose_when_refused=None):
-    """Changes the `cache_dir` that a class is made with: `choose(self, arguments)` returns another directory, or None.
-    If a PermissionError follows, because a file there belongs to another user, `choose_when_refused` chooses again."""
+def hold_cache_dir(owner, default, moves):
+    """Makes a class with this node's directory as its `cache_dir`, if that lies on the share and
+    `moves(self, arguments, place, is_refused)` is true. `default` returns the directory of a call that names none.
+    `is_refused`: a PermissionError came without it, because a file there belongs to another user."""
 
     def make(original):
         signature = inspect.signature(original)
 
-        def change(choice, self, arguments, named):
+        def change(self, arguments, named, is_refused):
             bound = signature.bind_partial(self, *arguments, **named)
-            directory = choice(self, bound.arguments)
-            if directory is None:
+            place = local_place(bound.arguments.get("cache_dir") or default())
+            if place is None or not moves(self, bound.arguments, place, is_refused):
                 return None
-            bound.arguments["cache_dir"] = directory
+            bound.arguments["cache_dir"] = place.directory
             return bound.args[1:], bound.kwargs
 
         def __init__(self, *arguments, **named):
-            arguments, named = attempt(change, choose, self, arguments, named) or (arguments, named)
+            changed = attempt(change, self, arguments, named, False) or (arguments, named)
             try:
-                original(self, *arguments, **named)
+                return original(self, *changed[0], **changed[1])
             except PermissionError:
-                changed = choose_when_refused and attempt(change, choose_when_refused, self, arguments, named)
+                changed = attempt(change, self, arguments, named, True)
                 if not changed:
                     raise
-                original(self, *changed[0], **changed[1])
+            return original(self, *changed[0], **changed[1])
 
         return __init__
 

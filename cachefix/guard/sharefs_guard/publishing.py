@@ -4,8 +4,10 @@ A file or dataset that has its final name on the share is complete: one rename o
 replaced.
 """
 
+import contextlib
 import errno
 import fcntl
+import hashlib
 import os
 import re
 import shutil
@@ -17,35 +19,38 @@ ANOTHER_IS_AT_IT = 60.0  # seconds after its last write in which another process
 LEFT_BEHIND = 3600.0  # seconds after the last write of a dead process, when its files are removed
 SPARE_ROOM = 1 << 30  # bytes that stay free on a node's disk when a cache of known size is put on it
 INFO = "dataset_info.json"  # datasets writes it last, so a dataset with it is complete
-# Beside INFO on the node's disk. PUBLISHED: this dataset was on the share, and which of those that lay there one after
-# the other it was. REBUILT: the program had it built anew, and the share kept its own.
-PUBLISHED = ".sharefs-published"
-REBUILT = ".sharefs-rebuilt"
+# Beside INFO on the node's disk: the generation of the dataset on the share that this one was published as. With
+# REBUILT in front, the program had this one built anew, and the share kept its own. With REPLACED in front, another
+# host published its own.
+MARK = ".sharefs-published"
+REBUILT = "rebuilt "
+REPLACED = "replaced by "
 
 _HOST = re.sub(r"[^A-Za-z0-9_.-]", "_", os.uname()[1]) or "host"
 _OWN_NAME = re.compile(r"\.(?P<final>.+)\.sharefs-(?P<host>.+)-(?P<pid>[0-9]+)-[0-9a-f]{8}(?:[._].*)?\Z")
 
 
-# Files that are made of datasets: cache-FINGERPRINT.arrow beside the dataset, or in the directory that replaces its own
+# Files that are made of datasets: cache-FINGERPRINT.arrow beside the dataset, or in a directory that replaces its own
 
 _FOR_FILES = "files"  # part of the name of a directory on the share, made if the node's disk has no room
 _own_directories = {}  # directory of datasets -> the directory on the share that this process made instead
+# On the node's disk there is one for each generation, because another dataset may come to the same place on the share.
+_OF_GENERATION = ".of-"
 
 
 def directory_for_files(directory, size):
     """Finds the directory for files of about `size` bytes that would be made in a directory of the share. Returns it,
-    the share's directory and the Place; None if the files can be made in the share's directory itself."""
+    the share's directory and the Place; None if the files can be made in the directory itself."""
     found = share_of_files(directory)
     share, place = found or (directory, storage.place_around(directory))
     if place is None:
         return None
-    must_stay = found and (place.kind == "unique" or not storage.publishes() or not os.path.isdir(share))
-    if must_stay or (found and _is_usable(place.directory, size)):
-        return directory, share, place
-    if place.kind == "local" and not found and _is_usable(place.directory, size):
+    # The disk may be full or read-only by now.
+    if place.kind == "local" and os.access(place.directory, os.W_OK) and _has_room(place.directory, size + SPARE_ROOM):
+        if found:
+            return directory, share, place
         local = storage.moved(share, place.share, place.directory)
-        if not _is_rebuilt(local, share):
-            return local, share, place
+        return os.path.join(local, _OF_GENERATION + _generation(share)), share, place
     if share not in _own_directories:
         own = own_name(os.path.join(share, _FOR_FILES))
         os.mkdir(own)
@@ -55,68 +60,23 @@ def directory_for_files(directory, size):
     return _own_directories[share], share, place._replace(kind="unique")
 
 
-def _is_usable(directory, size):
-    """True if a file of about `size` bytes can be made on this node's disk, which may be full or read-only by now."""
-    return os.access(directory, os.W_OK) and _has_room(directory, size + SPARE_ROOM)
-
-
 def share_of_files(directory):
-    """Returns the directory of the share that this one replaces, and its Place; None if it replaces none, or if it has a
-    dataset of its own that was built anew."""
+    """Returns the directory of the share that this one replaces, and its Place; None if it replaces none, or another
+    dataset than the one that lies there now."""
     for share, own in _own_directories.items():
         if directory == own:
             return share, storage.place_around(share)._replace(kind="unique")
     place = storage.place_by_directory(directory)
-    share = place and storage.moved(directory, place.directory, place.share)
-    return (share, place) if place and not _is_rebuilt(directory, share) else None
-
-
-def _generation(share):
-    """Returns what tells the dataset on the share from another that was there before; empty if there is none."""
-    try:
-        found = os.stat(os.path.join(share, INFO))
-        return "%d %d" % (found.st_mtime_ns, found.st_size)
-    except OSError:
-        return ""
-
-
-def _marked_generation(local):
-    try:
-        with open(os.path.join(local, PUBLISHED)) as mark:
-            return mark.read()
-    except OSError:
-        return ""
-
-
-def _mark(local, name, text=""):
-    with open(os.path.join(local, name), "w") as mark:
-        mark.write(text)
-
-
-def mark_rebuilt(local):
-    _mark(local, REBUILT)
-
-
-def _is_rebuilt(local, share):
-    return os.path.exists(os.path.join(local, REBUILT)) and is_complete(share)
-
-
-def follow_generation(local, share):
-    """Removes this node's copy of a dataset and what it made of it, if the share has another in its place now. It may
-    have the same fingerprint."""
-    lock = lock_of_host(local)
-    try:
-        before, now = _marked_generation(local), _generation(share)
-        is_ours = is_complete(local) and not os.path.islink(os.path.join(local, INFO))
-        if not now or before == now or (is_ours and not before):
-            return
-        for name in os.listdir(local) if before else []:
-            if name.startswith("cache-") or name == INFO:
-                _remove(os.path.join(local, name))
-        _mark(local, PUBLISHED, now)
-    finally:
-        if lock is not None:
-            os.close(lock)
+    if place is None:
+        return None
+    share = storage.moved(directory, place.directory, place.share)
+    parent, name = os.path.split(share)
+    if name.startswith(_OF_GENERATION):
+        share, is_current = parent, name == _OF_GENERATION + _generation(parent)
+    else:
+        now = _generation(share)
+        is_current = bool(now) and marked(directory) in ("", now, REPLACED + now)
+    return (share, place) if is_current else None
 
 
 # Complete datasets
@@ -126,49 +86,55 @@ def is_complete(directory):
     return os.path.exists(os.path.join(directory, INFO))
 
 
+def _generation(share):
+    """Returns what tells the dataset on the share from others that lie there before and after it; empty if there is
+    none. The file is opened, because NFS shows what is new to who opens a file."""
+    try:
+        descriptor = os.open(os.path.join(share, INFO), os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    try:
+        found = os.fstat(descriptor)
+    finally:
+        os.close(descriptor)
+    return "%d-%d-%d" % (found.st_ino, found.st_mtime_ns, found.st_size)
+
+
+def marked(local):
+    try:
+        with open(os.path.join(local, MARK)) as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def mark(local, share, how=""):
+    """Marks the node's dataset with the generation of the one on the share."""
+    with open(os.path.join(local, MARK), "w") as file:
+        file.write(how + _generation(share))
+
+
 def prefers_local(local, share):
-    """True if the node's own copy is to be read: it is complete, and the one that lies on the share or not older. If
-    somebody has removed a published dataset from the share, the node's copy is removed as well."""
+    """True if the node's own dataset is to be read: it was published or rebuilt beside the very one that lies on the
+    share, or the share has none and never had this one. A share that does not answer counts as unchanged."""
     if not is_complete(local):
         return False
-    if is_complete(share):
-        published = _marked_generation(local)
-        if published:
-            return published == _generation(share)
-        newest = os.stat(os.path.join(share, INFO)).st_mtime
-        return os.stat(os.path.join(local, INFO)).st_mtime >= newest
-    if _is_forgotten(local, share):
-        _forget(local, share)
-        return False
-    return True
-
-
-def _is_forgotten(local, share):
-    """True if this dataset was on the share and is no more. The mark of the publication is checked before the share,
-    because another process may publish in between. A share that does not answer counts as unchanged."""
-    if not os.path.exists(os.path.join(local, PUBLISHED)):
-        return False
+    before = marked(local)  # read before the share, because another process may publish in between
     try:
-        os.stat(os.path.join(share, INFO))
-    except FileNotFoundError:
-        return True
+        now = _generation(share)
     except OSError:
-        pass
-    return False
+        return True
+    if not now:
+        return not before or before.startswith(REBUILT)
+    return before in (now, REBUILT + now)
 
 
-def _forget(local, share):
-    """Removes the node's copy by one rename. The lock and a second check keep a copy that another process has built
-    since."""
-    lock = lock_of_host(local)
-    try:
-        if _is_forgotten(local, share):
-            own = own_name(local)
-            rename_to_nothing(local, own)
-            _remove(own)
-    finally:
-        if lock is not None:
-            os.close(lock)
+def forget(local):
+    """Removes the node's dataset by one rename."""
+    if is_complete(local):
+        own = own_name(local)
+        rename_to_nothing(local, own)
+        _remove(own)
 
 
 # Temporary names on the share: .FINAL.sharefs-HOST-PID-RANDOM, beside the final name. They are hidden, because datasets
@@ -253,25 +219,10 @@ def _sync(path):
         os.close(descriptor)
 
 
-def _direct(share):
-    """Returns O_DIRECT if the path lies on NFS, else 0, for _open_to_write()."""
-    return os.O_DIRECT if storage.is_on_nfs(share) else 0
-
-
-def _open_to_write(path, direct, flags=os.O_TRUNC):
-    """Opens a file of the share, and makes it if it is missing. On NFS it is opened with O_DIRECT, which is switched
-    off at once, so that the client gets no delegation. With a delegation the client keeps the times that it sets to
-    itself, and they are lost when the delegation ends (Linux 7.2)."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | flags | direct, 0o666)
-    if direct:
-        fcntl.fcntl(descriptor, fcntl.F_SETFL, 0)
-    return open(descriptor, "wb")
-
-
-def _copy_file(source, target, forbidden, direct):
+def _copy_file(source, target, forbidden):
     """Copies a file and syncs it. Raises HoldsLocalPaths if it contains the bytes `forbidden`."""
     overlap = len(forbidden) - 1
-    with open(source, "rb") as reader, _open_to_write(target, direct) as writer:
+    with open(source, "rb") as reader, open(target, "wb") as writer:
         tail = b""
         while True:
             block = reader.read(1 << 24)
@@ -283,8 +234,6 @@ def _copy_file(source, target, forbidden, direct):
             writer.write(block)
         writer.flush()
         os.fsync(writer.fileno())
-    times = os.stat(source)
-    os.utime(target, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
 def _files_of_dataset(directory):
@@ -311,13 +260,10 @@ def publish_dataset(local, share, place):
         own = own_name(share)
         os.mkdir(own)
         _publish(local, _files_of_dataset(local), own, share, place, rename_to_nothing)
-        if is_complete(share):
-            _remove(os.path.join(local, REBUILT))
-    if not is_complete(share):
-        return False
-    if not _is_rebuilt(local, share):
-        _mark(local, PUBLISHED, _generation(share))
-    return True
+    is_there = is_complete(share)
+    if is_there:
+        mark(local, share)
+    return is_there
 
 
 def publish_file(local, share, place):
@@ -328,7 +274,7 @@ def publish_file(local, share, place):
         _link_to_nothing(local, share)
         return
     own = own_name(share)
-    with _open_to_write(own, _direct(own), os.O_EXCL):
+    with open(own, "xb"):
         pass
     _publish(local, [""], own, share, place, _link_to_nothing)
 
@@ -344,10 +290,9 @@ def _publish(local, names, own, share, place, put_in_place):
         pairs = [(os.path.join(local, name), os.path.join(own, name)) if name else (local, own) for name in names]
         if not _has_room(directory, sum(os.path.getsize(source) for source, _ in pairs)):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        direct = _direct(own)  # once for all files, because it reads the mount table
         for source, target in pairs:
             os.makedirs(os.path.dirname(target), exist_ok=True)
-            _copy_file(source, target, os.fsencode(place.directory) + b"/", direct)
+            _copy_file(source, target, os.fsencode(place.directory) + b"/")
         _sync(own)
         put_in_place(own, share)
         _sync(directory)
@@ -444,20 +389,22 @@ def show_shared_files(share, local, wanted):
                 pass
 
 
+@contextlib.contextmanager
 def lock_of_host(final):
-    """Excludes other processes of this host and user that build the same, until the returned descriptor is closed. The
-    lock is on a file in memory, because the node may have no disk. None if there is no such file, or if it belongs to
-    another user, who could keep it locked: then two ranks may build the same."""
-    import hashlib
-
+    """Excludes other processes of this host and user that build the same. The lock is on a file in memory, because the
+    node may have no disk. Without such a file, or if it belongs to another user, who could keep it locked, two ranks
+    may build the same."""
     name = "%s:%d:%s" % (_HOST, os.geteuid(), final)
     path = "/dev/shm/sharefs-" + hashlib.sha256(os.fsencode(name)).hexdigest()[:32]
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        if os.fstat(descriptor).st_uid == os.geteuid():
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            return descriptor
-        os.close(descriptor)
     except OSError:
-        pass
-    return None
+        descriptor = None
+    try:
+        if descriptor is not None and os.fstat(descriptor).st_uid == os.geteuid():
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        if descriptor is not None:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)  # also for children that were forked meanwhile
+            os.close(descriptor)

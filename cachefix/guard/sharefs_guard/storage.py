@@ -124,11 +124,6 @@ def _resolve(path):
     return mount, os.path.join(done, *rest)
 
 
-def is_on_nfs(path):
-    mount, _ = _resolve(path)
-    return mount is not None and mount.type in ("nfs", "nfs4")
-
-
 # Where a cache is built
 
 # share: the cache's own directory, as the program names it. kind: local, unique or leave. directory: for local only.
