@@ -26,6 +26,7 @@ constexpr std::string_view k_letters = // of names; `@` is one, too
 constexpr int k_deepest_text = 4;                                 // texts in texts
 constexpr std::size_t k_most_in_group = 64;                       // commands of a group or a pipe whose output is read
 constexpr std::size_t k_longest_value = 1024, k_most_words = 128; // of one command
+constexpr std::size_t k_most_expanded = 100'000; // words in one script; then variables are no longer expanded
 
 /// True if the word is a text of several words; `$(...)` is one.
 bool is_text(const std::string& word) {
@@ -384,7 +385,7 @@ class ScriptReader {
 
   /// Replaces `$RUN`, `${RUN}` and `${RUN[@]}`, alone or in front of a path, by the words of the variable, and
   /// `${RUN:-words}` and the like by those in the braces; `$(which python)` by the name.
-  [[nodiscard]] Argv expand(const Argv& words) const {
+  [[nodiscard]] Argv expand(const Argv& words) {
     Argv all;
     for (const std::string& word : words) {
       if (is_listed(word, "$(which* `which* $(command*")) {
@@ -404,10 +405,12 @@ class ScriptReader {
         found = split_words(known->second);
       else if (sign < close && is_listed(word.substr(sign, 1), "- = +"))
         found = split_words(word.substr(sign + 1, close - sign - 1));
-      if (found.empty() || all.size() > k_most_words || !(rest.empty() || rest[0] == '/'))
+      const bool too_many = all.size() > k_most_words || m_expanded > k_most_expanded;
+      if (found.empty() || too_many || !(rest.empty() || rest[0] == '/'))
         found = {word};
       else if (!rest.empty()) // a path: the last value counts
         found = {found.back() + rest};
+      m_expanded += found.size();
       std::ranges::move(found, std::back_inserter(all));
     }
     return all;
@@ -415,7 +418,7 @@ class ScriptReader {
 
   /// Replaces the variable in front of a path by its value. One that is not known, and `$(dirname "$0")`, are taken
   /// away, so `$HERE/a.sh` becomes `a.sh`. Empty if other variables remain.
-  [[nodiscard]] std::string expand_start(const std::string& name) const {
+  [[nodiscard]] std::string expand_start(const std::string& name) {
     std::string path = expand({name}).back();
     if (const auto end = path.find_last_of(")}"); path.starts_with('$'))
       path.erase(0, std::min(path.find('/', end == std::string::npos ? 0 : end), path.size() - 1) + 1);
@@ -428,6 +431,7 @@ class ScriptReader {
   Rules m_rules{{}, When::shared, Guard()};       // with a guard, because only then a loss counts
   Environment m_variables;                        ///< variables of the text, with the words of all their values
   std::set<std::string, std::less<>> m_keep_path; ///< those with PYTHONPATH in their value
+  std::size_t m_expanded = 0;                     ///< words of commands so far, after expand()
   int m_texts = 0;                                ///< texts around the present command
   int m_tested_to = 0;                            ///< the last line on which `[ -z "$PYTHONPATH" ]` or the like counts
   bool m_matches_path = false;                    ///< a pattern of names in the text may match PYTHONPATH
