@@ -14,6 +14,7 @@ namespace {
 
 constexpr int k_deepest_substitution = 16;
 constexpr int k_most_endless = 16; // substitutions and here-documents without an end: more would take too long
+
 class Splitter {
  public:
   Splitter(std::string_view text, int line, int depth) : m_text(text), m_line(line), m_depth(depth) {}
