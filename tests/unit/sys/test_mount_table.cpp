@@ -1,5 +1,7 @@
 #include "sys/mounts/mount_table.hpp"
 
+#include "sys/fs/walk.hpp"
+
 #include "support/catch.hpp"
 
 using namespace sharefs;
