@@ -27,7 +27,7 @@ using Names = std::map<std::string, NameFact, std::less<>>; ///< facts by the ho
 struct HostFacts {
   std::map<std::string, sys::Entry, std::less<>> directories;  ///< by the directory as written
   std::map<std::string, std::string, std::less<>> replaceable; ///< directory that a user could replace -> how
-  /// Directory -> the line of fstab for the file system on which it should lie, and which is not mounted.
+  /// Directory -> the line of fstab, or the unit, for the file system on which it should lie and which is not mounted.
   std::map<std::string, sys::ConfiguredMount, std::less<>> not_mounted;
   sys::MountTable mounts;
   Names names;

@@ -110,11 +110,9 @@ extern const CommandSpec k_down_command{
     .summary = "Take back what `up` has made of this host",
     .description =
         "The daemon, the mounts with all that brings them back at boot (also what an earlier sharefs.yaml has left), "
-        "and "
-        "at last the exports. A mount in use is "
-        "left, and the processes that use it are listed; then the exports stay, too. Nothing that holds data is "
-        "touched: directories that were exported, environments, caches, and the links in homes, which other hosts may "
-        "see as well. `sharefs up` brings all of it back.",
+        "and at last the exports. A mount in use is left, and the processes that use it are listed; then the exports "
+        "stay, too. Nothing that holds data is touched: directories that were exported, environments, caches, and the "
+        "links in homes, which other hosts may see as well. `sharefs up` brings all of it back.",
     .example = "sharefs down --dry-run            # what would be taken back\n"
                "sharefs down --yes",
     .effect = Effect::changes,
