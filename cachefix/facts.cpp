@@ -10,7 +10,7 @@ constexpr std::size_t k_start = 256, k_text = 1U << 20U;
 
 sys::EntryQuery query_of(const std::string& path, PathFact what) {
   sys::EntryQuery query{.path = path, .follow = true};
-  query.access = what == PathFact::place;
+  query.access = query.locks = what == PathFact::place;
   query.read_bytes = what == PathFact::start ? k_start : what == PathFact::text ? k_text : 0;
   query.list = query.automount = what == PathFact::names; // the program will go there too, so an automount does no harm
   return query;

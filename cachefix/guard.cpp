@@ -40,7 +40,7 @@ Variables guard_variables(const Guard& guard, const std::string& python_path) {
 }
 
 CachePlace place_of(sys::System& system, const std::string& path, const LocalChoice& choice) {
-  const auto entry = system.entry({.path = path, .follow = true});
+  const auto entry = system.entry({.path = path, .follow = true, .locks = true});
   CachePlace place{.shared = entry.shared, .excludes = entry.lock_scope == sys::LockScope::all_hosts};
   if (!entry.shared) {
     place.reason = "it lies on this host's own disk";

@@ -1,6 +1,5 @@
-// read_entries: reads many paths in one request. One child reads all paths that may hang, with a thread for each
-// superblock. If nothing hung, the child waits for the next request.
-#include "base/parallel.hpp"
+// read_entries: reads many paths in one request. One child reads all paths that may hang, in a few threads more than
+// there are paths that hang. If nothing hung, the child waits for the next request.
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "sys/fs/entry.hpp"
@@ -12,18 +11,25 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <condition_variable>
 #include <map>
 #include <mutex>
 #include <poll.h>
 #include <ranges>
 #include <sched.h>
+#include <system_error>
+#include <thread>
 #include <unordered_map>
+#include <utility>
 
 using namespace std::chrono_literals;
 
 namespace sharefs::sys {
 namespace {
 
+constexpr std::size_t k_first_threads = 4;
+constexpr auto k_report_interval = 20ms;
+constexpr std::size_t k_few_answers = 16; ///< in k_report_interval: a thousand mounts would take more than a second
 constexpr int k_exit_without_memory = 125;
 constexpr int k_exit_unheard = 124;
 /// Added to the deadline. A child that reports nothing for so long cannot even begin the questions that are left.
@@ -68,26 +74,68 @@ std::string read_message(int fd) {
   return message;
 }
 
-/// Answers all questions, in the child.
+/// Answers all questions, in the child. A few threads take the queues in turn. After each k_report_interval with few
+/// answers, as many threads again join them, so that those that hang hold nobody up: a thread for each queue would cost
+/// more than most answers. Reports are sent at each k_report_interval, because each message wakes the parent.
 void answer_questions(const std::vector<Queue>& queues, int root, int fd) {
-  std::mutex pipe;
-  const auto send = [&](const Report& report) {
-    const std::lock_guard guard(pipe);
-    if (!write_all(fd, WireWriter().put(report).framed()))
+  bool alone = queues.size() == 1; // no thread but this one
+  std::mutex mutex;
+  std::condition_variable ended;
+  std::size_t running = 0, taken = 0, answered = 0;
+  std::string reports;
+  const auto send_reports = [&] {
+    if (!write_all(fd, std::exchange(reports, {})))
       ::_exit(k_exit_unheard); // the parent counts answers, so none may be missing
   };
-  in_parallel(queues.size(), queues.size(), [&](std::size_t number) {
+  const auto report = [&](const Report& one) {
+    const std::lock_guard guard(mutex);
+    answered += one.entry ? 1 : 0;
+    reports += WireWriter().put(one).framed();
+    if (alone)
+      send_reports();
+  };
+  const auto take_queue = [&]() -> const Queue* {
+    const std::lock_guard guard(mutex);
+    return taken < queues.size() ? &queues[taken++] : nullptr;
+  };
+  const auto answer = [&]() noexcept {
     ::unshare(CLONE_FILES); // otherwise a thousand hung threads could use up the descriptors of the process
     try {
-      for (const auto& [index, query] : queues[number].questions) {
-        send({index});
-        auto entry = read_entry(root, query, {}, [&](std::string_view step) { send({index, std::string(step)}); });
-        send({index, {}, std::move(entry)});
-      }
+      while (const Queue* queue = take_queue())
+        for (const auto& [index, query] : queue->questions) {
+          report({index});
+          auto entry = read_entry(root, query, {}, [&](std::string_view step) { report({index, std::string(step)}); });
+          report({index, {}, std::move(entry)});
+        }
     } catch (...) { // out of memory: the parent reports that this child has ended
       ::_exit(k_exit_without_memory);
     }
-  });
+  };
+  const auto answer_in_thread = [&] {
+    answer();
+    const std::lock_guard guard(mutex);
+    --running;
+    ended.notify_one();
+  };
+  std::vector<std::jthread> threads;
+  std::unique_lock lock(mutex);
+  do {
+    send_reports();
+    const bool slow = std::exchange(answered, 0) < k_few_answers;
+    const auto without_thread = queues.size() - std::max(taken, threads.size());
+    const auto more = slow ? std::min(std::max(threads.size(), k_first_threads), without_thread) : 0;
+    try {
+      for (std::size_t count = 0; count < more && !alone; ++count, ++running)
+        threads.emplace_back(answer_in_thread);
+    } catch (const std::system_error&) { // fewer threads take longer
+      alone = threads.empty();
+    }
+    if (alone) {
+      lock.unlock();
+      return answer();
+    }
+  } while (!ended.wait_for(lock, k_report_interval, [&] { return running == 0; }));
+  send_reports();
 }
 
 void give_up(Entry& entry, const Error& error) {
@@ -217,21 +265,24 @@ Entry make_unread(const EntryQuery& query) {
 
 /// Fills in the mount of the entry from the mount table. Locks of NFS 4 do not exclude a host that has the same client
 /// name as this one.
-void fill_mount(Entry& entry, const Files& files, const MountTable& mounts,
+void fill_mount(Entry& entry, const Files& files, const MountTable& mounts, bool locks,
                 std::optional<TakeoversByTarget>& takeovers) {
-  if (const MountEntry* owner = mounts.owner_of(entry.resolved)) {
-    entry.mount = owner->target;
-    entry.fs_type = owner->fs_type;
-    entry.shared = is_shared(*owner);
-    entry.lock_scope = lock_scope(*owner);
-    if (owner->fs_type != "nfs4" || entry.lock_scope != LockScope::all_hosts)
-      return;
-    if (!takeovers)
-      takeovers = read_takeovers(files);
-    const auto found = takeovers->find(owner->target);
-    if (found != takeovers->end() && shows_second_host(found->second))
-      entry.lock_scope = LockScope::same_name;
-  }
+  const MountEntry* owner = mounts.owner_of(entry.resolved);
+  if (owner == nullptr)
+    return;
+  entry.mount = owner->target;
+  entry.fs_type = owner->fs_type;
+  entry.shared = is_shared(*owner);
+  if (!locks)
+    return;
+  entry.lock_scope = lock_scope(*owner);
+  if (owner->fs_type != "nfs4" || entry.lock_scope != LockScope::all_hosts)
+    return;
+  if (!takeovers)
+    takeovers = read_takeovers(files);
+  const auto found = takeovers->find(owner->target);
+  if (found != takeovers->end() && shows_second_host(found->second))
+    entry.lock_scope = LockScope::same_name;
 }
 
 /// True for files of /proc that can hang. Reading maps, cmdline or environ takes the memory lock of that process, which
@@ -279,8 +330,8 @@ std::vector<Entry> read_entries(const Files& files, const MountTable& mounts, co
     ask_child(files, request, {all.begin(), all.end()}, entries);
   }
   std::optional<TakeoversByTarget> takeovers; // read only if a mount of NFS 4 needs it
-  for (Entry& entry : entries)
-    fill_mount(entry, files, mounts, takeovers);
+  for (std::size_t index = 0; index < entries.size(); ++index)
+    fill_mount(entries[index], files, mounts, request.queries[index].locks, takeovers);
   return entries;
 }
 

@@ -60,6 +60,7 @@ struct EntryQuery {
   Links links = Links::all;      ///< the links in the path that are followed
   bool guarded = false;          ///< refuse a path that somebody else could replace (see WalkRule::guarded)
   bool acl = false;              ///< limit the group's bits of Entry::mode to the rights that the ACL gives the group
+  bool locks = false;            ///< fill Entry::lock_scope
   friend bool operator==(const EntryQuery&, const EntryQuery&) = default;
 };
 
@@ -89,7 +90,7 @@ struct Entry {
   std::string content;
   std::optional<Space> space;
   std::optional<TestFile> made; ///< the file of EntryQuery::write_test; also set if the note exists
-  // The mount that contains `resolved`, by the mount table alone.
+  // The mount that contains `resolved`, by the mount table.
   std::string mount;                         ///< target of the mount; empty for an empty table
   std::string fs_type;                       ///< type of the mount
   bool shared = false;                       ///< other hosts share the storage (is_shared)

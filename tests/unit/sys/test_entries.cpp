@@ -222,7 +222,8 @@ TEST_CASE("entries: where a path lies is said by the given mount table") {
   const auto table = MountTable::parse("1 0 8:1 / / rw - ext4 /dev/sda1 rw\n"
                                        "2 1 0:50 / /data rw - nfs4 server:/x rw\n");
   REQUIRE(table);
-  const auto entries = read_entries(Files(), *table, {{{.path = "/data/share"}, {.path = "/etc"}}});
+  const auto entries =
+      read_entries(Files(), *table, {{{.path = "/data/share", .locks = true}, {.path = "/etc", .locks = true}}});
   CHECK(entries[0].mount == "/data");
   CHECK(entries[0].fs_type == "nfs4");
   CHECK(entries[0].shared);
