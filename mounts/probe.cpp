@@ -6,7 +6,6 @@
 #include "mounts/diagnose.hpp"
 #include "mounts/pending.hpp"
 #include "mounts/profiles.hpp"
-#include "sys/fs/mountstats.hpp"
 #include "sys/identity/own_host.hpp"
 #include "sys/read_configured_mounts.hpp"
 
@@ -160,9 +159,6 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
   for (const auto& point : request.wanted)
     wanted.insert(others.extract(server_key(point)));
 
-  const bool version_4 =
-      std::ranges::any_of(seen.table.entries(), [](const auto& one) { return one.fs_type == "nfs4"; });
-  const auto before = version_4 ? sys::read_takeovers(system.files()) : sys::TakeoversByTarget();
   std::vector<std::optional<sys::Entry>> answers;
   in_parallel(2, 2, [&](std::size_t part) {
     if (part == 0)
@@ -170,7 +166,8 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
     else
       ask_servers(system, wanted, seen.servers);
   });
-  const auto takeovers = version_4 ? sys::read_takeovers(system.files()) : sys::TakeoversByTarget();
+  if (std::ranges::any_of(seen.table.entries(), [](const auto& one) { return one.fs_type == "nfs4"; }))
+    seen.takeovers = sys::read_takeovers(system.files());
   std::set<std::string> unwell;
   for (std::size_t index = 0; index < all.size(); ++index)
     if (!answers[index] || answers[index]->error_number != 0)
@@ -206,9 +203,9 @@ Result<Observation> probe(sys::System& system, const ProbeRequest& request) {
       continue;
     if (state.mounted())
       state.stacked = mounts_at_target[state.point.target] - 1;
-    if (const auto now = takeovers.find(state.point.target); state.mounted() && now != takeovers.end()) {
-      const auto was = before.find(state.point.target);
-      if (sys::shows_second_host(now->second, was == before.end() ? nullptr : &was->second))
+    if (const auto now = seen.takeovers.find(state.point.target); state.mounted() && now != seen.takeovers.end()) {
+      const auto was = request.takeovers.find(state.point.target);
+      if (sys::shows_second_host(now->second, was == request.takeovers.end() ? nullptr : &was->second))
         state.taken_over = now->second.times;
     }
     seen.states.push_back(std::move(state));

@@ -5,6 +5,7 @@
 #include "mounts/mount_point.hpp"
 #include "mounts/state.hpp"
 #include "plan/say.hpp"
+#include "sys/fs/mountstats.hpp"
 #include "sys/system.hpp"
 
 #include <chrono>
@@ -20,8 +21,9 @@ struct ProbeRequest {
   bool others = false;      ///< also read every visible NFS mount that is not in `wanted`
   bool servers = true;      ///< probe the servers, of `others` only those of mounts that do not answer well
   bool want_access = false; ///< ask the servers' mountd what this host may mount (leaves a line in the server's log)
-  std::set<std::string> skipped = {}; ///< targets of mounts that are not asked: their health is unknown
-  bool targets = false;               ///< read the directories on which nothing is mounted (MountState::answer)
+  std::set<std::string> skipped = {};    ///< targets of mounts that are not asked: their health is unknown
+  bool targets = false;                  ///< read the directories on which nothing is mounted (MountState::answer)
+  sys::TakeoversByTarget takeovers = {}; ///< of an earlier observation: a mount on which they grow is one of two hosts
   std::chrono::milliseconds path_deadline{2000};
   std::chrono::milliseconds server_deadline{5000};
 };
@@ -30,6 +32,7 @@ struct Observation {
   sys::MountTable table;
   std::vector<MountState> states;               ///< the wanted mounts in their order, then the others by target
   std::map<std::string, sys::NfsProbe> servers; ///< by server_key(); only servers that were probed
+  sys::TakeoversByTarget takeovers;             ///< of all mounts of NFS 4
 
   [[nodiscard]] const sys::NfsProbe* server(const MountPoint& point) const;
 };

@@ -104,7 +104,9 @@ Result<std::vector<std::string>> Rounds::check_mounts(Time now) {
   }
   request.path_deadline = k_path_deadline;
   request.server_deadline = k_server_deadline;
+  request.takeovers = std::exchange(m_takeovers, {});
   TRY_ASSIGN(auto seen, probe(m_system, request));
+  m_takeovers = std::move(seen.takeovers);
 
   const auto was_skipped = [&](std::size_t index) {
     return request.skipped.contains(mounts[index].point.target) && seen.states[index].health == Health::unknown;

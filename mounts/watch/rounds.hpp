@@ -3,6 +3,7 @@
 // finds the mounts to recover.
 #include "base/diagnosis.hpp"
 #include "mounts/watch/decide.hpp"
+#include "sys/fs/mountstats.hpp"
 #include "sys/system.hpp"
 
 #include <algorithm>
@@ -100,6 +101,7 @@ class Rounds {
   Policy m_policy = Policy::never;
   WatchedFacts m_facts;
   Pace m_pace;
+  sys::TakeoversByTarget m_takeovers;  ///< as the last check has seen them
   std::optional<RunEnd> m_run_end;     ///< end of a run whose result the next check shows
   std::optional<std::string> m_newest; ///< id of the newest journal entry when m_changes was read
   std::map<std::string, LastChange> m_changes;
