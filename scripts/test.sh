@@ -5,7 +5,8 @@
 #   --quick   only the unit and golden tests, and the checks of the tree
 #   --bare    only the README's first hour, its demo too, in a Debian on which nothing is installed
 #   --long    also what takes hours: all 81 rows of the fault matrix, each attack 100 times, the fuzzers, the guard with
-#             every version of datasets, and the demo on a bare machine
+#             every version of datasets, the demo on a bare machine, and the benches that know their goals (they need a
+#             machine on which nothing else runs)
 #
 # SHAREFS_SKIP_LAB=1       leave out the tests on real kernel NFS (counted as skipped)
 # SHAREFS_FUZZ_SECONDS=N   how long each fuzz target runs in --long (default 60)
@@ -16,7 +17,7 @@ cd "$(dirname "$0")/.."
 scope=usual
 case "${1:-}" in
   --quick | --bare | --long) scope=${1#--} ;;
-  -h | --help) sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  -h | --help) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 0 ;;
   "") ;;
   *) echo "error: unknown argument \`$1\`" >&2; echo "hint: run \`scripts/test.sh --help\`" >&2; exit 2 ;;
 esac
@@ -118,6 +119,13 @@ if [ "$scope" = long ]; then
   build fuzz -DSHAREFS_FUZZ_SECONDS="${SHAREFS_FUZZ_SECONDS:-60}" -DSHAREFS_FUZZ_SEED="${SHAREFS_FUZZ_SEED:-1}" \
     >"$results/fuzz.log" 2>&1 || broken "$results/fuzz.log"
   run fuzz fuzz 2
+  say "build release"
+  build release >"$results/release.log" 2>&1 || broken "$results/release.log"
+  for bench in startup fleet mounts watch; do
+    say "bench $bench"
+    SHAREFS_BIN=$PWD/build/release/sharefs "tests/bench/$bench.py" >"$results/bench.log" 2>&1 || broken "$results/bench.log"
+    cat "$results/bench.log"
+  done
 fi
 
 say "result"
