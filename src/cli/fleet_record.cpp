@@ -102,7 +102,7 @@ Result<fleet::Request> load_record(Context& context, std::string& id) {
 }
 
 Result<void> find_run(Context& context, const Arguments& arguments, fleet::Request& job) {
-  if (arguments.positional.empty())
+  if (arguments.positional.size() != 1)
     return fail(ErrorCode::usage, "`--on NODES undo` needs the run that it is to take back",
                 "`sharefs nodes resume --list` shows them; changes of one machine are undone there");
   const auto id = arguments.positional.front();
@@ -112,8 +112,8 @@ Result<void> find_run(Context& context, const Arguments& arguments, fleet::Reque
   TRY_ASSIGN(const auto outcomes, fleet::read_outcomes(context.system, join_path(directory, id)));
   std::vector<fleet::Node> changed;
   for (auto& node : job.nodes)
-    if (const auto found = outcomes.find(node.name); found != outcomes.end() && !found->second.journal_id().empty()) {
-      node.words = found->second.journal_id();
+    if (const auto found = outcomes.find(node.name); found != outcomes.end() && !found->second.journal_ids().empty()) {
+      node.words = found->second.journal_ids();
       changed.push_back(std::move(node));
     }
   std::erase(job.asking.words, id);

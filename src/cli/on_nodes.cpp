@@ -32,7 +32,7 @@ void report_end(Context& context, const std::string& id, const fleet::Run& run, 
                       : fmt::format("interrupted; it is not known whether these are done: {}", fleet::fold(begun)));
   if (!open.empty())
     context.console.message(fmt::format("`sharefs nodes resume {}` continues where it is not done", id));
-  if (std::ranges::any_of(outcomes, [](const Outcome& outcome) { return !outcome.journal_id().empty(); }))
+  if (std::ranges::any_of(outcomes, [](const Outcome& outcome) { return !outcome.journal_ids().empty(); }))
     context.console.message(fmt::format("`sharefs --on all undo {}` takes it back", id));
 }
 

@@ -92,7 +92,7 @@ TEST_CASE("what became of a node", "[fleet]") {
       judged(framed(0, {{"results", {{{"outcome", "done"}}, {{"outcome", "unchanged"}}}}, {"journal_id", "17"}}));
   CHECK(changed.state == State::changed);
   CHECK(changed.why == "1 step done");
-  CHECK(changed.journal_id() == "17");
+  CHECK(changed.journal_ids() == "17");
   CHECK(judged(framed(3, {{"plan", {{"steps", {{{"why", ""}}}}}}})).state == State::pending);
   const auto failed = judged(framed(2, {{"error", {{"message", "there is no X"}, {"hint", "make it"}}}}));
   CHECK(failed.state == State::failed);
@@ -148,7 +148,7 @@ TEST_CASE("a document in another shape than ours is an answer all the same", "[f
       Outcome outcome;
       REQUIRE_NOTHROW(outcome = judged(framed(code, nlohmann::json::parse(document))));
       CHECK(outcome.state != State::not_tried);
-      CHECK(outcome.journal_id().empty());
+      CHECK(outcome.journal_ids().empty());
     }
   Answer other;
   REQUIRE_NOTHROW(other = read("@sf1 gpu1 0/0 3c90f90e {\"sharefs\":5,\"protocol\":\"1\"}\n"));
@@ -248,8 +248,11 @@ TEST_CASE("a node without sudo is not one without sharefs", "[fleet]") {
 }
 
 TEST_CASE("attack: a node answers with an entry of its journal that is a command line", "[fleet]") {
-  CHECK(Outcome{.node = "gpu1", .document = {{"journal_id", "17"}}}.journal_id() == "17");
-  CHECK(Outcome{.node = "gpu1", .document = {{"journal_id", "17; reboot"}}}.journal_id().empty());
+  CHECK(Outcome{.node = "gpu1", .document = {{"journal_id", "17"}}}.journal_ids() == "17");
+  CHECK(Outcome{.node = "gpu1", .document = {{"journal_id", "17; reboot"}}}.journal_ids().empty());
+  const auto three =
+      nlohmann::ordered_json::parse(R"({"journal_id": "17", "earlier_journal_ids": ["14", "15; reboot", 4, "16"]})");
+  CHECK(Outcome{.node = "gpu1", .document = three}.journal_ids() == "17 16 14");
 }
 
 TEST_CASE("nothing of a login's own PATH is run as root", "[fleet]") {
