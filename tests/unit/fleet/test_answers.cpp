@@ -230,6 +230,17 @@ TEST_CASE("groups that differ, and machines that say nothing of one", "[fleet]")
   CHECK((none.code == "SF804" && none.subject == "gpu4" && none.message == "there is no group ml"));
 }
 
+TEST_CASE("machines that have one host name are named together", "[fleet]") {
+  const auto answer = [](const std::string& node, const std::string& hostname) {
+    return NodeAnswer{node, {hostname, "1.0", "c", 0, {}, {}}};
+  };
+  CHECK(compare({answer("gpu1", "gpu1"), answer("gpu2", "gpu2.cluster"), answer("gpu3", "")}).empty());
+  const auto found = compare({answer("gpu1", "debian"), answer("gpu2", "gpu2"), answer("gpu3", "debian")});
+  REQUIRE(found.size() == 1);
+  CHECK((found[0].code == "SF808" && found[0].subject == "gpu[1,3]" && found[0].severity == Severity::error));
+  CHECK(found[0].message.find("`debian`") != std::string::npos);
+}
+
 TEST_CASE("what a machine says of itself is read as it was written", "[fleet]") {
   const NodeFacts facts{"gpu1", "1.0", "abc", 12, {{"alice", 1000, 100}, {"bob"}}, {{"ml", {}, 3000}}};
   const auto json = nlohmann::ordered_json::parse(json_of(facts).dump());
