@@ -109,6 +109,8 @@ Result<void> find_run(Context& context, const Arguments& arguments, fleet::Reque
   TRY_ASSIGN(const auto directory, fleet_directory(context));
   TRY_ASSIGN(const auto ids, run_ids(context, directory));
   TRY(check_run(ids, id));
+  TRY_ASSIGN(const auto run, read_run(context, directory, id));
+  job.servers_last = !run.job.servers_last;
   TRY_ASSIGN(const auto outcomes, fleet::read_outcomes(context.system, join_path(directory, id)));
   std::vector<fleet::Node> changed;
   for (auto& node : job.nodes)

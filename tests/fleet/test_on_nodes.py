@@ -248,6 +248,11 @@ def test_undo_takes_back_a_run_where_it_was_done(network: Network) -> None:
     undone = {line.split()[0]: line.split()[-1] for line in log}
     assert set(undone) == {"storage1", *names} - {names[2]}
     assert undone["storage1"] == "100" and undone[names[4]] == "105"
+    assert list(undone)[-1] == "storage1"  # clients first: what they have mounted may be in use, and is not to go stale
+    again = network.json("nodes", "resume", "--list")["runs"][0]["run"]
+    network.log.write_text("")
+    network.json("--on", "all", "undo", again, "--yes")
+    assert next(line for line in network.log.read_text().splitlines() if "lease" not in line).startswith("storage1 ")
     assert "needs the run" in network.run("--on", "all", "undo", code=2).stderr
     for other in ("2026x", f"../fleet/{run}"):
         assert f"no run {other}" in network.run("--on", "all", "undo", other, code=1).stderr
