@@ -71,6 +71,12 @@ Result<void> check_run(const std::vector<std::string>& ids, const std::string& i
 
 } // namespace
 
+Result<std::string> new_record_id(Context& context, const std::string& directory) {
+  return run_ids(context, directory).map([](const std::vector<std::string>& ids) {
+    return fleet::new_run_id(ids.empty() ? "" : ids.back());
+  });
+}
+
 Result<void> begin_record(Context& context, const std::string& directory, const std::string& id,
                           const fleet::Request& job) {
   TRY_ASSIGN(const auto parent, PrivateDirectory::make(context.system.files(), directory));

@@ -400,6 +400,19 @@ def test_what_is_resumed_twice_still_shows_all_nodes(network: Network) -> None:
     assert {line.split()[0] for line in network.log.read_text().splitlines() if "undo" in line} == {"storage1", *names}
 
 
+def test_a_clock_that_was_set_back_leaves_the_order_of_runs(network: Network) -> None:
+    names = cluster(network, 2)
+    kept = Path("/var/lib/sharefs/fleet")
+    first = network.json("--on", "all", "mount", "--all", "--yes")["run"]
+    kept.joinpath(first).rename(kept / "20991231-235959-00z9")
+    network.does(names[1], "echo 'ssh: connect to host x port 22: No route to host' >&2; exit 255")
+    second = network.json("--on", "all", "umount", "--all", "--yes", code=4)["run"]
+    assert [run["run"] for run in network.json("nodes", "resume", "--list")["runs"]] == [second, "20991231-235959-00z9"]
+    network.changes(names[1], 7)
+    network.json("nodes", "resume", "--yes")
+    assert "umount" in network.log.read_text().splitlines()[-2]
+
+
 def left_of(network: Network, variable: str = "NETWORK") -> list[str]:
     """Processes of this network, which only the environment shows; with another variable those of its nodes."""
     left = []
