@@ -619,13 +619,13 @@ def test_a_hostfile_of_each_launcher_serves_all(network: Network, form: str, tex
 
 def test_what_machines_say_of_themselves_is_compared(network: Network) -> None:
     network.nodes(["gpu[1-3]"])
-    facts = {"hostname": "x", "version": "0.1.0", "config": "c", "clock_ms": int(time.time() * 1000)}
+    facts = {"version": "0.1.0", "config": "c", "clock_ms": int(time.time() * 1000)}
     for node, uid in (("gpu1", 1000), ("gpu2", 1000), ("gpu3", 1001)):
-        its = {**facts, "users": [{"name": "alice", "uid": uid, "gid": 100}]}
+        its = {**facts, "hostname": node, "users": [{"name": "alice", "uid": uid, "gid": 100}]}
         network.prints(node, frames(node, document(self=its)))
     said = network.run("nodes", "check", code=1)
     assert "SF803" in said.stderr and "gpu3" in said.stderr and "uid 1001" in said.stderr
-    network.prints("gpu3", frames("gpu3", document(self={**facts, "users": [{"name": "alice", "uid": 1000, "gid": 100}]})))
+    network.prints("gpu3", frames("gpu3", document(self={**facts, "hostname": "gpu3", "users": [{"name": "alice", "uid": 1000, "gid": 100}]})))
     assert "all 3 are alike" in network.run("nodes", "check").stderr
 
 
@@ -633,10 +633,10 @@ def test_what_machines_say_of_themselves_is_compared(network: Network) -> None:
 def test_locks_are_tried_between_two_machines(network: Network, answers: tuple[str, str], code: str | None) -> None:
     network.nodes(["gpu[1-3]"])
     network.config.write_text(network.config.read_text() + "mounts:\n  share: {from: 'gpu9:/x', at: /data/share}\n")
-    self_ = {"hostname": "x", "version": "0.1.0", "config": "c", "clock_ms": int(time.time() * 1000), "users": []}
+    self_ = {"version": "0.1.0", "config": "c", "clock_ms": int(time.time() * 1000), "users": []}
     mount = {"target": "/data/share", "state": "healthy"}
     for node, answer in zip(("gpu1", "gpu2", "gpu3"), (*answers, "never asked")):
-        asked = {"self": document(self=self_), "doctor": document(), "status": document(mounts=[mount]), "lock": document(lock=answer)}
+        asked = {"self": document(self={"hostname": node, **self_}), "doctor": document(), "status": document(mounts=[mount]), "lock": document(lock=answer)}
         for word, said in asked.items():
             (network.place / f"{node}.{word}").write_text(frames(node, said))
         network.does(node, f"""for word in self doctor status lock; do case "$*" in *"'$word'"*) cat {network.place}/{node}.$word ;; esac; done""")
