@@ -107,6 +107,9 @@ Result<Attempt> try_to_take(const std::string& root, const std::string& path, co
     return fail(errno_error(error, path));
   Attempt result;
   error = read_lease(at, result.stamp, &result.text);
+  if (error == ELOOP)
+    return fail(ErrorCode::conflict, path + ": is a symbolic link, which no command of sharefs has made",
+                "see whose it is (`ls -l`), and remove it");
   if (error != 0 && error != ENOENT) // ENOENT: the other holder has released it, and the next attempt may succeed
     return fail(errno_error(error, path));
   result.untouched = std::chrono::seconds(status.st_mtim.tv_sec - result.stamp.seconds);

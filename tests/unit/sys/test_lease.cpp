@@ -165,6 +165,16 @@ TEST_CASE("a holder in another PID namespace is alive, although this one has no 
   CHECK(Lease::take(place.system, place.request));
 }
 
+TEST_CASE("a link in the place of a lease is named, with the cure") {
+  LeasePlace place;
+  fs::create_symlink("/etc/passwd", place.directory / "lock");
+  const auto refused = Lease::take(place.system, place.request);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message == place.request.path + ": is a symbolic link, which no command of sharefs has made");
+  CHECK(refused.error().hint.find("remove it") != std::string::npos);
+  CHECK(place.names() == std::vector<std::string>{"lock"});
+}
+
 TEST_CASE("a holder whose file was taken away is told") {
   LeasePlace place;
   auto taken = Lease::take(place.system, place.request);
