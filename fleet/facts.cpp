@@ -1,6 +1,7 @@
 #include "fleet/facts.hpp"
 
 #include "base/json_fields.hpp"
+#include "base/text.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -46,6 +47,16 @@ void compare_files(const std::vector<NodeAnswer>& answers, Diagnoses& found) {
                                 ? "there is no sharefs.yaml"
                                 : fmt::format("its sharefs.yaml differs from that on {}", fold(configs[0].second)),
                             fmt::format("`sharefs nodes push {}` brings this machine's", fold(configs[i].second))));
+}
+
+void compare_names(const std::vector<NodeAnswer>& answers, Diagnoses& found) {
+  for (const auto& [name, nodes] : group_by_value(answers, [](const NodeFacts& facts) { return facts.hostname; }))
+    if (nodes.size() > 1 && !name.empty())
+      found.push_back(finding(Severity::error, "SF808", nodes,
+                              fmt::format("they all have the host name `{}`: NFS servers, and notes on the share about "
+                                          "who works there, cannot tell them apart",
+                                          to_utf8(name)),
+                              "give each a name of its own (`hostnamectl set-hostname NAME`), then boot it"));
 }
 
 using Accounts = std::vector<Account>;
@@ -105,6 +116,7 @@ std::optional<NodeFacts> read_facts(const nlohmann::ordered_json& json) {
 Diagnoses compare(const std::vector<NodeAnswer>& answers) {
   Diagnoses found;
   compare_files(answers, found);
+  compare_names(answers, found);
   compare_accounts(answers, &NodeFacts::users, found);
   compare_accounts(answers, &NodeFacts::groups, found);
   compare_clocks(answers, found);

@@ -45,8 +45,8 @@ struct NodeAnswer {
   std::int64_t asked_ms = 0; ///< when its answer was complete, by our clock
 };
 
-/// Reports where machines differ (SF801 to SF805). The value of the majority is taken as right; in a tie, that of the
-/// first.
+/// Reports where machines differ (SF801 to SF805), or have one name (SF808). The value of the majority is taken as
+/// right; in a tie, that of the first.
 Diagnoses compare(const std::vector<NodeAnswer>& answers);
 
 } // namespace sharefs::fleet

@@ -21,9 +21,10 @@ constexpr std::uint64_t k_block = 4096; ///< the usual block size of file system
 constexpr const char* k_partial = ".rsync-partial";
 
 /// Returns scripts/mirror.sh, which runs in front of rsync on the node, as one line: any login shell must pass it on. A
-/// link in the path could lead root to another directory: only links of root are followed, and the directory itself
-/// must not be one. The lock of a push is held as long as rsync lives; its files are synced to the disk before the
-/// connection ends.
+/// link in the path could lead root to another directory: only links of root that nobody else could replace are
+/// followed, and the directory itself must not be one. It enters the directory, and rsync works in its working
+/// directory, because its name may lead elsewhere by then. The lock of a push is held as long as rsync lives; its files
+/// are synced to the disk before the connection ends.
 std::string rsync_wrapper() {
   std::string line(trim(k_mirror_script));
   std::ranges::replace(line, '\n', ' ');
@@ -74,9 +75,10 @@ std::string remove_rsync_lines(std::string_view errors) {
 }
 
 /// The next step after a refusal of our own script on the node, by a part of its text. The last row that fits counts.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 6> k_after_refusal{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 7> k_after_refusal{{
     {"rsync is not installed", "`apt install rsync` there, or `dnf install rsync`"},
     {"is a symbolic link", "a link would lead elsewhere: make it a directory there, or mount the other disk on it"},
+    {"was replaced", "somebody exchanges directories there: see who may write above it"},
     {"is no directory", "move it away there"},
     {"another push", "wait for its end: it may come from another machine"},
     {"cannot begin", "`ssh NODE df -h` shows its disks"},
@@ -223,12 +225,11 @@ Argv rsync_words(const Mirror& mirror, Work work, const Way& way) {
   const auto before = node_line(
       {"sh", "-c", rsync_wrapper(), "sh", work == Work::push ? "push" : "preview", mirror.name, mirror.path, "rsync"},
       true);
-  // -s is the short and older name of --secluded-args: the node's shell does not interpret the path.
-  words.insert(words.end(), {"-s", "--rsh=" + way.rsh, "--rsync-path=" + before});
+  words.insert(words.end(), {"--rsh=" + way.rsh, "--rsync-path=" + before});
   words.emplace_back("--out-format=%i %l");
   if (work == Work::push)
     words.emplace_back("--timeout=600"); // a hung disk on the node sends no error
-  words.insert(words.end(), {mirror.path + "/", way.node + ":" + mirror.path + "/"});
+  words.insert(words.end(), {mirror.path + "/", way.node + ":./"});
   return words;
 }
 

@@ -150,9 +150,13 @@ bool is_good(State state) {
   return state == State::ok || state == State::changed || state == State::pending;
 }
 
-std::string Outcome::journal_id() const {
-  const auto id = text_in(document, "journal_id");
-  return parse_number<std::uint64_t>(id) ? id : ""; // undo puts it into a command line for the node's shell
+std::string Outcome::journal_ids() const {
+  std::vector<std::string> ids{text_in(document, "journal_id")};
+  for (const auto& earlier : member(document, "earlier_journal_ids"))
+    ids.insert(ids.begin() + 1, earlier.is_string() ? earlier.get<std::string>() : "");
+  // undo puts them into a command line for the node's shell
+  std::erase_if(ids, [](const std::string& id) { return !parse_number<std::uint64_t>(id); });
+  return join(ids, " ");
 }
 
 Outcome outcome_of(const Node& node, Answer answer, const Ended& ended) {

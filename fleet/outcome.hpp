@@ -51,8 +51,9 @@ struct Outcome {
 
   std::int64_t at_ms = 0; ///< when the answer was complete, by this machine's clock
 
-  /// Returns the id of the change in the journal of that node; "" if nothing was changed.
-  [[nodiscard]] std::string journal_id() const;
+  /// Returns the ids of the changes in the journal of that node, newest first, with spaces between; "" if nothing was
+  /// changed.
+  [[nodiscard]] std::string journal_ids() const;
 };
 
 /// Returns {name, state, why, hint, document}.

@@ -346,6 +346,19 @@ std::string new_run_id(std::chrono::seconds ago) {
                      std::string_view(within.begin(), end));
 }
 
+std::string new_run_id(const std::string& newest) {
+  auto id = new_run_id();
+  if (id > newest)
+    return id;
+  constexpr int k_digits = 4, k_base = 36;
+  const auto begin = newest.size() - std::min<std::size_t>(newest.size(), k_digits);
+  unsigned within = 0;
+  std::from_chars(newest.data() + begin, newest.data() + newest.size(), within, k_base);
+  std::array<char, 8> next{};
+  const auto* end = std::to_chars(next.begin(), next.end(), within + 1, k_base).ptr;
+  return fmt::format("{}{:0>4}", newest.substr(0, begin), std::string_view(next.begin(), end));
+}
+
 bool is_here(const sys::Identity& identity, const Node& node) {
   return sys::is_this_host(identity, node.name) || (!node.address.empty() && sys::is_this_host(identity, node.address));
 }

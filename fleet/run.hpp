@@ -66,6 +66,8 @@ struct Run {
 
 /// Returns a name that sorts by time; `ago` is for comparing ages.
 std::string new_run_id(std::chrono::seconds ago = std::chrono::seconds(0));
+/// Returns a name that sorts behind the newest one, also if the clock was set back since.
+std::string new_run_id(const std::string& newest);
 
 /// True if the node is the machine on which this program runs.
 bool is_here(const sys::Identity& identity, const Node& node);

@@ -262,10 +262,10 @@ Result<void> roll_back(Context& context, const std::string& journal_id, std::str
   return {};
 }
 
-Result<Executed> execute_further(Context& context, const std::function<Result<Proposal>()>& propose) {
+Result<Executed> execute_more(Context& context, const std::function<Result<Executed>()>& work) {
   auto plan = std::exchange(context.envelope.plan, std::nullopt).value_or(plan::Plan{});
   auto report = std::exchange(context.envelope.report, std::nullopt).value_or(plan::Report{});
-  auto executed = execute(context, propose);
+  auto executed = work();
   const auto further = context.envelope.plan.value_or(plan::Plan{});
   const auto count = plan.steps.size();
   plan.add(further);
@@ -274,7 +274,11 @@ Result<Executed> execute_further(Context& context, const std::function<Result<Pr
       result.step += count;
       report.results.push_back(std::move(result));
     }
-    report.journal_id = context.envelope.report->journal_id;
+    auto& id = context.envelope.report->journal_id;
+    if (!id.empty() && !report.journal_id.empty())
+      report.earlier_ids.push_back(report.journal_id);
+    if (!id.empty())
+      report.journal_id = std::move(id);
     report.interrupted = context.envelope.report->interrupted;
     report.error = context.envelope.report->error;
   }
@@ -282,6 +286,10 @@ Result<Executed> execute_further(Context& context, const std::function<Result<Pr
   if (context.envelope.report || !report.results.empty())
     context.envelope.report = std::move(report);
   return executed;
+}
+
+Result<Executed> execute_further(Context& context, const std::function<Result<Proposal>()>& propose) {
+  return execute_more(context, [&] { return execute(context, propose); });
 }
 
 Result<Executed> execute(Context& context, const plan::Plan& plan, std::string_view nothing) {

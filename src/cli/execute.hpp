@@ -40,8 +40,10 @@ struct Executed {
 /// terminal and without --yes; `busy` if another sharefs holds the host lock.
 Result<Executed> execute(Context& context, const std::function<Result<Proposal>()>& propose);
 
-/// Executes a second plan of the same command, made from what the first one has changed. The JSON document has both as
-/// one plan.
+/// Calls `work`, which executes a further plan of the same command. The JSON document has all plans as one, and names
+/// the journal entries of all.
+Result<Executed> execute_more(Context& context, const std::function<Result<Executed>()>& work);
+/// Executes a second plan of the same command, made from what the first one has changed, by execute_more().
 Result<Executed> execute_further(Context& context, const std::function<Result<Proposal>()>& propose);
 
 /// Executes a plan that does not depend on what another sharefs may have changed, beyond what its actions check

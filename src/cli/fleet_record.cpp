@@ -71,6 +71,12 @@ Result<void> check_run(const std::vector<std::string>& ids, const std::string& i
 
 } // namespace
 
+Result<std::string> new_record_id(Context& context, const std::string& directory) {
+  return run_ids(context, directory).map([](const std::vector<std::string>& ids) {
+    return fleet::new_run_id(ids.empty() ? "" : ids.back());
+  });
+}
+
 Result<void> begin_record(Context& context, const std::string& directory, const std::string& id,
                           const fleet::Request& job) {
   TRY_ASSIGN(const auto parent, PrivateDirectory::make(context.system.files(), directory));
@@ -102,18 +108,20 @@ Result<fleet::Request> load_record(Context& context, std::string& id) {
 }
 
 Result<void> find_run(Context& context, const Arguments& arguments, fleet::Request& job) {
-  if (arguments.positional.empty())
+  if (arguments.positional.size() != 1)
     return fail(ErrorCode::usage, "`--on NODES undo` needs the run that it is to take back",
                 "`sharefs nodes resume --list` shows them; changes of one machine are undone there");
   const auto id = arguments.positional.front();
   TRY_ASSIGN(const auto directory, fleet_directory(context));
   TRY_ASSIGN(const auto ids, run_ids(context, directory));
   TRY(check_run(ids, id));
+  TRY_ASSIGN(const auto run, read_run(context, directory, id));
+  job.servers_last = !run.job.servers_last;
   TRY_ASSIGN(const auto outcomes, fleet::read_outcomes(context.system, join_path(directory, id)));
   std::vector<fleet::Node> changed;
   for (auto& node : job.nodes)
-    if (const auto found = outcomes.find(node.name); found != outcomes.end() && !found->second.journal_id().empty()) {
-      node.words = found->second.journal_id();
+    if (const auto found = outcomes.find(node.name); found != outcomes.end() && !found->second.journal_ids().empty()) {
+      node.words = found->second.journal_ids();
       changed.push_back(std::move(node));
     }
   std::erase(job.asking.words, id);

@@ -32,7 +32,7 @@ void report_end(Context& context, const std::string& id, const fleet::Run& run, 
                       : fmt::format("interrupted; it is not known whether these are done: {}", fleet::fold(begun)));
   if (!open.empty())
     context.console.message(fmt::format("`sharefs nodes resume {}` continues where it is not done", id));
-  if (std::ranges::any_of(outcomes, [](const Outcome& outcome) { return !outcome.journal_id().empty(); }))
+  if (std::ranges::any_of(outcomes, [](const Outcome& outcome) { return !outcome.journal_ids().empty(); }))
     context.console.message(fmt::format("`sharefs --on all undo {}` takes it back", id));
 }
 
@@ -41,7 +41,7 @@ Result<int> apply_on_nodes(Context& context, fleet::Request job) {
   TRY_ASSIGN(const auto directory, fleet_directory(context));
   // A copy that takes hours has a lock of its own, so that the nodes can be changed in other ways meanwhile.
   TRY_ASSIGN(const auto lock, lock_fleet(context, job.asking.from_here ? "from-here" : ""));
-  const auto id = fleet::new_run_id();
+  TRY_ASSIGN(const auto id, new_record_id(context, directory));
   TRY_ASSIGN(const auto lease,
              job.asking.from_here ? LeaseOnServers::Taken() : LeaseOnServers::take(context, id, job.settings.command));
   TRY(begin_record(context, directory, id, job));

@@ -125,6 +125,8 @@ Result<fleet::Run> ask_once(Context& context, fleet::Request request, const std:
 /// Asks the nodes all at once, without a record, with the deadline of a check; `further` follows the arguments.
 Result<fleet::Run> ask(Context& context, fleet::Request request, const Argv& further = {"--json"});
 
+/// Returns a name for a new record in `directory`, which sorts behind those that are there.
+Result<std::string> new_record_id(Context& context, const std::string& directory);
 /// Writes a new record of what is to be done in `directory`, and removes the oldest records.
 Result<void> begin_record(Context& context, const std::string& directory, const std::string& id,
                           const fleet::Request& job);

@@ -240,6 +240,9 @@ class Program {
       for (auto& name : split(known->get_name(false, true), ','))
         names.push_back(std::move(name));
     constexpr std::size_t k_letter = 2; // a single letter is equally near to every other letter
+    if (std::ranges::find(names, option) != names.end())
+      return fail(ErrorCode::usage, fmt::format("`{}` stands in front of its command", option),
+                  fmt::format("write it behind: `sharefs {} {}`", m_path, option));
     const auto near = option.size() > k_letter ? did_you_mean_hint(option, names) : "";
     return fail(ErrorCode::usage, fmt::format("unknown option `{}`", option), near.empty() ? help_hint(m_path) : near);
   }

@@ -99,7 +99,7 @@ constexpr std::array k_keys{
     Key{"mounts.*", mapping, k_optional, "", "one mount; commands refer to it by this name", k_each<&Config::mounts>},
     Key{"mounts.*.from", remote, k_required, "", "SERVER:/PATH; SERVER is a name of servers: or any host", k_from,
         remote_rule},
-    Key{"mounts.*.at", path, k_required, "", "mount point", k_value<&Mount::at>, below_root_rule, k_unique},
+    Key{"mounts.*.at", path, k_required, "", "mount point", k_value<&Mount::at>, mount_point_rule, k_unique},
     Key{"mounts.*.profile", choice, k_optional, "safe|recipe|immutable",
         "mount options: safe waits for a server that is away and is nosuid,nodev, recipe is rw,bg,soft,nolock as in "
         "the "

@@ -79,6 +79,14 @@ std::optional<Complaint> below_root_rule(std::string_view text) {
   return text == "/" ? std::optional(Complaint{"cannot be `/`", "choose a directory below it"}) : std::nullopt;
 }
 
+std::optional<Complaint> mount_point_rule(std::string_view text) {
+  // What this host boots from and runs, sharefs.yaml and the journal are among it.
+  constexpr std::string_view k_of_system = "/etc /usr /bin /sbin /lib /lib64 /boot /dev /proc /sys /run /var /var/lib";
+  if (contains(split_words(k_of_system), std::string(text)))
+    return Complaint{"would hide a directory of the system", "choose a directory of its own, as /data/share"};
+  return below_root_rule(text);
+}
+
 std::optional<Complaint> share_rule(std::string_view text) {
   const auto parts = split(text, '/');
   if (std::ranges::find(parts, "..") != parts.end())

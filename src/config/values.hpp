@@ -9,6 +9,7 @@ namespace sharefs::config {
 
 std::optional<Complaint> account_rule(std::string_view text);
 std::optional<Complaint> below_root_rule(std::string_view text);
+std::optional<Complaint> mount_point_rule(std::string_view text);
 std::optional<Complaint> share_rule(std::string_view text);
 std::optional<Complaint> client_rule(std::string_view text);
 std::optional<Complaint> conda_rule(std::string_view text);

@@ -71,6 +71,8 @@ struct Report {
   /// An error that no step has caused: ApplyOptions::before_groups has failed, or the journal cannot be written. Steps
   /// that were not begun by then are skipped. If ok(), the work is done, and only its end is missing in the journal.
   std::optional<Error> error = {};
+  /// The entries of this command's earlier plans, oldest first.
+  std::vector<std::string> earlier_ids = {};
 
   [[nodiscard]] bool ok() const { return count_good() == results.size(); }
   [[nodiscard]] std::size_t count_good() const;

@@ -121,6 +121,7 @@ class Fetcher {
       if (!m_part || ::fstat(m_part.get(), &open) != 0)
         return fail(errno_error(errno, m_to.path));
       const bool is_given_away = m_given && open.st_uid == m_given->uid && open.st_uid != ::geteuid();
+      const bool lies_elsewhere = open.st_nlink > 1; // the owner of a directory in a copy may have linked it there
       if (!is_given_away && (!S_ISREG(open.st_mode) || open.st_uid != ::geteuid()))
         return fail(ErrorCode::conflict, join_path(parent_path(m_to.path), part_name()) + ": is not a file of ours",
                     "see what it is, and remove it");
@@ -131,7 +132,7 @@ class Fetcher {
       }
       if (::fstatat(m_directory.get(), part_name().c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
           named.st_ino == open.st_ino) {
-        if (!is_given_away)
+        if (!is_given_away && !lies_elsewhere)
           return {};
         // A fetch() that was killed had already given the part to its owner, who may have written into it since.
         if (::unlinkat(m_directory.get(), part_name().c_str(), 0) != 0)

@@ -20,6 +20,8 @@ std::string Envelope::text() const {
     const auto json = json_of(*report);
     document["results"] = json.at("results");
     document["journal_id"] = report->journal_id;
+    if (!report->earlier_ids.empty())
+      document["earlier_journal_ids"] = report->earlier_ids;
     document["interrupted"] = report->interrupted;
   }
   document["diagnoses"] = json_of(diagnoses);

@@ -306,3 +306,30 @@ def test_a_look_may_take_as_long_as_a_copy(cluster: Cluster) -> None:
     timeout.chmod(0o755)
     cluster.network.run("mirror", "push", "--check", code=3)
     assert set(limits.read_text().split()) == {str(24 * 3600 + 10)}
+
+
+# What a user of the node can do above the directory at any moment: here once the script in front of rsync has checked it.
+REPLACES = """#!/bin/sh
+echo >>{calls}
+[ "$(wc -l <{calls})" != 2 ] || {{ mv {code} {code}.was && ln -s {outside} {code}; }}
+exec /usr/bin/rsync "$@"
+"""
+
+
+def test_attack_a_link_takes_the_name_of_the_directory_when_it_was_checked(cluster: Cluster) -> None:
+    """Root's rsync would write and delete where the link leads. Its first call looks, the second one pushes."""
+    cluster.configure(code=", delete: true")
+    (cluster.disk("gpu1") / "code").mkdir()
+    outside = cluster.network.place / "outside"
+    outside.mkdir()
+    (outside / "own").touch()
+    stand_in = cluster.network.place / "there/rsync"
+    stand_in.parent.mkdir()
+    calls = cluster.network.place / "calls"
+    stand_in.write_text(REPLACES.format(calls=calls, code=CODE, outside=outside))
+    stand_in.chmod(0o755)
+    cluster.has_disk("gpu1", f"PATH={stand_in.parent}:$PATH")
+    cluster.push("code", "--to", "gpu1", code=None)
+    assert len(calls.read_text()) == 2 and (cluster.disk("gpu1") / "code").is_symlink()
+    assert [path.name for path in outside.iterdir()] == ["own"]
+    assert tree(cluster.disk("gpu1") / "code.was") == tree(CODE)

@@ -248,6 +248,11 @@ def test_undo_takes_back_a_run_where_it_was_done(network: Network) -> None:
     undone = {line.split()[0]: line.split()[-1] for line in log}
     assert set(undone) == {"storage1", *names} - {names[2]}
     assert undone["storage1"] == "100" and undone[names[4]] == "105"
+    assert list(undone)[-1] == "storage1"  # clients first: what they have mounted may be in use, and is not to go stale
+    again = network.json("nodes", "resume", "--list")["runs"][0]["run"]
+    network.log.write_text("")
+    network.json("--on", "all", "undo", again, "--yes")
+    assert next(line for line in network.log.read_text().splitlines() if "lease" not in line).startswith("storage1 ")
     assert "needs the run" in network.run("--on", "all", "undo", code=2).stderr
     for other in ("2026x", f"../fleet/{run}"):
         assert f"no run {other}" in network.run("--on", "all", "undo", other, code=1).stderr
@@ -393,6 +398,19 @@ def test_what_is_resumed_twice_still_shows_all_nodes(network: Network) -> None:
     network.log.write_text("")
     network.json("--on", "all", "undo", third["run"], "--yes")
     assert {line.split()[0] for line in network.log.read_text().splitlines() if "undo" in line} == {"storage1", *names}
+
+
+def test_a_clock_that_was_set_back_leaves_the_order_of_runs(network: Network) -> None:
+    names = cluster(network, 2)
+    kept = Path("/var/lib/sharefs/fleet")
+    first = network.json("--on", "all", "mount", "--all", "--yes")["run"]
+    kept.joinpath(first).rename(kept / "20991231-235959-00z9")
+    network.does(names[1], "echo 'ssh: connect to host x port 22: No route to host' >&2; exit 255")
+    second = network.json("--on", "all", "umount", "--all", "--yes", code=4)["run"]
+    assert [run["run"] for run in network.json("nodes", "resume", "--list")["runs"]] == [second, "20991231-235959-00z9"]
+    network.changes(names[1], 7)
+    network.json("nodes", "resume", "--yes")
+    assert "umount" in network.log.read_text().splitlines()[-2]
 
 
 def left_of(network: Network, variable: str = "NETWORK") -> list[str]:
@@ -601,13 +619,13 @@ def test_a_hostfile_of_each_launcher_serves_all(network: Network, form: str, tex
 
 def test_what_machines_say_of_themselves_is_compared(network: Network) -> None:
     network.nodes(["gpu[1-3]"])
-    facts = {"hostname": "x", "version": "0.1.0", "config": "c", "clock_ms": int(time.time() * 1000)}
+    facts = {"version": "0.1.0", "config": "c", "clock_ms": int(time.time() * 1000)}
     for node, uid in (("gpu1", 1000), ("gpu2", 1000), ("gpu3", 1001)):
-        its = {**facts, "users": [{"name": "alice", "uid": uid, "gid": 100}]}
+        its = {**facts, "hostname": node, "users": [{"name": "alice", "uid": uid, "gid": 100}]}
         network.prints(node, frames(node, document(self=its)))
     said = network.run("nodes", "check", code=1)
     assert "SF803" in said.stderr and "gpu3" in said.stderr and "uid 1001" in said.stderr
-    network.prints("gpu3", frames("gpu3", document(self={**facts, "users": [{"name": "alice", "uid": 1000, "gid": 100}]})))
+    network.prints("gpu3", frames("gpu3", document(self={**facts, "hostname": "gpu3", "users": [{"name": "alice", "uid": 1000, "gid": 100}]})))
     assert "all 3 are alike" in network.run("nodes", "check").stderr
 
 
@@ -615,10 +633,10 @@ def test_what_machines_say_of_themselves_is_compared(network: Network) -> None:
 def test_locks_are_tried_between_two_machines(network: Network, answers: tuple[str, str], code: str | None) -> None:
     network.nodes(["gpu[1-3]"])
     network.config.write_text(network.config.read_text() + "mounts:\n  share: {from: 'gpu9:/x', at: /data/share}\n")
-    self_ = {"hostname": "x", "version": "0.1.0", "config": "c", "clock_ms": int(time.time() * 1000), "users": []}
+    self_ = {"version": "0.1.0", "config": "c", "clock_ms": int(time.time() * 1000), "users": []}
     mount = {"target": "/data/share", "state": "healthy"}
     for node, answer in zip(("gpu1", "gpu2", "gpu3"), (*answers, "never asked")):
-        asked = {"self": document(self=self_), "doctor": document(), "status": document(mounts=[mount]), "lock": document(lock=answer)}
+        asked = {"self": document(self={"hostname": node, **self_}), "doctor": document(), "status": document(mounts=[mount]), "lock": document(lock=answer)}
         for word, said in asked.items():
             (network.place / f"{node}.{word}").write_text(frames(node, said))
         network.does(node, f"""for word in self doctor status lock; do case "$*" in *"'$word'"*) cat {network.place}/{node}.$word ;; esac; done""")

@@ -195,6 +195,27 @@ def test_a_share_without_room_is_left_clean(built: tuple[Path, Path], monkeypatc
         assert files_below(share.parent) == [], step
 
 
+def test_attack_links_take_the_names_of_what_is_published(built: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who may rename on the share puts a link there once the name is made: it leads into the home of who publishes."""
+    local, share = built
+    home = local.parent / "home"
+    home.mkdir()
+    (home / "json-train.arrow").write_text("of the user")
+
+    def plants(directory: str, _: int) -> bool:
+        for own in Path(directory).glob(".*.sharefs-*"):
+            own.rename(own.with_name("away"))
+            own.symlink_to(home if own.name.startswith(".abc") else home / "json-train.arrow")
+        return True
+
+    monkeypatch.setattr(publishing, "_has_room", plants)
+    with pytest.raises(FileExistsError):
+        publishing.publish_dataset(str(local), str(share), PLACE)
+    shutil.rmtree(share.parent / "away")
+    publishing.publish_file(str(local / "cache-1.arrow"), str(share.parent / "cache-1.arrow"), PLACE)
+    assert files_below(home) == ["json-train.arrow"] and (home / "json-train.arrow").read_text() == "of the user"
+
+
 def test_of_two_that_publish_one_goes_on(built: tuple[Path, Path]) -> None:
     local, share = built
     other = share.parent / ".abc.sharefs-other-1-00000000"

@@ -219,10 +219,10 @@ def _sync(path):
         os.close(descriptor)
 
 
-def _copy_file(source, target, forbidden):
+def _copy_file(source, writer, forbidden):
     """Copies a file and syncs it. Raises HoldsLocalPaths if it contains the bytes `forbidden`."""
     overlap = len(forbidden) - 1
-    with open(source, "rb") as reader, open(target, "wb") as writer:
+    with open(source, "rb") as reader:
         tail = b""
         while True:
             block = reader.read(1 << 24)
@@ -274,14 +274,14 @@ def publish_file(local, share, place):
         _link_to_nothing(local, share)
         return
     own = own_name(share)
-    with open(own, "xb"):
-        pass
-    _publish(local, [""], own, share, place, _link_to_nothing)
+    with open(own, "xb") as made:
+        _publish(local, [""], own, share, place, _link_to_nothing, made)
 
 
-def _publish(local, names, own, share, place, put_in_place):
-    """Copies these files of `local` to `own`, which exists and is empty, then gives that its final name on the
-    share."""
+def _publish(local, names, own, share, place, put_in_place, made=None):
+    """Copies these files of `local` to `own`, a directory that is empty, or the file that is open as `made`, then gives
+    that its final name on the share. No file is opened by a name that exists: who may rename there could have put a
+    link to another file of this user in its place."""
     directory = os.path.dirname(share)
     try:
         remove_leftovers(own)
@@ -292,7 +292,8 @@ def _publish(local, names, own, share, place, put_in_place):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         for source, target in pairs:
             os.makedirs(os.path.dirname(target), exist_ok=True)
-            _copy_file(source, target, os.fsencode(place.directory) + b"/")
+            with made or open(target, "xb") as writer:
+                _copy_file(source, writer, os.fsencode(place.directory) + b"/")
         _sync(own)
         put_in_place(own, share)
         _sync(directory)

@@ -8,7 +8,8 @@ namespace sharefs::sys {
 /// The user and the host of this process.
 struct Identity {
   std::string hostname;
-  std::string boot_id; ///< /proc/sys/kernel/random/boot_id
+  std::string boot_id;       ///< /proc/sys/kernel/random/boot_id
+  std::string pid_namespace; ///< its number; empty in the first one of the kernel, which is not that of a container
   uid_t uid = 0;       ///< effective
   gid_t gid = 0;
   std::string user; ///< the name of `uid`, or the number

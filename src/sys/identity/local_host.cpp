@@ -18,7 +18,9 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <pwd.h>
+#include <string_view>
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace sharefs::sys {
 namespace {
@@ -43,6 +45,18 @@ std::string usable_address(const ifaddrs& interface) {
   if (address->sa_family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr))
     return numeric_address(*address, sizeof(sockaddr_in6));
   return {};
+}
+
+/// Returns the number of this process's PID namespace; "" for the first one of the kernel, whose number is fixed.
+std::string own_pid_namespace() {
+  constexpr std::string_view k_first = "pid:[4026531836]"; // PROC_PID_INIT_INO of linux/proc_ns.h
+  std::array<char, 64> link{};
+  const ssize_t size = ::readlink("/proc/self/ns/pid", link.data(), link.size());
+  const std::string_view text(link.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
+  const auto begin = text.find('[');
+  return text == k_first || begin == std::string_view::npos
+             ? ""
+             : std::string(text.substr(begin + 1, text.find(']') - begin - 1));
 }
 
 std::vector<std::string> own_addresses() {
@@ -128,6 +142,7 @@ Identity local_identity() {
   Identity identity;
   identity.hostname = own_name();
   identity.boot_id = read_line("/proc/sys/kernel/random/boot_id");
+  identity.pid_namespace = own_pid_namespace();
   identity.uid = ::geteuid();
   identity.gid = ::getegid();
   identity.pid = ::getpid();

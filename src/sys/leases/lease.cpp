@@ -40,11 +40,12 @@ template <FieldsOf<Stamp> S> auto fields(S& s) {
 
 struct Attempt {
   bool taken = false;
-  Stamp stamp;      ///< of our file, or of the other holder's
-  std::string text; ///< the content of that file
+  Stamp stamp;                       ///< of our file, or of the other holder's
+  std::string text;                  ///< the content of that file
+  std::chrono::seconds untouched{0}; ///< how long the other holder has not touched it, by the clock of the server
 };
 template <FieldsOf<Attempt> A> auto fields(A& a) {
-  return named("taken", a.taken, "stamp", a.stamp, "text", a.text);
+  return named("taken", a.taken, "stamp", a.stamp, "text", a.text, "untouched", a.untouched);
 }
 
 Stamp stamp_of(const struct stat& status) {
@@ -106,8 +107,12 @@ Result<Attempt> try_to_take(const std::string& root, const std::string& path, co
     return fail(errno_error(error, path));
   Attempt result;
   error = read_lease(at, result.stamp, &result.text);
+  if (error == ELOOP)
+    return fail(ErrorCode::conflict, path + ": is a symbolic link, which no command of sharefs has made",
+                "see whose it is (`ls -l`), and remove it");
   if (error != 0 && error != ENOENT) // ENOENT: the other holder has released it, and the next attempt may succeed
     return fail(errno_error(error, path));
+  result.untouched = std::chrono::seconds(status.st_mtim.tv_sec - result.stamp.seconds);
   return result;
 }
 
@@ -162,10 +167,18 @@ void keep_lease(const std::string& root, const LeaseRequest& request, const Leas
     ::unlinkat(at->directory.get(), at->name.c_str(), 0);
 }
 
-bool is_gone(System& system, const std::optional<LeaseHolder>& holder, const Identity& self) {
+/// Identifies the processes that this one can see: the boot, and the PID namespace of a container, which may have the
+/// name of its host.
+std::string boot_of(const Identity& self) {
+  return self.pid_namespace.empty() ? self.boot_id : self.boot_id + "+" + self.pid_namespace;
+}
+
+/// True if the holder is known to be dead. Another boot under this host's name may be an earlier one, or another host
+/// that was cloned from this one: that holder is dead if it does not touch its file.
+bool is_gone(System& system, const std::optional<LeaseHolder>& holder, const Identity& self, bool expired) {
   if (!holder || holder->host != self.hostname || self.boot_id.empty())
     return false;
-  return holder->boot_id != self.boot_id || process_start(system.files(), holder->pid) != holder->start;
+  return holder->boot_id == boot_of(self) ? process_start(system.files(), holder->pid) != holder->start : expired;
 }
 
 } // namespace
@@ -213,7 +226,7 @@ std::optional<std::uint64_t> process_start(const Files& files, int pid) {
 Result<Lease> Lease::take(System& system, const LeaseRequest& request,
                           const std::function<void(const LeaseHolder& holder)>& waiting) {
   const auto self = system.identity();
-  const LeaseHolder us{self.hostname, self.boot_id,
+  const LeaseHolder us{self.hostname, boot_of(self),
                        self.pid,      process_start(system.files(), self.pid).value_or(0),
                        self.user,     std::chrono::system_clock::to_time_t(system.now()),
                        request.what};
@@ -243,7 +256,8 @@ Result<Lease> Lease::take(System& system, const LeaseRequest& request,
     }
     const auto holder = parse_lease(tried.text);
     const bool is_free = tried.stamp.inode == 0; // the file was removed between link(2) and the read
-    if (!is_free && (is_gone(system, holder, self) || Clock::now() - since >= request.expires_after)) {
+    const bool gone = is_gone(system, holder, self, tried.untouched >= request.expires_after);
+    if (!is_free && (gone || Clock::now() - since >= request.expires_after)) {
       TRY(call(std::nullopt, request.deadline, [&] { return remove_lease(root, request.path, seen); }));
       continue;
     }

@@ -54,9 +54,9 @@ class Lease {
     std::string text;
   };
   /// Takes the lease. Errors: `busy`, with the holder in its message, after LeaseRequest::wait; `timeout`,
-  /// `interrupted`, `permission`. A holder on this host that is known to be dead (another boot, or no such process) is
-  /// replaced at once; any other holder once its file has not changed for LeaseRequest::expires_after. `waiting` is
-  /// called while waiting.
+  /// `interrupted`, `permission`. A holder on this host that is known to be dead (no such process, or another boot and
+  /// not touched for LeaseRequest::expires_after) is replaced at once; any other holder once its file has not changed
+  /// for that long. `waiting` is called while waiting.
   static Result<Lease> take(System& system, const LeaseRequest& request,
                             const std::function<void(const LeaseHolder& holder)>& waiting = nullptr);
   Lease(Lease&& other) noexcept

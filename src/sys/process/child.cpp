@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -37,6 +38,8 @@ void reset_signals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
+std::atomic<bool> g_child_signal_was_ignored{false};
+
 /// Stops ignoring SIGCHLD, which our parent may have set: the kernel would discard the exit codes of our children.
 void keep_exit_codes() {
   struct sigaction current{};
@@ -44,6 +47,7 @@ void keep_exit_codes() {
     return;
   if (current.sa_handler != SIG_IGN)
     return;
+  g_child_signal_was_ignored = true;
   current.sa_handler = SIG_DFL;
   ::sigaction(SIGCHLD, &current, nullptr);
 }
@@ -82,6 +86,11 @@ void report_file_limit_as_error() {
   // before, it stays ignored.
   if (::signal(SIGXFSZ, [](int) {}) == SIG_IGN)
     ::signal(SIGXFSZ, SIG_IGN);
+}
+
+void hand_on_child_signal() {
+  if (g_child_signal_was_ignored)
+    ::signal(SIGCHLD, SIG_IGN);
 }
 
 Deadline deadline_in(std::chrono::milliseconds span) {

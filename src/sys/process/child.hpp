@@ -35,6 +35,9 @@ Result<void> end_with(pid_t parent);
 /// Makes a write beyond the limit of file sizes (RLIMIT_FSIZE) fail, as on a full disk, instead of ending the process.
 void report_file_limit_as_error();
 
+/// Ignores SIGCHLD again if our parent had set that, for a program that takes the place of this process.
+void hand_on_child_signal();
+
 /// Writes all bytes. False on an error, for example if the reader has closed its end.
 bool write_all(int fd, std::string_view bytes);
 /// Reads to the end of the file, or `limit` bytes, and appends them to `into`. Returns 0 or errno.

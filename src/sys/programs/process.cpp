@@ -271,6 +271,7 @@ Error exec_process(const Argv& argv, const std::vector<std::string>& environment
   // execvp searches the PATH of the new environment, as env(1) does.
   char** const before = environ;
   environ = envp.data();
+  hand_on_child_signal();
   ::execvp(words[0].c_str(), exec_words(words).data());
   const int error = errno;
   environ = before;

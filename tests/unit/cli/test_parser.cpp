@@ -67,6 +67,9 @@ TEST_CASE("mistakes get a hint", "[parser]") {
   CHECK(refused({"mount", "--dryrun"}).hint == "did you mean `--dry-run`?");
   CHECK(refused({"conda"}).message == "`sharefs conda` needs a command");
   CHECK(refused({"status", "--timeout", "soon", "--bogus"}).message == "unknown option `--bogus`");
+  CHECK(refused({"--bogus", "status"}).message == "unknown option `--bogus`");
+  CHECK(refused({"--check", "up"}).message == "`--check` stands in front of its command");
+  CHECK(refused({"--check", "up"}).hint == "write it behind: `sharefs up --check`");
   CHECK(refused({"run", "--dry-run"}).message == "there is no command to run");
   CHECK(refused({"mount", "-x"}).hint == "run `sharefs mount --help`"); // as near to -q as to -n
   CHECK(refused({"mount", "--all=1"}).message == "option `--all` takes no value");

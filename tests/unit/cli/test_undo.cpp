@@ -92,6 +92,45 @@ TEST_CASE("undo without a journal", "[undo]") {
   CHECK(has(machine.err, "the journal has no entry `17`"));
 }
 
+TEST_CASE("undo takes back several changes, and its document names the entries of all", "[undo]") {
+  Machine machine;
+  for (const auto* path : {"/first", "/second", "/third"})
+    machine.write(path);
+  CHECK(machine.undo({"3", "7", "--yes"}) == 1); // nothing is begun where one of them is not there
+  CHECK(fs::exists(machine.at("/third")));
+  CHECK(machine.undo({"3", "1", "--yes", "--json"}) == 0);
+  const auto document = nlohmann::json::parse(machine.out);
+  CHECK(document["results"].size() == 2);
+  CHECK((document["journal_id"] == "5" && document["earlier_journal_ids"] == std::vector<std::string>{"4"}));
+  CHECK_FALSE(fs::exists(machine.at("/third")));
+  CHECK_FALSE(fs::exists(machine.at("/first")));
+  CHECK(fs::exists(machine.at("/second")));
+}
+
+TEST_CASE("a command with two plans names the entries of both", "[undo]") {
+  Machine machine;
+  sys::RealSystem system(machine.at("/"));
+  std::istringstream in;
+  std::ostringstream out;
+  std::ostringstream err;
+  const ui::ConsoleOptions options;
+  ui::Console console(in, out, err, options);
+  cli::Host host{{}, in, out, err, options, {}, "/"};
+  cli::GlobalFlags flags;
+  flags.yes = true;
+  cli::Context context(host, system, console, flags, {"sharefs", "test"});
+  const auto writes = [](const std::string& path) -> Result<cli::Proposal> {
+    plan::Plan plan;
+    plan.add("", "why", plan::File{path, std::nullopt, "x", 0644});
+    return cli::Proposal{plan, ""};
+  };
+  REQUIRE(cli::execute(context, [&] { return writes("/first"); }));
+  REQUIRE(cli::execute_further(context, [&] { return writes("/second"); }));
+  REQUIRE(cli::execute_further(context, [&] { return writes("/second"); })); // there by now: nothing to do
+  CHECK(context.envelope.report->journal_id == "2");
+  CHECK(context.envelope.report->earlier_ids == std::vector<std::string>{"1"});
+}
+
 TEST_CASE("undo takes back the newest, then the one before, then nothing", "[undo]") {
   Machine machine;
   const auto first = machine.write("/first");

@@ -214,6 +214,19 @@ TEST_CASE("parse: lists of caches, one place of conda for all, nested mounts", "
   CHECK(config.caches.rules[0].origin.text() == "sharefs.yaml:9:7");
 }
 
+TEST_CASE("nothing is mounted over what the system runs on") {
+  const auto at = [](const std::string& path) {
+    return parse("version: 1\nmounts: {m: {from: \"h.x:/x\", at: " + path + "}}\n", "f");
+  };
+  for (const auto* path : {"/etc", "/usr", "/var/lib", "/proc"}) {
+    INFO(path);
+    REQUIRE_FALSE(at(path));
+    CHECK(at(path).error().message.find("`at` would hide a directory of the system") != std::string::npos);
+  }
+  for (const auto* path : {"/home", "/opt", "/usr/local", "/var/lib/data", "/tmp/x"})
+    CHECK(at(path));
+}
+
 TEST_CASE("parse: an error has its place, the line with a caret, and a hint", "[load]") {
   const auto config = parse("version: 1\nmounts:\n  share: {from: \"s:/x\", att: /x}\n", "/etc/sharefs/sharefs.yaml");
   REQUIRE_FALSE(config);

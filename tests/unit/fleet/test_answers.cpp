@@ -92,7 +92,7 @@ TEST_CASE("what became of a node", "[fleet]") {
       judged(framed(0, {{"results", {{{"outcome", "done"}}, {{"outcome", "unchanged"}}}}, {"journal_id", "17"}}));
   CHECK(changed.state == State::changed);
   CHECK(changed.why == "1 step done");
-  CHECK(changed.journal_id() == "17");
+  CHECK(changed.journal_ids() == "17");
   CHECK(judged(framed(3, {{"plan", {{"steps", {{{"why", ""}}}}}}})).state == State::pending);
   const auto failed = judged(framed(2, {{"error", {{"message", "there is no X"}, {"hint", "make it"}}}}));
   CHECK(failed.state == State::failed);
@@ -148,7 +148,7 @@ TEST_CASE("a document in another shape than ours is an answer all the same", "[f
       Outcome outcome;
       REQUIRE_NOTHROW(outcome = judged(framed(code, nlohmann::json::parse(document))));
       CHECK(outcome.state != State::not_tried);
-      CHECK(outcome.journal_id().empty());
+      CHECK(outcome.journal_ids().empty());
     }
   Answer other;
   REQUIRE_NOTHROW(other = read("@sf1 gpu1 0/0 3c90f90e {\"sharefs\":5,\"protocol\":\"1\"}\n"));
@@ -230,6 +230,17 @@ TEST_CASE("groups that differ, and machines that say nothing of one", "[fleet]")
   CHECK((none.code == "SF804" && none.subject == "gpu4" && none.message == "there is no group ml"));
 }
 
+TEST_CASE("machines that have one host name are named together", "[fleet]") {
+  const auto answer = [](const std::string& node, const std::string& hostname) {
+    return NodeAnswer{node, {hostname, "1.0", "c", 0, {}, {}}};
+  };
+  CHECK(compare({answer("gpu1", "gpu1"), answer("gpu2", "gpu2.cluster"), answer("gpu3", "")}).empty());
+  const auto found = compare({answer("gpu1", "debian"), answer("gpu2", "gpu2"), answer("gpu3", "debian")});
+  REQUIRE(found.size() == 1);
+  CHECK((found[0].code == "SF808" && found[0].subject == "gpu[1,3]" && found[0].severity == Severity::error));
+  CHECK(found[0].message.find("`debian`") != std::string::npos);
+}
+
 TEST_CASE("what a machine says of itself is read as it was written", "[fleet]") {
   const NodeFacts facts{"gpu1", "1.0", "abc", 12, {{"alice", 1000, 100}, {"bob"}}, {{"ml", {}, 3000}}};
   const auto json = nlohmann::ordered_json::parse(json_of(facts).dump());
@@ -248,8 +259,11 @@ TEST_CASE("a node without sudo is not one without sharefs", "[fleet]") {
 }
 
 TEST_CASE("attack: a node answers with an entry of its journal that is a command line", "[fleet]") {
-  CHECK(Outcome{.node = "gpu1", .document = {{"journal_id", "17"}}}.journal_id() == "17");
-  CHECK(Outcome{.node = "gpu1", .document = {{"journal_id", "17; reboot"}}}.journal_id().empty());
+  CHECK(Outcome{.node = "gpu1", .document = {{"journal_id", "17"}}}.journal_ids() == "17");
+  CHECK(Outcome{.node = "gpu1", .document = {{"journal_id", "17; reboot"}}}.journal_ids().empty());
+  const auto three =
+      nlohmann::ordered_json::parse(R"({"journal_id": "17", "earlier_journal_ids": ["14", "15; reboot", 4, "16"]})");
+  CHECK(Outcome{.node = "gpu1", .document = three}.journal_ids() == "17 16 14");
 }
 
 TEST_CASE("nothing of a login's own PATH is run as root", "[fleet]") {

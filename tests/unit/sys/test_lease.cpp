@@ -144,6 +144,37 @@ TEST_CASE("requirement 8: a holder of another host that is out of reach is succe
   CHECK(place.names() == std::vector<std::string>{"lock"});
 }
 
+TEST_CASE("a holder with this host's name and another boot may be a host that was cloned from this one", "[kill]") {
+  LeasePlace place;
+  place.directory.write("lock", format_lease({"node1", "another-boot", 1, 1, "bob", 0, "conda gc llm"}));
+  CHECK(Lease::take(place.system, place.request).error().code == ErrorCode::busy);
+  fs::last_write_time(place.directory / "lock", fs::file_time_type::clock::now() - place.request.expires_after);
+  CHECK(Lease::take(place.system, place.request));
+}
+
+TEST_CASE("a holder in another PID namespace is alive, although this one has no such process", "[kill]") {
+  LeasePlace place;
+  const LeaseHolder in_container{"node1", "boot-of-node1+4026532567", 1, 1, "bob", 0, "conda gc llm"};
+  place.directory.write("lock", format_lease(in_container));
+  CHECK(Lease::take(place.system, place.request).error().code == ErrorCode::busy);
+  fs::remove(place.directory / "lock");
+  place.system.machine.identity.pid_namespace = "4026532567";
+  place.directory.write("lock", format_lease({"node1", "boot-of-node1", 1, 1, "bob", 0, "conda gc llm"}));
+  CHECK(Lease::take(place.system, place.request).error().code == ErrorCode::busy);
+  place.directory.write("lock", format_lease(in_container)); // process 1 is not the one that began at tick 1
+  CHECK(Lease::take(place.system, place.request));
+}
+
+TEST_CASE("a link in the place of a lease is named, with the cure") {
+  LeasePlace place;
+  fs::create_symlink("/etc/passwd", place.directory / "lock");
+  const auto refused = Lease::take(place.system, place.request);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message == place.request.path + ": is a symbolic link, which no command of sharefs has made");
+  CHECK(refused.error().hint.find("remove it") != std::string::npos);
+  CHECK(place.names() == std::vector<std::string>{"lock"});
+}
+
 TEST_CASE("a holder whose file was taken away is told") {
   LeasePlace place;
   auto taken = Lease::take(place.system, place.request);

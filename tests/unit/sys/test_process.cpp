@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 
@@ -271,6 +272,26 @@ TEST_CASE("a parent that was started with SIGCHLD ignored still gets exit codes"
   ::signal(SIGCHLD, SIG_IGN);
   CHECK(run_process(shell("exit 5"))->exit_code == 5);
   ::signal(SIGCHLD, SIG_DFL);
+}
+
+TEST_CASE("a program that takes the place of this process finds SIGCHLD ignored, as this process was started") {
+  Pipe pipe;
+  REQUIRE(pipe.open());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::signal(SIGCHLD, SIG_IGN);
+    static_cast<void>(run_process(shell("exit 5")));
+    ::dup2(pipe.write.get(), 1);
+    exec_process({"grep", "SigIgn", "/proc/self/status"}, {"PATH=/usr/bin:/bin"});
+    ::_exit(1);
+  }
+  pipe.write.reset();
+  std::string said;
+  read_all(pipe.read.get(), said);
+  ::waitpid(child, nullptr, 0);
+  CAPTURE(said);
+  const auto ignored = std::stoull(said.substr(said.find('\t')), nullptr, 16);
+  CHECK((ignored & (1ULL << (SIGCHLD - 1))) != 0);
 }
 
 TEST_CASE("a process can run as another user") {

@@ -165,6 +165,21 @@ TEST_CASE("a part that another fetch has given to its owner, and still works on,
   CHECK(given.is_whole());
 }
 
+TEST_CASE("attack: the name of the part is given to a file that lies elsewhere") {
+  const GivenFile given;
+  given.directory.write("elsewhere", "of somebody else");
+  fs::create_hard_link(given.directory / "elsewhere", given.part);
+  CHECK(given.fetch());
+  CHECK(given.is_whole());
+  CHECK(given.directory.read("elsewhere") == "of somebody else");
+  if (::geteuid() != 0)
+    return;
+  fs::remove(given.to);
+  fs::create_hard_link(given.directory / "elsewhere", given.part);
+  CHECK(given.fetch_for_another());
+  CHECK(status_of(given.directory / "elsewhere").st_uid == 0);
+}
+
 TEST_CASE("who reads the original for root need not be root") {
   if (::geteuid() != 0)
     return;

@@ -89,35 +89,47 @@ void note_conflicts(Context& context, plan::Plan& plan) {
   }
 }
 
+Result<Executed> undo_entry(Context& context, const JournalEntry& entry) {
+  context.envelope.fields["undoes"] = entry.id;
+  bool is_said = false;
+  const auto inspect = [&](plan::Plan& plan) {
+    if (!std::exchange(is_said, true))
+      context.console.message(fmt::format("taking back `{}` of {} ({})", entry.command, entry.started, entry.id));
+    mounts::rebase_boot_undo(mounts::read_boot_facts(context.system), plan);
+    note_conflicts(context, plan);
+    return Result<void>();
+  };
+  return take_back(context, entry.id, inspect);
+}
+
 Result<int> run_undo(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(const auto journal, journal_of(context));
   if (arguments.flag("list"))
     return arguments.positional.empty() ? list_entries(context, journal)
                                         : fail(ErrorCode::usage, "`--list` takes no ID", "leave one of them out");
 
-  std::optional<JournalEntry> entry;
-  if (arguments.positional.empty()) {
-    TRY_ASSIGN(entry, find_latest(context, journal));
-  } else {
-    TRY_ASSIGN(entry, journal.load(arguments.positional.front()));
+  std::vector<JournalEntry> entries;
+  for (const auto& id : arguments.positional) {
+    TRY_ASSIGN(auto entry, journal.load(id));
+    entries.push_back(std::move(entry));
   }
-  if (!entry) {
-    context.console.message("there is nothing to undo");
-    return k_exit_ok;
+  if (entries.empty()) {
+    TRY_ASSIGN(auto latest, find_latest(context, journal));
+    if (!latest) {
+      context.console.message("there is nothing to undo");
+      return k_exit_ok;
+    }
+    entries.push_back(std::move(*latest));
   }
-  const JournalEntry& undone = *entry;
-  context.envelope.fields["undoes"] = undone.id;
-  bool is_said = false;
-  const auto inspect = [&](plan::Plan& plan) {
-    if (!std::exchange(is_said, true))
-      context.console.message(fmt::format("taking back `{}` of {} ({})", undone.command, undone.started, undone.id));
-    mounts::rebase_boot_undo(mounts::read_boot_facts(context.system), plan);
-    note_conflicts(context, plan);
-    return Result<void>();
-  };
-  return take_back(context, undone.id, inspect).map(&Executed::exit_code);
+  int code = k_exit_ok;
+  for (const auto& entry : entries) {
+    TRY_ASSIGN(const auto executed, execute_more(context, [&] { return undo_entry(context, entry); }));
+    code = code == k_exit_ok ? executed.exit_code : code;
+    if (code != k_exit_ok && code != k_exit_pending)
+      break;
+  }
+  return code;
 }
-
 } // namespace
 
 extern const CommandSpec k_undo_command{
@@ -134,7 +146,7 @@ extern const CommandSpec k_undo_command{
                "sharefs undo --dry-run         # what taking the newest back would do\n"
                "sharefs undo 17",
     .effect = Effect::changes,
-    .positional = {.name = "ID", .help = "a change as --list names it", .max = 1},
+    .positional = {.name = "ID", .help = "changes as --list names them, which are taken back in this order"},
     .options = {{.names = "--list", .help = "list the changes instead"}},
     .on_nodes = true,
     .run = run_undo,
