@@ -115,7 +115,6 @@ extern const CommandSpec k_explain_command{
     .example = "sharefs explain SF212\n"
                "sharefs explain stale file handle\n"
                "sharefs explain            # all codes with their titles",
-    .effect = Effect::reads,
     .positional = {.name = "CODE|WORD", .help = "SF212, or 212; or words of an error message"},
     .run = run_explain,
 };

@@ -2,7 +2,6 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "cli/commands/export/support.hpp"
-#include "cli/count.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/say.hpp"
 #include "exports/export_flow.hpp"
@@ -126,11 +125,7 @@ extern const CommandSpec k_export_check_command{
     .example = "sharefs export check\n"
                "sharefs export check new.exports --json\n"
                "echo '/mnt 192.168.16.11/22(rw)' | sharefs export check -",
-    .effect = Effect::reads,
-    .positional = {.name = "FILE",
-                   .help = "Exports files in the order in which exportfs reads them; - is stdin",
-                   .min = 0,
-                   .max = 0},
+    .positional = {.name = "FILE", .help = "Exports files in the order in which exportfs reads them; - is stdin"},
     .options = {{.names = "--host", .help = "Check named files against this host too"}},
     .run = run_export_check,
 };

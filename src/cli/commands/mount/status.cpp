@@ -150,7 +150,6 @@ extern const CommandSpec k_status_command{
         "1 otherwise.",
     .example = "watch -n 2 sharefs status\n"
                "sharefs status --json | jq '.mounts[] | select(.state != \"healthy\")'",
-    .effect = Effect::reads,
     .options = {{.names = "--verify", .help = "write, read back and delete a test file on each"},
                 {.names = "--node-health",
                  .help =

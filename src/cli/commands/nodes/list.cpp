@@ -71,7 +71,6 @@ extern const CommandSpec k_nodes_list_command{
     .example = "sharefs nodes list\n"
                "sharefs nodes list --format hostfile --slots 8 clients > hostfile   # for deepspeed\n"
                "pdsh -w \"$(sharefs nodes list --format slurm)\" uptime",
-    .effect = Effect::reads,
     .positional = {.name = "NODES", .help = "names, ranges and groups (@a100, clients); without them all", .max = 1},
     .options = {{.names = "--format",
                  .value = "FORMAT",

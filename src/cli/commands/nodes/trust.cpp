@@ -305,7 +305,6 @@ extern const CommandSpec k_nodes_grant_command{
         "/etc/ssh/ssh_known_hosts. --remove takes away the lines that were added with this mark, and no others.",
     .example = "sharefs nodes grant key gpu07 --mark k3x9              # as a step of `sharefs nodes trust`\n"
                "sharefs nodes grant key gpu07 --mark k3x9 --remove     # as `sharefs undo` takes it back",
-    .effect = Effect::reads,
     .positional = {.name = "WHAT NODES", .help = "key, hosts, users or mesh, and where", .min = 2, .max = 2},
     .options = with_fleet_options(
         {{.names = "--mark", .value = "TEXT", .help = "stands at the end of each line that is added"},
