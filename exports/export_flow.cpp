@@ -58,10 +58,6 @@ Result<void> probe_access(sys::System& system, const Request& request, Actual& a
   return {};
 }
 
-bool is_about(const Diagnosis& diagnosis, const std::string& file) {
-  return diagnosis.subject == file || diagnosis.subject.starts_with(file + ":");
-}
-
 /// Returns the diagnoses of the desired exports, before anything is changed.
 Diagnoses diagnose_desired(const Actual& actual, const Request& request, const Composed& composed) {
   Diagnoses found = diagnose_access(actual, request);
@@ -76,7 +72,9 @@ Diagnoses diagnose_desired(const Actual& actual, const Request& request, const C
       diagnosis.severity = Severity::error;
     if (diagnosis.code == "SF115") // the duplicate is in another file: sharefs.yaml has each pair only once
       diagnosis.hint = "take the line out of that file, then run this again";
-    if ((is_about(diagnosis, request.config_file) && !to_be_made) || diagnosis.code == "SF158")
+    const bool is_ours =
+        diagnosis.subject == request.config_file || diagnosis.subject.starts_with(request.config_file + ":");
+    if ((is_ours && !to_be_made) || diagnosis.code == "SF158")
       found.push_back(std::move(diagnosis));
   }
   for (const auto& file : actual.files.files)
