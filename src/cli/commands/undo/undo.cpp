@@ -63,16 +63,6 @@ Result<int> list_entries(Context& context, const plan::Journal& journal) {
   return k_exit_ok;
 }
 
-/// Returns the newest entry that can be undone, and reports newer ones that cannot; nullopt if there is none.
-Result<std::optional<JournalEntry>> find_latest(Context& context, const plan::Journal& journal) {
-  std::vector<JournalEntry> passed;
-  auto latest = journal.find_latest(&passed);
-  for (const auto& entry : passed)
-    context.console.message(fmt::format("passed over: `{}` of {} ({}) has deleted what cannot be brought back",
-                                        entry.command, entry.started, entry.id));
-  return latest;
-}
-
 /// Notes the files that have changed since the change: undo leaves them as they are. Only apply() would find this out
 /// otherwise.
 void note_conflicts(Context& context, plan::Plan& plan) {
@@ -97,7 +87,12 @@ Result<int> run_undo(Context& context, const Arguments& arguments) {
 
   std::optional<JournalEntry> entry;
   if (arguments.positional.empty()) {
-    TRY_ASSIGN(entry, find_latest(context, journal));
+    std::vector<JournalEntry> passed;
+    auto latest = journal.find_latest(&passed);
+    for (const auto& one : passed)
+      context.console.message(fmt::format("passed over: `{}` of {} ({}) has deleted what cannot be brought back",
+                                          one.command, one.started, one.id));
+    TRY_ASSIGN(entry, std::move(latest));
   } else {
     TRY_ASSIGN(entry, journal.load(arguments.positional.front()));
   }
