@@ -278,8 +278,6 @@ Result<Parsed> with_flags(Parsed parsed) {
   if (given.value("on") && !parsed.command->on_nodes)
     return fail(ErrorCode::usage, fmt::format("`{}` works on this machine only", parsed.command->name),
                 "`sharefs help options` says what `--on` is for");
-  if (given.value("on") && flags.on.empty())
-    return fail(ErrorCode::usage, "option `--on` needs names of nodes", "for example gpu[01-64], @GROUP, all");
   if (flags.dry_run && flags.check)
     return fail(
         ErrorCode::usage, "`--dry-run` and `--check` exclude each other",
