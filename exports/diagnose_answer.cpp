@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <optional>
 #include <set>
 
 namespace sharefs::exports {
@@ -23,14 +22,6 @@ const Export* find_stop(const Complaint& complaint, const ExportsFile& file, con
     if (positions[i])
       next = i + 1;
   return next < file.exports.size() ? &file.exports[next] : nullptr;
-}
-
-/// Returns the place of the option of which exportfs complains, if only newer versions know it.
-std::optional<Origin> find_newer(const Complaint& complaint, const ExportsFile& file) {
-  for (const auto& [written, place] : file.newer)
-    if (written == complaint.option)
-      return place;
-  return std::nullopt;
 }
 
 Diagnosis diagnose_complaint(const Complaint& complaint, const Origin& origin) {
@@ -74,11 +65,12 @@ void diagnose_answer(const std::vector<ExportsFile>& files, const ExpectedEtab& 
   std::set<std::string> known;                     // places that have an error already
   for (const auto& complaint : expected.complaints) {
     const auto& file = files[complaint.file];
-    const auto newer = find_newer(complaint, file); // stands before the error that parse() has found
-    if (!file.complete && !newer)
+    const auto newer = std::ranges::find(file.newer, complaint.option, &std::pair<std::string, Origin>::first);
+    const bool is_newer = newer != file.newer.end(); // then it stands before the error that parse() has found
+    if (!file.complete && !is_newer)
       continue;
     const auto* const entry = find_stop(complaint, file, expected);
-    const auto origin = newer ? *newer : entry != nullptr ? entry->origin : Origin{file.name, 1, 1};
+    const auto origin = is_newer ? newer->second : entry != nullptr ? entry->origin : Origin{file.name, 1, 1};
     by_file[origin.file].push_back(diagnose_complaint(complaint, origin));
     known.insert(entry == nullptr ? "" : entry->origin.text());
     lost[complaint.file];

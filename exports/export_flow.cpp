@@ -58,10 +58,6 @@ Result<void> probe_access(sys::System& system, const Request& request, Actual& a
   return {};
 }
 
-bool is_about(const Diagnosis& diagnosis, const std::string& file) {
-  return diagnosis.subject == file || diagnosis.subject.starts_with(file + ":");
-}
-
 /// Returns the diagnoses of the desired exports, before anything is changed.
 Diagnoses diagnose_desired(const Actual& actual, const Request& request, const Composed& composed) {
   Diagnoses found = diagnose_access(actual, request);
@@ -76,7 +72,9 @@ Diagnoses diagnose_desired(const Actual& actual, const Request& request, const C
       diagnosis.severity = Severity::error;
     if (diagnosis.code == "SF115") // the duplicate is in another file: sharefs.yaml has each pair only once
       diagnosis.hint = "take the line out of that file, then run this again";
-    if ((is_about(diagnosis, request.config_file) && !to_be_made) || diagnosis.code == "SF158")
+    const bool is_ours =
+        diagnosis.subject == request.config_file || diagnosis.subject.starts_with(request.config_file + ":");
+    if ((is_ours && !to_be_made) || diagnosis.code == "SF158")
       found.push_back(std::move(diagnosis));
   }
   for (const auto& file : actual.files.files)
@@ -87,17 +85,13 @@ Diagnoses diagnose_desired(const Actual& actual, const Request& request, const C
   return found;
 }
 
-/// A request for some exports keeps the others in the own file, so the whole file has to be readable.
-Result<void> check_own_file(const HostFiles& files, const Request& request) {
-  for (const auto& file : files.files)
+/// Checks that each directory answers and that the programs of a server are installed.
+Result<void> check_host(const Actual& actual, const Request& request) {
+  // A request for some exports keeps the others in the own file, so the whole file has to be readable.
+  for (const auto& file : actual.files.files)
     if (file.name == k_own_file && !file.complete && !request.exactly)
       return fail(ErrorCode::conflict, fmt::format("{} was changed by hand and cannot be read", file.name),
                   "run `sharefs export --all`, which makes it anew");
-  return {};
-}
-
-/// Checks that each directory answers and that the programs of a server are installed.
-Result<void> check_host(const Actual& actual, const Request& request) {
   if (!request.exports.empty())
     TRY(check_installed(actual.server));
   for (const auto& entry : request.exports)
@@ -165,7 +159,6 @@ Result<void> propose(sys::System& system, const Request& request, Proposed& prop
   const auto progress = say.progress("looking at the exports");
   TRY_ASSIGN(proposed.actual, probe_host(system, request, proposed.actual.facts.names));
   proposed.plan = {};
-  TRY(check_own_file(proposed.actual.files, request));
   TRY(check_host(proposed.actual, request));
   proposed.composed = compose(proposed.actual, request, [&system](const auto& files, const auto& facts) {
     return ask_exportfs(system, files, facts, Scope::host);

@@ -13,11 +13,6 @@ namespace {
 constexpr std::size_t k_most_groups = 16; ///< in a credential of AUTH_SYS (RFC 5531, appendix A)
 constexpr std::uint32_t k_all = 7;
 
-/// True if the group gets rights that others do not have.
-bool has_group_rights(const plan::DirectoryAccess& access) {
-  return access.kind == plan::DirectoryAccess::Kind::group && ((access.mode >> 3U) & ~access.mode & k_all) != 0;
-}
-
 } // namespace
 
 Diagnoses diagnose_members(sys::System& system, const Request& request) {
@@ -30,7 +25,8 @@ Diagnoses diagnose_members(sys::System& system, const Request& request) {
       users.emplace(name, std::move(user)); // the others have given no answer in time
   Diagnoses found;
   for (const auto& [directory, wanted] : request.access) {
-    if (!has_group_rights(wanted))
+    const bool has_more = ((wanted.mode >> 3U) & ~wanted.mode & k_all) != 0; // the group has rights that others lack
+    if (wanted.kind != plan::DirectoryAccess::Kind::group || !has_more)
       continue;
     std::vector<std::string> unknown, outside, many;
     for (const auto& [name, user] : users) {

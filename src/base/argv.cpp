@@ -35,11 +35,6 @@ std::string ansi_quote(std::string_view word) {
   return out + "'";
 }
 
-/// `NAME=...` as the first word would be read as an assignment, and zsh expands `=name`.
-bool has_plain_equals(std::string_view word) {
-  return !word.empty() && word.front() != '=';
-}
-
 } // namespace
 
 std::string shell_quote(std::string_view word) {
@@ -47,7 +42,7 @@ std::string shell_quote(std::string_view word) {
     return "''";
   if (std::ranges::any_of(word, is_control) || !is_utf8(word))
     return ansi_quote(word);
-  if (std::ranges::all_of(word, is_plain) && has_plain_equals(word))
+  if (std::ranges::all_of(word, is_plain) && word.front() != '=') // zsh expands `=name`
     return std::string(word);
   return single_quote(word);
 }

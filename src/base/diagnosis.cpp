@@ -10,7 +10,11 @@ const char* to_string(Severity severity) {
 }
 
 bool has_errors(const Diagnoses& diagnoses) {
-  return std::ranges::any_of(diagnoses, [](const Diagnosis& d) { return d.severity == Severity::error; });
+  return count(diagnoses, Severity::error) > 0;
+}
+
+std::size_t count(const Diagnoses& diagnoses, Severity severity) {
+  return static_cast<std::size_t>(std::ranges::count(diagnoses, severity, &Diagnosis::severity));
 }
 
 } // namespace sharefs

@@ -3,6 +3,7 @@
 #include "base/fields.hpp"
 
 #include <compare>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -28,5 +29,7 @@ template <FieldsOf<Diagnosis> D> auto fields(D& d) {
 using Diagnoses = std::vector<Diagnosis>;
 
 bool has_errors(const Diagnoses& diagnoses);
+/// Returns how many of them have this severity.
+std::size_t count(const Diagnoses& diagnoses, Severity severity);
 
 } // namespace sharefs

@@ -82,11 +82,6 @@ Result<void> check_root(GlobalFlags& flags, Host& host) {
   return fail(ErrorCode::usage, "--root: there is no directory " + flags.root);
 }
 
-int failed_code(const Parsed& parsed, const Error& error) {
-  const bool becomes_it = parsed.command->takes_command && parsed.command->effect == Effect::reads;
-  return becomes_it ? k_exit_run_failed : exit_code_of(error);
-}
-
 int run_command(Parsed& parsed, const Argv& argv, Host& host, ui::Console& console) {
   sys::set_verbose(parsed.flags.verbose);
   if (auto checked = check_root(parsed.flags, host); !checked)
@@ -104,7 +99,8 @@ int run_command(Parsed& parsed, const Argv& argv, Host& host, ui::Console& conso
   const auto outcome = !elsewhere   ? Result<int>(fail(elsewhere.error()))
                        : *elsewhere ? Result<int>(**elsewhere)
                                     : spec.run(context, parsed.arguments);
-  const int code = outcome ? *outcome : failed_code(parsed, outcome.error());
+  const bool becomes_it = spec.takes_command && spec.effect == Effect::reads; // the command that it runs
+  const int code = outcome ? *outcome : becomes_it ? k_exit_run_failed : exit_code_of(outcome.error());
   if (!outcome) {
     context.envelope.error = outcome.error();
     if (!context.flags.json)

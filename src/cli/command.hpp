@@ -64,10 +64,10 @@ enum class Effect {
 };
 
 struct CommandSpec {
-  std::string_view name;        ///< one line, for the list of commands
-  std::string_view summary;     ///< one line for the list of commands
-  std::string_view description; ///< a paragraph, for the command's own --help
-  std::string_view example;     ///< one or more command lines, each with a comment
+  std::string_view name;         ///< one line, for the list of commands
+  std::string_view summary;      ///< one line for the list of commands
+  std::string_view description;  ///< a paragraph, for the command's own --help
+  std::string_view example = {}; ///< one or more command lines, each with a comment; a family has none
   Effect effect = Effect::reads;
   PositionalSpec positional = {};
   std::vector<OptionSpec> options = {};
@@ -78,26 +78,28 @@ struct CommandSpec {
   /// Called first. Returns the exit code of a worker that has run the command as another user; nullopt: `run` is
   /// called.
   Result<std::optional<int>> (*elsewhere)(Context&, const Arguments&) = nullptr;
-  /// Returns the exit code. An Error is printed, and exit_code_of() gives its exit code.
+  /// Returns the exit code. An Error is printed, and exit_code_of() gives its exit code. nullptr: the row is a family,
+  /// which stands for the commands whose names begin with its own ("conda").
   Result<int> (*run)(Context&, const Arguments&) = nullptr;
 };
 
-/// Commands whose names begin with the same word: "conda".
-struct CommandFamily {
-  std::string_view name, summary, description;
-  std::vector<const CommandSpec*> commands;
-};
-/// Commands that stand under one title in the help.
+/// Commands, and families in front of their commands, that stand under one title in the help.
 struct CommandGroup {
   std::string_view title;
   std::vector<const CommandSpec*> commands;
-  std::vector<CommandFamily> families = {};
 };
 /// Returns the groups in the order of the help. A new command is a file in src/cli/commands and a line in commands.cpp.
 const std::vector<CommandGroup>& command_groups();
-/// Returns every command, in that order.
-const std::vector<const CommandSpec*>& commands();
-/// Returns the family of this name; nullptr if there is none.
-const CommandFamily* find_family(std::string_view name);
+/// Returns the command, or the family, of this name; nullptr if there is none.
+const CommandSpec* find_row(std::string_view name);
+
+/// A word of the command line that names a command, or a family of commands.
+struct CommandWord {
+  std::string word, summary;
+  std::string group; ///< title of its group in the help
+};
+/// Returns the words that may follow `prefix` ("" or "conda"), in the order of the help. Each stands for the command or
+/// family of that name, or else for the first command that begins with it.
+std::vector<CommandWord> words_below(const std::string& prefix);
 
 } // namespace sharefs::cli

@@ -30,9 +30,7 @@ std::optional<std::string> Context::environment(std::string_view name) const {
 }
 
 std::string Context::config_path() const {
-  std::string given = flags.config;
-  if (given.empty())
-    given = environment("SHAREFS_CONFIG").value_or("");
+  const auto given = flags.config.empty() ? environment("SHAREFS_CONFIG").value_or("") : flags.config;
   return given.empty() ? k_default_config : normalize_path(given, host.working_directory);
 }
 

@@ -14,13 +14,6 @@ namespace sharefs::cli {
 
 namespace {
 
-int exit_code_of_report(const plan::Report& report) {
-  if (report.interrupted)
-    return k_exit_interrupted;
-  const auto good = report.count_good();
-  return exit_code_for(good, report.results.size() - good);
-}
-
 /// Reports a run that was killed: its journal entry is unfinished. An entry that is being undone now is not reported.
 std::optional<Diagnosis> find_unfinished(const Context& context, const plan::Journal& journal,
                                          const std::string& undoes) {
@@ -81,7 +74,8 @@ Executed apply(Context& context, const Proposal& proposal, const plan::Journal& 
   for (const auto& text : said)
     context.console.message(text);
   context.console.show(plan, report, undo_command(context, report.journal_id));
-  const int code = exit_code_of_report(report);
+  const auto good = report.count_good();
+  const int code = report.interrupted ? k_exit_interrupted : exit_code_for(good, report.results.size() - good);
   return Executed{code, std::move(report)};
 }
 

@@ -39,9 +39,13 @@ Result<void> choose_engine(Context& context, const std::string& name, fleet::Set
   return {};
 }
 
-Result<fleet::Settings> settings_of(Context& context, const Arguments& arguments) {
+Result<fleet::Settings> settings_of(Context& context, const Arguments& arguments, bool by_ssh) {
   fleet::Settings settings;
   TRY(choose_engine(context, arguments.value("engine").value_or(""), settings));
+  if (by_ssh && settings.engine->joins_streams)
+    return fail(ErrorCode::usage,
+                fmt::format("the engine `{}` starts tasks on the nodes, and this works by ssh", settings.engine->name),
+                "leave --engine out");
   TRY_ASSIGN(const auto at_a_time, number_option<unsigned>(arguments, "fanout", 1, 1024, settings.at_a_time));
   TRY_ASSIGN(const auto canary,
              number_option<std::size_t>(arguments, "canary", 0, fleet::k_most_nodes, settings.canary));
@@ -111,15 +115,6 @@ Result<fleet::Run> ask(Context& context, fleet::Request request, const Argv& fur
   request.settings.command = request.settings.check_deadline;
   request.asking.words.insert(request.asking.words.end(), further.begin(), further.end());
   return ask_once(context, std::move(request), "asking nodes");
-}
-
-Result<fleet::Settings> settings_by_ssh(Context& context, const Arguments& arguments) {
-  auto settings = settings_of(context, arguments);
-  if (settings && settings->engine->joins_streams)
-    return fail(ErrorCode::usage,
-                fmt::format("the engine `{}` starts tasks on the nodes, and this works by ssh", settings->engine->name),
-                "leave --engine out");
-  return settings;
 }
 
 } // namespace sharefs::cli

@@ -13,11 +13,6 @@ namespace {
 
 constexpr std::size_t k_longest_line = 2048;
 
-std::uint64_t percent_of(const tree::Progress& one) {
-  constexpr std::uint64_t k_whole = 100;
-  return one.total_bytes == 0 ? 0 : std::min(one.bytes, one.total_bytes) * k_whole / one.total_bytes;
-}
-
 tree::Progress sum_of(const std::map<std::string, tree::Progress>& nodes, std::chrono::milliseconds took) {
   tree::Progress sum{.took = took};
   for (const auto& [name, one] : nodes) {
@@ -32,10 +27,11 @@ tree::Progress sum_of(const std::map<std::string, tree::Progress>& nodes, std::c
 } // namespace
 
 std::string text_of_nodes(const std::map<std::string, tree::Progress>& nodes, std::chrono::milliseconds took) {
+  constexpr std::uint64_t k_percent = 100;
   std::vector<std::pair<std::uint64_t, std::string>> open;
   for (const auto& [name, one] : nodes)
     if (one.bytes < one.total_bytes)
-      open.emplace_back(percent_of(one), name);
+      open.emplace_back(one.bytes * k_percent / one.total_bytes, name);
   std::ranges::sort(open);
   std::vector<std::string> texts;
   for (const auto& [percent, name] : open)

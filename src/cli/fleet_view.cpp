@@ -66,24 +66,23 @@ ui::Colour colour_of(State state) {
   return state == State::pending || state == State::not_tried ? ui::Colour::yellow : ui::Colour::red;
 }
 
+Severity severity_of(std::string_view name) {
+  return name == "error" ? Severity::error : name == "warning" ? Severity::warning : Severity::info;
+}
+
 /// Returns the findings of all nodes, each once, with the names of its nodes.
 Diagnoses findings_of(const std::vector<Outcome>& outcomes) {
-  using Key = std::array<std::string, 5>;
-  Grouped<Key> grouped;
+  Grouped<Diagnosis> grouped;
   for (const auto& outcome : outcomes)
     for (const auto& one : member(outcome.document, "diagnoses"))
       if (one.is_object())
-        grouped.add({text_in(one, "severity"), text_in(one, "code"), text_in(one, "subject"), text_in(one, "message"),
-                     text_in(one, "hint")},
+        grouped.add({severity_of(text_in(one, "severity")), text_in(one, "code"), text_in(one, "subject"),
+                     text_in(one, "message"), text_in(one, "hint"), ""},
                     outcome.node);
   Diagnoses all;
-  for (const auto& [key, nodes] : grouped.groups()) {
-    const auto& [severity, code, subject, message, hint] = key;
-    const auto where = fleet::fold(nodes) + (subject.empty() ? "" : ": " + subject);
-    all.push_back({severity == "error"     ? Severity::error
-                   : severity == "warning" ? Severity::warning
-                                           : Severity::info,
-                   code, where, message, hint, ""});
+  for (auto [one, nodes] : grouped.groups()) {
+    one.subject = fleet::fold(nodes) + (one.subject.empty() ? "" : ": " + one.subject);
+    all.push_back(std::move(one));
   }
   std::ranges::stable_sort(all, std::greater(), &Diagnosis::severity);
   return all;

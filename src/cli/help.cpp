@@ -1,14 +1,13 @@
-// The help. CLI11 puts it together; this file fits its rows to the terminal and adds the parts that CLI11 does not
-// know.
+// The help, made from the rows of the commands and fitted to the terminal.
 #include "cli/help.hpp"
 
 #include "base/text.hpp"
 #include "cli/on_nodes.hpp"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
+#include <utility>
 
 namespace sharefs::cli {
 
@@ -20,12 +19,6 @@ std::string line_of(std::string_view title, std::span<const OptionSpec> options,
   for (const auto& option : options)
     names.push_back(split(option.names, ',').back());
   return fill(fmt::format("{}: {} (`sharefs help options`)", title, join(names, ", ")), width) + "\n";
-}
-std::string global_line(std::size_t width) {
-  return line_of("Options of every command", global_options(), width);
-}
-std::string fleet_line(std::size_t width) {
-  return line_of("On many machines", fleet_options(), width);
 }
 
 std::string usage(const CommandSpec& command) {
@@ -71,107 +64,47 @@ std::string example_lines(std::string_view text, std::size_t width) {
   return out;
 }
 
-/// The help of one command: its options and the commands below it.
-class Help : public CLI::Formatter {
- public:
-  Help(std::string path, std::size_t width) : m_path(std::move(path)), m_width(width) {
-    const auto found = std::ranges::find(commands(), m_path, &CommandSpec::name);
-    m_command = found == commands().end() ? nullptr : *found;
-  }
-
-  /// Gives all rows the same width of names; a longer name gets a line of its own.
-  void fit(const CLI::App& app) {
-    std::size_t longest = m_command == nullptr ? 0 : m_command->positional.name.size();
-    for (const auto* option : shown(app))
-      longest = std::max(longest, std::min(name_of(*option).size(), widest()));
-    for (const auto* command : app.get_subcommands({}))
-      longest = std::max(longest, command->get_name().size());
-    column_width(std::min(longest, widest()));
-  }
-
-  /// Replaces CLI11's layout only so that the help of a command names the global options in its footer.
-  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
-    if (m_path == k_options_page)
-      return make_group(shown_group(), false, shown(*app)).substr(1); // without the empty line above the title
-    return make_description(app) + make_usage(app, std::move(name)) + make_positionals(app) +
-           make_subcommands(app, mode) + (shown(*app).empty() ? "" : make_group(shown_group(), false, shown(*app))) +
-           "\n" + make_footer(app);
-  }
-
-  std::string make_description(const CLI::App* app) const override {
-    return fill(m_path.empty() ? k_program : app->get_description(), m_width) + "\n\n";
-  }
-
-  std::string make_usage(const CLI::App* /*app*/, std::string /*name*/) const override {
-    constexpr std::size_t k_behind_usage = 7;
-    const auto* family = m_command == nullptr ? find_family(m_path) : nullptr;
-    const auto line = m_command != nullptr
-                          ? usage(*m_command)
-                          : fmt::format("sharefs {}COMMAND [OPTIONS]", m_path.empty() ? "" : m_path + " ");
-    auto out = fmt::format("Usage: {}\n", fill(line, m_width, k_behind_usage, k_behind_usage));
-    const auto text = m_command != nullptr ? m_command->description : family != nullptr ? family->description : "";
-    for (const auto& paragraph : split_lines(text))
-      out += "\n" + fill(paragraph, m_width) + "\n";
-    return out;
-  }
-
-  std::string make_positionals(const CLI::App* /*app*/) const override {
-    if (m_command == nullptr || m_command->positional.name.empty())
-      return "";
-    return "\nArguments:\n" + row(std::string(m_command->positional.name), std::string(m_command->positional.help));
-  }
-
-  std::string make_option(const CLI::Option* option, bool /*is_positional*/) const override {
-    const auto fallback = option->get_default_str();
-    return row(name_of(*option),
-               option->get_description() + (fallback.empty() ? "" : fmt::format(" [default: {}]", fallback)));
-  }
-
-  std::string make_subcommand(const CLI::App* command) const override {
-    return row(command->get_name(), command->get_description());
-  }
-
-  std::string make_footer(const CLI::App* /*app*/) const override {
-    if (m_command == nullptr && !m_path.empty())
-      return fmt::format("Run `sharefs {} COMMAND --help` for one of them.\n", m_path);
-    if (m_command == nullptr)
-      return global_line(m_width) + fill(k_exit_codes, m_width) + "\n";
-    return global_line(m_width) + (m_command->on_nodes ? fleet_line(m_width) : "") + "\nExample:\n" +
-           example_lines(m_command->example, m_width);
-  }
-
- private:
-  static constexpr const char* k_program =
-      "sharefs " SHAREFS_VERSION ": shared storage for small GPU clusters, from one file";
-  static constexpr const char* k_exit_codes =
-      "Exit codes: 0 ok, 1 failed, 2 usage, 3 changes pending (--check), 4 partly done, 130 interrupted. "
-      "`sharefs help COMMAND` says more about one.";
-
-  [[nodiscard]] const char* shown_group() const { return m_path == k_options_page ? k_global_group : k_own_group; }
-  [[nodiscard]] std::vector<const CLI::Option*> shown(const CLI::App& app) const {
-    return app.get_options([this](const CLI::Option* one) { return one->get_group() == shown_group(); });
-  }
-  static std::string name_of(const CLI::Option& option) {
-    const auto names = join(split(option.get_name(false, true), ','), ", ");
-    return option.get_type_name().empty() ? names : names + " " + option.get_type_name();
-  }
-  [[nodiscard]] std::size_t widest() const { return std::min<std::size_t>(30, m_width / 3); }
-
-  /// Returns a row of two columns: a name and its meaning.
-  [[nodiscard]] std::string row(const std::string& name, const std::string& meaning) const {
-    constexpr std::size_t k_margins = 4;
-    const auto width = get_column_width();
-    const auto indent = width + k_margins;
-    const auto text = fill(meaning, m_width, indent, indent);
-    if (name.size() > width)
-      return fmt::format("  {}\n{}{}\n", name, std::string(indent, ' '), text);
-    return fmt::format("  {:<{}}  {}\n", name, width, text);
-  }
-
-  std::string m_path;
-  std::size_t m_width;
-  const CommandSpec* m_command;
+/// A row of two columns under a title: a name and its meaning.
+struct Row {
+  std::string_view title;
+  std::string name;
+  std::string meaning;
 };
+
+void add_options(std::vector<Row>& rows, std::string_view title, std::span<const OptionSpec> options) {
+  for (const auto& option : options) {
+    const auto names = join(split(option.names, ','), ", ");
+    const auto fallback = option.fallback.empty() ? "" : fmt::format(" [default: {}]", option.fallback);
+    rows.push_back({title, option.value.empty() ? names : fmt::format("{} {}", names, option.value),
+                    fmt::format("{}{}", option.help, fallback)});
+  }
+}
+
+/// Gives all names the same width; a longer one gets a line of its own.
+std::string text_of(const std::vector<Row>& rows, std::size_t width) {
+  constexpr std::size_t k_margins = 4, k_widest = 30;
+  std::size_t names = 0;
+  for (const auto& row : rows)
+    names = std::max(names, std::min({row.name.size(), k_widest, width / 3}));
+  const auto indent = names + k_margins;
+  std::string out;
+  std::string_view title;
+  for (const auto& row : rows) {
+    if (row.title != std::exchange(title, row.title))
+      out += fmt::format("\n{}:\n", row.title);
+    const auto meaning = fill(row.meaning, width, indent, indent);
+    out += row.name.size() > names ? fmt::format("  {}\n{}{}\n", row.name, std::string(indent, ' '), meaning)
+                                   : fmt::format("  {:<{}}  {}\n", row.name, names, meaning);
+  }
+  return out;
+}
+
+constexpr const char* k_program = "sharefs " SHAREFS_VERSION ": shared storage for small GPU clusters, from one file";
+constexpr const char* k_exit_codes =
+    "Exit codes: 0 ok, 1 failed, 2 usage, 3 changes pending (--check), 4 partly done, 130 interrupted. "
+    "`sharefs help COMMAND` says more about one.";
+constexpr const char* k_own_options = "Options";
+constexpr const char* k_global_options = "Options of every command";
 
 } // namespace
 
@@ -227,29 +160,43 @@ const std::vector<OptionSpec>& change_options() {
   return k_options;
 }
 
-std::string help_of(const CLI::App& app, const std::string& path, std::size_t width) {
-  Help help(path, width);
-  help.fit(app);
-  return help.make_help(&app, "", CLI::AppFormatMode::Normal);
+std::string help_of(const std::string& path, std::size_t width) {
+  const auto* row = find_row(path);
+  const bool is_command = row != nullptr && row->run != nullptr;
+  const auto below = words_below(path);
+  std::vector<Row> rows;
+  if (is_command && !row->positional.name.empty())
+    rows.push_back({"Arguments", std::string(row->positional.name), std::string(row->positional.help)});
+  for (const auto& [word, summary, group] : below)
+    rows.push_back({group, word, summary});
+  if (is_command)
+    add_options(rows, k_own_options, row->options);
+  if (is_command && row->effect == Effect::changes)
+    add_options(rows, k_own_options, change_options());
+
+  const auto subject = path.empty() ? k_program : row != nullptr ? std::string(row->summary) : below.front().summary;
+  const auto line =
+      is_command ? usage(*row) : fmt::format("sharefs {}COMMAND [OPTIONS]", path.empty() ? "" : path + " ");
+  constexpr std::size_t k_behind_usage = 7;
+  auto out = fmt::format("{}\n\nUsage: {}\n", fill(subject, width), fill(line, width, k_behind_usage, k_behind_usage));
+  for (const auto& paragraph : split_lines(row == nullptr ? "" : row->description))
+    out += "\n" + fill(paragraph, width) + "\n";
+  out += text_of(rows, width) + "\n";
+  if (!is_command && !path.empty())
+    return out + fmt::format("Run `sharefs {} COMMAND --help` for one of them.\n", path);
+  out += line_of(k_global_options, global_options(), width);
+  if (!is_command)
+    return out + fill(k_exit_codes, width) + "\n";
+  if (row->on_nodes)
+    out += line_of("On many machines", fleet_options(), width);
+  return out + "\nExample:\n" + example_lines(row->example, width);
 }
 
-void add_options(CLI::App& app, std::span<const OptionSpec> specs, const std::string& group) {
-  for (const auto& spec : specs) {
-    const std::string names(spec.names), help(spec.help);
-    auto* option =
-        spec.value.empty() ? app.add_flag(names)->disable_flag_override() : app.add_option(names)->expected(1);
-    option->description(help)
-        ->group(group)
-        ->type_name(std::string(spec.value))
-        ->default_str(std::string(spec.fallback));
-    if (spec.repeat)
-      option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    // CLI11 would accept the next option as the value, and an empty text from an unset shell variable.
-    if (!spec.value.empty())
-      option->check([&app](const std::string& value) {
-        return value.empty() ? "is empty" : app.get_option_no_throw(value) == nullptr ? "" : "is an option";
-      });
-  }
+std::string help_of_options(std::size_t width) {
+  std::vector<Row> rows;
+  add_options(rows, k_global_options, global_options());
+  add_options(rows, k_global_options, fleet_options());
+  return text_of(rows, width).substr(1); // without the empty line above the title
 }
 
 } // namespace sharefs::cli

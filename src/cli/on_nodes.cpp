@@ -102,11 +102,6 @@ fleet::Sources sources_of(const config::Config& config) {
   return sources;
 }
 
-/// True if the command changes something; `doctor` does so with --fix only.
-bool changes_nodes(const CommandSpec& spec, const Arguments& arguments) {
-  return spec.effect == Effect::changes && (spec.name != "doctor" || arguments.flag("fix"));
-}
-
 /// Shows the plan, asks for consent, and applies it.
 Result<int> change_nodes(Context& context, fleet::Request job) {
   if (!context.flags.yes || context.flags.changes_nothing()) {
@@ -178,7 +173,7 @@ Result<fleet::MostFailures> most_failures_of(const Arguments& arguments) {
 
 Result<fleet::Run> run_script(Context& context, const Arguments& arguments, const std::vector<fleet::Node>& nodes,
                               fleet::Request request, bool in_order, const std::string& what) {
-  TRY_ASSIGN(request.settings, settings_by_ssh(context, arguments));
+  TRY_ASSIGN(request.settings, settings_of(context, arguments, true));
   if (!in_order)
     request.settings.command = request.settings.check_deadline;
   request.nodes = nodes;
@@ -277,7 +272,7 @@ Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Argume
   TRY(fleet_directory(context));
   TRY_ASSIGN(auto settings, settings_of(context, arguments));
   TRY_ASSIGN(const auto nodes, chosen_nodes(context, context.flags.on));
-  const bool changes = changes_nodes(spec, arguments);
+  const bool changes = spec.effect == Effect::changes && (spec.name != "doctor" || arguments.flag("fix"));
   fleet::Request job{.nodes = nodes,
                      .servers_last = spec.name == "down",
                      .settings = settings,
@@ -308,7 +303,7 @@ Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Argume
 
 Result<int> change_from_here(Context& context, const Arguments& arguments, const std::vector<fleet::Node>& nodes,
                              const Argv& words) {
-  TRY_ASSIGN(const auto settings, settings_by_ssh(context, arguments));
+  TRY_ASSIGN(const auto settings, settings_of(context, arguments, true));
   context.envelope.fields["engine"] = settings.engine->name;
   return change_nodes(
       context, {.nodes = nodes, .settings = settings, .asking = {.words = words, .as_root = true, .from_here = true}});
@@ -316,7 +311,7 @@ Result<int> change_from_here(Context& context, const Arguments& arguments, const
 
 Result<std::vector<Outcome>> ask_from_here(Context& context, const Arguments& arguments,
                                            const std::vector<fleet::Node>& nodes, const Argv& words) {
-  TRY_ASSIGN(const auto settings, settings_by_ssh(context, arguments));
+  TRY_ASSIGN(const auto settings, settings_of(context, arguments, true));
   return all_answers(
       ask(context, {.nodes = nodes, .settings = settings, .asking = {.words = words, .from_here = true}}));
 }

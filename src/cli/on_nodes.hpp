@@ -108,10 +108,8 @@ Result<std::vector<fleet::Outcome>> ask_from_here(Context& context, const Argume
 /// The default of --node-deadline: for a change. A question to a node then gets less.
 inline constexpr std::string_view k_default_deadline = "10min";
 
-/// Reads the options of the command line and finds an installed engine.
-Result<fleet::Settings> settings_of(Context& context, const Arguments& arguments);
-/// The same for work that needs ssh. Error `usage` for srun.
-Result<fleet::Settings> settings_by_ssh(Context& context, const Arguments& arguments);
+/// Reads the options of the command line and finds an installed engine. Error `usage` for srun, if ssh is needed.
+Result<fleet::Settings> settings_of(Context& context, const Arguments& arguments, bool by_ssh = false);
 /// Sets the engine of this name, or the first that is installed.
 Result<void> choose_engine(Context& context, const std::string& name, fleet::Settings& settings);
 /// Returns the command line without the options that only this machine needs: those of the fleet, of consent, and of

@@ -1,5 +1,5 @@
-// Parses the command line with CLI11, from the rows of the commands. This file adds the hints, splits the words at the
-// first `--`, and converts the result of CLI11 to Arguments. CLI11's exceptions end here.
+// Parses the command line with CLI11, from the rows of the commands. This file adds the hints, and splits the words at
+// the first `--`. CLI11's exceptions end here.
 #include "cli/parser.hpp"
 
 #include "base/text.hpp"
@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <fmt/format.h>
+#include <span>
 
 namespace sharefs::cli {
 
@@ -19,42 +20,14 @@ bool is_option(std::string_view word) {
   return word.size() > 1 && word.front() == '-';
 }
 
+/// Returns the command of this name; nullptr if there is none. A family is no command.
 const CommandSpec* find_command(std::string_view name) {
-  const auto found = std::ranges::find(commands(), name, &CommandSpec::name);
-  return found == commands().end() ? nullptr : *found;
+  const auto* row = find_row(name);
+  return row != nullptr && row->run != nullptr ? row : nullptr;
 }
 
 std::string joined(const std::string& prefix, const std::string& word) {
   return prefix.empty() ? word : prefix + " " + word;
-}
-
-/// A word of the command line that names a command, or a family of commands.
-struct CommandWord {
-  std::string word, summary;
-  std::string group; ///< title of its group in the help
-};
-
-/// Returns the words that may follow `prefix` ("" or "conda"), in the order of the help. Each stands for the command or
-/// family of that name, or else for the first command that begins with it.
-std::vector<CommandWord> words_below(const std::string& prefix) {
-  std::vector<CommandWord> found;
-  const auto depth = split_words(prefix).size();
-  const auto offer = [&](std::string_view name, std::string_view summary, std::string_view group) {
-    const auto parts = split_words(name);
-    const bool below = parts.size() > depth && (prefix.empty() || name.starts_with(prefix + " "));
-    if (below && std::ranges::find(found, parts[depth], &CommandWord::word) == found.end())
-      found.push_back({parts[depth], std::string(summary), depth == 0 ? std::string(group) : "Commands"});
-  };
-  for (const auto& group : command_groups()) {
-    for (const auto* command : group.commands)
-      offer(command->name, command->summary, group.title);
-    for (const auto& family : group.families) {
-      offer(family.name, family.summary, group.title);
-      for (const auto* command : family.commands)
-        offer(command->name, command->summary, group.title);
-    }
-  }
-  return found;
 }
 
 std::vector<std::string> next_words(const std::string& prefix) {
@@ -81,9 +54,10 @@ std::string command_hint(const std::string& path, const std::string& word) {
     known.insert(known.end(), {"help", "version"});
   if (auto near = did_you_mean_hint(word, known); !near.empty())
     return near;
-  for (const auto* command : commands())
-    if (path.empty() && command->name.ends_with(" " + word))
-      return fmt::format("did you mean `{}`?", command->name);
+  for (const auto& group : command_groups())
+    for (const auto* row : group.commands)
+      if (path.empty() && row->name.ends_with(" " + word))
+        return fmt::format("did you mean `{}`?", row->name);
   return help_hint(path);
 }
 
@@ -95,13 +69,13 @@ class Program {
     m_root.set_help_flag(); // our own flag is used: it counts only if the rest of the command line is right
     m_root.allow_extras();  // remaining words are reported with our own hints
     m_root.require_subcommand(0, 1);
-    define_options(m_root, "");
+    define(m_root, "");
   }
 
   Result<Parsed> parse(Argv words, std::optional<Argv> rest, std::size_t width) {
     Parsed parsed;
-    if (words == Argv{k_options_page, "--help"}) { // spell_as_options() has made these words
-      parsed.print = help_of(m_root, k_options_page, width);
+    if (words == Argv{"options", "--help"}) { // spell_as_options() has made these words
+      parsed.print = help_of_options(width);
       return parsed;
     }
     std::ranges::reverse(words); // CLI11 takes words from the back
@@ -112,13 +86,12 @@ class Program {
       return wrong_usage(message_of(error), m_path);
     }
     find_path();
-    collect_options();
     parsed.command = find_command(m_path);
     TRY_ASSIGN(const auto foreign, assign_words(parsed.command, std::move(rest)));
     if (m_arguments.flag("version"))
       parsed.print = fmt::format("sharefs {}\n", SHAREFS_VERSION);
     else if (m_arguments.flag("help") || (m_path.empty() && !foreign && !m_arguments.value("on")))
-      parsed.print = help_of(*m_apps.back(), m_path, width);
+      parsed.print = help_of(m_path, width);
     if (parsed.print)
       return parsed;
     if (parsed.command == nullptr)
@@ -130,22 +103,54 @@ class Program {
   }
 
  private:
-  void define_options(CLI::App& app, const std::string& path) {
+  void define(CLI::App& app, const std::string& path) {
     const auto* command = find_command(path);
-    add_options(app, global_options(), k_global_group);
+    add_options(app, global_options());
     if (path.empty() || (command != nullptr && command->on_nodes))
-      add_options(app, fleet_options(), k_global_group);
+      add_options(app, fleet_options());
     if (command != nullptr) {
-      add_options(app, command->options, k_own_group);
+      add_options(app, command->options);
       if (command->effect == Effect::changes)
-        add_options(app, change_options(), k_own_group);
+        add_options(app, change_options());
       app.prefix_command(command->takes_command);
       if (command->takes_command && command->positional.min > 0)
-        app.add_option("words")->expected(static_cast<int>(command->positional.min));
+        app.add_option("words",
+                       [this](const std::vector<std::string>& given) {
+                         m_arguments.positional = given;
+                         return true;
+                       })
+            ->expected(static_cast<int>(command->positional.min));
     }
     for (const auto& [word, summary, group] : words_below(path)) {
-      auto* below = app.add_subcommand(word, summary)->group(group);
-      below->preparse_callback([this, below, path = joined(path, word)](std::size_t) { define_options(*below, path); });
+      auto* below = app.add_subcommand(word);
+      below->preparse_callback([this, below, path = joined(path, word)](std::size_t) { define(*below, path); });
+    }
+  }
+
+  /// Adds options that put what is given into m_arguments. They may stand before and behind the command, and the last
+  /// one counts: CLI11 calls back for the outer commands first.
+  void add_options(CLI::App& app, std::span<const OptionSpec> specs) {
+    for (const auto& spec : specs) {
+      const std::string names(spec.names);
+      const auto key = names.substr(names.rfind("--") + 2);
+      if (spec.value.empty()) {
+        app.add_flag_callback(names, [this, key] { m_arguments.flags.insert(key); })->disable_flag_override();
+        continue;
+      }
+      auto& values = m_arguments.values[key];
+      if (!spec.fallback.empty())
+        values = {std::string(spec.fallback)};
+      auto* option = app.add_option(names, [&values](const std::vector<std::string>& given) {
+        values = given;
+        return true;
+      });
+      option->expected(1)->type_name(std::string(spec.value));
+      if (spec.repeat)
+        option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      // CLI11 would accept the next option as the value, and an empty text from an unset shell variable.
+      option->check([&app](const std::string& value) {
+        return value.empty() ? "is empty" : app.get_option_no_throw(value) == nullptr ? "" : "is an option";
+      });
     }
   }
 
@@ -173,28 +178,6 @@ class Program {
           text = fmt::format("option `--{}` needs a value: {}", key, option->get_type_name());
       }
     return text;
-  }
-
-  /// Collects the options. They may stand before and behind the command, and the last one counts. An option that was
-  /// not given gets its default.
-  void collect_options() {
-    for (const auto* app : m_apps)
-      for (const auto* option : app->get_options()) {
-        if (!option->nonpositional())
-          continue;
-        const auto key = option->get_lnames().back();
-        if (option->get_expected_max() == 0) {
-          if (option->count() > 0)
-            m_arguments.flags.insert(key);
-          continue;
-        }
-        auto& values = m_arguments.values[key];
-        values.insert(values.end(), option->results().begin(), option->results().end());
-      }
-    for (const auto* option : m_apps.back()->get_options())
-      if (const auto fallback = option->get_default_str(); !fallback.empty())
-        if (auto& values = m_arguments.values[option->get_lnames().back()]; values.empty())
-          values.push_back(fallback);
   }
 
   /// Assigns the words that are not options. They become positional arguments. For a command that runs another one, the
@@ -227,10 +210,6 @@ class Program {
         rest = std::move(foreign);
       }
     }
-    if (runs_one)
-      for (const auto* option : m_apps.back()->get_options())
-        if (!option->nonpositional())
-          m_arguments.positional = option->results();
     return rest;
   }
 
@@ -273,8 +252,8 @@ class Program {
 
 /// Rewrites `help COMMAND`, `FAMILY help COMMAND` and `version` to the options of the same meaning.
 void spell_as_options(Argv& words) {
-  const bool of_family = words.size() > 1 && words[1] == "help" && find_family(words.front()) != nullptr;
-  if (of_family)
+  const auto* row = words.size() > 1 && words[1] == "help" ? find_row(words.front()) : nullptr;
+  if (row != nullptr && row->run == nullptr) // a family
     std::swap(words[0], words[1]);
   if (!words.empty() && words.front() == "help") {
     words.front() = "--help";
@@ -302,8 +281,6 @@ Result<Parsed> with_flags(Parsed parsed) {
   if (given.value("on") && !parsed.command->on_nodes)
     return fail(ErrorCode::usage, fmt::format("`{}` works on this machine only", parsed.command->name),
                 "`sharefs help options` says what `--on` is for");
-  if (given.value("on") && flags.on.empty())
-    return fail(ErrorCode::usage, "option `--on` needs names of nodes", "for example gpu[01-64], @GROUP, all");
   if (flags.dry_run && flags.check)
     return fail(
         ErrorCode::usage, "`--dry-run` and `--check` exclude each other",

@@ -9,23 +9,15 @@
 
 namespace sharefs::config {
 
-namespace {
-
-using Children = std::map<std::string_view, std::vector<const Key*>>;
-
-Children index_keys() {
-  Children index;
-  for (const auto& key : keys()) {
-    const auto dot = key.name.rfind('.');
-    index[dot == std::string_view::npos ? "" : key.name.substr(0, dot)].push_back(&key);
-  }
-  return index;
-}
-
-} // namespace
-
 const std::vector<const Key*>& children_of(std::string_view parent) {
-  static const Children k_index = index_keys();
+  static const auto k_index = [] {
+    std::map<std::string_view, std::vector<const Key*>> index;
+    for (const auto& key : keys()) {
+      const auto dot = key.name.rfind('.');
+      index[dot == std::string_view::npos ? "" : key.name.substr(0, dot)].push_back(&key);
+    }
+    return index;
+  }();
   static const std::vector<const Key*> k_none;
   const auto found = k_index.find(parent);
   return found == k_index.end() ? k_none : found->second;

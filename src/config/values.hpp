@@ -7,27 +7,10 @@
 
 namespace sharefs::config {
 
-std::optional<Complaint> account_rule(std::string_view text);
-std::optional<Complaint> below_root_rule(std::string_view text);
-std::optional<Complaint> mount_point_rule(std::string_view text);
-std::optional<Complaint> share_rule(std::string_view text);
-std::optional<Complaint> client_rule(std::string_view text);
-std::optional<Complaint> conda_rule(std::string_view text);
-std::optional<Complaint> environment_rule(std::string_view text);
-std::optional<Complaint> flag_rule(std::string_view text);
-std::optional<Complaint> host_rule(std::string_view text);
-std::optional<Complaint> mode_rule(std::string_view text);
-std::optional<Complaint> nodes_rule(std::string_view text);
-std::optional<Complaint> group_rule(std::string_view text);
-std::optional<Complaint> partition_rule(std::string_view text);
-std::optional<Complaint> slots_rule(std::string_view text);
-std::optional<Complaint> option_rule(std::string_view text);
-std::optional<Complaint> program_rule(std::string_view text);
-std::optional<Complaint> remote_rule(std::string_view text);
-std::optional<Complaint> size_rule(std::string_view text);
-std::optional<Complaint> count_rule(std::string_view text);
-std::optional<Complaint> interval_rule(std::string_view text);
-std::optional<Complaint> textfile_rule(std::string_view text);
+using RuleFunction = std::optional<Complaint>(std::string_view text);
+RuleFunction account_rule, below_root_rule, mount_point_rule, share_rule, client_rule, conda_rule, environment_rule,
+    flag_rule, host_rule, mode_rule, nodes_rule, group_rule, partition_rule, slots_rule, option_rule, program_rule,
+    remote_rule, size_rule, count_rule, interval_rule, textfile_rule;
 
 /// Applies the rules of the key's type and of the key itself. Returns nullopt if the value is right. The hint offers
 /// another value only if that value is right.

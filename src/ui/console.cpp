@@ -4,7 +4,6 @@
 #include "base/visible.hpp"
 #include "sys/process/interrupt.hpp"
 #include "ui/plan_view.hpp"
-#include "ui/progress.hpp"
 #include "ui/table.hpp"
 #include "ui/terminal.hpp"
 
@@ -32,28 +31,26 @@ constexpr std::array<Label, 3> k_labels{
 } // namespace
 
 Console::Console(std::istream& in, std::ostream& out, std::ostream& err, ConsoleOptions options)
-    : m_in(in), m_out(out), m_err(std::make_unique<StatusLine>(err)), m_options(options) {}
-
-Console::~Console() = default;
+    : m_in(in), m_out(out), m_err(err), m_options(options) {}
 
 void Console::message(std::string_view text) {
   if (!m_options.quiet && !text.empty())
     // The beginning stays, because a message may be indented.
-    m_err->print(visible(text.substr(0, text.find_last_not_of(" \t\r\n") + 1)) + "\n");
+    m_err.print(visible(text.substr(0, text.find_last_not_of(" \t\r\n") + 1)) + "\n");
 }
 
 void Console::warning(std::string_view text, std::string_view hint) {
   if (m_options.errors_only)
     return;
   const bool on = m_options.paints(m_options.err_terminal);
-  m_err->print(labelled(Colour::yellow, "warning", text, on) + labelled(Colour::green, "hint", hint, on));
+  m_err.print(labelled(Colour::yellow, "warning", text, on) + labelled(Colour::green, "hint", hint, on));
 }
 
 void Console::error(const Error& error) {
   const bool on = m_options.paints(m_options.err_terminal);
   m_out << std::flush; // so that the order of both streams is right in a common log
-  m_err->print(labelled(Colour::red, "error", error.message, on) + with_line_end(visible_lines(error.context)) +
-               labelled(Colour::green, "hint", error.hint, on));
+  m_err.print(labelled(Colour::red, "error", error.message, on) + with_line_end(visible_lines(error.context)) +
+              labelled(Colour::green, "hint", error.hint, on));
 }
 
 void Console::diagnoses(const Diagnoses& diagnoses) {
@@ -73,7 +70,7 @@ void Console::diagnoses(const Diagnoses& diagnoses) {
   }
   if (!out.empty()) {
     m_out << std::flush;
-    m_err->print(out);
+    m_err.print(out);
   }
 }
 
@@ -87,7 +84,7 @@ void Console::show(const plan::Plan& plan, bool is_data) {
   else if (m_options.quiet)
     m_unseen = std::move(text);
   else if (!text.empty())
-    m_err->print(text);
+    m_err.print(text);
 }
 
 void Console::show(const plan::Plan& plan, const plan::Report& report, std::string_view undo) {
@@ -124,35 +121,17 @@ bool Console::confirm(std::string_view question) {
   if (!m_options.in_terminal)
     return false;
   m_out << std::flush;
-  m_err->print(m_unseen + visible(question) + " [y/N] ");
+  m_err.print(m_unseen + visible(question) + " [y/N] ");
   m_unseen.clear();
   std::string line;
   // Getline would go on reading after Ctrl-C.
   const bool typed = &m_in != &std::cin || sys::wait_for_input(STDIN_FILENO);
   if (!typed || !std::getline(m_in, line)) {
-    m_err->print("\n"); // at the end of input the cursor is still behind the prompt
+    m_err.print("\n"); // at the end of input the cursor is still behind the prompt
     return false;
   }
   const auto answer = trim(line);
   return answer == "y" || answer == "Y" || answer == "yes" || answer == "Yes" || answer == "YES";
-}
-
-Console::Progress::Progress(Console& console, std::string what, std::size_t total) {
-  const auto& options = console.options();
-  if (options.err_terminal && !options.json && !options.quiet)
-    m_ticker = std::make_unique<Ticker>(*console.m_err, options.width, std::move(what), total, Ticker::Timing{});
-}
-
-Console::Progress::~Progress() = default;
-
-void Console::Progress::advance(std::string_view now_at) {
-  if (m_ticker)
-    m_ticker->advance(now_at);
-}
-
-void Console::Progress::update(std::string_view now_at) {
-  if (m_ticker)
-    m_ticker->update(now_at);
 }
 
 } // namespace sharefs::ui

@@ -3,9 +3,9 @@
 #include "base/diagnosis.hpp"
 #include "base/result.hpp"
 #include "plan/plan.hpp"
+#include "ui/progress.hpp"
 
 #include <iosfwd>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,16 +31,11 @@ struct ConsoleOptions {
 /// Reads isatty, NO_COLOR, CLICOLOR_FORCE, TERM and the window size. In terminal.cpp.
 ConsoleOptions detect_console();
 
-class StatusLine;
 class Table;
-class Ticker;
 
 class Console {
  public:
   Console(std::istream& in, std::ostream& out, std::ostream& err, ConsoleOptions options);
-  ~Console();
-  Console(const Console&) = delete;
-  Console& operator=(const Console&) = delete;
 
   [[nodiscard]] const ConsoleOptions& options() const { return m_options; }
   void set_flags(bool json, bool quiet, bool verbose = false) {
@@ -71,25 +66,13 @@ class Console {
   /// first.
   bool confirm(std::string_view question);
 
-  /// A progress line on stderr for work that takes over a second. It is not drawn before that, and not without a
-  /// terminal.
-  class Progress {
-   public:
-    Progress(Console& console, std::string what, std::size_t total = 0);
-    ~Progress(); ///< clears the line
-    Progress(const Progress&) = delete;
-    Progress& operator=(const Progress&) = delete;
-    void advance(std::string_view now_at); ///< thread-safe
-    void update(std::string_view now_at);
-
-   private:
-    std::unique_ptr<Ticker> m_ticker;
-  };
+  using Progress = ui::Progress;
+  StatusLine& status_line() { return m_err; }
 
  private:
   std::istream& m_in;
   std::ostream& m_out;
-  std::unique_ptr<StatusLine> m_err; ///< messages and the progress line share stderr
+  StatusLine m_err; ///< messages and the progress line share stderr
   ConsoleOptions m_options;
   std::string m_unseen; ///< a plan that was not shown because of --quiet: confirm() shows it first
 };

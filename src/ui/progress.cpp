@@ -1,6 +1,7 @@
 #include "ui/progress.hpp"
 
 #include "base/visible.hpp"
+#include "ui/console.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -50,8 +51,22 @@ std::string progress_text(std::string_view what, std::size_t done, std::size_t t
   return text;
 }
 
-Ticker::Ticker(StatusLine& line, int width, std::string what, std::size_t total, Timing timing)
+namespace {
+
+bool draws(const ConsoleOptions& options) {
+  return options.err_terminal && !options.json && !options.quiet;
+}
+
+} // namespace
+
+Progress::Progress(Console& console, std::string what, std::size_t total)
+    : Progress(console.status_line(), draws(console.options()) ? console.options().width : 0, std::move(what), total,
+               Timing{}) {}
+
+Progress::Progress(StatusLine& line, int width, std::string what, std::size_t total, Timing timing)
     : m_line(line), m_width(width), m_what(std::move(what)), m_total(total), m_timing(timing) {
+  if (m_width == 0)
+    return;
   m_line.begin(this);
   // Only the main thread may get signals: Ctrl-C must interrupt its waiting, not the sleep of this thread.
   sigset_t all;
@@ -59,9 +74,9 @@ Ticker::Ticker(StatusLine& line, int width, std::string what, std::size_t total,
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
-    m_thread = std::thread([this] {
+    m_thread = std::jthread([this](const std::stop_token& end) {
       try {
-        run();
+        run(end);
       } catch (const std::exception&) { // NOLINT(bugprone-empty-catch): the work needs no progress line
       }
     });
@@ -70,36 +85,34 @@ Ticker::Ticker(StatusLine& line, int width, std::string what, std::size_t total,
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-Ticker::~Ticker() {
-  {
-    const std::scoped_lock lock(m_mutex);
-    m_ending = true;
+Progress::~Progress() {
+  m_thread = {}; // waits for its end
+  if (m_width > 0) {
+    m_line.end(this);
+    m_line.print();
   }
-  m_end.notify_all();
-  if (m_thread.joinable())
-    m_thread.join();
-  m_line.end(this);
-  m_line.print();
 }
 
-void Ticker::advance(std::string_view now_at) {
+void Progress::advance(std::string_view now_at) {
   const std::scoped_lock lock(m_mutex);
   ++m_done;
   m_now_at = now_at;
 }
 
-void Ticker::update(std::string_view now_at) {
+void Progress::update(std::string_view now_at) {
   const std::scoped_lock lock(m_mutex);
   m_now_at = now_at;
 }
 
-void Ticker::run() {
+void Progress::run(const std::stop_token& end) {
   std::unique_lock lock(m_mutex);
-  for (auto wait = m_timing.delay; !m_end.wait_for(lock, wait, [this] { return m_ending; }); wait = m_timing.interval) {
+  for (auto wait = m_timing.delay; !end.stop_requested(); wait = m_timing.interval) {
+    m_end.wait_for(lock, end, wait, [] { return false; });
     const auto elapsed = std::chrono::steady_clock::now() - m_begin;
-    m_line.draw(
-        progress_text(m_what, m_done, m_total, m_now_at, std::chrono::duration_cast<std::chrono::seconds>(elapsed)),
-        m_width, this);
+    if (!end.stop_requested())
+      m_line.draw(
+          progress_text(m_what, m_done, m_total, m_now_at, std::chrono::duration_cast<std::chrono::seconds>(elapsed)),
+          m_width, this);
   }
 }
 

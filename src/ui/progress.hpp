@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <iosfwd>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -37,36 +38,40 @@ class StatusLine {
 std::string progress_text(std::string_view what, std::size_t done, std::size_t total, std::string_view now_at,
                           std::chrono::seconds elapsed);
 
-class Ticker {
+class Console;
+
+/// A progress line on stderr for work that takes over a second, drawn by a thread.
+class Progress {
  public:
   struct Timing {
     std::chrono::milliseconds delay{1000};   ///< nothing is drawn before
     std::chrono::milliseconds interval{250}; ///< between two drawings
   };
 
-  Ticker(StatusLine& line, int width, std::string what, std::size_t total, Timing timing);
-  ~Ticker(); ///< ends the thread and erases the line
-  Ticker(const Ticker&) = delete;
-  Ticker& operator=(const Ticker&) = delete;
+  /// Draws nothing without a terminal, beside a JSON document, or when quiet.
+  Progress(Console& console, std::string what, std::size_t total = 0);
+  Progress(StatusLine& line, int width, std::string what, std::size_t total, Timing timing);
+  ~Progress(); ///< ends the thread and erases the line
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
 
   void advance(std::string_view now_at); ///< thread-safe; a new step begins
   void update(std::string_view now_at);  ///< thread-safe; the same step goes on
 
  private:
-  void run();
+  void run(const std::stop_token& end);
 
   StatusLine& m_line;
-  const int m_width;
+  const int m_width; ///< of the terminal; 0: there is none
   const std::string m_what;
   const std::size_t m_total;
   const Timing m_timing;
   const std::chrono::steady_clock::time_point m_begin = std::chrono::steady_clock::now();
   std::mutex m_mutex;
-  std::condition_variable m_end;
-  bool m_ending = false;
+  std::condition_variable_any m_end;
   std::size_t m_done = 0;
   std::string m_now_at;
-  std::thread m_thread; ///< the last member, because the thread uses all others
+  std::jthread m_thread; ///< the last member, because the thread uses all others
 };
 
 } // namespace sharefs::ui

@@ -12,14 +12,7 @@ namespace sharefs::ui {
 
 namespace {
 
-constexpr int k_default_width = 80;
-
-int width_of(const TerminalFacts& facts) {
-  if (facts.window_width > 0)
-    return facts.window_width;
-  const auto columns = parse_number<int>(facts.columns).value_or(0);
-  return columns > 0 && columns <= 10'000 ? columns : k_default_width;
-}
+constexpr int k_default_width = 80, k_widest = 10'000;
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name); // NOLINT(concurrency-mt-unsafe): before any thread
@@ -55,7 +48,10 @@ ConsoleOptions decide_console(const TerminalFacts& facts) {
   options.in_terminal = facts.in;
   options.out_terminal = facts.out;
   options.err_terminal = facts.err;
-  options.width = width_of(facts);
+  const auto columns = parse_number<int>(facts.columns).value_or(0);
+  options.width = facts.window_width > 0               ? facts.window_width
+                  : columns > 0 && columns <= k_widest ? columns
+                                                       : k_default_width;
   if (!facts.no_color.empty())
     return options;
   options.force_colour = !facts.clicolor_force.empty() && facts.clicolor_force != "0";

@@ -27,6 +27,15 @@ Error refused(Argv words) {
   return result.error();
 }
 
+std::vector<const CommandSpec*> all_commands() {
+  std::vector<const CommandSpec*> all;
+  for (const auto& group : command_groups())
+    for (const auto* row : group.commands)
+      if (row->run != nullptr)
+        all.push_back(row);
+  return all;
+}
+
 } // namespace
 
 TEST_CASE("global options may stand before and after the command", "[parser]") {
@@ -133,7 +142,7 @@ TEST_CASE("help and version", "[parser]") {
 
 TEST_CASE("help fits the terminal", "[parser]") {
   std::vector<Argv> all{{"--help"}, {"conda", "--help"}};
-  for (const auto* command : commands()) {
+  for (const auto* command : all_commands()) {
     all.push_back(split_words(command->name));
     all.back().emplace_back("--help");
   }
@@ -142,6 +151,7 @@ TEST_CASE("help fits the terminal", "[parser]") {
       words.insert(words.begin(), "sharefs");
       for (const auto& line : split_lines(*parse_command_line(words, width)->print)) {
         CAPTURE(width, words, line);
+        CHECK(trim(line) != "words"); // CLI11's name for the arguments of `conda run`
         CHECK((line.size() <= width || line.find(' ', line.find_first_not_of(' ')) == std::string::npos));
       }
     }
@@ -156,9 +166,8 @@ TEST_CASE("a command to run needs no dashes, and has them where its own words be
 }
 
 TEST_CASE("every command has what a person needs in its help", "[parser]") {
-  for (const auto* command : commands()) {
+  for (const auto* command : all_commands()) {
     CAPTURE(command->name);
-    CHECK(command->run != nullptr);
     CHECK_FALSE(command->summary.empty());
     CHECK_FALSE(command->description.empty());
     CHECK(command->example.find("sharefs " + std::string(command->name)) != std::string_view::npos);
@@ -188,6 +197,6 @@ TEST_CASE("no short option takes a value, because `--on` reads -nv as -n -v") {
   };
   check(global_options());
   check(change_options());
-  for (const auto* command : commands())
+  for (const auto* command : all_commands())
     check(command->options);
 }

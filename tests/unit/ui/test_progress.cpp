@@ -72,45 +72,45 @@ TEST_CASE("status line: never as wide as the terminal", "[status_line]") {
   CHECK(none.str() == "\r");
 }
 
-TEST_CASE("progress_text", "[ticker]") {
+TEST_CASE("progress_text", "[progress]") {
   CHECK(progress_text("mounting", 0, 8, "", 4s) == "mounting, 4 s");
   CHECK(progress_text("mounting", 3, 8, "share", 4s) == "mounting 3/8, 4 s: share");
   CHECK(progress_text("looking", 3, 0, "", 12s) == "looking, 12 s");
   CHECK(progress_text("a\n", 1, 2, "\x1b[2J", 0s) == "a\\n 1/2, 0 s: \\033[2J");
 }
 
-TEST_CASE("ticker: what is over soon is never drawn", "[ticker]") {
+TEST_CASE("progress: what is over soon is never drawn", "[progress]") {
   std::ostringstream err;
   StatusLine line(err);
   {
-    Ticker ticker(line, 80, "working", 2, {10s, 10s});
-    ticker.advance("x");
+    Progress progress(line, 80, "working", 2, {10s, 10s});
+    progress.advance("x");
   }
   CHECK(err.str().empty());
 }
 
-TEST_CASE("ticker: draws, and leaves an empty line behind", "[ticker]") {
+TEST_CASE("progress: draws, and leaves an empty line behind", "[progress]") {
   Watched watched;
   std::ostream err(&watched);
   StatusLine line(err);
   {
-    Ticker ticker(line, 80, "working", 2, {1ms, 1ms});
-    ticker.advance("share");
+    Progress progress(line, 80, "working", 2, {1ms, 1ms});
+    progress.advance("share");
     CHECK(watched.wait_for("\rworking 1/2, ")); // 0 s, unless the machine stands still
     CHECK(watched.wait_for(" s: share"));
   }
   CHECK(watched.text().ends_with("\r"));
 }
 
-TEST_CASE("ticker: of two, the one that was begun last draws", "[ticker]") {
+TEST_CASE("progress: of two, the one that was begun last draws", "[progress]") {
   Watched watched;
   std::ostream err(&watched);
   StatusLine line(err);
-  Ticker outer(line, 80, "working", 2, {1ms, 1ms});
+  Progress outer(line, 80, "working", 2, {1ms, 1ms});
   CHECK(watched.wait_for("working"));
   std::size_t before = 0;
   {
-    const Ticker inner(line, 80, "copying", 0, {1ms, 1ms});
+    const Progress inner(line, 80, "copying", 0, {1ms, 1ms});
     CHECK(watched.wait_for("copying"));
     before = watched.text().rfind("\rcopying");
     CHECK(watched.wait_for("copying, 0 s\rcopying, 0 s\rcopying"));
@@ -120,16 +120,16 @@ TEST_CASE("ticker: of two, the one that was begun last draws", "[ticker]") {
   CHECK(watched.wait_for("again"));
 }
 
-TEST_CASE("ticker: many threads advance it while messages are printed", "[ticker]") {
+TEST_CASE("progress: many threads advance it while messages are printed", "[progress]") {
   std::ostringstream err;
   StatusLine line(err);
   {
-    Ticker ticker(line, 80, "working", 400, {0ms, 1ms});
+    Progress progress(line, 80, "working", 400, {0ms, 1ms});
     std::vector<std::thread> threads;
     for (int t = 0; t < 4; ++t)
       threads.emplace_back([&] {
         for (int i = 0; i < 100; ++i) {
-          ticker.advance("step");
+          progress.advance("step");
           line.print("message\n");
         }
       });

@@ -5,7 +5,6 @@
 #include "base/try.hpp"
 #include "cli/commands/doctor/parts.hpp"
 #include "cli/commands/mount/support.hpp"
-#include "cli/count.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
 

@@ -25,11 +25,6 @@ std::string code_of(const std::string& word) {
   return number ? "SF" + code : code;
 }
 
-/// True for a code, or a word that is probably meant as one.
-bool is_code(const std::string& code) {
-  return code.size() > 2 && code.starts_with("SF") && code[2] >= '0' && code[2] <= '9';
-}
-
 using Chosen = std::vector<const Explanation*>;
 
 /// Returns the pages that have the phrase: first those that have it in their title, then in their cause, then
@@ -80,7 +75,10 @@ std::string page_of(const Explanation& one, std::size_t width) {
 
 Result<int> run_explain(Context& context, const Arguments& arguments) {
   const auto& words = arguments.positional;
-  const bool by_code = std::ranges::any_of(words, [](const auto& word) { return is_code(code_of(word)); });
+  const bool by_code = std::ranges::any_of(words, [](const auto& word) { // also words that are probably meant as codes
+    const auto code = code_of(word);
+    return code.size() > 2 && code.starts_with("SF") && code[2] >= '0' && code[2] <= '9';
+  });
   TRY_ASSIGN(const auto chosen, by_code ? find_codes(words) : find_phrase(words));
   const bool lists = !by_code && chosen.size() > 1;
   ui::Table table({{"CODE"}, {"MEANING", false, true}});
@@ -115,7 +113,6 @@ extern const CommandSpec k_explain_command{
     .example = "sharefs explain SF212\n"
                "sharefs explain stale file handle\n"
                "sharefs explain            # all codes with their titles",
-    .effect = Effect::reads,
     .positional = {.name = "CODE|WORD", .help = "SF212, or 212; or words of an error message"},
     .run = run_explain,
 };

@@ -2,7 +2,6 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "cli/commands/export/support.hpp"
-#include "cli/count.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/say.hpp"
 #include "exports/export_flow.hpp"
@@ -63,11 +62,6 @@ void add_etab(const exports::ExpectedEtab& expected, const std::optional<std::si
       {"directory", to_utf8(entry.directory)}, {"client", to_utf8(entry.client)}, {"flavours", std::move(flavours)}};
 }
 
-/// True if exportfs reports an error in a line of this file; it does not read the rest of the file then.
-bool is_stopped(const exports::ExpectedEtab& expected, std::size_t file) {
-  return std::ranges::any_of(expected.complaints, [&](const exports::Complaint& one) { return one.file == file; });
-}
-
 /// Lists the entries of `file` that were exported, and those that were lost behind an error; exportfs decides which.
 nlohmann::ordered_json file_json(const exports::ExportsFile& file, std::size_t number,
                                  const exports::ExpectedEtab& expected) {
@@ -81,10 +75,11 @@ nlohmann::ordered_json file_json(const exports::ExportsFile& file, std::size_t n
       add_etab(expected, positions[i], all[i]);
     (behind ? lost : taken).push_back(std::move(all[i]));
   }
-  return {{"file", to_utf8(file.name)},
-          {"complete", file.complete && !is_stopped(expected, number)},
-          {"exports", std::move(taken)},
-          {"lost", std::move(lost)}};
+  return {
+      {"file", to_utf8(file.name)},
+      {"complete", file.complete && std::ranges::count(expected.complaints, number, &exports::Complaint::file) == 0},
+      {"exports", std::move(taken)},
+      {"lost", std::move(lost)}};
 }
 
 Result<int> run_export_check(Context& context, const Arguments& arguments) {
@@ -126,11 +121,7 @@ extern const CommandSpec k_export_check_command{
     .example = "sharefs export check\n"
                "sharefs export check new.exports --json\n"
                "echo '/mnt 192.168.16.11/22(rw)' | sharefs export check -",
-    .effect = Effect::reads,
-    .positional = {.name = "FILE",
-                   .help = "Exports files in the order in which exportfs reads them; - is stdin",
-                   .min = 0,
-                   .max = 0},
+    .positional = {.name = "FILE", .help = "Exports files in the order in which exportfs reads them; - is stdin"},
     .options = {{.names = "--host", .help = "Check named files against this host too"}},
     .run = run_export_check,
 };

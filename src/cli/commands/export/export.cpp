@@ -55,7 +55,7 @@ extern const CommandSpec k_export_command{
                "sharefs export /mnt/share --dry-run\n"
                "sharefs export --remove share     # withdraw it; the directory stays",
     .effect = Effect::changes,
-    .positional = {.name = "NAME", .help = "PATH, SERVER:PATH, or the last part of PATH", .min = 0, .max = 0},
+    .positional = {.name = "NAME", .help = "PATH, SERVER:PATH, or the last part of PATH"},
     .options = {{.names = "--all", .help = "Every export of this host"},
                 {.names = "--remove", .help = "Withdraw the exports instead; directories and files stay"},
                 {.names = "--recursive", .help = "Give what lies below to the group of `access:`, too"},

@@ -88,19 +88,16 @@ Result<std::vector<Named>> select(const std::vector<std::string>& words, const s
 
 Result<plan::DirectoryAccess> directory_access(sys::System& system, const config::Access& access,
                                                const Origin& origin) {
-  using From = config::Access::Kind;
-  using To = plan::DirectoryAccess::Kind;
-  plan::DirectoryAccess wanted;
-  wanted.kind = access.kind == From::open ? To::open : To::keep;
-  if (access.kind != From::group)
-    return wanted;
+  using enum plan::DirectoryAccess::Kind;
+  if (access.kind != config::Access::Kind::group)
+    return plan::DirectoryAccess{access.kind == config::Access::Kind::open ? open : keep, {}};
   const auto gid = exports::resolve_group(system, access.group);
   if (!gid) {
     auto error = gid.error();
     error.message = origin.text() + ": " + error.message;
     return fail(error);
   }
-  return plan::DirectoryAccess{To::group, access.group, *gid, access.mode | (access.sticky ? 01000U : 0U)};
+  return plan::DirectoryAccess{group, access.group, *gid, access.mode | (access.sticky ? 01000U : 0U)};
 }
 
 std::size_t OwnServers::exports() const {
@@ -144,13 +141,11 @@ Error not_a_server(sys::System& system, const config::Config& config) {
 
 Result<exports::Request> export_request(sys::System& system, const config::Config& config, const Arguments& arguments,
                                         const OwnServers& own, const exports::HostFiles& files) {
-  const bool remove = arguments.flag("remove");
-  if (arguments.flag("all") && !arguments.positional.empty())
+  const bool all = arguments.flag("all"), remove = arguments.flag("remove"), recursive = arguments.flag("recursive");
+  if (all && !arguments.positional.empty())
     return fail(ErrorCode::usage, "both names and --all were given", "leave one of them out");
-  const bool recursive = arguments.flag("recursive");
   if (recursive && remove)
     return fail(ErrorCode::usage, "--recursive does not go with --remove", "leave it out");
-  const bool all = arguments.flag("all");
   std::vector<Named> known;
   for (const auto* server : own.servers)
     for (const auto& entry : server->exports)
@@ -159,9 +154,7 @@ Result<exports::Request> export_request(sys::System& system, const config::Confi
     for (const auto& directory : exports::own_directories(files))
       if (std::none_of(known.begin(), known.end(), [&](const Named& named) { return named.path == directory; }))
         known.push_back({"", directory, nullptr});
-  if (!all) {
-    TRY_ASSIGN(known, select(arguments.positional, known));
-  }
+  TRY_ASSIGN(known, all ? Result<std::vector<Named>>(known) : select(arguments.positional, known));
   exports::Request request;
   request.exactly = all;
   request.recursive = recursive;
@@ -169,13 +162,11 @@ Result<exports::Request> export_request(sys::System& system, const config::Confi
   request.config_file = config.file;
   request.address = own.address;
   request.members = config.conda ? config.conda->users() : std::vector<std::string>();
-  for (const auto& named : known) {
-    if (remove) {
+  for (const auto& named : known)
+    if (remove)
       request.remove.push_back(named.path);
-      continue;
-    }
-    TRY(add_desired(system, *named.entry, request));
-  }
+    else
+      TRY(add_desired(system, *named.entry, request));
   if (recursive && std::ranges::none_of(request.access, [](const auto& access) {
         return access.second.kind == plan::DirectoryAccess::Kind::group;
       }))

@@ -45,19 +45,6 @@ Result<sys::Entry> check_new(Context& context, const std::string& path) {
   return there;
 }
 
-/// Checks that this user may write the file: below /etc only root may; elsewhere the file system decides.
-Result<void> check_permission(Context& context, const std::string& path) {
-  const bool changes = !context.flags.changes_nothing();
-  if (changes && is_under(path, "/etc") && context.system.identity().uid != 0)
-    return fail(ErrorCode::permission, "only root may write " + path, "run as root, or give --output FILE");
-  return {};
-}
-
-std::string output_path(const Context& context, const Arguments& arguments) {
-  const auto given = arguments.value("output").value_or("");
-  return given.empty() ? context.config_path() : normalize_path(given, context.host.working_directory);
-}
-
 Result<int> print_text(Context& context, const InitFacts& facts) {
   const auto text = init_text(facts);
   if (context.flags.json)
@@ -69,10 +56,14 @@ Result<int> print_text(Context& context, const InitFacts& facts) {
 }
 
 Result<int> run_init(Context& context, const Arguments& arguments) {
-  const bool print = arguments.value("output") == k_standard_output;
-  const auto path = output_path(context, arguments);
+  const auto given = arguments.value("output").value_or("");
+  const bool print = given == k_standard_output;
+  const auto path = given.empty() ? context.config_path() : normalize_path(given, context.host.working_directory);
   TRY_ASSIGN(const auto there, print ? Result<sys::Entry>{} : check_new(context, path));
-  TRY(print ? Result<void>{} : check_permission(context, path));
+  // Elsewhere than below /etc the file system decides who may write.
+  const bool needs_root = !print && !context.flags.changes_nothing() && is_under(path, "/etc");
+  if (needs_root && context.system.identity().uid != 0)
+    return fail(ErrorCode::permission, "only root may write " + path, "run as root, or give --output FILE");
   TRY_ASSIGN(const auto facts, find_init_facts(context.system, context.flags.root == "/"));
   if (print)
     return print_text(context, facts);

@@ -162,12 +162,6 @@ std::string export_text(const FoundExport& found) {
   return text;
 }
 
-std::string export_block(const FoundExport& found) {
-  const auto entry = export_text(found);
-  auto text = fmt::format("      # {}\n", visible(join_few(found.origins)));
-  return text + entry_or_comment("servers:\n  x:\n    exports:\n" + entry, entry, "      ");
-}
-
 std::string host_name(const InitFacts& facts) {
   const auto name = facts.hostname.substr(0, facts.hostname.find('.'));
   return config::check_name(name) || config::plain_meaning(name) ? "storage1" : name;
@@ -210,8 +204,11 @@ std::string servers_section(const InitFacts& facts) {
     if (facts.addresses.size() > 1)
       text += fmt::format("  # or {}", join_few({facts.addresses.begin() + 1, facts.addresses.end()}));
     text += "\n    exports:\n";
-    for (const auto& entry : found)
-      text += export_block(entry);
+    for (const auto& one : found) {
+      const auto entry = export_text(one);
+      text += fmt::format("      # {}\n", visible(join_few(one.origins))) +
+              entry_or_comment("servers:\n  x:\n    exports:\n" + entry, entry, "      ");
+    }
   }
   for (const auto& name : others)
     text +=

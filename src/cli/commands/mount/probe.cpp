@@ -154,7 +154,6 @@ extern const CommandSpec k_probe_command{
         "with --until-ready each question does. Exit code 0 if the server can be used with one of the versions.",
     .example = "sharefs probe storage1\n"
                "sharefs probe 192.168.16.1:/mnt/share --timeout 2s   # may this host mount that?",
-    .effect = Effect::reads,
     .positional = {.name = "HOST",
                    .help = "host, address, or server of sharefs.yaml; HOST:/path asks for one export",
                    .min = 1,

@@ -12,17 +12,6 @@ namespace sharefs::cli {
 
 namespace {
 
-/// Checks paths that sharefs.yaml does not have: an NFS mount must be there.
-Result<void> check_unknown(const sys::MountTable& table, const std::vector<mounts::MountPoint>& selected) {
-  for (const auto& request : selected) {
-    const auto* entry = table.at(request.target);
-    if (request.server.empty() && (entry == nullptr || !sys::is_nfs(*entry)))
-      return fail(ErrorCode::not_found, fmt::format("no NFS mount is on {}", request.target),
-                  "run `sharefs status` to see those that are");
-  }
-  return {};
-}
-
 /// Returns the mounts that sharefs.yaml has; the others have only a mount point.
 std::vector<mounts::MountPoint> configured(std::vector<mounts::MountPoint> selected) {
   std::erase_if(selected, [](const mounts::MountPoint& point) { return point.server.empty(); });
@@ -47,7 +36,10 @@ Result<int> run_recover(Context& context, const Arguments& arguments) {
   TRY(require_root_for_mounts(context));
   const auto& [selected, timeout] = chosen;
   TRY_ASSIGN(const auto table, context.system.mounts());
-  TRY(check_unknown(table, selected));
+  for (const auto& point : selected)
+    if (const auto* entry = table.at(point.target); point.server.empty() && (entry == nullptr || !sys::is_nfs(*entry)))
+      return fail(ErrorCode::not_found, fmt::format("no NFS mount is on {}", point.target), // nor in sharefs.yaml
+                  "run `sharefs status` to see those that are");
 
   TRY_ASSIGN(auto seen, observe(context, recovery_request(chosen, arguments.flag("all"))));
   if (!arguments.flag("all"))

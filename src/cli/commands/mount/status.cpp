@@ -25,23 +25,6 @@ ui::Colour colour_of(const mounts::MountState& state) {
   return mounts::is_good(state.health) ? ui::Colour::green : ui::Colour::red;
 }
 
-std::vector<ui::Cell> row_of(const mounts::MountState& state) {
-  const auto& point = state.point;
-  std::string latency = "-", used = "-";
-  if (const auto* space = state.space(); space != nullptr) {
-    latency = format_duration(space->latency.count());
-    used = fmt::format("{} / {}", format_bytes(space->size_bytes - space->free_bytes), format_bytes(space->size_bytes));
-  }
-  const auto source = state.mounted() ? state.mount->source : format_source(point.server, point.path);
-  return {{point.name.empty() ? "-" : point.name},
-          {source},
-          {point.target},
-          {mounts::to_string(state.health), colour_of(state)},
-          {latency},
-          {used},
-          {state.differences.empty() ? "-" : mounts::describe(state.differences)}};
-}
-
 ui::Table table_of(const std::vector<mounts::MountState>& states) {
   ui::Table table({{"SHARE"},
                    {"SOURCE", false, true},
@@ -50,8 +33,19 @@ ui::Table table_of(const std::vector<mounts::MountState>& states) {
                    {"LATENCY", true},
                    {"USED / SIZE", true},
                    {"OPTIONS THAT DIFFER", false, true}});
-  for (const auto& state : states)
-    table.add(row_of(state));
+  for (const auto& state : states) {
+    const auto& point = state.point;
+    const auto* space = state.space();
+    table.add({{point.name.empty() ? "-" : point.name},
+               {state.mounted() ? state.mount->source : format_source(point.server, point.path)},
+               {point.target},
+               {mounts::to_string(state.health), colour_of(state)},
+               {space == nullptr ? "-" : format_duration(space->latency.count())},
+               {space == nullptr ? "-"
+                                 : fmt::format("{} / {}", format_bytes(space->size_bytes - space->free_bytes),
+                                               format_bytes(space->size_bytes))},
+               {state.differences.empty() ? "-" : mounts::describe(state.differences)}});
+  }
   return table;
 }
 
@@ -150,7 +144,6 @@ extern const CommandSpec k_status_command{
         "1 otherwise.",
     .example = "watch -n 2 sharefs status\n"
                "sharefs status --json | jq '.mounts[] | select(.state != \"healthy\")'",
-    .effect = Effect::reads,
     .options = {{.names = "--verify", .help = "write, read back and delete a test file on each"},
                 {.names = "--node-health",
                  .help =

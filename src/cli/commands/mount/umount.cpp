@@ -11,16 +11,6 @@ namespace sharefs::cli {
 
 namespace {
 
-/// Reports what mounts one of `points` again at boot. `forgets`: the plan takes the entries of sharefs away.
-void report_boot(Context& context, const mounts::BootFacts& facts, const std::vector<mounts::MountPoint>& points,
-                 bool forgets) {
-  for (const auto& entry : facts.entries)
-    if (!(entry.ours && forgets) && std::ranges::count(points, entry.target, &mounts::MountPoint::target) > 0)
-      context.console.message(
-          fmt::format("{} is mounted again at boot by {}{}", entry.target, entry.origin,
-                      entry.ours ? "; --forget takes that away" : ", which sharefs did not write and leaves alone"));
-}
-
 Result<int> run_umount(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(const auto config, context.config_if_any());
   if (config == nullptr && arguments.flag("all"))
@@ -37,7 +27,11 @@ Result<int> run_umount(Context& context, const Arguments& arguments) {
   auto& plan = work.plan;
   conda::unmount_staged(staged, options.lazy, work.table, plan.plan);
   context.report(plan.diagnoses);
-  report_boot(context, work.boot, chosen.points, forget);
+  for (const auto& entry : work.boot.entries)
+    if (!(entry.ours && forget) && std::ranges::count(chosen.points, entry.target, &mounts::MountPoint::target) > 0)
+      context.console.message(
+          fmt::format("{} is mounted again at boot by {}{}", entry.target, entry.origin,
+                      entry.ours ? "; --forget takes that away" : ", which sharefs did not write and leaves alone"));
   TRY_ASSIGN(const auto executed,
              execute(context, plan.plan, plan.blocked.empty() ? "nothing is mounted there" : "nothing was unmounted"));
   std::size_t good = plan.right.size() + plan.planned.size(), failed_images = 0;

@@ -6,7 +6,6 @@
 #include "base/random.hpp"
 #include "base/try.hpp"
 #include "cli/commands/mount/support.hpp"
-#include "cli/count.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/on_nodes.hpp"
 #include "exports/host.hpp"
@@ -192,7 +191,6 @@ extern const CommandSpec k_nodes_self_command{
         "What `sharefs nodes check` asks each machine for, as JSON: version, the checksum of sharefs.yaml, the "
         "numbers of its users and groups, and its clock.",
     .example = "sharefs nodes self",
-    .effect = Effect::reads,
     .run = run_self,
 };
 
@@ -203,7 +201,6 @@ extern const CommandSpec k_nodes_lock_command{
                    "while another one tries to lock it (--after).",
     .example = "sharefs nodes lock /data/share trial1 --hold 10s    # on one machine\n"
                "sharefs nodes lock /data/share trial1               # on another one: refused, as it should be",
-    .effect = Effect::reads,
     .positional = {.name = "MOUNTPOINT NAME", .help = "where, and a name for the file", .min = 2, .max = 2},
     .options = {{.names = "--hold", .value = "TIME", .help = "make it and keep it locked so long", .fallback = "0s"},
                 {.names = "--after", .value = "TIME", .help = "when to try", .fallback = "0s"}},
@@ -221,7 +218,6 @@ extern const CommandSpec k_nodes_check_command{
         "What is equal stands in one row, and each trouble comes with its cure.",
     .example = "sharefs nodes check\n"
                "sharefs nodes check 'gpu[01-16]'",
-    .effect = Effect::reads,
     .positional = {.name = "NODES", .help = "names, ranges and groups; without them all", .max = 1},
     .options = {{.names = "--locks", .help = "try, on each mount, whether two machines exclude each other by locks"}},
     .run = run_check,

@@ -37,7 +37,6 @@ extern const CommandSpec k_nodes_lease_command{
     .description = "`--on NODES` with a change takes it on all servers first and gives it back at its end, so that two "
                    "administrators on two machines do not work against each other. An old lease expires.",
     .example = "sharefs nodes lease 20261125-181500-a1b2 --release   # after a machine that died in its work",
-    .effect = Effect::reads,
     .positional = {.name = "RUN [WHO]", .help = "the run, and its user@machine", .min = 1, .max = 2},
     .options = {{.names = "--release", .help = "give it back"},
                 {.names = "--for", .value = "TIME", .help = "when it ends by itself", .fallback = "1h"}},

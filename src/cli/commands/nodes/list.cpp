@@ -13,16 +13,6 @@ namespace sharefs::cli {
 
 namespace {
 
-void add_nodes(Context& context, const std::vector<fleet::Node>& nodes) {
-  auto list = nlohmann::ordered_json::array();
-  for (const auto& node : nodes) {
-    auto& row = list.emplace_back(json_of(node));
-    row.erase("words");
-    row["origin"] = to_utf8(node.origin.text());
-  }
-  context.envelope.fields["nodes"] = std::move(list);
-}
-
 Result<int> run_nodes_list(Context& context, const Arguments& arguments) {
   const auto pattern = arguments.positional.empty() ? "" : arguments.positional.front();
   TRY_ASSIGN(auto nodes, pattern.empty() ? known_nodes(context) : chosen_nodes(context, pattern));
@@ -34,7 +24,12 @@ Result<int> run_nodes_list(Context& context, const Arguments& arguments) {
       if (!node.slots)
         node.slots = number;
   }
-  add_nodes(context, nodes);
+  auto& list = context.envelope.fields["nodes"] = nlohmann::ordered_json::array();
+  for (const auto& node : nodes) {
+    auto& row = list.emplace_back(json_of(node));
+    row.erase("words");
+    row["origin"] = to_utf8(node.origin.text());
+  }
   if (const auto name = arguments.value("format")) {
     TRY_ASSIGN(const auto text, fleet::format_nodes(nodes, *name));
     if (!context.flags.json)
@@ -71,7 +66,6 @@ extern const CommandSpec k_nodes_list_command{
     .example = "sharefs nodes list\n"
                "sharefs nodes list --format hostfile --slots 8 clients > hostfile   # for deepspeed\n"
                "pdsh -w \"$(sharefs nodes list --format slurm)\" uptime",
-    .effect = Effect::reads,
     .positional = {.name = "NODES", .help = "names, ranges and groups (@a100, clients); without them all", .max = 1},
     .options = {{.names = "--format",
                  .value = "FORMAT",

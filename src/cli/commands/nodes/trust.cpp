@@ -186,8 +186,11 @@ class TrustNodes {
     const auto lacking = fleet::nodes_in_state(State::pending, nodes, checked);
     if (lacking.empty())
       return k_exit_ok;
+    auto options = with_config(m_context, {}); // for the process of `nodes grant`
+    if (const auto engine = m_arguments.value("engine"))
+      options.insert(options.end(), {"--engine", *engine});
     plan::Plan plan;
-    plan.add("", why, fleet::grant_step(m_trust, lacking, granting, grant_options()));
+    plan.add("", why, fleet::grant_step(m_trust, lacking, granting, options));
     TRY_ASSIGN(const auto executed, execute_more(plan));
     if (!executed.applied())
       return m_context.flags.check ? k_exit_ok : executed.exit_code;
@@ -199,14 +202,6 @@ class TrustNodes {
     TRY(done);
     m_trust.note(*done);
     return k_exit_ok;
-  }
-
-  /// Returns the options for the process of `nodes grant`.
-  [[nodiscard]] Argv grant_options() const {
-    auto words = with_config(m_context, {});
-    if (const auto engine = m_arguments.value("engine"); engine && !engine->empty())
-      words.insert(words.end(), {"--engine", *engine});
-    return words;
   }
 
   Context& m_context;
@@ -305,7 +300,6 @@ extern const CommandSpec k_nodes_grant_command{
         "/etc/ssh/ssh_known_hosts. --remove takes away the lines that were added with this mark, and no others.",
     .example = "sharefs nodes grant key gpu07 --mark k3x9              # as a step of `sharefs nodes trust`\n"
                "sharefs nodes grant key gpu07 --mark k3x9 --remove     # as `sharefs undo` takes it back",
-    .effect = Effect::reads,
     .positional = {.name = "WHAT NODES", .help = "key, hosts, users or mesh, and where", .min = 2, .max = 2},
     .options = with_fleet_options(
         {{.names = "--mark", .value = "TEXT", .help = "stands at the end of each line that is added"},

@@ -130,6 +130,7 @@ Result<int> run_undo(Context& context, const Arguments& arguments) {
   }
   return code;
 }
+
 } // namespace
 
 extern const CommandSpec k_undo_command{

@@ -32,7 +32,11 @@ class BringUp {
     TRY_ASSIGN(m_exports, find_exports(m_context.system, m_config, m_part.own, false));
     TRY_ASSIGN(const auto executed, execute(m_context, [this] { return propose(); }));
     TRY(after_exports(executed));
-    note_mounted(executed);
+    if (executed.applied()) {
+      const auto mounted = mounted_by(*m_context.envelope.plan, *executed.report);
+      m_good.insert(mounted.begin(), mounted.end());
+      m_context.report(mounts::diagnose_mounted(m_context.system, m_mounts->seen, mounted, m_scope.path_deadline()));
+    }
     m_context.envelope.fields["mounts"] = mounts_json(*m_mounts, m_good, executed.applied());
     if (executed.stopped())
       return executed.exit_code;
@@ -136,14 +140,6 @@ class BringUp {
       TRY_ASSIGN(m_verified, exports::verify(m_context.system, *m_exports, m_proposed, m_say));
     }
     return m_verified ? conclude_exports(m_context, executed, m_proposed, *m_verified) : Result<void>();
-  }
-
-  void note_mounted(const Executed& executed) {
-    if (!executed.applied())
-      return;
-    const auto mounted = mounted_by(*m_context.envelope.plan, *executed.report);
-    m_good.insert(mounted.begin(), mounted.end());
-    m_context.report(mounts::diagnose_mounted(m_context.system, m_mounts->seen, mounted, m_scope.path_deadline()));
   }
 
   /// Executes what had to wait for the first plan, as a second plan. An exit code other than 0 ends the command.

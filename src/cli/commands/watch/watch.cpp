@@ -1,11 +1,9 @@
 // sharefs watch: looks after the mounts until it is stopped.
-#include "base/argv.hpp"
 #include "base/try.hpp"
 #include "cli/commands/conda/staged.hpp"
 #include "cli/commands/mount/support.hpp"
 #include "cli/exit_code.hpp"
 #include "mounts/watch/watcher.hpp"
-#include "plan/host_lock.hpp"
 
 #include <ostream>
 
@@ -51,9 +49,7 @@ Result<int> run_watch(Context& context, const Arguments& arguments) {
     TRY(require_root_for_mounts(context));
   // Two daemons would not know of each other's pauses.
   TRY_ASSIGN(const auto state, state_directory(context));
-  const auto alone =
-      plan::HostLock::acquire(context.system.files(), state, {shell_join(context.argv), context.system.identity().user},
-                              std::chrono::milliseconds(0), {}, "watch.lock");
+  const auto alone = take_lock(context, state, std::chrono::milliseconds(0), "watch.lock");
   if (!alone) {
     auto error = alone.error();
     if (error.code == ErrorCode::busy)
@@ -77,7 +73,6 @@ extern const CommandSpec k_watch_command{
         "again, SIGTERM ends it. With `watch.textfile` it writes metrics for Prometheus.",
     .example = "systemctl enable --now sharefs-watch\n"
                "sharefs watch --once   # one look, and what follows from it: for cron",
-    .effect = Effect::reads,
     .options = {{.names = "--once", .help = "check once, recover what needs it, and exit with 1 if not all is well"}},
     .run = run_watch,
 };
