@@ -62,53 +62,42 @@ def speaks():
 
 # The mount table
 
-Mount = collections.namedtuple("Mount", "id parent target type options")
+Mount = collections.namedtuple("Mount", "type options")
 
 
 def _unescape(text):
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match.group(1), 8)), text)
 
 
-def read_mounts():
-    """Reads /proc/self/mountinfo. Returns the mounts by the number of the mount on which each lies."""
-    children = collections.defaultdict(list)
+def _read_mounts():
+    """Reads /proc/self/mountinfo. Returns the mount at each target. Of several there, one that may be shared counts,
+    because sharefs knows which one is on top."""
+    mounts = {}
     with open("/proc/self/mountinfo", errors="surrogateescape") as table:
         for line in table:
             left, _, right = line.rstrip("\n").partition(" - ")
-            number, parent, _, _, target = left.split(" ")[:5]
+            target = _unescape(left.split(" ")[4])
             kind, _, options = (right.split(" ") + ["", ""])[:3]
-            children[parent].append(Mount(number, parent, _unescape(target), kind, options))
-    return children
+            if kind not in LOCAL or target not in mounts or mounts[target].type in LOCAL:
+                mounts[target] = Mount(kind, options)
+    return mounts
 
 
 def _is_below(path, directory):
     return path == directory or path.startswith(directory.rstrip("/") + "/")
 
 
-def mount_of(path, mounts):
-    """Returns the mount in which the lookup of this absolute path ends. Goes from mount to mount as the kernel does."""
-    numbers = {mount.id for group in mounts.values() for mount in group}
-    found = None
-    next_ones = [mount for parent, group in mounts.items() if parent not in numbers for mount in group]
-    while True:
-        next_ones = [mount for mount in next_ones if _is_below(path, mount.target) and mount is not found]
-        if not next_ones:
-            return found
-        found = min(next_ones, key=lambda mount: len(mount.target))
-        next_ones = mounts.get(found.id, [])
-
-
 def _resolve(path):
     """Returns the mount of a path, and the path after the symbolic links on local file systems. Stops at the first file
     system that may be shared, because its files must not be touched."""
-    mounts = read_mounts()
+    mounts = _read_mounts()
+    top = mounts.get("/", Mount("rootfs", ""))
     rest = [part for part in os.path.abspath(path).split("/") if part]
-    done, links = "/", 0
-    mount = mount_of("/", mounts)
+    done, links, mount = "/", 0, top
     while rest:
         step = os.path.join(done, rest.pop(0))
-        mount = mount_of(step, mounts)
-        if mount is None or mount.type not in LOCAL:
+        mount = mounts.get(step, mount)
+        if mount.type not in LOCAL:
             return mount, os.path.join(step, *rest)
         try:
             target = os.readlink(step)
@@ -120,7 +109,7 @@ def _resolve(path):
             break
         whole = os.path.normpath(os.path.join(done, target))
         rest = [part for part in whole.split("/") if part] + rest
-        done = "/"
+        done, mount = "/", top
     return mount, os.path.join(done, *rest)
 
 
@@ -217,7 +206,7 @@ def _ask_sharefs(path):
 def _find_place(path):
     """Returns the Place of a directory of caches; None if it lies on a local file system."""
     mount, resolved = _resolve(path)
-    if mount is None or mount.type in LOCAL:
+    if mount.type in LOCAL:
         return None
     known = _places.get(path)
     if known and (known.kind != "local" or os.access(known.directory, os.W_OK | os.X_OK)):
