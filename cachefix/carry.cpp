@@ -131,14 +131,6 @@ bool takes_words(const Launch& launch, const Program& program, const ChainLink& 
       paths, [&](const std::string& path) { return !launch.facts.find(path, PathFact::start).content.empty(); });
 }
 
-std::string isolating_option(const ChainLink& link) {
-  if (link.launcher->name == "python")
-    for (const GivenOption& option : link.options.given)
-      if (is_listed(option.name, "-I -E -S"))
-        return option.name;
-  return {};
-}
-
 bool can_carry(const Launch& launch, const Program& program) {
   return std::ranges::none_of(launch.walk.links(program), [&](const ChainLink& link) {
     const Need need = find_need(launch, program, link);
@@ -161,9 +153,9 @@ Mention find_loss(const Launch& launch) {
           return {1, "SF404", link.name, "with `" + name + "` " + std::string(k_in_container),
                   std::string(k_into_container)};
       const Need need = find_need(launch, program, link);
-      if (const std::string option = isolating_option(link); !option.empty())
-        return {1, "SF407", word + " " + option,
-                option == "-S" ? "runs no sitecustomize, so it is not guarded"
+      if (const GivenOption* option = link.options.last(Means::isolates))
+        return {1, "SF407", word + " " + option->name,
+                option->name == "-S" ? "runs no sitecustomize, so it is not guarded"
                                : "does not read PYTHONPATH, so it is not guarded"};
       if (link.options.last(Means::clear) != nullptr)
         return {1, "SF407", word, "empties the environment, so what it starts is not guarded"};
@@ -188,6 +180,21 @@ Mention find_loss(const Launch& launch) {
               "names a Ray cluster, whose workers are guarded if `sharefs run` has started that, too"};
   }
   return {};
+}
+
+Decisions decide_guard(const Launch& launch, const Program& program) {
+  Decisions out;
+  if (!launch.rules.guard || is_plain_tool(program))
+    return out;
+  const std::string before = launch.variable(program, "PYTHONPATH").value_or("");
+  for (const auto& [name, value] : guard_variables(*launch.rules.guard, before))
+    if (auto decision = set_variable(launch, program, name, value)) {
+      decision->rule = "guard";
+      decision->reason = "the guard ends the race in the program's own process";
+      decision->implied = true;
+      out.push_back(*std::move(decision));
+    }
+  return out;
 }
 
 Decisions carry(const Launch& launch, const Decisions& decided) {

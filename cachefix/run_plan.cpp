@@ -16,14 +16,6 @@ namespace {
 constexpr std::size_t k_most_scripts = 16;            // read for one program, each named by one before it
 constexpr std::size_t k_longest_script = 128U << 10U; // nobody writes a longer one by hand, and it takes long to read
 
-Environment environment_of(const Start& start) {
-  Environment environment;
-  for (const std::string& entry : start.environment)
-    if (const auto equals = entry.find('='); equals != std::string::npos)
-      environment.emplace(entry.substr(0, equals), entry.substr(equals + 1)); // getenv(3) takes the first
-  return environment;
-}
-
 /// Replaces the decisions for a program whose nodes are not known now: sharefs is started on the node and decides
 /// there. A batch script, which takes no words in front, only gets the guard.
 Decisions decide_on_node(const Launch& launch, const Program& program, Decisions decided) {
@@ -101,9 +93,7 @@ Decisions report_losses(const Launch& launch, const Program& program, const Deci
 
 Decisions decide_program(const Launch& launch, const Program& program) {
   const Row* const framework = framework_of(program, launch.argv);
-  Decisions decided = decide_flags(launch, program, framework);
-  append(decided, decide_variables(launch, program, framework));
-  decided = decide_on_node(launch, program, std::move(decided));
+  Decisions decided = decide_on_node(launch, program, decide_caches(launch, program, framework));
   append(decided, decide_guard(launch, program));
   append(decided, report_losses(launch, program, decided));
   return decided;
@@ -141,7 +131,7 @@ void assemble(Decisions decisions, Facts& facts, RunPlan& out) {
     }
     for (const std::string& name : one.models)
       out.links[*one.to + "/" + name] = one.stands_for + "/" + name;
-    add_once(out.decisions, std::move(one));
+    add_once(one.is_change() ? out.changes : one.action == Action::guard ? out.guarded : out.kept, std::move(one));
   }
   // Explains why the directory in use is no disk of caches.local: once for data, and once for code if that differs.
   for (const Holds holds : {Holds::data, Holds::code})
@@ -150,13 +140,6 @@ void assemble(Decisions decisions, Facts& facts, RunPlan& out) {
 }
 
 } // namespace
-
-Decisions RunPlan::of(std::initializer_list<Action> actions) const {
-  Decisions found;
-  std::ranges::copy_if(decisions, std::back_inserter(found),
-                       [&](const Decision& one) { return std::ranges::find(actions, one.action) != actions.end(); });
-  return found;
-}
 
 Result<void> prepare(sys::System& system, const RunPlan& decided) {
   TRY(make_caches(system, decided.directories));
@@ -169,9 +152,8 @@ Result<void> prepare(sys::System& system, const RunPlan& decided) {
 }
 
 RunPlan plan_run(const Argv& argv, const Start& start, Facts& facts, const Rules& rules) {
-  const Environment environment = environment_of(start);
   const Walk walked = walk(argv, start.directory);
-  const Launch launch{argv, walked, start, environment, facts, rules};
+  const Launch launch{argv, walked, start, facts, rules};
   RunPlan out;
   for (const Program& program : walked.programs) {
     const Row* const framework = framework_of(program, argv);
@@ -185,8 +167,8 @@ RunPlan plan_run(const Argv& argv, const Start& start, Facts& facts, const Rules
       out.chain.push_back(link);
   // A nested `sharefs run` decides about its own command.
   const bool nested = std::ranges::find(out.chain, "sharefs", &ChainLink::name) != out.chain.end();
-  const auto off = environment.find("SHAREFS_CACHEFIX");
-  if ((off != environment.end() && off->second == "0") || nested || !facts.any_shared()) {
+  const auto off = start.environment.find("SHAREFS_CACHEFIX");
+  if ((off != start.environment.end() && off->second == "0") || nested || !facts.any_shared()) {
     out.argv = argv;
     return out;
   }

@@ -39,22 +39,17 @@ struct RunPlan {
   Argv argv;                                      ///< the command to execute
   std::vector<ChainLink> chain;                   ///< launchers that certainly run, each once
   std::vector<ScriptFound> scripts;               ///< empty: not known for certain
-  Decisions decisions;                            ///< without warnings
+  Decisions changes, guarded, kept;               ///< by what is done with a cache
   std::map<std::string, std::string> set;         ///< variables of the command that get a value
   std::map<std::string, std::string> directories; ///< node-local directory to make -> its shared path
   std::map<std::string, std::string> links;       ///< links to models on the share: path -> target
   Diagnoses diagnoses;
-
-  [[nodiscard]] Decisions of(std::initializer_list<Action> actions) const;
-  [[nodiscard]] Decisions changes() const { return of({Action::rewrite, Action::set}); }
-  [[nodiscard]] Decisions guarded() const { return of({Action::guard}); }
-  [[nodiscard]] Decisions kept() const { return of({Action::leave}); }
 };
 
 using Environment = std::map<std::string, std::string, std::less<>>;
 
 struct Start {
-  std::vector<std::string> environment; ///< NAME=value
+  Environment environment;
   std::string directory;
   std::string home;       ///< home directory of the user in passwd
   std::string input = {}; ///< path of the file that is the command's stdin; empty: stdin is no file
@@ -72,10 +67,8 @@ Result<void> prepare(sys::System& system, const RunPlan& decided);
 /// its invalid bytes.
 nlohmann::ordered_json document(const Argv& argv, const RunPlan& decided);
 
-/// Returns one line for people: `--cache_dir /share/c -> /var/cache/...: REASON`, or why something was left.
-std::string describe(const Decision& decision);
-/// Returns one line for each change.
-std::vector<std::string> describe_changes(const RunPlan& decided);
+/// Returns a line for each change and each guarded cache; with `explain` also why others were left.
+std::vector<std::string> describe(const RunPlan& decided, bool explain = false);
 /// Returns the line that is shown at every launch; empty if no cache is moved or guarded.
 std::string summary(const RunPlan& decided);
 

@@ -297,7 +297,7 @@ class ScriptReader {
     if (!walked.elsewhere && !any_listed(words, "python*"))
       read_texts(words, list.line, how_started(words), true);
     for (const Program& program : walked.programs)
-      read_started({words, walked, m_start, m_variables, m_facts, m_rules}, program, list.line);
+      read_started({words, walked, m_start, m_facts, m_rules}, program, list.line);
   }
 
   /// Reads those of the words that are texts, because any of them may be run; a here-document certainly is.
@@ -348,7 +348,7 @@ class ScriptReader {
       words.insert(words.end(), {"python", "t.py"});
       walked = walk(words, "/");
     }
-    const Mention loss = find_loss({words, walked, m_start, m_variables, m_facts, m_rules});
+    const Mention loss = find_loss({words, walked, m_start, m_facts, m_rules});
     const auto keeps = [&](const std::string& word) {
       const auto at = word.find("PYTHONPATH=");
       return at != std::string::npos && names_path(word.substr(at + 11));
@@ -429,7 +429,7 @@ class ScriptReader {
   std::string m_directory; ///< of the last `cd`
   Start m_start{{}, "/", {}};
   Rules m_rules{{}, When::shared, Guard()};       // with a guard, because only then a loss counts
-  Environment m_variables;                        ///< variables of the text, with the words of all their values
+  Environment& m_variables = m_start.environment; ///< variables of the text, with the words of all their values
   std::set<std::string, std::less<>> m_keep_path; ///< those with PYTHONPATH in their value
   std::size_t m_expanded = 0;                     ///< words of commands so far, after expand()
   int m_texts = 0;                                ///< texts around the present command

@@ -36,6 +36,7 @@ enum class Means {
   container,    ///< runs the command in a container
   command_file, ///< the launcher itself looks for the command's file, or copies it
   hands_on,     ///< an option that only an mpirun which hands on its environment has
+  isolates,     ///< Python does not run the guard: it reads no PYTHONPATH (-I, -E), or no sitecustomize (-S)
   information,  ///< only prints something or attaches to a live process; --help, --version, --usage always
 };
 

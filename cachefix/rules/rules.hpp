@@ -24,9 +24,10 @@ struct CacheRule {
   CacheClass cache_class = CacheClass::never;
   std::string reason = {};
   bool by_user = false;      ///< the rule is one of --local, --keep or sharefs.yaml
+  std::string of = {};       ///< flags only: the programs for which it counts; empty: all
   std::string fallback = {}; ///< default of a variable, with $NAME and ~; empty: no default, or none that may be shared
   Holds holds = Holds::data; ///< variables only
-  std::string id = {};       ///< flags only: name of the row
+  std::string id = {};       ///< name of the row
   bool unless_prepared = false; ///< flags only: a path with files in it is left
 };
 
