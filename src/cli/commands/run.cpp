@@ -124,7 +124,7 @@ Result<void> check_mounts(Context& context, const cachefix::RunPlan& decision, b
 void seed_caches(Context& context, const cachefix::RunPlan& decision, const cachefix::LocalChoice& local) {
   for (const auto& [directory, shared] : decision.directories) {
     const std::string resolved = context.system.entry({.path = shared, .follow = true}).resolved;
-    Result<cachefix::Seeded> seeded;
+    Result<tree::CopyReport> seeded;
     {
       const ui::Console::Progress progress(context.console, "copying " + to_utf8(shared));
       seeded = cachefix::seed_cache(resolved, directory, local.min_free_bytes, k_seed_deadline);
