@@ -143,6 +143,9 @@ def test_a_link_to_the_share_is_followed_and_the_share_not_touched(cluster: Clus
         ({"SLURM_PROCID": "1"}, 0),
         ({"OMPI_COMM_WORLD_RANK": "3"}, 0),
         ({"PMI_RANK": "0"}, 1),
+        ({"PALS_RANKID": "1"}, 0),
+        ({"JSM_NAMESPACE_RANK": "1"}, 0),
+        ({"FLUX_TASK_RANK": "1"}, 0),
     ],
 )
 def test_one_line_for_each_cache_of_a_job(cluster: Cluster, environment: dict[str, str], lines: int) -> None:

@@ -151,16 +151,10 @@ void report_cold_caches(Context& context, const cachefix::RunPlan& decision) {
   }
 }
 
-/// True if this process is the first rank of its job, which reports for all, or in no job. The rank stands in these
-/// variables of torchrun, Slurm, Open MPI, MPICH, PMIx, PALS, jsrun and Flux.
-bool is_first_rank(const std::vector<std::string>& environment) {
-  constexpr std::array<std::string_view, 11> k_ranks{
-      "RANK",      "LOCAL_RANK",          "SLURM_PROCID", "SLURM_LOCALID",      "OMPI_COMM_WORLD_RANK", "PMI_RANK",
-      "PMIX_RANK", "MV2_COMM_WORLD_RANK", "PALS_RANKID",  "JSM_NAMESPACE_RANK", "FLUX_TASK_RANK"};
-  return std::ranges::none_of(environment, [&](std::string_view entry) {
-    const auto equals = entry.find('=');
-    return equals != std::string_view::npos && std::ranges::count(k_ranks, entry.substr(0, equals)) > 0 &&
-           entry.find_first_of("123456789", equals) != std::string_view::npos;
+/// True if this process is the first rank of its job, which reports for all, or in no job.
+bool is_first_rank(const Context& context) {
+  return !cachefix::any_word(cachefix::words_of("ranks"), ' ', [&](std::string_view name) {
+    return context.environment(name).value_or("").find_first_of("123456789") != std::string::npos;
   });
 }
 
@@ -245,7 +239,7 @@ void show_changes(Context& context, const Arguments& arguments, const cachefix::
 Result<int> run_command(Context& context, const Arguments& arguments) {
   const bool dry_run = arguments.flag("dry-run"), seed = arguments.flag("seed");
   const bool all = dry_run || context.flags.verbose || context.flags.json || arguments.flag("explain");
-  if (!context.flags.verbose && !is_first_rank(context.host.environment))
+  if (!context.flags.verbose && !is_first_rank(context))
     context.console.set_errors_only();
   TRY_ASSIGN(auto given, read_rules(arguments));
   TRY_ASSIGN(const auto choices, choices_of(context, std::move(given)));
