@@ -261,9 +261,8 @@ class CacheDecider {
       for (const std::string& name : names) // the program gets links to the models on the share
         if (name.starts_with("models--") && name.find('/') == std::string::npos)
           decision->models.push_back(name);
-    const auto links = m_launch.walk.links(m_program);
     if (decision->models.empty() ||
-        std::ranges::none_of(links, [&](const ChainLink& link) { return names_hosts(m_launch, link); }))
+        std::ranges::none_of(m_program.chain, [&](const ChainLink* link) { return names_hosts(m_launch, *link); }))
       return m_out.push_back(*std::move(decision));
     leave(one, "its models would be lost", // the links are made on this host only
           warning("SF408", one.value,

@@ -98,6 +98,31 @@ std::optional<Decision> carry_by(Need need, const Launch& launch, const Program&
   return decision;
 }
 
+/// Returns what one launcher does so that the guard does not get past it; its `code` is empty if it does nothing.
+Mention find_loss_by(const ChainLink& link, const Launch& launch, const Program& program) {
+  const std::string& word = launch.argv[link.index];
+  const std::string names = link.launcher->get("containers");
+  for (const auto& [name, value] : names.empty() ? Environment() : launch.all_variables(program))
+    if (is_listed(name, names))
+      return starts_in_container(link.name, "with `" + name + "` ");
+  if (const GivenOption* option = link.options.last(Means::isolates))
+    return {1, "SF407", word + " " + option->name,
+            option->name == "-S" ? "runs no sitecustomize, so it is not guarded"
+                                 : "does not read PYTHONPATH, so it is not guarded"};
+  if (link.options.last(Means::clear) != nullptr)
+    return {1, "SF407", word, "empties the environment, so what it starts is not guarded"};
+  if (const std::string list = find_cutting_list(launch, program, link);
+      !list.empty() && !contains(program.kept, "PYTHONPATH"))
+    return {1, "SF407", list, "hands on no other variables, so what it starts is not guarded"};
+  const bool named = std::ranges::any_of(link.options.given, [](const GivenOption& one) {
+    return one.means == Means::assign && one.value == "PYTHONPATH";
+  });
+  const Need need = find_need(launch, program, link);
+  if (!named && (need == Need::impossible || (need == Need::words && names_hosts(launch, link)))) // mpirun -x
+    return {1, "SF407", word, "does not hand variables on, so what it starts is not guarded"};
+  return {};
+}
+
 } // namespace
 
 bool names_hosts(const Launch& launch, const ChainLink& link) {
@@ -132,9 +157,9 @@ bool takes_words(const Launch& launch, const Program& program, const ChainLink& 
 }
 
 bool can_carry(const Launch& launch, const Program& program) {
-  return std::ranges::none_of(launch.walk.links(program), [&](const ChainLink& link) {
-    const Need need = find_need(launch, program, link);
-    return need == Need::impossible || (need != Need::nothing && !link.certain);
+  return std::ranges::none_of(program.chain, [&](const ChainLink* link) {
+    const Need need = find_need(launch, program, *link);
+    return need == Need::impossible || (need != Need::nothing && !link->certain);
   });
 }
 
@@ -145,29 +170,9 @@ Mention find_loss(const Launch& launch) {
   for (const Program& program : launch.walk.programs) {
     if (is_plain_tool(program))
       continue;
-    for (const ChainLink& link : launch.walk.links(program)) {
-      const std::string& word = launch.argv[link.index];
-      const std::string names = link.launcher->get("containers");
-      for (const auto& [name, value] : names.empty() ? Environment() : launch.all_variables(program))
-        if (is_listed(name, names))
-          return {1, "SF404", link.name, "with `" + name + "` " + std::string(k_in_container),
-                  std::string(k_into_container)};
-      const Need need = find_need(launch, program, link);
-      if (const GivenOption* option = link.options.last(Means::isolates))
-        return {1, "SF407", word + " " + option->name,
-                option->name == "-S" ? "runs no sitecustomize, so it is not guarded"
-                               : "does not read PYTHONPATH, so it is not guarded"};
-      if (link.options.last(Means::clear) != nullptr)
-        return {1, "SF407", word, "empties the environment, so what it starts is not guarded"};
-      if (const std::string list = find_cutting_list(launch, program, link);
-          !list.empty() && !contains(program.kept, "PYTHONPATH"))
-        return {1, "SF407", list, "hands on no other variables, so what it starts is not guarded"};
-      const bool named = std::ranges::any_of(link.options.given, [](const GivenOption& one) {
-        return one.means == Means::assign && one.value == "PYTHONPATH";
-      });
-      if (!named && (need == Need::impossible || (need == Need::words && names_hosts(launch, link)))) // mpirun -x
-        return {1, "SF407", word, "does not hand variables on, so what it starts is not guarded"};
-    }
+    for (const ChainLink* link : program.chain)
+      if (Mention loss = find_loss_by(*link, launch, program); !loss.code.empty())
+        return loss;
     const Assignment* path = program.assignment_of("PYTHONPATH");
     if (path != nullptr && path->value.find("PYTHONPATH") == std::string::npos)
       return {1, "SF407", "PYTHONPATH=", "overwrites PYTHONPATH, so what it starts is not guarded"};
@@ -201,17 +206,17 @@ Decisions carry(const Launch& launch, const Decisions& decided) {
   Decisions out;
   std::set<const ChainLink*> done;
   for (const Program& program : launch.walk.programs)
-    for (const ChainLink& link : launch.walk.links(program)) {
+    for (const ChainLink* link : program.chain) {
       // The variables of all programs, but for those that a word behind this launcher assigns.
       std::map<std::string, std::string> variables;
       for (const Decision& one : decided)
-        if (one.variable && one.index.value_or(0) <= link.index)
+        if (one.variable && one.index.value_or(0) <= link->index)
           variables.emplace(one.flag, one.to.value_or(""));
-      if (variables.empty() || !done.insert(&link).second)
+      if (variables.empty() || !done.insert(link).second)
         continue;
-      const Need need = find_need(launch, program, link);
-      if ((need == Need::words || need == Need::list) && link.certain)
-        if (auto carried = carry_by(need, launch, program, link, variables))
+      const Need need = find_need(launch, program, *link);
+      if ((need == Need::words || need == Need::list) && link->certain)
+        if (auto carried = carry_by(need, launch, program, *link, variables))
           out.push_back(*std::move(carried));
     }
   return out;

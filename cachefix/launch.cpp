@@ -94,8 +94,8 @@ bool Launch::reads_caches(const Program& program) const {
     return true;
   if (program.kind != ProgramKind::program || is_plain_tool(program))
     return false;
-  const bool launched = std::ranges::any_of(walk.links(program),
-                                            [](const ChainLink& link) { return link.launcher->tail == Tail::script; });
+  const bool launched =
+      std::ranges::any_of(program.chain, [](const ChainLink* link) { return link->launcher->tail == Tail::script; });
   // The first line of a console script in an environment names Python as its interpreter.
   return launched || is_python_start(read_start(program));
 }
@@ -107,9 +107,9 @@ bool Launch::runs_no_python(const Program& program) const {
                                                                    "ELF");
 }
 
-bool Launch::is_isolated(const Program& program) const {
-  return std::ranges::any_of(
-      walk.links(program), [](const ChainLink& link) { return link.options.last(Means::isolates) != nullptr; });
+bool is_isolated(const Program& program) {
+  return std::ranges::any_of(program.chain,
+                             [](const ChainLink* link) { return link->options.last(Means::isolates) != nullptr; });
 }
 
 bool Launch::is_guarded(const Program& program) const {

@@ -37,12 +37,12 @@ struct Launch {
   [[nodiscard]] bool runs_no_python(const Program& program) const;
   /// True if the program reads the variables that name caches: Python does, and programs that start Python.
   [[nodiscard]] bool reads_caches(const Program& program) const;
-  /// True if the program is a Python that does not run the guard (Means::isolates).
-  [[nodiscard]] bool is_isolated(const Program& program) const;
   /// True if the guard will run in the program.
   [[nodiscard]] bool is_guarded(const Program& program) const;
 };
 
+/// True if the program is a Python that does not run the guard (Means::isolates).
+bool is_isolated(const Program& program);
 /// True if a file that starts with this text is run by Python: its `#!` line says so.
 bool is_python_start(const std::string& start);
 

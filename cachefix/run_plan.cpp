@@ -19,14 +19,14 @@ constexpr std::size_t k_longest_script = 128U << 10U; // nobody writes a longer 
 /// Replaces the decisions for a program whose nodes are not known now: sharefs is started on the node and decides
 /// there. A batch script, which takes no words in front, only gets the guard.
 Decisions decide_on_node(const Launch& launch, const Program& program, Decisions decided) {
-  const auto links = launch.walk.links(program);
+  const auto& links = program.chain;
   const auto found = std::ranges::find_if(
-      links, [&](const ChainLink& link) { return link.certain && on_unknown_nodes(launch, link); });
+      links, [&](const ChainLink* link) { return link->certain && on_unknown_nodes(launch, *link); });
   const auto change = std::ranges::find_if(decided, &Decision::is_change);
   const bool lost = launch.rules.guard && !is_plain_tool(program) && !can_carry(launch, program);
   if (found == links.end() || (change == decided.end() && !lost))
     return decided;
-  const ChainLink& starter = *found;
+  const ChainLink& starter = **found;
   const std::string flag = change == decided.end() ? program.name : change->flag;
   std::erase_if(decided, [](const Decision& one) { return one.is_change() || one.action == Action::warn; });
   if (!launch.walk.understood || !takes_words(launch, program, starter))
@@ -39,7 +39,7 @@ Decisions decide_on_node(const Launch& launch, const Program& program, Decisions
     return decided;
   }
   const auto behind = std::next(found);
-  const std::size_t at = behind == links.end() ? program.index : behind->get().index;
+  const std::size_t at = behind == links.end() ? program.index : (*behind)->index;
   decided.push_back({.action = Action::set,
                      .flag = starter.name,
                      .to = "sharefs run --node",
@@ -58,7 +58,7 @@ Decisions report_losses(const Launch& launch, const Program& program, const Deci
   const bool certain = std::ranges::all_of(launch.walk.chain, &ChainLink::certain);
   const bool on_a_node = std::ranges::find(decided, "node", &Decision::rule) != decided.end();
   // A Python that does not read PYTHONPATH is no loss if words or other variables have moved its caches.
-  const bool isolated = launch.is_isolated(program) && std::ranges::none_of(decided, [](const Decision& one) {
+  const bool isolated = is_isolated(program) && std::ranges::none_of(decided, [](const Decision& one) {
                           return one.is_change() && one.rule != "guard";
                         });
   const bool lost = !certain || isolated || (!on_a_node && !can_carry(launch, program));

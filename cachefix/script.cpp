@@ -111,8 +111,8 @@ class ScriptReader {
   /// reported here.
   void read_started(const Launch& launch, const Program& program, int line) {
     const Argv& words = launch.argv;
-    const auto links = launch.walk.links(program);
-    const std::string last = links.empty() ? "" : links.back().get().launcher->name;
+    const ChainLink* const link = program.chain.empty() ? nullptr : program.chain.back();
+    const std::string last = link == nullptr ? "" : link->launcher->name;
     const Started how = how_started(words);
     read_file(find_commands_file(words), Started::run);
     const Argv behind{words.begin() + static_cast<std::ptrdiff_t>(program.index) + 1, words.end()};
@@ -120,7 +120,7 @@ class ScriptReader {
       m_variables["@"] = join({behind.begin() + 1, behind.end()}, " ");
     if (program.kind == ProgramKind::shell || (is_text(program.name) && program.kind != ProgramKind::text))
       return read(program.name, line, how);
-    const bool reads_input = !links.empty() && links.back().get().index == program.index; // a shell, or Python
+    const bool reads_input = link != nullptr && link->index == program.index; // a shell, or Python
     if ((reads_input && is_listed(last, "bash sbatch")) || program.name == "/dev/stdin")
       for (const std::string& file : {launch.start.input, behind.empty() ? "" : behind.back()})
         read_file(file, how);

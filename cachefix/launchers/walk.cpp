@@ -45,20 +45,18 @@ class Walker {
     m_out.problems.push_back({1, std::move(code), subject, std::move(says), std::move(hint)});
   }
   /// Ends the walk, because the program starts where neither this environment nor these paths count.
-  void end_elsewhere(std::string code, std::size_t index, std::string says, std::string hint = Mention().hint) {
+  void end_elsewhere(Mention why) {
     m_out.understood = false;
     m_out.elsewhere = true;
     m_out.programs.clear();
-    warn(std::move(code), index, std::move(says), std::move(hint));
+    m_out.problems.push_back(std::move(why));
   }
-  void end_in_container(std::size_t index) {
-    end_elsewhere("SF404", index, std::string(k_in_container), std::string(k_into_container));
-  }
+  void end_in_container(std::size_t index) { end_elsewhere(starts_in_container(m_argv[index])); }
   /// Ends the walk at a program that takes the environment away from its command; `does` is the message about it.
   void end_unreached(std::size_t index, const std::string& does, const Program& scope) {
     if (runs_container(index + 1, m_argv.size()))
       return end_in_container(index);
-    end_elsewhere("SF402", index, does + ", so it is not guarded");
+    end_elsewhere({1, "SF402", m_argv[index], does + ", so it is not guarded"});
     m_out.elsewhere = is_certain(); // behind a program without a row the word may be an argument
     if (!is_certain())
       give_up(index, scope);
@@ -208,24 +206,27 @@ class Walker {
   /// Walks through a launcher. Its options start at `begin`; its own word is argv[index].
   void walk_launcher(const Launcher& launcher, std::string name, std::size_t index, std::size_t begin, std::size_t end,
                      Program scope) {
-    const std::size_t number = m_out.chain.size();
-    if (number == k_most_launchers)
+    if (m_out.chain.size() == k_most_launchers)
       return give_up(index, scope, "too many launchers stand one behind the other");
-    m_out.chain.push_back({&launcher, std::move(name), index, {}, 0, is_certain()});
-    scope.chain.push_back(number);
+    ChainLink& link = m_out.chain.emplace_back();
+    link.launcher = &launcher;
+    link.name = std::move(name);
+    link.index = index;
+    link.certain = is_certain();
+    scope.chain.push_back(&link);
     if (launcher.tail == Tail::contexts)
-      return walk_contexts(number, begin, end, scope);
-    if (const auto at = walk_options(number, begin, end, scope))
-      walk_tail(number, *at, end, scope);
+      return walk_contexts(link, begin, end, scope);
+    if (const auto at = walk_options(link, begin, end, scope))
+      walk_tail(link, *at, end, scope);
   }
 
   /// Walks through commands that are separated by `:`, each with options of its own.
-  void walk_contexts(std::size_t number, std::size_t begin, std::size_t end, Program scope) {
-    while (begin < end && !m_out.elsewhere) {
+  void walk_contexts(ChainLink& first, std::size_t begin, std::size_t end, Program scope) {
+    for (ChainLink* link = &first; begin < end && !m_out.elsewhere;) {
       const std::size_t stop = find_word(":", begin, end);
       Program own = scope;
-      if (const auto at = walk_options(number, begin, stop, own); at && *at < stop) {
-        m_out.chain[number].command = *at;
+      if (const auto at = walk_options(*link, begin, stop, own); at && *at < stop) {
+        link->command = *at;
         walk_command(*at, stop, own);
       }
       begin = stop + 1;
@@ -233,18 +234,16 @@ class Walker {
         return;
       if (m_out.chain.size() >= k_most_launchers)
         return give_up(begin, scope, "too many commands stand one behind the other");
-      ChainLink next = m_out.chain[number];
-      next.command = 0;
-      scope.chain.back() = number = m_out.chain.size();
-      m_out.chain.push_back(std::move(next));
+      link = &m_out.chain.emplace_back(*link);
+      link->command = 0;
+      scope.chain.back() = link;
     }
   }
 
   /// Reads a launcher's options into the chain and applies them to the scope. Returns where the tail begins; nullopt if
   /// nothing is run or an option is not understood.
-  std::optional<std::size_t> walk_options(std::size_t number, std::size_t begin, std::size_t end, Program& scope) {
-    const Launcher& launcher = *m_out.chain[number].launcher;
-    OptionsRead read = read_options(launcher, m_argv, begin, end);
+  std::optional<std::size_t> walk_options(ChainLink& link, std::size_t begin, std::size_t end, Program& scope) {
+    OptionsRead read = read_options(*link.launcher, m_argv, begin, end);
     const auto container = std::ranges::find(read.given, Means::container, &GivenOption::means);
     if (container != read.given.end()) { // this counts even if another option is not known
       end_in_container(container->index);
@@ -257,7 +256,7 @@ class Walker {
         apply_option(option, own);
     apply_options(std::move(own), scope);
     const bool nothing_runs = read.last(Means::information) != nullptr;
-    auto& all = m_out.chain[number].options;
+    OptionsRead& all = link.options;
     read.given.insert(read.given.begin(), all.given.begin(), all.given.end());
     all = std::move(read);
     if (nothing_runs)
@@ -322,9 +321,10 @@ class Walker {
     }
   }
 
-  void walk_tail(std::size_t number, std::size_t at, std::size_t end, Program scope) {
-    const Launcher& launcher = *m_out.chain[number].launcher;
-    const GivenOption* text = m_out.chain[number].options.last(Means::command_text);
+  void walk_tail(ChainLink& link, std::size_t at, std::size_t end, Program scope) {
+    const Launcher& launcher = *link.launcher;
+    const OptionsRead& read = link.options;
+    const GivenOption* text = read.last(Means::command_text);
     if (text != nullptr &&
         !text->value.empty()) { // env -S: the text may hold options of env, and the words behind it follow
       const std::string words = text->value + " " +
@@ -337,13 +337,12 @@ class Walker {
       ++at;
     at = std::min(at + (launcher.row.has("operands") ? 1 : 0), end);
     if (at < end)
-      m_out.chain[number].command = at;
-    const OptionsRead& read = m_out.chain[number].options;
+      link.command = at;
     const bool script = launcher.tail == Tail::script && at < end && read.last(Means::no_python) == nullptr;
     if (launcher.tail == Tail::python)
-      walk_python(number, at, end, scope);
+      walk_python(link, at, end, scope);
     else if (launcher.tail == Tail::shell || launcher.tail == Tail::batch)
-      walk_shell(number, at, end, scope);
+      walk_shell(link, at, end, scope);
     else if (script && read.last(Means::module) != nullptr)
       walk_module(at, at + 1, end, scope, m_argv[at]);
     else if (script)
@@ -352,12 +351,12 @@ class Walker {
       walk_command(at, end, scope);
   }
 
-  void walk_python(std::size_t number, std::size_t at, std::size_t end, const Program& scope) {
-    const OptionsRead& read = m_out.chain[number].options;
+  void walk_python(const ChainLink& link, std::size_t at, std::size_t end, const Program& scope) {
+    const OptionsRead& read = link.options;
     if (!read.ended_by_option && at < end)
       return walk_python_file(at, end, scope);
     if (!read.ended_by_option) // python reads stdin
-      return add_program(ProgramKind::file, m_out.chain[number].index, end, end, scope, true, "-");
+      return add_program(ProgramKind::file, link.index, end, end, scope, true, "-");
     const GivenOption last = read.given.back();
     if (last.means == Means::run_module)
       return walk_module(last.value_index, at, end, scope, last.value);
@@ -380,12 +379,12 @@ class Walker {
     add_program(ProgramKind::module, index, begin, end, scope, true, name);
   }
 
-  void walk_shell(std::size_t number, std::size_t at, std::size_t end, const Program& scope) {
+  void walk_shell(const ChainLink& link, std::size_t at, std::size_t end, const Program& scope) {
     // The shell reads its commands from stdin or a terminal.
-    if (at >= end || m_out.chain[number].options.last(Means::no_python) != nullptr)
-      return add_program(ProgramKind::program, m_out.chain[number].index, end, end, scope, false);
+    if (at >= end || link.options.last(Means::no_python) != nullptr)
+      return add_program(ProgramKind::program, link.index, end, end, scope, false);
     // With -c the text is the first word that is no option.
-    if (m_out.chain[number].options.last(Means::command_text) != nullptr)
+    if (link.options.last(Means::command_text) != nullptr)
       return add_program(ProgramKind::shell, at, end, end, scope, false);
     if (runs_container(at + 1, end)) // the script's "$@" may start one
       return end_in_container(at);
@@ -412,11 +411,10 @@ bool Program::takes_away(std::string_view variable) const {
   return (cleared && !is_in(kept)) || is_in(unset);
 }
 
-std::vector<std::reference_wrapper<const ChainLink>> Walk::links(const Program& program) const {
-  std::vector<std::reference_wrapper<const ChainLink>> all;
-  for (const std::size_t number : program.chain)
-    all.emplace_back(chain[number]);
-  return all;
+Mention starts_in_container(const std::string& subject, const std::string& by) {
+  return {1, "SF404", subject,
+          by + "it starts in a container, whose environment and paths are not this host's, so it is not guarded",
+          "let the container run `sharefs run -- CMD...`"};
 }
 
 Walk walk(const Argv& argv, const std::string& directory, int depth) {
