@@ -131,7 +131,7 @@ class ScriptReader {
                          is_listed(program.name, k_script_names) || launch.read_start(program).starts_with("#!");
     if (is_file && (!program.python || !is_listed(last, "python torchrun deepspeed accelerate")))
       read_file(program.name, how);
-    if (is_file && !program.python && !behind.empty() && is_known(behind))
+    if (is_file && !program.python && !behind.empty() && is_known_command(behind, 0))
       (void)ask(behind, line); // the script may run "$@"
     if (!reads_input)
       add_program(launch, program, line);
@@ -145,11 +145,6 @@ class ScriptReader {
   }
 
  private:
-  static bool is_known(const Argv& words) {
-    return find_launcher(words, 0, words.size()) != nullptr || find_opaque(words[0]) != nullptr ||
-           is_plain_tool(words[0]);
-  }
-
   /// Reads `#SBATCH -n 2` as `sbatch -n 2 job.sh`, and `#!/usr/bin/env -S python3 -I` as `python3 -I job.sh`.
   void read_directive(WordList& list) {
     Argv& words = list.words;
@@ -170,7 +165,7 @@ class ScriptReader {
     const auto changed = m_lost;
     words = expand(words);
     words.erase(words.begin(), std::ranges::find_if_not(words, &is_assignment));
-    if (is_value && !words.empty() && !is_known(words))
+    if (is_value && !words.empty() && !is_known_command(words, 0))
       read_texts(words, list.line);
     else if (!words.empty())
       read_command(list, prints);
@@ -428,7 +423,7 @@ class ScriptReader {
   Facts& m_facts;
   std::string m_directory; ///< of the last `cd`
   Start m_start{{}, "/", {}};
-  Rules m_rules{{}, When::shared, Guard()};       // with a guard, because only then a loss counts
+  Rules m_rules{{}, false, Guard()};              // with a guard, because only then a loss counts
   Environment& m_variables = m_start.environment; ///< variables of the text, with the words of all their values
   std::set<std::string, std::less<>> m_keep_path; ///< those with PYTHONPATH in their value
   std::size_t m_expanded = 0;                     ///< words of commands so far, after expand()

@@ -178,10 +178,8 @@ class Walker {
     const Argv parts = word.find(' ') == std::string::npos ? Argv() : split_words(word);
     if (parts.empty())
       return false;
-    const bool opaque = find_opaque(parts[0]) != nullptr;
-    return (opaque && any_listed(parts, "-*")) || // not a message such as "docker run failed"
-           ((opaque || find_launcher(parts, 0, parts.size()) != nullptr || is_plain_tool(parts[0]) ||
-             assigns_variable(parts[0])) &&
+    return (find_opaque(parts[0]) != nullptr && any_listed(parts, "-*")) || // no message as "docker run failed"
+           ((is_known_command(parts, 0) || assigns_variable(parts[0])) &&
             names_some_program(std::span(parts).subspan(1), m_depth));
   }
 
