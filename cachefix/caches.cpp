@@ -27,6 +27,20 @@ std::string expand(const Launch& launch, const Program& program, std::string_vie
   return expand_variables(text, value_of).value_or("");
 }
 
+/// True if a variable switches the hub libraries offline. Then the program needs what a cache holds already.
+bool is_offline(const Launch& launch, const Program& program) {
+  return any_word(words_of("offline"), ' ', [&](std::string_view name) {
+    // As datasets/config.py and huggingface_hub/constants.py read it.
+    return is_listed(lower_case(launch.variable(program, name).value_or("")), "1 on yes true");
+  });
+}
+
+/// Returns the node-local directory for a shared path; empty if this host has none.
+std::string local_for(const Launch& launch, const std::string& shared_path, Holds holds = Holds::data) {
+  const std::string& root = launch.facts.local(holds).directory;
+  return root.empty() ? root : root + "/" + cache_key(shared_path);
+}
+
 /// A cache of the program, named by an option or a variable.
 struct Cache {
   CacheRule rule;
@@ -143,7 +157,7 @@ class CacheDecider {
                      .flag = one.name,
                      .index = one.index,
                      .from = one.value,
-                     .to = unique ? std::nullopt : std::optional(m_launch.local_for(one.path)),
+                     .to = unique ? std::nullopt : std::optional(local_for(m_launch, one.path)),
                      .cache_class = CacheClass::mixed,
                      .rule = "guard",
                      .reason = add_lock_note(reason, one.path),
@@ -183,14 +197,14 @@ class CacheDecider {
     const bool option = one.option != nullptr, mixed = rule.cache_class == CacheClass::mixed;
     if (!is_moved(rule.cache_class))
       return keep(one, rule.reason);
-    if (!rule.by_user && (option || mixed) && m_launch.rules.when == When::racy &&
+    if (!rule.by_user && (option || mixed) && m_launch.rules.only_racy &&
         m_launch.facts.find(one.path).lock_scope == sys::LockScope::all_hosts)
       return keep(one, "file locks exclude other hosts there, and caches.when is racy");
     if (mixed && m_guarded && !(option && is_asked_for(rule)))
       return guard(one);
     if (option && !rule.by_user && !mixed && holds_models(one.path))
       return keep(one, "models are read from it, as another option shows");
-    if (mixed && !rule.by_user && m_launch.is_offline(m_program))
+    if (mixed && !rule.by_user && is_offline(m_launch, m_program))
       return leave(one, "offline, what lies there is needed");
     if (option)
       return decide_by_content(one);
@@ -235,7 +249,7 @@ class CacheDecider {
 
   /// Gives the option or the variable a node-local directory. `names` lie in the cache of an option.
   void move(const Cache& one, const Names& names = {}) {
-    const std::string local = m_launch.local_for(one.path, one.rule.holds);
+    const std::string local = local_for(m_launch, one.path, one.rule.holds);
     if (local.empty()) {
       report_no_local_directory(one);
       if (one.option != nullptr)
@@ -347,7 +361,7 @@ Decisions decide_caches(const Launch& launch, const Program& program, const Row*
     std::erase_if(decided, [](const Decision& one) {
       return one.action != Action::guard || one.from.value_or("").find('{') != std::string::npos;
     });
-  if (!keeps_caches(framework))
+  if (framework == nullptr || !framework->has("keeps")) // else it fills a cache on purpose
     append(decided, decider.decide_variables());
   return decided;
 }

@@ -4,18 +4,8 @@
 #include "base/text.hpp"
 
 #include <algorithm>
-#include <cctype>
 
 namespace sharefs::cachefix {
-namespace {
-
-/// True if a variable with this value is switched on, as datasets/config.py and huggingface_hub/constants.py read it.
-bool is_on(std::string value) {
-  std::ranges::transform(value, value.begin(), [](unsigned char c) { return std::tolower(c); });
-  return is_listed(value, "1 on yes true");
-}
-
-} // namespace
 
 bool is_python_start(const std::string& start) {
   return start.starts_with("#!") && start.substr(0, start.find('\n')).find("python") != std::string::npos;
@@ -77,16 +67,6 @@ std::string Launch::read_start(const Program& program) const {
     if (const std::string& first = facts.find(path, PathFact::start).content; !first.empty())
       return first;
   return {};
-}
-
-std::string Launch::local_for(const std::string& shared_path, Holds holds) const {
-  const std::string& root = facts.local(holds).directory;
-  return root.empty() ? root : root + "/" + cache_key(shared_path);
-}
-
-bool Launch::is_offline(const Program& program) const {
-  return any_word(words_of("offline"), ' ',
-                  [&](std::string_view name) { return is_on(variable(program, name).value_or("")); });
 }
 
 bool Launch::reads_caches(const Program& program) const {

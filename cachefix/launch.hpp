@@ -29,10 +29,6 @@ struct Launch {
                                                     const std::string& if_no_path = "") const;
   /// Returns the first bytes of the program's file; empty if they are not known.
   [[nodiscard]] std::string read_start(const Program& program) const;
-  /// Returns the node-local directory for a shared path; empty if this host has none.
-  [[nodiscard]] std::string local_for(const std::string& shared_path, Holds holds = Holds::data) const;
-  /// True if a variable switches the hub libraries offline. Then the program needs what a cache holds already.
-  [[nodiscard]] bool is_offline(const Program& program) const;
   /// True if the program is certainly not Python and starts none.
   [[nodiscard]] bool runs_no_python(const Program& program) const;
   /// True if the program reads the variables that name caches: Python does, and programs that start Python.

@@ -92,10 +92,6 @@ const Row* framework_of(const Program& program, const Argv& argv) {
   return nullptr;
 }
 
-bool keeps_caches(const Row* framework) {
-  return framework != nullptr && !framework->get("keeps").empty();
-}
-
 bool names_cache(std::string_view name) {
   std::string spelled = underscored(name);
   std::ranges::transform(spelled, spelled.begin(), [](unsigned char c) { return std::tolower(c); });

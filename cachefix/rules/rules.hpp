@@ -46,8 +46,6 @@ std::string kept_variables(const std::vector<UserRule>& rules);
 
 /// Returns the row for a program; nullptr if there is none.
 const Row* framework_of(const Program& program, const Argv& argv);
-/// True if the program fills a cache on purpose, so that none of its variables is changed.
-bool keeps_caches(const Row* framework);
 
 /// Returns the rule for a flag: the user's, else the table's; nullopt if there is none. `flag` is one word of argv up
 /// to its `=`. It may have `-` for `_`, or be a prefix long enough that it hardly means another flag.

@@ -298,7 +298,7 @@ Result<CacheChoices> choices_of(Context& context, std::vector<cachefix::UserRule
   const config::Caches& caches = choices.caches;
   for (const config::CacheRule& rule : caches.rules)
     choices.rules.user.push_back({rule.program, rule.flag, rule.place == "local", rule.origin.text()});
-  choices.rules.when = caches.when == "racy" ? cachefix::When::racy : cachefix::When::shared;
+  choices.rules.only_racy = caches.when == "racy";
   choices.local = {caches.local, parse_size(caches.min_free).value_or(0), context.host.environment};
   return choices;
 }
