@@ -232,6 +232,8 @@ def _find_place(path):
 def place_of(path, for_maps=False):
     """Returns the Place of a directory of caches, or None if the program uses it as without the guard. `for_maps`:
     programs map the files in it and replace them."""
+    if "://" in path:
+        return None  # no file system
     path = os.path.normpath(os.path.abspath(os.path.expanduser(path)))
     place = _find_place(path)
     if place is None or place.kind == "leave":
@@ -244,6 +246,8 @@ def place_of(path, for_maps=False):
 
 def place_around(directory):
     """Returns the Place for files in `directory`: that of the nearest known cache above it, or its own."""
+    if "://" in directory:
+        return None
     directory = os.path.normpath(os.path.abspath(directory))
     above = [share for share in _places if _is_below(directory, share)]
     return place_of(max(above, key=len) if above else directory, for_maps=True)
