@@ -158,18 +158,6 @@ bool is_first_rank(const Context& context) {
   });
 }
 
-/// Returns the options of this command line that a sharefs on a node gets, too.
-std::vector<std::string> collect_node_options(const Arguments& arguments) {
-  std::vector<std::string> words;
-  for (const std::string flag : {"seed", "strict", "explain", "no-guard"})
-    if (arguments.flag(flag))
-      words.push_back("--" + flag);
-  for (const std::string option : {"keep", "local"})
-    for (const std::string& value : arguments.list(option))
-      words.insert(words.end(), {"--" + option, value});
-  return words;
-}
-
 /// Returns the environment, directory and stdin that the command starts with.
 cachefix::Start make_start(Context& context) {
   cachefix::Start start{{}, context.host.working_directory, {}};
@@ -186,14 +174,19 @@ cachefix::Start make_start(Context& context) {
 /// Returns words in front of a command that start sharefs on the command's node. Without sharefs there, the command
 /// starts all the same. Returns none if no node has this program, because it lies neither in a directory of packages
 /// nor on shared storage.
-Argv make_node_words(Context& context, cachefix::Facts& facts, const Argv& choices) {
+Argv make_node_words(Context& context, const Arguments& arguments, cachefix::Facts& facts) {
   const std::string program = context.system.entry({.path = "/proc/self/exe"}).link_target;
   const bool installed = std::ranges::any_of(std::array{"/usr/", "/opt/", "/bin/"},
                                              [&](std::string_view above) { return program.starts_with(above); });
   if (program.empty() || (!installed && !facts.is_shared(program)))
     return {};
   Argv words{program, "run", "--node"};
-  words.insert(words.end(), choices.begin(), choices.end());
+  for (const std::string flag : {"seed", "strict", "explain", "no-guard"})
+    if (arguments.flag(flag))
+      words.push_back("--" + flag);
+  for (const std::string option : {"keep", "local"})
+    for (const std::string& value : arguments.list(option))
+      words.insert(words.end(), {"--" + option, value});
   if (!context.flags.config.empty())
     words.insert(words.end(), {"--config", normalize_path(context.flags.config, context.host.working_directory)});
   if (context.flags.verbose)
@@ -217,7 +210,7 @@ Result<cachefix::RunPlan> decide(Context& context, const Arguments& arguments, c
       context.console.message("sharefs: programs are not guarded: " + guard.error().message);
   }
   if (!arguments.flag("node"))
-    rules.node = make_node_words(context, facts, collect_node_options(arguments));
+    rules.node = make_node_words(context, arguments, facts);
   auto decision = cachefix::plan_run(*arguments.rest, make_start(context), facts, rules);
   if (facts.error())
     return fail(*facts.error());
