@@ -46,15 +46,14 @@ std::optional<std::string> Launch::resolve_path(const Program& program, const st
   return program.directory == "/" ? "/" + value : program.directory + "/" + value;
 }
 
-std::vector<std::string> Launch::find_paths(const Program& program, const std::string& command,
-                                            const std::string& if_no_path) const {
+std::vector<std::string> Launch::find_paths(const Program& program, const std::string& command) const {
   std::vector<std::string> paths;
   if (command.find('/') != std::string::npos) {
     if (auto path = resolve_path(program, command)) // a URL has no path
       paths.push_back(*std::move(path));
     return paths;
   }
-  for (const std::string& directory : split(variable(program, "PATH").value_or(if_no_path), ':'))
+  for (const std::string& directory : split(variable(program, "PATH").value_or("/usr/local/bin:/usr/bin:/bin"), ':'))
     if (directory.starts_with('/'))
       paths.push_back(join_path(directory, command));
   return paths;

@@ -23,10 +23,8 @@ struct Launch {
   /// working directory. nullopt if the value is no path (empty, a URL). `..` stays, because the kernel resolves it
   /// after links.
   [[nodiscard]] std::optional<std::string> resolve_path(const Program& program, const std::string& value) const;
-  /// Returns the paths at which a command may lie: its own path, or one in each directory of PATH. `if_no_path` stands
-  /// in for a PATH that is not set.
-  [[nodiscard]] std::vector<std::string> find_paths(const Program& program, const std::string& command,
-                                                    const std::string& if_no_path = "") const;
+  /// Returns the paths at which a command may lie: its own path, or one in each directory of PATH.
+  [[nodiscard]] std::vector<std::string> find_paths(const Program& program, const std::string& command) const;
   /// Returns the first bytes of the program's file; empty if they are not known.
   [[nodiscard]] std::string read_start(const Program& program) const;
   /// True if the program is certainly not Python and starts none.
