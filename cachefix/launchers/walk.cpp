@@ -374,6 +374,9 @@ class Walker {
       if (has_verb(*launcher, m_argv, begin - 1, end))
         return walk_launcher(*launcher, name.starts_with("torch.distributed.") ? name : launcher->name, index,
                              index_behind_verb(*launcher, begin - 1), end, scope);
+    if (const Row* known = find_opaque(name); // `python -m modal run`
+        known != nullptr && !known->has("container") && runs_something(*known, begin, end))
+      return end_unreached(index, "`" + name + "` " + known->get("does"), scope);
     add_program(ProgramKind::module, index, begin, end, scope, true, name);
   }
 
