@@ -98,6 +98,31 @@ std::optional<Decision> carry_by(Need need, const Launch& launch, const Program&
   return decision;
 }
 
+/// Returns what one launcher does so that the guard does not get past it; its `code` is empty if it does nothing.
+Mention find_loss_by(const ChainLink& link, const Launch& launch, const Program& program) {
+  const std::string& word = launch.argv[link.index];
+  const std::string names = link.launcher->get("containers");
+  for (const auto& [name, value] : names.empty() ? Environment() : launch.all_variables(program))
+    if (is_listed(name, names))
+      return starts_in_container(link.name, "with `" + name + "` ");
+  if (const GivenOption* option = link.options.last(Means::isolates))
+    return {1, "SF407", word + " " + option->name,
+            option->name == "-S" ? "runs no sitecustomize, so it is not guarded"
+                                 : "does not read PYTHONPATH, so it is not guarded"};
+  if (link.options.last(Means::clear) != nullptr)
+    return {1, "SF407", word, "empties the environment, so what it starts is not guarded"};
+  if (const std::string list = find_cutting_list(launch, program, link);
+      !list.empty() && !contains(program.kept, "PYTHONPATH"))
+    return {1, "SF407", list, "hands on no other variables, so what it starts is not guarded"};
+  const bool named = std::ranges::any_of(link.options.given, [](const GivenOption& one) {
+    return one.means == Means::assign && one.value == "PYTHONPATH";
+  });
+  const Need need = find_need(launch, program, link);
+  if (!named && (need == Need::impossible || (need == Need::words && names_hosts(launch, link)))) // mpirun -x
+    return {1, "SF407", word, "does not hand variables on, so what it starts is not guarded"};
+  return {};
+}
+
 } // namespace
 
 bool names_hosts(const Launch& launch, const ChainLink& link) {
@@ -126,23 +151,15 @@ bool takes_words(const Launch& launch, const Program& program, const ChainLink& 
   if (link.launcher->tail != Tail::contexts || command.find('/') != std::string::npos ||
       find_launcher(launch.argv, link.command, launch.argv.size()) != nullptr)
     return true;
-  const auto paths = launch.find_paths(program, command, "/usr/local/bin:/usr/bin:/bin");
+  const auto paths = launch.find_paths(program, command);
   return std::ranges::any_of(
       paths, [&](const std::string& path) { return !launch.facts.find(path, PathFact::start).content.empty(); });
 }
 
-std::string isolating_option(const ChainLink& link) {
-  if (link.launcher->name == "python")
-    for (const GivenOption& option : link.options.given)
-      if (is_listed(option.name, "-I -E -S"))
-        return option.name;
-  return {};
-}
-
 bool can_carry(const Launch& launch, const Program& program) {
-  return std::ranges::none_of(launch.walk.links(program), [&](const ChainLink& link) {
-    const Need need = find_need(launch, program, link);
-    return need == Need::impossible || (need != Need::nothing && !link.certain);
+  return std::ranges::none_of(program.chain, [&](const ChainLink* link) {
+    const Need need = find_need(launch, program, *link);
+    return need == Need::impossible || (need != Need::nothing && !link->certain);
   });
 }
 
@@ -153,29 +170,9 @@ Mention find_loss(const Launch& launch) {
   for (const Program& program : launch.walk.programs) {
     if (is_plain_tool(program))
       continue;
-    for (const ChainLink& link : launch.walk.links(program)) {
-      const std::string& word = launch.argv[link.index];
-      const std::string names = link.launcher->get("containers");
-      for (const auto& [name, value] : names.empty() ? Environment() : launch.all_variables(program))
-        if (is_listed(name, names))
-          return {1, "SF404", link.name, "with `" + name + "` " + std::string(k_in_container),
-                  std::string(k_into_container)};
-      const Need need = find_need(launch, program, link);
-      if (const std::string option = isolating_option(link); !option.empty())
-        return {1, "SF407", word + " " + option,
-                option == "-S" ? "runs no sitecustomize, so it is not guarded"
-                               : "does not read PYTHONPATH, so it is not guarded"};
-      if (link.options.last(Means::clear) != nullptr)
-        return {1, "SF407", word, "empties the environment, so what it starts is not guarded"};
-      if (const std::string list = find_cutting_list(launch, program, link);
-          !list.empty() && !contains(program.kept, "PYTHONPATH"))
-        return {1, "SF407", list, "hands on no other variables, so what it starts is not guarded"};
-      const bool named = std::ranges::any_of(link.options.given, [](const GivenOption& one) {
-        return one.means == Means::assign && one.value == "PYTHONPATH";
-      });
-      if (!named && (need == Need::impossible || (need == Need::words && names_hosts(launch, link)))) // mpirun -x
-        return {1, "SF407", word, "does not hand variables on, so what it starts is not guarded"};
-    }
+    for (const ChainLink* link : program.chain)
+      if (Mention loss = find_loss_by(*link, launch, program); !loss.code.empty())
+        return loss;
     const Assignment* path = program.assignment_of("PYTHONPATH");
     if (path != nullptr && path->value.find("PYTHONPATH") == std::string::npos)
       return {1, "SF407", "PYTHONPATH=", "overwrites PYTHONPATH, so what it starts is not guarded"};
@@ -190,21 +187,36 @@ Mention find_loss(const Launch& launch) {
   return {};
 }
 
+Decisions decide_guard(const Launch& launch, const Program& program) {
+  Decisions out;
+  if (!launch.rules.guard || is_plain_tool(program))
+    return out;
+  const std::string before = launch.variable(program, "PYTHONPATH").value_or("");
+  for (const auto& [name, value] : guard_variables(*launch.rules.guard, before))
+    if (auto decision = set_variable(launch, program, name, value)) {
+      decision->rule = "guard";
+      decision->reason = "the guard ends the race in the program's own process";
+      decision->implied = true;
+      out.push_back(*std::move(decision));
+    }
+  return out;
+}
+
 Decisions carry(const Launch& launch, const Decisions& decided) {
   Decisions out;
   std::set<const ChainLink*> done;
   for (const Program& program : launch.walk.programs)
-    for (const ChainLink& link : launch.walk.links(program)) {
+    for (const ChainLink* link : program.chain) {
       // The variables of all programs, but for those that a word behind this launcher assigns.
       std::map<std::string, std::string> variables;
       for (const Decision& one : decided)
-        if (one.variable && one.index.value_or(0) <= link.index)
+        if (one.variable && one.index.value_or(0) <= link->index)
           variables.emplace(one.flag, one.to.value_or(""));
-      if (variables.empty() || !done.insert(&link).second)
+      if (variables.empty() || !done.insert(link).second)
         continue;
-      const Need need = find_need(launch, program, link);
-      if ((need == Need::words || need == Need::list) && link.certain)
-        if (auto carried = carry_by(need, launch, program, link, variables))
+      const Need need = find_need(launch, program, *link);
+      if ((need == Need::words || need == Need::list) && link->certain)
+        if (auto carried = carry_by(need, launch, program, *link, variables))
           out.push_back(*std::move(carried));
     }
   return out;

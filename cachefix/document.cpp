@@ -28,6 +28,19 @@ Json decision_json(const Decision& one) {
   return json;
 }
 
+/// Returns one line for people: `--cache_dir /share/c -> /var/cache/...: REASON`, or why something was left.
+std::string describe_one(const Decision& decision) {
+  const auto quoted = [](const std::optional<std::string>& text) { return text ? shell_quote(*text) : std::string(); };
+  const std::string named = decision.flag + " " + quoted(decision.from);
+  const std::string to = decision.to.value_or("");
+  const std::string line = decision.action == Action::rewrite ? named + " -> " + quoted(to)
+                           : decision.action == Action::guard ? named + " guarded, in " + decision.to.value_or("place")
+                           : decision.action != Action::set   ? named + " unchanged"
+                           : decision.variable                ? decision.flag + "=" + quoted(to) + " set"
+                                                              : "`" + to + "` added";
+  return to_utf8(line) + ": " + decision.reason;
+}
+
 } // namespace
 
 Json document(const Argv& argv, const RunPlan& decision) {
@@ -41,10 +54,10 @@ Json document(const Argv& argv, const RunPlan& decision) {
   out["script"] = decision.scripts.empty() ? Json(nullptr) : json_of(decision.scripts.front());
   if (decision.scripts.size() > 1)
     out["scripts"] = json_of(decision.scripts);
-  for (const auto& [name, list] : {std::pair("changes", decision.changes()), std::pair("guarded", decision.guarded()),
-                                   std::pair("kept", decision.kept())}) {
+  for (const auto& [name, list] : {std::pair("changes", &decision.changes), std::pair("guarded", &decision.guarded),
+                                   std::pair("kept", &decision.kept)}) {
     out[name] = Json::array();
-    std::ranges::transform(list, std::back_inserter(out[name]), decision_json);
+    std::ranges::transform(*list, std::back_inserter(out[name]), decision_json);
   }
   Json set = Json::object();
   for (const auto& [name, value] : decision.set)
@@ -53,22 +66,10 @@ Json document(const Argv& argv, const RunPlan& decision) {
   return out;
 }
 
-std::string describe(const Decision& decision) {
-  const auto quoted = [](const std::optional<std::string>& text) { return text ? shell_quote(*text) : std::string(); };
-  const std::string named = decision.flag + " " + quoted(decision.from);
-  const std::string to = decision.to.value_or("");
-  const std::string line = decision.action == Action::rewrite ? named + " -> " + quoted(to)
-                           : decision.action == Action::guard ? named + " guarded, in " + decision.to.value_or("place")
-                           : decision.action != Action::set   ? named + " unchanged"
-                           : decision.variable                ? decision.flag + "=" + quoted(to) + " set"
-                                                              : "`" + to + "` added";
-  return to_utf8(line) + ": " + decision.reason;
-}
-
 std::string summary(const RunPlan& decided) {
   std::vector<std::string> parts;
   const auto others = [](std::size_t all) { return all > 1 ? fmt::format(" and {} more", all - 1) : std::string(); };
-  auto guarded = decided.guarded();
+  Decisions guarded = decided.guarded;
   std::ranges::stable_sort(guarded, {}, &Decision::implied); // caches that the user named come first
   if (!guarded.empty() && !guarded.front().implied) {
     const Decision& first = guarded.front();
@@ -82,22 +83,22 @@ std::string summary(const RunPlan& decided) {
     parts.push_back(fmt::format("caches of {}{} on this node ({})", to_utf8(shared), others(number),
                                 number == 1 ? directory : parent_path(directory)));
   }
-  const auto changes = decided.changes();
-  if (parts.empty() && std::ranges::find(changes, "node", &Decision::rule) != changes.end())
+  if (parts.empty() && std::ranges::find(decided.changes, "node", &Decision::rule) != decided.changes.end())
     parts.emplace_back("caches are decided about on the nodes");
   return join(parts, "; ");
 }
 
-std::vector<std::string> describe_changes(const RunPlan& decided) {
+std::vector<std::string> describe(const RunPlan& decided, bool explain) {
   const auto is_guard = [](const Decision& one) { return one.rule == "guard"; };
-  const Decisions guarded = decided.guarded(), changes = decided.changes();
   std::vector<std::string> lines;
-  if (std::ranges::any_of(changes, is_guard))
+  if (std::ranges::any_of(decided.changes, is_guard))
     lines.emplace_back("Python programs are guarded: PYTHONPATH begins with the guard's directory");
-  std::ranges::transform(guarded, std::back_inserter(lines), describe);
-  for (const Decision& one : changes)
+  std::ranges::transform(decided.guarded, std::back_inserter(lines), describe_one);
+  for (const Decision& one : decided.changes)
     if (!is_guard(one) && !(one.implied && one.rule.starts_with("propagate.")))
-      lines.push_back(describe(one));
+      lines.push_back(describe_one(one));
+  if (explain)
+    std::ranges::transform(decided.kept, std::back_inserter(lines), describe_one);
   return lines;
 }
 

@@ -10,7 +10,6 @@ struct Launch {
   const Argv& argv;
   const Walk& walk;
   const Start& start;
-  const Environment& environment;
   Facts& facts;
   const Rules& rules;
 
@@ -24,71 +23,46 @@ struct Launch {
   /// working directory. nullopt if the value is no path (empty, a URL). `..` stays, because the kernel resolves it
   /// after links.
   [[nodiscard]] std::optional<std::string> resolve_path(const Program& program, const std::string& value) const;
-  /// Returns that path if it lies on shared storage, else nullopt.
-  [[nodiscard]] std::optional<std::string> find_shared_path(const Program& program, const std::string& value) const;
-  /// Returns the paths at which a command may lie: its own path, or one in each directory of PATH. `if_no_path` stands
-  /// in for a PATH that is not set.
-  [[nodiscard]] std::vector<std::string> find_paths(const Program& program, const std::string& command,
-                                                    const std::string& if_no_path = "") const;
+  /// Returns the paths at which a command may lie: its own path, or one in each directory of PATH.
+  [[nodiscard]] std::vector<std::string> find_paths(const Program& program, const std::string& command) const;
   /// Returns the first bytes of the program's file; empty if they are not known.
   [[nodiscard]] std::string read_start(const Program& program) const;
-  /// Returns the node-local directory for a shared path; empty if this host has none.
-  [[nodiscard]] std::string local_for(const std::string& shared_path, Holds holds = Holds::data) const;
-  /// True if a variable switches the hub libraries offline. Then the program needs what a cache holds already.
-  [[nodiscard]] bool is_offline(const Program& program) const;
   /// True if the program is certainly not Python and starts none.
   [[nodiscard]] bool runs_no_python(const Program& program) const;
   /// True if the program reads the variables that name caches: Python does, and programs that start Python.
   [[nodiscard]] bool reads_caches(const Program& program) const;
-  /// True if the program is a Python that does not read PYTHONPATH (-I, -E) or runs no sitecustomize (-S).
-  [[nodiscard]] bool is_isolated(const Program& program) const;
   /// True if the guard will run in the program.
   [[nodiscard]] bool is_guarded(const Program& program) const;
 };
 
+/// True if the program is a Python that does not run the guard (Means::isolates).
+bool is_isolated(const Program& program);
 /// True if a file that starts with this text is run by Python: its `#!` line says so.
 bool is_python_start(const std::string& start);
 
 /// Returns the options of a program that have values: `--key value`, `--key=value`. Names are as spelled.
 std::vector<Assignment> program_options(const Argv& argv, const Program& program);
 
-/// Decides about the options of a program that name caches.
-Decisions decide_flags(const Launch& launch, const Program& program, const Row* framework);
+/// Decides about the options and the environment variables of a program that name caches.
+Decisions decide_caches(const Launch& launch, const Program& program, const Row* framework);
 /// Rewrites options of a program in a container of this host, if the container sees the node-local directory.
 Decisions decide_in_container(const Launch& launch);
-/// Decides about the environment variables that name caches.
-Decisions decide_variables(const Launch& launch, const Program& program, const Row* framework);
 /// Sets the guard's own variables for every program that may start Python.
 Decisions decide_guard(const Launch& launch, const Program& program);
 /// Adds the words that bring the variables of these decisions to programs behind launchers that do not hand on the
 /// environment, such as env, srun, mpirun and micromamba.
 Decisions carry(const Launch& launch, const Decisions& decided);
-/// Returns the option -I, -E or -S, with which Python does not run the guard; empty if none is given.
-std::string isolating_option(const ChainLink& link);
 /// True if variables can reach the program on every host.
 bool can_carry(const Launch& launch, const Program& program);
 /// Returns the first word that takes the guard away from a program of this command line; its `code` is empty if no word
 /// does.
 Mention find_loss(const Launch& launch);
 
-/// Returns the reason. A note is added if file locks do not exclude hosts there because two have the same name (SF247).
-std::string add_lock_note(const Launch& launch, const std::string& reason, const std::string& path);
-/// Returns a decision that changes no word: it names where the guard builds what the program caches at a shared path.
-Decision guard_cache(const Launch& launch, const std::string& name, std::optional<std::size_t> index,
-                     const std::string& value, const std::string& path);
+/// Returns a decision that replaces a value in the command line.
+Decision rewrite_value(const Assignment& word, const std::string& to);
 /// Gives the program a variable: in the word that assigns it, or else in the environment. nullopt if nothing changes.
 std::optional<Decision> set_variable(const Launch& launch, const Program& program, const std::string& name,
                                      const std::string& value);
-/// Returns a decision that leaves an option or a variable as it is, with the reason.
-Decision keep(std::string flag, std::optional<std::size_t> index, std::string value, CacheClass cache_class,
-              std::string reason);
-/// Reports that this host has no directory for caches. It is an error if the user named the cache (`named`), else a
-/// warning; also a warning if another user has taken the name of this user's directory, because nobody may stop the
-/// launches of others.
-Decision report_no_local_directory(const Launch& launch, bool named, Holds holds = Holds::data);
-/// True if file locks exclude other hosts at `path` and that is enough, because caches.when is racy.
-bool locks_are_enough(const Launch& launch, const std::string& path);
-
 /// True if an option or a hostfile names the hosts on which the launcher starts the program.
 bool names_hosts(const Launch& launch, const ChainLink& link);
 /// True if the nodes of the program are not known now: srun and the like choose them, and so does mpirun in an

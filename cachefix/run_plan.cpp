@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <tuple>
 
 namespace sharefs::cachefix {
 namespace {
@@ -16,25 +17,17 @@ namespace {
 constexpr std::size_t k_most_scripts = 16;            // read for one program, each named by one before it
 constexpr std::size_t k_longest_script = 128U << 10U; // nobody writes a longer one by hand, and it takes long to read
 
-Environment environment_of(const Start& start) {
-  Environment environment;
-  for (const std::string& entry : start.environment)
-    if (const auto equals = entry.find('='); equals != std::string::npos)
-      environment.emplace(entry.substr(0, equals), entry.substr(equals + 1)); // getenv(3) takes the first
-  return environment;
-}
-
 /// Replaces the decisions for a program whose nodes are not known now: sharefs is started on the node and decides
 /// there. A batch script, which takes no words in front, only gets the guard.
 Decisions decide_on_node(const Launch& launch, const Program& program, Decisions decided) {
-  const auto links = launch.walk.links(program);
+  const auto& links = program.chain;
   const auto found = std::ranges::find_if(
-      links, [&](const ChainLink& link) { return link.certain && on_unknown_nodes(launch, link); });
+      links, [&](const ChainLink* link) { return link->certain && on_unknown_nodes(launch, *link); });
   const auto change = std::ranges::find_if(decided, &Decision::is_change);
   const bool lost = launch.rules.guard && !is_plain_tool(program) && !can_carry(launch, program);
   if (found == links.end() || (change == decided.end() && !lost))
     return decided;
-  const ChainLink& starter = *found;
+  const ChainLink& starter = **found;
   const std::string flag = change == decided.end() ? program.name : change->flag;
   std::erase_if(decided, [](const Decision& one) { return one.is_change() || one.action == Action::warn; });
   if (!launch.walk.understood || !takes_words(launch, program, starter))
@@ -47,7 +40,7 @@ Decisions decide_on_node(const Launch& launch, const Program& program, Decisions
     return decided;
   }
   const auto behind = std::next(found);
-  const std::size_t at = behind == links.end() ? program.index : behind->get().index;
+  const std::size_t at = behind == links.end() ? program.index : (*behind)->index;
   decided.push_back({.action = Action::set,
                      .flag = starter.name,
                      .to = "sharefs run --node",
@@ -66,7 +59,7 @@ Decisions report_losses(const Launch& launch, const Program& program, const Deci
   const bool certain = std::ranges::all_of(launch.walk.chain, &ChainLink::certain);
   const bool on_a_node = std::ranges::find(decided, "node", &Decision::rule) != decided.end();
   // A Python that does not read PYTHONPATH is no loss if words or other variables have moved its caches.
-  const bool isolated = launch.is_isolated(program) && std::ranges::none_of(decided, [](const Decision& one) {
+  const bool isolated = is_isolated(program) && std::ranges::none_of(decided, [](const Decision& one) {
                           return one.is_change() && one.rule != "guard";
                         });
   const bool lost = !certain || isolated || (!on_a_node && !can_carry(launch, program));
@@ -101,9 +94,7 @@ Decisions report_losses(const Launch& launch, const Program& program, const Deci
 
 Decisions decide_program(const Launch& launch, const Program& program) {
   const Row* const framework = framework_of(program, launch.argv);
-  Decisions decided = decide_flags(launch, program, framework);
-  append(decided, decide_variables(launch, program, framework));
-  decided = decide_on_node(launch, program, std::move(decided));
+  Decisions decided = decide_on_node(launch, program, decide_caches(launch, program, framework));
   append(decided, decide_guard(launch, program));
   append(decided, report_losses(launch, program, decided));
   return decided;
@@ -141,7 +132,7 @@ void assemble(Decisions decisions, Facts& facts, RunPlan& out) {
     }
     for (const std::string& name : one.models)
       out.links[*one.to + "/" + name] = one.stands_for + "/" + name;
-    add_once(out.decisions, std::move(one));
+    add_once(one.is_change() ? out.changes : one.action == Action::guard ? out.guarded : out.kept, std::move(one));
   }
   // Explains why the directory in use is no disk of caches.local: once for data, and once for code if that differs.
   for (const Holds holds : {Holds::data, Holds::code})
@@ -151,11 +142,44 @@ void assemble(Decisions decisions, Facts& facts, RunPlan& out) {
 
 } // namespace
 
-Decisions RunPlan::of(std::initializer_list<Action> actions) const {
-  Decisions found;
-  std::ranges::copy_if(decisions, std::back_inserter(found),
-                       [&](const Decision& one) { return std::ranges::find(actions, one.action) != actions.end(); });
-  return found;
+const char* to_string(Action action) {
+  return name_in(std::array{"leave", "rewrite", "set", "guard", "warn"}, action);
+}
+
+Decision warning(std::string code, const std::string& subject, std::string message, std::string hint,
+                 Severity severity) {
+  return {.action = Action::warn,
+          .flag = subject,
+          .diagnosis = Diagnosis{severity, std::move(code), to_utf8(subject), std::move(message), std::move(hint), ""}};
+}
+
+Decision warning(const Mention& mention, Severity severity) {
+  return warning(mention.code, mention.subject, mention.says, mention.hint, severity);
+}
+
+void append(Decisions& all, Decisions more) {
+  std::ranges::move(more, std::back_inserter(all));
+}
+
+Argv edited(const Argv& argv, const Decisions& decisions) {
+  std::vector<Edit> all;
+  for (const Decision& decision : decisions)
+    for (const Edit& edit : decision.edits)
+      if (std::ranges::find(all, edit) == all.end())
+        all.push_back(edit);
+  // Edits are made from the last word to the first, and within a word from right to left, so that an edit never moves
+  // the place of the next. Of several insertions at one place the first stays in front.
+  std::ranges::reverse(all);
+  std::ranges::stable_sort(all, [](const Edit& a, const Edit& b) {
+    return std::tuple(b.word, !a.words.empty(), b.begin) < std::tuple(a.word, !b.words.empty(), a.begin);
+  });
+  Argv result = argv;
+  for (const Edit& edit : all)
+    if (edit.words.empty())
+      result[edit.word].replace(edit.begin, edit.end - edit.begin, edit.text);
+    else
+      result.insert(result.begin() + static_cast<std::ptrdiff_t>(edit.word), edit.words.begin(), edit.words.end());
+  return result;
 }
 
 Result<void> prepare(sys::System& system, const RunPlan& decided) {
@@ -169,9 +193,8 @@ Result<void> prepare(sys::System& system, const RunPlan& decided) {
 }
 
 RunPlan plan_run(const Argv& argv, const Start& start, Facts& facts, const Rules& rules) {
-  const Environment environment = environment_of(start);
   const Walk walked = walk(argv, start.directory);
-  const Launch launch{argv, walked, start, environment, facts, rules};
+  const Launch launch{argv, walked, start, facts, rules};
   RunPlan out;
   for (const Program& program : walked.programs) {
     const Row* const framework = framework_of(program, argv);
@@ -185,8 +208,8 @@ RunPlan plan_run(const Argv& argv, const Start& start, Facts& facts, const Rules
       out.chain.push_back(link);
   // A nested `sharefs run` decides about its own command.
   const bool nested = std::ranges::find(out.chain, "sharefs", &ChainLink::name) != out.chain.end();
-  const auto off = environment.find("SHAREFS_CACHEFIX");
-  if ((off != environment.end() && off->second == "0") || nested || !facts.any_shared()) {
+  const auto off = start.environment.find("SHAREFS_CACHEFIX");
+  if ((off != start.environment.end() && off->second == "0") || nested || !facts.any_shared()) {
     out.argv = argv;
     return out;
   }

@@ -111,8 +111,8 @@ class ScriptReader {
   /// reported here.
   void read_started(const Launch& launch, const Program& program, int line) {
     const Argv& words = launch.argv;
-    const auto links = launch.walk.links(program);
-    const std::string last = links.empty() ? "" : links.back().get().launcher->name;
+    const ChainLink* const link = program.chain.empty() ? nullptr : program.chain.back();
+    const std::string last = link == nullptr ? "" : link->launcher->name;
     const Started how = how_started(words);
     read_file(find_commands_file(words), Started::run);
     const Argv behind{words.begin() + static_cast<std::ptrdiff_t>(program.index) + 1, words.end()};
@@ -120,7 +120,7 @@ class ScriptReader {
       m_variables["@"] = join({behind.begin() + 1, behind.end()}, " ");
     if (program.kind == ProgramKind::shell || (is_text(program.name) && program.kind != ProgramKind::text))
       return read(program.name, line, how);
-    const bool reads_input = !links.empty() && links.back().get().index == program.index; // a shell, or Python
+    const bool reads_input = link != nullptr && link->index == program.index; // a shell, or Python
     if ((reads_input && is_listed(last, "bash sbatch")) || program.name == "/dev/stdin")
       for (const std::string& file : {launch.start.input, behind.empty() ? "" : behind.back()})
         read_file(file, how);
@@ -131,7 +131,7 @@ class ScriptReader {
                          is_listed(program.name, k_script_names) || launch.read_start(program).starts_with("#!");
     if (is_file && (!program.python || !is_listed(last, "python torchrun deepspeed accelerate")))
       read_file(program.name, how);
-    if (is_file && !program.python && !behind.empty() && is_known(behind))
+    if (is_file && !program.python && !behind.empty() && is_known_command(behind, 0))
       (void)ask(behind, line); // the script may run "$@"
     if (!reads_input)
       add_program(launch, program, line);
@@ -145,11 +145,6 @@ class ScriptReader {
   }
 
  private:
-  static bool is_known(const Argv& words) {
-    return find_launcher(words, 0, words.size()) != nullptr || find_opaque(words[0]) != nullptr ||
-           is_plain_tool(words[0]);
-  }
-
   /// Reads `#SBATCH -n 2` as `sbatch -n 2 job.sh`, and `#!/usr/bin/env -S python3 -I` as `python3 -I job.sh`.
   void read_directive(WordList& list) {
     Argv& words = list.words;
@@ -170,7 +165,7 @@ class ScriptReader {
     const auto changed = m_lost;
     words = expand(words);
     words.erase(words.begin(), std::ranges::find_if_not(words, &is_assignment));
-    if (is_value && !words.empty() && !is_known(words))
+    if (is_value && !words.empty() && !is_known_command(words, 0))
       read_texts(words, list.line);
     else if (!words.empty())
       read_command(list, prints);
@@ -297,7 +292,7 @@ class ScriptReader {
     if (!walked.elsewhere && !any_listed(words, "python*"))
       read_texts(words, list.line, how_started(words), true);
     for (const Program& program : walked.programs)
-      read_started({words, walked, m_start, m_variables, m_facts, m_rules}, program, list.line);
+      read_started({words, walked, m_start, m_facts, m_rules}, program, list.line);
   }
 
   /// Reads those of the words that are texts, because any of them may be run; a here-document certainly is.
@@ -348,7 +343,7 @@ class ScriptReader {
       words.insert(words.end(), {"python", "t.py"});
       walked = walk(words, "/");
     }
-    const Mention loss = find_loss({words, walked, m_start, m_variables, m_facts, m_rules});
+    const Mention loss = find_loss({words, walked, m_start, m_facts, m_rules});
     const auto keeps = [&](const std::string& word) {
       const auto at = word.find("PYTHONPATH=");
       return at != std::string::npos && names_path(word.substr(at + 11));
@@ -428,8 +423,8 @@ class ScriptReader {
   Facts& m_facts;
   std::string m_directory; ///< of the last `cd`
   Start m_start{{}, "/", {}};
-  Rules m_rules{{}, When::shared, Guard()};       // with a guard, because only then a loss counts
-  Environment m_variables;                        ///< variables of the text, with the words of all their values
+  Rules m_rules{{}, false, Guard()};              // with a guard, because only then a loss counts
+  Environment& m_variables = m_start.environment; ///< variables of the text, with the words of all their values
   std::set<std::string, std::less<>> m_keep_path; ///< those with PYTHONPATH in their value
   std::size_t m_expanded = 0;                     ///< words of commands so far, after expand()
   int m_texts = 0;                                ///< texts around the present command

@@ -2,7 +2,6 @@
 // Searches the words of a shell text for the programs that it starts, the caches that it names, and what takes the
 // guard away from its programs. Nothing is run or changed. Variables are expanded only if the text itself gives them
 // values, which is enough because the guard decides in the programs.
-#include "cachefix/decision.hpp"
 #include "cachefix/launch.hpp"
 
 namespace sharefs::cachefix {

@@ -36,6 +36,7 @@ enum class Means {
   container,    ///< runs the command in a container
   command_file, ///< the launcher itself looks for the command's file, or copies it
   hands_on,     ///< an option that only an mpirun which hands on its environment has
+  isolates,     ///< Python does not run the guard: it reads no PYTHONPATH (-I, -E), or no sitecustomize (-S)
   information,  ///< only prints something or attaches to a live process; --help, --version, --usage always
 };
 
@@ -89,6 +90,8 @@ bool is_plain_tool(std::string_view program);
 const Launcher* find_launcher(const Argv& argv, std::size_t at, std::size_t end);
 /// True if the launcher needs no verb, or one of its verbs follows argv[at].
 bool has_verb(const Launcher& launcher, const Argv& argv, std::size_t at, std::size_t end);
+/// True if words[at] is a launcher, has a row `elsewhere`, or is a plain tool.
+bool is_known_command(const Argv& words, std::size_t at);
 /// Returns the launcher for `python -m MODULE`; nullptr if there is none.
 const Launcher* find_module_launcher(std::string_view module);
 

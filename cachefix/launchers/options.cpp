@@ -9,7 +9,7 @@ constexpr std::string_view k_run_nothing = "--help --version --usage -help -vers
 
 /// The names of the enumerators of Means, in their order.
 constexpr std::string_view k_means = "directory assign assign_pair assign_list unset clear module no_python run_module "
-                                     "run_text command_text hosts container command_file hands_on information";
+                                     "run_text command_text hosts container command_file hands_on isolates information";
 constexpr std::pair<std::string_view, Takes> k_takes[] = {
     {"==", Takes::two}, {"[=]", Takes::attached}, {"=", Takes::value}, {"", Takes::nothing}};
 

@@ -38,8 +38,7 @@ std::size_t find_command(const Argv& words) {
     // A variable counts only as the last word, and not if an option makes ssh a tunnel.
     const bool variable =
         at > 0 && at + 1 == words.size() && word.starts_with('$') && !any_listed(words, "-N -fN* -nN* -L -R -D -W");
-    const bool known = at > 0 && (is_plain_tool(word) || find_opaque(word) != nullptr ||
-                                  is_listed(base_name(word), words_of("python")));
+    const bool known = at > 0 && (is_known_command(words, at) || is_listed(base_name(word), words_of("python")));
     if (path || variable || known || is_listed(word, k_scripts) || find_launcher(words, at, words.size()) != nullptr)
       return at;
   }
@@ -119,6 +118,11 @@ const Launcher* find_launcher(const Argv& argv, std::size_t at, std::size_t end)
 
 bool has_verb(const Launcher& launcher, const Argv& argv, std::size_t at, std::size_t end) {
   return launcher.verbs.empty() || (at + 1 < end && is_listed(argv[at + 1], launcher.verbs));
+}
+
+bool is_known_command(const Argv& words, std::size_t at) {
+  return find_launcher(words, at, words.size()) != nullptr || find_opaque(words[at]) != nullptr ||
+         is_plain_tool(words[at]);
 }
 
 const Launcher* find_module_launcher(std::string_view module) {

@@ -21,7 +21,7 @@ class Walker {
   Walk run(const std::string& directory) {
     Program scope;
     scope.directory = directory;
-    walk_command(0, m_argv.size(), std::move(scope));
+    walk_command(0, m_argv.size(), scope);
     return std::move(m_out);
   }
 
@@ -30,7 +30,7 @@ class Walker {
 
   /// Ends the walk at words that are not understood: the program that they run gets the environment and no other
   /// change.
-  void give_up(std::size_t index, Program scope, std::string message = {}) {
+  void give_up(std::size_t index, const Program& scope, std::string message = {}) {
     m_out.understood = false;
     const std::size_t at = std::min(index, m_argv.size() - 1);
     if (runs_container(at, m_argv.size()))
@@ -38,30 +38,28 @@ class Walker {
     if (!message.empty() && is_certain())
       warn("SF401", index, std::move(message), "its own words were not changed");
     if (!walk_unknown(at, m_argv.size(), scope))
-      add_program(ProgramKind::program, at, m_argv.size(), m_argv.size(), std::move(scope), true);
+      add_program(ProgramKind::program, at, m_argv.size(), m_argv.size(), scope, true);
   }
   void warn(std::string code, std::size_t index, std::string says, std::string hint = Mention().hint) {
     const std::string subject = index < m_argv.size() ? m_argv[index] : "command line";
     m_out.problems.push_back({1, std::move(code), subject, std::move(says), std::move(hint)});
   }
   /// Ends the walk, because the program starts where neither this environment nor these paths count.
-  void end_elsewhere(std::string code, std::size_t index, std::string says, std::string hint = Mention().hint) {
+  void end_elsewhere(Mention why) {
     m_out.understood = false;
     m_out.elsewhere = true;
     m_out.programs.clear();
-    warn(std::move(code), index, std::move(says), std::move(hint));
+    m_out.problems.push_back(std::move(why));
   }
-  void end_in_container(std::size_t index) {
-    end_elsewhere("SF404", index, std::string(k_in_container), std::string(k_into_container));
-  }
+  void end_in_container(std::size_t index) { end_elsewhere(starts_in_container(m_argv[index])); }
   /// Ends the walk at a program that takes the environment away from its command; `does` is the message about it.
-  void end_unreached(std::size_t index, const std::string& does, Program scope) {
+  void end_unreached(std::size_t index, const std::string& does, const Program& scope) {
     if (runs_container(index + 1, m_argv.size()))
       return end_in_container(index);
-    end_elsewhere("SF402", index, does + ", so it is not guarded");
+    end_elsewhere({1, "SF402", m_argv[index], does + ", so it is not guarded"});
     m_out.elsewhere = is_certain(); // behind a program without a row the word may be an argument
     if (!is_certain())
-      give_up(index, std::move(scope));
+      give_up(index, scope);
   }
 
   void add_program(ProgramKind kind, std::size_t index, std::size_t begin, std::size_t end, Program scope, bool python,
@@ -90,14 +88,13 @@ class Walker {
   }
 
   /// Walks through argv[begin, end), which is a program and its arguments.
-  void walk_command(std::size_t begin, std::size_t end, Program scope) {
+  void walk_command(std::size_t begin, std::size_t end, const Program& scope) {
     if (begin >= end || m_out.elsewhere)
       return;
     const Launcher* launcher = find_launcher(m_argv, begin, end);
     if (launcher == nullptr)
-      return walk_program(begin, end, std::move(scope));
-    walk_launcher(*launcher, base_name(m_argv[begin]), begin, index_behind_verb(*launcher, begin), end,
-                  std::move(scope));
+      return walk_program(begin, end, scope);
+    walk_launcher(*launcher, base_name(m_argv[begin]), begin, index_behind_verb(*launcher, begin), end, scope);
   }
 
   /// True if a program of the row `known` may start Python with these words; false for `tmux ls` or `sudo nvidia-smi`.
@@ -146,14 +143,14 @@ class Walker {
            runs_something(*known, at + 1, end);
   }
 
-  void walk_program(std::size_t begin, std::size_t end, Program scope) {
+  void walk_program(std::size_t begin, std::size_t end, const Program& scope) {
     const std::string name = base_name(m_argv[begin]);
     const Row* known = find_opaque(m_argv[begin]);
     if (known != nullptr && any_listed(std::span(m_argv).subspan(begin + 1, end - begin - 1), known->get("unless")))
       known = nullptr;
     if (known != nullptr && runs_something(*known, begin + 1, end)) {
       if (!known->has("container"))
-        return end_unreached(begin, "`" + name + "` " + known->get("does"), std::move(scope));
+        return end_unreached(begin, "`" + name + "` " + known->get("does"), scope);
       end_in_container(begin);
       m_out.container = is_certain() ? std::optional(begin) : std::nullopt;
       return;
@@ -164,7 +161,7 @@ class Walker {
                   hint_for_assignment(m_argv[begin]));
     }
     if (name.ends_with(".py") && m_argv[begin].find('/') != std::string::npos)
-      return walk_python_file(begin, end, std::move(scope));
+      return walk_python_file(begin, end, scope);
     const bool starts_here =
         known == nullptr || (known->has("by") && !known->has("container")); // such as parallel without -S
     if (starts_here && !is_plain_tool(name) && runs_container(begin + 1, end))
@@ -173,7 +170,7 @@ class Walker {
     const bool script = name.ends_with(".sh") || name.ends_with(".bash") || is_plain_tool(name);
     if (starts_here && !script && walk_unknown(begin + 1, end, scope))
       return;
-    add_program(ProgramKind::program, begin, begin + 1, end, std::move(scope), is_listed(name, words_of("python")));
+    add_program(ProgramKind::program, begin, begin + 1, end, scope, is_listed(name, words_of("python")));
   }
 
   /// True if a word is a command line, as in `flock FILE -c 'env -i python train.py'`.
@@ -181,10 +178,8 @@ class Walker {
     const Argv parts = word.find(' ') == std::string::npos ? Argv() : split_words(word);
     if (parts.empty())
       return false;
-    const bool opaque = find_opaque(parts[0]) != nullptr;
-    return (opaque && any_listed(parts, "-*")) || // not a message such as "docker run failed"
-           ((opaque || find_launcher(parts, 0, parts.size()) != nullptr || is_plain_tool(parts[0]) ||
-             assigns_variable(parts[0])) &&
+    return (find_opaque(parts[0]) != nullptr && any_listed(parts, "-*")) || // no message as "docker run failed"
+           ((is_known_command(parts, 0) || assigns_variable(parts[0])) &&
             names_some_program(std::span(parts).subspan(1), m_depth));
   }
 
@@ -209,43 +204,44 @@ class Walker {
   /// Walks through a launcher. Its options start at `begin`; its own word is argv[index].
   void walk_launcher(const Launcher& launcher, std::string name, std::size_t index, std::size_t begin, std::size_t end,
                      Program scope) {
-    const std::size_t number = m_out.chain.size();
-    if (number == k_most_launchers)
-      return give_up(index, std::move(scope), "too many launchers stand one behind the other");
-    m_out.chain.push_back({&launcher, std::move(name), index, {}, 0, is_certain()});
-    scope.chain.push_back(number);
+    if (m_out.chain.size() == k_most_launchers)
+      return give_up(index, scope, "too many launchers stand one behind the other");
+    ChainLink& link = m_out.chain.emplace_back();
+    link.launcher = &launcher;
+    link.name = std::move(name);
+    link.index = index;
+    link.certain = is_certain();
+    scope.chain.push_back(&link);
     if (launcher.tail == Tail::contexts)
-      return walk_contexts(number, begin, end, std::move(scope));
-    if (const auto at = walk_options(number, begin, end, scope))
-      walk_tail(number, *at, end, std::move(scope));
+      return walk_contexts(link, begin, end, scope);
+    if (const auto at = walk_options(link, begin, end, scope))
+      walk_tail(link, *at, end, scope);
   }
 
   /// Walks through commands that are separated by `:`, each with options of its own.
-  void walk_contexts(std::size_t number, std::size_t begin, std::size_t end, Program scope) {
-    while (begin < end && !m_out.elsewhere) {
+  void walk_contexts(ChainLink& first, std::size_t begin, std::size_t end, Program scope) {
+    for (ChainLink* link = &first; begin < end && !m_out.elsewhere;) {
       const std::size_t stop = find_word(":", begin, end);
       Program own = scope;
-      if (const auto at = walk_options(number, begin, stop, own); at && *at < stop) {
-        m_out.chain[number].command = *at;
-        walk_command(*at, stop, std::move(own));
+      if (const auto at = walk_options(*link, begin, stop, own); at && *at < stop) {
+        link->command = *at;
+        walk_command(*at, stop, own);
       }
       begin = stop + 1;
       if (begin >= end)
         return;
       if (m_out.chain.size() >= k_most_launchers)
-        return give_up(begin, std::move(scope), "too many commands stand one behind the other");
-      ChainLink next = m_out.chain[number];
-      next.command = 0;
-      scope.chain.back() = number = m_out.chain.size();
-      m_out.chain.push_back(std::move(next));
+        return give_up(begin, scope, "too many commands stand one behind the other");
+      link = &m_out.chain.emplace_back(*link);
+      link->command = 0;
+      scope.chain.back() = link;
     }
   }
 
   /// Reads a launcher's options into the chain and applies them to the scope. Returns where the tail begins; nullopt if
   /// nothing is run or an option is not understood.
-  std::optional<std::size_t> walk_options(std::size_t number, std::size_t begin, std::size_t end, Program& scope) {
-    const Launcher& launcher = *m_out.chain[number].launcher;
-    OptionsRead read = read_options(launcher, m_argv, begin, end);
+  std::optional<std::size_t> walk_options(ChainLink& link, std::size_t begin, std::size_t end, Program& scope) {
+    OptionsRead read = read_options(*link.launcher, m_argv, begin, end);
     const auto container = std::ranges::find(read.given, Means::container, &GivenOption::means);
     if (container != read.given.end()) { // this counts even if another option is not known
       end_in_container(container->index);
@@ -258,7 +254,7 @@ class Walker {
         apply_option(option, own);
     apply_options(std::move(own), scope);
     const bool nothing_runs = read.last(Means::information) != nullptr;
-    auto& all = m_out.chain[number].options;
+    OptionsRead& all = link.options;
     read.given.insert(read.given.begin(), all.given.begin(), all.given.end());
     all = std::move(read);
     if (nothing_runs)
@@ -323,88 +319,77 @@ class Walker {
     }
   }
 
-  void walk_tail(std::size_t number, std::size_t at, std::size_t end, Program scope) {
-    const Launcher& launcher = *m_out.chain[number].launcher;
-    const GivenOption* text = m_out.chain[number].options.last(Means::command_text);
+  void walk_tail(ChainLink& link, std::size_t at, std::size_t end, Program scope) {
+    const Launcher& launcher = *link.launcher;
+    const OptionsRead& read = link.options;
+    const GivenOption* text = read.last(Means::command_text);
     if (text != nullptr &&
         !text->value.empty()) { // env -S: the text may hold options of env, and the words behind it follow
       const std::string words = text->value + " " +
                                 shell_join({m_argv.begin() + static_cast<std::ptrdiff_t>(at),
                                             m_argv.begin() + static_cast<std::ptrdiff_t>(end)});
-      return add_program(ProgramKind::shell, text->value_index, end, end, std::move(scope), false,
+      return add_program(ProgramKind::shell, text->value_index, end, end, scope, false,
                          launcher.row.has("assignments") ? "env " + words : text->value);
     }
     while (launcher.row.has("assignments") && at < end && assign(scope, m_argv[at], at, 0))
       ++at;
     at = std::min(at + (launcher.row.has("operands") ? 1 : 0), end);
     if (at < end)
-      m_out.chain[number].command = at;
-    const ChainLink& link = m_out.chain[number];
-    switch (launcher.tail) {
-    case Tail::command:
-    case Tail::script:
-      if (at >= end)
-        return;
-      if (link.options.last(Means::no_python) != nullptr)
-        return walk_command(at, end, std::move(scope));
-      if (link.options.last(Means::module) != nullptr)
-        return walk_module(at, at + 1, end, std::move(scope));
-      if (launcher.tail == Tail::script)
-        return walk_python_file(at, end, std::move(scope));
-      return walk_command(at, end, std::move(scope));
-    case Tail::python:
-      return walk_python(number, at, end, std::move(scope));
-    case Tail::shell:
-    case Tail::batch:
-      return walk_shell(number, at, end, std::move(scope));
-    case Tail::contexts:
-      return;
-    }
+      link.command = at;
+    const bool script = launcher.tail == Tail::script && at < end && read.last(Means::no_python) == nullptr;
+    if (launcher.tail == Tail::python)
+      walk_python(link, at, end, scope);
+    else if (launcher.tail == Tail::shell || launcher.tail == Tail::batch)
+      walk_shell(link, at, end, scope);
+    else if (script && read.last(Means::module) != nullptr)
+      walk_module(at, at + 1, end, scope, m_argv[at]);
+    else if (script)
+      walk_python_file(at, end, scope);
+    else
+      walk_command(at, end, scope);
   }
 
-  void walk_python(std::size_t number, std::size_t at, std::size_t end, Program scope) {
-    const OptionsRead& read = m_out.chain[number].options;
-    if (read.ended_by_option) {
-      const GivenOption last = read.given.back();
-      if (last.means == Means::run_module)
-        return walk_module(last.value_index, at, end, std::move(scope), last.value);
-      return add_program(ProgramKind::text, last.value_index, at, end, std::move(scope), true, last.value);
-    }
-    if (at < end)
-      return walk_python_file(at, end, std::move(scope));
-    add_program(ProgramKind::file, m_out.chain[number].index, end, end, std::move(scope), true,
-                "-"); // python reads stdin
+  void walk_python(const ChainLink& link, std::size_t at, std::size_t end, const Program& scope) {
+    const OptionsRead& read = link.options;
+    if (!read.ended_by_option && at < end)
+      return walk_python_file(at, end, scope);
+    if (!read.ended_by_option) // python reads stdin
+      return add_program(ProgramKind::file, link.index, end, end, scope, true, "-");
+    const GivenOption last = read.given.back();
+    if (last.means == Means::run_module)
+      return walk_module(last.value_index, at, end, scope, last.value);
+    add_program(ProgramKind::text, last.value_index, at, end, scope, true, last.value);
   }
 
-  void walk_python_file(std::size_t at, std::size_t end, Program scope) {
+  void walk_python_file(std::size_t at, std::size_t end, const Program& scope) {
     const Launcher* launcher = find_launcher(m_argv, at, end); // python /opt/env/bin/torchrun
     if (launcher != nullptr && launcher->row.has("modules") && launcher->verbs.empty())
-      return walk_launcher(*launcher, std::string(launcher->name), at, at + 1, end, std::move(scope));
-    add_program(ProgramKind::file, at, at + 1, end, std::move(scope), true);
+      return walk_launcher(*launcher, std::string(launcher->name), at, at + 1, end, scope);
+    add_program(ProgramKind::file, at, at + 1, end, scope, true);
   }
 
-  void walk_module(std::size_t index, std::size_t begin, std::size_t end, Program scope, std::string name = {}) {
-    if (index >= end)
-      return;
-    if (name.empty())
-      name = m_argv[index];
+  void walk_module(std::size_t index, std::size_t begin, std::size_t end, const Program& scope,
+                   const std::string& name) {
     if (const Launcher* launcher = find_module_launcher(name))
       if (has_verb(*launcher, m_argv, begin - 1, end))
         return walk_launcher(*launcher, name.starts_with("torch.distributed.") ? name : launcher->name, index,
-                             index_behind_verb(*launcher, begin - 1), end, std::move(scope));
-    add_program(ProgramKind::module, index, begin, end, std::move(scope), true, name);
+                             index_behind_verb(*launcher, begin - 1), end, scope);
+    if (const Row* known = find_opaque(name); // `python -m modal run`
+        known != nullptr && !known->has("container") && runs_something(*known, begin, end))
+      return end_unreached(index, "`" + name + "` " + known->get("does"), scope);
+    add_program(ProgramKind::module, index, begin, end, scope, true, name);
   }
 
-  void walk_shell(std::size_t number, std::size_t at, std::size_t end, Program scope) {
+  void walk_shell(const ChainLink& link, std::size_t at, std::size_t end, const Program& scope) {
     // The shell reads its commands from stdin or a terminal.
-    if (at >= end || m_out.chain[number].options.last(Means::no_python) != nullptr)
-      return add_program(ProgramKind::program, m_out.chain[number].index, end, end, std::move(scope), false);
+    if (at >= end || link.options.last(Means::no_python) != nullptr)
+      return add_program(ProgramKind::program, link.index, end, end, scope, false);
     // With -c the text is the first word that is no option.
-    if (m_out.chain[number].options.last(Means::command_text) != nullptr)
-      return add_program(ProgramKind::shell, at, end, end, std::move(scope), false);
+    if (link.options.last(Means::command_text) != nullptr)
+      return add_program(ProgramKind::shell, at, end, end, scope, false);
     if (runs_container(at + 1, end)) // the script's "$@" may start one
       return end_in_container(at);
-    add_program(ProgramKind::file, at, at + 1, end, std::move(scope), false);
+    add_program(ProgramKind::file, at, at + 1, end, scope, false);
   }
 
   const Argv& m_argv;
@@ -427,11 +412,10 @@ bool Program::takes_away(std::string_view variable) const {
   return (cleared && !is_in(kept)) || is_in(unset);
 }
 
-std::vector<std::reference_wrapper<const ChainLink>> Walk::links(const Program& program) const {
-  std::vector<std::reference_wrapper<const ChainLink>> all;
-  for (const std::size_t number : program.chain)
-    all.emplace_back(chain[number]);
-  return all;
+Mention starts_in_container(const std::string& subject, const std::string& by) {
+  return {1, "SF404", subject,
+          by + "it starts in a container, whose environment and paths are not this host's, so it is not guarded",
+          "let the container run `sharefs run -- CMD...`"};
 }
 
 Walk walk(const Argv& argv, const std::string& directory, int depth) {

@@ -3,7 +3,7 @@
 // Pure: it reads words only.
 #include "cachefix/launchers/launcher.hpp"
 
-#include <functional>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -47,7 +47,7 @@ struct Program {
   bool cleared = false;             ///< it starts with an empty environment
   std::vector<std::string> kept;    ///< with these variables all the same
   bool python = false;
-  std::vector<std::size_t> chain; ///< indices into Walk::chain
+  std::vector<const ChainLink*> chain; ///< its launchers in Walk::chain, the outermost first
 
   /// Returns the assignment of this variable that counts; nullptr if there is none.
   [[nodiscard]] const Assignment* assignment_of(std::string_view variable) const;
@@ -66,8 +66,9 @@ struct Mention {
   friend bool operator==(const Mention&, const Mention&) = default;
 };
 
+/// Its programs point into its chain, so it is moved and not copied.
 struct Walk {
-  std::vector<ChainLink> chain;
+  std::deque<ChainLink> chain;
   std::vector<Program> programs; ///< more than one only with `:` of mpirun and srun
   /// False if the meaning of some word is not certain, so that no word may be changed. There is a program all the same,
   /// with the environment that the launchers in front of that word make; its arguments are not known.
@@ -77,9 +78,6 @@ struct Walk {
   bool elsewhere = false;
   std::optional<std::size_t> container; ///< the word that certainly starts a container on this host
   std::vector<Mention> problems;
-
-  /// Returns the launchers of a program, the outermost first.
-  [[nodiscard]] std::vector<std::reference_wrapper<const ChainLink>> links(const Program& program) const;
 };
 
 /// True for a program or module that is such a tool. A shell text is none, though it may end in the name of one.
@@ -92,9 +90,7 @@ inline bool is_plain_tool(const Program& program) {
 /// Walks through a command line. `directory` is the working directory of the command; `depth` counts the commands
 /// around it.
 Walk walk(const Argv& argv, const std::string& directory, int depth = 0);
-/// The message about a command that starts in a container, and its hint.
-inline constexpr std::string_view k_in_container =
-    "it starts in a container, whose environment and paths are not this host's, so it is not guarded";
-inline constexpr std::string_view k_into_container = "let the container run `sharefs run -- CMD...`";
+/// Returns the message about a command that starts in a container because of `subject`.
+Mention starts_in_container(const std::string& subject, const std::string& by = {});
 
 } // namespace sharefs::cachefix

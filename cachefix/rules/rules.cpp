@@ -26,20 +26,20 @@ bool matches(const UserRule& rule, const Program& program) {
          fnmatch(rule.program.c_str(), base_name(program.name).c_str(), 0) == 0;
 }
 
-std::optional<CacheRule> table_rule(const Row* framework, std::string_view flag) {
-  for (const Row& row : rows_of("flag")) {
-    const std::string of = row.get("of");
-    if (!of.empty() && (framework == nullptr || !is_listed(framework->name, of)))
-      continue;
-    for (const std::string& known : split_words(row.get("flags")))
-      if (is_spelling_of(flag, known))
-        return CacheRule{.name = known,
-                         .cache_class = class_of(row),
-                         .reason = row.get("reason"),
-                         .id = row.name,
-                         .unless_prepared = row.has("unless")};
-  }
-  return std::nullopt;
+/// Returns the rules of the table's rows of this kind, `flag` or `variable`, one for each name in a row.
+std::vector<CacheRule> table_rules(const std::string& kind) {
+  std::vector<CacheRule> all;
+  for (const Row& row : rows_of(kind))
+    for (const std::string& name : split_words(kind == "flag" ? row.get("flags") : row.name))
+      all.push_back({.name = name,
+                     .cache_class = class_of(row),
+                     .reason = row.get("reason"),
+                     .of = row.get("of"),
+                     .fallback = row.get("default"),
+                     .holds = row.has("code") ? Holds::code : Holds::data,
+                     .id = kind == "flag" ? row.name : "variable." + name,
+                     .unless_prepared = row.has("unless")});
+  return all;
 }
 
 } // namespace
@@ -49,22 +49,13 @@ const char* to_string(CacheClass value) {
 }
 
 std::vector<CacheRule> variable_rules(const std::vector<UserRule>& user) {
-  static const std::vector<CacheRule> k_table = [] {
-    std::vector<CacheRule> all;
-    for (const Row& row : rows_of("variable"))
-      for (const std::string& name : split_words(row.name))
-        all.push_back({.name = name,
-                       .cache_class = class_of(row),
-                       .reason = row.get("reason"),
-                       .fallback = row.get("default"),
-                       .holds = row.has("code") ? Holds::code : Holds::data});
-    return all;
-  }();
+  static const std::vector<CacheRule> k_table = table_rules("variable");
   std::vector<CacheRule> all = k_table;
   for (const UserRule& rule : user) {
     auto known = std::ranges::find(all, rule.flag, &CacheRule::name);
     if (known == all.end() && rule.local && !rule.flag.starts_with('-') && !rule.flag.empty())
-      known = all.insert(all.end(), {.name = rule.flag, .cache_class = CacheClass::node_local});
+      known = all.insert(all.end(),
+                         {.name = rule.flag, .cache_class = CacheClass::node_local, .id = "variable." + rule.flag});
     if (known == all.end() || known->cache_class == CacheClass::never || known->by_user)
       continue;
     known->cache_class = rule.local ? CacheClass::node_local : CacheClass::shared;
@@ -101,10 +92,6 @@ const Row* framework_of(const Program& program, const Argv& argv) {
   return nullptr;
 }
 
-bool keeps_caches(const Row* framework) {
-  return framework != nullptr && !framework->get("keeps").empty();
-}
-
 bool names_cache(std::string_view name) {
   std::string spelled = underscored(name);
   std::ranges::transform(spelled, spelled.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -117,11 +104,15 @@ bool names_cache(std::string_view name) {
 
 std::optional<CacheRule> rule_for_flag(const Program& program, const Row* framework, std::string_view flag,
                                        const std::vector<UserRule>& user) {
-  auto known = table_rule(framework, flag);
+  static const std::vector<CacheRule> k_table = table_rules("flag");
+  const auto known = std::ranges::find_if(k_table, [&](const CacheRule& rule) {
+    return (rule.of.empty() || (framework != nullptr && is_listed(framework->name, rule.of))) &&
+           is_spelling_of(flag, rule.name);
+  });
   const auto own = std::ranges::find_if(
       user, [&](const UserRule& rule) { return is_spelling_of(flag, rule.flag) && matches(rule, program); });
   if (own == user.end())
-    return known;
+    return known == k_table.end() ? std::nullopt : std::optional(*known);
   CacheRule applied{.name = own->flag,
                     .reason = "a rule of yours (" + own->origin + ") " +
                               (own->local ? "puts it on the node's own disk" : "keeps it"),
@@ -129,7 +120,8 @@ std::optional<CacheRule> rule_for_flag(const Program& program, const Row* framew
                     .id = "user"};
   // The class stays `mixed`, so models stay where they are: nobody wants hundreds of GB of them on each node.
   if (own->local)
-    applied.cache_class = known && known->cache_class == CacheClass::mixed ? CacheClass::mixed : CacheClass::node_local;
+    applied.cache_class =
+        known != k_table.end() && known->cache_class == CacheClass::mixed ? CacheClass::mixed : CacheClass::node_local;
   return applied;
 }
 

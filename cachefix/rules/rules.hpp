@@ -24,9 +24,10 @@ struct CacheRule {
   CacheClass cache_class = CacheClass::never;
   std::string reason = {};
   bool by_user = false;      ///< the rule is one of --local, --keep or sharefs.yaml
+  std::string of = {};       ///< flags only: the programs for which it counts; empty: all
   std::string fallback = {}; ///< default of a variable, with $NAME and ~; empty: no default, or none that may be shared
   Holds holds = Holds::data; ///< variables only
-  std::string id = {};       ///< flags only: name of the row
+  std::string id = {};       ///< name of the row
   bool unless_prepared = false; ///< flags only: a path with files in it is left
 };
 
@@ -45,8 +46,6 @@ std::string kept_variables(const std::vector<UserRule>& rules);
 
 /// Returns the row for a program; nullptr if there is none.
 const Row* framework_of(const Program& program, const Argv& argv);
-/// True if the program fills a cache on purpose, so that none of its variables is changed.
-bool keeps_caches(const Row* framework);
 
 /// Returns the rule for a flag: the user's, else the table's; nullopt if there is none. `flag` is one word of argv up
 /// to its `=`. It may have `-` for `_`, or be a prefix long enough that it hardly means another flag.

@@ -3,7 +3,6 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "sys/find_processes.hpp"
-#include "tree/tree.hpp"
 
 #include <algorithm>
 #include <set>

@@ -2,6 +2,7 @@
 // Lists the node-local caches of this user, says which of them may be deleted, and fills new ones.
 #include "plan/plan.hpp"
 #include "sys/system.hpp"
+#include "tree/tree.hpp"
 
 namespace sharefs::cachefix {
 
@@ -33,16 +34,13 @@ std::string age_of(const CacheEntry& entry, std::int64_t now);
 
 // Seeding copies the files of a shared cache to the node before the program begins.
 
-struct Seeded {
-  std::uint64_t files = 0, bytes = 0; ///< copied now; 0 if `local` was not empty, or `shared` is
-};
-
 /// Copies the cache at `shared`, a path without links, to `local`, which exists. Caches are code that is run, so links
 /// are not followed, and nothing is copied if a file belongs to neither this user nor root. Each file is read again and
 /// compared, and `local` becomes complete in one rename. The share may hang, so a child copies, and it is given up if
-/// it makes no progress for `deadline`. Errors: `failed` if the node has no room, and those of tree::copy.
-Result<Seeded> seed_cache(const std::string& shared, const std::string& local, std::uint64_t keep_free_bytes,
-                          std::chrono::milliseconds deadline);
+/// it makes no progress for `deadline`. Nothing is copied if `local` is not empty,
+/// or `shared` is. Errors: `failed` if the node has no room, and those of tree::copy.
+Result<tree::CopyReport> seed_cache(const std::string& shared, const std::string& local, std::uint64_t keep_free_bytes,
+                                    std::chrono::milliseconds deadline);
 
 /// Returns the bytes of the files below a shared directory, up to the first directory that cannot be read; an error if
 /// counting takes longer than `deadline`.

@@ -4,7 +4,6 @@
 #include "base/text.hpp"
 #include "sys/process/call.hpp"
 #include "sys/process/fd.hpp"
-#include "tree/tree.hpp"
 
 #include <cerrno>
 #include <fcntl.h>
@@ -43,16 +42,16 @@ Result<std::uint64_t> size_of_cache(const std::string& shared, std::chrono::mill
   });
 }
 
-Result<Seeded> seed_cache(const std::string& shared, const std::string& local, std::uint64_t keep_free_bytes,
-                          std::chrono::milliseconds deadline) {
+Result<tree::CopyReport> seed_cache(const std::string& shared, const std::string& local, std::uint64_t keep_free_bytes,
+                                    std::chrono::milliseconds deadline) {
   std::error_code error;
   if (!fs::is_empty(local, error) || error)
-    return Seeded{};
+    return tree::CopyReport{};
   tree::Options options;
   options.deadline = deadline;
   const auto measured = tree::measure({.path = shared}, options);
   if (!measured)
-    return measured.error().code == ErrorCode::not_found ? Result<Seeded>(Seeded{}) : fail(measured.error());
+    return measured.error().code == ErrorCode::not_found ? Result<tree::CopyReport>() : fail(measured.error());
   if (const auto space = fs::space(local, error); error || space.available < measured->allocated + keep_free_bytes)
     return fail(ErrorCode::failed, format_bytes(measured->allocated) + " do not fit on this node");
   const std::string scratch = parent_path(local) + "/.sharefs-seed-" + base_name(local);
@@ -63,7 +62,7 @@ Result<Seeded> seed_cache(const std::string& shared, const std::string& local, s
   if (!copied && copied.error().code == ErrorCode::busy) { // another process of this job copies: wait for it
     const sys::Fd other(::open(scratch.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     (void)::flock(other.get(), LOCK_EX);
-    return Seeded{};
+    return tree::CopyReport{};
   }
   if (!copied || ::rename(scratch.c_str(), local.c_str()) != 0) {
     const int number = errno;
@@ -72,9 +71,9 @@ Result<Seeded> seed_cache(const std::string& shared, const std::string& local, s
       return fail(copied.error());
     if (number != ENOTEMPTY && number != EEXIST) // else a program of this job has files there already
       return fail(errno_error(number, local));
-    return Seeded{};
+    return tree::CopyReport{};
   }
-  return Seeded{copied->files, copied->bytes};
+  return copied;
 }
 
 } // namespace sharefs::cachefix

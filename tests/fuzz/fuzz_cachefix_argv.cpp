@@ -14,7 +14,7 @@ namespace {
 /// The words of the original that no change names, in order, are a subsequence of the result.
 bool others_are_untouched(const Argv& argv, const RunPlan& result) {
   std::set<std::size_t> touched;
-  for (const Decision& change : result.changes())
+  for (const Decision& change : result.changes)
     if (change.index)
       touched.insert(*change.index);
   std::size_t at = 0;

@@ -27,9 +27,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   const Argv argv = {"python", "t.py", rule.flag, value, "--cache_dir", "/share/x", "--output_dir", "/share/o"};
   const RunPlan result = world.run(argv, rules);
   if (!rule.local && rule.program.empty())
-    for (const Decision& change : result.changes())
+    for (const Decision& change : result.changes)
       FUZZ_CHECK(change.flag != rule.flag);
-  for (const Decision& change : result.changes())
+  for (const Decision& change : result.changes)
     FUZZ_CHECK(change.flag != "--output_dir" || rule.local);
   return 0;
 }

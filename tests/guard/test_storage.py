@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -24,15 +23,6 @@ PYTHON = "/usr/bin/python3"
 CXX = GUARD.parents[1] / "src/sys/mounts/shared_storage.cpp"
 CACHES = Path(storage.__file__).parent / "caches.txt"
 PLACE = storage.Place("/s", "local", "/nowhere/local", "", False, False)
-
-
-def mounts(*lines: str) -> dict[str, list[storage.Mount]]:
-    """Of `id parent target type options`."""
-    children = defaultdict(list)
-    for line in lines:
-        mount = storage.Mount(*line.split())
-        children[mount.parent].append(mount)
-    return children
 
 
 def test_no_shared_file_system_counts_as_local() -> None:
@@ -54,16 +44,16 @@ def test_the_variables_of_programs_that_compile_are_set() -> None:
     assert ours["CUDA_CACHE_PATH"] == ("", True)
 
 
-def test_the_mount_of_a_path() -> None:
-    table = mounts(
-        "1 0 / ext4 rw",
-        "2 1 /share nfs rw",
-        "3 2 /share/scratch xfs rw",
-        "4 1 /home nfs rw",
-        "5 4 /home xfs rw",  # mounted over the other
-    )
-    found = {path: storage.mount_of(path, table).id for path in ("/", "/share", "/share/a/b", "/sharex", "/share/scratch/c", "/home/a")}
-    assert found == {"/": "1", "/share": "2", "/share/a/b": "2", "/sharex": "1", "/share/scratch/c": "3", "/home/a": "5"}
+def test_the_mount_of_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = {"/": "ext4", "/share": "nfs", "/share/scratch": "xfs", "/disk": "xfs"}
+    for root in "ext4", "nfs":  # a node without a disk
+        mounts = {target: storage.Mount(kind, "") for target, kind in {**table, "/": root}.items()}
+        monkeypatch.setattr(storage, "_read_mounts", lambda mounts=mounts: mounts)
+        # sharefs knows of the mount below the share.
+        for path, kind in (("/a", root), ("/share", "nfs"), ("/share/a/b", "nfs"), ("/sharex", root), ("/share/scratch/c", "nfs")):
+            found, resolved = storage._resolve(path)
+            assert (found.type, resolved) == (kind, path)
+        assert storage._resolve("/disk/a")[0].type == "xfs"
 
 
 def ask(host: Host, program: str, **environment: str) -> object:
@@ -153,6 +143,9 @@ def test_a_link_to_the_share_is_followed_and_the_share_not_touched(cluster: Clus
         ({"SLURM_PROCID": "1"}, 0),
         ({"OMPI_COMM_WORLD_RANK": "3"}, 0),
         ({"PMI_RANK": "0"}, 1),
+        ({"PALS_RANKID": "1"}, 0),
+        ({"JSM_NAMESPACE_RANK": "1"}, 0),
+        ({"FLUX_TASK_RANK": "1"}, 0),
     ],
 )
 def test_one_line_for_each_cache_of_a_job(cluster: Cluster, environment: dict[str, str], lines: int) -> None:

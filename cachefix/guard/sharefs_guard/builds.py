@@ -109,7 +109,7 @@ def _build_of(builder, original, arguments, named):
     """Returns the build that a call asks for, or None if the library builds as it would without the guard."""
     bound = inspect.signature(original).bind_partial(builder, *arguments, **named)
     root = builder._cache_dir_root
-    if bound.arguments.get("output_dir") is not None or _is_distributed(builder) or holds.is_remote(root):
+    if bound.arguments.get("output_dir") is not None or _is_distributed(builder):
         return None
     place = storage.place_by_directory(root) or storage.place_of(root)
     if place is None:
@@ -221,12 +221,13 @@ def _publish(function, path, share, place, what):
         storage.warn("%s is not published: %s" % (what, problem.strerror))
 
 
-def _move_downloads(_, manager, *arguments, **named):
+def _move_downloads(_, manager, *arguments, **options):
     """Moves the downloads of a manager. The DownloadConfig is copied, because the program may have made it and use it
     elsewhere."""
-    directory = str(manager.download_config.cache_dir or sys.modules["datasets"].config.DOWNLOADED_DATASETS_PATH)
-    own = _own_downloads(os.path.expanduser(directory))
-    if own != os.path.expanduser(directory):
+    named = manager.download_config.cache_dir or sys.modules["datasets"].config.DOWNLOADED_DATASETS_PATH
+    directory = os.path.expanduser(str(named))
+    own = _own_downloads(directory)
+    if own != directory:
         manager.download_config = manager.download_config.copy()
         manager.download_config.cache_dir = own
 
@@ -234,9 +235,7 @@ def _move_downloads(_, manager, *arguments, **named):
 def _own_downloads(directory):
     """Returns the directory to which this host downloads instead, with links to what is downloaded already. Several
     hosts cannot download to one directory, because unfinished files have fixed names, too."""
-    if holds.is_remote(directory) or storage.place_by_directory(directory) is not None:
-        return directory
-    place = storage.place_around(directory)
+    place = None if storage.place_by_directory(directory) else storage.place_around(directory)
     if place is None:
         return directory
     own = publishing.directory_of_this_host(directory, place)

@@ -3,7 +3,6 @@ function runs."""
 
 import functools
 import inspect
-import os
 
 from sharefs_guard import storage
 
@@ -76,12 +75,7 @@ def hold_cache_dir(owner, default, moves):
     hold(owner, "__init__", make)
 
 
-def is_remote(path):
-    return "://" in path
-
-
 def local_place(directory):
     """Returns the Place of a cache on the share if this node has a directory for it, else None."""
-    directory = os.path.expanduser(str(directory))
-    place = None if is_remote(directory) else storage.place_of(directory)
+    place = storage.place_of(str(directory))
     return place if place is not None and place.kind == "local" else None

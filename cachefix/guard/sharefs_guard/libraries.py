@@ -2,7 +2,6 @@
 afterwards."""
 
 import os
-import re
 
 from sharefs_guard import holds, publishing, storage
 
@@ -42,9 +41,7 @@ def _default_of(name, default):
 def read_variables():
     """Yields the variables of caches.txt that the guard sets: name, default (empty: the variable is only set in place
     of a value), and whether code is compiled there."""
-    with open(os.path.join(os.path.dirname(__file__), "caches.txt"), encoding="utf-8") as file:
-        lines = re.sub(r"\n +", " ", file.read()).splitlines()
-    for line in lines:
+    for line in storage.read_table():
         names, *fields = line.split(" | ")
         row = dict(field.partition(": ")[::2] for field in fields)
         if line.startswith("variable ") and "guard" in row:

@@ -11,6 +11,7 @@ import hashlib
 import os
 import re
 import shutil
+import stat
 import uuid
 
 from sharefs_guard import storage
@@ -146,15 +147,6 @@ def own_name(final):
     return os.path.join(directory, ".%s.sharefs-%s-%d-%s" % (name, _HOST, os.getpid(), uuid.uuid4().hex[:8]))
 
 
-def _last_write(path):
-    """Returns the time of the last write to a file, or to a directory and the files directly in it."""
-    newest = os.lstat(path).st_mtime
-    if os.path.isdir(path) and not os.path.islink(path):
-        with os.scandir(path) as entries:
-            newest = max([newest] + [entry.stat(follow_symlinks=False).st_mtime for entry in entries])
-    return newest
-
-
 def _remove(path):
     if os.path.isdir(path) and not os.path.islink(path):
         shutil.rmtree(path, ignore_errors=True)
@@ -165,40 +157,44 @@ def _remove(path):
             pass
 
 
-def _own_names(directory):
-    """Returns the temporary files in a directory: each path with the match of its name."""
-    matches = ((name, _OWN_NAME.match(name)) for name in os.listdir(directory))
-    return [(os.path.join(directory, name), match) for name, match in matches if match]
+def _find_others(own, is_wanted):
+    """Yields the temporary files beside `own` whose name `is_wanted(match)`: path, status, whether it has content, and
+    the seconds since the last write to it or to a file directly in it. `own` was just written, so its time is the
+    present time of the server."""
+    now = os.lstat(own).st_mtime
+    directory = os.path.dirname(own)
+    for name in os.listdir(directory):
+        path, match = os.path.join(directory, name), _OWN_NAME.match(name)
+        if not match or path == own or not is_wanted(match):
+            continue
+        try:
+            status = os.lstat(path)
+            times, has_content = [status.st_mtime], status.st_size > 0
+            if stat.S_ISDIR(status.st_mode):
+                with os.scandir(path) as entries:
+                    times += [entry.stat(follow_symlinks=False).st_mtime for entry in entries]
+                has_content = len(times) > 1
+        except OSError:
+            continue
+        yield path, status, has_content, now - max(times)
 
 
 def remove_leftovers(own):
-    """Removes the temporary files of dead processes of this host and user beside `own`. `own` was just written, so its
-    time is the present time of the server."""
-    now = os.lstat(own).st_mtime
-    for path, match in _own_names(os.path.dirname(own)):
-        if match.group("host") != _HOST or os.path.exists("/proc/" + match.group("pid")):
-            continue
-        try:
-            if os.lstat(path).st_uid == os.geteuid() and now - _last_write(path) > LEFT_BEHIND:
-                _remove(path)
-        except OSError:
-            pass
+    """Removes the temporary files of dead processes of this host and user beside `own`."""
+
+    def is_of_dead_process(match):
+        return match.group("host") == _HOST and not os.path.exists("/proc/" + match.group("pid"))
+
+    for path, status, _, age in _find_others(own, is_of_dead_process):
+        if status.st_uid == os.geteuid() and age > LEFT_BEHIND:
+            _remove(path)
 
 
 def _another_publishes(own, final):
     """True if another process copies the same to the share, because one copy is enough. Of two that begin together, the
     one whose name sorts first goes on."""
-    now = os.lstat(own).st_mtime
-    for path, match in _own_names(os.path.dirname(own)):
-        if path == own or match.group("final") != os.path.basename(final):
-            continue
-        try:
-            has_content = bool(os.listdir(path)) if os.path.isdir(path) else os.lstat(path).st_size > 0
-            if now - _last_write(path) < ANOTHER_IS_AT_IT and (has_content or path < own):
-                return True
-        except OSError:
-            pass
-    return False
+    same = _find_others(own, lambda match: match.group("final") == os.path.basename(final))
+    return any(age < ANOTHER_IS_AT_IT and (has_content or path < own) for path, _, has_content, age in same)
 
 
 # Publishing

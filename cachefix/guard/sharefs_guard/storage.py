@@ -51,64 +51,56 @@ def warn(problem):
     report("warning: %s" % problem)
 
 
+def read_table():
+    """Returns the rows of caches.txt."""
+    with open(os.path.join(os.path.dirname(__file__), "caches.txt"), encoding="utf-8") as file:
+        return re.sub(r"\n +", " ", file.read()).splitlines()
+
+
 def speaks():
     """True if this process reports for its whole job: it is rank 0 of node 0."""
-    ranks = (
-        "RANK LOCAL_RANK GROUP_RANK NODE_RANK SLURM_PROCID SLURM_LOCALID SLURM_NODEID OMPI_COMM_WORLD_RANK "
-        "OMPI_COMM_WORLD_LOCAL_RANK PMI_RANK PMIX_RANK MPI_LOCALRANKID MV2_COMM_WORLD_RANK"
-    ).split()
-    return all(os.environ.get(name, "0") == "0" for name in ranks)
+    ranks = next(row for row in read_table() if row.startswith("words ranks | "))
+    return not any(re.search("[1-9]", os.environ.get(name, "")) for name in ranks.split()[3:])
 
 
 # The mount table
 
-Mount = collections.namedtuple("Mount", "id parent target type options")
+Mount = collections.namedtuple("Mount", "type options")
 
 
 def _unescape(text):
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match.group(1), 8)), text)
 
 
-def read_mounts():
-    """Reads /proc/self/mountinfo. Returns the mounts by the number of the mount on which each lies."""
-    children = collections.defaultdict(list)
+def _read_mounts():
+    """Reads /proc/self/mountinfo. Returns the mount at each target. Of several there, one that may be shared counts,
+    because sharefs knows which one is on top."""
+    mounts = {}
     with open("/proc/self/mountinfo", errors="surrogateescape") as table:
         for line in table:
             left, _, right = line.rstrip("\n").partition(" - ")
-            number, parent, _, _, target = left.split(" ")[:5]
+            target = _unescape(left.split(" ")[4])
             kind, _, options = (right.split(" ") + ["", ""])[:3]
-            children[parent].append(Mount(number, parent, _unescape(target), kind, options))
-    return children
+            if kind not in LOCAL or target not in mounts or mounts[target].type in LOCAL:
+                mounts[target] = Mount(kind, options)
+    return mounts
 
 
 def _is_below(path, directory):
     return path == directory or path.startswith(directory.rstrip("/") + "/")
 
 
-def mount_of(path, mounts):
-    """Returns the mount in which the lookup of this absolute path ends. Goes from mount to mount as the kernel does."""
-    numbers = {mount.id for group in mounts.values() for mount in group}
-    found = None
-    next_ones = [mount for parent, group in mounts.items() if parent not in numbers for mount in group]
-    while True:
-        next_ones = [mount for mount in next_ones if _is_below(path, mount.target) and mount is not found]
-        if not next_ones:
-            return found
-        found = min(next_ones, key=lambda mount: len(mount.target))
-        next_ones = mounts.get(found.id, [])
-
-
 def _resolve(path):
     """Returns the mount of a path, and the path after the symbolic links on local file systems. Stops at the first file
     system that may be shared, because its files must not be touched."""
-    mounts = read_mounts()
+    mounts = _read_mounts()
+    top = mounts.get("/", Mount("rootfs", ""))
     rest = [part for part in os.path.abspath(path).split("/") if part]
-    done, links = "/", 0
-    mount = mount_of("/", mounts)
+    done, links, mount = "/", 0, top
     while rest:
         step = os.path.join(done, rest.pop(0))
-        mount = mount_of(step, mounts)
-        if mount is None or mount.type not in LOCAL:
+        mount = mounts.get(step, mount)
+        if mount.type not in LOCAL:
             return mount, os.path.join(step, *rest)
         try:
             target = os.readlink(step)
@@ -120,7 +112,7 @@ def _resolve(path):
             break
         whole = os.path.normpath(os.path.join(done, target))
         rest = [part for part in whole.split("/") if part] + rest
-        done = "/"
+        done, mount = "/", top
     return mount, os.path.join(done, *rest)
 
 
@@ -217,7 +209,7 @@ def _ask_sharefs(path):
 def _find_place(path):
     """Returns the Place of a directory of caches; None if it lies on a local file system."""
     mount, resolved = _resolve(path)
-    if mount is None or mount.type in LOCAL:
+    if mount.type in LOCAL:
         return None
     known = _places.get(path)
     if known and (known.kind != "local" or os.access(known.directory, os.W_OK | os.X_OK)):
@@ -240,6 +232,8 @@ def _find_place(path):
 def place_of(path, for_maps=False):
     """Returns the Place of a directory of caches, or None if the program uses it as without the guard. `for_maps`:
     programs map the files in it and replace them."""
+    if "://" in path:
+        return None  # no file system
     path = os.path.normpath(os.path.abspath(os.path.expanduser(path)))
     place = _find_place(path)
     if place is None or place.kind == "leave":
@@ -252,6 +246,8 @@ def place_of(path, for_maps=False):
 
 def place_around(directory):
     """Returns the Place for files in `directory`: that of the nearest known cache above it, or its own."""
+    if "://" in directory:
+        return None
     directory = os.path.normpath(os.path.abspath(directory))
     above = [share for share in _places if _is_below(directory, share)]
     return place_of(max(above, key=len) if above else directory, for_maps=True)

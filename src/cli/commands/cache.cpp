@@ -22,10 +22,9 @@ constexpr std::chrono::milliseconds k_store_deadline{60'000};
 
 /// Returns all caches of this user on this host. Caches that cannot be measured are an error.
 Result<std::vector<cachefix::CacheEntry>> list_own_caches(Context& context) {
-  TRY_ASSIGN(const auto caches, read_caches(context));
+  TRY_ASSIGN(const auto choices, choices_of(context));
   std::vector<cachefix::CacheEntry> all;
-  for (const std::string& root : cachefix::own_directories(context.system, {caches.local, 0, context.host.environment},
-                                                           context.system.identity())) {
+  for (const std::string& root : cachefix::own_directories(context.system, choices.local, context.system.identity())) {
     TRY_ASSIGN(auto entries, cachefix::list_caches(context.system, root, k_store_deadline));
     std::move(entries.begin(), entries.end(), std::back_inserter(all));
   }
@@ -98,8 +97,8 @@ Result<int> cache_prune(Context& context, const Arguments& arguments) {
 }
 
 Result<int> cache_place(Context& context, const Arguments& arguments) {
-  TRY_ASSIGN(const auto caches, read_caches(context));
   TRY_ASSIGN(const auto choices, choices_of(context));
+  const config::Caches& caches = choices.caches;
   const std::string path = normalize_path(arguments.positional.front(), context.host.working_directory);
   const auto place = caches.guard == "off" ? cachefix::CachePlace{.reason = "caches.guard is off"}
                                            : cachefix::place_of(context.system, path, choices.local);

@@ -5,18 +5,15 @@
 
 namespace sharefs::cli {
 
-/// Returns the settings of sharefs.yaml about caches, or the defaults without a file.
-Result<config::Caches> read_caches(Context& context);
-
 struct CacheChoices {
+  config::Caches caches; ///< the settings of sharefs.yaml, or the defaults without a file
   cachefix::Rules rules;
   cachefix::LocalChoice local;
 };
-/// Returns `first`, then the rules of sharefs.yaml, in the order in which they count; without a file the defaults.
+/// Returns the settings, with `first` in front of the rules of sharefs.yaml: the first rule that matches counts.
 Result<CacheChoices> choices_of(Context& context, std::vector<cachefix::UserRule> first = {});
 
-/// Returns the guard, with the settings of sharefs.yaml and these rules. Error `not_found`, with the reason, if it is
-/// switched off or not installed.
-Result<cachefix::Guard> guard_of(Context& context, const std::vector<cachefix::UserRule>& rules);
+/// Returns the guard. Error `not_found`, with the reason, if it is switched off or not installed.
+Result<cachefix::Guard> guard_of(Context& context, const CacheChoices& choices);
 
 } // namespace sharefs::cli

@@ -28,7 +28,7 @@ Result<int> run_env(Context& context, const Arguments& arguments) {
   if (!fish && shell != "sh" && shell != "bash" && shell != "zsh")
     return fail(ErrorCode::usage, "option `--shell` does not know `" + shell + "`", "one of sh, bash, zsh, fish");
   TRY_ASSIGN(const auto choices, choices_of(context));
-  const auto guard = guard_of(context, choices.rules.user);
+  const auto guard = guard_of(context, choices);
   if (!guard && guard.error().code != ErrorCode::not_found)
     return fail(guard.error());
   cachefix::Variables variables;

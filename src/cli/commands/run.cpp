@@ -60,20 +60,6 @@ Argv shown_command(const cachefix::RunPlan& decision) {
   return words;
 }
 
-/// Shows the changes in one line, or (`all`) each with its reason; `explain` adds what was left.
-void show_changes(Context& context, const cachefix::RunPlan& decision, bool all, bool explain) {
-  if (!all) {
-    if (const auto line = cachefix::summary(decision); !line.empty())
-      context.console.message("sharefs: " + line + "; -v says how");
-    return;
-  }
-  for (const std::string& line : cachefix::describe_changes(decision))
-    context.console.message("sharefs: " + line);
-  if (explain)
-    for (const cachefix::Decision& kept : decision.kept())
-      context.console.message("sharefs: " + cachefix::describe(kept));
-}
-
 /// Reports the diagnoses. The first that stops the command (an error, or under --strict a warning) is returned as the
 /// command's error, and not reported as well.
 Result<void> report_diagnoses(Context& context, Diagnoses diagnoses, bool strict) {
@@ -94,9 +80,8 @@ Result<void> report_diagnoses(Context& context, Diagnoses diagnoses, bool strict
 
 /// True if the command is started on other machines, whose mounts may differ from those here. srun within a job does
 /// not count, because this machine is a node of that job: slurmd sets SLURMD_NODENAME for all that it starts.
-bool starts_elsewhere(const cachefix::RunPlan& decision, const std::vector<std::string>& environment) {
-  const bool in_job =
-      std::ranges::any_of(environment, [](std::string_view entry) { return entry.starts_with("SLURMD_NODENAME="); });
+bool starts_elsewhere(const Context& context, const cachefix::RunPlan& decision) {
+  const bool in_job = context.environment("SLURMD_NODENAME").has_value();
   const auto is_remote = [&](const std::string& name) {
     return cachefix::is_listed(name, cachefix::words_of("remote")) && !(in_job && name == "srun");
   };
@@ -125,7 +110,7 @@ Result<void> check_mounts(Context& context, const cachefix::RunPlan& decision, b
         std::erase_if(expected, [&](const mounts::Expected& one) { return one.target == point.target; });
     found = mounts::check_launch_mounts(context.system, expected, launch, k_mount_deadline);
   }
-  const bool elsewhere = starts_elsewhere(decision, launch.environment);
+  const bool elsewhere = starts_elsewhere(context, decision);
   for (auto& one : found) {
     if (dry_run || elsewhere)
       one.severity = Severity::warning;
@@ -139,7 +124,7 @@ Result<void> check_mounts(Context& context, const cachefix::RunPlan& decision, b
 void seed_caches(Context& context, const cachefix::RunPlan& decision, const cachefix::LocalChoice& local) {
   for (const auto& [directory, shared] : decision.directories) {
     const std::string resolved = context.system.entry({.path = shared, .follow = true}).resolved;
-    Result<cachefix::Seeded> seeded;
+    Result<tree::CopyReport> seeded;
     {
       const ui::Console::Progress progress(context.console, "copying " + to_utf8(shared));
       seeded = cachefix::seed_cache(resolved, directory, local.min_free_bytes, k_seed_deadline);
@@ -166,34 +151,19 @@ void report_cold_caches(Context& context, const cachefix::RunPlan& decision) {
   }
 }
 
-/// True if this process is the first rank of its job, which reports for all, or in no job. The rank stands in these
-/// variables of torchrun, Slurm, Open MPI, MPICH, PMIx, PALS, jsrun and Flux.
-bool is_first_rank(const std::vector<std::string>& environment) {
-  constexpr std::array<std::string_view, 11> k_ranks{
-      "RANK",      "LOCAL_RANK",          "SLURM_PROCID", "SLURM_LOCALID",      "OMPI_COMM_WORLD_RANK", "PMI_RANK",
-      "PMIX_RANK", "MV2_COMM_WORLD_RANK", "PALS_RANKID",  "JSM_NAMESPACE_RANK", "FLUX_TASK_RANK"};
-  return std::ranges::none_of(environment, [&](std::string_view entry) {
-    const auto equals = entry.find('=');
-    return equals != std::string_view::npos && std::ranges::count(k_ranks, entry.substr(0, equals)) > 0 &&
-           entry.find_first_of("123456789", equals) != std::string_view::npos;
+/// True if this process is the first rank of its job, which reports for all, or in no job.
+bool is_first_rank(const Context& context) {
+  return !cachefix::any_word(cachefix::words_of("ranks"), ' ', [&](std::string_view name) {
+    return context.environment(name).value_or("").find_first_of("123456789") != std::string::npos;
   });
-}
-
-/// Returns the options of this command line that a sharefs on a node gets, too.
-std::vector<std::string> collect_node_options(const Arguments& arguments) {
-  std::vector<std::string> words;
-  for (const std::string flag : {"seed", "strict", "explain", "no-guard"})
-    if (arguments.flag(flag))
-      words.push_back("--" + flag);
-  for (const std::string option : {"keep", "local"})
-    for (const std::string& value : arguments.list(option))
-      words.insert(words.end(), {"--" + option, value});
-  return words;
 }
 
 /// Returns the environment, directory and stdin that the command starts with.
 cachefix::Start make_start(Context& context) {
-  cachefix::Start start{context.host.environment, context.host.working_directory, {}};
+  cachefix::Start start{{}, context.host.working_directory, {}};
+  for (const std::string& entry : context.host.environment)
+    if (const auto equals = entry.find('='); equals != std::string::npos)
+      start.environment.emplace(entry.substr(0, equals), entry.substr(equals + 1)); // getenv(3) takes the first
   if (const auto input = context.system.entry({.path = "/proc/self/fd/0"}).link_target; input.starts_with('/'))
     start.input = input;
   if (!context.environment("HOME").value_or("").starts_with('/'))
@@ -204,14 +174,19 @@ cachefix::Start make_start(Context& context) {
 /// Returns words in front of a command that start sharefs on the command's node. Without sharefs there, the command
 /// starts all the same. Returns none if no node has this program, because it lies neither in a directory of packages
 /// nor on shared storage.
-Argv make_node_words(Context& context, cachefix::Facts& facts, const Argv& choices) {
+Argv make_node_words(Context& context, const Arguments& arguments, cachefix::Facts& facts) {
   const std::string program = context.system.entry({.path = "/proc/self/exe"}).link_target;
   const bool installed = std::ranges::any_of(std::array{"/usr/", "/opt/", "/bin/"},
                                              [&](std::string_view above) { return program.starts_with(above); });
   if (program.empty() || (!installed && !facts.is_shared(program)))
     return {};
   Argv words{program, "run", "--node"};
-  words.insert(words.end(), choices.begin(), choices.end());
+  for (const std::string flag : {"seed", "strict", "explain", "no-guard"})
+    if (arguments.flag(flag))
+      words.push_back("--" + flag);
+  for (const std::string option : {"keep", "local"})
+    for (const std::string& value : arguments.list(option))
+      words.insert(words.end(), {"--" + option, value});
   if (!context.flags.config.empty())
     words.insert(words.end(), {"--config", normalize_path(context.flags.config, context.host.working_directory)});
   if (context.flags.verbose)
@@ -222,70 +197,65 @@ Argv make_node_words(Context& context, cachefix::Facts& facts, const Argv& choic
           "command -v " + there + " >/dev/null && exec " + shell_join(words) + " \"$@\"; exec \"$@\"", "sharefs"};
 }
 
-/// True if each change is reported with its reason, not only a summary.
-bool shows_all(const Context& context, const Arguments& arguments) {
-  return arguments.flag("dry-run") || context.flags.verbose || context.flags.json || arguments.flag("explain");
-}
-
-/// The decision about a command, and whether a diagnosis stops it.
-struct Decided {
-  cachefix::RunPlan decision;
-  Result<void> reported; ///< the error that stops the command
-};
-
-/// Decides about the command, and makes the directories and links that it needs.
-Result<Decided> decide_and_prepare(Context& context, const Arguments& arguments, const CacheChoices& choices) {
-  const bool dry_run = arguments.flag("dry-run");
+/// Decides about the command.
+Result<cachefix::RunPlan> decide(Context& context, const Arguments& arguments, const CacheChoices& choices) {
   cachefix::Facts facts(context.system, [&](cachefix::Holds holds) {
     return cachefix::find_local_root(context.system, choices.local, context.system.identity(), holds);
   });
   cachefix::Rules rules = choices.rules;
   if (facts.any_shared()) { // without shared storage there is no race
-    if (auto guard = guard_of(context, rules.user))
+    if (auto guard = guard_of(context, choices))
       rules.guard = *std::move(guard);
     else if (context.flags.verbose)
       context.console.message("sharefs: programs are not guarded: " + guard.error().message);
   }
   if (!arguments.flag("node"))
-    rules.node = make_node_words(context, facts, collect_node_options(arguments));
-  Decided decided;
-  decided.decision = cachefix::plan_run(*arguments.rest, make_start(context), facts, rules);
+    rules.node = make_node_words(context, arguments, facts);
+  auto decision = cachefix::plan_run(*arguments.rest, make_start(context), facts, rules);
   if (facts.error())
     return fail(*facts.error());
-  Diagnoses reports = decided.decision.diagnoses;
-  if (!shows_all(context, arguments))
-    std::erase_if(reports, [](const Diagnosis& one) { return one.severity == Severity::info; });
-  decided.reported = report_diagnoses(context, std::move(reports), arguments.flag("strict"));
-  if (decided.reported && !arguments.flag("no-guard"))
-    decided.reported = check_mounts(context, decided.decision, dry_run);
-  if (!decided.reported || dry_run)
-    return decided;
-  if (!arguments.flag("seed"))
-    report_cold_caches(context, decided.decision);
-  TRY(cachefix::prepare(context.system, decided.decision));
-  return decided;
+  return decision;
+}
+
+/// Shows the changes in one line, or (`all`) each with its reason; --explain adds what was left.
+void show_changes(Context& context, const Arguments& arguments, const cachefix::RunPlan& decision, bool all) {
+  if (context.flags.json) {
+    context.envelope.fields = cachefix::document(*arguments.rest, decision);
+  } else if (all) {
+    for (const std::string& line : cachefix::describe(decision, arguments.flag("explain")))
+      context.console.message("sharefs: " + line);
+  } else if (const auto line = cachefix::summary(decision); !line.empty()) {
+    context.console.message("sharefs: " + line + "; -v says how");
+  }
 }
 
 Result<int> run_command(Context& context, const Arguments& arguments) {
-  const Argv& argv = *arguments.rest;
-  if (!context.flags.verbose && !is_first_rank(context.host.environment))
+  const bool dry_run = arguments.flag("dry-run"), seed = arguments.flag("seed");
+  const bool all = dry_run || context.flags.verbose || context.flags.json || arguments.flag("explain");
+  if (!context.flags.verbose && !is_first_rank(context))
     context.console.set_errors_only();
   TRY_ASSIGN(auto given, read_rules(arguments));
   TRY_ASSIGN(const auto choices, choices_of(context, std::move(given)));
-  TRY_ASSIGN(auto decided, decide_and_prepare(context, arguments, choices));
-  const auto& [decision, reported] = decided;
-  if (context.flags.json)
-    context.envelope.fields = cachefix::document(argv, decision);
-  else
-    show_changes(context, decision, shows_all(context, arguments), arguments.flag("explain"));
-  if (!reported)
-    return fail(reported.error());
-  if (arguments.flag("dry-run")) {
+  TRY_ASSIGN(const auto decision, decide(context, arguments, choices));
+  Diagnoses reports = decision.diagnoses;
+  if (!all)
+    std::erase_if(reports, [](const Diagnosis& one) { return one.severity == Severity::info; });
+  auto reported = report_diagnoses(context, std::move(reports), arguments.flag("strict"));
+  if (reported && !arguments.flag("no-guard"))
+    reported = check_mounts(context, decision, dry_run);
+  if (reported && !dry_run) {
+    if (!seed)
+      report_cold_caches(context, decision);
+    TRY(cachefix::prepare(context.system, decision));
+  }
+  show_changes(context, arguments, decision, all);
+  TRY(reported);
+  if (dry_run) {
     if (!context.flags.json)
       context.console.out() << shell_join(shown_command(decision)) << '\n';
     return k_exit_ok;
   }
-  if (arguments.flag("seed"))
+  if (seed)
     seed_caches(context, decision, choices.local);
   // stdout belongs to the command, so the JSON document goes to stderr.
   if (context.flags.json)
@@ -303,33 +273,27 @@ Result<int> run_command(Context& context, const Arguments& arguments) {
 
 } // namespace
 
-Result<config::Caches> read_caches(Context& context) {
-  TRY_ASSIGN(const auto* const config, context.config_if_any());
-  return config == nullptr ? config::Caches{} : config->caches;
-}
-
-Result<cachefix::Guard> guard_of(Context& context, const std::vector<cachefix::UserRule>& rules) {
-  TRY_ASSIGN(const auto caches, read_caches(context));
-  if (caches.guard == "off")
+Result<cachefix::Guard> guard_of(Context& context, const CacheChoices& choices) {
+  if (choices.caches.guard == "off")
     return fail(ErrorCode::not_found, "caches.guard is off");
   if (context.environment("SHAREFS_GUARD") == "0")
     return fail(ErrorCode::not_found, "SHAREFS_GUARD is 0");
   TRY_ASSIGN(auto directory,
              cachefix::find_guard(context.system, context.system.entry({.path = "/proc/self/exe"}).link_target));
   const std::string& named = context.flags.config;
-  return cachefix::Guard{std::move(directory), caches.build, cachefix::kept_variables(rules),
+  return cachefix::Guard{std::move(directory), choices.caches.build, cachefix::kept_variables(choices.rules.user),
                          named.empty() ? named : normalize_path(named, context.host.working_directory)};
 }
 
 Result<CacheChoices> choices_of(Context& context, std::vector<cachefix::UserRule> first) {
-  TRY_ASSIGN(const auto caches, read_caches(context));
+  TRY_ASSIGN(const auto* const config, context.config_if_any());
+  CacheChoices choices{config == nullptr ? config::Caches{} : config->caches, {std::move(first)}, {}};
+  const config::Caches& caches = choices.caches;
   for (const config::CacheRule& rule : caches.rules)
-    first.push_back({rule.program, rule.flag, rule.place == "local", rule.origin.text()});
-  cachefix::Rules rules;
-  rules.user = std::move(first);
-  rules.when = caches.when == "racy" ? cachefix::When::racy : cachefix::When::shared;
-  return CacheChoices{std::move(rules),
-                      {caches.local, parse_size(caches.min_free).value_or(0), context.host.environment}};
+    choices.rules.user.push_back({rule.program, rule.flag, rule.place == "local", rule.origin.text()});
+  choices.rules.only_racy = caches.when == "racy";
+  choices.local = {caches.local, parse_size(caches.min_free).value_or(0), context.host.environment};
+  return choices;
 }
 
 extern const CommandSpec k_run_command{

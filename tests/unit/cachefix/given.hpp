@@ -114,7 +114,12 @@ struct World {
     return {names.begin(), names.end()};
   }
 
-  [[nodiscard]] Start first() const { return {environment, directory, "/home/alice", input}; }
+  [[nodiscard]] Start first() const {
+    Start start{{}, directory, "/home/alice", input};
+    for (const std::string& entry : environment)
+      start.environment.emplace(entry.substr(0, entry.find('=')), entry.substr(entry.find('=') + 1));
+    return start;
+  }
   [[nodiscard]] RunPlan run(const Argv& argv, const Rules& rules = {}) const;
 };
 

@@ -21,7 +21,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 std::string readable(const RunPlan& result, std::string text) {
   for (const auto& [directory, shared] : result.directories)
     text = replaced(text, directory, "{" + shared + "}");
-  for (const Decision& one : result.guarded())
+  for (const Decision& one : result.guarded)
     text = replaced(text, one.to.value_or("none"), "{" + one.stands_for + "}");
   return text;
 }
@@ -41,7 +41,7 @@ std::vector<std::string> outcome_of(const World& world, const Argv& argv) {
     lines.emplace_back("same");
   else
     lines.push_back("argv " + readable(result, shell_join(result.argv)));
-  for (const Decision& one : result.guarded())
+  for (const Decision& one : result.guarded)
     if (!one.implied)
       lines.push_back("guards " + one.flag + " " + readable(result, one.to.value_or("there")));
   const bool guard = result.set.contains("PYTHONPATH");

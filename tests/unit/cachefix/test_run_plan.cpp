@@ -41,10 +41,10 @@ TEST_CASE("the guard comes in front of PYTHONPATH, once, and no word changes") {
   CHECK(result.argv == argv);
   CHECK(guard_of(result, "PYTHONPATH") == "/usr/share/sharefs/guard");
   CHECK(result.set.size() == 1);
-  REQUIRE(result.guarded().size() == 1);
-  CHECK(result.guarded()[0].flag == "--cache_dir");
-  CHECK(result.guarded()[0].from == "/share/c");
-  CHECK(result.guarded()[0].to == local_of("/share/c"));
+  REQUIRE(result.guarded.size() == 1);
+  CHECK(result.guarded[0].flag == "--cache_dir");
+  CHECK(result.guarded[0].from == "/share/c");
+  CHECK(result.guarded[0].to == local_of("/share/c"));
   CHECK(summary(result) == "datasets of --cache_dir /share/c are built on this node (" + local_of("/share/c") + ")");
   const auto json = document(argv, result);
   CHECK(json["guarded"][0]["flag"] == "--cache_dir");
@@ -96,16 +96,16 @@ TEST_CASE("build: local, and --local, rewrite a literal --cache_dir; models are 
         if (const auto at = word.find("/share/c"); at != std::string::npos)
           word.replace(at, 8, local_of("/share/c"));
       CHECK(result.argv == wanted);
-      CHECK(result.guarded().empty());
+      CHECK(result.guarded.empty());
       REQUIRE(result.links.size() == 1);
       CHECK(result.links.at(local_of("/share/c") + "/models--gpt2") == "/share/c/models--gpt2");
       CHECK(result.directories.at(local_of("/share/c")) == "/share/c");
     }
   const Argv remote = words("deepspeed -H hosts t.py --cache_dir /share/c"); // no links there: the guard does it
   CHECK(world.run(remote, building("local")).argv == remote);
-  CHECK(world.run(remote, building("local")).guarded().size() == 1);
+  CHECK(world.run(remote, building("local")).guarded.size() == 1);
   CHECK_FALSE(world.run(words("python t.py --cache_dir /share/c"), of_user("--cache_dir", false)).argv.empty());
-  CHECK(world.run(words("python t.py --cache_dir /share/c"), of_user("--cache_dir", false)).guarded().empty());
+  CHECK(world.run(words("python t.py --cache_dir /share/c"), of_user("--cache_dir", false)).guarded.empty());
 }
 
 TEST_CASE("build: local leaves to the guard what is needed where it lies; --local moves it all the same") {
@@ -117,7 +117,7 @@ TEST_CASE("build: local leaves to the guard what is needed where it lies; --loca
     CAPTURE(line);
     const RunPlan result = world.run(words(line), building("local"));
     CHECK(result.argv == words(line));
-    CHECK(result.guarded().size() == 1);
+    CHECK(result.guarded.size() == 1);
     CHECK(result.diagnoses.empty());
     CHECK(world.run(words(line), of_user("--cache_dir", true)).argv != words(line));
   }
@@ -126,10 +126,10 @@ TEST_CASE("build: local leaves to the guard what is needed where it lies; --loca
 TEST_CASE("unique, or no disk for it: nothing stands for the shared path") {
   World world;
   const Argv argv = words("python t.py --cache_dir /share/c");
-  CHECK(world.run(argv, building("unique")).guarded().at(0).to == std::nullopt);
+  CHECK(world.run(argv, building("unique")).guarded.at(0).to == std::nullopt);
   world.local = LocalRoot{"", "all disks are full", "make room"};
   const RunPlan result = world.run(argv, installed());
-  CHECK(result.guarded().at(0).to == std::nullopt);
+  CHECK(result.guarded.at(0).to == std::nullopt);
   CHECK(result.diagnoses.empty());
   CHECK(result.argv == argv);
 }
@@ -148,7 +148,7 @@ TEST_CASE("where the guard does not get hold of the program the words are change
     world.environment = test::on_the_only_node();
     const RunPlan result = world.run(words(line), installed());
     CHECK(result.argv.back() == local_of("/share/c"));
-    CHECK(result.guarded().empty());
+    CHECK(result.guarded.empty());
   }
   Rules off = installed();
   off.guard = std::nullopt;
@@ -164,7 +164,7 @@ TEST_CASE("where the guard does not get hold of the program the words are change
   world.environment.back() = "HF_DATASETS_CACHE=/share/d";
   CHECK(guard_of(world.run(argv, off), "HF_DATASETS_CACHE") == local_of("/share/d"));
   CHECK(guard_of(world.run(argv, installed()), "HF_DATASETS_CACHE").empty());
-  CHECK(world.run(argv, installed()).guarded().size() == 2);
+  CHECK(world.run(argv, installed()).guarded.size() == 2);
 }
 
 TEST_CASE("a container that sees the node's own disk under its own name: its flag is rewritten") {
@@ -298,8 +298,8 @@ TEST_CASE("what lies below TMPDIR by default is judged by it, and TMPDIR on the 
 TEST_CASE("caches.when: racy leaves what locks protect") {
   World world;
   Rules racy = installed();
-  racy.when = When::racy;
-  CHECK(world.run(words("python t.py --cache_dir /share/c"), racy).guarded().empty());
+  racy.only_racy = true;
+  CHECK(world.run(words("python t.py --cache_dir /share/c"), racy).guarded.empty());
   const Argv flag = words("python t.py --data_cache_dir /share/c");
   CHECK(world.run(flag, racy).argv == flag);
   CHECK(world.run(flag, installed()).argv != flag);
@@ -332,7 +332,7 @@ TEST_CASE("attack: whoever takes the names of a user's directories stops no laun
   CHECK(test::codes(result).starts_with("SF405"));
   CHECK(result.argv == argv);
   CHECK(result.directories.empty());
-  CHECK(result.guarded().size() == (python == "python" ? 1 : 0)); // there, under a name of its own
+  CHECK(result.guarded.size() == (python == "python" ? 1 : 0)); // there, under a name of its own
 }
 
 TEST_CASE("nodes that are not known now: sharefs decides there, in front of the program") {

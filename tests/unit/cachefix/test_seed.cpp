@@ -35,7 +35,7 @@ struct Caches {
     fs::create_directories((shared / path).parent_path());
     std::ofstream(shared / path) << text;
   }
-  [[nodiscard]] Seeded seed() const {
+  [[nodiscard]] tree::CopyReport seed() const {
     const auto seeded = seed_cache(shared.string(), local.string(), 0, k_deadline);
     INFO((seeded ? "" : seeded.error().message));
     REQUIRE(seeded);
@@ -72,7 +72,7 @@ TEST_CASE("requirement 15: a warm start copies what the shared cache holds, in w
   caches.write("kernel/abc/cubin", std::string(3'000'000, 'x'));
   caches.write("kernel/abc.lock", "");
   caches.write("json.incomplete/x", "half");
-  const Seeded seeded = caches.seed();
+  const tree::CopyReport seeded = caches.seed();
   CHECK(seeded.files == 2);
   CHECK(seeded.bytes == 3'000'005);
   CHECK(caches.text("kernel/abc/cubin") == std::string(3'000'000, 'x'));
