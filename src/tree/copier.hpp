@@ -134,7 +134,6 @@ class Copier {
   void changed(const std::string& relative);
   void refuse(const std::string& relative, const std::string& reason, const std::string& hint);
   void refuse_rights(const std::string& relative);
-  void refuse_part(const std::string& relative);
   void count(std::uint64_t CopyReport::* what, std::uint64_t number = 1);
 
   Job m_job;

@@ -55,9 +55,6 @@ struct Options {
   std::uint64_t total_files = 0, total_bytes = 0; ///< for Progress, as measure() found them
   // For copy() only:
   std::uint64_t bytes_per_second = 0; ///< 0: no limit; also for fetch()
-  /// Read each file again from the destination. Without this, files of an earlier run are compared only by size and
-  /// time.
-  bool verify = true;
   bool remove_others = false; ///< delete entries of the destination that the source does not have, instead of an error
   std::string leave = {};     ///< a name in `to` itself that does not belong to the copy and stays
   bool content_only =
@@ -99,8 +96,8 @@ template <FieldsOf<CopyReport> R> auto fields(R& r) {
 /// A layer (Documentation/filesystems/overlayfs.rst of the kernel) contains the changes that were made on top of `to`.
 /// Its entries replace those of `to`, its whiteouts remove them, and in an opaque directory all others are removed; all
 /// other entries of `to` stay. Its marks are the xattrs trusted.overlay.*, which only root can read, or user.overlay.*,
-/// and are not copied. A layer made with redirect_dir or metacopy is refused, because it is incomplete without the
-/// layer below.
+/// and are not copied. It was made with redirect_dir=nofollow and metacopy=off (sys::run_layered()): otherwise it would
+/// be incomplete without the layer below.
 Result<CopyReport> copy(const Place& from, const Place& to, const Options& options, const OnProgress& progress = {});
 
 /// Checksum and size of a file.
