@@ -124,6 +124,27 @@ unsigned threads_for(std::initializer_list<int> directories) {
   return local ? std::clamp(2 * std::thread::hardware_concurrency(), 2U, k_most_disk_threads) : k_network_threads;
 }
 
+int FlushingWriter::write(std::string_view data, std::uint64_t at) {
+  constexpr std::uint64_t k_window = 16U << 20U;
+  for (; !data.empty();) {
+    const ssize_t count = ::pwrite(m_file, data.data(), data.size(), static_cast<off_t>(at));
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count <= 0)
+      return count == 0 ? EIO : errno;
+    data.remove_prefix(static_cast<std::size_t>(count));
+    at += static_cast<std::uint64_t>(count);
+  }
+  if (at < m_flushed + k_window)
+    return 0;
+  // While this window is being written, the one before it is waited for. fsync(2) reports errors later.
+  ::sync_file_range(m_file, static_cast<off_t>(m_flushed), static_cast<off_t>(at - m_flushed), SYNC_FILE_RANGE_WRITE);
+  if (m_flushed > 0) // a length of 0 bytes would mean the whole file
+    ::sync_file_range(m_file, 0, static_cast<off_t>(m_flushed), SYNC_FILE_RANGE_WAIT_BEFORE);
+  m_flushed = at;
+  return 0;
+}
+
 std::span<char> buffer() {
   constexpr std::size_t k_size = 1U << 20U;
   thread_local const auto bytes = std::make_unique_for_overwrite<char[]>(k_size); // NOLINT: its size is fixed
