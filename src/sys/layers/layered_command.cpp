@@ -7,6 +7,7 @@
 #include "sys/process/child.hpp"
 #include "sys/process/interrupt.hpp"
 #include "sys/process/rights.hpp"
+#include "sys/process/wire.hpp"
 
 #include <algorithm>
 #include <array>
@@ -16,7 +17,6 @@
 #include <climits>
 #include <csignal>
 #include <fmt/format.h>
-#include <functional>
 #include <linux/capability.h>
 #include <mutex>
 #include <sched.h>
@@ -30,14 +30,6 @@ namespace sharefs::sys {
 namespace {
 
 using namespace std::chrono_literals;
-
-/// The step that failed in the child. It is reported through a pipe that exec closes.
-enum class LayerStep : char { no_namespace = 'n', no_mount = 'm', no_tree = 't', no_command = 'c' };
-
-struct FailedStep {
-  LayerStep step;
-  int error_number;
-};
 
 bool is_mounting_root() {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
@@ -197,65 +189,17 @@ int make_files_writable(int tree, const std::string& path) {
   });
 }
 
-bool prepare_tree(const Layers& layers, bool as_root) {
+/// Returns 0 or errno.
+int prepare_tree(const Layers& layers, bool as_root) {
   const Fd tree(::open(join_path(layers.parent, layers.name).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!tree)
-    return false;
-  int error = as_root ? 0 : make_all_writable(tree.get());
+  int error = !tree ? errno : as_root ? 0 : make_all_writable(tree.get());
   for (const auto& path : layers.writable)
     if (!as_root && error == 0)
       error = make_files_writable(tree.get(), path);
-  if (error != 0) {
-    errno = error;
-    return false;
-  }
   for (const auto& path : layers.removed)
-    if (::unlinkat(tree.get(), path.c_str(), 0) != 0 && errno != ENOENT && errno != ENOTDIR)
-      return false;
-  return true;
-}
-
-/// Enters the view of the command, in the child.
-void enter_layers(const Layers& layers, const std::function<void(LayerStep)>& give_up) {
-  const bool as_root = is_mounting_root();
-  if (!enter_namespaces(as_root, layers.user_namespace))
-    give_up(LayerStep::no_namespace);
-  if (!show_parent(layers) || !mount_layers(layers, as_root))
-    give_up(LayerStep::no_mount);
-  if (!prepare_tree(layers, as_root))
-    give_up(LayerStep::no_tree);
-  // The command may also change files on which its user lacks write permission: in a user namespace this capability
-  // does not apply to files of other users (user_namespaces(7)). Without it the directories are still writable.
-  if (!as_root)
-    keep_capability(CAP_DAC_OVERRIDE);
-}
-
-void run(const TerminalCommand& command, const Layers* layers, int failure_pipe) {
-  const auto give_up = [failure_pipe](LayerStep step) {
-    const FailedStep failure{step, errno};
-    write_all(failure_pipe,
-              {reinterpret_cast<const char*>(&failure), sizeof failure}); // NOLINT: the reader is this program
-    ::_exit(127);
-  };
-  if (layers != nullptr)
-    enter_layers(*layers, give_up);
-  if (command.output_to_stderr)
-    ::dup2(STDERR_FILENO, STDOUT_FILENO);
-  if (::chdir(command.directory.c_str()) != 0 && ::chdir("/") != 0)
-    give_up(LayerStep::no_command);
-  std::vector<char*> argv, environment;
-  for (const auto& word : command.argv)
-    argv.push_back(const_cast<char*>(word.c_str())); // NOLINT: execvpe() does not write
-  for (const auto& one : command.environment)
-    environment.push_back(const_cast<char*>(one.c_str())); // NOLINT
-  argv.push_back(nullptr);
-  environment.push_back(nullptr);
-  // The command must be found in its own PATH, but execvpe() searches the PATH of this process.
-  for (const auto& one : command.environment)
-    if (one.starts_with("PATH="))
-      ::setenv("PATH", one.c_str() + 5, 1);
-  ::execvpe(argv.front(), argv.data(), environment.data());
-  give_up(LayerStep::no_command);
+    if (error == 0 && ::unlinkat(tree.get(), path.c_str(), 0) != 0 && errno != ENOENT && errno != ENOTDIR)
+      error = errno;
+  return error;
 }
 
 /// Returns how the user can have a view of the tree: a user namespace maps no other group than the first one.
@@ -268,30 +212,57 @@ std::string hint_for_view(const std::string& lower) {
   return "run it as root, and let the owner of the store be a member of that group";
 }
 
-Error error_of(const TerminalCommand& command, const Layers& layers, const FailedStep& failure) {
-  switch (failure.step) {
-  case LayerStep::no_namespace:
-    return {ErrorCode::unsupported,
-            std::string("this user cannot have a user namespace here: ") + errno_text(failure.error_number),
-            "allow it (`sysctl user.max_user_namespaces kernel.unprivileged_userns_clone`), or run it on another host",
-            ""};
-  case LayerStep::no_mount:
-    return {ErrorCode::unsupported,
-            fmt::format("overlayfs cannot be mounted over {}: {}", layers.lower, errno_text(failure.error_number)),
-            fmt::format("{} must lie on a file system of this host that can be its upper layer (ext4, xfs, tmpfs)",
-                        layers.upper),
-            ""};
-  case LayerStep::no_tree:
-    // EOVERFLOW comes from the user namespace, EPERM may come from the server.
-    if (failure.error_number == EOVERFLOW || failure.error_number == EPERM)
-      return {ErrorCode::unsupported,
-              layers.lower + " has files of another user, or of a group that cannot be mapped into a user namespace",
-              hint_for_view(layers.lower), ""};
-    return errno_error(failure.error_number, join_path(layers.parent, layers.name));
-  case LayerStep::no_command:
-    break;
-  }
-  return errno_error(failure.error_number, command.argv.front());
+/// Enters the view of the command, in the child.
+Result<void> enter_layers(const Layers& layers) {
+  const bool as_root = is_mounting_root();
+  const auto hint = hint_for_view(layers.lower); // a user namespace shows other ids
+  if (!enter_namespaces(as_root, layers.user_namespace))
+    return fail(
+        ErrorCode::unsupported, fmt::format("this user cannot have a user namespace here: {}", errno_text(errno)),
+        "allow it (`sysctl user.max_user_namespaces kernel.unprivileged_userns_clone`), or run it on another host");
+  if (!show_parent(layers) || !mount_layers(layers, as_root))
+    return fail(ErrorCode::unsupported,
+                fmt::format("overlayfs cannot be mounted over {}: {}", layers.lower, errno_text(errno)),
+                fmt::format("{} must lie on a file system of this host that can be its upper layer (ext4, xfs, tmpfs)",
+                            layers.upper));
+  const int error = prepare_tree(layers, as_root);
+  if (error == EOVERFLOW || error == EPERM) // EOVERFLOW comes from the user namespace, EPERM may come from the server
+    return fail(ErrorCode::unsupported,
+                layers.lower + " has files of another user, or of a group that cannot be mapped into a user namespace",
+                hint);
+  if (error != 0)
+    return fail(errno_error(error, join_path(layers.parent, layers.name)));
+  // The command may also change files on which its user lacks write permission: in a user namespace this capability
+  // does not apply to files of other users (user_namespaces(7)). Without it the directories are still writable.
+  if (!as_root)
+    keep_capability(CAP_DAC_OVERRIDE);
+  return {};
+}
+
+void run(const TerminalCommand& command, const Layers* layers, int failure_pipe) {
+  const auto give_up = [failure_pipe](const Error& error) {
+    write_all(failure_pipe, WireWriter().put(error).bytes());
+    ::_exit(127);
+  };
+  if (const auto entered = layers == nullptr ? Result<void>{} : enter_layers(*layers); !entered)
+    give_up(entered.error());
+  if (command.output_to_stderr)
+    ::dup2(STDERR_FILENO, STDOUT_FILENO);
+  if (::chdir(command.directory.c_str()) != 0 && ::chdir("/") != 0)
+    give_up(errno_error(errno, command.argv.front()));
+  std::vector<char*> argv, environment;
+  for (const auto& word : command.argv)
+    argv.push_back(const_cast<char*>(word.c_str())); // NOLINT: execvpe() does not write
+  for (const auto& one : command.environment)
+    environment.push_back(const_cast<char*>(one.c_str())); // NOLINT
+  argv.push_back(nullptr);
+  environment.push_back(nullptr);
+  // The command must be found in its own PATH, but execvpe() searches the PATH of this process.
+  for (const auto& one : command.environment)
+    if (one.starts_with("PATH="))
+      ::setenv("PATH", one.c_str() + 5, 1);
+  ::execvpe(argv.front(), argv.data(), environment.data());
+  give_up(errno_error(errno, command.argv.front()));
 }
 
 Result<int> run_to_end(const TerminalCommand& command, const Layers* layers) {
@@ -311,10 +282,9 @@ Result<int> run_to_end(const TerminalCommand& command, const Layers* layers) {
       return fail(ErrorCode::interrupted, "interrupted: the command did not end");
     }
   }
-  FailedStep failure{};
-  if (::read(pipe.read.get(), &failure, sizeof failure) == static_cast<ssize_t>(sizeof failure))
-    return fail(error_of(command, layers == nullptr ? Layers{} : *layers, failure));
-  return child.exit_code();
+  std::string failure; // nothing, if the command was executed
+  read_all(pipe.read.get(), failure);
+  return failure.empty() ? Result<int>(child.exit_code()) : fail(WireReader(failure).get<Error>());
 }
 
 } // namespace
