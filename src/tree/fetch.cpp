@@ -48,10 +48,16 @@ class Fetcher {
     auto fetched = fetch_from_upstreams();
     if (!fetched && !m_target_failed)
       fetched = fetch_from_original();
-    if (!fetched)
-      return fail(fetched.error());
-    fetched->passed_over = m_passed_over;
-    return finish().map([&] { return *fetched; });
+    if (fetched)
+      if (const auto finished = finish(); !finished)
+        fetched = fail(finished.error());
+    struct stat status{};
+    if (!fetched && ::fstat(m_part.get(), &status) == 0 && status.st_size == 0)
+      ::unlinkat(m_directory.get(), part_name().c_str(), 0);
+    return fetched.map([&](FetchReport report) {
+      report.passed_over = m_passed_over;
+      return report;
+    });
   }
 
  private:
@@ -86,7 +92,6 @@ class Fetcher {
   }
 
   Result<FetchReport> fetch_from_original() {
-    m_is_last = true;
     TRY(become_reader(m_job.options));
     TRY_ASSIGN(const auto original, open_original());
     const auto make = [&](std::uint64_t offset) -> Result<std::unique_ptr<Pieces>> {
@@ -241,11 +246,9 @@ class Fetcher {
     return discard_part(errno_error(error, m_to.path, "make room there (`df -h`), then run the command again"));
   }
 
-  /// Empties the part, and removes it if no further attempt will use it. Returns the error unchanged.
+  /// Empties the part, which run() then removes unless a further attempt has used it. Returns the error unchanged.
   Error discard_part(Error error) {
-    const bool is_last = m_target_failed || (m_is_last && (m_begin == 0 || error.code != ErrorCode::conflict));
-    if (::ftruncate(m_part.get(), 0) == 0 && is_last)
-      ::unlinkat(m_directory.get(), part_name().c_str(), 0);
+    [[maybe_unused]] const int emptied = ::ftruncate(m_part.get(), 0);
     return error;
   }
 
@@ -288,7 +291,6 @@ class Fetcher {
   const std::vector<Upstream>& m_upstreams;
   const std::optional<FileAttributes>& m_given;
   std::string m_passed_over;
-  bool m_is_last = false; ///< this is the last source, so a part that cannot be used is removed
   bool m_target_failed = false;
   Job m_job;
   sys::Fd m_directory, m_part;

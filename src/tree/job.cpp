@@ -51,10 +51,14 @@ tl::unexpected<Error> conflict(const std::string& path, const std::string& expec
 
 } // namespace
 
+Error error_in_tree(int error_number, const std::string& path) {
+  return error_number == EXDEV
+             ? Error{ErrorCode::busy, path + ": something is mounted there, and it is left", "unmount it first", ""}
+             : errno_error(error_number, path);
+}
+
 void Job::failed(int error_number, const std::string& path) {
-  auto error = errno_error(error_number, path);
-  if (error_number == EXDEV)
-    error = {ErrorCode::busy, path + ": something is mounted there, and it is left", "unmount it first", ""};
+  auto error = error_in_tree(error_number, path);
   if (error_number == ENOSPC || error_number == EDQUOT)
     error.hint += ": it goes on from here";
   if (is_fatal(error_number))

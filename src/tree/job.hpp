@@ -33,6 +33,9 @@ class FlushingWriter {
 /// Returns this thread's read buffer of 1 MiB. Most files are small, but memory that is not written to costs nothing.
 std::span<char> buffer();
 
+/// Returns the error of a failed system call at `path`; EXDEV: something is mounted there.
+Error error_in_tree(int error_number, const std::string& path);
+
 /// One piece of work on a tree in one process, with its threads and its errors.
 class Job {
  public:
