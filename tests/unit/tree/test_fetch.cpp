@@ -95,11 +95,12 @@ TEST_CASE("a file with another content than wanted is not fetched, and nothing i
   const auto which = GENERATE(std::size_t{0}, std::size_t{1}, std::size_t{2});
   const std::vector others{large_content('z'), given.content.substr(0, 1'000'000), given.content + "x"};
   given.directory.write("from/file", others[which]);
-  const auto refused = given.fetch();
+  const auto refused = given.fetch({.anew = "make it anew"});
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == ErrorCode::conflict);
   CHECK(refused.error().message.starts_with(given.from + ": its content is not the one that is noted of it"));
-  CHECK((given.nothing_is_left() || fs::file_size(given.part) == 0));
+  CHECK(refused.error().hint == "make it anew");
+  CHECK(given.nothing_is_left());
   given.directory.write("from/file", given.content);
   CHECK(given.fetch());
   CHECK(given.is_whole());
@@ -119,6 +120,10 @@ TEST_CASE("what cannot be fetched") {
   SECTION("there is no directory for it") {
     fs::remove(given.directory / "to");
     CHECK(given.fetch().error().code == ErrorCode::not_found);
+  }
+  SECTION("something else has the name of its part") {
+    REQUIRE(::mkfifo(given.part.c_str(), 0600) == 0);
+    CHECK(given.fetch({.anew = "make it anew"}).error().hint == "see what it is, and remove it");
   }
   SECTION("others could replace it") {
     fs::permissions(given.directory / "to", fs::perms::all);
