@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/random.hpp"
+#include "base/text.hpp"
 #include "base/try.hpp"
 #include "conda/image.hpp"
 #include "conda/share.hpp"
@@ -176,6 +177,68 @@ void remove_unfinished(sys::System& system, const SharedEnvironment& environment
     if (auto gone = system.files().remove(path); !gone)
       say.warning("left behind: " + gone.error().message, "remove " + path);
   }
+}
+
+namespace {
+
+plan::Link swap(const SharedEnvironment& environment, unsigned number) {
+  return {environment.path(), environment.entry.link_target, generation_link(environment.name, number), std::nullopt,
+          true};
+}
+
+} // namespace
+
+plan::Plan plan_switch(const SharedEnvironment& environment, unsigned number, const std::string& unfinished) {
+  plan::Plan plan;
+  plan.add_bookkeeping(environment.name, "it is complete",
+                       plan::Rename{join_path(generations_path(environment.store, environment.name), unfinished),
+                                    environment.path(number), std::nullopt},
+                       true);
+  plan.add(environment.name, fmt::format("users see generation {} from here on; what runs keeps its own", number),
+           swap(environment, number));
+  return plan;
+}
+
+unsigned previous_generation(const SharedEnvironment& environment) {
+  const auto newest_before = [&](unsigned number) {
+    unsigned newest = 0;
+    for (const auto& one : environment.generations)
+      if (one.number < number)
+        newest = one.number;
+    return newest;
+  };
+  const auto* current = environment.find(environment.current);
+  if (current == nullptr) {
+    const auto before = newest_before(environment.current);
+    return before != 0 ? before : environment.last();
+  }
+  // Generations between the parent and the present one were rejected, or users never saw them.
+  const auto parent = current->record ? current->record->parent : 0;
+  return parent != 0 && environment.find(parent) != nullptr ? parent
+                                                            : newest_before(parent != 0 ? parent : current->number);
+}
+
+Result<plan::Plan> plan_rollback(const SharedEnvironment& environment, unsigned number) {
+  const auto* found = environment.find(number);
+  if (found == nullptr) {
+    std::vector<std::string> known;
+    for (const auto& one : environment.generations)
+      known.push_back(std::to_string(one.number));
+    return fail(ErrorCode::not_found, fmt::format("`{}` has no generation {}", environment.name, number),
+                known.empty() ? "" : "there are: " + join(known, ", "));
+  }
+  plan::Plan plan;
+  if (environment.current == 0)
+    plan.add("", fmt::format("users see generation {} again", number),
+             plan::make_link(environment.path(), generation_link(environment.name, number)));
+  else if (number != environment.current)
+    plan.add("", fmt::format("users see generation {} instead of {}", number, environment.current),
+             swap(environment, number));
+  const auto* now = environment.find(environment.current);
+  if (now != nullptr && now->record && found->record)
+    for (const auto& change : package_changes(now->record->packages, found->record->packages))
+      plan.notes.push_back(text_of(change));
+  return plan;
 }
 
 } // namespace sharefs::conda

@@ -1,7 +1,9 @@
 #pragma once
 // The beginning of every change of a shared environment: it finds the environment, takes its lease, and lists its uses.
-// Also the temporary trees of such a change, and the removal of those that killed commands have left.
+// Also the plans to switch between generations, the temporary trees of such a change, and the removal of those that
+// killed commands have left.
 #include "conda/environment_store.hpp"
+#include "plan/plan.hpp"
 #include "plan/say.hpp"
 
 namespace sharefs::conda {
@@ -46,5 +48,16 @@ void remove_old_scratch(sys::System& system, const std::string& directory, const
 /// Deletes trees, images and records that a killed command has left beside the generations. The caller holds the lease,
 /// so no other command works there.
 void remove_unfinished(sys::System& system, const SharedEnvironment& environment, const plan::Say& say);
+
+/// Plans that STORE/.generations/ENV/`unfinished` becomes generation `number`, whose record was written, and that
+/// STORE/ENV leads to it.
+plan::Plan plan_switch(const SharedEnvironment& environment, unsigned number, const std::string& unfinished);
+
+/// Plans that STORE/ENV leads to generation `number`; an empty plan if it does. `not_found`: there is no such
+/// generation; the hint lists the existing ones.
+Result<plan::Plan> plan_rollback(const SharedEnvironment& environment, unsigned number);
+/// Returns the generation from which the present one was made; if that is gone, the newest one before it, or of all; 0
+/// if there is none.
+unsigned previous_generation(const SharedEnvironment& environment);
 
 } // namespace sharefs::conda

@@ -5,6 +5,7 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "conda/image.hpp"
+#include "conda/staged.hpp"
 #include "sys/process/interrupt.hpp"
 
 #include <algorithm>
@@ -187,6 +188,56 @@ Result<void> check_unused(sys::System& system, const SharedEnvironment& now, con
         return fail(ErrorCode::busy, fmt::format("{} works with generation {} since", text_of(use), number),
                     "run the command again: it keeps that generation");
   return {};
+}
+
+std::vector<Kept> decide_kept(const SharedEnvironment& environment, const std::vector<Use>& live, unsigned keep) {
+  std::vector<Kept> kept;
+  unsigned last = 0;
+  for (auto one = environment.generations.rbegin(); one != environment.generations.rend(); ++one) {
+    const auto used = std::ranges::find(live, one->number, &Use::generation);
+    std::string reason;
+    if (one->number == environment.current)
+      reason = "current";
+    else if (one->pinned)
+      reason = one->pinned->empty() ? "pinned" : "pinned: " + *one->pinned;
+    else if (used != live.end())
+      reason = "used by " + text_of(*used);
+    else if (one->record && last < keep)
+      reason = fmt::format("one of the last {}", keep);
+    else if (!one->record && one->record_entry.kind != sys::EntryKind::missing)
+      reason = "its record " + one->problem; // the record may hold information that a newer sharefs can read
+    if (one->record)
+      ++last;
+    kept.push_back({one->number, std::move(reason)});
+  }
+  std::ranges::reverse(kept);
+  return kept;
+}
+
+plan::Plan plan_collect(const SharedEnvironment& environment, const std::vector<Kept>& kept, const std::string& suffix,
+                        const std::vector<sys::Entry>& unfinished) {
+  plan::Plan plan;
+  for (const auto& [number, reason] : kept) {
+    const auto* one = environment.find(number);
+    if (!reason.empty() || one == nullptr)
+      continue;
+    for (const auto& [entry, what] : {std::pair(&one->image, "its image"), {&one->image_note, "what is known of that"}})
+      if (entry->kind == sys::EntryKind::file)
+        plan.add_bookkeeping(fmt::format("generation {}", number), what, removal_of(*entry));
+    const auto old = join_path(generations_path(environment.store, environment.name),
+                               fmt::format("old-{}.{}", generation_name(number), suffix));
+    if (one->record_entry.kind == sys::EntryKind::file)
+      plan.add_bookkeeping("", "nothing keeps it",
+                           plan::remove_file(one->record_entry.path, one->record_entry.content));
+    plan.add_bookkeeping("", "out of sight first: half of it must not be found",
+                         plan::Rename{one->entry.path, old, std::nullopt});
+    plan.add(fmt::format("generation {}", number), fmt::format("generation {}, which nothing keeps", number),
+             plan::RemoveTree{.path = old, .device = one->entry.device, .inode = one->entry.inode});
+  }
+  for (const auto& entry : unfinished)
+    if (entry.kind == sys::EntryKind::directory || entry.kind == sys::EntryKind::file)
+      plan.add(base_name(entry.path), "left by one that was cut off", removal_of(entry));
+  return plan;
 }
 
 } // namespace sharefs::conda

@@ -2,12 +2,24 @@
 // The flow of `conda gc`: finds the generations of an environment that nobody needs any more, and checks before and
 // while they are deleted that nobody uses them.
 #include "conda/change.hpp"
-#include "conda/generation_plan.hpp"
 #include "conda/running.hpp"
 
 #include <functional>
 
 namespace sharefs::conda {
+
+/// A generation and the reason why it is kept; an empty reason means that it may be deleted.
+struct Kept {
+  unsigned number = 0;
+  std::string reason; ///< "current", "pinned: ...", "used by process 12 on node1", "one of the last 3", "its record
+                      ///< was written by a newer sharefs"
+};
+/// Returns an element for each generation. `live` holds the uses that keep their generations. Kept are the present
+/// generation, pinned ones, those in use, the last `keep`, and those whose record cannot be read.
+std::vector<Kept> decide_kept(const SharedEnvironment& environment, const std::vector<Use>& live, unsigned keep);
+/// Plans the deletion of the generations that are not kept, and of `unfinished`. `suffix`: six random letters.
+plan::Plan plan_collect(const SharedEnvironment& environment, const std::vector<Kept>& kept, const std::string& suffix,
+                        const std::vector<sys::Entry>& unfinished);
 
 struct CollectRequest {
   unsigned keep = 0;                    ///< this number of the last generations is kept

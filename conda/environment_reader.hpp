@@ -72,7 +72,7 @@ Result<std::vector<PrefixUse>> find_prefixes(const EnvironmentReader& reader);
 EnvironmentState read_environment(const EnvironmentReader& reader, const PrefixDecision& decision,
                                   const EnvironmentRequest& request);
 
-// The prefixes in one file of an environment that was read (naming_file.cpp). Pure.
+// The prefixes in one file of an environment that was read. Pure.
 
 struct NamingFile {
   std::string checksum = {};

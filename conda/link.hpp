@@ -146,14 +146,6 @@ enum class HomeSummary {
 const char* to_string(HomeSummary summary);
 HomeSummary summarize(const HomeState& home, const LinkRequest& request);
 
-/// The steps in a home, and the diagnoses of those that cannot be done.
-struct Decision {
-  plan::Plan plan;
-  Diagnoses found;
-  HomeSummary summary = HomeSummary::right;
-};
-/// `now` is for the names of backups.
-Decision decide(const HomeState& home, const LinkRequest& request, std::chrono::system_clock::time_point now);
 /// Explains why nothing can be done in a home with a problem; empty if the problem does not matter for this verb.
 Diagnoses diagnose_problem(const HomeState& home, LinkRequest::Verb verb);
 

@@ -93,6 +93,13 @@ std::string command(std::string verb, const HomeState& home, const std::string& 
   return shell_join(argv);
 }
 
+/// The steps in a home, and the diagnoses of those that cannot be done.
+struct Decision {
+  plan::Plan plan;
+  Diagnoses found;
+  HomeSummary summary = HomeSummary::right;
+};
+
 class HomePlanner {
  public:
   HomePlanner(const HomeState& home, const LinkRequest& request, std::chrono::system_clock::time_point now)
@@ -252,16 +259,12 @@ Diagnoses diagnose(const LinkState& state, const LinkRequest& request) {
     return found;
   std::ranges::move(left_to_root(state), std::back_inserter(found));
   for (const auto& home : state.homes)
-    std::ranges::move(decide(home, request, state.now).found, std::back_inserter(found));
+    std::ranges::move(HomePlanner(home, request, state.now).decide().found, std::back_inserter(found));
   return found;
 }
 
-Decision decide(const HomeState& home, const LinkRequest& request, std::chrono::system_clock::time_point now) {
-  return HomePlanner(home, request, now).decide();
-}
-
 HomeSummary summarize(const HomeState& home, const LinkRequest& request) {
-  return decide(home, request, {}).summary;
+  return HomePlanner(home, request, {}).decide().summary;
 }
 
 plan::Plan plan(const LinkState& state, const LinkRequest& request) {
@@ -269,7 +272,7 @@ plan::Plan plan(const LinkState& state, const LinkRequest& request) {
   if (state.store && !is_usable(*state.store))
     return whole;
   for (const auto& home : state.homes)
-    std::ranges::move(decide(home, request, state.now).plan.steps, std::back_inserter(whole.steps));
+    std::ranges::move(HomePlanner(home, request, state.now).decide().plan.steps, std::back_inserter(whole.steps));
   return whole;
 }
 

@@ -189,7 +189,7 @@ void note_sound(sys::System& system, const NewGeneration& made) {
 }
 
 Result<ImagePlan> plan_image(sys::System& system, const std::string& store, const std::string& name,
-                             const std::string& letters, const plan::Say& say) {
+                             const plan::Say& say) {
   TRY_ASSIGN(auto environment, find_shared(system, store, name));
   ImagePlan imaging{.environment = std::move(environment), .file = {}, .plan = {}};
   const auto& now = imaging.environment;
@@ -198,7 +198,7 @@ Result<ImagePlan> plan_image(sys::System& system, const std::string& store, cons
   const auto why = reason_to_remake(system, now, probe_image(system, path, one->record->created), say);
   if (!why || why->empty())
     return why ? Result<ImagePlan>(std::move(imaging)) : fail(why.error());
-  imaging.file = image_path(join_path(now.root.path, fmt::format("new-{}.{}", generation_name(now.current), letters)));
+  imaging.file = image_path(join_path(now.root.path, hidden_name(now.current)));
   if (one->image.kind == sys::EntryKind::file)
     imaging.plan.add(name, *why, removal_of(one->image));
   imaging.plan.add(name, fmt::format("generation {} in one file, which is made first", now.current),

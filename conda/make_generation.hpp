@@ -80,9 +80,8 @@ struct ImagePlan {
   std::string file;              ///< the path of the image while it is made
   plan::Plan plan;               ///< empty: there is an image already
 };
-/// `letters` are a part of the file's name until it is complete; they are the same for all plans of one command.
 Result<ImagePlan> plan_image(sys::System& system, const std::string& store, const std::string& name,
-                             const std::string& letters, const plan::Say& say);
+                             const plan::Say& say);
 /// Makes the image and its note under the lease, before the steps of the plan. The result has no new generation, only
 /// the image. `conflict`: somebody else has changed the environment.
 Result<NewGeneration> make_missing_image(sys::System& system, const ImagePlan& imaging, const sys::LeaseRequest& lease,

@@ -73,8 +73,8 @@ bool is_name(char32_t unit) {
          unit == '-' || unit == '+' || unit == '~' || unit == '@' || unit >= 0x80;
 }
 
-/// Bytes of the longest name in a path.
-constexpr std::size_t k_longest_name = 255;
+/// Bytes of the longest part of a path.
+constexpr std::size_t k_longest_part = 255;
 
 /// True if the name goes on after the match: `/data/llm2`, `/data/llm.old`, but not `in /data/llm.`
 bool goes_on(std::string_view content, std::size_t end, const PrefixNeedle::Encoding& encoding) {
@@ -96,7 +96,7 @@ bool begins_before(std::string_view content, std::size_t begin, const PrefixNeed
   if (const auto unit = before(1); unit == '.' || unit == '}' || unit == ')')
     return true;
   std::size_t units = 0;
-  while (units < k_longest_name && (units + 1) * width <= begin &&
+  while (units < k_longest_part && (units + 1) * width <= begin &&
          (is_name(before(units + 1)) || before(units + 1) == '.'))
     ++units;
   if (units == 0 || (units + 1) * width > begin)
@@ -341,7 +341,7 @@ bool PrefixNeedle::in(std::string_view content) const {
 }
 
 std::size_t PrefixNeedle::reach() const {
-  return m_encodings.back().bytes.size() + m_encodings.back().width * (k_longest_name + 3);
+  return m_encodings.back().bytes.size() + m_encodings.back().width * (k_longest_part + 3);
 }
 
 Result<void> check_prefix(std::string_view prefix) {

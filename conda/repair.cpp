@@ -2,7 +2,7 @@
 
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "conda/generation_plan.hpp"
+#include "conda/change.hpp"
 #include "conda/share.hpp"
 
 #include <algorithm>

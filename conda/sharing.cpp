@@ -263,9 +263,7 @@ Result<NewGeneration> make_shared_copy(sys::System& system, Sharing& sharing, co
   making.hidden = sharing.hidden;
   making.resumes = true;
   making.fill = [&](NewGeneration& made) { return fill(system, sharing, made, say); };
-  TRY_ASSIGN(auto made, make_generation(system, making, say));
-  TRY(publish(system, made));
-  return made;
+  return make_generation(system, making, say);
 }
 
 } // namespace sharefs::conda

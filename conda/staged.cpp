@@ -130,6 +130,15 @@ std::string StagedCopy::name() const {
   return base_name(tree.path);
 }
 
+std::string StagedCopy::source() const {
+  const auto said = what();
+  return said.source.empty() ? staged_source(parent_path(tree.path)) : said.source;
+}
+
+bool StagedCopy::is_cut_off() const {
+  return mark.kind == EntryKind::missing && is_hash(name(), k_hash_digits);
+}
+
 bool StagedCopy::is_whole() const {
   const auto said = what();
   const bool mounted_over = tree.mount == tree.resolved;
@@ -171,10 +180,7 @@ const StagedCopy* StagedCopies::find(const std::string& name) const {
   return found == copies.end() ? nullptr : &*found;
 }
 
-namespace {
-
-/// Reads all entries named like copies in directories of copies (listed, with their names), with or without a mark.
-std::vector<StagedCopy> probe_copies(sys::System& system, const std::vector<sys::Entry>& directories) {
+std::vector<StagedCopy> read_copies(sys::System& system, const std::vector<sys::Entry>& directories) {
   constexpr std::size_t k_most = 10'000; // a limit for the loop, although only root or this user can have made them
   sys::EntryRequest request;
   std::vector<StagedCopy> found;
@@ -200,46 +206,13 @@ std::vector<StagedCopy> probe_copies(sys::System& system, const std::vector<sys:
   return found;
 }
 
-} // namespace
-
 StagedCopies probe_staged(sys::System& system, const std::string& stage, unsigned uid, const std::string& source) {
   StagedCopies found;
   found.directory = system.entry(
       {.path = staged_directory(stage, uid, source), .list = true, .links = sys::Links::trusted, .guarded = true});
-  found.copies = probe_copies(system, {found.directory});
+  found.copies = read_copies(system, {found.directory});
   std::erase_if(found.copies, [](const StagedCopy& copy) {
     return !generation_number(copy.name()) && !is_hash(copy.name(), k_hash_digits);
-  });
-  return found;
-}
-
-std::vector<StagedCopy> find_copies(sys::System& system, const std::set<std::string>& stages,
-                                    const std::set<unsigned>& makers) {
-  constexpr std::size_t k_most = 10'000;
-  const auto listed = [&](const std::vector<std::string>& paths) {
-    sys::EntryRequest request;
-    for (const auto& path : paths)
-      request.queries.push_back({.path = path, .list = true, .links = sys::Links::trusted, .guarded = true});
-    auto found = system.entries(request);
-    std::erase_if(found, [](const sys::Entry& one) { return one.kind != EntryKind::directory || one.shared; });
-    return found;
-  };
-  std::vector<std::string> paths;
-  for (const auto& stage : stages)
-    for (const auto maker : makers)
-      paths.push_back(join_path(stage, std::to_string(maker)));
-  auto directories = listed(paths);
-  for (int level = 0; level < 2; ++level) { // first directories of stores, then of environments in them
-    paths.clear();
-    for (const auto& directory : directories)
-      for (const auto& name : directory.names)
-        if (paths.size() < k_most)
-          paths.push_back(join_path(directory.resolved, name));
-    directories = listed(paths);
-  }
-  auto found = probe_copies(system, directories);
-  std::erase_if(found, [&](const StagedCopy& copy) {
-    return copy.mark.kind == EntryKind::unknown || (copy.mark.exists() && !makers.contains(copy.mark.uid));
   });
   return found;
 }

@@ -43,9 +43,13 @@ CopyMark parse_mark(std::string_view text);
 struct StagedCopy {
   sys::Entry tree = {}, mark = {};
   sys::Entry image = {}, part = {}; ///< not read by find_staged(); `part`: an image that fetch() has not finished
+  bool is_bound = false; ///< it is mounted over its directory of a share; only set by find_copies(), as `older`
+  std::optional<plan::Unmount> older = {}; ///< ends an older mount over that directory, see older_bind()
 
   /// Returns the number of a generation, or the hash of a directory.
   [[nodiscard]] std::string name() const;
+  /// Returns the path of the generation or directory that was copied. Without a mark it is only for messages.
+  [[nodiscard]] std::string source() const;
   /// Returns the content of its mark; empty if it has none.
   [[nodiscard]] CopyMark what() const;
 
@@ -59,6 +63,8 @@ struct StagedCopy {
   [[nodiscard]] bool is_mounted() const;
   /// True for the mount of a squashfuse that has ended: a batch system ends it with the job that has started it.
   [[nodiscard]] bool is_dead() const;
+  /// True for a copy of a directory without a mark: its command was killed, or `undo` has left it, or it is being made.
+  [[nodiscard]] bool is_cut_off() const;
 };
 /// Returns the mount of the image with this mark at `copy`, a resolved path, as `uid` makes it: root by a loop device,
 /// a user by squashfuse.
@@ -86,10 +92,8 @@ struct StagedCopies {
 /// Reads the copies of user `uid`. An entry that another user could replace is not read.
 StagedCopies probe_staged(sys::System& system, const std::string& stage, unsigned uid, const std::string& source);
 
-/// Finds all copies below the directories `stages` that one of `makers` has made. Only local disks are read.
-/// Interrupted copies have no mark.
-std::vector<StagedCopy> find_copies(sys::System& system, const std::set<std::string>& stages,
-                                    const std::set<unsigned>& makers);
+/// Reads all entries named like copies in these directories (listed, with their names), with or without a mark.
+std::vector<StagedCopy> read_copies(sys::System& system, const std::vector<sys::Entry>& directories);
 /// Finds a complete copy of this generation, made by root or by `uid`; nullopt if there is none.
 std::optional<StagedCopy> find_staged(sys::System& system, const std::string& stage, unsigned uid,
                                       const GenerationPath& generation);

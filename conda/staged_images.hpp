@@ -10,18 +10,22 @@
 
 namespace sharefs::conda {
 
+/// A mount of a staged copy: that of its image, or the bind mount of the copy over its directory of a share.
 struct StagedImage {
-  std::string name;  ///< of the environment, or of the directory of the share
-  std::string copy;  ///< the resolved path of the copy
-  plan::Mount mount; ///< of the image on the copy, or of the copy over the directory of the share
-  bool has_mount_point = false, is_mounted = false;
+  StagedCopy copy;
+  plan::Mount mount;
+  bool is_mounted = false;
   bool needs_share = false; ///< the image lies on a share, or the copy is mounted over a directory of one
-  bool is_empty = false;    ///< the copy for a directory of a share is empty
-  ImageNote doubtful = {};  ///< set if the image is_doubtful(): what it has to be
-  std::optional<plan::Unmount> older = {}; ///< see older_bind()
-  std::optional<unsigned> reader = {};     ///< the user who reads the share for root
-  friend bool operator==(const StagedImage&, const StagedImage&) = default;
+
+  [[nodiscard]] std::string name() const; ///< of the environment, or of the directory of the share
+  [[nodiscard]] bool is_bind() const { return mount.fs_type == sys::k_bind; }
+  /// Returns what has to be unmounted before a bind mount.
+  [[nodiscard]] std::optional<plan::Unmount> older() const { return is_bind() ? copy.older : std::nullopt; }
 };
+/// Finds all copies below the directories `stages` that one of `makers` has made, complete or interrupted. Only local
+/// disks are read.
+std::vector<StagedCopy> find_copies(sys::System& system, const std::set<std::string>& stages,
+                                    const std::set<unsigned>& makers);
 /// Finds the complete copies below the directories `stages` (`conda.stage`), on local disks only. `binds`: directories
 /// of shares (`stage.paths`) over which copies shall be mounted; others are found only while they are mounted.
 std::vector<StagedImage> find_staged_images(sys::System& system, const std::set<std::string>& stages,

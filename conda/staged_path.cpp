@@ -62,30 +62,26 @@ Result<PathStagingRequest> find_directory(sys::System& system, const std::string
     reader = read_as_permitted(system, {.queries = {{.path = parent_path(asked), .list = true}}}, readers).by;
   if (!entry.shared)
     for (const auto& copy : list_staged_paths(system, copies))
-      if (copy.is_bound && copy.path == asked)
-        found.bound = copy.survey();
+      if (copy.is_bound && copy.source() == asked)
+        found.bound = survey_in(copy.what().state);
   if (!entry.shared && !found.bound && !any) // a server has its own share without a mount
     return fail(ErrorCode::usage, asked + " lies on this host's own disk already",
                 "`sharefs mirror push` brings it to other nodes");
   return found;
 }
 
-std::optional<tree::Survey> StagedPath::survey() const {
-  return survey_in(copy.what().state);
-}
-
-std::string StagedPath::state() const {
+std::string state_of(const StagedCopy& copy) {
   const auto what = copy.what();
   const std::string state = what.source.empty()   ? "cut off"
                             : what.sha256.empty() ? "files"
                             : copy.is_mounted()   ? "mounted"
                                                   : "not mounted";
-  return is_bound ? state + ", in place of the share" : state;
+  return copy.is_bound ? state + ", in place of the share" : state;
 }
 
-bool StagedPath::is_of(const std::string& directory) const {
+bool is_staged_from(const StagedCopy& copy, const std::string& directory) {
   const auto copies = staged_directory("", 0, directory).substr(2); // without "/0"
-  return path == directory || parent_path(copy.tree.path).ends_with(copies);
+  return copy.source() == directory || parent_path(copy.tree.path).ends_with(copies);
 }
 
 Result<Staging> plan_path_staging(sys::System& system, const PathStagingRequest& request, const PackedPath& packed) {
@@ -191,6 +187,11 @@ Result<void> fetch_files(sys::System& system, const PathStagingRequest& request,
   const auto begin = sys::Clock::now();
   const auto& root = system.files().root();
   const auto self = system.identity();
+  auto options = request.how.copying;
+  options.anew = "it has changed since the list of files was made: run the command again, not `nodes resume`";
+  tree::FileAttributes given;
+  if (self.uid == 0) // only root can give a file to another user
+    given = {.uid = listing.uid, .gid = listing.gid};
   for (const auto& one : listing.entries)
     done.total_bytes += one.bytes;
   for (const auto& one : listing.entries) {
@@ -207,35 +208,30 @@ Result<void> fetch_files(sys::System& system, const PathStagingRequest& request,
     }
     auto upstreams = one.bytes < k_handed_on ? std::vector<tree::Upstream>{} : request.how.upstreams(to, one.bytes);
     std::erase_if(upstreams, [&](const tree::Upstream& upstream) { return passed_over.contains(upstream.name); });
-    const auto from = join_path(request.path, one.path);
-    auto fetched = tree::fetch_listed(
-        {.path = from, .root = root}, {.path = to, .root = root, .guarded = true}, listing, one, request.how.copying,
-        [&](const tree::Progress& now) {
-          auto all = now;
-          all.bytes += done.bytes;
-          all.total_bytes = done.total_bytes;
-          all.took = std::chrono::duration_cast<std::chrono::milliseconds>(sys::Clock::now() - begin);
-          if (progress)
-            progress(all);
-        },
-        upstreams);
-    if (!fetched) {
-      auto error = fetched.error();
-      if (error.code == ErrorCode::conflict && error.message.starts_with(from))
-        error.hint = "it has changed since the list of files was made: run the command again, not `nodes resume`";
-      return fail(std::move(error));
-    }
+    const auto report = [&](const tree::Progress& now) {
+      auto all = now;
+      all.bytes += done.bytes;
+      all.total_bytes = done.total_bytes;
+      all.took = std::chrono::duration_cast<std::chrono::milliseconds>(sys::Clock::now() - begin);
+      if (progress)
+        progress(all);
+    };
+    given.mode = one.mode;
+    given.mtime = one.mtime;
+    TRY_ASSIGN(const auto fetched, tree::fetch({.path = join_path(request.path, one.path), .root = root},
+                                               {.path = to, .root = root, .guarded = true}, {one.sha256, one.bytes},
+                                               options, report, upstreams, given));
     for (const auto& upstream : upstreams) {
-      if (upstream.name == fetched->by)
+      if (upstream.name == fetched.by)
         break;
       passed_over.insert(upstream.name);
     }
-    sum.bytes += fetched->bytes;
-    sum.kept += fetched->kept;
+    sum.bytes += fetched.bytes;
+    sum.kept += fetched.kept;
     if (!upstreams.empty())
-      sum.by = fetched->by;
+      sum.by = fetched.by;
     if (sum.passed_over.empty())
-      sum.passed_over = fetched->passed_over;
+      sum.passed_over = fetched.passed_over;
     done.bytes += one.bytes;
   }
   TRY(open_directories(system, staging));
@@ -244,17 +240,10 @@ Result<void> fetch_files(sys::System& system, const PathStagingRequest& request,
   return {};
 }
 
-/// True for a copy of a directory without a mark: its command was killed, or `undo` has left it, or it is being made.
-bool is_cut_off(const StagedCopy& copy) {
-  return copy.mark.kind == sys::EntryKind::missing && is_hash(copy.name(), k_hash_digits);
-}
-
 /// Removes interrupted copies of earlier content of the directory, which no command will continue.
 Result<void> remove_cut_off(sys::System& system, const PathStagingRequest& request, const StageRequest& wanted) {
-  std::vector<StagedPath> left;
-  for (auto& copy : probe_staged(system, request.at, wanted.uid, request.path).copies)
-    if (is_cut_off(copy) && copy.name() != wanted.copy)
-      left.push_back({.path = {}, .copy = std::move(copy)});
+  auto left = probe_staged(system, request.at, wanted.uid, request.path).copies;
+  std::erase_if(left, [&](const StagedCopy& copy) { return !copy.is_cut_off() || copy.name() == wanted.copy; });
   for (const auto& step : plan_drop(left).steps)
     TRY(plan::apply_action(step.action, system));
   return {};
@@ -266,39 +255,22 @@ Result<std::optional<plan::HostLock>> copy_path(sys::System& system, const PathS
                                                 const Staging& staging, const plan::Say& say) {
   if (!staging.made.copies)
     return std::nullopt;
-  const auto prepare = [&] { return remove_cut_off(system, request, staging.wanted); };
-  const auto files = [&]() -> Result<void> {
-    if (staging.files)
-      return fetch_files(system, request, staging, say);
-    TRY(copy_tree(system, request.how, staging, say));
-    return check_unchanged(system, request, staging.survey, say); // the directory may have changed during the copy
-  };
-  return make_copy(system, request.how, staging, prepare, files, say).map([](plan::HostLock lock) {
-    return std::optional(std::move(lock));
-  });
+  TRY_ASSIGN(auto alone, begin_copy(system, request.how, staging));
+  TRY(remove_cut_off(system, request, staging.wanted));
+  if (staging.files && !staging.made.by_image) {
+    TRY(fetch_files(system, request, staging, say));
+    return alone;
+  }
+  TRY(copy_source(system, request.how, staging, say));
+  if (!staging.made.by_image) // the directory may have changed during the copy
+    TRY(check_unchanged(system, request, staging.survey, say));
+  return alone;
 }
 
-std::vector<StagedPath> list_staged_paths(sys::System& system, const std::set<std::string>& directories) {
+std::vector<StagedCopy> list_staged_paths(sys::System& system, const std::set<std::string>& directories) {
   const auto uid = static_cast<unsigned>(system.identity().uid);
-  std::vector<StagedPath> found;
-  const auto mounts = system.mounts();
-  for (auto& copy : find_copies(system, directories, uid == 0 ? std::set<unsigned>{0} : std::set<unsigned>{0, uid})) {
-    const auto what = copy.what();
-    StagedPath one{.path = what.source, .copy = std::move(copy)};
-    const auto& path = one.copy.tree.path;
-    if (what.source.empty()) {
-      if (!is_cut_off(one.copy))
-        continue;
-      one.path = staged_source(parent_path(path));
-    } else if (mounts) {
-      one.is_bound = mounts->is_bind(one.path, path);
-      if (!one.is_bound)
-        one.older = older_bind(system, bind_of(path, what), *mounts);
-      if (one.older && !one.older->source.starts_with(image_path(path)))
-        one.older.reset(); // it is a mount of another copy
-    }
-    found.push_back(std::move(one));
-  }
+  auto found = find_copies(system, directories, {0, uid});
+  std::erase_if(found, [](const StagedCopy& copy) { return copy.what().source.empty() && !copy.is_cut_off(); });
   return found;
 }
 
@@ -307,19 +279,19 @@ std::string copy_of_root(sys::System& system, const std::string& copies, const s
   if (system.identity().uid == 0)
     return {};
   for (const auto& one : list_staged_paths(system, {copies}))
-    if (one.copy.mark.uid == 0 && one.path == path && one.survey() == survey && one.copy.is_whole())
-      return one.copy.tree.path;
+    if (one.mark.uid == 0 && one.source() == path && survey_in(one.what().state) == survey && one.is_whole())
+      return one.tree.path;
   return {};
 }
 
-plan::Plan plan_drop(const std::vector<StagedPath>& staged) {
+plan::Plan plan_drop(const std::vector<StagedCopy>& staged) {
   plan::Plan plan;
-  for (const auto& one : staged) {
-    const auto& copy = one.copy;
+  for (const auto& copy : staged) {
     const auto& group = copy.tree.path;
-    if (one.is_bound || one.older)
+    const bool is_older_of_it = copy.older && copy.older->source.starts_with(image_path(group));
+    if (copy.is_bound || is_older_of_it)
       plan.add(group, "the path on the share is the share's again",
-               one.older.value_or(unmount_of(bind_of(group, copy.what()))));
+               copy.older.value_or(unmount_of(bind_of(group, copy.what()))));
     add_removal(copy, group, "its image", true, plan);
   }
   return plan;

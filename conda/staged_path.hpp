@@ -80,24 +80,17 @@ Result<Staging> plan_path_staging(sys::System& system, const PathStagingRequest&
 Result<std::optional<plan::HostLock>> copy_path(sys::System& system, const PathStagingRequest& request,
                                                 const Staging& staging, const plan::Say& say);
 
-/// A staged copy of a directory, complete or interrupted.
-struct StagedPath {
-  std::string path; ///< the directory on the share
-  StagedCopy copy;
-  bool is_bound = false;                                    ///< the copy is mounted over the directory
-  std::optional<plan::Unmount> older = {};                  ///< ends a bind of this copy's image by an older mount
-  [[nodiscard]] std::optional<tree::Survey> survey() const; ///< of the copied content
-  [[nodiscard]] std::string state() const;                  ///< "mounted, in place of the share"
-  /// True if it is a copy of this directory; an interrupted copy is compared by its place.
-  [[nodiscard]] bool is_of(const std::string& directory) const;
-};
+/// Returns the state of a copy that find_copies() has found: "mounted, in place of the share".
+std::string state_of(const StagedCopy& copy);
+/// True if it is a copy of this directory; an interrupted copy is compared by its place.
+bool is_staged_from(const StagedCopy& copy, const std::string& directory);
 /// Lists the copies below these directories that root and this process's user have made.
-std::vector<StagedPath> list_staged_paths(sys::System& system, const std::set<std::string>& directories);
+std::vector<StagedCopy> list_staged_paths(sys::System& system, const std::set<std::string>& directories);
 /// Returns, for a user, the path of root's copy with this content, which all readers of the directory may use; empty if
 /// there is none, or if this process is root.
 std::string copy_of_root(sys::System& system, const std::string& copies, const std::string& path,
                          const tree::Survey& survey);
 /// Plans the removal of these copies. The caller has to keep out other stagings meanwhile.
-plan::Plan plan_drop(const std::vector<StagedPath>& staged);
+plan::Plan plan_drop(const std::vector<StagedCopy>& staged);
 
 } // namespace sharefs::conda

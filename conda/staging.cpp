@@ -183,19 +183,6 @@ Result<std::string> find_generation(sys::System& system, const StagingRequest& r
 
 } // namespace
 
-Result<void> copy_tree(sys::System& system, const CopySettings& how, const Staging& staging, const plan::Say& say) {
-  auto options = how.copying;
-  options.remove_others = true;
-  options.total_files = staging.size.files;
-  options.total_bytes = staging.size.bytes;
-  const auto to = staging.path();
-  TRY_ASSIGN(const auto copied, tree::copy({.path = staging.source, .root = system.files().root()}, place(system, to),
-                                           options, say.progress("copying " + staging.source)));
-  say.message(fmt::format("{}: {} copied ({}), {} there already", to, count_of(copied.files, "file"),
-                          format_bytes(copied.bytes), copied.kept));
-  return {};
-}
-
 Result<void> check_room(sys::System& system, const sys::Entry& directory, const tree::Measured& wanted,
                         const std::string& hint) {
   constexpr std::uint64_t k_spare_bytes = 256U << 20U, k_spare_files = 1000;
@@ -281,6 +268,20 @@ Result<void> make_copies_directory(sys::System& system, const std::string& path,
   return admitted ? plan::apply_action(*admitted, system).map([](plan::Outcome) {}) : Result<void>{};
 }
 
+/// Copies the source file by file, and reports the numbers.
+Result<void> copy_tree(sys::System& system, const CopySettings& how, const Staging& staging, const plan::Say& say) {
+  auto options = how.copying;
+  options.remove_others = true;
+  options.total_files = staging.size.files;
+  options.total_bytes = staging.size.bytes;
+  const auto to = staging.path();
+  TRY_ASSIGN(const auto copied, tree::copy({.path = staging.source, .root = system.files().root()}, place(system, to),
+                                           options, say.progress("copying " + staging.source)));
+  say.message(fmt::format("{}: {} copied ({}), {} there already", to, count_of(copied.files, "file"),
+                          format_bytes(copied.bytes), copied.kept));
+  return {};
+}
+
 /// Copies the image to this host, to the path of the copy's image.
 Result<void> copy_image(sys::System& system, const CopySettings& how, const Staging& staging, const plan::Say& say) {
   const auto to = image_path(staging.path());
@@ -291,31 +292,24 @@ Result<void> copy_image(sys::System& system, const CopySettings& how, const Stag
       image.file.uid != options.reader->uid) // it may be readable for its owner only, if files in it are
     if (auto owner = system.user(std::to_string(image.file.uid)))
       options.reader = std::move(*owner);
-  const auto fetched =
-      tree::fetch({.path = image.path, .root = system.files().root()}, place(system, to), {note.sha256, note.bytes},
-                  options, say.progress("copying " + image.path), how.upstreams(to, note.bytes));
-  if (!fetched) {
-    auto error = fetched.error();
-    if (error.code == ErrorCode::conflict && !how.anew.empty())
-      error.hint = how.anew;
-    return fail(std::move(error));
-  }
-  say.message(text_of(to, *fetched));
-  how.fetched(*fetched);
+  TRY_ASSIGN(const auto fetched, tree::fetch({.path = image.path, .root = system.files().root()}, place(system, to),
+                                             {note.sha256, note.bytes}, options, say.progress("copying " + image.path),
+                                             how.upstreams(to, note.bytes)));
+  say.message(text_of(to, fetched));
+  how.fetched(fetched);
   return {};
 }
 
 } // namespace
 
-Result<plan::HostLock> make_copy(sys::System& system, const CopySettings& how, const Staging& staging,
-                                 const std::function<Result<void>()>& prepare,
-                                 const std::function<Result<void>()>& files, const plan::Say& say) {
+Result<plan::HostLock> begin_copy(sys::System& system, const CopySettings& how, const Staging& staging) {
   TRY_ASSIGN(auto alone, how.lock());
   TRY(make_copies_directory(system, staging.copies.directory.path, staging.wanted.access));
-  TRY(prepare());
-  if (staging.made.copies)
-    TRY(staging.made.by_image ? copy_image(system, how, staging, say) : files());
   return alone;
+}
+
+Result<void> copy_source(sys::System& system, const CopySettings& how, const Staging& staging, const plan::Say& say) {
+  return staging.made.by_image ? copy_image(system, how, staging, say) : copy_tree(system, how, staging, say);
 }
 
 Result<Staging> plan_staging(sys::System& system, const StagingRequest& request, const plan::Say& say) {
@@ -377,16 +371,23 @@ Result<Staging> plan_staging(sys::System& system, const StagingRequest& request,
   return staging;
 }
 
+namespace {
+
+Result<void> copy_generation(sys::System& system, const StagingRequest& request, const Staging& staging,
+                             const plan::Say& say) {
+  TRY_ASSIGN(const auto alone, begin_copy(system, request.how, staging));
+  const auto& access = staging.wanted.access;
+  // Users of the copies leave their notes in this directory.
+  TRY(make_copies_directory(system, staged_uses(staging.copies.directory.path), {uses_mode(access.mode), access.gid}));
+  return staging.made.copies ? copy_source(system, request.how, staging, say) : Result<void>{};
+}
+
+} // namespace
+
 Result<void> copy_staged(sys::System& system, const StagingRequest& request, const Staging& staging,
                          const plan::Say& say) {
   if (staging.made.copies || staging.made.by_image) {
-    const auto& directory = staging.copies.directory.path;
-    const auto& access = staging.wanted.access;
-    const auto make_uses = [&] { // the directory in which users of the copies leave their notes
-      return make_copies_directory(system, staged_uses(directory), {uses_mode(access.mode), access.gid});
-    };
-    const auto files = [&] { return copy_tree(system, request.how, staging, say); };
-    const auto made = make_copy(system, request.how, staging, make_uses, files, say);
+    const auto made = copy_generation(system, request, staging, say);
     if (!made && made.error().code == ErrorCode::interrupted)
       return fail(made.error());
     const auto source = read_as_reader(system, request, {.path = staging.source, .fresh = true});

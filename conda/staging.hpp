@@ -19,8 +19,8 @@ using Fetched = std::function<void(const tree::FetchReport&)>;
 
 /// The settings of a copy to this host.
 struct CopySettings {
-  tree::Options copying = {}; ///< its limit, `wait`, and the user who reads the share if its server refuses root
-  std::string anew = {};      ///< the hint for a damaged image: how to make it anew
+  /// Its limit, `wait`, `anew`, and the user who reads the share if its server refuses root.
+  tree::Options copying = {};
   Upstreams upstreams = [](const std::string&, std::uint64_t) { return std::vector<tree::Upstream>{}; };
   Fetched fetched = [](const tree::FetchReport&) {};
   /// Takes the lock by which only one staging works on a host: two would write into the same copy.
@@ -71,15 +71,12 @@ struct Staging {
 
   [[nodiscard]] std::string path() const; ///< of the copy
 };
-/// Copies the source file by file, and reports the numbers.
-Result<void> copy_tree(sys::System& system, const CopySettings& how, const Staging& staging, const plan::Say& say);
 /// Sets Staging::made, the plan of the copy. `failed`: there is no room; `hint`: how to make room.
 Result<void> plan_copy(sys::System& system, Staging& staging, const std::string& hint);
-/// Makes the directory of copies, calls `prepare`, and then copies if that is planned: the image, or by `files`.
-/// Returns the lock that keeps out other stagings on this host.
-Result<plan::HostLock> make_copy(sys::System& system, const CopySettings& how, const Staging& staging,
-                                 const std::function<Result<void>()>& prepare,
-                                 const std::function<Result<void>()>& files, const plan::Say& say);
+/// Makes the directory of copies. Returns the lock that keeps out other stagings on this host.
+Result<plan::HostLock> begin_copy(sys::System& system, const CopySettings& how, const Staging& staging);
+/// Copies the image, or the source file by file, and reports the numbers.
+Result<void> copy_source(sys::System& system, const CopySettings& how, const Staging& staging, const plan::Say& say);
 
 /// Plans the staging of an environment. Errors: those of find_shared(); `config`: `conda.stage` lies on shared storage;
 /// `failed`: there is no room.

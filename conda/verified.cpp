@@ -11,10 +11,6 @@
 
 namespace sharefs::conda {
 
-std::string verified_path(const std::string& store, const std::string& environment) {
-  return join_path(generations_path(store, environment), "verified");
-}
-
 std::string format_verified(const Generation& generation, const Verified& noted) {
   return fmt::format("{} {} {}{}{}\n", generation.number, generation.created, noted.at,
                      noted.fingerprint.empty() ? "" : " ", noted.fingerprint);
@@ -36,7 +32,7 @@ Verified parse_verified(std::string_view text, const Generation& generation) {
 void note_verified(sys::System& system, const SharedEnvironment& environment, const Generation& record, bool good,
                    const std::string& fingerprint) {
   const auto& files = system.files();
-  const auto path = verified_path(environment.store, environment.name);
+  const auto path = join_path(generations_path(environment.store, environment.name), "verified");
   const auto before = files.read_if_exists(path, k_largest_note);
   if (!before || (!good && parse_verified(before->value_or(""), record).at == 0))
     return;

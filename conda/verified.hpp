@@ -12,7 +12,6 @@ struct Verified {
   std::int64_t at = 0;     ///< seconds since 1970; 0: there is no note
   std::string fingerprint; ///< of the unchanged tree (tree::survey() with inodes); empty: not known
 };
-std::string verified_path(const std::string& store, const std::string& environment);
 /// Returns one line: the generation's number, the time when it was made, by its record, and the fields of the note.
 std::string format_verified(const Generation& generation, const Verified& noted);
 /// Parses the note; a note of another generation counts as none. The text is not trusted, because any user who may

@@ -10,22 +10,12 @@ namespace sharefs::plan {
 
 namespace {
 
-/// Returns "300012 paths changed; left as they are: 2 files with several names ...".
+/// Returns "300012 paths changed; left as they are: 2 paths (bin/su: a program with set-id bits or capabilities, ...)".
 std::string text_of(const tree::GroupReport& report) {
-  std::vector<std::string> left;
-  for (const auto& [count, what, why] :
-       {std::tuple{report.several_names, "file", " with several names (hard links), of which others may lie elsewhere"},
-        {report.programs, "program", " with set-id bits or capabilities"},
-        {report.acls, "path", " with an ACL"},
-        {report.mounts, "mount", ""},
-        {report.other, "special file", ""},
-        {report.since, "path", " changed meanwhile"}})
-    if (count > 0)
-      left.push_back(count_of(count, what) + why);
   auto text = count_of(report.changed, "path") + " changed";
-  if (!left.empty())
-    text += fmt::format("; left as they are: {} ({}{})", join(left, ", "), join(report.named, ", "),
-                        report.named.size() == tree::GroupReport::k_most_named ? ", ..." : "");
+  if (report.left > 0)
+    text += fmt::format("; left as they are: {} ({}{})", count_of(report.left, "path"), join(report.named, ", "),
+                        report.left > report.named.size() ? ", ..." : "");
   return text;
 }
 

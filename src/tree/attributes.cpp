@@ -19,37 +19,19 @@ constexpr const char* k_acl = sys::k_acl_attribute;
 constexpr const char* k_default_acl = sys::k_default_acl_attribute;
 constexpr std::string_view k_foreign_acl = "system.nfs4_acl";
 constexpr const char* k_capability = "security.capability";
-constexpr std::array<std::string_view, 2> k_overlay{"trusted.overlay.", "user.overlay."};
 
 bool is_copied(std::string_view name) {
   return name.starts_with("user.") || name == k_acl || name == k_default_acl;
 }
 
-/// Returns the name of a mark of overlayfs without its prefix; "" for any other attribute.
-std::string_view overlay_mark(std::string_view name) {
-  for (const auto prefix : k_overlay)
-    if (name.starts_with(prefix))
-      return name.substr(prefix.size());
-  return {};
+bool is_mark_of_overlay(std::string_view name) {
+  return name.starts_with("trusted.overlay.") || name.starts_with("user.overlay.");
 }
 
 } // namespace
 
-bool Attributes::is_whiteout() const {
-  return std::ranges::any_of(overlay, [](const auto& one) { return one.first == "whiteout"; });
-}
-
 mode_t Attributes::narrowed(mode_t mode) const {
   return mode & (~static_cast<mode_t>(S_IRWXG) | group);
-}
-
-bool Attributes::is_opaque() const {
-  return std::ranges::any_of(overlay, [](const auto& one) { return one.first == "opaque" && one.second == "y"; });
-}
-
-bool Attributes::is_part() const {
-  return std::ranges::any_of(overlay,
-                             [](const auto& one) { return one.first == "redirect" || one.first == "metacopy"; });
 }
 
 bool has_capabilities(int fd) {
@@ -66,17 +48,16 @@ tl::expected<Attributes, int> read_attributes(int fd, bool layer) {
   const auto wanted = [&](std::string_view name) {
     has_foreign_acl = has_foreign_acl || name == k_foreign_acl;
     found.capability = found.capability || name == k_capability;
-    return is_copied(name) || (layer && !overlay_mark(name).empty());
+    return is_copied(name) || (layer && is_mark_of_overlay(name));
   };
   auto attributes = sys::read_extended_attributes(fd, wanted);
   if (!attributes)
     return tl::make_unexpected(attributes.error());
-  for (auto& [name, value] : *attributes) {
-    if (const auto mark = layer ? overlay_mark(name) : std::string_view(); !mark.empty())
-      found.overlay.emplace_back(mark, std::move(value));
+  for (auto& [name, value] : *attributes)
+    if (layer && is_mark_of_overlay(name))
+      found.opaque = found.opaque || (name.ends_with(".opaque") && value == "y");
     else
       found.values.emplace_back(name, std::move(value));
-  }
   struct stat status{};
   if (has_foreign_acl && ::fstat(fd, &status) == 0)
     found.group = (sys::mode_by_acl(fd, status.st_mode) & S_IRWXG) | (~status.st_mode & S_IRWXG);

@@ -17,16 +17,13 @@ struct Attributes {
   std::vector<std::pair<std::string, std::string>> values;
   bool capability = false; ///< the file has security.capability: a program that gains privileges
   mode_t group = S_IRWXG;  ///< the rights that an ACL that is not copied gives the group
-  /// For a layer: the marks of overlayfs, without their prefix.
-  std::vector<std::pair<std::string, std::string>> overlay;
+  bool opaque = false;     ///< the directory of a layer hides the directory in the layer below
   /// Returns the mode without those bits of the group that an ACL, which is not copied, does not give it.
   [[nodiscard]] mode_t narrowed(mode_t mode) const;
-  [[nodiscard]] bool is_whiteout() const; ///< an empty file with this mark is a deleted name
-  [[nodiscard]] bool is_opaque() const;   ///< the directory hides the directory in the layer below
-  [[nodiscard]] bool is_part() const;     ///< the rest of it is in the layer below
 };
 bool has_attributes(int fd); ///< true if the file system supports attributes
-/// Returns the attributes that are copied, or errno. On a file system without attributes there are none.
+/// Returns the attributes that are copied, or errno. On a file system without attributes there are none. The marks of
+/// overlayfs in a `layer` are not copied.
 tl::expected<Attributes, int> read_attributes(int fd, bool layer = false);
 bool has_capabilities(int fd); ///< true if files of this file system can have capabilities
 /// True if new entries of this directory would inherit an ACL.

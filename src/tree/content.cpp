@@ -9,9 +9,6 @@ namespace sharefs::tree {
 namespace {
 
 constexpr std::uint64_t k_block = 1U << 20U;
-/// Each time after this many bytes writing to the disk is started, so that the fsync at the end does not take minutes
-/// without progress.
-constexpr std::uint64_t k_window = 16U << 20U;
 
 bool is_sparse(const struct stat& status) {
   return static_cast<std::uint64_t>(status.st_blocks) * 512U < static_cast<std::uint64_t>(status.st_size);
@@ -19,7 +16,9 @@ bool is_sparse(const struct stat& status) {
 
 class ContentReader {
  public:
-  ContentReader(Job& job, int from, int to) : m_job(job), m_from(from), m_to(to) { XXH3_128bits_reset(m_state.get()); }
+  ContentReader(Job& job, int from, int to) : m_job(job), m_from(from), m_to(to), m_writer(to) {
+    XXH3_128bits_reset(m_state.get());
+  }
 
   Hashed read(const struct stat& status) {
     const auto size = static_cast<std::uint64_t>(status.st_size);
@@ -31,7 +30,7 @@ class ContentReader {
       at = read_extent(data, end);
     }
     if (m_error == 0 && sparse && m_to >= 0 && ::ftruncate(m_to, static_cast<off_t>(at)) != 0)
-      set_error(true);
+      return tl::make_unexpected(ContentError{errno, true});
     if (m_error != 0)
       return tl::make_unexpected(ContentError{m_error, m_of_target});
     const auto hash = XXH3_128bits_digest(m_state.get());
@@ -67,48 +66,25 @@ class ContentReader {
         continue;
       if (count <= 0) {
         m_short = count == 0;
-        if (count < 0)
-          set_error(false);
+        m_error = count == 0 ? 0 : errno;
         break;
       }
       const auto read = static_cast<std::size_t>(count);
       XXH3_128bits_update(m_state.get(), bytes.data(), read);
       m_job.counters.add(k_steps);
-      if (m_to >= 0 && !write(bytes.data(), read, at))
+      if (m_to >= 0 && !write({bytes.data(), read}, at))
         break;
       at += read;
     }
     return at;
   }
 
-  bool write(const char* data, std::size_t size, std::uint64_t at) {
-    m_job.wait_for(size);
-    m_job.counters.add(k_bytes, size);
-    for (std::size_t done = 0; done < size;) {
-      const ssize_t count = ::pwrite(m_to, data + done, size - done, static_cast<off_t>(at + done));
-      if (count < 0 && errno == EINTR)
-        continue;
-      if (count <= 0) {
-        errno = count == 0 ? EIO : errno;
-        set_error(true);
-        return false;
-      }
-      done += static_cast<std::size_t>(count);
-    }
-    if (at + size >= m_flushed + k_window) {
-      // While this window is being written, the one before it is waited for. fsync(2) reports errors later.
-      ::sync_file_range(m_to, static_cast<off_t>(m_flushed), static_cast<off_t>(at + size - m_flushed),
-                        SYNC_FILE_RANGE_WRITE);
-      if (m_flushed > 0) // a length of 0 bytes would mean the whole file
-        ::sync_file_range(m_to, 0, static_cast<off_t>(m_flushed), SYNC_FILE_RANGE_WAIT_BEFORE);
-      m_flushed = at + size;
-    }
-    return true;
-  }
-
-  void set_error(bool of_target) {
-    m_error = errno;
-    m_of_target = of_target;
+  bool write(std::string_view data, std::uint64_t at) {
+    m_job.wait_for(data.size());
+    m_job.counters.add(k_bytes, data.size());
+    m_error = m_writer.write(data, at);
+    m_of_target = m_error != 0;
+    return m_error == 0;
   }
 
   Job& m_job;
@@ -117,7 +93,7 @@ class ContentReader {
     void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
   };
   std::unique_ptr<XXH3_state_t, Free> m_state{XXH3_createState()};
-  std::uint64_t m_flushed = 0;
+  FlushingWriter m_writer;
   int m_error = 0;
   bool m_of_target = false;
   bool m_short = false;

@@ -116,6 +116,9 @@ class Copier {
   /// Renames a finished entry to its final name, unless it already has it.
   bool move_into_place(const Pair& pair, const std::string& made, const std::string& name);
   std::string temporary_name();
+  /// Makes an entry by `link`, `at_once` under its final name if that is free, else under a temporary one. Returns the
+  /// name; empty, with errno, on an error.
+  std::string link_as(const std::string& name, bool at_once, const std::function<bool(const std::string& as)>& link);
 
   /// Returns the status that the copy should have, with Options::removed_mode_bits and own applied.
   [[nodiscard]] struct stat wanted(struct stat original) const {
@@ -134,7 +137,6 @@ class Copier {
   void changed(const std::string& relative);
   void refuse(const std::string& relative, const std::string& reason, const std::string& hint);
   void refuse_rights(const std::string& relative);
-  void refuse_part(const std::string& relative);
   void count(std::uint64_t CopyReport::* what, std::uint64_t number = 1);
 
   Job m_job;

@@ -90,11 +90,6 @@ void Copier::refuse_rights(const std::string& relative) {
          "take them away (`chmod ug-s`, `setcap -r`), or move it out of the tree");
 }
 
-void Copier::refuse_part(const std::string& relative) {
-  refuse(relative, "is only a part of what it stands for (redirect_dir or metacopy of overlayfs), and is not copied",
-         "mount the overlay with redirect_dir=nofollow,metacopy=off, and make the change again");
-}
-
 Result<CopyReport> Copier::run() {
   prepare_process();
   m_run = random_letters(12);
@@ -191,11 +186,9 @@ bool Copier::read_marks(Pair& pair) {
   const auto attributes = read_attributes(pair.fd.get(), true);
   if (!attributes)
     m_job.failed(attributes.error(), source(pair.path));
-  else if (attributes->is_part())
-    refuse_part(pair.path);
   else
-    pair.opaque = pair.opaque || attributes->is_opaque();
-  return attributes && !attributes->is_part();
+    pair.opaque = pair.opaque || attributes->opaque;
+  return attributes.has_value();
 }
 
 bool Copier::was_entered(const Pair& pair, const std::string& name) {

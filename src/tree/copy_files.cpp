@@ -139,10 +139,6 @@ std::optional<Copier::File> Copier::begin(const Pair& pair, const Name& name, bo
     m_job.failed(attributes.error(), source(path));
     return std::nullopt;
   }
-  if (attributes->is_part() || (attributes->is_whiteout() && file.status.st_size == 0)) {
-    attributes->is_part() ? refuse_part(path) : remove_name(pair, name.name);
-    return std::nullopt;
-  }
   if (!m_job.options.content_only && (has_set_id(file.status) || attributes->capability)) {
     refuse_rights(path);
     return std::nullopt;
@@ -172,7 +168,7 @@ bool Copier::in_place(const Pair& pair, const struct stat& original) const {
 
 /// Makes the empty file; `status` gets its status. Returns 0 or errno.
 int Copier::make(const Pair& pair, File& file, mode_t mode, struct stat& status) {
-  const int flags = (m_job.options.verify ? O_RDWR : O_WRONLY) | O_NONBLOCK | O_NOCTTY;
+  constexpr int flags = O_RDWR | O_NONBLOCK | O_NOCTTY;
   may_be_killed();
   if (in_place(pair, file.status)) { // without O_EXCL, which would be one more round trip over NFS
     file.to = sys::open_to_make(pair.to.get(), file.name, flags, mode, m_to_nfs);
@@ -263,13 +259,11 @@ bool Copier::end(const Pair& pair, File& file, bool last_try) {
   if (original != Original::same)
     return original == Original::failed;
   may_be_killed();
-  if (m_job.options.verify) {
-    const auto read = hash_content(m_job, file.to.get(), file.status, true);
-    if (!read)
-      return give_up(read.error().error_number);
-    if (*read != file.hash)
-      return give_up(0);
-  }
+  const auto read = hash_content(m_job, file.to.get(), file.status, true);
+  if (!read)
+    return give_up(read.error().error_number);
+  if (*read != file.hash)
+    return give_up(0);
   may_be_killed();
   if (const int error = m_job.options.content_only ? 0 : set_times(file.to.get(), nullptr, file.status); error != 0)
     return give_up(error);
@@ -307,8 +301,8 @@ bool Copier::move_into_place(const Pair& pair, const std::string& made, const st
 }
 
 /// True if an earlier run has finished the file. Only a file that was written, synced and compared has this name. Its
-/// size, time and mode show that the original has not changed since; its content is compared if Options::verify is set.
-/// Files below a layer may have further names elsewhere, so they are never changed in place.
+/// size, time and mode show that the original has not changed since, and its content is compared. Files below a layer
+/// may have further names elsewhere, so they are never changed in place.
 bool Copier::is_kept(const Pair& pair, const File& file, const Attributes& attributes) {
   struct stat there{};
   if (m_job.options.content_only || m_job.options.layer || (!pair.existed && !pair.second_read) ||
@@ -322,12 +316,10 @@ bool Copier::is_kept(const Pair& pair, const File& file, const Attributes& attri
   const auto fd = open_below(pair.to.get(), file.name.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!fd || ::fstat(fd.get(), &there) != 0 || !S_ISREG(there.st_mode))
     return false;
-  if (m_job.options.verify) {
-    const auto one = hash_content(m_job, file.from.get(), file.status, false);
-    const auto other = hash_content(m_job, fd.get(), there, true);
-    if (!one || !other || *one != *other)
-      return false;
-  }
+  const auto one = hash_content(m_job, file.from.get(), file.status, false);
+  const auto other = hash_content(m_job, fd.get(), there, true);
+  if (!one || !other || *one != *other)
+    return false;
   const bool complete =
       there.st_uid == file.status.st_uid && there.st_gid == file.status.st_gid && there.st_mode == mode;
   if (there.st_nlink > file.status.st_nlink) { // it has names outside of the copy, so it must not be changed

@@ -35,6 +35,16 @@ void Copier::settle(const std::optional<Inode>& inode, State state) {
   m_settled.notify_all();
 }
 
+std::string Copier::link_as(const std::string& name, bool at_once,
+                            const std::function<bool(const std::string& as)>& link) {
+  auto made = at_once ? name : temporary_name();
+  may_be_killed();
+  bool done = link(made);
+  if (!done && errno == EEXIST) // the owner has put something there
+    done = link(made = temporary_name());
+  return done ? made : "";
+}
+
 /// Removes this name from the copy, also a whole directory.
 void Copier::remove_name(const Pair& pair, const std::string& name) {
   struct stat there{};
@@ -126,13 +136,10 @@ void Copier::copy_link(const Pair& pair, const std::string& name) {
   if ((pair.existed || pair.second_read) && link_text(pair.to.get(), name.c_str()) == text &&
       ::fstatat(pair.to.get(), name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && same_time(there, status))
     return count(&CopyReport::kept);
-  const auto link = [&](const std::string& as) { return ::symlinkat(text->c_str(), pair.to.get(), as.c_str()) == 0; };
-  auto made = in_place(pair, status) ? name : temporary_name();
-  may_be_killed();
-  bool done = link(made);
-  if (!done && errno == EEXIST) // the owner has put something there
-    done = link(made = temporary_name());
-  if (!done)
+  const auto made = link_as(name, in_place(pair, status), [&](const std::string& as) {
+    return ::symlinkat(text->c_str(), pair.to.get(), as.c_str()) == 0;
+  });
+  if (made.empty())
     return m_job.failed(errno, target(path));
   if (!m_job.options.content_only && !m_job.options.own && (status.st_uid != m_uid || status.st_gid != m_gid)) {
     [[maybe_unused]] const int as_far_as_allowed =
@@ -181,14 +188,8 @@ void Copier::add_name(const Pair& pair, const std::string& name) {
   const auto link = [&](const std::string& as) {
     return ::linkat(directory.get(), base.c_str(), pair.to.get(), as.c_str(), 0) == 0;
   };
-  auto made = pair.closed ? name : temporary_name(); // a link is complete at once
-  may_be_killed();
-  bool linked = there_is_one && link(made);
-  if (there_is_one && !linked && errno == EEXIST) {
-    made = temporary_name();
-    linked = link(made);
-  }
-  if (linked) {
+  const auto made = there_is_one ? link_as(name, pair.closed, link) : ""; // a link is complete at once
+  if (!made.empty()) {
     if (move_into_place(pair, made, name))
       m_job.counters.add(k_files);
     return;

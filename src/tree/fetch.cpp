@@ -9,7 +9,6 @@
 #include "tree/fault_injection.hpp"
 #include "tree/job.hpp"
 #include "tree/pieces.hpp"
-#include "tree/survey.hpp"
 
 #include <algorithm>
 #include <array>
@@ -24,13 +23,6 @@ namespace {
 
 /// The number of bytes that are written and counted at a time, see Options::bytes_per_second.
 constexpr std::size_t k_step = 1U << 20U;
-/// Each time after this many bytes writing to the disk is started, so that the fsync at the end does not wait for all.
-constexpr std::uint64_t k_flush_interval = 16U << 20U;
-/// The owner, mode and time of the file. Without them, only this user can read it.
-struct Given {
-  std::uint32_t uid = 0, gid = 0, mode = 0600;
-  std::int64_t mtime = 0;
-};
 
 /// The part of Options::deadline that an upstream has for each block, so that several may be silent.
 constexpr int k_upstream_share = 6;
@@ -38,7 +30,7 @@ constexpr int k_upstream_share = 6;
 class Fetcher {
  public:
   Fetcher(const Place& from, const Place& to, const FileContent& content, const Options& options,
-          const std::vector<Upstream>& upstreams, const std::optional<Given>& given,
+          const std::vector<Upstream>& upstreams, const std::optional<FileAttributes>& given,
           const sys::ProgressCounters& counters)
       : m_from(from), m_to(to), m_content(content), m_upstreams(upstreams), m_given(given), m_job(options, counters) {}
 
@@ -49,17 +41,23 @@ class Fetcher {
     m_directory = std::move(target.directory);
     m_name = target.name;
     TRY(open_part());
-    if (is_complete()) {
+    if (const auto there = open_complete()) {
       ::unlinkat(m_directory.get(), part_name().c_str(), 0);
-      return FetchReport{.kept = m_content.bytes};
+      return give(there.get()).map([&] { return FetchReport{.kept = m_content.bytes}; });
     }
     auto fetched = fetch_from_upstreams();
     if (!fetched && !m_target_failed)
       fetched = fetch_from_original();
-    if (!fetched)
-      return fail(fetched.error());
-    fetched->passed_over = m_passed_over;
-    return finish().map([&] { return *fetched; });
+    if (fetched)
+      if (const auto finished = finish(); !finished)
+        fetched = fail(finished.error());
+    struct stat status{};
+    if (!fetched && ::fstat(m_part.get(), &status) == 0 && status.st_size == 0)
+      ::unlinkat(m_directory.get(), part_name().c_str(), 0);
+    return fetched.map([&](FetchReport report) {
+      report.passed_over = m_passed_over;
+      return report;
+    });
   }
 
  private:
@@ -94,7 +92,6 @@ class Fetcher {
   }
 
   Result<FetchReport> fetch_from_original() {
-    m_is_last = true;
     TRY(become_reader(m_job.options));
     TRY_ASSIGN(const auto original, open_original());
     const auto make = [&](std::uint64_t offset) -> Result<std::unique_ptr<Pieces>> {
@@ -120,9 +117,7 @@ class Fetcher {
       struct stat open{}, named{};
       if (!m_part || ::fstat(m_part.get(), &open) != 0)
         return fail(errno_error(errno, m_to.path));
-      const bool is_given_away = m_given && open.st_uid == m_given->uid && open.st_uid != ::geteuid();
-      const bool lies_elsewhere = open.st_nlink > 1; // the owner of a directory in a copy may have linked it there
-      if (!is_given_away && (!S_ISREG(open.st_mode) || open.st_uid != ::geteuid()))
+      if (!S_ISREG(open.st_mode) || open.st_uid != ::geteuid())
         return fail(ErrorCode::conflict, join_path(parent_path(m_to.path), part_name()) + ": is not a file of ours",
                     "see what it is, and remove it");
       while (::flock(m_part.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -132,9 +127,9 @@ class Fetcher {
       }
       if (::fstatat(m_directory.get(), part_name().c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
           named.st_ino == open.st_ino) {
-        if (!is_given_away && !lies_elsewhere)
+        if (open.st_nlink == 1)
           return {};
-        // A fetch() that was killed had already given the part to its owner, who may have written into it since.
+        // The owner of a directory in a copy may have linked a file that lies elsewhere.
         if (::unlinkat(m_directory.get(), part_name().c_str(), 0) != 0)
           return fail(errno_error(errno, m_to.path));
       }
@@ -142,15 +137,28 @@ class Fetcher {
     return fail(ErrorCode::busy, m_to.path + ": others copy it");
   }
 
-  /// True if the file exists already with the right owner and content.
-  bool is_complete() {
-    const auto there = sys::open_below(m_directory.get(), m_name.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  /// Opens the file if it exists already with the right content, and belongs to its final owner, or to this user and
+  /// has no second name: that of a file elsewhere must not be given away.
+  sys::Fd open_complete() {
+    auto there = sys::open_below(m_directory.get(), m_name.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
     struct stat status{};
-    const auto& given = m_given;
-    const auto owner = given && given->uid != k_as_it_is ? given->uid : ::geteuid();
-    return there && ::fstat(there.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == owner &&
-           static_cast<std::uint64_t>(status.st_size) == m_content.bytes && add_local(there.get(), m_content.bytes) &&
-           m_hash->hex() == m_content.sha256;
+    const bool is_complete = there && ::fstat(there.get(), &status) == 0 && S_ISREG(status.st_mode) &&
+                             (status.st_uid == (m_given ? m_given->uid : ::geteuid()) ||
+                              (status.st_uid == ::geteuid() && status.st_nlink == 1)) &&
+                             static_cast<std::uint64_t>(status.st_size) == m_content.bytes &&
+                             add_local(there.get(), m_content.bytes) && m_hash->hex() == m_content.sha256;
+    return is_complete ? std::move(there) : sys::Fd();
+  }
+
+  /// Gives the complete file its attributes. This comes last, because its owner may then write into it.
+  [[nodiscard]] Result<void> give(int file) const {
+    if (!m_given)
+      return {};
+    const timespec time{.tv_sec = m_given->mtime, .tv_nsec = 0};
+    const std::array<timespec, 2> times{time, time};
+    const bool given = ::fchown(file, m_given->uid, m_given->gid) == 0 && ::fchmod(file, m_given->mode & 0777U) == 0 &&
+                       ::futimens(file, times.data()) == 0 && ::fsync(file) == 0;
+    return given ? Result<void>{} : fail(errno_error(errno, m_to.path));
   }
 
   Result<sys::Fd> open_original() {
@@ -170,7 +178,10 @@ class Fetcher {
     return {ErrorCode::conflict,
             fmt::format("{}: its content is not the one that is noted of it ({}, sha256 {})", m_from.path,
                         format_bytes(m_content.bytes), m_content.sha256.substr(0, 16)),
-            "nothing of it is used; it is damaged, or somebody has changed it: have it made anew", ""};
+            m_job.options.anew.empty()
+                ? "nothing of it is used; it is damaged, or somebody has changed it: have it made anew"
+                : m_job.options.anew,
+            ""};
   }
 
   /// Adds the first `size` bytes of a file of this host to a new checksum. False: it could not be read.
@@ -196,9 +207,10 @@ class Fetcher {
     if (::fstat(m_part.get(), &status) != 0)
       return fail(target_error(errno));
     const auto there = std::min(static_cast<std::uint64_t>(status.st_size), m_content.bytes);
-    m_begin = m_at = m_flushed = there - there % k_alignment;
+    m_begin = m_at = there - there % k_alignment;
     if (!add_local(m_part.get(), m_at))
-      m_begin = m_at = m_flushed = 0, m_hash.emplace();
+      m_begin = m_at = 0, m_hash.emplace();
+    m_writer.emplace(m_part.get(), m_at);
     if (::ftruncate(m_part.get(), static_cast<off_t>(m_at)) != 0)
       return fail(target_error(errno));
     m_job.counters.set(k_bytes, m_at);
@@ -241,11 +253,9 @@ class Fetcher {
     return discard_part(errno_error(error, m_to.path, "make room there (`df -h`), then run the command again"));
   }
 
-  /// Empties the part, and removes it if no further attempt will use it. Returns the error unchanged.
+  /// Empties the part, which run() then removes unless a further attempt has used it. Returns the error unchanged.
   Error discard_part(Error error) {
-    const bool is_last = m_target_failed || (m_is_last && (m_begin == 0 || error.code != ErrorCode::conflict));
-    if (::ftruncate(m_part.get(), 0) == 0 && is_last)
-      ::unlinkat(m_directory.get(), part_name().c_str(), 0);
+    [[maybe_unused]] const int emptied = ::ftruncate(m_part.get(), 0);
     return error;
   }
 
@@ -261,35 +271,15 @@ class Fetcher {
     m_hash->add(piece);
     m_job.wait_for(piece.size());
     may_be_killed();
-    for (std::size_t done = 0; done < piece.size();) {
-      const ssize_t count =
-          ::pwrite(m_part.get(), piece.data() + done, piece.size() - done, static_cast<off_t>(m_at + done));
-      if (count < 0 && errno == EINTR)
-        continue;
-      if (count <= 0)
-        return count == 0 ? EIO : errno;
-      done += static_cast<std::size_t>(count);
-    }
+    if (const int error = m_writer->write(piece, m_at); error != 0)
+      return error;
     m_at += piece.size();
     m_job.counters.add(k_bytes, piece.size());
-    if (m_at >= m_flushed + k_flush_interval) {
-      ::sync_file_range(m_part.get(), static_cast<off_t>(m_flushed), static_cast<off_t>(m_at - m_flushed),
-                        SYNC_FILE_RANGE_WRITE);
-      m_flushed = m_at;
-    }
     return 0;
   }
 
   Result<void> finish() {
     may_be_killed();
-    if (const auto& given = m_given) {
-      const std::array<timespec, 2> times{timespec{.tv_sec = given->mtime, .tv_nsec = 0},
-                                          timespec{.tv_sec = given->mtime, .tv_nsec = 0}};
-      const int part = m_part.get();
-      if (::fchown(part, given->uid, given->gid) != 0 || ::fchmod(part, given->mode & 0777U) != 0 ||
-          ::futimens(part, times.data()) != 0)
-        return fail(errno_error(errno, m_to.path));
-    }
     // After an error the pages that are not on the disk count as clean (fsync(2)): the next fetch() would find them
     // right in the page cache, so the part is not continued.
     if (const int error = ::fsync(m_part.get()) == 0 ? 0 : errno; error != 0)
@@ -298,6 +288,7 @@ class Fetcher {
     if (::renameat(m_directory.get(), part_name().c_str(), m_directory.get(), m_name.c_str()) != 0)
       return fail(errno_error(errno, m_to.path));
     may_be_killed();
+    TRY(give(m_part.get()));
     return sys::sync_directory(m_directory.get(), m_to.path);
   }
 
@@ -305,42 +296,28 @@ class Fetcher {
   const Place& m_to;
   const FileContent& m_content;
   const std::vector<Upstream>& m_upstreams;
-  const std::optional<Given>& m_given;
+  const std::optional<FileAttributes>& m_given;
   std::string m_passed_over;
-  bool m_is_last = false; ///< this is the last source, so a part that cannot be used is removed
   bool m_target_failed = false;
   Job m_job;
   sys::Fd m_directory, m_part;
   std::string m_name;
   std::optional<sys::Sha256> m_hash;
-  /// Offsets in the part: where this source began, the end of the written data, and the end of the data being flushed.
-  std::uint64_t m_begin = 0, m_at = 0, m_flushed = 0;
+  std::optional<FlushingWriter> m_writer;
+  std::uint64_t m_begin = 0, m_at = 0; ///< offsets in the part: where this source began, the end of the written data
 };
 
-Result<FetchReport> fetch_as(const Place& from, const Place& to, const FileContent& content,
-                             const std::optional<Given>& given, const Options& options, const OnProgress& progress,
-                             const std::vector<Upstream>& upstreams) {
+} // namespace
+
+Result<FetchReport> fetch(const Place& from, const Place& to, const FileContent& content, const Options& options,
+                          const OnProgress& progress, const std::vector<Upstream>& upstreams,
+                          const std::optional<FileAttributes>& given) {
   auto all = options;
   all.total_files = 0;
   all.total_bytes = content.bytes;
   return watched(from.path, all, progress, [&](const sys::ProgressCounters& counters) {
     return Fetcher(from, to, content, all, upstreams, given, counters).run();
   });
-}
-
-} // namespace
-
-Result<FetchReport> fetch(const Place& from, const Place& to, const FileContent& content, const Options& options,
-                          const OnProgress& progress, const std::vector<Upstream>& upstreams) {
-  return fetch_as(from, to, content, std::nullopt, options, progress, upstreams);
-}
-
-Result<FetchReport> fetch_listed(const Place& from, const Place& to, const Listing& listing, const Listed& file,
-                                 const Options& options, const OnProgress& progress,
-                                 const std::vector<Upstream>& upstreams) {
-  const bool gives = ::geteuid() == 0; // only root can give a file to another user
-  const Given given{gives ? listing.uid : k_as_it_is, gives ? listing.gid : k_as_it_is, file.mode, file.mtime};
-  return fetch_as(from, to, {file.sha256, file.bytes}, given, options, progress, upstreams);
 }
 
 Result<void> serve(const Place& file, std::uint64_t bytes, std::uint64_t offset, int out,

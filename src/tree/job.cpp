@@ -51,10 +51,14 @@ tl::unexpected<Error> conflict(const std::string& path, const std::string& expec
 
 } // namespace
 
+Error error_in_tree(int error_number, const std::string& path) {
+  return error_number == EXDEV
+             ? Error{ErrorCode::busy, path + ": something is mounted there, and it is left", "unmount it first", ""}
+             : errno_error(error_number, path);
+}
+
 void Job::failed(int error_number, const std::string& path) {
-  auto error = errno_error(error_number, path);
-  if (error_number == EXDEV)
-    error = {ErrorCode::busy, path + ": something is mounted there, and it is left", "unmount it first", ""};
+  auto error = error_in_tree(error_number, path);
   if (error_number == ENOSPC || error_number == EDQUOT)
     error.hint += ": it goes on from here";
   if (is_fatal(error_number))
@@ -122,6 +126,27 @@ unsigned threads_for(std::initializer_list<int> directories) {
     return ::fstatfs(directory, &info) == 0 && is_local(info.f_type);
   });
   return local ? std::clamp(2 * std::thread::hardware_concurrency(), 2U, k_most_disk_threads) : k_network_threads;
+}
+
+int FlushingWriter::write(std::string_view data, std::uint64_t at) {
+  constexpr std::uint64_t k_window = 16U << 20U;
+  for (; !data.empty();) {
+    const ssize_t count = ::pwrite(m_file, data.data(), data.size(), static_cast<off_t>(at));
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count <= 0)
+      return count == 0 ? EIO : errno;
+    data.remove_prefix(static_cast<std::size_t>(count));
+    at += static_cast<std::uint64_t>(count);
+  }
+  if (at < m_flushed + k_window)
+    return 0;
+  // While this window is being written, the one before it is waited for. fsync(2) reports errors later.
+  ::sync_file_range(m_file, static_cast<off_t>(m_flushed), static_cast<off_t>(at - m_flushed), SYNC_FILE_RANGE_WRITE);
+  if (m_flushed > 0) // a length of 0 bytes would mean the whole file
+    ::sync_file_range(m_file, 0, static_cast<off_t>(m_flushed), SYNC_FILE_RANGE_WAIT_BEFORE);
+  m_flushed = at;
+  return 0;
 }
 
 std::span<char> buffer() {

@@ -16,8 +16,25 @@ namespace sharefs::tree {
 /// each waits for round trips.
 unsigned threads_for(std::initializer_list<int> directories);
 
+/// Writes a file from its beginning to its end. Each time after 16 MiB writing to the disk is started, so that the
+/// fsync at the end does not take minutes without progress.
+class FlushingWriter {
+ public:
+  /// `begin`: the end of what is on the disk already.
+  explicit FlushingWriter(int file, std::uint64_t begin = 0) : m_file(file), m_flushed(begin) {}
+  /// Writes all of `data`. Returns 0 or errno.
+  int write(std::string_view data, std::uint64_t at);
+
+ private:
+  int m_file;
+  std::uint64_t m_flushed;
+};
+
 /// Returns this thread's read buffer of 1 MiB. Most files are small, but memory that is not written to costs nothing.
 std::span<char> buffer();
+
+/// Returns the error of a failed system call at `path`; EXDEV: something is mounted there.
+Error error_in_tree(int error_number, const std::string& path);
 
 /// One piece of work on a tree in one process, with its threads and its errors.
 class Job {

@@ -21,7 +21,7 @@ class Measurer {
       : m_job(options, counters), m_path(path) {}
 
   Result<Measured> run(Found found) {
-    add({.directories = 1, .used = newest(found.status)});
+    add({.used = newest(found.status)});
     TreeWalk walk(m_job, m_path,
                   {.entered = [this](Node& directory) { add_directory(directory); },
                    .names = [this](const auto& directory, const auto& names) { add_files(*directory, names); },
@@ -34,10 +34,8 @@ class Measurer {
 
  private:
   bool note_failure(int error, const Node& directory) {
-    if (error == EACCES)
-      add({.directories = 1, .unread = 1});
-    else if (error != EXDEV && error != ENOENT &&
-             error != ENOTDIR) // EXDEV: a mount, which is not measured; the others: it was removed or replaced
+    // EXDEV: a mount, which is not measured; ENOENT, ENOTDIR: it was removed or replaced
+    if (error != EACCES && error != EXDEV && error != ENOENT && error != ENOTDIR)
       m_job.failed(error, join_path(m_path, directory.path));
     return true;
   }
@@ -45,7 +43,7 @@ class Measurer {
   void add_directory(const Node& directory) {
     struct stat status{};
     if (::fstat(directory.fd.get(), &status) == 0)
-      add({.directories = 1, .used = newest(status)});
+      add({.used = newest(status)});
   }
 
   void add_files(const Node& directory, const std::vector<Name>& names) {
@@ -78,10 +76,8 @@ class Measurer {
   void add(const Measured& here) {
     const std::lock_guard lock(m_mutex);
     m_measured.files += here.files;
-    m_measured.directories += here.directories;
     m_measured.bytes += here.bytes;
     m_measured.allocated += here.allocated;
-    m_measured.unread += here.unread;
     m_measured.used = std::max(m_measured.used, here.used);
   }
 

@@ -28,22 +28,15 @@ constexpr std::uint64_t k_most_pairs = 100'000'000; ///< comparing so many pairs
 
 constexpr std::string_view k_magic = "hsqs"; // fs/squashfs/squashfs_fs.h of the kernel
 
-/// Entries that are read ahead, in order, with the contents of the small files among them. The memory is reused,
-/// because new memory costs more than copying into it.
+/// Entries that are read ahead, in order, with the contents of the small files among them. The memory of the contents
+/// is reused, because new memory costs more than copying into it.
 struct Batch {
   struct Content {
-    std::size_t at = 0, size = 0; ///< the place in `bytes`
-    std::size_t room = 0;         ///< the expected size
-    int error = 0;                ///< errno of reading
+    std::string bytes; ///< one more than expected if the file has grown
+    int error = 0;     ///< errno of reading
   };
   std::size_t begin = 0, end = 0;
   std::vector<Content> contents;
-  std::string bytes;
-
-  [[nodiscard]] std::string_view content(std::size_t entry) const {
-    const auto& one = contents[entry - begin];
-    return std::string_view(bytes).substr(one.at, one.size);
-  }
 };
 
 /// Runs mksquashfs in a thread, from the read end of a pipe to an open file. It does not get the file's path, because
@@ -242,7 +235,7 @@ class Packer {
       if (at < m_entries.size())
         next = begin(at);
       for (auto one = batch.begin; one < batch.end; ++one)
-        TRY(add(tar, one, batch.content(one), batch.contents[one - batch.begin].error));
+        TRY(add(tar, one, batch.contents[one - batch.begin]));
     }
     for (const auto& entry : m_added) {
       const auto text = std::ranges::find(m_packing.added, entry.path, &AddedFile::path)->text;
@@ -257,54 +250,39 @@ class Packer {
 
   void read_ahead(std::size_t begin, Batch& batch) const {
     batch.begin = batch.end = begin;
-    batch.contents.clear();
-    std::size_t bytes = 0;
-    for (; batch.end < m_entries.size() && bytes < k_ahead_bytes && batch.end - begin < k_ahead_files; ++batch.end) {
-      const auto& entry = m_entries[batch.end];
-      const std::size_t room = is_small(entry) ? entry.size : 0;
-      batch.contents.push_back({.at = bytes, .room = room});
-      bytes += room;
-    }
-    if (batch.bytes.size() <= bytes)
-      batch.bytes.resize(bytes + 1); // `size` is one more than `room` for a file that has grown
+    std::uint64_t bytes = 0;
+    for (; batch.end < m_entries.size() && bytes < k_ahead_bytes && batch.end - begin < k_ahead_files; ++batch.end)
+      bytes += is_small(m_entries[batch.end]) ? m_entries[batch.end].size : 0;
+    batch.contents.resize(batch.end - begin);
     m_tree->in_parallel(batch.contents.size(), [&](std::size_t number) {
+      const auto& entry = m_entries[begin + number];
       auto& content = batch.contents[number];
-      if (is_small(m_entries[begin + number]))
-        content.error = read(begin + number, [&](std::string_view piece) {
-          const bool fits = content.size + piece.size() <= content.room;
-          if (fits)
-            piece.copy(batch.bytes.data() + content.at + content.size, piece.size());
-          content.size = fits ? content.size + piece.size() : content.room + 1;
-          return fits;
-        });
+      if (is_small(entry))
+        content.error = reader_of(begin + number).read(entry.path, entry.size + 1, content.bytes);
     });
   }
 
-  /// Reads a file, from the tree Packing::near if it is the same there. Returns 0 or errno.
-  int read(std::size_t at, const std::function<bool(std::string_view piece)>& visit) const {
-    return (m_is_near[at] ? *m_near : *m_tree).read(m_entries[at].path, visit);
-  }
+  /// Returns the tree Packing::near if the file is the same there.
+  [[nodiscard]] const Reader& reader_of(std::size_t at) const { return m_is_near[at] ? *m_near : *m_tree; }
 
-  /// `content` and `error`: of a small file, which is read already.
-  Result<void> add(TarWriter& tar, std::size_t at, std::string_view content, int error) {
+  /// `content`: of a small file, which is read already.
+  Result<void> add(TarWriter& tar, std::size_t at, const Batch::Content& content) {
     const auto& entry = m_entries[at];
     if (!is_small(entry))
       return put(tar, entry, [&] { return S_ISREG(entry.mode) ? write_large(tar, at) : 0; });
-    if (error != 0)
-      return unreadable(entry, error);
-    if (content.size() != entry.size)
-      return unreadable(entry, ESTALE);
-    const auto head = content.substr(0, k_head);
+    if (content.error != 0 || content.bytes.size() != entry.size)
+      return unreadable(entry, content.error != 0 ? content.error : ESTALE);
+    const auto head = std::string_view(content.bytes).substr(0, k_head);
     if (m_packing.leaves_out && m_packing.leaves_out(entry, head, [&](const auto& path) { return find(path); }))
       return {};
-    return put(tar, entry, [&] { return tar.content(content); });
+    return put(tar, entry, [&] { return tar.content(content.bytes); });
   }
 
   /// Writes the content of a large file. Returns 0 or errno.
   int write_large(TarWriter& tar, std::size_t at) const {
     std::uint64_t done = 0;
     int error = 0;
-    const int failed = read(at, [&](std::string_view piece) {
+    const int failed = reader_of(at).read(m_entries[at].path, [&](std::string_view piece) {
       done += piece.size();
       error = done > m_entries[at].size ? ESTALE : tar.content(piece);
       return error == 0;

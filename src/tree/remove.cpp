@@ -10,10 +10,6 @@ namespace sharefs::tree {
 
 namespace {
 
-Error is_mounted(const std::string& path) {
-  return {ErrorCode::busy, path + ": something is mounted there, and it is left", "unmount it first", ""};
-}
-
 class Remover {
  public:
   Remover(const Options& options, const sys::ProgressCounters& counters, const std::string& path)
@@ -34,9 +30,8 @@ class Remover {
  private:
   /// Ends the work, because a name that cannot be removed keeps all directories above it. Returns false.
   bool stop(int error, const std::string& relative) {
-    const auto path = join_path(m_path, relative);
     m_stopped = true;
-    m_job.stop(error == EXDEV ? is_mounted(path) : errno_error(error, path));
+    m_job.stop(error_in_tree(error, join_path(m_path, relative)));
     return false;
   }
 
@@ -108,7 +103,7 @@ Result<RemoveReport> remove_all(const Place& place, const Options& options, cons
   // A directory with a mount on it is refused before anything in it is removed.
   const auto inside = open_below(found.walked.directory.get(), found.walked.name.c_str());
   if (!inside)
-    return fail(errno == EXDEV ? is_mounted(place.path) : errno_error(errno, place.path));
+    return fail(error_in_tree(errno, place.path));
   TRY(Remover(options, counters, place.path).run(std::move(found.fd)));
   return finish(); // if the directory was replaced meanwhile, the other one is removed only if it is empty
 }

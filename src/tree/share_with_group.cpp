@@ -90,15 +90,15 @@ class GroupSharer {
   }
 
  private:
-  void count(std::uint64_t GroupReport::* what) {
+  void count_changed() {
     const std::lock_guard lock(m_mutex);
-    ++(m_report.*what);
+    ++m_report.changed;
   }
-  void leave(std::uint64_t GroupReport::* what, const std::string& relative) {
+  void leave(const std::string& relative, const char* what) {
     const std::lock_guard lock(m_mutex);
-    ++(m_report.*what);
+    ++m_report.left;
     if (m_report.named.size() < GroupReport::k_most_named)
-      m_report.named.push_back(relative);
+      m_report.named.push_back(relative + ": " + what);
   }
   void note_failure(const Error& error) {
     const std::lock_guard lock(m_mutex);
@@ -107,7 +107,7 @@ class GroupSharer {
   }
   bool note_failure(int error, const std::string& relative) {
     if (error == EXDEV)
-      leave(&GroupReport::mounts, relative);
+      leave(relative, "a mount");
     else if (error != ENOENT && error != ELOOP)
       note_failure(errno_error(error, join_path(m_place.path, relative)));
     return true;
@@ -138,15 +138,15 @@ class GroupSharer {
     if (S_ISLNK(status.st_mode))
       return;
     if (!S_ISDIR(status.st_mode) && !file)
-      return leave(&GroupReport::other, relative);
+      return leave(relative, "a special file");
     if (struct stat now{}; file && !only_in_tree(fd, now))
-      return leave(&GroupReport::several_names, relative);
+      return leave(relative, "a file with several names (hard links), of which others may lie elsewhere");
     if (file && gives_rights(fd, status))
-      return leave(&GroupReport::programs, relative);
+      return leave(relative, "a program with set-id bits or capabilities");
     const auto path = join_path(m_place.path, relative);
     const auto acl = read_acl(fd.get(), ACL_TYPE_ACCESS, path);
     if (acl && !acl->empty())
-      return leave(&GroupReport::acls, relative);
+      return leave(relative, "it has an ACL");
     const auto before = acl ? rights_of(fd, status, path) : fail(acl.error());
     if (!before)
       return note_failure(before.error());
@@ -154,17 +154,17 @@ class GroupSharer {
     if (same_rights(*before, after))
       return;
     if (m_share.check_only) {
-      count(&GroupReport::changed);
+      count_changed();
       return m_job.workers.stop(); // one entry is enough for the answer
     }
     struct stat now{}; // if the owner has changed it meanwhile, it is left, and the next run checks it again
     if (::fstat(fd.get(), &now) != 0 || (file && !only_in_tree(fd, now)) || (now.st_mode & 07777U) != before->mode ||
         now.st_gid != before->gid)
-      return leave(&GroupReport::since, relative);
+      return leave(relative, "it changed meanwhile");
     if (auto set = set_rights(fd, *before, after, path); !set)
       note_failure(set.error());
     else
-      count(&GroupReport::changed);
+      count_changed();
   }
 
   const Place& m_place;

@@ -22,20 +22,16 @@ struct GroupShare {
   bool check_only = false;             ///< change nothing, and stop at the first entry that would be changed
 };
 
-/// The result for a tree. Entries that are counted elsewhere than in `changed` were not changed.
+/// The result for a tree. Left as they are: files with further names, which may be outside of the tree, programs with
+/// set-id bits or capabilities, entries with an access ACL, mounts, special files, and what changed meanwhile.
 struct GroupReport {
   static constexpr std::size_t k_most_named = 5;
-  std::uint64_t changed = 0;
-  std::uint64_t several_names = 0; ///< files with further names, which may be outside of the tree
-  std::uint64_t programs = 0;      ///< programs with set-id bits or capabilities
-  std::uint64_t acls = 0;          ///< files and directories with an access ACL
-  std::uint64_t mounts = 0, other = 0, since = 0, failed = 0;
-  std::vector<std::string> named = {}; ///< the first few entries that were left
+  std::uint64_t changed = 0, left = 0, failed = 0;
+  std::vector<std::string> named = {}; ///< the first few entries that were left, with the reason
   std::string first_failure = {};
 };
 template <FieldsOf<GroupReport> R> auto fields(R& r) {
-  return named("changed", r.changed, "several_names", r.several_names, "programs", r.programs, "acls", r.acls, "mounts",
-               r.mounts, "other", r.other, "since", r.since, "failed", r.failed, "named", r.named, "first_failure",
+  return named("changed", r.changed, "left", r.left, "failed", r.failed, "named", r.named, "first_failure",
                r.first_failure);
 }
 /// Gives the group access to all entries below the directory. An Error concerns the directory itself or the whole work;

@@ -44,12 +44,6 @@ template <FieldsOf<Listing> L> auto fields(L& l) {
 /// Reads all contents of a tree, so it is only for trees of few files. Errors: those of list_packable().
 Result<Listing> list_contents(const Place& place, const Options& options, const OnProgress& progress = {});
 
-/// Like fetch(), for a file of a listing. The file gets its mode and time, and, if this process is root, the owner and
-/// group of the tree.
-Result<FetchReport> fetch_listed(const Place& from, const Place& to, const Listing& listing, const Listed& file,
-                                 const Options& options, const OnProgress& progress,
-                                 const std::vector<Upstream>& upstreams);
-
 /// Returns checksum and size of a file; a symbolic link is not followed. Uses only `as` and `deadline` of `options`.
 Result<FileContent> read_content(const Place& file, const Options& options, const OnProgress& progress = {});
 

@@ -55,9 +55,6 @@ struct Options {
   std::uint64_t total_files = 0, total_bytes = 0; ///< for Progress, as measure() found them
   // For copy() only:
   std::uint64_t bytes_per_second = 0; ///< 0: no limit; also for fetch()
-  /// Read each file again from the destination. Without this, files of an earlier run are compared only by size and
-  /// time.
-  bool verify = true;
   bool remove_others = false; ///< delete entries of the destination that the source does not have, instead of an error
   std::string leave = {};     ///< a name in `to` itself that does not belong to the copy and stays
   bool content_only =
@@ -71,6 +68,7 @@ struct Options {
   /// (root_squash).
   std::optional<sys::User> reader = {};
   std::chrono::milliseconds wait{0}; ///< for fetch(): how long to wait for another fetch() of the same file
+  std::string anew = {};             ///< for fetch(): the hint if the original has another content; may be empty
   bool layer = false;                ///< the original is the upper directory of an overlay, see copy()
 };
 
@@ -99,8 +97,8 @@ template <FieldsOf<CopyReport> R> auto fields(R& r) {
 /// A layer (Documentation/filesystems/overlayfs.rst of the kernel) contains the changes that were made on top of `to`.
 /// Its entries replace those of `to`, its whiteouts remove them, and in an opaque directory all others are removed; all
 /// other entries of `to` stay. Its marks are the xattrs trusted.overlay.*, which only root can read, or user.overlay.*,
-/// and are not copied. A layer made with redirect_dir or metacopy is refused, because it is incomplete without the
-/// layer below.
+/// and are not copied. It was made with redirect_dir=nofollow and metacopy=off (sys::run_layered()): otherwise it would
+/// be incomplete without the layer below.
 Result<CopyReport> copy(const Place& from, const Place& to, const Options& options, const OnProgress& progress = {});
 
 /// Checksum and size of a file.
@@ -129,18 +127,27 @@ struct FetchReport {
 template <FieldsOf<FetchReport> R> auto fields(R& r) {
   return named("bytes", r.bytes, "kept", r.kept, "by", r.by, "passed_over", r.passed_over);
 }
-/// Copies one large file to this host's own disk. The directory of `to` must exist; only this user can read the file.
+/// An id that chown(2) does not change.
+inline constexpr std::uint32_t k_as_it_is = 0xFFFFFFFFU;
+/// The owner, mode and time of a file.
+struct FileAttributes {
+  std::uint32_t uid = k_as_it_is, gid = k_as_it_is, mode = 0600;
+  std::int64_t mtime = 0;
+};
+/// Copies one large file to this host's own disk. The directory of `to` must exist. The file gets the attributes
+/// `given`; without them, only this user can read it.
 /// It gets its name after its content was checked and synced. Several pieces are read at the same time, because each
 /// takes a round trip. An interrupted fetch() is continued at its offset: the unfinished file lies beside `to` as
 /// .NAME.part. If `to` has the right content already, it is kept; otherwise it is replaced by rename(2). Uses only
-/// `deadline`, `as`, `reader`, `wait` and `bytes_per_second` of `options`.
+/// `deadline`, `as`, `reader`, `wait`, `anew` and `bytes_per_second` of `options`.
 ///
 /// Upstreams are used before the original, in their order. An upstream that sends a wrong content, ends early, or sends
 /// next to nothing for a sixth of `deadline` is passed over; the bytes before its end are kept. Errors: `conflict`: the
 /// content of `from` is not the expected one, and nothing of it is kept; `busy`: another fetch() of `to` is running on
 /// this host.
 Result<FetchReport> fetch(const Place& from, const Place& to, const FileContent& content, const Options& options,
-                          const OnProgress& progress = {}, const std::vector<Upstream>& upstreams = {});
+                          const OnProgress& progress = {}, const std::vector<Upstream>& upstreams = {},
+                          const std::optional<FileAttributes>& given = {});
 
 /// The other end of an upstream. Writes the file `to` of fetch(), or its unfinished part, from `offset` on to the
 /// descriptor `out`, and continues while the part grows, until all `bytes` are written. Errors: `not_found`: neither
@@ -159,21 +166,18 @@ template <FieldsOf<RemoveReport> R> auto fields(R& r) {
 Result<RemoveReport> remove(const Place& place, const Options& options, const OnProgress& progress = {});
 
 struct Measured {
-  std::uint64_t files = 0; ///< the number of names that are not directories
-  std::uint64_t directories = 0;
+  std::uint64_t files = 0;     ///< the number of names that are not directories
   std::uint64_t bytes = 0;     ///< sizes of regular files
   std::uint64_t allocated = 0; ///< space of regular files on the disk; a file with several names counts once
   std::int64_t used = 0;       ///< latest access or change of a file or directory, in seconds since 1970
-  std::uint64_t unread = 0;    ///< directories that this user may not read
   friend bool operator==(const Measured&, const Measured&) = default;
 };
 template <FieldsOf<Measured> M> auto fields(M& m) {
-  return named("files", m.files, "directories", m.directories, "bytes", m.bytes, "allocated", m.allocated, "used",
-               m.used, "unread", m.unread);
+  return named("files", m.files, "bytes", m.bytes, "allocated", m.allocated, "used", m.used);
 }
+/// Adds up the tree. Directories that this user may not read are left out.
 Result<Measured> measure(const Place& place, const Options& options, const OnProgress& progress = {});
 
-inline constexpr std::uint32_t k_as_it_is = 0xFFFFFFFFU; ///< an id that chown(2) does not change
 struct Modes {
   std::uint32_t gid = k_as_it_is;
   std::uint32_t mode = 0755; ///< for directories; files get it without x, unless their owner may execute them

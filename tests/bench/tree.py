@@ -133,10 +133,11 @@ def ways_of(program: Path, source: Path, target: Path, threads: list[int]) -> di
     """Each way to copy: a line for the shell, and what it finds in the environment."""
     ways: dict[str, tuple[str, dict[str, str]]] = {}
     for count in threads:
-        for verify in ("", "no"):
-            name = f"sharefs, {count or 'own'} threads" + (", no verify" if verify else "")
-            given = {"FROM": str(source), "TO": str(target), "THREADS": str(count), "VERIFY": verify}
-            ways[name] = (f"{program} bench", {f"SHAREFS_BENCH_{key}": value for key, value in given.items()})
+        given = {"FROM": str(source), "TO": str(target), "THREADS": str(count)}
+        ways[f"sharefs, {count or 'own'} threads"] = (
+            f"{program} bench",
+            {f"SHAREFS_BENCH_{key}": value for key, value in given.items()},
+        )
     for name, line in OTHERS.items():
         if name != "rsync -a" or shutil.which("rsync"):
             line = line.replace("FROM", str(source)).replace("TO", str(target))

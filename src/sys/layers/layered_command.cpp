@@ -7,6 +7,7 @@
 #include "sys/process/child.hpp"
 #include "sys/process/interrupt.hpp"
 #include "sys/process/rights.hpp"
+#include "sys/process/wire.hpp"
 
 #include <algorithm>
 #include <array>
@@ -16,14 +17,13 @@
 #include <climits>
 #include <csignal>
 #include <fmt/format.h>
-#include <functional>
 #include <linux/capability.h>
 #include <mutex>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <thread>
+#include <unistd.h>
 
 namespace sharefs::sys {
 
@@ -31,32 +31,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// The step that failed in the child. It is reported through a pipe that exec closes.
-enum class LayerStep : char { not_ours = 'o', no_namespace = 'n', no_mount = 'm', no_tree = 't', no_command = 'c' };
-
-struct FailedStep {
-  LayerStep step;
-  int error_number;
-};
-
 bool is_mounting_root() {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> sets{};
   return ::geteuid() == 0 && ::syscall(SYS_capget, &header, sets.data()) == 0 &&
          (sets[0].effective & 1U << CAP_SYS_ADMIN) != 0;
-}
-
-/// Returns the groups of the command, beginning with its gid. `given`: the namespace was made by root and maps all
-/// groups.
-std::vector<gid_t> mapped_groups(bool given) {
-  std::vector<gid_t> groups(1, ::getegid());
-  if (!given)
-    return groups;
-  const int count = ::getgroups(0, nullptr);
-  std::vector<gid_t> more(static_cast<std::size_t>(std::max(count, 0)));
-  more.resize(static_cast<std::size_t>(std::max(::getgroups(count, more.data()), 0)));
-  std::ranges::copy_if(more, std::back_inserter(groups), [&](gid_t gid) { return gid != groups.front(); });
-  return groups;
 }
 
 /// Enters a user namespace, in which the owner of a store has rights only over the owner's own files. So nobody gains
@@ -69,19 +48,6 @@ bool enter_user_namespace(int given) {
   const auto gid = ::getegid();
   return ::unshare(CLONE_NEWNS | CLONE_NEWUSER) == 0 &&
          map_ids("/proc/self/", fmt::format("{0} {0} 1\n", uid), fmt::format("{0} {0} 1\n", gid));
-}
-
-/// Waits until this process has only one thread. A joined thread still belongs to the process for a moment, and a
-/// process with several threads cannot enter a user namespace: EINVAL (setns(2), unshare(2)). The number of threads is
-/// the number of links of /proc/self/task minus two.
-void wait_for_ended_threads() {
-  constexpr std::chrono::milliseconds k_pause{1};
-  constexpr int k_most_pauses = 10'000;
-  constexpr nlink_t k_of_one_thread = 3;
-  struct stat tasks{};
-  for (int pauses = 0;
-       pauses < k_most_pauses && ::stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink > k_of_one_thread; ++pauses)
-    std::this_thread::sleep_for(k_pause); // NOLINT: the kernel sends no event for this
 }
 
 bool enter_namespaces(bool as_root, int given) {
@@ -157,13 +123,23 @@ bool add_mode(int directory, const char* name, const struct stat& status, mode_t
   return (status.st_mode & wanted) == wanted || ::fchmodat(directory, name, (status.st_mode & 07777U) | wanted, 0) == 0;
 }
 
-using Visit = std::function<int(int tree, const std::string& path, std::vector<std::string>& below)>;
+/// True if the directory has a user or group that the user namespace of this process does not map: the kernel then
+/// shows the overflow id, and overlayfs cannot change its files.
+bool is_unmapped(const struct stat& status) {
+  constexpr unsigned k_overflow_id = 65534; // /proc/sys/kernel/overflowuid and overflowgid
+  return status.st_uid != ::geteuid() || (status.st_gid == k_overflow_id && ::getegid() != k_overflow_id);
+}
 
-/// Gives the owner write permission on a directory. Returns 0 or errno; `below` gets the directories in it.
+/// Gives the owner write permission on a directory. Returns 0 or errno; EOVERFLOW, as in overlayfs, if it
+/// is_unmapped(); `below` gets the directories in it.
 int make_writable(int tree, const std::string& path, std::vector<std::string>& below) {
   Fd fd = open_below(tree, path.c_str());
   struct stat status{};
-  if (!fd || ::fstat(fd.get(), &status) != 0 || !add_mode(fd.get(), ".", status, S_IRWXU))
+  if (!fd || ::fstat(fd.get(), &status) != 0)
+    return errno;
+  if (is_unmapped(status))
+    return EOVERFLOW;
+  if (!add_mode(fd.get(), ".", status, S_IRWXU))
     return errno;
   return for_each_name(std::move(fd), [&](int /*here*/, const dirent& entry) {
     if (entry.d_type == DT_DIR)
@@ -172,37 +148,9 @@ int make_writable(int tree, const std::string& path, std::vector<std::string>& b
   });
 }
 
-/// The user and the groups that a user namespace of this process maps. overlayfs can change only their files.
-struct MappedIds {
-  std::vector<gid_t> gids;
-  uid_t uid = ::geteuid();
-
-  /// Returns 0 or errno; EOVERFLOW, as in overlayfs, if the directory or an entry in it has other ids.
-  int check(int tree, const std::string& path, std::vector<std::string>& below) const {
-    Fd fd = open_below(tree, path.c_str());
-    struct stat status{};
-    if (!fd || ::fstat(fd.get(), &status) != 0)
-      return errno;
-    if (!has(status))
-      return EOVERFLOW;
-    return for_each_name(std::move(fd), [&](int here, const dirent& entry) {
-      struct stat of_name{};
-      if (::fstatat(here, entry.d_name, &of_name, AT_SYMLINK_NOFOLLOW) != 0)
-        return errno;
-      if (S_ISDIR(of_name.st_mode))
-        below.push_back(path + "/" + entry.d_name);
-      return has(of_name) ? 0 : EOVERFLOW;
-    });
-  }
-
- private:
-  [[nodiscard]] bool has(const struct stat& status) const {
-    return status.st_uid == uid && std::ranges::find(gids, status.st_gid) != gids.end();
-  }
-};
-
-/// Visits all directories of the tree in parallel, because each costs some round trips to a server. Returns 0 or errno.
-int for_each_directory(int tree, const Visit& visit) {
+/// Makes all directories of the tree writable, in parallel, because each costs some round trips to a server. Returns 0
+/// or errno.
+int make_all_writable(int tree) {
   constexpr std::size_t k_threads = 16;
   std::vector<std::string> level{"."};
   std::atomic<int> failed = 0;
@@ -213,7 +161,7 @@ int for_each_directory(int tree, const Visit& visit) {
       if (failed != 0)
         return;
       std::vector<std::string> below;
-      if (const int error = visit(tree, level[number], below); error != 0)
+      if (const int error = make_writable(tree, level[number], below); error != 0)
         failed = error;
       const std::lock_guard lock(mutex);
       std::ranges::move(below, std::back_inserter(next));
@@ -241,61 +189,67 @@ int make_files_writable(int tree, const std::string& path) {
   });
 }
 
-bool prepare_tree(const Layers& layers) {
+/// Returns 0 or errno.
+int prepare_tree(const Layers& layers, bool as_root) {
   const Fd tree(::open(join_path(layers.parent, layers.name).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!tree)
-    return false;
-  int error = ::geteuid() == 0 ? 0 : for_each_directory(tree.get(), make_writable);
+  int error = !tree ? errno : as_root ? 0 : make_all_writable(tree.get());
   for (const auto& path : layers.writable)
-    if (::geteuid() != 0 && error == 0)
+    if (!as_root && error == 0)
       error = make_files_writable(tree.get(), path);
-  if (error != 0) {
-    errno = error;
-    return false;
-  }
   for (const auto& path : layers.removed)
-    if (::unlinkat(tree.get(), path.c_str(), 0) != 0 && errno != ENOENT && errno != ENOTDIR)
-      return false;
-  return true;
+    if (error == 0 && ::unlinkat(tree.get(), path.c_str(), 0) != 0 && errno != ENOENT && errno != ENOTDIR)
+      error = errno;
+  return error;
+}
+
+/// Returns how the user can have a view of the tree: a user namespace maps no other group than the first one.
+std::string hint_for_view(const std::string& lower) {
+  struct stat status{};
+  if (::stat(lower.c_str(), &status) == 0 && status.st_uid == ::geteuid() && status.st_gid != ::getegid() &&
+      ::group_member(status.st_gid) != 0)
+    return fmt::format("run it after `newgrp $(stat -c %G {})`, which makes the group of the files your first one",
+                       shell_quote(lower));
+  return "run it as root, and let the owner of the store be a member of that group";
 }
 
 /// Enters the view of the command, in the child.
-void enter_layers(const Layers& layers, const std::function<void(LayerStep)>& give_up) {
+Result<void> enter_layers(const Layers& layers) {
   const bool as_root = is_mounting_root();
-  if (!as_root) {
-    const Fd lower(::open(layers.lower.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    const MappedIds mapped{mapped_groups(layers.user_namespace >= 0)};
-    const auto check = [&](int tree, const std::string& path, auto& below) { return mapped.check(tree, path, below); };
-    errno = lower ? for_each_directory(lower.get(), check) : errno;
-    if (errno != 0)
-      give_up(LayerStep::not_ours);
-    wait_for_ended_threads();
-  }
+  const auto hint = hint_for_view(layers.lower); // a user namespace shows other ids
   if (!enter_namespaces(as_root, layers.user_namespace))
-    give_up(LayerStep::no_namespace);
+    return fail(
+        ErrorCode::unsupported, fmt::format("this user cannot have a user namespace here: {}", errno_text(errno)),
+        "allow it (`sysctl user.max_user_namespaces kernel.unprivileged_userns_clone`), or run it on another host");
   if (!show_parent(layers) || !mount_layers(layers, as_root))
-    give_up(LayerStep::no_mount);
-  if (!prepare_tree(layers))
-    give_up(LayerStep::no_tree);
+    return fail(ErrorCode::unsupported,
+                fmt::format("overlayfs cannot be mounted over {}: {}", layers.lower, errno_text(errno)),
+                fmt::format("{} must lie on a file system of this host that can be its upper layer (ext4, xfs, tmpfs)",
+                            layers.upper));
+  const int error = prepare_tree(layers, as_root);
+  if (error == EOVERFLOW || error == EPERM) // EOVERFLOW comes from the user namespace, EPERM may come from the server
+    return fail(ErrorCode::unsupported,
+                layers.lower + " has files of another user, or of a group that cannot be mapped into a user namespace",
+                hint);
+  if (error != 0)
+    return fail(errno_error(error, join_path(layers.parent, layers.name)));
   // The command may also change files on which its user lacks write permission: in a user namespace this capability
   // does not apply to files of other users (user_namespaces(7)). Without it the directories are still writable.
   if (!as_root)
     keep_capability(CAP_DAC_OVERRIDE);
+  return {};
 }
 
 void run(const TerminalCommand& command, const Layers* layers, int failure_pipe) {
-  const auto give_up = [failure_pipe](LayerStep step) {
-    const FailedStep failure{step, errno};
-    write_all(failure_pipe,
-              {reinterpret_cast<const char*>(&failure), sizeof failure}); // NOLINT: the reader is this program
+  const auto give_up = [failure_pipe](const Error& error) {
+    write_all(failure_pipe, WireWriter().put(error).bytes());
     ::_exit(127);
   };
-  if (layers != nullptr)
-    enter_layers(*layers, give_up);
+  if (const auto entered = layers == nullptr ? Result<void>{} : enter_layers(*layers); !entered)
+    give_up(entered.error());
   if (command.output_to_stderr)
     ::dup2(STDERR_FILENO, STDOUT_FILENO);
   if (::chdir(command.directory.c_str()) != 0 && ::chdir("/") != 0)
-    give_up(LayerStep::no_command);
+    give_up(errno_error(errno, command.argv.front()));
   std::vector<char*> argv, environment;
   for (const auto& word : command.argv)
     argv.push_back(const_cast<char*>(word.c_str())); // NOLINT: execvpe() does not write
@@ -308,46 +262,7 @@ void run(const TerminalCommand& command, const Layers* layers, int failure_pipe)
     if (one.starts_with("PATH="))
       ::setenv("PATH", one.c_str() + 5, 1);
   ::execvpe(argv.front(), argv.data(), environment.data());
-  give_up(LayerStep::no_command);
-}
-
-/// Returns how the user can have a view of the tree: a user namespace maps no other group than the first one.
-std::string hint_for_view(const std::string& lower) {
-  const auto groups = mapped_groups(true);
-  struct stat status{};
-  if (::stat(lower.c_str(), &status) == 0 && status.st_uid == ::geteuid() && status.st_gid != groups.front() &&
-      std::ranges::find(groups, status.st_gid) != groups.end())
-    return fmt::format("run it after `newgrp $(stat -c %G {})`, which makes the group of the files your first one",
-                       shell_quote(lower));
-  return "run it as root, and let the owner of the store be a member of that group";
-}
-
-Error error_of(const TerminalCommand& command, const Layers& layers, const FailedStep& failure) {
-  switch (failure.step) {
-  case LayerStep::no_namespace:
-    return {ErrorCode::unsupported,
-            std::string("this user cannot have a user namespace here: ") + errno_text(failure.error_number),
-            "allow it (`sysctl user.max_user_namespaces kernel.unprivileged_userns_clone`), or run it on another host",
-            ""};
-  case LayerStep::no_mount:
-    return {ErrorCode::unsupported,
-            fmt::format("overlayfs cannot be mounted over {}: {}", layers.lower, errno_text(failure.error_number)),
-            fmt::format("{} must lie on a file system of this host that can be its upper layer (ext4, xfs, tmpfs)",
-                        layers.upper),
-            ""};
-  case LayerStep::not_ours:
-  case LayerStep::no_tree:
-    // EOVERFLOW comes from the user namespace, EPERM may come from the server.
-    if (failure.error_number == EOVERFLOW || failure.error_number == EPERM)
-      return {ErrorCode::unsupported,
-              layers.lower + " has files of another user, or of a group that cannot be mapped into a user namespace",
-              hint_for_view(layers.lower), ""};
-    return errno_error(failure.error_number,
-                       failure.step == LayerStep::not_ours ? layers.lower : join_path(layers.parent, layers.name));
-  case LayerStep::no_command:
-    break;
-  }
-  return errno_error(failure.error_number, command.argv.front());
+  give_up(errno_error(errno, command.argv.front()));
 }
 
 Result<int> run_to_end(const TerminalCommand& command, const Layers* layers) {
@@ -367,10 +282,9 @@ Result<int> run_to_end(const TerminalCommand& command, const Layers* layers) {
       return fail(ErrorCode::interrupted, "interrupted: the command did not end");
     }
   }
-  FailedStep failure{};
-  if (::read(pipe.read.get(), &failure, sizeof failure) == static_cast<ssize_t>(sizeof failure))
-    return fail(error_of(command, layers == nullptr ? Layers{} : *layers, failure));
-  return child.exit_code();
+  std::string failure; // nothing, if the command was executed
+  read_all(pipe.read.get(), failure);
+  return failure.empty() ? Result<int>(child.exit_code()) : fail(WireReader(failure).get<Error>());
 }
 
 } // namespace

@@ -62,21 +62,22 @@ using Words = std::vector<std::string>;
 
 TEST_CASE("staged images are found on this host alone, and mounted where they are not", "[conda]") {
   ImageMachine machine;
-  const StagedImage image{.name = "llm",
-                          .copy = machine.copy,
-                          .mount = {machine.copy + ".sqfs", machine.copy, "squashfs", "ro,nosuid,nodev"},
-                          .has_mount_point = true};
-  CHECK(machine.find() == std::vector{image});
+  auto found = machine.find();
+  REQUIRE(found.size() == 1);
+  const auto image = found.front();
+  CHECK(image.name() == "llm");
+  CHECK(image.mount == plan::Mount{machine.copy + ".sqfs", machine.copy, "squashfs", "ro,nosuid,nodev"});
   CHECK(ImageMachine::words(mount_staged({image})) == Words{"mount " + machine.copy + ".sqfs on " + machine.copy});
   CHECK(ImageMachine::unmounting({image}, false).empty());
   REQUIRE(diagnose_staged({image}).size() == 1);
   CHECK(diagnose_staged({image}).front().code == "SF535");
-  auto mounted = image;
-  mounted.is_mounted = true;
   auto& tree = machine.entry(machine.copy);
   tree.mount = machine.copy;
   tree.fs_type = "squashfs";
-  CHECK(machine.find() == std::vector{mounted});
+  found = machine.find();
+  REQUIRE(found.size() == 1);
+  const auto mounted = found.front();
+  CHECK((mounted.is_mounted && !image.is_mounted));
   CHECK(mount_staged({mounted}).empty());
   CHECK(ImageMachine::unmounting({mounted}, true) == Words{"unmount " + machine.copy + " (lazy)"});
   CHECK(diagnose_staged({mounted}).empty());
@@ -187,7 +188,7 @@ TEST_CASE("of several copies of a directory the newest lies over it", "[conda]")
   auto found = machine.find({"/data/share/c4"});
   std::erase_if(found, [](const StagedImage& one) { return one.mount.fs_type != "bind"; });
   REQUIRE(found.size() == 1);
-  CHECK(found.front().copy == copies + "/" + std::string(16, 'c'));
+  CHECK(found.front().copy.tree.path == copies + "/" + std::string(16, 'c'));
 }
 
 TEST_CASE("an older copy of files is unmounted before another one is mounted over the directory", "[conda]") {

@@ -10,7 +10,6 @@ TEST_CASE("when a generation was found good", "[conda]") {
   three.number = 3;
   three.created = 1700000000;
   const auto text = format_verified(three, {1700000099, {}});
-  CHECK(verified_path("/data", "llm") == "/data/.generations/llm/verified");
   CHECK(parse_verified(text, three).at == 1700000099);
   const std::string fingerprint(64, 'f');
   CHECK(parse_verified(format_verified(three, {1700000099, fingerprint}), three).fingerprint == fingerprint);

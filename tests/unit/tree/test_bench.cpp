@@ -16,7 +16,6 @@ TEST_CASE("bench", "[.]") {
   tree::Options options;
   options.threads = static_cast<unsigned>(std::atoi(given("THREADS").c_str()));
   options.link_files = !given("LINK").empty();
-  options.verify = given("VERIFY").empty();
   options.bytes_per_second = std::strtoull(given("LIMIT").c_str(), nullptr, 10);
   if (const auto as = given("AS"); !as.empty()) {
     const auto id = static_cast<uid_t>(std::atoi(as.c_str()));

@@ -8,7 +8,7 @@
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/say.hpp"
-#include "conda/generation_plan.hpp"
+#include "conda/change.hpp"
 #include "ui/table.hpp"
 
 #include <algorithm>

@@ -1,6 +1,5 @@
 // sharefs conda image ENV: makes the image of the present generation, if it has none yet.
 #include "base/json_fields.hpp"
-#include "base/random.hpp"
 #include "base/try.hpp"
 #include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/worker.hpp"
@@ -15,22 +14,16 @@ namespace {
 
 Result<int> run_image(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(const auto where, store_name(context, arguments.positional.front()));
-  const auto letters = random_letters(6);
-  std::optional<conda::NewGeneration> made; // it holds the lease until the steps are done
-  const auto propose = [&]() -> Result<Proposal> {
-    TRY_ASSIGN(auto imaging, conda::plan_image(context.system, where.store, where.name, letters, say_to(context)));
-    Proposal proposal{imaging.plan, "the present generation has an image"};
-    proposal.takes_long = true;
-    proposal.before_groups = [&, imaging = std::move(imaging)]() -> Result<void> {
-      TRY_ASSIGN(auto done,
-                 conda::make_missing_image(context.system, imaging, lease_settings(context), say_to(context)));
-      made.emplace(std::move(done));
+  TRY_ASSIGN(const auto imaging, conda::plan_image(context.system, where.store, where.name, say_to(context)));
+  Proposal proposal{imaging.plan, "the present generation has an image"};
+  proposal.takes_long = true;
+  const auto make = [&] {
+    auto made = conda::make_missing_image(context.system, imaging, lease_settings(context), say_to(context));
+    if (made)
       context.envelope.fields["image"] = json_of(*made->image);
-      return {};
-    };
-    return proposal;
+    return made;
   };
-  return execute(context, propose).map(&Executed::exit_code);
+  return execute_switch(context, std::move(proposal), make).map(&Executed::exit_code);
 }
 
 } // namespace

@@ -200,8 +200,14 @@ sys::LeaseRequest lease_settings(const Context& context) {
   return {.path = {}, .what = shell_join(context.argv), .wait = context.flags.wait};
 }
 
-Result<Executed> execute_switch(Context& context, const Proposal& proposal,
-                                const std::optional<conda::NewGeneration>& made) {
+Result<Executed> execute_switch(Context& context, Proposal proposal,
+                                const std::function<Result<conda::NewGeneration>()>& make) {
+  std::optional<conda::NewGeneration> made; // it holds the lease until the steps are done
+  proposal.before_groups = [&]() -> Result<void> {
+    TRY_ASSIGN(auto done, make());
+    made.emplace(std::move(done));
+    return made->record.number == 0 ? Result<void>{} : conda::publish(context.system, *made);
+  };
   auto executed = execute(context, [&]() -> Result<Proposal> { return proposal; });
   if (executed && executed->applied() && made)
     conda::note_sound(context.system, *made);

@@ -68,10 +68,10 @@ Result<unsigned> generation_argument(const std::string& word);
 /// Returns how this command names itself to others that wait for the lease of an environment, and how long it waits
 /// itself.
 sys::LeaseRequest lease_settings(const Context& context);
-/// Executes the plan that gives a new generation its name and switches to it, then notes whether it is sound. `made` is
-/// there at the latest when the steps begin.
-Result<Executed> execute_switch(Context& context, const Proposal& proposal,
-                                const std::optional<conda::NewGeneration>& made);
+/// Executes the plan that gives a new generation its name and switches to it; before the steps it is made by
+/// `make`, and published. Notes afterwards whether it is sound.
+Result<Executed> execute_switch(Context& context, Proposal proposal,
+                                const std::function<Result<conda::NewGeneration>()>& make);
 /// Returns the settings of sharefs.yaml for a new generation of an environment, which may get the guard
 /// (`caches.guard: always`).
 conda::GenerationSettings generation_settings(Context& context, const std::string& environment, bool adds_guard);

@@ -96,15 +96,13 @@ Result<int> execute_sharing(Context& context, conda::Sharing& sharing) {
     proposal.plan.notes.emplace_back(
         "its Python programs get the guard (`caches.guard: always`); `--no-guard` leaves it out");
   proposal.takes_long = true;
-  std::optional<conda::NewGeneration> shared; // it holds the lease until the steps are done
-  proposal.before_groups = [&]() -> Result<void> {
-    TRY_ASSIGN(auto done, conda::make_shared_copy(context.system, sharing, say_to(context)));
-    shared.emplace(std::move(done));
-    if (sharing.step == conda::ShareStep::copy)
+  const auto make = [&] {
+    auto made = conda::make_shared_copy(context.system, sharing, say_to(context));
+    if (made && sharing.step == conda::ShareStep::copy)
       context.envelope.fields["copy"] = {{"files", sharing.copied.files}, {"kept", sharing.copied.kept}};
-    return {};
+    return made;
   };
-  return execute_switch(context, proposal, shared).map(&Executed::exit_code);
+  return execute_switch(context, std::move(proposal), make).map(&Executed::exit_code);
 }
 
 Result<int> run_share(Context& context, const Arguments& arguments) {

@@ -41,7 +41,7 @@ Result<conda::StagingRequest> staging_request(Context& context, const Arguments&
   request.by_image = settings.image;
   request.removes = arguments.flag("remove");
   TRY_ASSIGN(request.how, copying_by(context, arguments));
-  request.how.anew = fmt::format("`sharefs conda image {}` makes it anew", shell_quote(where.name));
+  request.how.copying.anew = fmt::format("`sharefs conda image {}` makes it anew", shell_quote(where.name));
   if (!request.removes)
     TRY(check_share(context, request.store));
   TRY_ASSIGN(request.how.copying.reader, find_reader(context, request));

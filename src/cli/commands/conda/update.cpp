@@ -9,7 +9,7 @@
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/say.hpp"
-#include "conda/generation_plan.hpp"
+#include "conda/change.hpp"
 #include "sys/process/interrupt.hpp"
 
 #include <fmt/format.h>
@@ -72,11 +72,10 @@ Result<int> run_update(Context& context, const Arguments& arguments) {
   request.message = arguments.value("message").value_or("");
   request.settings = generation_settings(context, where.name, true);
   TRY_ASSIGN(auto updated, conda::update(context.system, request, say_to(context)));
-  std::optional<conda::NewGeneration> made(std::move(updated));
-  show_changes(context, *made);
-  Proposal proposal{conda::plan_switch(made->environment, made->record.number, made->hidden), ""};
-  proposal.before_groups = [&] { return conda::publish(context.system, *made); };
-  return execute_switch(context, proposal, made).map(&Executed::exit_code);
+  show_changes(context, updated);
+  Proposal proposal{conda::plan_switch(updated.environment, updated.record.number, updated.hidden), ""};
+  return execute_switch(context, std::move(proposal), [&] { return Result<conda::NewGeneration>(std::move(updated)); })
+      .map(&Executed::exit_code);
 }
 
 } // namespace

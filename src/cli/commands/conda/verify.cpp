@@ -101,15 +101,11 @@ Result<Executed> repair_generation(Context& context, const StoreName& where, con
   const conda::RepairRequest request{
       .environment = std::move(environment), .seen = seen, .settings = generation_settings(context, where.name, false)};
   const auto hidden = conda::hidden_name(request.environment.next());
-  std::optional<conda::NewGeneration> made; // it holds the lease until the steps are done
   Proposal proposal{conda::plan_repaired_generation(request, hidden), "there is nothing that can be repaired"};
   proposal.takes_long = true;
-  proposal.before_groups = [&]() -> Result<void> {
-    TRY_ASSIGN(auto done, conda::make_repaired_generation(context.system, request, hidden, say_to(context)));
-    made.emplace(std::move(done));
-    return conda::publish(context.system, *made);
-  };
-  return execute_switch(context, proposal, made);
+  return execute_switch(context, std::move(proposal), [&] {
+    return conda::make_repaired_generation(context.system, request, hidden, say_to(context));
+  });
 }
 
 Result<int> run_verify(Context& context, const Arguments& arguments) {

@@ -85,7 +85,7 @@ Result<conda::PathStagingRequest> path_request(Context& context, const Arguments
   auto reader = std::move(request.how.copying.reader);
   TRY_ASSIGN(request.how, copying_by(context, arguments));
   request.how.copying.reader = std::move(reader);
-  request.how.anew = "delete it there, then run the command again, which makes it anew";
+  request.how.copying.anew = "delete it there, then run the command again, which makes it anew";
   return request;
 }
 

@@ -9,13 +9,11 @@
 #include "conda/staged_path.hpp"
 #include "ui/table.hpp"
 
-#include <tuple>
-
 namespace sharefs::cli {
 
 namespace {
 
-Result<std::vector<conda::StagedPath>> staged_here(Context& context) {
+Result<std::vector<conda::StagedCopy>> staged_here(Context& context) {
   TRY(context.config());
   return conda::list_staged_paths(context.system, staged_paths_directories(context));
 }
@@ -27,13 +25,13 @@ Result<int> list_staged(Context& context) {
   ui::Table table({{"PATH"}, {"HASH"}, {"SIZE", true}, {"STATE"}});
   auto json = nlohmann::ordered_json::array();
   for (const auto& one : staged) {
-    const auto& [tree, image] = std::tie(one.copy.tree, one.copy.image);
-    const bool by_image = image.kind == sys::EntryKind::file;
-    table.add({{one.path}, {base_name(tree.path)}, {by_image ? format_bytes(image.size) : "-"}, {one.state()}});
-    json.push_back({{"path", to_utf8(one.path)},
-                    {"copy", to_utf8(tree.path)},
-                    {"bytes", by_image ? nlohmann::ordered_json(image.size) : nlohmann::ordered_json()},
-                    {"state", one.state()}});
+    const bool by_image = one.image.kind == sys::EntryKind::file;
+    const auto state = conda::state_of(one);
+    table.add({{one.source()}, {one.name()}, {by_image ? format_bytes(one.image.size) : "-"}, {state}});
+    json.push_back({{"path", to_utf8(one.source())},
+                    {"copy", to_utf8(one.tree.path)},
+                    {"bytes", by_image ? nlohmann::ordered_json(one.image.size) : nlohmann::ordered_json()},
+                    {"state", state}});
   }
   context.envelope.fields["staged"] = std::move(json);
   if (staged.empty())
@@ -55,8 +53,8 @@ Result<int> drop_staged(Context& context, const std::string& word) {
   }
   const auto propose = [&]() -> Result<Proposal> {
     TRY_ASSIGN(auto staged, staged_here(context));
-    std::erase_if(staged, [&](const conda::StagedPath& one) {
-      return !one.is_of(path) && !one.is_of(led_to) && base_name(one.copy.tree.path) != word;
+    std::erase_if(staged, [&](const conda::StagedCopy& one) {
+      return !conda::is_staged_from(one, path) && !conda::is_staged_from(one, led_to) && one.name() != word;
     });
     return Proposal{conda::plan_drop(staged), "no copy of it is staged here"};
   };

@@ -1,5 +1,5 @@
 // Generations as plans: what is switched, kept and deleted.
-#include "conda/generation_plan.hpp"
+#include "conda/collect.hpp"
 #include "plan/journal.hpp"
 #include "support/catch.hpp"
 
