@@ -169,13 +169,11 @@ Result<void> make_missing(const sys::Files& files, const std::string& directory,
   if (!is_missing(directory))
     return {};
   const std::string above = parent_path(directory);
-  Result<void> made;
   if (is_missing(above)) {
-    made = files.make_directories(parent_path(above));
-    if (made)
-      made = files.make_directories(above, uid == 0 ? k_for_all : k_private);
+    TRY(files.make_directories(parent_path(above)));
+    TRY(files.make_directories(above, uid == 0 ? k_for_all : k_private));
   }
-  return made ? files.make_directories(directory, k_private) : made;
+  return files.make_directories(directory, k_private);
 }
 
 } // namespace

@@ -58,7 +58,7 @@ Result<tree::CopyReport> seed_cache(const std::string& shared, const std::string
   fs::create_directory(scratch, error);
   options.content_only = options.remove_others = true; // an earlier copy may have been interrupted
   options.admit = is_of_cache;
-  const auto copied = tree::copy({.path = shared}, {.path = scratch}, options);
+  auto copied = tree::copy({.path = shared}, {.path = scratch}, options);
   if (!copied && copied.error().code == ErrorCode::busy) { // another process of this job copies: wait for it
     const sys::Fd other(::open(scratch.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     (void)::flock(other.get(), LOCK_EX);
