@@ -102,7 +102,8 @@ bool Copier::link_file(const Pair& pair, const std::string& name) {
     made = temporary_name();
     done = link(made);
   }
-  if (!done && errno == EMLINK)
+  // EPERM: a file of another user, of which the kernel lets only its owner make further names (protected_hardlinks).
+  if (!done && (errno == EMLINK || errno == EPERM))
     return false;
   if (!done && errno == EXDEV)
     refuse(path, "lies on another file system than its copy, of which it cannot be a further name",

@@ -69,6 +69,25 @@ TEST_CASE("requirement 3: a generation has the files of the one before, and copi
   CHECK(inode(given.to + "/lib/module.py") == inode(given.to + "/lib/same.py"));
 }
 
+TEST_CASE("a file of another user, of which the kernel lets only that one make further names, is copied") {
+  if (::geteuid() != 0)
+    return;
+  const GivenTree given("/tmp");
+  given.write("a/own", "x");
+  given.write("a/foreign", "y");
+  fs::create_directory(given.to);
+  for (const auto& path : {given.directory.path(), given.from, given.from + "/a", given.from + "/a/own", given.to})
+    REQUIRE(::chown(path.c_str(), nobody().uid, nobody().gid) == 0);
+  ::chmod((given.from + "/a/foreign").c_str(), 0644);
+  const auto said = as_user(nobody(), [&] {
+    const auto copied = tree::copy({given.from}, {given.to}, linking());
+    return copied ? "copied " + std::to_string(copied->files) : copied.error().message;
+  });
+  CHECK(said == "copied 1");
+  CHECK(given.directory.read("to/a/foreign") == "y");
+  CHECK(status_of(given.to + "/a/own").st_ino == status_of(given.from + "/a/own").st_ino);
+}
+
 TEST_CASE("programs with rights are not linked either, and an answer may be an error") {
   const GivenTree given("/tmp");
   given.write("a/program", "x");
