@@ -135,8 +135,9 @@ def test_a_mirror_of_nodes_that_share_no_disk(fleet: Cluster, configuration: Non
     second_administrator(fleet, other)
     other.run("rm -rf /local/code; mkdir -p /local/code && echo other >/local/code/b.py", check=True)
     server.run("echo 2 >/local/code/pkg/a.py", check=True)
-    node.write_file("/waiting", "#!/bin/bash\ncase \"$*\" in *--dry-run*|*--server\\ -*n*) ;; *) touch /tmp/waits; until [ -e /tmp/go ]; "
-                    "do sleep 0.1; done ;; esac\nexec /rsync \"$@\"\n", mode=0o755)
+    # The flags of the server's side follow --server; that of a dry run is n.
+    node.write_file("/waiting", "#!/bin/bash\nif [[ $1 == --server && $2 != -*n* ]]; then touch /tmp/waits; until [ -e /tmp/go ]; "
+                    "do sleep 0.1; done; fi\nexec /rsync \"$@\"\n", mode=0o755)
     node.run("cp /usr/bin/rsync /rsync && mount --bind /waiting /usr/bin/rsync", check=True)
     try:
         first = server.start(["sharefs", "mirror", "push", "--to", "node1", "--yes", "--json"])

@@ -215,6 +215,17 @@ def _sync(path):
         os.close(descriptor)
 
 
+def _create(path):
+    """Opens a new file. One that was put there meanwhile, as a link to another file of this user, is an error. O_EXCL
+    is not used: a client with a delegation loses the times that belong to an exclusive creation (Linux 7.2)."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode) or found.st_size or found.st_nlink != 1:
+        os.close(descriptor)
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+    return open(descriptor, "wb")
+
+
 def _copy_file(source, writer, forbidden):
     """Copies a file and syncs it. Raises HoldsLocalPaths if it contains the bytes `forbidden`."""
     overlap = len(forbidden) - 1
@@ -270,7 +281,7 @@ def publish_file(local, share, place):
         _link_to_nothing(local, share)
         return
     own = own_name(share)
-    with open(own, "xb") as made:
+    with _create(own) as made:
         _publish(local, [""], own, share, place, _link_to_nothing, made)
 
 
@@ -288,7 +299,7 @@ def _publish(local, names, own, share, place, put_in_place, made=None):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         for source, target in pairs:
             os.makedirs(os.path.dirname(target), exist_ok=True)
-            with made or open(target, "xb") as writer:
+            with made or _create(target) as writer:
                 _copy_file(source, writer, os.fsencode(place.directory) + b"/")
         _sync(own)
         put_in_place(own, share)
