@@ -27,7 +27,7 @@ using namespace std::chrono_literals;
 namespace sharefs::sys {
 namespace {
 
-constexpr std::size_t k_first_threads = 4, k_most_at_once = 64;
+constexpr std::size_t k_first_threads = 4;
 constexpr auto k_report_interval = 20ms;
 constexpr std::size_t k_few_answers = 16; ///< in k_report_interval: a thousand mounts would take more than a second
 constexpr int k_exit_without_memory = 125;
@@ -123,8 +123,7 @@ void answer_questions(const std::vector<Queue>& queues, int root, int fd) {
     send_reports();
     const bool slow = std::exchange(answered, 0) < k_few_answers;
     const auto without_thread = queues.size() - std::max(taken, threads.size());
-    const auto wanted = std::clamp(threads.size(), k_first_threads, k_most_at_once);
-    const auto more = slow ? std::min(wanted, without_thread) : 0;
+    const auto more = slow ? std::min(std::max(threads.size(), k_first_threads), without_thread) : 0;
     running += more;
     lock.unlock(); // to start a thread may take longer than an answer
     std::size_t started = 0;
