@@ -113,8 +113,8 @@ class Files;
 /// process; all other paths, and all paths for another user, are read in one child. If an answer does not come in time,
 /// the entry is `unknown` with ETIMEDOUT, and so are all remaining paths on the same superblock, which are not tried.
 /// `mounts` fills in the mount of each entry. A path below an automount point is `unknown` with EREMOTE, because
-/// reading it would mount the file system, unless the query allows that. Takes at most request.deadline + 1 s, however
-/// many paths hang.
+/// reading it would mount the file system, unless the query allows that. Takes at most request.deadline + 1 s, and the
+/// time to start a thread for each superblock that hangs.
 std::vector<Entry> read_entries(const Files& files, const MountTable& mounts, const EntryRequest& request);
 
 } // namespace sharefs::sys
