@@ -142,9 +142,9 @@ class Fetcher {
   sys::Fd open_complete() {
     auto there = sys::open_below(m_directory.get(), m_name.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
     struct stat status{};
+    const auto owner = m_given && m_given->uid != k_as_it_is ? m_given->uid : ::geteuid();
     const bool is_complete = there && ::fstat(there.get(), &status) == 0 && S_ISREG(status.st_mode) &&
-                             (status.st_uid == (m_given ? m_given->uid : ::geteuid()) ||
-                              (status.st_uid == ::geteuid() && status.st_nlink == 1)) &&
+                             (status.st_uid == owner || (status.st_uid == ::geteuid() && status.st_nlink == 1)) &&
                              static_cast<std::uint64_t>(status.st_size) == m_content.bytes &&
                              add_local(there.get(), m_content.bytes) && m_hash->hex() == m_content.sha256;
     return is_complete ? std::move(there) : sys::Fd();

@@ -75,6 +75,17 @@ TEST_CASE("a file is fetched, and kept where it is right") {
   }
 }
 
+TEST_CASE("a file that keeps its owner is kept with a second name, too") {
+  const GivenFile given;
+  const auto fetch = [&] {
+    return tree::fetch({given.from}, {.path = given.to, .guarded = true},
+                       {sys::sha256(given.content), given.content.size()}, {}, {}, {}, tree::FileAttributes{});
+  };
+  REQUIRE(fetch());
+  fs::create_hard_link(given.to, given.directory / "second");
+  CHECK(fetch() == tree::FetchReport{0, given.content.size()});
+}
+
 TEST_CASE("a fetch goes on at its offset") {
   const GivenFile given;
   given.directory.write("to/.file.part", given.content.substr(0, 2'000'000));
