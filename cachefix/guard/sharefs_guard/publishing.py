@@ -287,8 +287,8 @@ def publish_file(local, share, place):
 
 def _publish(local, names, own, share, place, put_in_place, made=None):
     """Copies these files of `local` to `own`, a directory that is empty, or the file that is open as `made`, then gives
-    that its final name on the share. No file is opened by a name that exists: who may rename there could have put a
-    link to another file of this user in its place."""
+    that its final name on the share. Files there are opened by _create() only: who may rename there could have put a
+    link to another file of this user in their place."""
     directory = os.path.dirname(share)
     try:
         remove_leftovers(own)

@@ -117,6 +117,8 @@ void answer_questions(const std::vector<Queue>& queues, int root, int fd) {
     --running;
     ended.notify_one();
   };
+  if (alone)
+    return answer();
   std::vector<std::jthread> threads;
   std::unique_lock lock(mutex);
   do {
@@ -128,14 +130,14 @@ void answer_questions(const std::vector<Queue>& queues, int root, int fd) {
     lock.unlock(); // to start a thread may take longer than an answer
     std::size_t started = 0;
     try {
-      for (; started < more && !alone; ++started)
+      for (; started < more; ++started)
         threads.emplace_back(answer_in_thread);
     } catch (const std::system_error&) { // fewer threads take longer
-      if (threads.empty())
+      if (threads.empty()) {
         alone = true;
+        return answer();
+      }
     }
-    if (alone)
-      return answer();
     lock.lock();
     running -= more - started;
   } while (!ended.wait_for(lock, k_report_interval, [&] { return running == 0; }));
