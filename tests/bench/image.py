@@ -5,15 +5,17 @@ On nodes of the lab (kernel NFS, 4.2), with an environment of --files modules (t
 the median of --rounds, all ways in turns: only the ratios mean something.
 I1 to a node; I2 the same at 1 Gbit/s; I3 to the share, the making included; I4 a cold import of all modules, and 64
 processes at once, with the requests to the server; I5 a generation with 1 % changed, ready on the share and on the node;
-I6 a file of --megabytes to eight nodes with 100 Mbit/s each, by rsync from the server and handed on from node to node; I7
-verify; I8 relocate, and verify of a tree, on this machine.
+I6 a file of --megabytes to --nodes with --mbit Mbit/s each, by rsync from the server and handed on from node to node; I7
+verify; I8 relocate, and verify of a tree, on this machine; I9 making the image, and verify again, on this machine.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import resource
 import shlex
+import subprocess
 import sys
 import tempfile
 import time
@@ -21,7 +23,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from conda import IMPORT, ROOT, bench_here, count_files, make_environment, sharefs, table
+from conda import IMPORT, ROOT, SERIAL, bench_here, count_files, make_environment, sharefs, table, timed
+from environmentslab.shared import Shared
 from sharefslab.conda_program import conda_on_hosts
 
 STORE = "/data/share/conda"
@@ -161,15 +164,49 @@ class Bench:
         }, "5 times conda doctor by image")  # fmt: skip
 
 
+def made_here(arguments: argparse.Namespace, place: Path) -> None:
+    """With the processors of this machine, and no network."""
+    workshop, _ = make_environment(place, arguments.files)
+    shared = Shared(workshop, place)
+    shared.share()
+    image, ours, processor = Path(f"{shared.generation}.sqfs"), [sharefs(), "--config", shared.config, "conda"], list[float]()
+    count, cores = count_files(shared.generation), len(os.sched_getaffinity(0))
+    size = sum(path.lstat().st_size for path in shared.generation.rglob("*")) / 1e6
+
+    def used() -> float:
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return usage.ru_utime + usage.ru_stime
+
+    def anew() -> float:
+        for path in [image, Path(f"{image}.json")]:
+            path.unlink()
+        subprocess.run(["sync", "-f", image.parent], check=True)
+        before = used()
+        seconds = timed([*ours, "image", "env", "--yes"])
+        processor.append(used() - before)
+        return seconds
+
+    table(f"I9: the image of {count} files, {size:.0f} MB, in the page cache, {cores} processors", arguments.rounds, {
+        "mksquashfs alone": lambda: timed(["sh", "-c", f"{MKSQUASHFS} {shared.generation} {place}/alone"]),
+        "sharefs conda image": anew,
+    }, "3 s of processor for 762 MB")  # fmt: skip
+    print(f"`conda image` took {min(processor):.2f} s of processor\n", flush=True)
+    table(f"I9: verify again: {count} files in the page cache, {cores} processors", arguments.rounds, {
+        "sha256 in Python": lambda: timed([workshop.python / "bin/python", "-c", SERIAL, shared.generation]),
+        "conda verify, every file (--files)": lambda: timed([*ours, "verify", "env", "--files"]),
+        "conda verify, the image, files by size, time, inode": lambda: timed([*ours, "verify", "env"]),
+    }, "twice a serial pass")  # fmt: skip
+
+
 def handed_on(arguments: argparse.Namespace) -> None:
-    """A chain beside a star, on links of 100 Mbit/s."""
+    """A chain beside a star."""
     from sharefslab import Cluster, namespaces, nfs
     from sharefslab.cluster import host_names
     from sharefslab.fleet import fleet_config, trust_all
     from sharefslab.product import CONFIG_PATH, SHARE, done
 
     data = f"{SHARE}/data"
-    nodes = 8
+    nodes = arguments.nodes
     with Cluster(hosts=host_names(nodes), memory=f"{4 + arguments.megabytes // 50}G") as lab:
         trust_all(lab)
         config = fleet_config(more=f"stage: {{store: {SHARE}/images}}\n").replace("node[1-4]", f"node[1-{nodes}]")
@@ -185,8 +222,8 @@ def handed_on(arguments: argparse.Namespace) -> None:
         lab["node1"].run(f"mkdir -p {data} && for i in $(seq 64); do head -c {arguments.megabytes << 14} /dev/urandom >{data}/$i; done", user="alice", check=True, timeout=300)
         done(lab["node1"], "stage", data, "--pack", "--yes", timeout=300)
         for host in lab:
-            lab._in_guest(f"tc qdisc replace dev {namespaces._port(host.name)} root netem rate 100mbit limit 10000; true", 30)
-            host.run("tc qdisc replace dev eth0 root netem rate 100mbit limit 10000", check=True)
+            lab._in_guest(f"tc qdisc replace dev {namespaces._port(host.name)} root netem rate {arguments.mbit}mbit limit 10000; true", 30)
+            host.run(f"tc qdisc replace dev eth0 root netem rate {arguments.mbit}mbit limit 10000", check=True)
         image = server.run(f"ls {nfs.SHARE}/images/*.sqfs", check=True).out.strip()
         size = int(server.run(f"stat -c %s {image}", check=True).out)
         sent: list[int] = []
@@ -208,7 +245,7 @@ def handed_on(arguments: argparse.Namespace) -> None:
             sent.append(count_sent() - before)
             return time.perf_counter() - begin
 
-        table(f"I6: {size >> 20} MiB to {nodes} nodes, 100 Mbit/s each", arguments.rounds, {
+        table(f"I6: {size >> 20} MiB to {nodes} nodes, {arguments.mbit} Mbit/s each", arguments.rounds, {
             "rsync from the server": star,
             "--on NODES stage (looking at all of it included)": chain,
         }, "3 times rsync")  # fmt: skip
@@ -227,7 +264,7 @@ def bench(arguments: argparse.Namespace, place: Path) -> int:
     wants = set(arguments.only)
     megabytes = arguments.files // 20 + 500  # of the environment, and more than that
     namespaces.disk_size = namespaces.share_size = f"{4 * megabytes}M"
-    if wants - {"I6", "I8"}:
+    if wants - {"I6", "I8", "I9"}:
         _, prefix = make_environment(place, arguments.files)
         with Cluster(hosts=("server", "node1", "node2"), memory=f"{2000 + 6 * megabytes}M") as lab:
             export_and_mount(lab, config_text().replace("conda:\n", "conda:\n  stage: /local/staged\n").replace("llm_train", "bench"))
@@ -247,16 +284,22 @@ def bench(arguments: argparse.Namespace, place: Path) -> int:
         other = place / "here"
         other.mkdir()
         bench_here(arguments, other)
+    if "I9" in wants:
+        other = place / "made"
+        other.mkdir()
+        made_here(arguments, other)
     return 0
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=int, default=3000, metavar="N", help="modules [default: %(default)s]")
-    parser.add_argument("--megabytes", type=int, default=64, metavar="N", help="to eight nodes [default: %(default)s]")
+    parser.add_argument("--megabytes", type=int, default=64, metavar="N", help="to the nodes [default: %(default)s]")
+    parser.add_argument("--nodes", type=int, default=8, metavar="N", help="[default: %(default)s]")
+    parser.add_argument("--mbit", type=int, default=100, metavar="N", help="of each node [default: %(default)s]")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="of each [default: %(default)s]")
     parser.add_argument("--rtt", type=float, nargs="*", default=[0.5, 2, 10], metavar="MS", help="added to the round trip [default: 0.5 2 10]")
-    parser.add_argument("--only", nargs="*", default=[f"I{number}" for number in range(1, 9)], metavar="NAME")
+    parser.add_argument("--only", nargs="*", default=[f"I{number}" for number in range(1, 10)], metavar="NAME")
     arguments = parser.parse_args()
     (ROOT / "build").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=ROOT / "build", prefix="b") as place:

@@ -7,6 +7,7 @@ import os
 import shlex
 import signal
 import subprocess
+import time
 import zlib
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ sleep "${LATENCY:-0.05}"
 echo "$node $*" >>"$NETWORK/log"
 . "$NETWORK/$node.sh"
 """
+
+KILLED = "kill -KILL $(ps -o ppid= -p $PPID)"  # the script of the engine, as when memory runs out on the launching machine
 
 
 def frames(node: str, document: dict[str, Any], code: int = 0, protocol: int = 1) -> str:
@@ -115,3 +118,18 @@ class Network:
             self.command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.environment,
             stdin=subprocess.DEVNULL, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
+
+
+def wait_for(condition: object, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.01)
+
+
+def cluster(network: Network, count: int = 40, servers: tuple[str, ...] = ("storage1",)) -> list[str]:
+    names = [f"gpu{number:02}" for number in range(1, count + 1)]
+    network.nodes([f"gpu[01-{count:02}]"], list(servers))
+    for number, name in enumerate([*servers, *names]):
+        network.changes(name, number + 100)
+    return names

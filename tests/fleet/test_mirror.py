@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from network import Network
-from test_on_nodes import wait_for
+from network import Network, wait_for
 
 DATA = Path("/var/tmp/cluster")  # tests/support/alone: the test's own
 CODE, MODELS = DATA / "code", DATA / "models"
