@@ -169,28 +169,27 @@ def made_here(arguments: argparse.Namespace, place: Path) -> None:
     workshop, _ = make_environment(place, arguments.files)
     shared = Shared(workshop, place)
     shared.share()
-    image, ours, processor = Path(f"{shared.generation}.sqfs"), [sharefs(), "--config", shared.config, "conda"], list[float]()
+    image, ours, processor = Path(f"{shared.generation}.sqfs"), [sharefs(), "--config", shared.config, "conda"], dict[str, float]()
     count, cores = count_files(shared.generation), len(os.sched_getaffinity(0))
     size = sum(path.lstat().st_size for path in shared.generation.rglob("*")) / 1e6
 
-    def used() -> float:
-        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return usage.ru_utime + usage.ru_stime
-
-    def anew() -> float:
-        for path in [image, Path(f"{image}.json")]:
-            path.unlink()
-        subprocess.run(["sync", "-f", image.parent], check=True)
-        before = used()
-        seconds = timed([*ours, "image", "env", "--yes"])
-        processor.append(used() - before)
-        return seconds
+    def way(name: str, command: list[str | Path]) -> Callable[[], float]:
+        def once() -> float:
+            for path in [image, Path(f"{image}.json")]:
+                path.unlink(missing_ok=True)
+            subprocess.run(["sync", "-f", image.parent], check=True)
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            seconds = timed(command)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            processor[name] = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            return seconds
+        return once
 
     table(f"I9: the image of {count} files, {size:.0f} MB, in the page cache, {cores} processors", arguments.rounds, {
-        "mksquashfs alone": lambda: timed(["sh", "-c", f"{MKSQUASHFS} {shared.generation} {place}/alone"]),
-        "sharefs conda image": anew,
+        "mksquashfs alone": way("mksquashfs", ["sh", "-c", f"{MKSQUASHFS} {shared.generation} {place}/alone"]),
+        "sharefs conda image": way("conda image", [*ours, "image", "env", "--yes"]),
     }, "3 s of processor for 762 MB")  # fmt: skip
-    print(f"`conda image` took {min(processor):.2f} s of processor\n", flush=True)
+    print("Processor, s: " + ", ".join(f"{name} {seconds:.2f}" for name, seconds in processor.items()) + "\n", flush=True)
     table(f"I9: verify again: {count} files in the page cache, {cores} processors", arguments.rounds, {
         "sha256 in Python": lambda: timed([workshop.python / "bin/python", "-c", SERIAL, shared.generation]),
         "conda verify, every file (--files)": lambda: timed([*ours, "verify", "env", "--files"]),
