@@ -74,7 +74,7 @@ std::string state_of(const StagedCopy& copy) {
   const auto what = copy.what();
   const std::string state = what.source.empty()   ? "cut off"
                             : what.sha256.empty() ? "files"
-                            : copy.is_mounted()   ? "mounted"
+                            : copy.is_mounted()   ? (copy.is_on_share() ? "mounted from the share" : "mounted")
                                                   : "not mounted";
   return copy.is_bound ? state + ", in place of the share" : state;
 }

@@ -55,6 +55,8 @@ def test_the_image_is_copied_mounted_and_used(imaged: Shared) -> None:
     assert differences.stdout + differences.stderr == ""
     assert copy_of(imaged).stat().st_mode & 0o7777 == 0o600
     assert "is there" in stage(imaged) and staged_mounts(imaged) == ["0001"]
+    (listed,) = json.loads(imaged.run("stage", "--list", "--json").stdout)["staged"]
+    assert listed["path"] == str(imaged.stable) and listed["copy"] == prefix(imaged) and listed["state"] == "mounted"
 
 
 def test_a_later_generation_has_its_own_mount_and_the_older_one_goes(imaged: Shared) -> None:

@@ -250,7 +250,7 @@ extern const CommandSpec k_stage_command{
                    .max = 1},
     .options = {k_limit_option,
                 {.names = "--list", .help = "list the copies on this host"},
-                {.names = "--drop", .help = "remove its copies, or the one with this HASH of --list"},
+                {.names = "--drop", .help = "remove its copies, or the one with this hash (--list)"},
                 {.names = "--pack", .help = "only make the image on the share"},
                 {.names = "--packed", .value = "TEXT", .help = "what `--on NODES` has found out about the directory"},
                 k_upstreams_option},

@@ -6,6 +6,7 @@
 #include "cli/commands/stage/stage.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
+#include "conda/running.hpp"
 #include "conda/staged_path.hpp"
 #include "ui/table.hpp"
 
@@ -18,24 +19,34 @@ Result<std::vector<conda::StagedCopy>> staged_here(Context& context) {
   return conda::list_staged_paths(context.system, staged_paths_directories(context));
 }
 
+/// Returns the path of the environment, or of the directory, that the copy is of.
+std::string staged_path(const conda::StagedCopy& copy) {
+  const auto generation = conda::in_generation(copy.source());
+  return generation ? join_path(generation->store, generation->name) : copy.source();
+}
+
 } // namespace
 
 Result<int> list_staged(Context& context) {
-  TRY_ASSIGN(const auto staged, staged_here(context));
-  ui::Table table({{"PATH"}, {"HASH"}, {"SIZE", true}, {"STATE"}});
+  TRY_ASSIGN(const auto config, context.config());
+  auto directories = staged_paths_directories(context);
+  directories.merge(stage_directories(*config));
+  const auto staged = conda::list_staged_paths(context.system, directories);
+  ui::Table table({{"PATH"}, {"COPY"}, {"SIZE", true}, {"STATE"}});
   auto json = nlohmann::ordered_json::array();
   for (const auto& one : staged) {
     const bool by_image = one.image.kind == sys::EntryKind::file;
     const auto state = conda::state_of(one);
-    table.add({{one.source()}, {one.name()}, {by_image ? format_bytes(one.image.size) : "-"}, {state}});
-    json.push_back({{"path", to_utf8(one.source())},
+    const auto path = staged_path(one);
+    table.add({{path}, {one.name()}, {by_image ? format_bytes(one.image.size) : "-"}, {state}});
+    json.push_back({{"path", to_utf8(path)},
                     {"copy", to_utf8(one.tree.path)},
                     {"bytes", by_image ? nlohmann::ordered_json(one.image.size) : nlohmann::ordered_json()},
                     {"state", state}});
   }
   context.envelope.fields["staged"] = std::move(json);
   if (staged.empty())
-    context.console.message("no directory is staged here; `sharefs conda list` and `status` know of environments");
+    context.console.message("nothing is staged here");
   else
     context.console.show(table);
   return k_exit_ok;
