@@ -1,5 +1,6 @@
 #include "cli/app.hpp"
 
+#include "base/exception.hpp"
 #include "base/path.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/help.hpp"
@@ -143,22 +144,6 @@ int run_command(Parsed& parsed, const Argv& argv, Host& host, ui::Console& conso
 volatile std::sig_atomic_t g_pipe_closed = 0;
 
 } // namespace
-
-std::string reason_of(const std::exception_ptr& thrown) {
-  try {
-    std::rethrow_exception(thrown);
-  } catch (const std::bad_alloc&) {
-    return "out of memory";
-  } catch (const std::system_error& error) {
-    if (error.code() == std::errc::resource_unavailable_try_again)
-      return "no further process or thread can be started";
-    return error.what();
-  } catch (const std::exception& exception) {
-    return exception.what();
-  } catch (...) {
-    return "an unknown exception";
-  }
-}
 
 int run(const Argv& argv, Host& host) {
   ui::Console console(host.in, host.out, host.err, host.console);

@@ -1,7 +1,6 @@
 #pragma once
 #include "cli/context.hpp"
 
-#include <exception>
 #include <optional>
 #include <string>
 
@@ -10,10 +9,6 @@ namespace sharefs::cli {
 /// Runs the whole program: parses the command line, makes the context, runs the command, prints the envelope. Returns
 /// the exit code.
 int run(const Argv& argv, Host& host);
-
-/// Returns the message of an exception that nobody has caught. Exceptions of libraries never leave the file that calls
-/// them, so the machine has run out of memory, processes or threads, or sharefs has a bug.
-std::string reason_of(const std::exception_ptr& thrown);
 
 /// Runs `sharefs --frame PROTOCOL:NAME[:SECONDS] COMMAND`, as another machine's sharefs calls this one
 /// (fleet/frames.hpp). A first frame names version and protocol, then frames with the JSON document of the command

@@ -248,9 +248,8 @@ class Fetcher {
   /// because others need its space now.
   Error target_error(int error) {
     m_target_failed = true;
-    if (!is_full(error))
-      return errno_error(error, m_to.path);
-    return discard_part(errno_error(error, m_to.path, "make room there (`df -h`), then run the command again"));
+    auto failed = errno_error(error, m_to.path);
+    return is_full(error) ? discard_part(std::move(failed)) : failed;
   }
 
   /// Empties the part, which run() then removes unless a further attempt has used it. Returns the error unchanged.

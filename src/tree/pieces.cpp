@@ -83,18 +83,15 @@ class PieceReader : public Pieces {
     const auto count = std::min<std::uint64_t>(k_pieces, (end - begin + k_piece - 1) / k_piece);
     for (std::uint64_t i = 0; i < count; ++i)
       m_slots.emplace_back().offset = begin + i * k_piece;
-    for (auto& slot : m_slots)
-      slot.thread = std::thread([this, &slot] { read_all_of(slot); });
-  }
-  ~PieceReader() override {
-    {
-      const std::lock_guard lock(m_mutex);
-      m_stopped = true;
+    try {
+      for (auto& slot : m_slots)
+        slot.thread = std::thread([this, &slot] { read_all_of(slot); });
+    } catch (...) { // no more threads: the destructor is not called
+      end_threads();
+      throw;
     }
-    m_changed.notify_all();
-    for (auto& slot : m_slots)
-      slot.thread.join();
   }
+  ~PieceReader() override { end_threads(); }
 
   int next(const Take& take) override {
     auto& slot = m_slots[m_next++ % m_slots.size()];
@@ -123,6 +120,17 @@ class PieceReader : public Pieces {
     bool full = false;
     std::thread thread;
   };
+
+  void end_threads() {
+    {
+      const std::lock_guard lock(m_mutex);
+      m_stopped = true;
+    }
+    m_changed.notify_all();
+    for (auto& slot : m_slots)
+      if (slot.thread.joinable())
+        slot.thread.join();
+  }
 
   void read_all_of(Slot& slot) {
     for (; slot.offset < m_end; slot.offset += stride()) {

@@ -221,8 +221,8 @@ def handed_on(arguments: argparse.Namespace) -> None:
         lab["node1"].run(f"mkdir -p {data} && for i in $(seq 64); do head -c {arguments.megabytes << 14} /dev/urandom >{data}/$i; done", user="alice", check=True, timeout=300)
         done(lab["node1"], "stage", data, "--pack", "--yes", timeout=300)
         for host in lab:
-            lab._in_guest(f"tc qdisc replace dev {namespaces._port(host.name)} root netem rate {arguments.mbit}mbit limit 10000; true", 30)
-            host.run(f"tc qdisc replace dev eth0 root netem rate {arguments.mbit}mbit limit 10000", check=True)
+            lab._in_guest(f"tc qdisc replace dev {namespaces._port(host.name)} root netem rate {arguments.mbit}mbit limit 1000; true", 30)
+            host.run(f"tc qdisc replace dev eth0 root netem rate {arguments.mbit}mbit limit 1000", check=True)
         image = server.run(f"ls {nfs.SHARE}/images/*.sqfs", check=True).out.strip()
         size = int(server.run(f"stat -c %s {image}", check=True).out)
         sent: list[int] = []

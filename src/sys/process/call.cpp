@@ -1,5 +1,6 @@
 #include "sys/process/call.hpp"
 
+#include "base/exception.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "sys/process/child.hpp"
@@ -19,8 +20,8 @@ Result<std::string> in_child(const std::optional<User>& as, std::chrono::millise
       } else {
         error = std::move(result.error());
       }
-    } catch (const std::exception& exception) {
-      error->message = exception.what();
+    } catch (...) {
+      error->message = reason_of(std::current_exception());
     }
     write_all(fd, WireWriter().put(error).put(bytes).framed());
   };

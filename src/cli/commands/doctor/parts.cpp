@@ -1,10 +1,10 @@
 #include "cli/commands/doctor/parts.hpp"
 
+#include "base/exception.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "cachefix/store/local_root.hpp"
-#include "cli/app.hpp"
 #include "cli/commands/cachefix_choices.hpp"
 #include "cli/commands/conda/link.hpp"
 #include "cli/commands/conda/names.hpp"
