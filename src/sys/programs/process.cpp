@@ -258,8 +258,13 @@ std::string StreamedProcess::error_text() {
   if (WireReader reader(m_streams->failure.bytes()); !reader.at_end())
     return reader.get<Error>().message;
   m_streams->err.drain();
-  const auto text = std::string(trim(m_streams->err.bytes()));
-  return text.substr(text.rfind('\n') + 1);
+  constexpr std::string_view k_error = "error: "; // a hint may follow it
+  auto lines = split_lines(trim(m_streams->err.bytes()));
+  const auto error =
+      std::find_if(lines.rbegin(), lines.rend(), [](const std::string& line) { return line.starts_with(k_error); });
+  if (error != lines.rend())
+    return error->substr(k_error.size());
+  return lines.empty() ? "" : std::move(lines.back());
 }
 
 Error exec_process(const Argv& argv, const std::vector<std::string>& environment) {

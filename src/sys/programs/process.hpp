@@ -70,7 +70,8 @@ class StreamedProcess {
   ~StreamedProcess();
 
   [[nodiscard]] int out() const; ///< the reading end of its standard output
-  /// Returns the last line of its standard error so far, or the reason why it could not be executed.
+  /// Returns the last error in its standard error so far, as sharefs prints one, or else the last line, or the reason
+  /// why it could not be executed.
   [[nodiscard]] std::string error_text();
 
  private:

@@ -307,11 +307,13 @@ TEST_CASE("a file is fetched from others, who are passed over where they are not
     CHECK(fetch({prints(other)}) == tree::FetchReport{size - (1U << 20U), 1U << 20U, "node1", ""});
   }
   SECTION("none has it: the original has") {
-    const auto fetched = fetch({{"gone", {"sh", "-c", "echo no route to it >&2; exit 255", "sh"}, {}},
-                                {"no program", {"there-is-no-such-program"}, {}}});
+    const auto fetched =
+        fetch({{"gone", {"sh", "-c", "echo no route to it >&2; exit 255", "sh"}, {}},
+               {"ill", {"sh", "-c", "printf 'error: it cannot\\nhint: look\\n' >&2; exit 1", "sh"}, {}},
+               {"no program", {"there-is-no-such-program"}, {}}});
     REQUIRE(fetched);
     CHECK(fetched->by.empty());
-    CHECK(fetched->passed_over.starts_with("gone: no route to it; no program: "));
+    CHECK(fetched->passed_over.starts_with("gone: no route to it; ill: it cannot; no program: "));
   }
   SECTION("another content, shorter or longer, is not taken") {
     for (const auto& wrong : {large_content('z'), large_content('z') + "more", std::string("short")}) {
