@@ -111,6 +111,7 @@ class Bench:
         table(f"I3: to the share: {title}", self.rounds, {
             "cp -a": lambda: self.run(f"cp -a /local/own/source {STORE}/copy", before=f"runuser -u alice -- sh -c '{share}'"),
             "mksquashfs alone, all on the local disk": lambda: self.run(f"{MKSQUASHFS} /local/own/source /local/own/image"),
+            "cp of that image to the share": lambda: self.run(f"cp --remove-destination /local/own/image {STORE}/alone && sync {STORE}/alone"),
             "conda image": lambda: self.run("sharefs conda image bench --yes", before=f"runuser -u alice -- sh -c '{share}'"),
         }, "30 times at 0.5 ms, 100 times at 2 ms")  # fmt: skip
 
