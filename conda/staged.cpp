@@ -218,7 +218,7 @@ StagedCopies probe_staged(sys::System& system, const std::string& stage, unsigne
 }
 
 std::optional<StagedCopy> find_staged(sys::System& system, const std::string& stage, unsigned uid,
-                                      const GenerationPath& generation) {
+                                      const GenerationPath& generation, const std::optional<sys::User>& as) {
   const auto source = generation_path(generation.store, generation.name, generation.number);
   std::vector<unsigned> makers{0};
   if (uid != 0)
@@ -235,8 +235,8 @@ std::optional<StagedCopy> find_staged(sys::System& system, const std::string& st
     if ((copy.mark.uid != 0 && copy.mark.uid != uid) || copy.what().source != source)
       continue;
     if (!created) {
-      const auto record = parse_generation(
-          system.entry({.path = source + ".json", .read_bytes = k_largest_record, .automount = true}).content);
+      const sys::EntryQuery record_file{.path = source + ".json", .read_bytes = k_largest_record, .automount = true};
+      const auto record = parse_generation(system.entries({.queries = {record_file}, .as = as}).front().content);
       created = record ? record->created : 0;
     }
     if (copy.is_whole() && copy.what().state == std::to_string(*created))

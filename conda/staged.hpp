@@ -94,9 +94,10 @@ StagedCopies probe_staged(sys::System& system, const std::string& stage, unsigne
 
 /// Reads all entries named like copies in these directories (listed, with their names), with or without a mark.
 std::vector<StagedCopy> read_copies(sys::System& system, const std::vector<sys::Entry>& directories);
-/// Finds a complete copy of this generation, made by root or by `uid`; nullopt if there is none.
+/// Finds a complete copy of this generation, made by root or by `uid`; nullopt if there is none. `as`: the user who
+/// reads the share.
 std::optional<StagedCopy> find_staged(sys::System& system, const std::string& stage, unsigned uid,
-                                      const GenerationPath& generation);
+                                      const GenerationPath& generation, const std::optional<sys::User>& as = {});
 
 /// Returns `note` (use_note()) for a staged copy, which is noted only on this host, and not on the share.
 sys::Note staged_use_note(sys::Note note, const std::string& store);

@@ -4,11 +4,16 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "sys/process/wakeups.hpp"
+#include "sys/programs/process.hpp"
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <fmt/format.h>
+#include <optional>
+#include <poll.h>
 #include <thread>
+#include <unistd.h>
 
 namespace sharefs::mounts::watch {
 
@@ -19,6 +24,8 @@ constexpr std::chrono::milliseconds k_settle{250};
 /// The deadline of a whole recovery; each check, unmount and mount of it has its own. It is less than WatchdogSec of
 /// the unit.
 constexpr std::chrono::minutes k_run_deadline{4};
+/// The time until environments are staged again that could not be staged.
+constexpr std::chrono::minutes k_stage_pause{10};
 /// The largest file of metrics that is read before it is replaced, in bytes; 1,000 mounts need half of it.
 constexpr std::size_t k_metrics_limit = 4U << 20U;
 
@@ -55,6 +62,9 @@ class Watcher {
     TRY(read_settings());
     if (recover(run_round()))
       run_round();
+    while (m_staging && !has_ended(m_staging->out(), -1)) {
+    }
+    stage_environments();
     return m_rounds.all_well();
   }
 
@@ -107,6 +117,7 @@ class Watcher {
     ++m_daemon.rounds;
     m_daemon.round_took = sys::Clock::now() - begin;
     mount_staged_images();
+    stage_environments();
     write_metrics();
     m_manager.send("WATCHDOG=1\nSTATUS=" + m_rounds.summary());
     return names ? std::move(*names) : std::vector<std::string>();
@@ -130,6 +141,42 @@ class Watcher {
            .message = end.busy              ? "left for later: " + end.message
                       : end.message.empty() ? count_of(missing.size(), "staged image") + " mounted"
                                             : "a staged image is not mounted: " + end.message});
+  }
+
+  /// Stages environments by a process of its own, which may take minutes: rounds and recoveries go on meanwhile.
+  void stage_environments() {
+    if (!m_settings.unstaged || !m_rounds.all_well() || (m_staging && !has_ended(m_staging->out(), 0)))
+      return;
+    const auto names = m_settings.unstaged();
+    const auto now = sys::Clock::now();
+    if (m_staging) {
+      const auto error = m_staging->error_text();
+      m_staging.reset();
+      m_next_staging = names.empty() ? now : now + k_stage_pause;
+      m_log({.event = "staged",
+             .severity = names.empty() ? Severity::info : Severity::error,
+             .message = names.empty() ? "all environments are staged" : join(names, ", ") + ": not staged: " + error});
+    }
+    if (names.empty() || now < m_next_staging)
+      return;
+    auto started = sys::StreamedProcess::start(sharefs_command({"conda", "stage", "--all", "--yes", "--quiet"}));
+    if (started)
+      m_staging.emplace(std::move(*started));
+    else
+      m_next_staging = now + k_stage_pause;
+    m_log({.event = "staged",
+           .severity = started ? Severity::info : Severity::error,
+           .message = started ? "staging " + join(names, ", ") : started.error().message});
+  }
+
+  /// Reads the output of a program away. True: it has ended. `wait`: milliseconds to wait for output; -1: no limit.
+  static bool has_ended(int out, int wait) {
+    std::array<char, 4096> bytes{};
+    pollfd ready{out, POLLIN, 0};
+    while (::poll(&ready, 1, wait) > 0)
+      if (::read(out, bytes.data(), bytes.size()) <= 0)
+        return true;
+    return false;
   }
 
   void write_metrics() {
@@ -166,13 +213,19 @@ class Watcher {
     return !end.busy;
   }
 
-  RunEnd run_sharefs(const std::vector<std::string>& words) {
+  [[nodiscard]] sys::Command sharefs_command(const std::vector<std::string>& words) const {
     sys::Command command;
     command.argv = {m_program};
     append(command.argv, words);
-    append(command.argv, {"--yes", "--json", "--wait", "0"}); // --wait 0: never wait for an administrator's sharefs
+    append(command.argv, {"--wait", "0"}); // never wait for an administrator's sharefs
     append(command.argv, m_flags);
     command.deadline = k_run_deadline;
+    return command;
+  }
+
+  RunEnd run_sharefs(std::vector<std::string> words) {
+    append(words, {"--yes", "--json"});
+    const auto command = sharefs_command(words);
     const auto done = m_system.run(command);
     if (!done)
       return {false, done.error().message};
@@ -213,7 +266,9 @@ class Watcher {
   std::string m_program;
   DaemonFacts m_daemon;
   std::set<std::string> m_tried_images; ///< images that were not mounted in the last round
-  std::string m_metrics_error;          ///< why metrics could not be written
+  std::optional<sys::StreamedProcess> m_staging;
+  sys::Deadline m_next_staging; ///< the earliest time
+  std::string m_metrics_error;  ///< why metrics could not be written
   sys::Deadline m_last_round;
   bool m_stopped = false;
 };

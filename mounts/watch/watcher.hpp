@@ -11,6 +11,8 @@ struct Settings {
   std::string interval, recover;                         ///< as they are written there
   std::string textfile;                                  ///< file for the metrics; empty: none are written
   std::function<std::set<std::string>()> missing_images; ///< returns staged images that are not mounted
+  /// Returns the environments whose present generation is not staged here; nullptr: the daemon stages nothing.
+  std::function<std::vector<std::string>()> unstaged;
 };
 
 /// The functions and values that the command line gives to the daemon.

@@ -196,6 +196,7 @@ struct Watch {
   std::string recover = "stale"; ///< stale, all, never
   std::string interval = "30s";  ///< a duration as parse_duration() reads it
   std::string textfile;          ///< of node_exporter; empty: none
+  bool stage = false;            ///< environments are staged as soon as they change
   Origin origin;
   friend bool operator==(const Watch&, const Watch&) = default;
 };

@@ -259,6 +259,10 @@ constexpr std::array k_keys{
         "file ending in .prom for node_exporter's textfile collector, on this machine's own disk; without it there are "
         "no metrics",
         k_value<&Watch::textfile>, textfile_rule},
+    Key{"watch.stage", boolean, k_optional, "true|false",
+        "true: each node stages `conda.envs` (without names all environments of the store) by itself, also after each "
+        "update, as `sharefs conda stage --all` does",
+        k_value<&Watch::stage>},
 };
 
 } // namespace

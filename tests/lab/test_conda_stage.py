@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from collections import Counter
 
@@ -104,6 +105,19 @@ def requests_of_four(node: Host, command: str) -> Counter[str]:
     script = f"{command}; cat /proc/self/mountstats; echo ====; for i in 1 2 3 4; do {command}; done; cat /proc/self/mountstats"
     before, after = node.run(script, user="bob", check=True, timeout=200).out.split("====")
     return counts(after) - counts(before)
+
+
+def test_the_daemon_stages_what_an_update_has_made(shared: Cluster) -> None:
+    configure(shared, config_text() + "watch: {stage: true, interval: 1s}\n")
+    node = shared["node2"]
+    daemon = node.start(["sharefs", "watch", "--json"])
+    wait_until(lambda: staged(node) == ["0001"], what="the environment is staged")
+    done(shared["node1"], "conda", "update", "llm_train", "--yes", "--", "sh", "-c", "echo new >$CONDA_PREFIX/new", timeout=400)
+    wait_until(lambda: staged(node) == ["0002"], what="its new generation is staged")
+    daemon.kill(signal.SIGTERM)
+    events = [json.loads(line) for line in daemon.wait(timeout=60).err.splitlines()]
+    said = [event["message"] for event in events if event["event"] == "staged"]
+    assert said[:3] == ["staging llm_train", "all environments are staged", "staging llm_train"], said
 
 
 # What the client remembers does not grow old here: which of a mount's attributes do so meanwhile is a matter of how busy the machine is.

@@ -53,6 +53,7 @@ class Samples {
       config.watch = Watch{pick({"stale", "all", "never"}),
                            pick({"30s", "1h", "1.5s", "7"}),
                            pick({"", "/var/lib/x.prom", "/a: b.prom"}),
+                           below(2) == 0,
                            {}};
     return config;
   }
@@ -205,7 +206,7 @@ TEST_CASE("to_yaml: only a file with `watch:` asks for the daemon", "[write]") {
   REQUIRE(asked);
   REQUIRE(asked->watch);
   CHECK(asked->watch->origin.line == 2);
-  CHECK(to_yaml(*asked).ends_with("watch:\n  recover: stale\n  interval: 1s\n"));
+  CHECK(to_yaml(*asked).ends_with("watch:\n  recover: stale\n  interval: 1s\n  stage: false\n"));
 }
 
 TEST_CASE("to_yaml: one place of conda is a mapping, as it is mostly written; several are a list", "[write]") {

@@ -1,5 +1,6 @@
 // sharefs conda stage ENV: copies the present generation to this host's own disk.
 #include "cli/commands/stage/stage.hpp"
+#include "base/path.hpp"
 #include "base/try.hpp"
 #include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/staged.hpp"
@@ -215,6 +216,23 @@ Result<int> run_stage(Context& context, const Arguments& arguments) {
 }
 
 } // namespace
+
+std::vector<std::string> unstaged_environments(Context& context) {
+  const auto section = conda_section(context);
+  const auto names = section ? all_names(context) : fail(section.error());
+  if (!names || !check_share(context, (*section)->store))
+    return {};
+  sys::EntryRequest request;
+  for (const auto& name : *names)
+    request.queries.push_back({.path = join_path((*section)->store, name), .follow = true, .fresh = true});
+  std::vector<std::string> unstaged;
+  const auto seen = conda::read_as_permitted(context.system, request, readers(context));
+  for (const auto& entry : seen.entries)
+    if (const auto generation = conda::in_generation(entry.resolved); generation && entry.shared)
+      if (!conda::find_staged(context.system, (*section)->settings_of(generation->name).stage, 0, *generation, seen.by))
+        unstaged.push_back(generation->name);
+  return unstaged;
+}
 
 Result<int> mount_on_shares(Context& context) {
   TRY_ASSIGN(const auto config, context.config());

@@ -16,6 +16,9 @@ Result<int> stage_environment(Context& context, const Arguments& arguments, cons
 
 /// Returns the images of all stage directories of sharefs.yaml; none without sharefs.yaml, or with --root.
 std::vector<conda::StagedImage> staged_images(Context& context, const config::Config* config);
+/// Returns the names of the environments that `conda stage --all` would stage: on a share, without root's copy of the
+/// present generation here. An environment that cannot be read is not among them.
+std::vector<std::string> unstaged_environments(Context& context);
 /// Returns the mount points among them at which a staged copy is mounted over a directory of a share.
 std::set<std::string> staged_binds(const std::vector<conda::StagedImage>& images);
 /// Plans the mounts of staged copies over directories of shares (`stage.paths`) for which image and share are mounted

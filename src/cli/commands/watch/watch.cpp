@@ -23,8 +23,11 @@ Result<mounts::watch::Settings> read_settings(Context& context) {
     return missing;
   };
   const auto watch = config->watch.value_or(config::Watch{});
-  return mounts::watch::Settings{mount_points(context.system, config), watch.interval, watch.recover, watch.textfile,
-                                 missing_images};
+  mounts::watch::Settings settings{
+      mount_points(context.system, config), watch.interval, watch.recover, watch.textfile, missing_images, nullptr};
+  if (watch.stage)
+    settings.unstaged = [fresh] { return unstaged_environments(*fresh); };
+  return settings;
 }
 
 mounts::watch::WatchInputs surroundings_of(Context& context) {
