@@ -4,6 +4,8 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "conda/change.hpp"
+#include "conda/homes.hpp"
+#include "conda/running.hpp"
 #include "plan/apply.hpp"
 
 #include <algorithm>
@@ -405,6 +407,24 @@ Result<void> copy_staged(sys::System& system, const StagingRequest& request, con
       return fail(ErrorCode::busy, fmt::format("a command works with the copy {} since", name),
                   "run the command again when it has ended");
   return {};
+}
+
+std::vector<std::string> find_unstaged(sys::System& system, const std::string& store,
+                                       const std::map<std::string, std::string>& environments,
+                                       const std::vector<std::string>& readers) {
+  sys::EntryRequest request;
+  for (const auto& [name, stage] : environments)
+    request.queries.push_back({.path = join_path(store, name), .follow = true, .fresh = true});
+  const auto seen = read_as_permitted(system, request, readers);
+  std::vector<std::string> unstaged;
+  auto entry = seen.entries.begin();
+  for (const auto& [name, stage] : environments) {
+    const auto& there = *entry++;
+    const auto generation = in_generation(there.resolved);
+    if (generation && there.shared && !find_staged(system, stage, 0, *generation, seen.by))
+      unstaged.push_back(name);
+  }
+  return unstaged;
 }
 
 } // namespace sharefs::conda

@@ -8,6 +8,7 @@
 #include "tree/survey.hpp"
 
 #include <functional>
+#include <map>
 
 namespace sharefs::conda {
 
@@ -81,6 +82,11 @@ Result<void> copy_source(sys::System& system, const CopySettings& how, const Sta
 /// Plans the staging of an environment. Errors: those of find_shared(); `config`: `conda.stage` lies on shared storage;
 /// `failed`: there is no room.
 Result<Staging> plan_staging(sys::System& system, const StagingRequest& request, const plan::Say& say);
+/// Returns those of the environments (name and `conda.stage`) whose present generation lies on a share and has no whole
+/// copy of root's on this host. `readers`: users who may read the share for root.
+std::vector<std::string> find_unstaged(sys::System& system, const std::string& store,
+                                       const std::map<std::string, std::string>& environments,
+                                       const std::vector<std::string>& readers);
 /// Makes the copy if one is planned, before the steps. `busy`: a command has begun to use a copy that would be deleted;
 /// `conflict`: the generation was deleted meanwhile.
 Result<void> copy_staged(sys::System& system, const StagingRequest& request, const Staging& staging,

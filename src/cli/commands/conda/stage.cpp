@@ -1,6 +1,5 @@
 // sharefs conda stage ENV: copies the present generation to this host's own disk.
 #include "cli/commands/stage/stage.hpp"
-#include "base/path.hpp"
 #include "base/try.hpp"
 #include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/staged.hpp"
@@ -15,6 +14,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <map>
 
 namespace sharefs::cli {
 
@@ -222,16 +222,10 @@ std::vector<std::string> unstaged_environments(Context& context) {
   const auto names = section ? all_names(context) : fail(section.error());
   if (!names || !check_share(context, (*section)->store))
     return {};
-  sys::EntryRequest request;
+  std::map<std::string, std::string> environments;
   for (const auto& name : *names)
-    request.queries.push_back({.path = join_path((*section)->store, name), .follow = true, .fresh = true});
-  std::vector<std::string> unstaged;
-  const auto seen = conda::read_as_permitted(context.system, request, readers(context));
-  for (const auto& entry : seen.entries)
-    if (const auto generation = conda::in_generation(entry.resolved); generation && entry.shared)
-      if (!conda::find_staged(context.system, (*section)->settings_of(generation->name).stage, 0, *generation, seen.by))
-        unstaged.push_back(generation->name);
-  return unstaged;
+    environments.emplace(name, (*section)->settings_of(name).stage);
+  return conda::find_unstaged(context.system, (*section)->store, environments, readers(context));
 }
 
 Result<int> mount_on_shares(Context& context) {
