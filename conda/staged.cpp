@@ -377,7 +377,8 @@ StagePlan plan_stage(const StagedCopies& staged, const StageRequest& request) {
     unmark(copy);
     made.removed.insert(copy.name());
     plan::Plan removal;
-    add_removal(copy, request.name, "a later generation is staged", false, removal);
+    add_removal(copy, request.name, request.copy.empty() ? "its image" : "a later generation is staged", false,
+                removal);
     for (auto& step : removal.steps)
       step.stays = copy.is_mounted() || copy.is_dead(); // undo does not bring it back
     deletions.add(removal);
