@@ -107,7 +107,7 @@ Complaint make_complaint(std::size_t number, const ExportsFile& file, std::strin
     return std::ranges::find(options, complaint.option) != options.end();
   };
   const auto entry = std::ranges::find_if(
-      file.exports, [&](const Export& one) { return has_option(one.options) || has_option(one.defaults); });
+      file.exports, [&](const Export& one) { return has_option(one.options); });
   if (entry != file.exports.end())
     complaint.entry = entry - file.exports.begin();
   return complaint;

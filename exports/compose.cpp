@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
+#include <iterator>
 #include <set>
 
 namespace sharefs::exports {
@@ -97,9 +98,8 @@ Export make_export(std::string directory, std::string client, const std::vector<
     entry.options.emplace_back("sync");
   if (!has_any(entry.options, {"subtree_check", "no_subtree_check"}))
     entry.options.emplace_back("no_subtree_check");
-  if (!own.empty())
-    entry.defaults = std::exchange(entry.options, words_of(own));
-  entry.settings = settings_of(entry.defaults, entry.options);
+  std::ranges::move(words_of(own), std::back_inserter(entry.options));
+  entry.settings = settings_of(entry.options);
   entry.origin = entry.line = std::move(origin);
   return entry;
 }

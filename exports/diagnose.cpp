@@ -227,14 +227,8 @@ Diagnoses diagnose(const std::vector<ExportsFile>& files, const ExpectedEtab& ex
 }
 
 Diagnoses diagnose_entry(const Export& entry) {
-  if (const auto bad = find_bad_option(entry.defaults, entry.options))
+  if (const auto bad = find_bad_option(entry.options))
     return {at(Severity::error, bad->unknown ? "SF107" : "SF108", entry.origin, bad->message, bad->hint)};
-  const auto names_flavours = [](const std::string& option) { return option.starts_with("sec="); };
-  if (!entry.options.empty() && std::ranges::any_of(entry.defaults, names_flavours))
-    return {at(Severity::error, "SF150", entry.origin,
-               fmt::format("the options of `{}` would not reach the flavours of `sec=` in the options of all clients",
-                           entry.client),
-               "write `sec=` with the options of each client")};
   if (auto why = unwritable(entry); !why.empty())
     return {at(Severity::error, "SF129", entry.line, std::move(why))};
   return {};

@@ -74,10 +74,8 @@ std::string find_line_end(const Export& entry) {
   const auto has_it = [](const std::string& text) { return text.find('\n') != std::string::npos; };
   if (has_it(entry.client))
     return entry.client;
-  for (const auto* options : {&entry.options, &entry.defaults})
-    if (const auto option = std::ranges::find_if(*options, has_it); option != options->end())
-      return *option;
-  return "";
+  const auto option = std::ranges::find_if(entry.options, has_it);
+  return option == entry.options.end() ? "" : *option;
 }
 
 // 3. A directory below another one of the same file system

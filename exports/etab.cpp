@@ -31,11 +31,10 @@ std::optional<Export> parse_etab_line(std::string_view line, const Origin& origi
   for (auto& option : options)
     if (option.starts_with("refer=") || option.starts_with("replicas="))
       option = decode_octal(option);
-  auto settings = settings_of({}, options);
+  auto settings = settings_of(options);
   return Export{decode_octal(line.substr(0, tab)),
                 client.empty() ? "*" : std::string(client),
                 std::move(settings),
-                {},
                 std::move(options),
                 origin,
                 origin};
@@ -51,7 +50,7 @@ std::vector<Export> parse_etab(std::string_view text) {
 }
 
 bool is_readable(std::string_view line, const Export& entry) {
-  const auto bad = find_bad_option({}, entry.options);
+  const auto bad = find_bad_option(entry.options);
   if (bad && !bad->unknown) // such as `squash_gids=anonuid=65534`; a newer nfs-utils may have options unknown to us
     return false;
   Lexer lexer(line);

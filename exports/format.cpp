@@ -32,10 +32,10 @@ std::string list_of(const std::vector<std::string>& options) {
 }
 
 /// True if exports(5) can express the option: exportfs skips blanks in front of an option and ends it at a comma, even
-/// if they are escaped. `)` ends a list in parentheses, but not a list of defaults.
-bool writable_option(const std::string& option, bool own) {
+/// if they are escaped. `)` ends the list.
+bool writable_option(const std::string& option) {
   return !option.empty() && option.front() != ' ' && option.front() != '\t' &&
-         option.find_first_of(std::string_view(own ? ",\0)" : ",\0", own ? 3 : 2)) == std::string::npos;
+         option.find_first_of(std::string_view(",\0)", 3)) == std::string::npos;
 }
 
 /// True if exportfs can read the word. An escape takes four bytes of its buffer until it is complete.
@@ -48,10 +48,6 @@ std::string word_of(const Export& client) {
   return escape(client.client) + "(" + list_of(client.options) + ")";
 }
 
-std::string defaults_of(const Export& client) {
-  return "-" + list_of(client.defaults);
-}
-
 std::string unwritable_client(const Export& client) {
   if (client.client.empty())
     return "a client cannot be empty";
@@ -61,11 +57,10 @@ std::string unwritable_client(const Export& client) {
     return fmt::format("the client `{}` begins with `-`, which begins options", client.client);
   if (client.client.find('\0') != std::string::npos)
     return "a client cannot hold a NUL byte";
-  for (const auto* list : {&client.defaults, &client.options})
-    for (const auto& option : *list)
-      if (!writable_option(option, list == &client.options))
-        return fmt::format("the option `{}` cannot be written in exports(5)", option);
-  if (!fits(word_of(client), k_client_limit) || !fits(defaults_of(client), k_client_limit))
+  for (const auto& option : client.options)
+    if (!writable_option(option))
+      return fmt::format("the option `{}` cannot be written in exports(5)", option);
+  if (!fits(word_of(client), k_client_limit))
     return fmt::format("the client `{}` and its options take {} bytes or more", client.client, k_client_limit);
   return "";
 }
@@ -83,16 +78,9 @@ std::string unwritable(const Export& entry) {
 std::string format(const std::vector<Export>& exports) {
   std::string text;
   for (std::span<const Export> rest = exports; !rest.empty(); rest = rest.subspan(first_line(rest).size())) {
-    const Export* before = nullptr;
-    for (const auto& client : first_line(rest)) {
-      if (before == nullptr || before->defaults != client.defaults) {
-        text += (before == nullptr ? "" : "\n") + escape(client.directory);
-        if (!client.defaults.empty())
-          text += " " + defaults_of(client);
-      }
-      before = &client;
+    text += escape(rest.front().directory);
+    for (const auto& client : first_line(rest))
       text += " " + word_of(client);
-    }
     text += "\n";
   }
   return text;

@@ -86,13 +86,11 @@ class Parser {
 
   void add(const Word& directory, std::string client, std::vector<std::string> options, Settings settings,
            std::size_t offset) {
-    auto defaults = m_defaults;
-    if (m_default_words > 1 && settings_of(defaults, options) != settings) { // one word of defaults cannot express this
-      defaults.clear();
+    options.insert(options.begin(), m_defaults.begin(), m_defaults.end());
+    if (!m_defaults.empty() && settings_of(options) != settings) // one list of both means something else
       options = split_options(summary(settings));
-    }
-    m_file.exports.push_back({directory.text, std::move(client), std::move(settings), std::move(defaults),
-                              std::move(options), m_lines.at(offset), m_lines.at(directory.begin)});
+    m_file.exports.push_back({directory.text, std::move(client), std::move(settings), std::move(options),
+                              m_lines.at(offset), m_lines.at(directory.begin)});
     if (m_file.complete)
       ++m_file.taken;
   }
@@ -136,7 +134,6 @@ class Parser {
   /// Reads everything after the directory, up to the end of the line.
   void read_clients(const Word& directory) {
     m_defaults.clear();
-    m_default_words = 0;
     m_applied = {};
     m_client_before.clear();
     for (bool first = true;; first = false) {
@@ -200,7 +197,6 @@ class Parser {
       return false;
     m_applied = std::move(*applied);
     m_defaults.insert(m_defaults.end(), options.begin(), options.end());
-    ++m_default_words;
     return true;
   }
 
@@ -300,7 +296,6 @@ class Parser {
   LineIndex m_lines;
   ExportsFile m_file;
   std::vector<std::string> m_defaults; ///< of this line so far
-  int m_default_words = 0;             ///< number of `-option,...` words in `m_defaults`
   Settings m_applied;                  ///< the meaning of `m_defaults`, before in_force()
   std::string m_client_before;         ///< the client before, if it has no options of its own
 };

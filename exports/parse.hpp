@@ -35,7 +35,7 @@ ExportsFile parse(std::string_view text, const std::string& name);
 Diagnosis lost_entries(std::span<const Export> lost);
 
 /// Returns text from which parse() makes the same exports (except for their origins). Clients of one line stay on one
-/// line unless their defaults differ. Precondition: unwritable() is empty for each export.
+/// line. Precondition: unwritable() is empty for each export.
 std::string format(const std::vector<Export>& exports);
 /// Returns the reason why the grammar cannot express the entry ("a client cannot be empty"); empty if it can.
 std::string unwritable(const Export& entry);

@@ -295,18 +295,15 @@ bool Settings::everyone_is_root() const {
          });
 }
 
-Settings settings_of(const std::vector<std::string>& defaults, const std::vector<std::string>& options) {
+Settings settings_of(const std::vector<std::string>& options) {
   Settings settings;
-  apply_options(settings, defaults);
   apply_options(settings, options);
   return in_force(std::move(settings));
 }
 
-std::optional<OptionError> find_bad_option(const std::vector<std::string>& defaults,
-                                           const std::vector<std::string>& options) {
+std::optional<OptionError> find_bad_option(const std::vector<std::string>& options) {
   Settings settings;
-  auto bad = apply_options(settings, defaults);
-  return bad ? bad : apply_options(settings, options);
+  return apply_options(settings, options);
 }
 
 std::vector<std::string> split_options(std::string_view list) {

@@ -102,11 +102,10 @@ std::optional<OptionError> apply_options(Settings& settings, const std::vector<s
 /// Returns the applied settings in a normal form, so that equal meanings compare equal: k_flavour_flags stand in
 /// `security` only, and a missing `sec=` is `sys`.
 Settings in_force(Settings applied);
-/// Returns the settings of the defaults of one `-word` and then the client's own options; bad words are skipped.
-Settings settings_of(const std::vector<std::string>& defaults, const std::vector<std::string>& options);
-/// Returns the first bad word of the two lists.
-std::optional<OptionError> find_bad_option(const std::vector<std::string>& defaults,
-                                           const std::vector<std::string>& options);
+/// Returns the settings of one list; bad words are skipped.
+Settings settings_of(const std::vector<std::string>& options);
+/// Returns the first bad word of the list.
+std::optional<OptionError> find_bad_option(const std::vector<std::string>& options);
 
 /// Splits "rw, sync" at commas, and skips blanks after a comma as exportfs does. "" gives no option, a comma at the end
 /// is ignored, and two commas give an empty option, which is an unknown one.

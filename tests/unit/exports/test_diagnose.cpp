@@ -166,7 +166,7 @@ TEST_CASE("diagnoses come in the order of the files and places") {
 
 TEST_CASE("an entry that was never text") {
   const auto codes = [](const std::string& client, const std::string& option) {
-    auto one = exports::entry("/a", client, {option}, {}, 3);
+    auto one = exports::entry("/a", client, {option}, 3);
     one.line = {"y", 2, 3};
     return told(diagnose_entry(one));
   };
