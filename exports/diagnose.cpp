@@ -226,9 +226,9 @@ Diagnoses diagnose(const std::vector<ExportsFile>& files, const ExpectedEtab& ex
   return all;
 }
 
-Diagnoses diagnose_entry(const Export& entry) {
-  if (const auto bad = find_bad_option(entry.options))
-    return {at(Severity::error, bad->unknown ? "SF107" : "SF108", entry.origin, bad->message, bad->hint)};
+Diagnoses diagnose_entry(const Export& entry, const std::string& refused) {
+  if (const auto bad = find_bad_option(entry.options, refused))
+    return {at(Severity::error, bad->code, entry.origin, bad->message, bad->hint)};
   if (auto why = unwritable(entry); !why.empty())
     return {at(Severity::error, "SF129", entry.line, std::move(why))};
   return {};

@@ -11,9 +11,9 @@ namespace sharefs::exports {
 /// includes the diagnoses of parse() and is sorted by file and place.
 Diagnoses diagnose(const std::vector<ExportsFile>& files, const ExpectedEtab& expected, const HostFacts& facts);
 
-/// Checks an entry of sharefs.yaml, which parse() has not seen: what exports(5) cannot express, unknown options, wrong
-/// values.
-Diagnoses diagnose_entry(const Export& entry);
+/// Checks an entry of sharefs.yaml, which parse() has not seen: what exports(5) cannot express, unknown options, the
+/// one that exportfs has refused.
+Diagnoses diagnose_entry(const Export& entry, const std::string& refused = {});
 
 /// SF145, SF147, SF149: checks every export that is in force, whichever file it comes from.
 Diagnoses diagnose_in_force(const std::vector<Export>& etab, const sys::MountTable& mounts);

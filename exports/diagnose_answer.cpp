@@ -11,31 +11,24 @@ namespace sharefs::exports {
 
 namespace {
 
-/// Returns the entry at which exportfs stopped: the one with the bad option, or else the one after the last entry that
-/// it has taken; nullptr if there is none.
-const Export* find_stop(const Complaint& complaint, const ExportsFile& file, const ExpectedEtab& expected) {
-  if (complaint.entry)
-    return &file.exports[*complaint.entry];
-  const auto& positions = expected.positions[complaint.file];
-  std::size_t next = 0;
-  for (std::size_t i = 0; i < file.exports.size(); ++i)
-    if (positions[i])
-      next = i + 1;
-  return next < file.exports.size() ? &file.exports[next] : nullptr;
+/// Returns the place at which exportfs stopped: the entry behind the last one that it has taken.
+Origin find_stop(const ExportsFile& file, const std::vector<std::optional<std::size_t>>& positions) {
+  std::size_t next = positions.size();
+  while (next > 0 && !positions[next - 1])
+    --next;
+  return next < positions.size() ? file.exports[next].origin : Origin{file.name, 1, 1};
 }
 
-Diagnosis diagnose_complaint(const Complaint& complaint, const Origin& origin) {
-  const auto& option = complaint.option;
-  const auto name = option.substr(0, option.find('='));
-  if (const auto since = option_since(option); !since.empty() && complaint.text.starts_with("unknown"))
-    return at(
-        Severity::error, "SF121", origin,
-        fmt::format("the installed nfs-utils does not know `{}`: exportfs drops the entry and reads no further in "
-                    "this file",
-                    name),
-        fmt::format("`{}` came with nfs-utils {}", name, since));
-  return at(Severity::error, "SF157", origin,
-            fmt::format("exportfs says: {}; it reads no further in this file", complaint.text));
+/// Reports options of which it is not known whether exportfs knows them, once for each line.
+void diagnose_newer(const ExportsFile& file, Diagnoses& found) {
+  std::set<std::pair<Origin, std::string>> reported;
+  for (const auto& entry : file.read())
+    for (const auto& option : entry.options)
+      if (const auto since = option_since(option); !since.empty() && reported.emplace(entry.line, option).second)
+        found.push_back(at(Severity::warning, "SF121", entry.origin,
+                           fmt::format("`{}` came with nfs-utils {}: an older exportfs drops the entry and reads no "
+                                       "further in this file",
+                                       option.substr(0, option.find('=')), since)));
 }
 
 Diagnosis diagnose_dropped(const Export& entry) {
@@ -63,17 +56,12 @@ void diagnose_answer(const std::vector<ExportsFile>& files, const ExpectedEtab& 
                      std::map<std::string, Diagnoses>& by_file) {
   std::map<std::size_t, std::vector<Export>> lost; // by file that exportfs stops reading although its text looks right
   std::set<std::string> known;                     // places that have an error already
-  for (const auto& complaint : expected.complaints) {
-    const auto& file = files[complaint.file];
-    const auto newer = std::ranges::find(file.newer, complaint.option, &std::pair<std::string, Origin>::first);
-    const bool is_newer = newer != file.newer.end(); // then it stands before the error that parse() has found
-    if (!file.complete && !is_newer)
-      continue;
-    const auto* const entry = find_stop(complaint, file, expected);
-    const auto origin = is_newer ? newer->second : entry != nullptr ? entry->origin : Origin{file.name, 1, 1};
-    by_file[origin.file].push_back(diagnose_complaint(complaint, origin));
-    known.insert(entry == nullptr ? "" : entry->origin.text());
-    lost[complaint.file];
+  for (const auto& [number, text] : expected.complaints) {
+    const auto origin = find_stop(files[number], expected.positions[number]);
+    by_file[origin.file].push_back(at(Severity::error, "SF157", origin,
+                                      fmt::format("exportfs says: {}; it reads no further in this file", text),
+                                      "see exports(5) for the values of its options"));
+    lost[number];
   }
   for (const auto& [file, found] : by_file)
     for (const auto& one : found)
@@ -99,12 +87,8 @@ void diagnose_answer(const std::vector<ExportsFile>& files, const ExpectedEtab& 
     if (!entries.empty())
       by_file[entries.front().origin.file].push_back(lost_entries(entries));
   for (const auto& file : files)
-    for (const auto& [option, place] : file.newer)
-      if (!expected.not_asked.empty())
-        by_file[file.name].push_back(at(Severity::warning, "SF121", place,
-                                        fmt::format("`{}` came with nfs-utils {}: an older exportfs drops the entry "
-                                                    "and reads no further in this file",
-                                                    option.substr(0, option.find('=')), option_since(option))));
+    if (!expected.not_asked.empty())
+      diagnose_newer(file, by_file[file.name]);
 }
 
 } // namespace sharefs::exports

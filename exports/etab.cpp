@@ -50,9 +50,9 @@ std::vector<Export> parse_etab(std::string_view text) {
 }
 
 bool is_readable(std::string_view line, const Export& entry) {
-  const auto bad = find_bad_option(entry.options);
-  if (bad && !bad->unknown) // such as `squash_gids=anonuid=65534`; a newer nfs-utils may have options unknown to us
-    return false;
+  for (const auto& option : entry.options)
+    if (option.starts_with("squash_") && option.find("anonuid") != std::string::npos) // exportfs 2.6.2 writes no comma
+      return false;
   Lexer lexer(line);
   Word directory, client;
   if (lexer.next(k_path_limit, directory) != Lexer::Got::word || directory.text != entry.directory)

@@ -18,9 +18,9 @@ struct Export {
   std::string directory; ///< as written, with quotes and `\040` escapes decoded; in etab it is resolved
   std::string client;    ///< as written; "*" when the line names none, which means everyone
   Settings settings;
-  /// One list that means the settings: the options of all `-option,...` words that stand before this client on its line,
-  /// and its own. Where they would mean something else in one list (a `sec=` counts up to the end of its word), this is
-  /// the shortest list.
+  /// One list that means the settings: the options of all `-option,...` words that stand before this client on its
+  /// line, and its own. Where they would mean something else in one list (a `sec=` counts up to the end of its word),
+  /// this is the shortest list.
   std::vector<std::string> options;
   Origin origin; ///< of the client
   Origin line;   ///< of the directory, which several clients may share

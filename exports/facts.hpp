@@ -72,13 +72,11 @@ struct Dropped {
   Export entry;
   std::optional<std::size_t> winner; ///< for a duplicate: the position of the entry that counts
 };
-/// The message with which exportfs stops reading a file. (The line number in the message is wrong, because exportfs
-/// does not count lines that end in a comment.)
+/// A message with which exportfs stops reading a file whose text looks right. (The line number in the message is wrong,
+/// because exportfs does not count lines that end in a comment.)
 struct Complaint {
-  std::size_t file = 0;             ///< its number among the files
-  std::string text;                 ///< "unknown keyword \"rx\""
-  std::string option;               ///< "rx"; "": the message names no option
-  std::optional<std::size_t> entry; ///< position in the file of the first entry with this option
+  std::size_t file = 0; ///< its number among the files
+  std::string text;     ///< "syntax error: uid/gid -1 not permitted"
 };
 /// The etab that exportfs makes of exports files (exports/ask.hpp).
 struct ExpectedEtab {

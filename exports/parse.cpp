@@ -57,9 +57,12 @@ Parts split_client(const std::string& word) {
 
 class Parser {
  public:
-  Parser(std::string_view text, const std::string& name) : m_lexer(text), m_lines(text, name) {
+  Parser(std::string_view text, const std::string& name, const std::string& refused)
+      : m_lexer(text), m_lines(text, name) {
     constexpr std::ptrdiff_t k_most = 1 << 16; // a limit, since a file may consist of empty lines
     m_file.name = name;
+    m_file.text = text;
+    m_file.refused = refused;
     m_file.exports.reserve(static_cast<std::size_t>(std::min(k_most, std::count(text.begin(), text.end(), '\n'))));
   }
 
@@ -248,13 +251,10 @@ class Parser {
       return at < offsets.size() ? offsets[at] : word.begin;
     };
     auto settings = m_applied;
-    const auto bad = apply_options(settings, options);
-    for (std::size_t i = 0; m_file.complete && i < (bad ? bad->index : options.size()); ++i)
-      if (!option_since(options[i]).empty())
-        m_file.newer.emplace_back(options[i], m_lines.at(offset_of(i)));
+    const auto bad = apply_options(settings, options, m_file.refused);
     if (!bad)
       return settings;
-    report_stop(bad->unknown ? "SF107" : "SF108", offset_of(bad->index), bad->message, bad->hint);
+    report_stop(bad->code, offset_of(bad->index), bad->message, bad->hint);
     return std::nullopt;
   }
 
@@ -314,8 +314,8 @@ Diagnosis lost_entries(std::span<const Export> lost) {
             "correct the error above");
 }
 
-ExportsFile parse(std::string_view text, const std::string& name) {
-  return Parser(text, name).run();
+ExportsFile parse(std::string_view text, const std::string& name, const std::string& refused) {
+  return Parser(text, name, refused).run();
 }
 
 } // namespace sharefs::exports
