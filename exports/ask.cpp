@@ -206,18 +206,18 @@ void assign_lines(std::vector<Export> etab, const std::vector<ExportsFile>& file
     return std::nullopt;
   };
   std::vector<std::optional<std::size_t>> taken(etab.size()); // for each line the position of its entry
-  expected.positions.resize(files.size());
+  expected.outcomes.resize(files.size());
   const auto take = [&](std::size_t file, std::size_t i) {
     const auto& written = files[file].exports[i];
     const auto line = find(written);
-    auto& position = expected.positions[file].emplace_back();
+    auto& outcome = expected.outcomes[file].emplace_back();
     if (line && !taken[*line]) {
-      taken[*line] = position = expected.entries.size();
+      taken[*line] = outcome.position = expected.entries.size();
       auto& entry = expected.entries.emplace_back(etab[*line]);
       entry.origin = written.origin;
       entry.line = written.line;
-    } else if (i < files[file].taken) {
-      expected.dropped.push_back({file, written, line ? taken[*line] : std::nullopt});
+    } else if (line && i < files[file].taken) {
+      outcome = {taken[*line], true};
     }
   };
   for (std::size_t file = 0; file < files.size(); ++file)

@@ -21,19 +21,13 @@ bool is_mounted_read_only(const sys::MountEntry& mount) {
          mount.super_options.substr(0, mount.super_options.find(',')) == "ro";
 }
 
-void diagnose_duplicates(const ExpectedEtab& expected, std::map<std::string, Diagnoses>& by_file) {
-  for (const auto& [file, entry, winner] : expected.dropped) {
-    if (!winner)
-      continue;
-    const auto& first = expected.entries[*winner];
-    const auto differs = differences(entry.settings, first.settings);
-    by_file[entry.origin.file].push_back(
-        at(differs.empty() ? Severity::warning : Severity::error, "SF115", entry.origin,
-           fmt::format("`{}` is exported to `{}` already at {}: exportfs ignores this entry{}", entry.directory,
-                       entry.client, first.origin.text(),
-                       differs.empty() ? "" : fmt::format(" ({})", join(differs, ", "))),
-           "remove one of the two"));
-  }
+Diagnosis diagnose_duplicate(const Export& entry, const Export& first) {
+  const auto differs = differences(entry.settings, first.settings);
+  return at(differs.empty() ? Severity::warning : Severity::error, "SF115", entry.origin,
+            fmt::format("`{}` is exported to `{}` already at {}: exportfs ignores this entry{}", entry.directory,
+                        entry.client, first.origin.text(),
+                        differs.empty() ? "" : fmt::format(" ({})", join(differs, ", "))),
+            "remove one of the two");
 }
 
 void diagnose_fsids(const ExpectedEtab& expected, std::map<std::string, Diagnoses>& by_file) {
@@ -190,22 +184,28 @@ Diagnosis uncrossed(const std::string& directory, const std::vector<std::string>
 
 Diagnoses diagnose(const std::vector<ExportsFile>& files, const ExpectedEtab& expected, const HostFacts& facts) {
   std::map<std::string, Diagnoses> by_file; // one is sharefs.yaml: its entries stand in the own file
-  for (const auto& file : files) {
+  for (std::size_t number = 0; number < files.size(); ++number) {
+    const auto& file = files[number];
     auto& syntax = by_file[file.name];
     syntax.insert(syntax.end(), file.diagnoses.begin(), file.diagnoses.end());
+    auto outcome = expected.outcomes[number].begin();
     for (std::span<const Export> rest = file.exports; !rest.empty(); rest = rest.subspan(first_line(rest).size())) {
-      auto& found = by_file[rest.front().line.file];
-      diagnose_directory(first_line(rest), facts, found);
+      diagnose_directory(first_line(rest), facts, by_file[rest.front().line.file]);
       for (const auto& entry : first_line(rest)) {
+        auto& found = by_file[entry.origin.file];
         diagnose_client(entry, found);
         diagnose_rights(entry, found);
         diagnose_netgroup(entry, facts, found);
+        if (outcome->duplicate)
+          found.push_back(diagnose_duplicate(entry, expected.entries[*outcome->position]));
+        else if (outcome->position)
+          diagnose_mistaken(entry, expected.entries[*outcome->position], facts, found);
+        ++outcome;
       }
     }
   }
-  diagnose_duplicates(expected, by_file);
   diagnose_fsids(expected, by_file);
-  diagnose_reach(files, expected, facts, by_file);
+  diagnose_reach(expected, facts, by_file);
   diagnose_answer(files, expected, by_file);
   Diagnoses all;
   const auto take = [&](Diagnoses found) {

@@ -12,11 +12,11 @@ namespace sharefs::exports {
 namespace {
 
 /// Returns the place at which exportfs stopped: the entry behind the last one that it has taken.
-Origin find_stop(const ExportsFile& file, const std::vector<std::optional<std::size_t>>& positions) {
-  std::size_t next = positions.size();
-  while (next > 0 && !positions[next - 1])
+Origin find_stop(const ExportsFile& file, const std::vector<Outcome>& outcomes) {
+  std::size_t next = outcomes.size();
+  while (next > 0 && !outcomes[next - 1].exported())
     --next;
-  return next < positions.size() ? file.exports[next].origin : Origin{file.name, 1, 1};
+  return next < outcomes.size() ? file.exports[next].origin : Origin{file.name, 1, 1};
 }
 
 /// Reports options of which it is not known whether exportfs knows them, once for each line.
@@ -29,6 +29,21 @@ void diagnose_newer(const ExportsFile& file, Diagnoses& found) {
                            fmt::format("`{}` came with nfs-utils {}: an older exportfs drops the entry and reads no "
                                        "further in this file",
                                        option.substr(0, option.find('=')), since)));
+}
+
+/// Returns the client or the first option that holds a line end; "" if there is none.
+std::string find_line_end(const Export& entry) {
+  const auto has_it = [](const std::string& text) { return text.find('\n') != std::string::npos; };
+  const auto option = std::ranges::find_if(entry.options, has_it);
+  return has_it(entry.client) ? entry.client : option == entry.options.end() ? "" : *option;
+}
+
+Diagnosis diagnose_line_end(const Export& entry, const std::string& word) {
+  return at(Severity::error, "SF141", entry.origin,
+            fmt::format("exportfs writes the line end in `{}` to etab as it is: mountd may take what stands before it "
+                        "for an export to others, and cannot read what stands behind it",
+                        word),
+            "write the client and its options without `\\012`");
 }
 
 Diagnosis diagnose_dropped(const Export& entry) {
@@ -57,7 +72,7 @@ void diagnose_answer(const std::vector<ExportsFile>& files, const ExpectedEtab& 
   std::map<std::size_t, std::vector<Export>> lost; // by file that exportfs stops reading although its text looks right
   std::set<std::string> known;                     // places that have an error already
   for (const auto& [number, text] : expected.complaints) {
-    const auto origin = find_stop(files[number], expected.positions[number]);
+    const auto origin = find_stop(files[number], expected.outcomes[number]);
     by_file[origin.file].push_back(at(Severity::error, "SF157", origin,
                                       fmt::format("exportfs says: {}; it reads no further in this file", text),
                                       "see exports(5) for the values of its options"));
@@ -67,22 +82,26 @@ void diagnose_answer(const std::vector<ExportsFile>& files, const ExpectedEtab& 
     for (const auto& one : found)
       if (one.severity == Severity::error)
         known.insert(one.subject);
-  for (const auto& file : files)
-    for (const auto& entry : file.exports)
-      if (std::ranges::any_of(entry.client, is_control) && known.insert(entry.origin.text()).second)
-        by_file[entry.origin.file].push_back(
-            at(Severity::error, "SF109", entry.origin,
-               fmt::format("the client `{}` holds a control character: no host, network or netgroup has such a name",
-                           entry.client),
-               "remove it; `cat -A FILE` shows such bytes"));
-  for (const auto& [file, entry, winner] : expected.dropped) {
-    if (winner || known.contains(entry.origin.text()))
-      continue;
-    if (const auto given_up = lost.find(file); given_up != lost.end())
-      given_up->second.push_back(entry);
-    else
-      by_file[entry.origin.file].push_back(diagnose_dropped(entry));
-  }
+  for (std::size_t number = 0; number < files.size(); ++number)
+    for (std::size_t i = 0; i < files[number].exports.size(); ++i) {
+      const auto& entry = files[number].exports[i];
+      const bool is_dropped = i < files[number].taken && !expected.outcomes[number][i].position;
+      if (known.contains(entry.origin.text()))
+        continue;
+      auto& found = by_file[entry.origin.file];
+      if (const auto word = find_line_end(entry); is_dropped && expected.broken && !word.empty())
+        found.push_back(diagnose_line_end(entry, word));
+      else if (std::ranges::any_of(entry.client, is_control))
+        found.push_back(at(Severity::error, "SF109", entry.origin,
+                           fmt::format("the client `{}` holds a control character: no host, network or netgroup has "
+                                       "such a name",
+                                       entry.client),
+                           "remove it; `cat -A FILE` shows such bytes"));
+      else if (const auto given_up = lost.find(number); is_dropped && given_up != lost.end())
+        given_up->second.push_back(entry);
+      else if (is_dropped)
+        found.push_back(diagnose_dropped(entry));
+    }
   for (const auto& [file, entries] : lost)
     if (!entries.empty())
       by_file[entries.front().origin.file].push_back(lost_entries(entries));

@@ -66,11 +66,13 @@ std::optional<Export> parse_etab_line(std::string_view line, const Origin& origi
 /// True if mountd, which parses a line of etab like a line of exports(5), reads `entry` in it.
 bool is_readable(std::string_view line, const Export& entry);
 
-/// An entry that exportfs reads but does not export: a duplicate, or a client that it drops.
-struct Dropped {
-  std::size_t file = 0; ///< its number among the files
-  Export entry;
-  std::optional<std::size_t> winner; ///< for a duplicate: the position of the entry that counts
+/// What exportfs makes of an entry of a file.
+struct Outcome {
+  std::optional<std::size_t> position; ///< in ExpectedEtab::entries; nullopt: exportfs does not read it, or drops it
+  bool duplicate = false;              ///< it is ignored, since the entry at `position` came before it
+
+  [[nodiscard]] bool exported() const { return position && !duplicate; }
+  friend bool operator==(const Outcome&, const Outcome&) = default;
 };
 /// A message with which exportfs stops reading a file whose text looks right. (The line number in the message is wrong,
 /// because exportfs does not count lines that end in a comment.)
@@ -83,9 +85,7 @@ struct ExpectedEtab {
   /// The entries of etab, each with its place in the files, in the order of the files. Entries whose place was not
   /// found stand last, with their places in etab.
   std::vector<Export> entries;
-  std::vector<Dropped> dropped;
-  /// For each file and each of its exports: the position in `entries`; nullopt if it has no entry, or is a duplicate.
-  std::vector<std::vector<std::optional<std::size_t>>> positions;
+  std::vector<std::vector<Outcome>> outcomes; ///< for each file, of each of its exports
   std::vector<Complaint> complaints;
   std::vector<std::size_t> unreadable; ///< positions of entries that mountd cannot read in etab
   bool broken = false;                 ///< etab has lines that are no entries, because of a line end in a name or value

@@ -168,7 +168,7 @@ TEST_CASE("an entry that was never text") {
   const auto codes = [](const std::string& client, const std::string& option) {
     auto one = exports::entry("/a", client, {option}, 3);
     one.line = {"y", 2, 3};
-    return told(diagnose_entry(one));
+    return told(diagnose_entry(one, "anonuid=x"));
   };
   CHECK(codes("h", "rw").empty());
   CHECK(codes("h", "RW") == Lines{"SF107 error 3:5"});

@@ -234,9 +234,7 @@ TEST_CASE("a file system without an identity gets an fsid, always the same") {
     ram.fs_type = fs_type;
     return composed_of(actual, exactly(desired("/ram", {"10.0.0.1"}, std::move(options))));
   };
-  const auto fsid = [](const Composed& composed) {
-    return settings_of(composed.exports.at(0).options).value("fsid");
-  };
+  const auto fsid = [](const Composed& composed) { return settings_of(composed.exports.at(0).options).value("fsid"); };
   const auto first = compose_on("tmpfs", "");
   REQUIRE_FALSE(fsid(first).empty());
   CHECK(fsid(first) == fsid(compose_on("tmpfs", "/b h(fsid=7)")));
