@@ -149,8 +149,7 @@ void add_not_mounted(sys::System& system, HostFacts& facts) {
       facts.not_mounted.insert_or_assign(directory, *one);
 }
 
-Result<void> add_directories(sys::System& system, const std::set<std::string>& directories, HostFacts& facts) {
-  TRY_ASSIGN(facts.mounts, system.mounts());
+void add_directories(sys::System& system, const std::set<std::string>& directories, HostFacts& facts) {
   sys::EntryRequest request;
   for (const auto& directory : directories)
     if (directory.starts_with('/'))
@@ -169,16 +168,6 @@ Result<void> add_directories(sys::System& system, const std::set<std::string>& d
   for (const auto& [path, entry] : facts.directories)
     if (facts.waits_for.empty() && entry.hung())
       facts.waits_for = path;
-  return {};
-}
-
-/// On a host without an IPv6 address getent(1) leaves out IPv6 addresses; exportfs does not.
-Result<sys::Completed> ask_getent(sys::System& system, const std::string& name, std::chrono::milliseconds deadline) {
-  constexpr int k_usage = 64; // exit code of an older getent that does not know the option (argp_parse(3))
-  auto all = system.run({.argv = {"getent", "--no-addrconfig", "ahosts", name}, .deadline = deadline});
-  if (all && all->exit_code == k_usage)
-    return system.run({.argv = {"getent", "ahosts", name}, .deadline = deadline});
-  return all;
 }
 
 constexpr int k_not_found = 2; // exit code, getent(1)
@@ -222,7 +211,8 @@ std::set<std::string> canonical_names(const Names& names) {
 } // namespace
 
 std::optional<NameFact> resolve_name(sys::System& system, const std::string& name, std::chrono::milliseconds deadline) {
-  const auto completed = ask_getent(system, name, deadline);
+  // On a host without an IPv6 address getent(1) leaves out IPv6 addresses; exportfs does not.
+  const auto completed = system.run({.argv = {"getent", "--no-addrconfig", "ahosts", name}, .deadline = deadline});
   if (!completed || completed->timed_out || (completed->exit_code != 0 && completed->exit_code != k_not_found))
     return std::nullopt;
   NameFact fact;
@@ -250,20 +240,17 @@ Result<std::uint32_t> resolve_group(sys::System& system, const std::string& name
               fmt::format("make it with `groupadd {}`, with the same number on all hosts", name));
 }
 
-Result<HostFacts> probe_directories(sys::System& system, const std::vector<ExportsFile>& files,
-                                    const std::vector<std::string>& more) {
-  std::set<std::string> directories(more.begin(), more.end());
+Result<HostFacts> probe_facts(sys::System& system, const std::vector<ExportsFile>& files,
+                              const std::vector<std::string>& more_directories, const Names& known, bool with_names) {
+  HostFacts facts;
+  TRY_ASSIGN(facts.mounts, system.mounts());
+  std::set<std::string> directories(more_directories.begin(), more_directories.end());
   for (const auto& file : files)
     for (const auto& entry : file.exports)
       directories.insert(entry.directory);
-  HostFacts facts;
-  TRY(add_directories(system, directories, facts));
-  return facts;
-}
-
-Result<HostFacts> probe_facts(sys::System& system, const std::vector<ExportsFile>& files,
-                              const std::vector<std::string>& more_directories, const Names& known) {
-  TRY_ASSIGN(auto facts, probe_directories(system, files, more_directories));
+  add_directories(system, directories, facts);
+  if (!with_names)
+    return facts;
   facts.names = known;
   facts.hosts = system.entry({.path = "/etc/hosts", .follow = true, .read_bytes = k_text_limit}).content;
   std::set<std::string> names, netgroups;
