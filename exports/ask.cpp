@@ -286,7 +286,7 @@ ExpectedEtab predict_from_text(const std::vector<ExportsFile>& files, const Host
     const auto kind = kind_of(client);
     if (kind == ClientKind::network) {
       const auto network = parse_network(client);
-      return !network && network.error().kind != NetworkError::Kind::zero;
+      return !network && !network.error().zero;
     }
     const auto name = facts.names.find(client);
     return kind == ClientKind::host &&

@@ -34,7 +34,7 @@ void diagnose_odd_address(const Export& entry, Diagnoses& diagnoses) {
 void diagnose_network(const Export& entry, Diagnoses& diagnoses) {
   const auto network = parse_network(entry.client);
   if (!network) {
-    const bool zero = network.error().kind == NetworkError::Kind::zero;
+    const bool zero = network.error().zero;
     diagnoses.push_back(at(Severity::error, zero ? "SF104" : "SF105", entry.origin,
                            zero ? network.error().message : network.error().message + "; exportfs drops the entry",
                            zero ? "write `*` to say that everyone is meant" : ""));

@@ -37,17 +37,15 @@ std::optional<Diagnosis> check_is_file(const sys::Files& files, const std::strin
   const auto target = entry.kind == sys::EntryKind::symlink ? files.entry({.path = path, .follow = true}) : entry;
   if (target.kind == sys::EntryKind::file || (entry.kind == sys::EntryKind::missing && path == k_exports_file))
     return std::nullopt;
-  if (target.kind == sys::EntryKind::missing || target.error_number == ELOOP)
-    return not_read(Severity::warning, path, "this link leads to no file: exportfs reads nothing here", "remove it");
-  if (target.kind == sys::EntryKind::unknown) // the read that follows reports why
+  const bool gone = target.kind == sys::EntryKind::missing || target.error_number == ELOOP;
+  if (target.kind == sys::EntryKind::unknown && !gone) // the read that follows reports why
     return std::nullopt;
   const bool followed = entry.kind == sys::EntryKind::symlink || path == k_exports_file;
-  const bool nothing = target.kind == sys::EntryKind::directory || target.resolved == "/dev/null";
-  if (nothing || !followed)
-    return not_read(Severity::warning, path,
-                    nothing ? "this is no file: exportfs reads nothing here"
-                            : "this is a pipe, socket or device: exportfs passes over it",
-                    "remove it");
+  if (gone || !followed || target.kind == sys::EntryKind::directory || target.resolved == "/dev/null")
+    return not_read(
+        Severity::warning, path,
+        fmt::format("{}: exportfs reads nothing here", gone ? "this link leads to no file" : "this is no file"),
+        "remove it");
   return not_read(Severity::error, path, "this leads to a pipe, socket or device: exportfs may wait for it without end",
                   "remove it");
 }

@@ -46,15 +46,12 @@ Diagnoses verify_etab(const Composed& composed, const HostFacts& facts, const st
     const auto differs = found ? differences(entry.settings, etab[*found].settings) : std::vector<std::string>();
     if (differs.empty())
       continue;
+    auto message = fmt::format("{} is exported to `{}` with {}", entry.directory, entry.client, join(differs, ", "));
     if (is_own)
-      diagnoses.push_back(
-          report("SF131", entry.origin,
-                 fmt::format("{} is exported to `{}` with {}", entry.directory, entry.client, join(differs, ", ")),
-                 "run `sharefs export check`"));
+      diagnoses.push_back(report("SF131", entry.origin, std::move(message), "run `sharefs export check`"));
     else
       diagnoses.push_back({Severity::warning, "SF133", entry.directory,
-                           fmt::format("{} is exported to `{}` with {} ({})", entry.directory, entry.client,
-                                       join(differs, ", "), entry.origin.text()),
+                           fmt::format("{} ({})", message, entry.origin.text()),
                            "run `sharefs export check` for the files of others", ""});
   }
   for (const auto& entry : composed.retired)

@@ -268,7 +268,7 @@ class AddressProbe {
 
   using Read = std::function<ServerAnswer(const void* result)>; ///< libnfs frees the result after this call
 
-  static void finish(rpc_context*, int status, void* result, void* self) {
+  static void on_reply(rpc_context*, int status, void* result, void* self) {
     auto& probe = *static_cast<AddressProbe*>(self);
     probe.m_finished =
         status == RPC_STATUS_SUCCESS
@@ -280,7 +280,7 @@ class AddressProbe {
   template <class Queue> ServerAnswer call(const Queue& queue, Read read = nullptr) {
     m_read = std::move(read);
     m_finished.reset();
-    if (!is_queued(queue(finish, this)))
+    if (!is_queued(queue(on_reply, this)))
       return {Fault::not_asked, ENOMEM};
     while (!m_finished) {
       pollfd socket{::rpc_get_fd(m_rpc), static_cast<short>(::rpc_which_events(m_rpc)), 0};
@@ -395,11 +395,12 @@ class AddressProbe {
   const uid_t m_uid = ::geteuid();       ///< the user who would mount, before the child becomes nobody
   const gid_t m_gid = ::getegid();
   Fd m_reserved_for_nfs, m_reserved_for_mountd;
+  AddressAnswers m_answers;
+  /// Of the present call. They stand before the context, because libnfs keeps their address as long as it exists.
+  Read m_read;
+  std::optional<ServerAnswer> m_finished;
   std::unique_ptr<nfs_context, void (*)(nfs_context*)> m_context;
   rpc_context* m_rpc = nullptr;
-  Read m_read; ///< of the present call; members, because libnfs keeps their address as long as the context exists
-  std::optional<ServerAnswer> m_finished;
-  AddressAnswers m_answers;
 };
 
 } // namespace

@@ -284,7 +284,7 @@ TEST_CASE("the reload of others' changes is told, and what it would drop stops i
   CHECK(plan.notes[1] == "/hand to fe80::9 (rw,fsid=4) stands in no file: the reload drops it, and undo does not bring "
                          "it back");
   CHECK(diagnose_adhoc(request, composed, plan).empty());
-  CHECK(verify_etab({{}, {}, composed.files, predict_from_text({parse("/x 10.0.0.9(ro)\n", "f")}, {}), {}, {}}, {},
+  CHECK(verify_etab({{}, composed.files, predict_from_text({parse("/x 10.0.0.9(ro)\n", "f")}, {}), {}, {}}, {},
                     parse_etab("/x\t10.0.0.9(ro)\n"))
             .empty());
 

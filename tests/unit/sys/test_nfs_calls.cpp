@@ -19,7 +19,8 @@ using Kind = RpcAnswer::Kind;
 constexpr std::uint32_t k_nfs = 100003, k_mountd = 100005;
 
 /// Asks a server whose NFS, portmapper and mountd are one.
-NfsProbe ask(const FakeRpcServer& server, std::vector<std::string> paths = {}, std::chrono::milliseconds timeout = 30s) {
+NfsProbe ask(const FakeRpcServer& server, std::vector<std::string> paths = {},
+             std::chrono::milliseconds timeout = 30s) {
   const bool is_ipv6 = server.is_ipv6();
   auto probe = probe_nfs_server(
       {is_ipv6 ? "::1" : "127.0.0.1", std::move(paths), timeout, true, {server.port(), server.port()}});
