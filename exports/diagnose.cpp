@@ -87,13 +87,15 @@ void diagnose_directory(std::span<const Export> line, const HostFacts& facts, Di
         "export a directory whose whole path only root can change, as below /srv or /mnt");
   if (entry.kind == sys::EntryKind::missing)
     report(Severity::warning, "SF123",
-           fmt::format("`{}` does not exist: exportfs exports it all the same, and mounting it fails", directory));
+           fmt::format("`{}` does not exist: exportfs exports it all the same, and mounting it fails", directory),
+           "make it, or correct the path");
   if (entry.error_number == ELOOP || entry.error_number == ENAMETOOLONG)
     report(Severity::error, "SF123",
            fmt::format("`{}` {}: exportfs exports it all the same, and mounting it fails", directory,
-                       entry.error_number == ELOOP ? "leads in a circle of links" : "is longer than a name may be"));
+                       entry.error_number == ELOOP ? "leads in a circle of links" : "is longer than a name may be"),
+           "correct the path");
   if (entry.exists() && entry.kind != sys::EntryKind::directory)
-    report(Severity::error, "SF123", fmt::format("`{}` is no directory", directory));
+    report(Severity::error, "SF123", fmt::format("`{}` is no directory", directory), "correct the path");
   const auto* const mount = facts.mounts.at(entry.mount);
   const auto file_system = file_system_of(entry, facts.mounts);
   if (file_system.exportable == Exportable::no) {

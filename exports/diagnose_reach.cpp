@@ -164,12 +164,12 @@ void diagnose_reach(const ExpectedEtab& expected, const HostFacts& facts, std::m
   diagnose_nested(expected, facts, by_file);
   for (const auto position : expected.unreadable) {
     const auto& entry = expected.entries[position];
-    by_file[entry.origin.file].push_back(
-        at(Severity::error, "SF141", entry.origin,
-           fmt::format("exportfs writes the client and the options of `{}` to etab as mountd cannot read them: it "
-                       "loses this export, and those that stand behind it in etab",
-                       entry.client),
-           "write shorter values, without blanks, quotes, backslashes and parentheses"));
+    by_file[entry.origin.file].push_back(at(
+        Severity::error, "SF141", entry.origin,
+        fmt::format("exportfs writes the export of `{}` to `{}` to etab as mountd cannot read it: it is lost, or read "
+                    "as another one, and those that stand behind it in etab are lost",
+                    entry.directory, entry.client),
+        "write shorter values, without blanks, quotes, backslashes and parentheses; or the address of the host"));
   }
 }
 

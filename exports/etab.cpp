@@ -63,7 +63,7 @@ bool is_readable(std::string_view line, const Export& entry) {
   const std::string_view word = client.text;
   const auto open = word.find('(');
   const auto name = word.substr(0, open);
-  return open != std::string_view::npos && word.find(')', open) == word.size() - 1 &&
+  return open != std::string_view::npos && !word.starts_with('-') && word.find(')', open) == word.size() - 1 &&
          (name == entry.client || (name.empty() && entry.client == "*")) &&
          split_options(word.substr(open + 1, word.size() - open - 2)) == entry.options;
 }

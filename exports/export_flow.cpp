@@ -123,18 +123,31 @@ Diagnoses check_listing(sys::System& system, const Proposed& proposed, const std
   return found;
 }
 
+/// Reads a file that the user named. It may lie on a dead mount, so a child with a deadline reads it.
+Result<std::string> read_named(sys::System& system, const std::string& path, const std::string& name) {
+  constexpr std::size_t k_limit = 16U << 20U;
+  constexpr std::chrono::milliseconds k_patience{5000};
+  auto entry = system.entry({.path = path, .follow = true, .read_bytes = k_limit}, k_patience);
+  if (entry.kind == sys::EntryKind::missing)
+    return fail(ErrorCode::not_found, fmt::format("there is no file {}", name),
+                "`sharefs export check` without a name checks the files of this host");
+  if (entry.error_number != 0)
+    return fail(errno_error(entry.error_number, name));
+  if (entry.kind != sys::EntryKind::file)
+    return fail(ErrorCode::usage, fmt::format("{} is no file", name.empty() ? "an empty name" : name),
+                "name exports files, or `-` for the standard input");
+  if (entry.size > k_limit)
+    return fail(ErrorCode::failed, fmt::format("{} is larger than {}", name, format_bytes(k_limit)));
+  return std::move(entry.content);
+}
+
 Result<HostFiles> read_named_files(sys::System& system, const CheckRequest& request) {
   HostFiles host;
   for (const auto& name : request.names) {
     const bool is_input = name == "-";
-    const auto text = is_input ? Result<std::string>(request.standard_input)
-                               : system.files().read(join_path(request.directory, name));
-    if (!text && text.error().code == ErrorCode::not_found)
-      return fail(ErrorCode::not_found, fmt::format("there is no file {}", name),
-                  "`sharefs export check` without a name checks the files of this host");
-    if (!text)
-      return fail(text.error());
-    host.files.push_back(parse(*text, is_input ? "<stdin>" : name));
+    TRY_ASSIGN(const auto text, is_input ? Result<std::string>(request.standard_input)
+                                         : read_named(system, join_path(request.directory, name), name));
+    host.files.push_back(parse(text, is_input ? "<stdin>" : name));
   }
   return host;
 }

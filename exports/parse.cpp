@@ -112,7 +112,8 @@ class Parser {
       m_lexer.skip_rest_of_line();
       return true;
     case Lexer::Got::too_long:
-      report_stop("SF109", begin, fmt::format("a directory of {} bytes or more", k_path_limit));
+      report_stop("SF109", begin, fmt::format("a directory of {} bytes or more", k_path_limit),
+                  "export a directory with a shorter path");
       m_lexer.skip_rest_of_line();
       return true;
     case Lexer::Got::word:
@@ -128,7 +129,8 @@ class Parser {
       diagnose(Severity::error, "SF109", word.begin, "a `\"` is not closed: the rest of the file is read as one word",
                "close it, or write `\\042` for a quotation mark in a name");
     if (word.nul)
-      diagnose(Severity::error, "SF109", word.begin, "a NUL byte hides the rest of this word");
+      diagnose(Severity::error, "SF109", word.begin, "a NUL byte hides the rest of this word",
+               "remove it, also where it is written `\\000`");
     else if (word.nul_behind)
       diagnose(Severity::error, "SF109", word.begin, "a NUL byte ends this word, as a blank would",
                R"(remove it; `tr -d '\000' <FILE` removes NUL bytes)");
@@ -154,7 +156,8 @@ class Parser {
                    "write all defaults in one word");
       }
       if (got == Lexer::Got::too_long) {
-        report_stop("SF109", word.begin, fmt::format("a client of {} bytes or more", k_client_limit));
+        report_stop("SF109", word.begin, fmt::format("a client of {} bytes or more", k_client_limit),
+                    "its name and its options have to be shorter together");
         m_lexer.skip_rest_of_line();
         return;
       }

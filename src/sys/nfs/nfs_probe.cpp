@@ -173,7 +173,10 @@ AskedAddress convert(const NfsProbeRequest& request, const std::string& address,
                                                        fmt::format("version 4.{}", answers.v4_minor),
                                                        count_of(answers.exports.size(), "export"),
                                                        ""}; // for the stage access, see summarize_access()
-  NfsProbe probe{.address = address, .v4_minor = answers.v4_minor, .exports = answers.exports};
+  NfsProbe probe;
+  probe.address = address;
+  probe.v4_minor = answers.v4_minor;
+  probe.exports = answers.exports;
   for (std::size_t i = 0; i < k_stage_count; ++i) {
     const auto which = static_cast<ProbeStage>(i);
     const ServerAnswer& answer = answers.stages[i];

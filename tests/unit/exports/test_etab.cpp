@@ -70,12 +70,12 @@ TEST_CASE("what is certain from the text, where exportfs cannot be asked") {
   SECTION("bad networks are dropped one by one, /0 is not") {
     const auto result = expected({"/a 10.0.0.0/33(rw) 10.0.0.0/0(rw) 10.0.0.1(rw)"});
     CHECK(lines(result.entries) == Lines{"/a 10.0.0.0/0 rw", "/a 10.0.0.1 rw"});
-    CHECK(result.outcomes == Outcomes{{{}, {0}, {1}}});
+    CHECK(result.outcomes == Outcomes{{Outcome(), {0}, {1}}});
   }
   SECTION("a comma makes no two clients") {
     const auto result = expected({"/a h,i(rw)"});
     CHECK(result.entries.empty());
-    CHECK(result.outcomes == Outcomes{{{}}});
+    CHECK(result.outcomes == Outcomes{{Outcome()}});
   }
   SECTION("links are resolved") {
     HostFacts facts;

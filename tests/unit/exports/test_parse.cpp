@@ -126,7 +126,7 @@ TEST_CASE("exportfs has stopped at an option whose text looks right") {
   const std::string text = "/a h(rw) i(\"ro,  anonuid=no\\142ody\")\n/b -sync,anonuid=nobody j\n/c k(xprtsec=tls)\n";
   CHECK(parse(text, "f").complete);
   const auto file = parse(text, "f", "anonuid=nobody");
-  CHECK(told(file.diagnoses) == Lines{"SF108 error 1:18", "SF108 error 2:11", "SF111 error 2:1"});
+  CHECK(told(file.diagnoses) == Lines{"SF108 error 1:18", "SF108 error 2:10", "SF111 error 2:1"});
   CHECK(
       file.diagnoses[0].message ==
       "`anonuid=nobody` is wrong: exportfs takes user and group ids, not names; exportfs drops this entry and reads no "
