@@ -80,6 +80,7 @@ ODD_ENTRIES = {
     "a link to a directory": lambda path: path.symlink_to("/etc"),
     "a link to nothing": lambda path: path.symlink_to("nothing"),
     "a link to itself": lambda path: path.symlink_to(path.name),
+    "a link to its own directory": lambda path: path.symlink_to("."),
     "a link to /dev/null": lambda path: path.symlink_to("/dev/null"),
     "a link to a file": lambda path: path.symlink_to("/mnt/elsewhere"),
     "a link to a file without rights": lambda path: path.symlink_to("/mnt/closed"),
