@@ -94,6 +94,11 @@ void diagnose_directory(std::span<const Export> line, const HostFacts& facts, Di
            fmt::format("`{}` {}: exportfs exports it all the same, and mounting it fails", directory,
                        entry.error_number == ELOOP ? "leads in a circle of links" : "is longer than a name may be"),
            "correct the path");
+  else if (entry.error_number != 0 && entry.kind == sys::EntryKind::unknown && !entry.hung())
+    report(Severity::warning, "SF123",
+           fmt::format("`{}` cannot be read ({}): where root cannot read it either, mounting it fails", directory,
+                       errno_text(entry.error_number)),
+           "see `namei -l` for who may; a FUSE file system of a user needs `allow_root`");
   if (entry.exists() && entry.kind != sys::EntryKind::directory)
     report(Severity::error, "SF123", fmt::format("`{}` is no directory", directory), "correct the path");
   const auto* const mount = facts.mounts.at(entry.mount);

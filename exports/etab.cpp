@@ -112,8 +112,13 @@ std::string real_path(std::string_view directory, const HostFacts& facts) {
 
 std::string etab_path(std::string_view directory, const HostFacts& facts) {
   const auto found = facts.directories.find(directory);
-  const bool unresolved = found != facts.directories.end() &&
-                          (found->second.kind == sys::EntryKind::missing || found->second.error_number == ELOOP);
+  if (found == facts.directories.end())
+    return real_path(directory, facts);
+  const auto& entry = found->second;
+  const bool is_file = entry.exists() && entry.kind != sys::EntryKind::directory;
+  const bool names_directory = directory.ends_with('/') || directory.ends_with("/.");
+  const bool unresolved =
+      entry.kind == sys::EntryKind::missing || entry.error_number == ELOOP || (is_file && names_directory);
   return unresolved ? std::string(directory) : real_path(directory, facts);
 }
 

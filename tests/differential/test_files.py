@@ -40,6 +40,7 @@ SEVERAL_FILES: dict[str, dict[str, str]] = {
     "4 flavours in two words": {"a": "/mnt/share -sec=sys:krb5 node1 -rw,no_root_squash 10.77.0.4\n"},
     "5 one missing directory in two spellings": {"a": "/mnt/gone node1(rw)\n", "b": "/mnt/gone/ node1(ro)\n"},
     "5 a loop of links in two spellings": {"a": "/mnt/loop node1(rw)\n", "b": "/mnt//loop node1(ro)\n"},
+    "5 a file in two spellings": {"a": "/mnt/file node1(rw)\n", "b": "/mnt/file/ node1(ro)\n/mnt/file/. node1(ro)\n"},
     "everyone, with and without a star": {"a": "/mnt/share\n", "b": "/mnt/share *(rw)\n"},
     "one directory in many spellings": {"a": "/mnt/share/ node1(rw)\n", "b": "/mnt//./share node1(ro)\n"},
 }

@@ -104,6 +104,17 @@ TEST_CASE("the lines of etab get the places of the files") {
   CHECK(told(diagnose(files, expected, facts)) == Lines{"SF115 error 1:10", "SF122 error 1:16"});
 }
 
+TEST_CASE("a file with a slash behind it is a path that exportfs cannot resolve") {
+  HostFacts facts;
+  for (const auto* path : {"/file", "/file/", "/file/."}) {
+    facts.directories[path].resolved = "/file";
+    facts.directories[path].kind = sys::EntryKind::file;
+  }
+  const std::vector<ExportsFile> files{parse("/file h(rw)\n/file/ h(ro)\n/file/. h(ro)\n", "f")};
+  const auto expected = read_answer("/file/.\th(ro)\n/file\th(rw)\n/file/\th(ro)\n", files, facts);
+  CHECK(expected.outcomes == std::vector<std::vector<Outcome>>{{{0}, {1}, {2}}});
+}
+
 TEST_CASE("a host that shares an address with one before it has that one's line, and no other does") {
   Machine machine(answer("/a\tfirst(rw)\n/b\tfirst(ro)\n/a\tthird(ro)\n"));
   HostFacts facts;
