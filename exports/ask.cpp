@@ -139,12 +139,6 @@ std::vector<Complaint> read_complaints(std::string_view said, std::vector<Export
   return complaints;
 }
 
-/// Returns the same spelling for all client names that exportfs takes for the same client.
-std::string normalize_client(const std::string& client) {
-  auto address = kind_of(client) == ClientKind::host ? canonical_address(client) : std::string();
-  return address.empty() ? lower_case(client) : address;
-}
-
 /// Finds the name that etab has for a client. For a host this is its canonical name; if the host shares an address with
 /// hosts that exportfs has read before, it is the name of the first of them.
 class NamesInEtab {

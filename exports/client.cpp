@@ -1,5 +1,6 @@
 #include "exports/client.hpp"
 
+#include "base/text.hpp"
 #include "sys/identity/own_host.hpp"
 
 #include <algorithm>
@@ -82,6 +83,11 @@ std::string canonical_address(std::string_view name) {
   if (!address->v6)
     return std::string(name); // inet_pton(3) accepts only one spelling of an IPv4 address
   return address->first().append(name.substr(std::min(name.find('%'), name.size())));
+}
+
+std::string normalize_client(std::string_view name) {
+  auto address = kind_of(name) == ClientKind::host ? canonical_address(name) : std::string();
+  return address.empty() ? lower_case(name) : address;
 }
 
 bool has_scope(std::string_view name) {

@@ -49,6 +49,8 @@ tl::expected<Network, NetworkError> parse_network(std::string_view name);
 
 /// Returns the one canonical spelling of an address ("FE80::0:1%eth0" -> "fe80::1%eth0"); "" if the name is no address.
 std::string canonical_address(std::string_view name);
+/// Returns the same spelling for all names that exportfs takes for the same client.
+std::string normalize_client(std::string_view name);
 /// True for an address that names an interface (`fe80::1%eth0`): it is valid only on a host that has this interface.
 bool has_scope(std::string_view name);
 /// True for a name of digits and dots only, or with a colon: somebody meant an address, even if exportfs takes it for a

@@ -7,18 +7,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <optional>
-#include <set>
 
 namespace sharefs::exports {
-
-namespace {
-
-std::string index_key(std::string_view directory, std::string_view client) {
-  std::string key(directory);
-  return key.append(1, '\0').append(client); // a NUL byte cannot be part of a path
-}
-
-} // namespace
 
 std::optional<Export> parse_etab_line(std::string_view line, const Origin& origin) {
   const auto tab = line.find_first_of(" \t"); // in etab blanks in a path are escaped
@@ -68,39 +58,28 @@ bool is_readable(std::string_view line, const Export& entry) {
          split_options(word.substr(open + 1, word.size() - open - 2)) == entry.options;
 }
 
-std::vector<std::string> ExportIndex::keys(std::string_view client) const {
-  const auto name = lower_case(client);
-  if (kind_of(client) == ClientKind::host) {
-    if (auto address = canonical_address(client); !address.empty())
-      return {std::move(address)};
-    if (const auto found = m_keys.find(name); found != m_keys.end())
-      return found->second;
-  }
-  return {name};
-}
-
 ExportIndex::ExportIndex(const HostFacts& facts, const std::vector<Export>& list) {
   for (const auto& [name, fact] : facts.names) {
-    std::set<std::string> names{lower_case(name)};
-    if (!fact.canonical.empty())
-      names.insert(lower_case(fact.canonical));
-    std::vector<std::string> all(names.begin(), names.end());
+    const auto host = lower_case(fact.canonical.empty() ? name : fact.canonical);
+    m_hosts.emplace(lower_case(name), host);
+    m_hosts.emplace(host, host);
     for (const auto& address : fact.addresses)
-      all.push_back(canonical_address(address));
-    for (const auto& known : names)
-      m_keys[known].insert(m_keys[known].end(), all.begin(), all.end());
+      m_hosts.emplace(canonical_address(address), host);
   }
   for (std::size_t i = 0; i < list.size(); ++i)
-    for (const auto& key : keys(list[i].client))
-      m_positions.emplace(index_key(list[i].directory, key), i);
+    m_positions.emplace(key(list[i].directory, list[i].client), i);
+}
+
+std::string ExportIndex::key(std::string_view directory, std::string_view client) const {
+  auto name = normalize_client(client);
+  if (const auto host = m_hosts.find(name); kind_of(client) == ClientKind::host && host != m_hosts.end())
+    name = host->second;
+  return std::string(directory).append(1, '\0').append(name); // a NUL byte cannot be part of a path
 }
 
 std::optional<std::size_t> ExportIndex::find(std::string_view directory, std::string_view client) const {
-  std::optional<std::size_t> first;
-  for (const auto& key : keys(client))
-    if (const auto found = m_positions.find(index_key(directory, key)); found != m_positions.end())
-      first = std::min(first.value_or(found->second), found->second);
-  return first;
+  const auto found = m_positions.find(key(directory, client));
+  return found == m_positions.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::string real_path(std::string_view directory, const HostFacts& facts) {

@@ -41,20 +41,19 @@ std::string real_path(std::string_view directory, const HostFacts& facts);
 /// Returns the directory as exportfs writes it now: a directory that it cannot resolve stays as it is written.
 std::string etab_path(std::string_view directory, const HostFacts& facts);
 
-/// Finds positions in a list of exports by directory (as in etab) and client.
+/// Finds positions in a list of exports by directory and client, both as in etab. The name service may have changed the
+/// name of a host, so it is found by its other names and its addresses, too.
 class ExportIndex {
  public:
   ExportIndex(const HostFacts& facts, const std::vector<Export>& list);
-  /// Returns the position of the first entry that exportfs may take for the same.
+  /// Returns the position of the first entry.
   [[nodiscard]] std::optional<std::size_t> find(std::string_view directory, std::string_view client) const;
   [[nodiscard]] bool has(const Export& entry) const { return find(entry.directory, entry.client).has_value(); }
 
  private:
-  /// Exportfs may take two clients for the same if they share a key: the name in lower case, the canonical name, or an
-  /// address.
-  [[nodiscard]] std::vector<std::string> keys(std::string_view client) const;
+  [[nodiscard]] std::string key(std::string_view directory, std::string_view client) const;
 
-  std::map<std::string, std::vector<std::string>, std::less<>> m_keys; ///< by name and canonical name, in lower case
+  std::map<std::string, std::string> m_hosts; ///< by name and by address: the canonical name, in lower case
   std::unordered_map<std::string, std::size_t> m_positions;
 };
 
