@@ -77,7 +77,7 @@ Diagnoses diagnose_desired(const Actual& actual, const Request& request, const C
     if ((is_ours && !to_be_made) || diagnosis.code == "SF158")
       found.push_back(std::move(diagnosis));
   }
-  for (const auto& file : actual.files.files)
+  for (const auto& file : composed.files)
     if (!file.complete && file.name != k_own_file)
       found.push_back({Severity::warning, "SF111", file.name,
                        "exportfs cannot read the whole of this file; it is left alone",

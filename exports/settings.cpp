@@ -87,7 +87,7 @@ void set_value(Settings& settings, std::string_view name, std::string value) {
   if (is_id || name == "fsid") {
     char* end = nullptr;
     const auto number = std::strtoull(value.c_str(), &end, is_id ? 10 : 0);
-    if (value == "root" || (!value.empty() && *end == '\0'))
+    if ((value == "root" && !is_id) || (!value.empty() && *end == '\0'))
       value = std::to_string(static_cast<std::uint32_t>(number));
   }
   if (is_id && value == k_nobody)

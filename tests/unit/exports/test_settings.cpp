@@ -94,6 +94,7 @@ TEST_CASE("bad options are told by their index") {
 TEST_CASE("values that exportfs takes") {
   CHECK(of({"fsid=6f2a3b4c-1111-2222-3333-444455556666"}).value("fsid") == "6f2a3b4c-1111-2222-3333-444455556666");
   CHECK(of({"squash_uids=0-15"}) == of({}));
+  CHECK(of({"anonuid=root"}).value("anonuid") == "root"); // exportfs refuses it
   CHECK(of({"refer=/x@h"}).value("refer") == "/x@h");
   CHECK(of({"anonuid=0", "anonuid=65534"}) == of({}));
   CHECK(summary(of({"ro", "anonuid=0", "mountpoint", "mp=/x"})) == "ro,anonuid=0,mountpoint=/x");
