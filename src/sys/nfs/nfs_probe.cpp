@@ -161,6 +161,7 @@ struct AskedAddress {
   std::string failure = {};
 };
 
+/// Describes the numbers of a child's report in words.
 AskedAddress convert(const NfsProbeRequest& request, const std::string& address, const AddressAnswers& answers) {
   const NfsPorts& ports = request.ports;
   const std::array<std::string, k_stage_count> details{"", // for the stage resolve, which the caller fills in
@@ -195,7 +196,9 @@ AskedAddress convert(const NfsProbeRequest& request, const std::string& address,
   probe.v4_unknown = !probe.v4 && nfs4 != Fault::unsupported;
   add_access(request, answers, probe);
   const bool is_connected = answers[ProbeStage::connect].fault == Fault::none;
-  return {probe, probe.v3 || probe.v4 ? "" : describe(answers[is_connected ? ProbeStage::nfs4 : ProbeStage::connect])};
+  const ServerAnswer& last = answers[is_connected ? ProbeStage::nfs4 : ProbeStage::connect];
+  auto failure = probe.v3 || probe.v4 ? std::string() : describe(last);
+  return {std::move(probe), std::move(failure)};
 }
 
 /// Reads the child's report. If the child has died, it died in the stage after its last report, because the server sent
