@@ -93,29 +93,25 @@ std::vector<std::string> interfaces_for(const std::set<std::string>& clients, co
   return {names.begin(), names.end()};
 }
 
-/// Returns the option in quotes, "xprtsec=tls" for `unknown keyword "xprtsec=tls"`; "" if the complaint names none.
-std::string option_in(std::string_view text) {
-  const auto begin = text.find('"');
-  const auto end = text.rfind('"');
-  return begin == end ? "" : std::string(text.substr(begin + 1, end - begin - 1));
-}
-
-Complaint make_complaint(std::size_t number, const ExportsFile& file, std::string text) {
-  Complaint complaint{number, std::move(text), {}, {}};
-  complaint.option = option_in(complaint.text);
-  const auto has_option = [&](const std::vector<std::string>& options) {
-    return std::ranges::find(options, complaint.option) != options.end();
-  };
-  const auto entry = std::ranges::find_if(
-      file.exports, [&](const Export& one) { return has_option(one.options) || has_option(one.defaults); });
-  if (entry != file.exports.end())
-    complaint.entry = entry - file.exports.begin();
-  return complaint;
+/// Stops the file at the option in quotes of a complaint: `unknown keyword "rx"`. False if it names none of the file.
+bool stop_at_option(ExportsFile& file, std::string_view complaint) {
+  const auto begin = complaint.find('"') + 1;
+  const auto end = complaint.rfind('"');
+  if (begin == 0 || end < begin)
+    return false;
+  const std::string option(complaint.substr(begin, end - begin));
+  const bool is_its_text = std::ranges::all_of(
+      file.exports, [&](const Export& entry) { return entry.origin.file == file.name; }); // or of sharefs.yaml
+  file.refused = option;
+  if (is_its_text)
+    file = parse(std::string(file.text), std::string(file.name), option);
+  return !is_its_text || !file.complete;
 }
 
 /// Reads the complaints on exportfs' standard error: `exportfs: /etc/exports:3: unknown keyword "rx"`,
-/// `exportfs: /etc/exports: 5: bad fsid "fsid=x"`.
-std::vector<Complaint> parse_complaints(std::string_view said, const std::vector<ExportsFile>& files, Scope scope) {
+/// `exportfs: /etc/exports: 5: bad fsid "fsid=x"`. Stops the files at the options that they name, and returns those
+/// about files whose text looks right.
+std::vector<Complaint> read_complaints(std::string_view said, std::vector<ExportsFile>& files, Scope scope) {
   constexpr std::string_view k_program = "exportfs: ";
   constexpr std::size_t k_most = 1000;
   std::vector<std::string> paths;
@@ -135,16 +131,12 @@ std::vector<Complaint> parse_complaints(std::string_view said, const std::vector
     const auto number = static_cast<std::size_t>(path - paths.begin());
     const auto rest = trim(text.substr(0, text.find('\n'))); // "5: bad fsid ..."
     const auto digits = rest.find_first_not_of("0123456789");
-    if (digits != 0 && digits != std::string_view::npos && rest.substr(digits).starts_with(": "))
-      complaints.push_back(make_complaint(number, files[number], to_utf8(rest.substr(digits + 2))));
+    if (digits == 0 || digits == std::string_view::npos || !rest.substr(digits).starts_with(": "))
+      continue;
+    if (!stop_at_option(files[number], rest.substr(digits + 2)) && files[number].complete)
+      complaints.push_back({number, to_utf8(rest.substr(digits + 2))});
   }
   return complaints;
-}
-
-/// Returns the same spelling for all client names that exportfs takes for the same client.
-std::string normalize_client(const std::string& client) {
-  auto address = kind_of(client) == ClientKind::host ? canonical_address(client) : std::string();
-  return address.empty() ? lower_case(client) : address;
 }
 
 /// Finds the name that etab has for a client. For a host this is its canonical name; if the host shares an address with
@@ -181,16 +173,6 @@ class NamesInEtab {
   std::unordered_map<std::string, std::size_t> m_by_address;
 };
 
-/// Returns how many entries of each file exportfs has read, by the text and by its complaints.
-std::vector<std::size_t> count_read(const std::vector<ExportsFile>& files, const std::vector<Complaint>& complaints) {
-  std::vector<std::size_t> read;
-  for (const auto& file : files)
-    read.push_back(file.taken);
-  for (const auto& complaint : complaints)
-    read[complaint.file] = std::min(read[complaint.file], complaint.entry.value_or(read[complaint.file]));
-  return read;
-}
-
 /// Assigns the lines of `etab` to the entries of the files, and stores them in `expected` in the order of the files. An
 /// entry after an error gets only a line that is left over, for the case that exportfs has read on after all.
 void assign_lines(std::vector<Export> etab, const std::vector<ExportsFile>& files, const HostFacts& facts,
@@ -218,28 +200,25 @@ void assign_lines(std::vector<Export> etab, const std::vector<ExportsFile>& file
     return std::nullopt;
   };
   std::vector<std::optional<std::size_t>> taken(etab.size()); // for each line the position of its entry
-  expected.positions.resize(files.size());
-  const auto read = count_read(files, expected.complaints);
+  expected.outcomes.resize(files.size());
   const auto take = [&](std::size_t file, std::size_t i) {
     const auto& written = files[file].exports[i];
     const auto line = find(written);
-    auto& position = expected.positions[file].emplace_back();
+    auto& outcome = expected.outcomes[file].emplace_back();
     if (line && !taken[*line]) {
-      taken[*line] = position = expected.entries.size();
+      taken[*line] = outcome.position = expected.entries.size();
       auto& entry = expected.entries.emplace_back(etab[*line]);
       entry.origin = written.origin;
       entry.line = written.line;
-    } else if (i < read[file]) {
-      expected.dropped.push_back({file, written, line ? taken[*line] : std::nullopt});
-    } else if (i < files[file].taken) {
-      expected.dropped.push_back({file, written, std::nullopt}); // exportfs did not read it, so it is no duplicate
+    } else if (line && i < files[file].taken) {
+      outcome = {taken[*line], true};
     }
   };
   for (std::size_t file = 0; file < files.size(); ++file)
-    for (std::size_t i = 0; i < read[file]; ++i)
+    for (std::size_t i = 0; i < files[file].taken; ++i)
       take(file, i);
   for (std::size_t file = 0; file < files.size(); ++file)
-    for (std::size_t i = read[file]; i < files[file].exports.size(); ++i)
+    for (std::size_t i = files[file].taken; i < files[file].exports.size(); ++i)
       take(file, i);
   for (std::size_t i = 0; i < etab.size(); ++i)
     if (!taken[i])
@@ -301,7 +280,7 @@ ExpectedEtab predict_from_text(const std::vector<ExportsFile>& files, const Host
     const auto kind = kind_of(client);
     if (kind == ClientKind::network) {
       const auto network = parse_network(client);
-      return !network && network.error().kind != NetworkError::Kind::zero;
+      return !network && !network.error().zero;
     }
     const auto name = facts.names.find(client);
     return kind == ClientKind::host &&
@@ -325,8 +304,7 @@ ExpectedEtab predict_from_text(const std::vector<ExportsFile>& files, const Host
   return expected;
 }
 
-ExpectedEtab ask_exportfs(sys::System& system, const std::vector<ExportsFile>& files, const HostFacts& facts,
-                          Scope scope) {
+ExpectedEtab ask_exportfs(sys::System& system, std::vector<ExportsFile>& files, const HostFacts& facts, Scope scope) {
   if (std::ranges::all_of(files, is_empty))
     return predict_from_text(files, facts);
   const auto not_asked = [&](std::string why) {
@@ -349,8 +327,7 @@ ExpectedEtab ask_exportfs(sys::System& system, const std::vector<ExportsFile>& f
   if (scope == Scope::given)
     isolation.empty.emplace_back(k_exports_directory);
   for (std::size_t i = 0; i < files.size(); ++i)
-    if (files[i].text)
-      isolation.files[path_of(files, i, scope)] = *files[i].text;
+    isolation.files[path_of(files, i, scope)] = files[i].text;
   const auto clients = clients_of(files);
   if (static_cast<std::size_t>(std::ranges::count_if(clients, is_host_name)) > k_most_names)
     return not_asked(fmt::format("it would look up more than {} names", k_most_names));
@@ -377,7 +354,8 @@ ExpectedEtab ask_exportfs(sys::System& system, const std::vector<ExportsFile>& f
           "`exportfs -r` would crash, too; the cause is mostly `squash_uids=`, which has no effect any more";
     return expected;
   }
-  return read_answer(completed->out, files, facts, parse_complaints(completed->err, files, scope));
+  auto complaints = read_complaints(completed->err, files, scope);
+  return read_answer(completed->out, files, facts, std::move(complaints));
 }
 
 } // namespace sharefs::exports

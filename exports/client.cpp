@@ -1,5 +1,6 @@
 #include "exports/client.hpp"
 
+#include "base/text.hpp"
 #include "sys/identity/own_host.hpp"
 
 #include <algorithm>
@@ -84,6 +85,11 @@ std::string canonical_address(std::string_view name) {
   return address->first().append(name.substr(std::min(name.find('%'), name.size())));
 }
 
+std::string normalize_client(std::string_view name) {
+  auto address = kind_of(name) == ClientKind::host ? canonical_address(name) : std::string();
+  return address.empty() ? lower_case(name) : address;
+}
+
 bool has_scope(std::string_view name) {
   return name.find('%') != std::string_view::npos && !canonical_address(name).empty();
 }
@@ -138,15 +144,14 @@ bool looks_like_address(std::string_view name) {
 }
 
 tl::expected<Network, NetworkError> parse_network(std::string_view name) {
-  using Kind = NetworkError::Kind;
-  const auto wrong = [&](Kind kind, std::string_view why) {
-    return tl::make_unexpected(NetworkError{kind, fmt::format("`{}` is no network: {}", name, why)});
+  const auto wrong = [&](std::string_view why, bool zero = false) {
+    return tl::make_unexpected(NetworkError{fmt::format("`{}` is no network: {}", name, why), zero});
   };
   const auto slash = name.find('/');
   const auto base = name.substr(0, slash);
   auto network = parse_address(std::string(base));
   if (!network)
-    return wrong(Kind::address, fmt::format("`{}` is no IP address", base));
+    return wrong(fmt::format("`{}` is no IP address", base));
   if (slash == std::string_view::npos)
     return *network;
   const std::string length(name.substr(slash + 1));
@@ -154,19 +159,19 @@ tl::expected<Network, NetworkError> parse_network(std::string_view name) {
   if (length.find(network->v6 ? ':' : '.') != std::string::npos) {
     const auto mask = parse_address(length);
     if (!mask || mask->v6 != network->v6)
-      return wrong(Kind::mask, fmt::format("`{}` is no network mask", length));
+      return wrong(fmt::format("`{}` is no network mask", length));
     network->mask = mask->address;
     if (network->prefix() == 0)
-      return wrong(Kind::zero, "a mask of zeros is every address");
+      return wrong("a mask of zeros is every address", true);
     return *network;
   }
   char* end = nullptr;
   const auto number = std::strtoul(length.c_str(), &end, 10); // as exportfs reads it: `/+24` and `/024` are /24
   if (*end != '\0' || number > static_cast<unsigned long>(widest))
-    return wrong(Kind::prefix, fmt::format("the prefix length is a number from 1 to {}", widest));
+    return wrong(fmt::format("the prefix length is a number from 1 to {}", widest));
   const auto prefix = static_cast<long>(number);
   if (prefix == 0)
-    return wrong(Kind::zero, "a prefix length of 0 is undefined in exportfs (on x86 it means the one address)");
+    return wrong("a prefix length of 0 is undefined in exportfs (on x86 it means the one address)", true);
   for (std::size_t i = 0; i < width(*network); ++i)
     network->mask[i] = static_cast<std::uint8_t>(0xff00U >> std::clamp(prefix - static_cast<long>(8 * i), 0L, 8L));
   return *network;

@@ -39,16 +39,18 @@ struct Network {
 
 /// Explains in one phrase why a text is not a network.
 struct NetworkError {
-  enum class Kind { address, prefix, zero, mask } kind = Kind::address;
   std::string message; ///< "`10.0.0.0/33` is no network: the prefix length is a number from 1 to 32"
+  /// The prefix length is 0 (or there is none after the slash): nfs-utils shifts by the width of the type, which is
+  /// undefined and gives /32 on x86.
+  bool zero = false;
 };
-/// Parses a name of ClientKind::network, or an address, which is a network of one address. The error `zero` is a prefix
-/// length of 0 (or none after the slash): for it nfs-utils shifts by the width of the type, which is undefined and
-/// gives /32 on x86.
+/// Parses a name of ClientKind::network, or an address, which is a network of one address.
 tl::expected<Network, NetworkError> parse_network(std::string_view name);
 
 /// Returns the one canonical spelling of an address ("FE80::0:1%eth0" -> "fe80::1%eth0"); "" if the name is no address.
 std::string canonical_address(std::string_view name);
+/// Returns the same spelling for all names that exportfs takes for the same client.
+std::string normalize_client(std::string_view name);
 /// True for an address that names an interface (`fe80::1%eth0`): it is valid only on a host that has this interface.
 bool has_scope(std::string_view name);
 /// True for a name of digits and dots only, or with a colon: somebody meant an address, even if exportfs takes it for a

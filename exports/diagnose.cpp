@@ -21,19 +21,13 @@ bool is_mounted_read_only(const sys::MountEntry& mount) {
          mount.super_options.substr(0, mount.super_options.find(',')) == "ro";
 }
 
-void diagnose_duplicates(const ExpectedEtab& expected, std::map<std::string, Diagnoses>& by_file) {
-  for (const auto& [file, entry, winner] : expected.dropped) {
-    if (!winner)
-      continue;
-    const auto& first = expected.entries[*winner];
-    const auto differs = differences(entry.settings, first.settings);
-    by_file[entry.origin.file].push_back(
-        at(differs.empty() ? Severity::warning : Severity::error, "SF115", entry.origin,
-           fmt::format("`{}` is exported to `{}` already at {}: exportfs ignores this entry{}", entry.directory,
-                       entry.client, first.origin.text(),
-                       differs.empty() ? "" : fmt::format(" ({})", join(differs, ", "))),
-           "remove one of the two"));
-  }
+Diagnosis diagnose_duplicate(const Export& entry, const Export& first) {
+  const auto differs = differences(entry.settings, first.settings);
+  return at(differs.empty() ? Severity::warning : Severity::error, "SF115", entry.origin,
+            fmt::format("`{}` is exported to `{}` already at {}: exportfs ignores this entry{}", entry.directory,
+                        entry.client, first.origin.text(),
+                        differs.empty() ? "" : fmt::format(" ({})", join(differs, ", "))),
+            "remove one of the two");
 }
 
 void diagnose_fsids(const ExpectedEtab& expected, std::map<std::string, Diagnoses>& by_file) {
@@ -93,13 +87,20 @@ void diagnose_directory(std::span<const Export> line, const HostFacts& facts, Di
         "export a directory whose whole path only root can change, as below /srv or /mnt");
   if (entry.kind == sys::EntryKind::missing)
     report(Severity::warning, "SF123",
-           fmt::format("`{}` does not exist: exportfs exports it all the same, and mounting it fails", directory));
+           fmt::format("`{}` does not exist: exportfs exports it all the same, and mounting it fails", directory),
+           "make it, or correct the path");
   if (entry.error_number == ELOOP || entry.error_number == ENAMETOOLONG)
     report(Severity::error, "SF123",
            fmt::format("`{}` {}: exportfs exports it all the same, and mounting it fails", directory,
-                       entry.error_number == ELOOP ? "leads in a circle of links" : "is longer than a name may be"));
+                       entry.error_number == ELOOP ? "leads in a circle of links" : "is longer than a name may be"),
+           "correct the path");
+  else if (entry.error_number != 0 && entry.kind == sys::EntryKind::unknown && !entry.hung())
+    report(Severity::warning, "SF123",
+           fmt::format("`{}` cannot be read ({}): where root cannot read it either, mounting it fails", directory,
+                       errno_text(entry.error_number)),
+           "see `namei -l` for who may; a FUSE file system of a user needs `allow_root`");
   if (entry.exists() && entry.kind != sys::EntryKind::directory)
-    report(Severity::error, "SF123", fmt::format("`{}` is no directory", directory));
+    report(Severity::error, "SF123", fmt::format("`{}` is no directory", directory), "correct the path");
   const auto* const mount = facts.mounts.at(entry.mount);
   const auto file_system = file_system_of(entry, facts.mounts);
   if (file_system.exportable == Exportable::no) {
@@ -190,22 +191,28 @@ Diagnosis uncrossed(const std::string& directory, const std::vector<std::string>
 
 Diagnoses diagnose(const std::vector<ExportsFile>& files, const ExpectedEtab& expected, const HostFacts& facts) {
   std::map<std::string, Diagnoses> by_file; // one is sharefs.yaml: its entries stand in the own file
-  for (const auto& file : files) {
+  for (std::size_t number = 0; number < files.size(); ++number) {
+    const auto& file = files[number];
     auto& syntax = by_file[file.name];
     syntax.insert(syntax.end(), file.diagnoses.begin(), file.diagnoses.end());
+    auto outcome = expected.outcomes[number].begin();
     for (std::span<const Export> rest = file.exports; !rest.empty(); rest = rest.subspan(first_line(rest).size())) {
-      auto& found = by_file[rest.front().line.file];
-      diagnose_directory(first_line(rest), facts, found);
+      diagnose_directory(first_line(rest), facts, by_file[rest.front().line.file]);
       for (const auto& entry : first_line(rest)) {
+        auto& found = by_file[entry.origin.file];
         diagnose_client(entry, found);
         diagnose_rights(entry, found);
         diagnose_netgroup(entry, facts, found);
+        if (outcome->duplicate)
+          found.push_back(diagnose_duplicate(entry, expected.entries[*outcome->position]));
+        else if (outcome->position)
+          diagnose_mistaken(entry, expected.entries[*outcome->position], facts, found);
+        ++outcome;
       }
     }
   }
-  diagnose_duplicates(expected, by_file);
   diagnose_fsids(expected, by_file);
-  diagnose_reach(files, expected, facts, by_file);
+  diagnose_reach(expected, facts, by_file);
   diagnose_answer(files, expected, by_file);
   Diagnoses all;
   const auto take = [&](Diagnoses found) {
@@ -226,15 +233,9 @@ Diagnoses diagnose(const std::vector<ExportsFile>& files, const ExpectedEtab& ex
   return all;
 }
 
-Diagnoses diagnose_entry(const Export& entry) {
-  if (const auto bad = find_bad_option(entry.defaults, entry.options))
-    return {at(Severity::error, bad->unknown ? "SF107" : "SF108", entry.origin, bad->message, bad->hint)};
-  const auto names_flavours = [](const std::string& option) { return option.starts_with("sec="); };
-  if (!entry.options.empty() && std::ranges::any_of(entry.defaults, names_flavours))
-    return {at(Severity::error, "SF150", entry.origin,
-               fmt::format("the options of `{}` would not reach the flavours of `sec=` in the options of all clients",
-                           entry.client),
-               "write `sec=` with the options of each client")};
+Diagnoses diagnose_entry(const Export& entry, const std::string& refused) {
+  if (const auto bad = find_bad_option(entry.options, refused))
+    return {at(Severity::error, bad->code, entry.origin, bad->message, bad->hint)};
   if (auto why = unwritable(entry); !why.empty())
     return {at(Severity::error, "SF129", entry.line, std::move(why))};
   return {};

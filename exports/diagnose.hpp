@@ -11,9 +11,9 @@ namespace sharefs::exports {
 /// includes the diagnoses of parse() and is sorted by file and place.
 Diagnoses diagnose(const std::vector<ExportsFile>& files, const ExpectedEtab& expected, const HostFacts& facts);
 
-/// Checks an entry of sharefs.yaml, which parse() has not seen: what exports(5) cannot express, unknown options, wrong
-/// values.
-Diagnoses diagnose_entry(const Export& entry);
+/// Checks an entry of sharefs.yaml, which parse() has not seen: what exports(5) cannot express, unknown options, the
+/// one that exportfs has refused.
+Diagnoses diagnose_entry(const Export& entry, const std::string& refused = {});
 
 /// SF145, SF147, SF149: checks every export that is in force, whichever file it comes from.
 Diagnoses diagnose_in_force(const std::vector<Export>& etab, const sys::MountTable& mounts);
@@ -22,13 +22,14 @@ Diagnoses diagnose_in_force(const std::vector<Export>& etab, const sys::MountTab
 
 void diagnose_client(const Export& entry, Diagnoses& diagnoses); ///< the client's name
 void diagnose_rights(const Export& entry, Diagnoses& diagnoses); ///< the client's options
-/// Reports rights that a client gets or loses by an entry that does not name it: by the entry of another host that
-/// exportfs takes for this client, or of a directory above. Also reports lines of etab that mountd cannot read.
-void diagnose_reach(const std::vector<ExportsFile>& files, const ExpectedEtab& expected, const HostFacts& facts,
-                    std::map<std::string, Diagnoses>& by_file);
-/// Reports the messages of exportfs about lines for which sharefs has no diagnosis of its own, and entries that
-/// exportfs does not export although their text looks right (mostly hosts that do not resolve). Where exportfs was not
-/// asked, reports options that it may not know.
+/// Reports rights that others than the client get, or that it loses, because exportfs takes it for another host, which
+/// stands in etab.
+void diagnose_mistaken(const Export& entry, const Export& in_etab, const HostFacts& facts, Diagnoses& found);
+/// Reports rights that a client gets by the entry of a directory above, and lines of etab that mountd cannot read.
+void diagnose_reach(const ExpectedEtab& expected, const HostFacts& facts, std::map<std::string, Diagnoses>& by_file);
+/// Reports the messages of exportfs about lines for which sharefs has no diagnosis of its own, names that no client
+/// has, and entries that exportfs does not export although their text looks right (mostly hosts that do not resolve).
+/// Where exportfs was not asked, reports options that it may not know.
 void diagnose_answer(const std::vector<ExportsFile>& files, const ExpectedEtab& expected,
                      std::map<std::string, Diagnoses>& by_file);
 

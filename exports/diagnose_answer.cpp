@@ -11,31 +11,39 @@ namespace sharefs::exports {
 
 namespace {
 
-/// Returns the entry at which exportfs stopped: the one with the bad option, or else the one after the last entry that
-/// it has taken; nullptr if there is none.
-const Export* find_stop(const Complaint& complaint, const ExportsFile& file, const ExpectedEtab& expected) {
-  if (complaint.entry)
-    return &file.exports[*complaint.entry];
-  const auto& positions = expected.positions[complaint.file];
-  std::size_t next = 0;
-  for (std::size_t i = 0; i < file.exports.size(); ++i)
-    if (positions[i])
-      next = i + 1;
-  return next < file.exports.size() ? &file.exports[next] : nullptr;
+/// Returns the place at which exportfs stopped: the entry behind the last one that it has taken.
+Origin find_stop(const ExportsFile& file, const std::vector<Outcome>& outcomes) {
+  std::size_t next = outcomes.size();
+  while (next > 0 && !outcomes[next - 1].exported())
+    --next;
+  return next < outcomes.size() ? file.exports[next].origin : Origin{file.name, 1, 1};
 }
 
-Diagnosis diagnose_complaint(const Complaint& complaint, const Origin& origin) {
-  const auto& option = complaint.option;
-  const auto name = option.substr(0, option.find('='));
-  if (const auto since = option_since(option); !since.empty() && complaint.text.starts_with("unknown"))
-    return at(
-        Severity::error, "SF121", origin,
-        fmt::format("the installed nfs-utils does not know `{}`: exportfs drops the entry and reads no further in "
-                    "this file",
-                    name),
-        fmt::format("`{}` came with nfs-utils {}", name, since));
-  return at(Severity::error, "SF157", origin,
-            fmt::format("exportfs says: {}; it reads no further in this file", complaint.text));
+/// Reports options of which it is not known whether exportfs knows them, once for each line.
+void diagnose_newer(const ExportsFile& file, Diagnoses& found) {
+  std::set<std::pair<Origin, std::string>> reported;
+  for (const auto& entry : file.read())
+    for (const auto& option : entry.options)
+      if (const auto since = option_since(option); !since.empty() && reported.emplace(entry.line, option).second)
+        found.push_back(at(Severity::warning, "SF121", entry.origin,
+                           fmt::format("`{}` came with nfs-utils {}: an older exportfs drops the entry and reads no "
+                                       "further in this file",
+                                       option.substr(0, option.find('=')), since)));
+}
+
+/// Returns the client or the first option that holds a line end; "" if there is none.
+std::string find_line_end(const Export& entry) {
+  const auto has_it = [](const std::string& text) { return text.find('\n') != std::string::npos; };
+  const auto option = std::ranges::find_if(entry.options, has_it);
+  return has_it(entry.client) ? entry.client : option == entry.options.end() ? "" : *option;
+}
+
+Diagnosis diagnose_line_end(const Export& entry, const std::string& word) {
+  return at(Severity::error, "SF141", entry.origin,
+            fmt::format("exportfs writes the line end in `{}` to etab as it is: mountd may take what stands before it "
+                        "for an export to others, and cannot read what stands behind it",
+                        word),
+            "write the client and its options without `\\012`");
 }
 
 Diagnosis diagnose_dropped(const Export& entry) {
@@ -63,48 +71,43 @@ void diagnose_answer(const std::vector<ExportsFile>& files, const ExpectedEtab& 
                      std::map<std::string, Diagnoses>& by_file) {
   std::map<std::size_t, std::vector<Export>> lost; // by file that exportfs stops reading although its text looks right
   std::set<std::string> known;                     // places that have an error already
-  for (const auto& complaint : expected.complaints) {
-    const auto& file = files[complaint.file];
-    const auto newer = std::ranges::find(file.newer, complaint.option, &std::pair<std::string, Origin>::first);
-    const bool is_newer = newer != file.newer.end(); // then it stands before the error that parse() has found
-    if (!file.complete && !is_newer)
-      continue;
-    const auto* const entry = find_stop(complaint, file, expected);
-    const auto origin = is_newer ? newer->second : entry != nullptr ? entry->origin : Origin{file.name, 1, 1};
-    by_file[origin.file].push_back(diagnose_complaint(complaint, origin));
-    known.insert(entry == nullptr ? "" : entry->origin.text());
-    lost[complaint.file];
+  for (const auto& [number, text] : expected.complaints) {
+    const auto origin = find_stop(files[number], expected.outcomes[number]);
+    by_file[origin.file].push_back(at(Severity::error, "SF157", origin,
+                                      fmt::format("exportfs says: {}; it reads no further in this file", text),
+                                      "see exports(5) for the values of its options"));
+    lost[number];
   }
   for (const auto& [file, found] : by_file)
     for (const auto& one : found)
       if (one.severity == Severity::error)
         known.insert(one.subject);
-  for (const auto& file : files)
-    for (const auto& entry : file.exports)
-      if (std::ranges::any_of(entry.client, is_control) && known.insert(entry.origin.text()).second)
-        by_file[entry.origin.file].push_back(
-            at(Severity::error, "SF109", entry.origin,
-               fmt::format("the client `{}` holds a control character: no host, network or netgroup has such a name",
-                           entry.client),
-               "remove it; `cat -A FILE` shows such bytes"));
-  for (const auto& [file, entry, winner] : expected.dropped) {
-    if (winner || known.contains(entry.origin.text()))
-      continue;
-    if (const auto given_up = lost.find(file); given_up != lost.end())
-      given_up->second.push_back(entry);
-    else
-      by_file[entry.origin.file].push_back(diagnose_dropped(entry));
-  }
+  for (std::size_t number = 0; number < files.size(); ++number)
+    for (std::size_t i = 0; i < files[number].exports.size(); ++i) {
+      const auto& entry = files[number].exports[i];
+      const bool is_dropped = i < files[number].taken && !expected.outcomes[number][i].position;
+      if (known.contains(entry.origin.text()))
+        continue;
+      auto& found = by_file[entry.origin.file];
+      if (const auto word = find_line_end(entry); is_dropped && expected.broken && !word.empty())
+        found.push_back(diagnose_line_end(entry, word));
+      else if (std::ranges::any_of(entry.client, is_control))
+        found.push_back(at(Severity::error, "SF109", entry.origin,
+                           fmt::format("the client `{}` holds a control character: no host, network or netgroup has "
+                                       "such a name",
+                                       entry.client),
+                           "remove it; `cat -A FILE` shows such bytes"));
+      else if (const auto given_up = lost.find(number); is_dropped && given_up != lost.end())
+        given_up->second.push_back(entry);
+      else if (is_dropped)
+        found.push_back(diagnose_dropped(entry));
+    }
   for (const auto& [file, entries] : lost)
     if (!entries.empty())
       by_file[entries.front().origin.file].push_back(lost_entries(entries));
   for (const auto& file : files)
-    for (const auto& [option, place] : file.newer)
-      if (!expected.not_asked.empty())
-        by_file[file.name].push_back(at(Severity::warning, "SF121", place,
-                                        fmt::format("`{}` came with nfs-utils {}: an older exportfs drops the entry "
-                                                    "and reads no further in this file",
-                                                    option.substr(0, option.find('=')), option_since(option))));
+    if (!expected.not_asked.empty())
+      diagnose_newer(file, by_file[file.name]);
 }
 
 } // namespace sharefs::exports

@@ -21,7 +21,8 @@ void diagnose_odd_address(const Export& entry, Diagnoses& diagnoses) {
     diagnoses.push_back(at(Severity::error, "SF105", entry.origin,
                            fmt::format("`{}` looks like an address, but is none: exportfs takes it for a host name, "
                                        "which does not resolve",
-                                       entry.client)));
+                                       entry.client),
+                           "correct the address"));
     return;
   }
   std::array<char, INET_ADDRSTRLEN> text{};
@@ -34,10 +35,10 @@ void diagnose_odd_address(const Export& entry, Diagnoses& diagnoses) {
 void diagnose_network(const Export& entry, Diagnoses& diagnoses) {
   const auto network = parse_network(entry.client);
   if (!network) {
-    const bool zero = network.error().kind == NetworkError::Kind::zero;
+    const bool zero = network.error().zero;
     diagnoses.push_back(at(Severity::error, zero ? "SF104" : "SF105", entry.origin,
                            zero ? network.error().message : network.error().message + "; exportfs drops the entry",
-                           zero ? "write `*` to say that everyone is meant" : ""));
+                           zero ? "write `*` to say that everyone is meant" : "correct the network"));
     return;
   }
   if (!network->contiguous()) {

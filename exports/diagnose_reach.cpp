@@ -45,42 +45,7 @@ std::vector<std::string> missing_in(const std::vector<std::string>& some, const 
   return missing;
 }
 
-void diagnose_mistaken(const Export& entry, const Export& in_etab, const HostFacts& facts, Found& by_file) {
-  const auto mine = addresses_of(entry.client, facts);
-  const auto theirs = addresses_of(in_etab.client, facts);
-  if (mine.empty() || theirs.empty())
-    return;
-  const auto gains = missing_in(theirs, mine);
-  const auto loses = missing_in(mine, theirs);
-  if (gains.empty() && loses.empty())
-    return;
-  std::vector<std::string> words;
-  for (const auto& address : mine)
-    words.push_back(fmt::format("{}/{}", address, address.find(':') == std::string::npos ? 32 : 128));
-  const bool certain = std::ranges::any_of(gains, [&](const std::string& gain) { return same_version(gain, mine); });
-  by_file[entry.origin.file].push_back(
-      at(certain ? Severity::error : Severity::warning, "SF144", entry.origin,
-         fmt::format("`{}` is {} exported to {}: exportfs takes `{}` for `{}`, with which it shares an address",
-                     entry.directory, gains.empty() ? "not" : "also", join(gains.empty() ? loses : gains, ", "),
-                     entry.client, in_etab.client),
-         fmt::format("write `{}`, which exportfs takes for no other {}", join(words, " "),
-                     words.size() == 1 ? "host" : "hosts")));
-}
-
-// 2. A line end in etab
-
-/// Returns the client or the first option that holds a line end; "" if there is none.
-std::string find_line_end(const Export& entry) {
-  const auto has_it = [](const std::string& text) { return text.find('\n') != std::string::npos; };
-  if (has_it(entry.client))
-    return entry.client;
-  for (const auto* options : {&entry.options, &entry.defaults})
-    if (const auto option = std::ranges::find_if(*options, has_it); option != options->end())
-      return *option;
-  return "";
-}
-
-// 3. A directory below another one of the same file system
+// 2. A directory below another one of the same file system
 
 /// Returns only those settings that decide what a client may do, without those of the directory.
 Settings client_rights(Settings settings) {
@@ -173,30 +138,39 @@ void diagnose_nested(const ExpectedEtab& expected, const HostFacts& facts, Found
 
 } // namespace
 
-void diagnose_reach(const std::vector<ExportsFile>& files, const ExpectedEtab& expected, const HostFacts& facts,
-                    std::map<std::string, Diagnoses>& by_file) {
-  for (std::size_t number = 0; number < files.size(); ++number)
-    for (std::size_t i = 0; i < files[number].exports.size(); ++i)
-      if (const auto position = expected.positions[number][i])
-        diagnose_mistaken(files[number].exports[i], expected.entries[*position], facts, by_file);
+void diagnose_mistaken(const Export& entry, const Export& in_etab, const HostFacts& facts, Diagnoses& found) {
+  const auto mine = addresses_of(entry.client, facts);
+  const auto theirs = addresses_of(in_etab.client, facts);
+  if (mine.empty() || theirs.empty())
+    return;
+  const auto gains = missing_in(theirs, mine);
+  const auto loses = missing_in(mine, theirs);
+  if (gains.empty() && loses.empty())
+    return;
+  std::vector<std::string> words;
+  for (const auto& address : mine)
+    words.push_back(fmt::format("{}/{}", address, address.find(':') == std::string::npos ? 32 : 128));
+  const bool certain = std::ranges::any_of(gains, [&](const std::string& gain) { return same_version(gain, mine); });
+  found.push_back(
+      at(certain ? Severity::error : Severity::warning, "SF144", entry.origin,
+         fmt::format("`{}` is {} exported to {}: exportfs takes `{}` for `{}`, with which it shares an address",
+                     entry.directory, gains.empty() ? "not" : "also", join(gains.empty() ? loses : gains, ", "),
+                     entry.client, in_etab.client),
+         fmt::format("write `{}`, which exportfs takes for no other {}", join(words, " "),
+                     words.size() == 1 ? "host" : "hosts")));
+}
+
+void diagnose_reach(const ExpectedEtab& expected, const HostFacts& facts, std::map<std::string, Diagnoses>& by_file) {
   diagnose_nested(expected, facts, by_file);
   for (const auto position : expected.unreadable) {
     const auto& entry = expected.entries[position];
-    by_file[entry.origin.file].push_back(
-        at(Severity::error, "SF141", entry.origin,
-           fmt::format("exportfs writes the client and the options of `{}` to etab as mountd cannot read them: it "
-                       "loses this export, and those that stand behind it in etab",
-                       entry.client),
-           "write shorter values, without blanks, quotes, backslashes and parentheses"));
+    by_file[entry.origin.file].push_back(at(
+        Severity::error, "SF141", entry.origin,
+        fmt::format("exportfs writes the export of `{}` to `{}` to etab as mountd cannot read it: it is lost, or read "
+                    "as another one, and those that stand behind it in etab are lost",
+                    entry.directory, entry.client),
+        "write shorter values, without blanks, quotes, backslashes and parentheses; or the address of the host"));
   }
-  for (const auto& [file, entry, winner] : expected.dropped)
-    if (const auto word = find_line_end(entry); expected.broken && !winner && !word.empty())
-      by_file[entry.origin.file].push_back(
-          at(Severity::error, "SF141", entry.origin,
-             fmt::format("exportfs writes the line end in `{}` to etab as it is: mountd may take what stands before it "
-                         "for an export to others, and cannot read what stands behind it",
-                         word),
-             "write the client and its options without `\\012`"));
 }
 
 } // namespace sharefs::exports

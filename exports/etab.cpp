@@ -7,18 +7,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <optional>
-#include <set>
 
 namespace sharefs::exports {
-
-namespace {
-
-std::string index_key(std::string_view directory, std::string_view client) {
-  std::string key(directory);
-  return key.append(1, '\0').append(client); // a NUL byte cannot be part of a path
-}
-
-} // namespace
 
 std::optional<Export> parse_etab_line(std::string_view line, const Origin& origin) {
   const auto tab = line.find_first_of(" \t"); // in etab blanks in a path are escaped
@@ -31,11 +21,10 @@ std::optional<Export> parse_etab_line(std::string_view line, const Origin& origi
   for (auto& option : options)
     if (option.starts_with("refer=") || option.starts_with("replicas="))
       option = decode_octal(option);
-  auto settings = settings_of({}, options);
+  auto settings = settings_of(options);
   return Export{decode_octal(line.substr(0, tab)),
                 client.empty() ? "*" : std::string(client),
                 std::move(settings),
-                {},
                 std::move(options),
                 origin,
                 origin};
@@ -51,9 +40,9 @@ std::vector<Export> parse_etab(std::string_view text) {
 }
 
 bool is_readable(std::string_view line, const Export& entry) {
-  const auto bad = find_bad_option({}, entry.options);
-  if (bad && !bad->unknown) // such as `squash_gids=anonuid=65534`; a newer nfs-utils may have options unknown to us
-    return false;
+  for (const auto& option : entry.options)
+    if (option.starts_with("squash_") && option.find("anonuid") != std::string::npos) // exportfs 2.6.2 writes no comma
+      return false;
   Lexer lexer(line);
   Word directory, client;
   if (lexer.next(k_path_limit, directory) != Lexer::Got::word || directory.text != entry.directory)
@@ -64,44 +53,33 @@ bool is_readable(std::string_view line, const Export& entry) {
   const std::string_view word = client.text;
   const auto open = word.find('(');
   const auto name = word.substr(0, open);
-  return open != std::string_view::npos && word.find(')', open) == word.size() - 1 &&
+  return open != std::string_view::npos && !word.starts_with('-') && word.find(')', open) == word.size() - 1 &&
          (name == entry.client || (name.empty() && entry.client == "*")) &&
          split_options(word.substr(open + 1, word.size() - open - 2)) == entry.options;
 }
 
-std::vector<std::string> ExportIndex::keys(std::string_view client) const {
-  const auto name = lower_case(client);
-  if (kind_of(client) == ClientKind::host) {
-    if (auto address = canonical_address(client); !address.empty())
-      return {std::move(address)};
-    if (const auto found = m_keys.find(name); found != m_keys.end())
-      return found->second;
-  }
-  return {name};
-}
-
 ExportIndex::ExportIndex(const HostFacts& facts, const std::vector<Export>& list) {
   for (const auto& [name, fact] : facts.names) {
-    std::set<std::string> names{lower_case(name)};
-    if (!fact.canonical.empty())
-      names.insert(lower_case(fact.canonical));
-    std::vector<std::string> all(names.begin(), names.end());
+    const auto host = lower_case(fact.canonical.empty() ? name : fact.canonical);
+    m_hosts.emplace(lower_case(name), host);
+    m_hosts.emplace(host, host);
     for (const auto& address : fact.addresses)
-      all.push_back(canonical_address(address));
-    for (const auto& known : names)
-      m_keys[known].insert(m_keys[known].end(), all.begin(), all.end());
+      m_hosts.emplace(canonical_address(address), host);
   }
   for (std::size_t i = 0; i < list.size(); ++i)
-    for (const auto& key : keys(list[i].client))
-      m_positions.emplace(index_key(list[i].directory, key), i);
+    m_positions.emplace(key(list[i].directory, list[i].client), i);
+}
+
+std::string ExportIndex::key(std::string_view directory, std::string_view client) const {
+  auto name = normalize_client(client);
+  if (const auto host = m_hosts.find(name); kind_of(client) == ClientKind::host && host != m_hosts.end())
+    name = host->second;
+  return std::string(directory).append(1, '\0').append(name); // a NUL byte cannot be part of a path
 }
 
 std::optional<std::size_t> ExportIndex::find(std::string_view directory, std::string_view client) const {
-  std::optional<std::size_t> first;
-  for (const auto& key : keys(client))
-    if (const auto found = m_positions.find(index_key(directory, key)); found != m_positions.end())
-      first = std::min(first.value_or(found->second), found->second);
-  return first;
+  const auto found = m_positions.find(key(directory, client));
+  return found == m_positions.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::string real_path(std::string_view directory, const HostFacts& facts) {
@@ -113,8 +91,13 @@ std::string real_path(std::string_view directory, const HostFacts& facts) {
 
 std::string etab_path(std::string_view directory, const HostFacts& facts) {
   const auto found = facts.directories.find(directory);
-  const bool unresolved = found != facts.directories.end() &&
-                          (found->second.kind == sys::EntryKind::missing || found->second.error_number == ELOOP);
+  if (found == facts.directories.end())
+    return real_path(directory, facts);
+  const auto& entry = found->second;
+  const bool is_file = entry.exists() && entry.kind != sys::EntryKind::directory;
+  const bool names_directory = directory.ends_with('/') || directory.ends_with("/.");
+  const bool unresolved =
+      entry.kind == sys::EntryKind::missing || entry.error_number == ELOOP || (is_file && names_directory);
   return unresolved ? std::string(directory) : real_path(directory, facts);
 }
 

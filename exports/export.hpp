@@ -17,14 +17,13 @@ Diagnosis at(Severity severity, std::string code, const Origin& origin, std::str
 struct Export {
   std::string directory; ///< as written, with quotes and `\040` escapes decoded; in etab it is resolved
   std::string client;    ///< as written; "*" when the line names none, which means everyone
-  Settings settings;     ///< the meaning of `defaults` and `options` together
-  /// The options of all `-option,...` words that stand before this client on its line, in one list. If one word with
-  /// all of them would mean something else (a `sec=` counts up to the end of its word), this list is empty and
-  /// `options` holds everything, in the shortest form.
-  std::vector<std::string> defaults;
-  std::vector<std::string> options; ///< the client's own, which are applied after the defaults
-  Origin origin;                    ///< of the client
-  Origin line;                      ///< of the directory, which several clients may share
+  Settings settings;
+  /// One list that means the settings: the options of all `-option,...` words that stand before this client on its
+  /// line, and its own. Where they would mean something else in one list (a `sec=` counts up to the end of its word),
+  /// this is the shortest list.
+  std::vector<std::string> options;
+  Origin origin; ///< of the client
+  Origin line;   ///< of the directory, which several clients may share
   friend bool operator==(const Export&, const Export&) = default;
 };
 /// Returns the entries of the first line: the clients of the first directory of `exports`.
@@ -34,7 +33,7 @@ std::size_t count_directories(std::span<const Export> exports);
 /// Makes an export that does not come from exports(5) text, and adds the options that exportfs warns about when they
 /// are missing. An element of `options` may hold several options ("rw,sync"); an empty list stands for
 /// rw,sync,no_subtree_check,root_squash. Unknown options are kept for diagnose_entry() to report. `own` holds options
-/// of this client only, applied after `options`, which then are the defaults of its line.
+/// of this client only, which come after the others.
 Export make_export(std::string directory, std::string client, const std::vector<std::string>& options, Origin origin,
                    const std::vector<std::string>& own = {});
 

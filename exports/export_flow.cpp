@@ -61,9 +61,9 @@ Result<void> probe_access(sys::System& system, const Request& request, Actual& a
 /// Returns the diagnoses of the desired exports, before anything is changed.
 Diagnoses diagnose_desired(const Actual& actual, const Request& request, const Composed& composed) {
   Diagnoses found = diagnose_access(actual, request);
+  const auto own = std::ranges::find(composed.files, k_own_file, &ExportsFile::name);
   for (const auto& entry : composed.exports)
-    if (entry.origin.file != k_own_file)
-      std::ranges::move(diagnose_entry(entry), std::back_inserter(found));
+    std::ranges::move(diagnose_entry(entry, own->refused), std::back_inserter(found));
   if (has_errors(found))
     return found; // an entry that exports(5) cannot express cannot be checked further
   for (auto& diagnosis : diagnose(composed.files, composed.expected, actual.facts)) {
@@ -77,7 +77,7 @@ Diagnoses diagnose_desired(const Actual& actual, const Request& request, const C
     if ((is_ours && !to_be_made) || diagnosis.code == "SF158")
       found.push_back(std::move(diagnosis));
   }
-  for (const auto& file : actual.files.files)
+  for (const auto& file : composed.files)
     if (!file.complete && file.name != k_own_file)
       found.push_back({Severity::warning, "SF111", file.name,
                        "exportfs cannot read the whole of this file; it is left alone",
@@ -145,10 +145,9 @@ Result<HostFiles> read_named_files(sys::System& system, const CheckRequest& requ
   HostFiles host;
   for (const auto& name : request.names) {
     const bool is_input = name == "-";
-    TRY_ASSIGN(auto text, is_input ? Result<std::string>(request.standard_input)
-                                   : read_named(system, join_path(request.directory, name), name));
+    TRY_ASSIGN(const auto text, is_input ? Result<std::string>(request.standard_input)
+                                         : read_named(system, join_path(request.directory, name), name));
     host.files.push_back(parse(text, is_input ? "<stdin>" : name));
-    host.files.back().text = std::move(text);
   }
   return host;
 }
@@ -160,7 +159,7 @@ Result<void> propose(sys::System& system, const Request& request, Proposed& prop
   TRY_ASSIGN(proposed.actual, probe_host(system, request, proposed.actual.facts.names));
   proposed.plan = {};
   TRY(check_host(proposed.actual, request));
-  proposed.composed = compose(proposed.actual, request, [&system](const auto& files, const auto& facts) {
+  proposed.composed = compose(proposed.actual, request, [&system](auto& files, const auto& facts) {
     return ask_exportfs(system, files, facts, Scope::host);
   });
   proposed.nothing = nothing_to_do(request, proposed.composed);
@@ -197,11 +196,11 @@ Result<Checked> check(sys::System& system, const CheckRequest& request, const pl
   const bool judged = of_host || request.against_host;
   TRY_ASSIGN(auto host, of_host ? read_host_files(system.files()) : read_named_files(system, request));
   const auto progress = say.progress("asking exportfs");
-  TRY_ASSIGN(auto facts, judged ? probe_facts(system, host.files) : probe_directories(system, host.files));
+  TRY_ASSIGN(auto facts, probe_facts(system, host.files, {}, {}, judged));
   if (!host.waits_for.empty())
     facts.waits_for = host.waits_for;
   Checked checked{std::move(host), {}, {}};
-  const auto& files = checked.host.files;
+  auto& files = checked.host.files;
   checked.expected = ask_exportfs(system, files, facts, of_host ? Scope::host : Scope::given);
   checked.found = diagnose(files, checked.expected, judged ? facts : HostFacts());
   std::ranges::copy(checked.host.diagnoses, std::back_inserter(checked.found));

@@ -41,20 +41,19 @@ std::string real_path(std::string_view directory, const HostFacts& facts);
 /// Returns the directory as exportfs writes it now: a directory that it cannot resolve stays as it is written.
 std::string etab_path(std::string_view directory, const HostFacts& facts);
 
-/// Finds positions in a list of exports by directory (as in etab) and client.
+/// Finds positions in a list of exports by directory and client, both as in etab. The name service may have changed the
+/// name of a host, so it is found by its other names and its addresses, too.
 class ExportIndex {
  public:
   ExportIndex(const HostFacts& facts, const std::vector<Export>& list);
-  /// Returns the position of the first entry that exportfs may take for the same.
+  /// Returns the position of the first entry.
   [[nodiscard]] std::optional<std::size_t> find(std::string_view directory, std::string_view client) const;
   [[nodiscard]] bool has(const Export& entry) const { return find(entry.directory, entry.client).has_value(); }
 
  private:
-  /// Exportfs may take two clients for the same if they share a key: the name in lower case, the canonical name, or an
-  /// address.
-  [[nodiscard]] std::vector<std::string> keys(std::string_view client) const;
+  [[nodiscard]] std::string key(std::string_view directory, std::string_view client) const;
 
-  std::map<std::string, std::vector<std::string>, std::less<>> m_keys; ///< by name and canonical name, in lower case
+  std::map<std::string, std::string> m_hosts; ///< by name and by address: the canonical name, in lower case
   std::unordered_map<std::string, std::size_t> m_positions;
 };
 
@@ -66,28 +65,26 @@ std::optional<Export> parse_etab_line(std::string_view line, const Origin& origi
 /// True if mountd, which parses a line of etab like a line of exports(5), reads `entry` in it.
 bool is_readable(std::string_view line, const Export& entry);
 
-/// An entry that exportfs reads but does not export: a duplicate, or a client that it drops.
-struct Dropped {
-  std::size_t file = 0; ///< its number among the files
-  Export entry;
-  std::optional<std::size_t> winner; ///< for a duplicate: the position of the entry that counts
+/// What exportfs makes of an entry of a file.
+struct Outcome {
+  std::optional<std::size_t> position; ///< in ExpectedEtab::entries; nullopt: exportfs does not read it, or drops it
+  bool duplicate = false;              ///< it is ignored, since the entry at `position` came before it
+
+  [[nodiscard]] bool exported() const { return position && !duplicate; }
+  friend bool operator==(const Outcome&, const Outcome&) = default;
 };
-/// The message with which exportfs stops reading a file. (The line number in the message is wrong, because exportfs
-/// does not count lines that end in a comment.)
+/// A message with which exportfs stops reading a file whose text looks right. (The line number in the message is wrong,
+/// because exportfs does not count lines that end in a comment.)
 struct Complaint {
-  std::size_t file = 0;             ///< its number among the files
-  std::string text;                 ///< "unknown keyword \"rx\""
-  std::string option;               ///< "rx"; "": the message names no option
-  std::optional<std::size_t> entry; ///< position in the file of the first entry with this option
+  std::size_t file = 0; ///< its number among the files
+  std::string text;     ///< "syntax error: uid/gid -1 not permitted"
 };
 /// The etab that exportfs makes of exports files (exports/ask.hpp).
 struct ExpectedEtab {
   /// The entries of etab, each with its place in the files, in the order of the files. Entries whose place was not
   /// found stand last, with their places in etab.
   std::vector<Export> entries;
-  std::vector<Dropped> dropped;
-  /// For each file and each of its exports: the position in `entries`; nullopt if it has no entry, or is a duplicate.
-  std::vector<std::vector<std::optional<std::size_t>>> positions;
+  std::vector<std::vector<Outcome>> outcomes; ///< for each file, of each of its exports
   std::vector<Complaint> complaints;
   std::vector<std::size_t> unreadable; ///< positions of entries that mountd cannot read in etab
   bool broken = false;                 ///< etab has lines that are no entries, because of a line end in a name or value

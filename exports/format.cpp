@@ -1,6 +1,5 @@
 // Formats exports as text of exports(5).
 #include "base/text.hpp"
-#include "exports/lexer.hpp"
 #include "exports/parse.hpp"
 
 #include <algorithm>
@@ -31,68 +30,30 @@ std::string list_of(const std::vector<std::string>& options) {
   return list;
 }
 
-/// True if exports(5) can express the option: exportfs skips blanks in front of an option and ends it at a comma, even
-/// if they are escaped. `)` ends a list in parentheses, but not a list of defaults.
-bool writable_option(const std::string& option, bool own) {
-  return !option.empty() && option.front() != ' ' && option.front() != '\t' &&
-         option.find_first_of(std::string_view(own ? ",\0)" : ",\0", own ? 3 : 2)) == std::string::npos;
-}
-
-/// True if exportfs can read the word. An escape takes four bytes of its buffer until it is complete.
-bool fits(const std::string& escaped, std::size_t limit) {
-  Word word;
-  return Lexer(escaped).next(limit, word) != Lexer::Got::too_long;
-}
-
 std::string word_of(const Export& client) {
   return escape(client.client) + "(" + list_of(client.options) + ")";
-}
-
-std::string defaults_of(const Export& client) {
-  return "-" + list_of(client.defaults);
-}
-
-std::string unwritable_client(const Export& client) {
-  if (client.client.empty())
-    return "a client cannot be empty";
-  if (client.client.find('(') != std::string::npos)
-    return fmt::format("the client `{}` holds a `(`: options are given apart from the clients", client.client);
-  if (client.client.starts_with('-'))
-    return fmt::format("the client `{}` begins with `-`, which begins options", client.client);
-  if (client.client.find('\0') != std::string::npos)
-    return "a client cannot hold a NUL byte";
-  for (const auto* list : {&client.defaults, &client.options})
-    for (const auto& option : *list)
-      if (!writable_option(option, list == &client.options))
-        return fmt::format("the option `{}` cannot be written in exports(5)", option);
-  if (!fits(word_of(client), k_client_limit) || !fits(defaults_of(client), k_client_limit))
-    return fmt::format("the client `{}` and its options take {} bytes or more", client.client, k_client_limit);
-  return "";
 }
 
 } // namespace
 
 std::string unwritable(const Export& entry) {
-  if (entry.directory.empty() || entry.directory.find('\0') != std::string::npos)
-    return "the directory is empty or holds a NUL byte";
-  if (!fits(escape(entry.directory), k_path_limit))
-    return fmt::format("the directory takes {} bytes or more", k_path_limit);
-  return unwritable_client(entry);
+  const auto word = word_of(entry);
+  const auto read = parse(format({entry}), "");
+  const auto is_same = [&](const Export& one) {
+    return one.directory == entry.directory && one.client == entry.client && one.options == entry.options;
+  };
+  if (read.complete && read.exports.size() == 1 && is_same(read.exports.front()))
+    return "";
+  const auto why = read.diagnoses.empty() ? "it would be read otherwise" : read.diagnoses.front().message;
+  return fmt::format("exports(5) cannot express `{} {}`: {}", entry.directory, word, why.substr(0, why.find(';')));
 }
 
 std::string format(const std::vector<Export>& exports) {
   std::string text;
   for (std::span<const Export> rest = exports; !rest.empty(); rest = rest.subspan(first_line(rest).size())) {
-    const Export* before = nullptr;
-    for (const auto& client : first_line(rest)) {
-      if (before == nullptr || before->defaults != client.defaults) {
-        text += (before == nullptr ? "" : "\n") + escape(client.directory);
-        if (!client.defaults.empty())
-          text += " " + defaults_of(client);
-      }
-      before = &client;
+    text += escape(rest.front().directory);
+    for (const auto& client : first_line(rest))
       text += " " + word_of(client);
-    }
     text += "\n";
   }
   return text;

@@ -37,17 +37,15 @@ std::optional<Diagnosis> check_is_file(const sys::Files& files, const std::strin
   const auto target = entry.kind == sys::EntryKind::symlink ? files.entry({.path = path, .follow = true}) : entry;
   if (target.kind == sys::EntryKind::file || (entry.kind == sys::EntryKind::missing && path == k_exports_file))
     return std::nullopt;
-  if (target.kind == sys::EntryKind::missing || target.error_number == ELOOP)
-    return not_read(Severity::warning, path, "this link leads to no file: exportfs reads nothing here", "remove it");
-  if (target.kind == sys::EntryKind::unknown) // the read that follows reports why
+  const bool gone = target.kind == sys::EntryKind::missing || target.error_number == ELOOP;
+  if (target.kind == sys::EntryKind::unknown && !gone) // the read that follows reports why
     return std::nullopt;
   const bool followed = entry.kind == sys::EntryKind::symlink || path == k_exports_file;
-  const bool nothing = target.kind == sys::EntryKind::directory || target.resolved == "/dev/null";
-  if (nothing || !followed)
-    return not_read(Severity::warning, path,
-                    nothing ? "this is no file: exportfs reads nothing here"
-                            : "this is a pipe, socket or device: exportfs passes over it",
-                    "remove it");
+  if (gone || !followed || target.kind == sys::EntryKind::directory || target.resolved == "/dev/null")
+    return not_read(
+        Severity::warning, path,
+        fmt::format("{}: exportfs reads nothing here", gone ? "this link leads to no file" : "this is no file"),
+        "remove it");
   return not_read(Severity::error, path, "this leads to a pipe, socket or device: exportfs may wait for it without end",
                   "remove it");
 }
@@ -149,8 +147,7 @@ void add_not_mounted(sys::System& system, HostFacts& facts) {
       facts.not_mounted.insert_or_assign(directory, *one);
 }
 
-Result<void> add_directories(sys::System& system, const std::set<std::string>& directories, HostFacts& facts) {
-  TRY_ASSIGN(facts.mounts, system.mounts());
+void add_directories(sys::System& system, const std::set<std::string>& directories, HostFacts& facts) {
   sys::EntryRequest request;
   for (const auto& directory : directories)
     if (directory.starts_with('/'))
@@ -169,16 +166,6 @@ Result<void> add_directories(sys::System& system, const std::set<std::string>& d
   for (const auto& [path, entry] : facts.directories)
     if (facts.waits_for.empty() && entry.hung())
       facts.waits_for = path;
-  return {};
-}
-
-/// On a host without an IPv6 address getent(1) leaves out IPv6 addresses; exportfs does not.
-Result<sys::Completed> ask_getent(sys::System& system, const std::string& name, std::chrono::milliseconds deadline) {
-  constexpr int k_usage = 64; // exit code of an older getent that does not know the option (argp_parse(3))
-  auto all = system.run({.argv = {"getent", "--no-addrconfig", "ahosts", name}, .deadline = deadline});
-  if (all && all->exit_code == k_usage)
-    return system.run({.argv = {"getent", "ahosts", name}, .deadline = deadline});
-  return all;
 }
 
 constexpr int k_not_found = 2; // exit code, getent(1)
@@ -222,7 +209,8 @@ std::set<std::string> canonical_names(const Names& names) {
 } // namespace
 
 std::optional<NameFact> resolve_name(sys::System& system, const std::string& name, std::chrono::milliseconds deadline) {
-  const auto completed = ask_getent(system, name, deadline);
+  // On a host without an IPv6 address getent(1) leaves out IPv6 addresses; exportfs does not.
+  const auto completed = system.run({.argv = {"getent", "--no-addrconfig", "ahosts", name}, .deadline = deadline});
   if (!completed || completed->timed_out || (completed->exit_code != 0 && completed->exit_code != k_not_found))
     return std::nullopt;
   NameFact fact;
@@ -250,20 +238,17 @@ Result<std::uint32_t> resolve_group(sys::System& system, const std::string& name
               fmt::format("make it with `groupadd {}`, with the same number on all hosts", name));
 }
 
-Result<HostFacts> probe_directories(sys::System& system, const std::vector<ExportsFile>& files,
-                                    const std::vector<std::string>& more) {
-  std::set<std::string> directories(more.begin(), more.end());
+Result<HostFacts> probe_facts(sys::System& system, const std::vector<ExportsFile>& files,
+                              const std::vector<std::string>& more_directories, const Names& known, bool with_names) {
+  HostFacts facts;
+  TRY_ASSIGN(facts.mounts, system.mounts());
+  std::set<std::string> directories(more_directories.begin(), more_directories.end());
   for (const auto& file : files)
     for (const auto& entry : file.exports)
       directories.insert(entry.directory);
-  HostFacts facts;
-  TRY(add_directories(system, directories, facts));
-  return facts;
-}
-
-Result<HostFacts> probe_facts(sys::System& system, const std::vector<ExportsFile>& files,
-                              const std::vector<std::string>& more_directories, const Names& known) {
-  TRY_ASSIGN(auto facts, probe_directories(system, files, more_directories));
+  add_directories(system, directories, facts);
+  if (!with_names)
+    return facts;
   facts.names = known;
   facts.hosts = system.entry({.path = "/etc/hosts", .follow = true, .read_bytes = k_text_limit}).content;
   std::set<std::string> names, netgroups;

@@ -33,13 +33,11 @@ std::vector<std::string> exports_in_order(std::vector<std::string> names);
 Result<std::vector<Export>> read_etab(const sys::Files& files);
 
 /// Probes the directories of the files and `more_directories`, the clients that are host names, and /etc/hosts. Names
-/// that are not in `known` are resolved within 10 s for all together; a name without an answer is left out.
+/// that are not in `known` are resolved within 10 s for all together; a name without an answer is left out. Without
+/// `with_names` only the directories are probed.
 Result<HostFacts> probe_facts(sys::System& system, const std::vector<ExportsFile>& files,
-                              const std::vector<std::string>& more_directories = {}, const Names& known = {});
-
-/// Probes only the directories of the files and `more`.
-Result<HostFacts> probe_directories(sys::System& system, const std::vector<ExportsFile>& files,
-                                    const std::vector<std::string>& more = {});
+                              const std::vector<std::string>& more_directories = {}, const Names& known = {},
+                              bool with_names = true);
 
 /// Returns the addresses and the canonical name by `getent ahosts`; nullopt without an answer within the deadline.
 std::optional<NameFact> resolve_name(sys::System& system, const std::string& name, std::chrono::milliseconds deadline);

@@ -57,9 +57,12 @@ Parts split_client(const std::string& word) {
 
 class Parser {
  public:
-  Parser(std::string_view text, const std::string& name) : m_lexer(text), m_lines(text, name) {
+  Parser(std::string_view text, const std::string& name, const std::string& refused)
+      : m_lexer(text), m_lines(text, name) {
     constexpr std::ptrdiff_t k_most = 1 << 16; // a limit, since a file may consist of empty lines
     m_file.name = name;
+    m_file.text = text;
+    m_file.refused = refused;
     m_file.exports.reserve(static_cast<std::size_t>(std::min(k_most, std::count(text.begin(), text.end(), '\n'))));
   }
 
@@ -86,13 +89,11 @@ class Parser {
 
   void add(const Word& directory, std::string client, std::vector<std::string> options, Settings settings,
            std::size_t offset) {
-    auto defaults = m_defaults;
-    if (m_default_words > 1 && settings_of(defaults, options) != settings) { // one word of defaults cannot express this
-      defaults.clear();
+    options.insert(options.begin(), m_defaults.begin(), m_defaults.end());
+    if (!m_defaults.empty() && settings_of(options) != settings) // one list of both means something else
       options = split_options(summary(settings));
-    }
-    m_file.exports.push_back({directory.text, std::move(client), std::move(settings), std::move(defaults),
-                              std::move(options), m_lines.at(offset), m_lines.at(directory.begin)});
+    m_file.exports.push_back({directory.text, std::move(client), std::move(settings), std::move(options),
+                              m_lines.at(offset), m_lines.at(directory.begin)});
     if (m_file.complete)
       ++m_file.taken;
   }
@@ -111,7 +112,8 @@ class Parser {
       m_lexer.skip_rest_of_line();
       return true;
     case Lexer::Got::too_long:
-      report_stop("SF109", begin, fmt::format("a directory of {} bytes or more", k_path_limit));
+      report_stop("SF109", begin, fmt::format("a directory of {} bytes or more", k_path_limit),
+                  "export a directory with a shorter path");
       m_lexer.skip_rest_of_line();
       return true;
     case Lexer::Got::word:
@@ -127,7 +129,8 @@ class Parser {
       diagnose(Severity::error, "SF109", word.begin, "a `\"` is not closed: the rest of the file is read as one word",
                "close it, or write `\\042` for a quotation mark in a name");
     if (word.nul)
-      diagnose(Severity::error, "SF109", word.begin, "a NUL byte hides the rest of this word");
+      diagnose(Severity::error, "SF109", word.begin, "a NUL byte hides the rest of this word",
+               "remove it, also where it is written `\\000`");
     else if (word.nul_behind)
       diagnose(Severity::error, "SF109", word.begin, "a NUL byte ends this word, as a blank would",
                R"(remove it; `tr -d '\000' <FILE` removes NUL bytes)");
@@ -136,7 +139,6 @@ class Parser {
   /// Reads everything after the directory, up to the end of the line.
   void read_clients(const Word& directory) {
     m_defaults.clear();
-    m_default_words = 0;
     m_applied = {};
     m_client_before.clear();
     for (bool first = true;; first = false) {
@@ -154,7 +156,8 @@ class Parser {
                    "write all defaults in one word");
       }
       if (got == Lexer::Got::too_long) {
-        report_stop("SF109", word.begin, fmt::format("a client of {} bytes or more", k_client_limit));
+        report_stop("SF109", word.begin, fmt::format("a client of {} bytes or more", k_client_limit),
+                    "its name and its options have to be shorter together");
         m_lexer.skip_rest_of_line();
         return;
       }
@@ -200,7 +203,6 @@ class Parser {
       return false;
     m_applied = std::move(*applied);
     m_defaults.insert(m_defaults.end(), options.begin(), options.end());
-    ++m_default_words;
     return true;
   }
 
@@ -252,13 +254,10 @@ class Parser {
       return at < offsets.size() ? offsets[at] : word.begin;
     };
     auto settings = m_applied;
-    const auto bad = apply_options(settings, options);
-    for (std::size_t i = 0; m_file.complete && i < (bad ? bad->index : options.size()); ++i)
-      if (!option_since(options[i]).empty())
-        m_file.newer.emplace_back(options[i], m_lines.at(offset_of(i)));
+    const auto bad = apply_options(settings, options, m_file.refused);
     if (!bad)
       return settings;
-    report_stop(bad->unknown ? "SF107" : "SF108", offset_of(bad->index), bad->message, bad->hint);
+    report_stop(bad->code, offset_of(bad->index), bad->message, bad->hint);
     return std::nullopt;
   }
 
@@ -300,7 +299,6 @@ class Parser {
   LineIndex m_lines;
   ExportsFile m_file;
   std::vector<std::string> m_defaults; ///< of this line so far
-  int m_default_words = 0;             ///< number of `-option,...` words in `m_defaults`
   Settings m_applied;                  ///< the meaning of `m_defaults`, before in_force()
   std::string m_client_before;         ///< the client before, if it has no options of its own
 };
@@ -319,8 +317,8 @@ Diagnosis lost_entries(std::span<const Export> lost) {
             "correct the error above");
 }
 
-ExportsFile parse(std::string_view text, const std::string& name) {
-  return Parser(text, name).run();
+ExportsFile parse(std::string_view text, const std::string& name, const std::string& refused) {
+  return Parser(text, name, refused).run();
 }
 
 } // namespace sharefs::exports

@@ -63,28 +63,22 @@ Result<void> ask_systemd(sys::System& system, ServerState& state) {
   TRY_ASSIGN(const auto completed, system.run({.argv = std::move(words)}));
   if (!completed.ok())
     return fail(ErrorCode::failed, "`systemctl show` failed: " + std::string(trim(completed.err)));
-  std::size_t index = 0; // systemctl prints a paragraph per unit, in the given order; an alias has another Id
-  Unit unit;
-  const auto take = [&] {
-    if (index < k_units.size() && !unit.load.empty()) {
-      unit.name = k_units.at(index);
-      if (unit.load != "not-found")
-        state.units.push_back(unit);
-    }
-    ++index;
-    unit = Unit{};
-  };
+  std::vector<Unit> units(1); // systemctl prints a paragraph per unit, in the given order; an alias has another Id
   for (const auto& line : split_lines(completed.out)) {
     if (line.empty())
-      take();
+      units.emplace_back();
     else if (line.starts_with("LoadState="))
-      unit.load = line.substr(10);
+      units.back().load = line.substr(10);
     else if (line.starts_with("ActiveState="))
-      unit.active = line.substr(12);
+      units.back().active = line.substr(12);
     else if (line.starts_with("UnitFileState="))
-      unit.enabled = line.substr(14);
+      units.back().enabled = line.substr(14);
   }
-  take();
+  for (std::size_t i = 0; i < std::min(units.size(), k_units.size()); ++i) {
+    units[i].name = k_units.at(i);
+    if (!units[i].load.empty() && units[i].load != "not-found")
+      state.units.push_back(units[i]);
+  }
   return {};
 }
 

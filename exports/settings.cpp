@@ -3,10 +3,9 @@
 #include "base/text.hpp"
 
 #include <algorithm>
-#include <cctype>
+#include <array>
 #include <cstdlib>
 #include <fmt/format.h>
-#include <tl/expected.hpp>
 #include <utility>
 
 namespace sharefs::exports {
@@ -21,186 +20,80 @@ std::optional<std::pair<const FlagOption*, bool>> flag_option(std::string_view w
   return std::nullopt;
 }
 
-/// The state while one list is applied. A flag after a `sec=` changes the flavours that it names, and the export's
-/// flags.
-struct Reader {
-  Settings& settings;
-  std::vector<std::size_t> active; ///< indices in settings.security
-  bool saw_reexport = false;
-};
-
-constexpr std::string_view k_nobody = "65534";
-
-using Outcome = tl::expected<void, std::string>; // the message
-
-Outcome bad(std::string_view name, std::string_view value, std::string_view what) {
-  return tl::make_unexpected(fmt::format("`{}{}` is wrong: {}", name, value, what));
-}
-
-/// Parses the whole `value` as strtoll(3) does; nullopt if it is empty or no number.
-std::optional<std::int64_t> parse_decimal(const std::string& value) {
-  char* end = nullptr;
-  const auto result = std::strtoll(value.c_str(), &end, 10);
-  if (value.empty() || *end != '\0')
-    return std::nullopt;
-  return result;
-}
-
-/// Sets the option to this value, or removes it if the value is exportfs' default `usual`.
-Outcome set_value(Reader& reader, std::string_view option, std::string value, std::string_view usual) {
-  if (value == usual)
-    reader.settings.values.erase(option);
-  else
-    reader.settings.values[option] = std::move(value);
-  return {};
-}
-
-Outcome read_id(Reader& reader, std::string_view option, const std::string& value) {
-  const auto id = parse_decimal(value);
-  if (!id)
-    return tl::make_unexpected(fmt::format("`{}` is no number: exportfs takes user and group ids, not names", value));
-  // Old files write -2 for nobody, hence the cast.
-  return set_value(reader, option, std::to_string(static_cast<std::uint32_t>(*id)), k_nobody);
-}
-
-/// A UUID is kept even if a number is given, too, because exportfs loses the number when it reads both from etab.
-Outcome read_fsid(Reader& reader, std::string_view option, const std::string& value) {
-  constexpr std::ptrdiff_t k_uuid_digits = 32;
-  if (reader.saw_reexport)
-    return bad("fsid=", value, "it has to stand before `reexport=`");
-  char* end = nullptr;
-  const auto number = value == "root" ? 0 : std::strtoull(value.c_str(), &end, 0);
-  if (value == "root" || (!value.empty() && *end == '\0')) {
-    if (reader.settings.value(option).size() < k_uuid_digits)
-      reader.settings.values[option] = std::to_string(static_cast<std::uint32_t>(number));
-    return {};
-  }
-  const auto digits = std::count_if(value.begin(), value.end(),
-                                    [](char byte) { return std::isxdigit(static_cast<unsigned char>(byte)) != 0; });
-  if (digits != k_uuid_digits)
-    return bad("fsid=", value, "it is a number, `root`, or a UUID of 32 hexadecimal digits");
-  reader.settings.values[option] = value;
-  return {};
-}
-
-Outcome read_security(Reader& reader, std::string_view /*option*/, const std::string& value) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 7> k_flavours{{{"sys", "sys"},
-                                                                                     {"unix", "sys"},
-                                                                                     {"null", "none"},
-                                                                                     {"none", "none"},
-                                                                                     {"krb5", "krb5"},
-                                                                                     {"krb5i", "krb5i"},
-                                                                                     {"krb5p", "krb5p"}}};
-  std::vector<std::size_t> active;
-  auto security = reader.settings.security;
-  for (const auto& name : split(value, ':')) {
-    const auto* const known =
-        std::find_if(k_flavours.begin(), k_flavours.end(), [&](const auto& row) { return row.first == name; });
-    if (known == k_flavours.end())
-      return bad("sec=", value, fmt::format("`{}` is none of sys, krb5, krb5i, krb5p, none", name));
-    const auto there =
-        std::find_if(security.begin(), security.end(), [&](const Flavour& row) { return row.name == known->second; });
-    active.push_back(static_cast<std::size_t>(there - security.begin()));
-    if (there == security.end())
-      security.push_back({std::string(known->second), reader.settings.flags & k_flavour_flags});
-  }
-  reader.active = std::move(active);
-  reader.settings.security = std::move(security);
-  return {};
-}
-
-Outcome read_transport(Reader& reader, std::string_view option, const std::string& value) {
-  auto modes = reader.settings.value(option);
-  for (const auto& name : split(value, ':')) {
-    if (name != "none" && name != "tls" && name != "mtls")
-      return bad("xprtsec=", value, fmt::format("`{}` is none of none, tls, mtls", name));
-    const auto known = split(modes, ':');
-    if (std::find(known.begin(), known.end(), name) == known.end())
-      modes += (modes.empty() ? "" : ":") + name;
-  }
-  reader.settings.values[option] = std::move(modes);
-  return {};
-}
-
-Outcome read_reexport(Reader& reader, std::string_view option, const std::string& value) {
-  if (reader.saw_reexport)
-    return bad("reexport=", value, "it may be given once only");
-  if (value != "auto-fsidnum" && value != "predefined-fsidnum" && value != "none")
-    return bad("reexport=", value, "it is auto-fsidnum, predefined-fsidnum or none");
-  reader.saw_reexport = true;
-  return set_value(reader, option, value, "none");
-}
-
-/// Reads one id or range: exportfs ends the value at the first comma, so that a second range is an unknown option. The
-/// option has no effect in the kernel's server, and exportfs does not write it to etab reliably, so it is no part of
-/// the settings.
-Outcome read_squash(Reader& /*reader*/, std::string_view /*option*/, const std::string& value) {
-  const auto dash = value.find('-', 1);
-  for (const auto& id : {value.substr(0, dash), dash == std::string::npos ? std::string("0") : value.substr(dash + 1)})
-    if (id == "-1" || (!id.empty() && !parse_decimal(id)))
-      return bad("squash_uids or squash_gids ", value, "it is one id or one range, as `0-99`");
-  return {};
-}
-
-/// The last of `refer=` and `replicas=` counts, because an export has only one list of other servers.
-Outcome read_places(Reader& reader, std::string_view option, const std::string& value) {
-  reader.settings.values.erase("refer");
-  reader.settings.values.erase("replicas");
-  reader.settings.values[option] = value;
-  return {};
-}
-
-Outcome read_mountpoint(Reader& reader, std::string_view /*option*/, const std::string& value) {
-  reader.settings.values["mountpoint"] = value;
-  return {};
-}
-
+/// An option with a value. exportfs judges the value, except where it may hold only certain words.
 struct ValueOption {
   std::string_view name;
-  Outcome (*read)(Reader&, std::string_view option, const std::string& value);
+  std::string_view what = {};  ///< what is wrong with a value that is refused
+  std::string_view words = {}; ///< the words that the value may hold, with `:` between them; "": any
   std::string_view since = {};
 };
 constexpr std::array k_value_options{
-    ValueOption{"anonuid", read_id},
-    ValueOption{"anongid", read_id},
-    ValueOption{"fsid", read_fsid},
-    ValueOption{"sec", read_security},
-    ValueOption{"mountpoint", read_mountpoint},
-    ValueOption{"mp", read_mountpoint},
-    ValueOption{"refer", read_places},
-    ValueOption{"replicas", read_places},
-    ValueOption{"squash_uids", read_squash},
-    ValueOption{"squash_gids", read_squash},
-    ValueOption{"reexport", read_reexport, "2.6.3"},
-    ValueOption{"xprtsec", read_transport, "2.6.4"},
+    ValueOption{"anonuid", "exportfs takes user and group ids, not names"},
+    ValueOption{"anongid", "exportfs takes user and group ids, not names"},
+    ValueOption{"fsid", "it is a number, `root`, or a UUID of 32 hexadecimal digits"},
+    ValueOption{"sec", "it is a list of sys, krb5, krb5i, krb5p, none", "sys krb5 krb5i krb5p none unix null"},
+    ValueOption{"mountpoint"},
+    ValueOption{"mp"},
+    ValueOption{"refer"},
+    ValueOption{"replicas"},
+    ValueOption{"squash_uids"},
+    ValueOption{"squash_gids"},
+    ValueOption{"reexport", "it is auto-fsidnum, predefined-fsidnum or none", "auto-fsidnum predefined-fsidnum none",
+                "2.6.3"},
+    ValueOption{"xprtsec", "it is a list of none, tls, mtls", "none tls mtls", "2.6.4"},
 };
 
-/// Returns the row of `NAME=VALUE`; nullptr for another word.
+/// Returns the row of `NAME=VALUE`, or of one of the words that need no value; nullptr for another word.
 const ValueOption* value_option(std::string_view word) {
   const auto equals = word.find('=');
+  const bool is_bare = equals == std::string_view::npos && word != "mountpoint" && word != "mp";
   const auto* const row = std::ranges::find(k_value_options, word.substr(0, equals), &ValueOption::name);
-  return equals == std::string_view::npos || row == k_value_options.end() ? nullptr : row;
+  return is_bare || row == k_value_options.end() ? nullptr : row;
+}
+
+std::string value_of(std::string_view option) {
+  return std::string(option.substr(std::min(option.find('='), option.size() - 1) + 1));
+}
+
+bool has_known_words(const ValueOption& row, std::string_view value) {
+  return row.words.empty() || std::ranges::all_of(split(value, ':'), [&](const std::string& word) {
+           return contains(split_words(row.words), word);
+         });
 }
 
 void set_flag(std::uint32_t& flags, Flag flag, bool set) {
   flags = set ? flags | flag : flags & ~static_cast<std::uint32_t>(flag);
 }
 
-/// Applies one option; nullopt if there is no such option.
-std::optional<Outcome> read_option(Reader& reader, const std::string& option) {
-  if (const auto found = flag_option(option)) {
-    const auto [row, set] = *found;
-    set_flag(reader.settings.flags, row->flag, set);
-    if ((row->flag & k_flavour_flags) != 0)
-      for (const auto index : reader.active)
-        set_flag(reader.settings.security[index].flags, row->flag, set);
-    return Outcome{};
+/// Adds the flavours of a `sec=`, and returns their indices. A new one begins with the flags that are set so far.
+std::vector<std::size_t> add_flavours(Settings& settings, std::string_view value) {
+  std::vector<std::size_t> indices;
+  for (const auto& word : split(value, ':')) {
+    const auto name = word == "unix" ? "sys" : word == "null" ? "none" : word;
+    const auto there = std::ranges::find(settings.security, name, &Flavour::name);
+    indices.push_back(static_cast<std::size_t>(there - settings.security.begin()));
+    if (there == settings.security.end())
+      settings.security.push_back({name, settings.flags & k_flavour_flags});
   }
-  if (option == "mountpoint" || option == "mp")
-    return read_mountpoint(reader, option, "");
-  if (const auto* const row = value_option(option))
-    return row->read(reader, row->name, option.substr(row->name.size() + 1));
-  return std::nullopt;
+  return indices;
+}
+
+/// Numbers are stored as exportfs reads them: old files write -2 for nobody. squash_uids= and squash_gids= have no
+/// effect in the kernel's server, and exportfs does not write them to etab reliably, so they are no part of the
+/// settings.
+void set_value(Settings& settings, std::string_view name, std::string value) {
+  constexpr std::string_view k_nobody = "65534";
+  const bool is_id = name.starts_with("anon");
+  if (is_id || name == "fsid") {
+    char* end = nullptr;
+    const auto number = std::strtoull(value.c_str(), &end, is_id ? 10 : 0);
+    if ((value == "root" && !is_id) || (!value.empty() && *end == '\0'))
+      value = std::to_string(static_cast<std::uint32_t>(number));
+  }
+  if (is_id && value == k_nobody)
+    settings.values.erase(name);
+  else if (!name.starts_with("squash_"))
+    settings.values[name == "mp" ? "mountpoint" : name] = std::move(value);
 }
 
 /// Returns the names of all options; those with a value end in `=`.
@@ -232,6 +125,22 @@ std::string hint_for_unknown(const std::string& option) {
   return guess.empty() ? "see exports(5) for the options that there are" : guess;
 }
 
+/// Explains the option at `index`. `is_known`: the text is right, but exportfs has refused it.
+OptionError explain_bad(std::size_t index, const std::string& option, bool is_known) {
+  const auto* const row = value_option(option);
+  const auto since = option_since(option);
+  if (is_known && (row == nullptr || !since.empty()))
+    return {index, "SF121",
+            fmt::format("the installed nfs-utils does not know `{}`", option.substr(0, option.find('='))),
+            since.empty() ? "" : fmt::format("`{}` came with nfs-utils {}", option.substr(0, option.find('=')), since)};
+  if (row != nullptr)
+    return {index, "SF108", fmt::format("`{}` is wrong{}{}", option, row->what.empty() ? "" : ": ", row->what),
+            "see exports(5) for the values that it takes"};
+  return {index, "SF107",
+          option.empty() ? "an empty option between two commas" : fmt::format("unknown option `{}`", option),
+          hint_for_unknown(option)};
+}
+
 /// True if root of a client that does not use Kerberos is root here: not squashed, or squashed to user 0.
 bool is_root(const Flavour& flavour, bool to_root) {
   return flavour.name == "sys" && (flavour.flags & k_all_squash) == 0 &&
@@ -240,20 +149,28 @@ bool is_root(const Flavour& flavour, bool to_root) {
 
 } // namespace
 
-std::optional<OptionError> apply_options(Settings& settings, const std::vector<std::string>& options) {
-  Reader reader{settings, {}, false};
+std::optional<OptionError> apply_options(Settings& settings, const std::vector<std::string>& options,
+                                         std::string_view refused) {
+  std::vector<std::size_t> active; // the flavours that a `sec=` of this list names
   std::optional<OptionError> first;
   for (std::size_t i = 0; i < options.size(); ++i) {
-    const auto outcome = read_option(reader, options[i]);
-    if (first || (outcome && *outcome))
-      continue;
-    if (outcome)
-      first = {i, false, outcome->error(), ""};
-    else
-      first = {i, true,
-               options[i].empty() ? "an empty option between two commas"
-                                  : fmt::format("unknown option `{}`", options[i]),
-               hint_for_unknown(options[i])};
+    const auto& option = options[i];
+    const auto flag = flag_option(option);
+    const auto* const row = value_option(option);
+    const bool is_known = flag || (row != nullptr && has_known_words(*row, value_of(option)));
+    if (!is_known || option == refused) {
+      if (!first)
+        first = explain_bad(i, option, is_known);
+    } else if (row != nullptr && row->name == "sec") {
+      active = add_flavours(settings, value_of(option));
+    } else if (row != nullptr) {
+      set_value(settings, row->name, value_of(option));
+    } else {
+      set_flag(settings.flags, flag->first->flag, flag->second);
+      for (const auto index : active)
+        if ((flag->first->flag & k_flavour_flags) != 0)
+          set_flag(settings.security[index].flags, flag->first->flag, flag->second);
+    }
   }
   return first;
 }
@@ -295,18 +212,15 @@ bool Settings::everyone_is_root() const {
          });
 }
 
-Settings settings_of(const std::vector<std::string>& defaults, const std::vector<std::string>& options) {
+Settings settings_of(const std::vector<std::string>& options) {
   Settings settings;
-  apply_options(settings, defaults);
   apply_options(settings, options);
   return in_force(std::move(settings));
 }
 
-std::optional<OptionError> find_bad_option(const std::vector<std::string>& defaults,
-                                           const std::vector<std::string>& options) {
+std::optional<OptionError> find_bad_option(const std::vector<std::string>& options, std::string_view refused) {
   Settings settings;
-  auto bad = apply_options(settings, defaults);
-  return bad ? bad : apply_options(settings, options);
+  return apply_options(settings, options, refused);
 }
 
 std::vector<std::string> split_options(std::string_view list) {

@@ -91,22 +91,23 @@ struct Settings {
 /// An option that nfs-utils refuses; it then drops the entry and stops reading the file.
 struct OptionError {
   std::size_t index = 0; ///< in the list
-  bool unknown = true;   ///< there is no such option; false: its value is wrong
+  std::string code;      ///< SF107: there is no such option; SF108: its value is wrong; SF121: exportfs is too old
   std::string message;   ///< "unknown option `rx`"
   std::string hint;
 };
 
 /// Applies one list to the settings that earlier lists gave, as exportfs applies each `-word` of a line and then the
 /// client's own list; a `sec=` counts up to the end of its list. Bad words are skipped, and the first one is returned.
-std::optional<OptionError> apply_options(Settings& settings, const std::vector<std::string>& options);
+/// Whether a number or a path is right only exportfs knows; `refused` is an option that it has refused.
+std::optional<OptionError> apply_options(Settings& settings, const std::vector<std::string>& options,
+                                         std::string_view refused = {});
 /// Returns the applied settings in a normal form, so that equal meanings compare equal: k_flavour_flags stand in
 /// `security` only, and a missing `sec=` is `sys`.
 Settings in_force(Settings applied);
-/// Returns the settings of the defaults of one `-word` and then the client's own options; bad words are skipped.
-Settings settings_of(const std::vector<std::string>& defaults, const std::vector<std::string>& options);
-/// Returns the first bad word of the two lists.
-std::optional<OptionError> find_bad_option(const std::vector<std::string>& defaults,
-                                           const std::vector<std::string>& options);
+/// Returns the settings of one list; bad words are skipped.
+Settings settings_of(const std::vector<std::string>& options);
+/// Returns the first bad word of the list.
+std::optional<OptionError> find_bad_option(const std::vector<std::string>& options, std::string_view refused = {});
 
 /// Splits "rw, sync" at commas, and skips blanks after a comma as exportfs does. "" gives no option, a comma at the end
 /// is ignored, and two commas give an empty option, which is an unknown one.

@@ -59,7 +59,7 @@ std::vector<std::string> differences(const Settings& wanted, const Settings& fou
 }
 
 std::string summary(const Settings& settings) {
-  static const Settings k_usual = settings_of({}, {});
+  static const Settings k_usual = settings_of({});
   std::string text;
   const auto add = [&](std::string_view word) { text += (text.empty() ? "" : ",") + std::string(word); };
   // `before` holds the flags that count if the word is left out.

@@ -30,15 +30,19 @@ Diagnoses verify_etab(const Composed& composed, const HostFacts& facts, const st
   Diagnoses diagnoses;
   std::set<Origin> own;
   const ExportIndex there(facts, etab);
-  for (const auto& entry : composed.exports) {
+  for (const auto& entry : composed.exports)
     own.insert(entry.origin);
-    if (!there.find(real_path(entry.directory, facts), entry.client))
-      diagnoses.push_back(not_exported(entry));
-  }
+  for (std::size_t file = 0; file < composed.files.size(); ++file)
+    for (std::size_t i = 0; i < composed.files[file].exports.size(); ++i)
+      if (const auto& entry = composed.files[file].exports[i];
+          own.contains(entry.origin) && !composed.expected.outcomes[file][i].position)
+        diagnoses.push_back(not_exported(entry));
   for (const auto& entry : composed.expected.entries) {
     const auto found = there.find(entry.directory, entry.client);
     const bool is_own = own.contains(entry.origin);
-    if (!found && !is_own)
+    if (!found && is_own)
+      diagnoses.push_back(not_exported(entry));
+    else if (!found)
       diagnoses.push_back({Severity::warning, "SF133", entry.directory,
                            fmt::format("{} is not exported to `{}`, though {} has it", entry.directory, entry.client,
                                        entry.origin.text()),
@@ -46,15 +50,12 @@ Diagnoses verify_etab(const Composed& composed, const HostFacts& facts, const st
     const auto differs = found ? differences(entry.settings, etab[*found].settings) : std::vector<std::string>();
     if (differs.empty())
       continue;
+    auto message = fmt::format("{} is exported to `{}` with {}", entry.directory, entry.client, join(differs, ", "));
     if (is_own)
-      diagnoses.push_back(
-          report("SF131", entry.origin,
-                 fmt::format("{} is exported to `{}` with {}", entry.directory, entry.client, join(differs, ", ")),
-                 "run `sharefs export check`"));
+      diagnoses.push_back(report("SF131", entry.origin, std::move(message), "run `sharefs export check`"));
     else
       diagnoses.push_back({Severity::warning, "SF133", entry.directory,
-                           fmt::format("{} is exported to `{}` with {} ({})", entry.directory, entry.client,
-                                       join(differs, ", "), entry.origin.text()),
+                           fmt::format("{} ({})", message, entry.origin.text()),
                            "run `sharefs export check` for the files of others", ""});
   }
   for (const auto& entry : composed.retired)

@@ -40,6 +40,7 @@ SEVERAL_FILES: dict[str, dict[str, str]] = {
     "4 flavours in two words": {"a": "/mnt/share -sec=sys:krb5 node1 -rw,no_root_squash 10.77.0.4\n"},
     "5 one missing directory in two spellings": {"a": "/mnt/gone node1(rw)\n", "b": "/mnt/gone/ node1(ro)\n"},
     "5 a loop of links in two spellings": {"a": "/mnt/loop node1(rw)\n", "b": "/mnt//loop node1(ro)\n"},
+    "5 a file in two spellings": {"a": "/mnt/file node1(rw)\n", "b": "/mnt/file/ node1(ro)\n/mnt/file/. node1(ro)\n"},
     "everyone, with and without a star": {"a": "/mnt/share\n", "b": "/mnt/share *(rw)\n"},
     "one directory in many spellings": {"a": "/mnt/share/ node1(rw)\n", "b": "/mnt//./share node1(ro)\n"},
 }
@@ -80,6 +81,7 @@ ODD_ENTRIES = {
     "a link to a directory": lambda path: path.symlink_to("/etc"),
     "a link to nothing": lambda path: path.symlink_to("nothing"),
     "a link to itself": lambda path: path.symlink_to(path.name),
+    "a link to its own directory": lambda path: path.symlink_to("."),
     "a link to /dev/null": lambda path: path.symlink_to("/dev/null"),
     "a link to a file": lambda path: path.symlink_to("/mnt/elsewhere"),
     "a link to a file without rights": lambda path: path.symlink_to("/mnt/closed"),

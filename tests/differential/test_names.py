@@ -68,3 +68,14 @@ def test_an_entry_that_is_not_read_is_taken_for_no_other() -> None:
         assert [one for one in checked()["diagnoses"] if one["code"] == "SF115"] == []
     finally:
         (ETC / "hosts").write_text(hosts)
+
+
+def test_a_host_whose_first_name_is_read_as_defaults() -> None:
+    """mountd loses the line of etab that begins so, and those behind it."""
+    hosts = (ETC / "hosts").read_text()
+    (ETC / "hosts").write_text("10.77.0.3 -c c\n10.77.0.4 d\n")
+    try:
+        assert disagreement({MAIN: b"/mnt/share c(rw) d(ro)\n"}) == ""
+        assert [one["code"] for one in checked()["diagnoses"] if one["severity"] == "error"] == ["SF141"]
+    finally:
+        (ETC / "hosts").write_text(hosts)

@@ -76,10 +76,8 @@ Result<sys::Completed> exportfs_of_the_text(const sys::Command& command, const s
   std::ranges::sort(files, {}, &exports::ExportsFile::name);
   sys::Completed completed;
   completed.exit_code = 0;
-  for (auto& entry : exports::predict_from_text(files, {}).entries) {
-    entry.options.insert(entry.options.begin(), entry.defaults.begin(), entry.defaults.end());
+  for (const auto& entry : exports::predict_from_text(files, {}).entries)
     completed.out += fmt::format("{}\t{}({})\n", entry.directory, entry.client, join(entry.options, ","));
-  }
   return completed;
 }
 

@@ -204,7 +204,10 @@ class Walk {
     if (m_rule.links == Links::trusted && !is_trusted(status.st_uid))
       return stop(EPERM, path, in_backticks(path) + " is a symbolic link of uid " + std::to_string(status.st_uid));
     push(text);
-    return !text.starts_with('/') || restart();
+    const bool is_absolute = text.starts_with('/'), leads_here = m_pending.empty();
+    if (leads_here && !is_absolute) // the walk has passed the directory above it, which is wanted, too
+      push(m_here);
+    return (!leads_here && !is_absolute) || restart();
   }
 
   Walked finish() {

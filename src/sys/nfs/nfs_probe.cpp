@@ -7,6 +7,7 @@
 #include "sys/process/child.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <fmt/format.h>
@@ -14,6 +15,9 @@
 #include <set>
 
 namespace sharefs::sys {
+
+extern const char k_causes[]; // causes.txt: the usual causes of a failed stage, and their cures
+
 namespace {
 
 constexpr std::chrono::milliseconds k_wait_for_others{250}; ///< for the other addresses, once one has answered
@@ -21,6 +25,50 @@ constexpr std::chrono::milliseconds k_wait_for_others{250}; ///< for the other a
 constexpr auto k_asking_order =
     std::to_array<ProbeStage>({ProbeStage::connect, ProbeStage::nfs3, ProbeStage::nfs4, ProbeStage::portmapper,
                                ProbeStage::mountd, ProbeStage::exports, ProbeStage::access});
+
+// ---- one answer in words ----
+
+std::string describe_fault(const ServerAnswer& answer) {
+  static constexpr std::array k_words{"",
+                                      "",
+                                      "no host of this name is known",
+                                      "the name service failed: ",
+                                      "",
+                                      "no answer",
+                                      "the server closed the connection",
+                                      "not offered",
+                                      "the server refuses this host's calls",
+                                      "the server sent a reply that cannot be read",
+                                      "not registered with the portmapper",
+                                      "nothing is exported",
+                                      "this host could not ask: ",
+                                      "only Kerberos (krb5)",
+                                      "NFS 4 refers to another server (referral)",
+                                      ""};
+  if (answer.fault == Fault::connection && answer.error_number == ETIMEDOUT)
+    return "no answer";
+  return name_in(k_words, answer.fault) + (answer.error_number == 0 ? "" : errno_text(answer.error_number));
+}
+
+/// Finds the usual cause of a failure and its cure.
+std::array<std::string, 2> find_cause(ProbeStage stage, const std::string& what) {
+  static const auto k_rows = split_lines(k_causes);
+  const auto beginning = what.substr(0, what.find(':'));
+  for (const auto& key : {fmt::format("{}: {}", to_string(stage), what),
+                          fmt::format("{}: {}", to_string(stage), beginning), "*: " + beginning, std::string("*")})
+    if (const auto row = std::ranges::find(k_rows, key); k_rows.end() - row > 2)
+      return {std::string(trim(row[1])), std::string(trim(row[2]))};
+  return {};
+}
+
+std::string describe(const ServerAnswer& answer) {
+  auto words = describe_fault(answer);
+  if (words == "no answer")
+    words += " within " + format_duration(answer.round_trip.count());
+  return words;
+}
+
+// ---- the answers of one address ----
 
 StageResult& stage_of(NfsProbe& probe, ProbeStage which) {
   return probe.stages[static_cast<std::size_t>(which)];
@@ -33,17 +81,6 @@ std::chrono::microseconds since(Deadline begin) {
 bool allows_mount(const ServerAnswer& answer) {
   return answer.fault == Fault::none || answer.fault == Fault::only_kerberos || answer.fault == Fault::moved;
 }
-
-// ---- the answers of one address ----
-
-struct AskedAddress {
-  std::string address;
-  AddressAnswers answers = {};
-  std::vector<ExportAccess> access = {};
-
-  [[nodiscard]] bool is_ok(ProbeStage stage) const { return answers[stage].fault == Fault::none; }
-  [[nodiscard]] bool offers_nfs() const { return is_ok(ProbeStage::nfs3) || is_ok(ProbeStage::nfs4); }
-};
 
 /// NFS-Ganesha's mountd answers EACCES for a missing directory below an export, too.
 const std::string k_denied_or_missing = "access denied by server, or it has no such directory";
@@ -98,32 +135,70 @@ int find_only_version(const PathAnswers& given) {
   return by_4 ? 4 : is_missing_in_4 ? 3 : 0;
 }
 
-/// Returns the access to each path that was asked, of mountd or by lookups of NFS 4.
-std::vector<ExportAccess> list_access(const NfsProbeRequest& request, const AskedAddress& asked) {
-  const AddressAnswers& answers = asked.answers;
+/// Adds the access to each path that was asked, of mountd or by lookups of NFS 4.
+void add_access(const NfsProbeRequest& request, const AddressAnswers& answers, NfsProbe& probe) {
   const bool without_mountd = answers[ProbeStage::exports].fault == Fault::unasked;
-  if (!request.want_access || (without_mountd && answers.access.empty()))
-    return {};
+  if (without_mountd && answers.access.empty())
+    return;
   Directories exported;
   for (const ExportListing& one : answers.exports)
     exported.insert(normalize_path(one.directory));
-  std::vector<ExportAccess> access;
   for (const std::string& path : access_paths(request, answers.exports)) {
-    const auto given = access.size() < answers.access.size() ? answers.access[access.size()] : PathAnswers();
+    const auto given =
+        probe.access.size() < answers.access.size() ? answers.access[probe.access.size()] : PathAnswers();
     auto reason = explain_denial(given, normalize_path(path), without_mountd, exported);
     const bool allowed = reason.empty();
     if (given.by_nfs4.fault == Fault::moved) // whether the other server answers is not known
       reason = describe(given.by_nfs4);
     const bool lets_in = allows_mount(given.by_mountd) || allows_mount(given.by_nfs4);
-    access.push_back({path, allowed, std::move(reason), lets_in ? asked.address : "", find_only_version(given)});
+    probe.access.push_back({path, allowed, std::move(reason), lets_in ? probe.address : "", find_only_version(given)});
   }
-  return access;
 }
 
-/// Describes why an address does not offer NFS; empty if it does.
-std::string describe_failure(const AskedAddress& asked) {
-  const auto stage = asked.is_ok(ProbeStage::connect) ? ProbeStage::nfs4 : ProbeStage::connect;
-  return asked.offers_nfs() ? "" : describe(asked.answers[stage]);
+/// The result for one address, and why it does not offer NFS ("": it does).
+struct AskedAddress {
+  NfsProbe probe;
+  std::string failure = {};
+};
+
+/// Describes the numbers of a child's report in words.
+AskedAddress convert(const NfsProbeRequest& request, const std::string& address, const AddressAnswers& answers) {
+  const NfsPorts& ports = request.ports;
+  const std::array<std::string, k_stage_count> details{"", // for the stage resolve, which the caller fills in
+                                                       fmt::format("{} port {}", address, ports.nfs),
+                                                       ports.mountd != 0          ? "not asked"
+                                                       : answers.mountd_port == 0 ? "does not know mountd"
+                                                                                  : "knows mountd",
+                                                       fmt::format("port {}", answers.mountd_port),
+                                                       "version 3",
+                                                       fmt::format("version 4.{}", answers.v4_minor),
+                                                       count_of(answers.exports.size(), "export"),
+                                                       ""}; // for the stage access, see summarize_access()
+  NfsProbe probe;
+  probe.address = address;
+  probe.v4_minor = answers.v4_minor;
+  probe.exports = answers.exports;
+  for (std::size_t i = 0; i < k_stage_count; ++i) {
+    const auto which = static_cast<ProbeStage>(i);
+    const ServerAnswer& answer = answers.stages[i];
+    const auto port = which == ProbeStage::portmapper ? ports.portmapper
+                      : which == ProbeStage::mountd   ? answers.mountd_port
+                                                      : ports.nfs;
+    probe.stages.push_back(answer.fault == Fault::unasked ? StageResult{which}
+                           : answer.fault == Fault::none
+                               ? StageResult{which, StageOutcome::ok, answer.round_trip, details[i]}
+                               : failed_stage(which, answer, port));
+  }
+  const Fault nfs3 = answers[ProbeStage::nfs3].fault, nfs4 = answers[ProbeStage::nfs4].fault;
+  probe.v3 = nfs3 == Fault::none;
+  probe.v4 = nfs4 == Fault::none;
+  probe.v3_unknown = !probe.v3 && nfs3 != Fault::unsupported;
+  probe.v4_unknown = !probe.v4 && nfs4 != Fault::unsupported;
+  add_access(request, answers, probe);
+  const bool is_connected = answers[ProbeStage::connect].fault == Fault::none;
+  const ServerAnswer& last = answers[is_connected ? ProbeStage::nfs4 : ProbeStage::connect];
+  auto failure = probe.v3 || probe.v4 ? std::string() : describe(last);
+  return {std::move(probe), std::move(failure)};
 }
 
 /// Reads the child's report. If the child has died, it died in the stage after its last report, because the server sent
@@ -150,12 +225,12 @@ constexpr std::size_t k_most_useful = std::numeric_limits<std::size_t>::max();
 
 /// Rates how well this host can use an address: 0 not at all, 1 it accepts connections, 2 NFS answers, one more for
 /// each path that may be mounted, and the maximum if all may be.
-std::size_t usefulness(const NfsProbeRequest& request, const AskedAddress& asked) {
-  if (!asked.offers_nfs())
-    return asked.is_ok(ProbeStage::connect) ? 1 : 0;
+std::size_t usefulness(const NfsProbeRequest& request, const NfsProbe& probe) {
+  if (!probe.v3 && !probe.v4)
+    return probe.result_of(ProbeStage::connect).outcome == StageOutcome::ok ? 1 : 0;
   const auto allowed = static_cast<std::size_t>(
-      std::ranges::count_if(asked.access, [](const ExportAccess& one) { return !one.address.empty(); }));
-  const bool all = allowed > 0 && allowed == asked.access.size();
+      std::ranges::count_if(probe.access, [](const ExportAccess& one) { return !one.address.empty(); }));
+  const bool all = allowed > 0 && allowed == probe.access.size();
   return all || !request.want_access ? k_most_useful : 2 + allowed;
 }
 
@@ -165,103 +240,60 @@ std::vector<AskedAddress> ask_each(const NfsProbeRequest& request, const std::ve
                                    Deadline end) {
   std::vector<AskedAddress> all(addresses.size());
   std::atomic<Deadline> answered = Deadline::max(), enough = Deadline::max();
-  const auto ask = [&](std::size_t index) {
+  in_parallel(addresses.size(), addresses.size(), [&](std::size_t index) {
     const auto begin = Clock::now();
     auto limited = request;
     limited.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(end - begin);
-    AskedAddress& asked = all[index] = {addresses[index]};
-    const auto address = read_address(asked.address);
+    const auto address = read_address(addresses[index]);
     auto child = WorkingChild::start(std::nullopt, [&](int fd) { ask_address(limited, *address, fd); }, k_max_answers);
+    AddressAnswers answers;
+    answers[ProbeStage::connect] = {Fault::not_asked, errno};
     const auto given_up = [&] {
       return Clock::now() >= (child->result().empty() ? std::min(answered.load(), enough.load()) : enough.load());
     };
     if (child)
-      asked.answers = answers_of(*child, child->drain_until(end + k_reap_grace, given_up), begin);
-    else
-      asked.answers[ProbeStage::connect] = {Fault::not_asked, errno};
-    asked.access = list_access(request, asked);
-    const auto useful = usefulness(request, asked);
+      answers = answers_of(*child, child->drain_until(end + k_reap_grace, given_up), begin);
+    all[index] = convert(request, addresses[index], answers);
+    const auto useful = usefulness(request, all[index].probe);
     if (useful > 0)
       answered = std::min(answered.load(), deadline_in(k_wait_for_others));
     if (useful == k_most_useful)
       enough = std::min(enough.load(), deadline_in(k_wait_for_others));
-  };
-  in_parallel(addresses.size(), addresses.size(), ask);
+  });
   return all;
 }
 
-/// Returns the access by the best address, or else by the first other address that allows this host to mount the path.
-std::vector<ExportAccess> merge_access(const AskedAddress& best, const std::vector<AskedAddress>& all) {
-  auto access = best.access;
-  for (std::size_t i = 0; i < access.size(); ++i) {
-    ExportAccess& one = access[i];
+/// Returns the result of the most useful address (the first, if several are equal), with the answers of the others for
+/// paths that it does not let this host mount, and the addresses that do not offer NFS.
+NfsProbe merge(const NfsProbeRequest& request, const std::vector<AskedAddress>& all) {
+  NfsProbe probe =
+      std::ranges::max_element(all, {}, [&](const AskedAddress& one) { return usefulness(request, one.probe); })->probe;
+  if (all.size() == 1)
+    return probe;
+  std::vector<std::string> dead; // "fd00::1: no answer", "10.0.0.1: Connection refused"
+  for (const AskedAddress& one : all)
+    if (!one.failure.empty())
+      dead.push_back(one.probe.address + ": " + one.failure);
+  if (auto& [stage, outcome, took, detail, cause, hint] = stage_of(probe, ProbeStage::connect); !dead.empty())
+    detail = (outcome == StageOutcome::ok ? detail + "; " : fmt::format("TCP port {} of ", request.ports.nfs)) +
+             join(dead, ", ");
+  for (std::size_t i = 0; i < probe.access.size(); ++i) {
+    ExportAccess& one = probe.access[i];
     std::vector<std::string> refusals;
     for (auto other = all.begin(); one.address.empty() && other != all.end(); ++other) {
-      const bool is_asked = i < other->access.size() && other->access[i].directory == one.directory;
-      refusals.push_back(other->address + ": " + (is_asked ? other->access[i].reason : describe_failure(*other)));
-      if (is_asked && !other->access[i].address.empty())
-        one = other->access[i];
+      const auto& theirs = other->probe.access;
+      const bool is_asked = i < theirs.size() && theirs[i].directory == one.directory;
+      refusals.push_back(other->probe.address + ": " + (is_asked ? theirs[i].reason : other->failure));
+      if (is_asked && !theirs[i].address.empty())
+        one = theirs[i];
     }
-    if (one.address.empty() && all.size() > 1)
+    if (one.address.empty())
       one.reason += " (" + join(refusals, ", ") + ")";
   }
-  return access;
+  return probe;
 }
 
 // ---- the result of all addresses ----
-
-/// Returns the result of the most useful address (the first, if several are equal), and the answers of the others for
-/// paths that it does not allow this host to mount.
-NfsProbe summarize(const NfsProbeRequest& request, const std::vector<AskedAddress>& all) {
-  const NfsPorts& ports = request.ports;
-  const auto& best =
-      *std::ranges::max_element(all, {}, [&](const AskedAddress& one) { return usefulness(request, one); });
-  const AddressAnswers& answers = best.answers;
-  const std::array<std::string, k_stage_count> details{"", // for the stage resolve, which the caller fills in
-                                                       fmt::format("{} port {}", best.address, ports.nfs),
-                                                       ports.mountd != 0          ? "not asked"
-                                                       : answers.mountd_port == 0 ? "does not know mountd"
-                                                                                  : "knows mountd",
-                                                       fmt::format("port {}", answers.mountd_port),
-                                                       "version 3",
-                                                       fmt::format("version 4.{}", answers.v4_minor),
-                                                       count_of(answers.exports.size(), "export"),
-                                                       ""}; // for the stage access, see summarize_access()
-  NfsProbe probe;
-  for (std::size_t i = 0; i < k_stage_count; ++i) {
-    const auto which = static_cast<ProbeStage>(i);
-    const ServerAnswer& answer = answers.stages[i];
-    const auto port = which == ProbeStage::portmapper ? ports.portmapper
-                      : which == ProbeStage::mountd   ? answers.mountd_port
-                                                      : ports.nfs;
-    if (answer.fault == Fault::unasked)
-      probe.stages.push_back({which, StageOutcome::skipped, {}});
-    else
-      probe.stages.push_back(best.is_ok(which) ? StageResult{which, StageOutcome::ok, answer.round_trip, details[i]}
-                                               : failed_stage(which, answer, port));
-  }
-  std::vector<std::string> dead; // "fd00::1: no answer", "10.0.0.1: Connection refused"
-  for (const AskedAddress& one : all)
-    if (const auto why = describe_failure(one); all.size() > 1 && !why.empty())
-      dead.push_back(one.address + ": " + why);
-  if (!dead.empty()) {
-    auto& detail = stage_of(probe, ProbeStage::connect).detail;
-    detail = (best.is_ok(ProbeStage::connect) ? detail + "; " : fmt::format("TCP port {} of ", ports.nfs)) +
-             join(dead, ", ");
-  }
-  const auto is_unknown = [&](ProbeStage which) {
-    return !best.is_ok(which) && answers[which].fault != Fault::unsupported;
-  };
-  probe.address = best.address;
-  probe.exports = answers.exports;
-  probe.v3 = best.is_ok(ProbeStage::nfs3);
-  probe.v4 = best.is_ok(ProbeStage::nfs4);
-  probe.v4_minor = answers.v4_minor;
-  probe.v3_unknown = is_unknown(ProbeStage::nfs3);
-  probe.v4_unknown = is_unknown(ProbeStage::nfs4);
-  probe.access = merge_access(best, all);
-  return probe;
-}
 
 void summarize_access(const NfsProbeRequest& request, NfsProbe& probe) {
   const std::size_t asked = probe.access.size();
@@ -311,6 +343,28 @@ StageResult unresolved(const Error& error, std::chrono::microseconds took) {
 
 } // namespace
 
+StageResult failed_stage(ProbeStage stage, const ServerAnswer& answer, std::uint16_t port) {
+  const bool unconnected = answer.fault == Fault::connection;
+  auto [cause, hint] = find_cause(stage, (unconnected ? "connection: " : "") + describe_fault(answer));
+  return {stage,
+          StageOutcome::failed,
+          answer.round_trip,
+          (unconnected ? fmt::format("TCP port {}: ", port) : "") + describe(answer),
+          std::move(cause),
+          std::move(hint)};
+}
+
+const char* to_string(ProbeStage stage) {
+  static constexpr std::array k_names{"resolve", "connect", "portmapper", "mountd", "nfs3",
+                                      "nfs4",    "exports", "access",     "unknown"};
+  return name_in(k_names, stage);
+}
+
+const char* to_string(StageOutcome outcome) {
+  static constexpr std::array k_names{"ok", "absent", "failed", "skipped", "unknown"};
+  return name_in(k_names, outcome);
+}
+
 const StageResult& NfsProbe::result_of(ProbeStage stage) const {
   static const StageResult k_skipped;
   const auto found = std::ranges::find(stages, stage, &StageResult::stage);
@@ -341,8 +395,8 @@ NfsProbe probe_nfs_server(const NfsProbeRequest& request) {
   const auto begin = Clock::now();
   const auto addresses = resolve_in_child(request.host, request.timeout);
   const auto took = since(begin);
-  auto probe = summarize(request, addresses ? ask_each(request, *addresses, begin + request.timeout)
-                                            : std::vector<AskedAddress>(1));
+  auto probe = addresses ? merge(request, ask_each(request, *addresses, begin + request.timeout))
+                         : convert(request, "", {}).probe;
   stage_of(probe, ProbeStage::resolve) =
       addresses ? StageResult{ProbeStage::resolve, StageOutcome::ok, took, join(*addresses, ", ")}
                 : unresolved(addresses.error(), took);

@@ -67,7 +67,7 @@ struct AddressAnswers {
   }
 };
 
-/// Returns the paths whose access is asked: those of the request, or else every export.
+/// Returns the paths whose access is asked: none, those of the request, or else every export.
 std::vector<std::string> access_paths(const NfsProbeRequest& request, const std::vector<ExportListing>& exports);
 
 /// Drops all privileges, asks the address, and writes a report to `fd` after each stage. It must run in a child. Never
@@ -79,8 +79,6 @@ std::string encode(const AddressAnswers& answers);
 /// Decodes the last complete report of a child; nullopt if a field has a value that ask_address() cannot have written.
 std::optional<AddressAnswers> decode_last(std::string_view bytes);
 
-/// Describes an answer: "no answer within 2 s", "the server closed the connection".
-std::string describe(const ServerAnswer& answer);
 /// Returns the result of a failed stage, with a description, the usual cause and the usual cure. `port` is the port
 /// that was asked.
 StageResult failed_stage(ProbeStage stage, const ServerAnswer& answer, std::uint16_t port);

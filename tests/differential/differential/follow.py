@@ -10,7 +10,7 @@ from typing import Any
 _NOT_IN_THE_FILE = re.compile(
     "see exports\\(5\\) for|put the name into /etc/hosts|see `netgroup:`|give the export a file system|export a directory whose"
     "|make a user for|run `ip link`|give both the same options|correct the error above"
-    "|give each directory a number|only one directory can|rename it to|remove it; `sed|remove it; `tr|remove it; `cat|close it"
+    "|correct the (address|network|path)|make it, or correct|see `namei|export a directory with a shorter|its name and its options have|remove it, also where|give each directory a number|only one directory can|rename it to|remove it; `sed|remove it; `tr|remove it; `cat|close it"
     "|remove the empty word|name the client, or|write the network, as|write a prefix length"
     "|write the path from|`[a-z_]+` came with|write the addresses? without|^$|write all defaults in one word"
     "|write shorter values|write the client and its options without|put .* on a file system|see exports|run `exportfs -ra`|`exportfs -r` would end"

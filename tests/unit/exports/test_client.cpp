@@ -58,29 +58,28 @@ TEST_CASE("networks and their ranges") {
 }
 
 TEST_CASE("what is no network") {
-  using Kind = NetworkError::Kind;
   struct Case {
     std::string name;
-    Kind kind;
+    bool zero = false;
   };
   const auto row = GENERATE(values<Case>({
-      {"10.0.0.0/33", Kind::prefix},
-      {"10.0.0.0/8x", Kind::prefix},
-      {"10.0.0.0/-1", Kind::prefix},
-      {"10.0.0.0/99999999999", Kind::prefix},
-      {"::1/129", Kind::prefix},
-      {"10.0.0.0/0", Kind::zero},
-      {"10.0.0.0/", Kind::zero},
-      {"2001:db8::/0", Kind::zero},
-      {"10.0.0.0/0.0.0.0", Kind::zero},
-      {"10.0.0.0/255.255", Kind::mask},
-      {"node/24", Kind::address},
-      {"10.0.0/24", Kind::address},
+      {"10.0.0.0/33"},
+      {"10.0.0.0/8x"},
+      {"10.0.0.0/-1"},
+      {"10.0.0.0/99999999999"},
+      {"::1/129"},
+      {"10.0.0.0/0", true},
+      {"10.0.0.0/", true},
+      {"2001:db8::/0", true},
+      {"10.0.0.0/0.0.0.0", true},
+      {"10.0.0.0/255.255"},
+      {"node/24"},
+      {"10.0.0/24"},
   }));
   CAPTURE(row.name);
   const auto network = parse_network(row.name);
   REQUIRE_FALSE(network);
-  CHECK(network.error().kind == row.kind);
+  CHECK(network.error().zero == row.zero);
 }
 
 TEST_CASE("5 prefix lengths as strtoul(3) reads them") {

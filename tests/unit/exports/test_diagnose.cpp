@@ -2,6 +2,8 @@
 #include "support/catch.hpp"
 #include "unit/exports/told.hpp"
 
+#include <cerrno>
+
 using namespace sharefs;
 using namespace sharefs::exports;
 using Lines = std::vector<std::string>;
@@ -107,6 +109,8 @@ TEST_CASE("what the host tells") {
   add("/part", Kind::directory, "ext4", "/");
   add("/bind", Kind::directory, "ext4", "/bind");
   add("/sub", Kind::directory, "btrfs", "/sub");
+  add("/closed", Kind::unknown, "", "");
+  facts.directories["/closed"].error_number = EACCES;
   facts.mounts = *sys::MountTable::parse("20 1 0:5 / / rw - ext4 /dev/sda rw\n21 20 0:6 / /data rw - ext4 /dev/sdb rw\n"
                                          "22 20 0:7 / /ram rw - tmpfs tmpfs rw\n23 20 0:8 / /layers rw - overlay o rw\n"
                                          "24 20 0:5 /part /bind rw - ext4 /dev/sda rw\n"
@@ -126,6 +130,7 @@ TEST_CASE("what the host tells") {
       {"/gone known(rw)", {"SF123 warning 1:1"}},
       {"/gone known(rw) h(rx) known(ro)", {"SF111 error 1:1", "SF123 warning 1:1", "SF107 error 1:19"}}, // said once
       {"/file known(rw)", {"SF123 error 1:1"}},
+      {"/closed known(rw)", {"SF123 warning 1:1"}},
       {"/ram known(rw)", {"SF124 warning 1:6"}},
       {"/ram known(rw,fsid=7)", {}},
       {"/layers known(rw,fsid=7)", {"SF125 error 1:1"}},
@@ -166,9 +171,9 @@ TEST_CASE("diagnoses come in the order of the files and places") {
 
 TEST_CASE("an entry that was never text") {
   const auto codes = [](const std::string& client, const std::string& option) {
-    auto one = exports::entry("/a", client, {option}, {}, 3);
+    auto one = exports::entry("/a", client, {option}, 3);
     one.line = {"y", 2, 3};
-    return told(diagnose_entry(one));
+    return told(diagnose_entry(one, "anonuid=x"));
   };
   CHECK(codes("h", "rw").empty());
   CHECK(codes("h", "RW") == Lines{"SF107 error 3:5"});

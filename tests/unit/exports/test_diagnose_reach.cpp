@@ -122,6 +122,7 @@ TEST_CASE("5 lines of etab that mountd cannot read") {
   CHECK(with("/a\th(rw,mountpoint=/a)b,sec=sys)") == Lines{"SF141 error 1:4"});
   CHECK(with("/a\th(rw,mountpoint=/" + std::string(600, 'x') + ")") == Lines{"SF141 error 1:4"});
   CHECK(with("/a\th(rw,refer=/a\\040b@h,shiny_new)").empty());
+  CHECK(with("/a\t-h(rw)") == Lines{"SF141 error 1:1"}); // a host's first name: mountd takes it for defaults
   CHECK(with("/a\th(rw,mountpoint=/a b,shiny_new)") == Lines{"SF141 error 1:4"});
 }
 

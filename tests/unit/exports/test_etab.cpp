@@ -40,6 +40,7 @@ TEST_CASE("what is not understood in etab hides nothing else") {
 }
 
 TEST_CASE("what is certain from the text, where exportfs cannot be asked") {
+  using Outcomes = std::vector<std::vector<Outcome>>;
   const auto expected = [](const std::vector<std::string>& texts, const HostFacts& facts = {}) {
     std::vector<ExportsFile> files;
     for (std::size_t i = 0; i < texts.size(); ++i)
@@ -49,8 +50,7 @@ TEST_CASE("what is certain from the text, where exportfs cannot be asked") {
   SECTION("the first of two entries for the same client wins, over files too") {
     const auto result = expected({"/a h(ro)\n", "/a H(rw) i(rw)"});
     CHECK(lines(result.entries) == Lines{"/a h ro", "/a i rw"});
-    REQUIRE(result.dropped.size() == 1);
-    CHECK(result.entries.at(result.dropped[0].winner.value()).origin.text() == "f0:1:4");
+    CHECK(result.outcomes == Outcomes{{{0}}, {{0, true}, {1}}});
   }
   SECTION("host bits are no duplicates") {
     CHECK(expected({"/a 10.0.0.1/24(ro) 10.0.0.0/24(rw)"}).entries.size() == 2);
@@ -65,19 +65,17 @@ TEST_CASE("what is certain from the text, where exportfs cannot be asked") {
     facts.names["gone"] = {};
     const auto result = expected({"/a n1(ro) alias(rw) gone(rw) 10.0.0.1(rw)"}, facts);
     CHECK(lines(result.entries) == Lines{"/a n1.lab ro"});
-    REQUIRE(result.dropped.size() == 3);
-    CHECK_FALSE(result.dropped[1].winner);
-    CHECK(result.dropped[2].winner == 0U);
+    CHECK(result.outcomes == Outcomes{{{0}, {0, true}, {}, {0, true}}});
   }
   SECTION("bad networks are dropped one by one, /0 is not") {
     const auto result = expected({"/a 10.0.0.0/33(rw) 10.0.0.0/0(rw) 10.0.0.1(rw)"});
     CHECK(lines(result.entries) == Lines{"/a 10.0.0.0/0 rw", "/a 10.0.0.1 rw"});
-    CHECK_FALSE(result.dropped.at(0).winner);
+    CHECK(result.outcomes == Outcomes{{Outcome(), {0}, {1}}});
   }
   SECTION("a comma makes no two clients") {
     const auto result = expected({"/a h,i(rw)"});
     CHECK(result.entries.empty());
-    CHECK(result.dropped.size() == 1);
+    CHECK(result.outcomes == Outcomes{{Outcome()}});
   }
   SECTION("links are resolved") {
     HostFacts facts;
@@ -90,7 +88,7 @@ TEST_CASE("whom a name stands for") {
   HostFacts facts;
   facts.names["n1"] = {{"fe80::1", "10.0.0.5"}, "n1.lab"};
   const auto same = [&](const std::string& a, const std::string& b) {
-    const ExportIndex index(facts, {{"/a", a, {}, {}, {}, {}, {}}});
+    const ExportIndex index(facts, {{"/a", a, {}, {}, {}, {}}});
     return index.find("/a", b).has_value();
   };
   CHECK(same("n1", "N1.lab"));

@@ -59,7 +59,9 @@ TEST_CASE("the hint is that of the client") {
 
 TEST_CASE("entries of own file that were not asked for are told, but are no failure") {
   Composed kept;
-  kept.exports = parse("/a 10.0.0.1(rw)", k_own_file).exports;
+  kept.files = {parse("/a 10.0.0.1(rw)", k_own_file)};
+  kept.exports = kept.files[0].exports;
+  kept.expected = predict_from_text(kept.files, {});
   const auto found = verify_etab(kept, {}, {});
   REQUIRE(found.size() == 1);
   CHECK_FALSE(has_errors(found));

@@ -38,9 +38,9 @@ inline std::vector<Export> without_places(std::vector<Export> exports) {
 
 /// An export as parse() makes it, from one line `line` of a file.
 inline Export entry(const std::string& directory, const std::string& client, std::vector<std::string> options,
-                    std::vector<std::string> defaults = {}, int line = 1) {
-  const auto settings = settings_of(defaults, options);
-  return {directory, client, settings, std::move(defaults), std::move(options), {"y", line, 5}, {"y", line, 3}};
+                    int line = 1) {
+  const auto settings = settings_of(options);
+  return {directory, client, settings, std::move(options), {"y", line, 5}, {"y", line, 3}};
 }
 
 } // namespace sharefs::exports

@@ -64,15 +64,17 @@ class FakeRpcServer {
  public:
   using Serve = std::function<RpcAnswer(const RpcCall&)>;
 
-  explicit FakeRpcServer(Serve serve) : m_serve(std::move(serve)) {
-    m_listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  explicit FakeRpcServer(Serve serve, int family = AF_INET) : m_serve(std::move(serve)), m_family(family) {
+    m_listener = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in6 address{}; // the port of IPv4 has the same place
+    address.sin6_family = static_cast<sa_family_t>(family);
+    address.sin6_addr = in6addr_loopback;
+    if (family == AF_INET)
+      reinterpret_cast<sockaddr_in&>(address).sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof address;
     ::bind(m_listener, reinterpret_cast<const sockaddr*>(&address), size);
     ::getsockname(m_listener, reinterpret_cast<sockaddr*>(&address), &size);
-    m_port = ntohs(address.sin_port);
+    m_port = ntohs(address.sin6_port);
     ::listen(m_listener, 16);
     m_thread = std::thread([this] { accept_all(); });
   }
@@ -85,6 +87,7 @@ class FakeRpcServer {
     ::close(m_listener);
   }
   [[nodiscard]] std::uint16_t port() const { return m_port; }
+  [[nodiscard]] bool is_ipv6() const { return m_family == AF_INET6; }
   /// What a test writes or reads that the threads of its servers read or write, while none of them answers.
   template <class Function> static auto between_answers(const Function& function) {
     const std::lock_guard lock(s_answering);
@@ -198,6 +201,7 @@ class FakeRpcServer {
 
   static inline std::mutex s_answering;
   Serve m_serve;
+  int m_family;
   int m_listener = -1;
   std::uint16_t m_port = 0;
   std::atomic<bool> m_stop = false;

@@ -1,9 +1,9 @@
-// What libnfs reads of sound replies. (What it does with others is seen in test_hostile_server, by a child.)
-#include "sys/nfs/rpc_client.hpp"
+// What is asked of a server as bytes, and what libnfs reads of sound replies. (What it does with others is seen in
+// test_hostile_server.)
+#include "sys/nfs/nfs_probe.hpp"
 
 #include "fake_rpc_server.hpp"
 #include "support/catch.hpp"
-#include "sys/net/connect.hpp"
 
 using namespace sharefs;
 using namespace sharefs::sys;
@@ -16,32 +16,39 @@ using test::Xdr;
 namespace {
 
 using Kind = RpcAnswer::Kind;
+constexpr std::uint32_t k_nfs_program = 100003, k_mountd_program = 100005;
 
-RpcClient client_of(const FakeRpcServer& server) {
-  auto connected = connect_to(*resolve_host("127.0.0.1"), server.port(), deadline_in(30s));
-  REQUIRE(connected);
-  return {std::move(*connected), ::geteuid(), ::getegid()};
+/// Asks a server whose NFS, portmapper and mountd are one.
+NfsProbe ask_one(const FakeRpcServer& server, std::vector<std::string> paths = {},
+                 std::chrono::milliseconds timeout = 30s) {
+  const bool is_ipv6 = server.is_ipv6();
+  auto probe = probe_nfs_server(
+      {is_ipv6 ? "::1" : "127.0.0.1", std::move(paths), timeout, true, {server.port(), server.port()}});
+  FakeRpcServer::settle();
+  return probe;
 }
 
-RpcAnswer result(const Xdr& bytes) {
+RpcAnswer result_of(const Xdr& bytes) {
   return {Kind::result, bytes.bytes()};
 }
 
 } // namespace
 
 TEST_CASE("mountd's port: over IPv4, and over IPv6 by version 3 of the portmapper") {
-  std::string address;
-  const FakeRpcServer server([&](const RpcCall& call) {
+  std::string address, argument;
+  const auto serve = [&](const RpcCall& call) {
+    if (call.program == k_nfs_program || call.program == k_mountd_program)
+      return call.procedure == 1 ? test::compound_answer() : RpcAnswer();
     CHECK(call.procedure == 3); // GETPORT, GETADDR
-    if (call.version == 2)
-      return result(Xdr().word(20054));
-    CHECK(call.argument == Xdr().word(100005).word(3).text("tcp6").text("").text("").bytes());
-    return result(Xdr().text(address));
-  });
-  auto client = client_of(server);
-  std::uint16_t found = 0;
-  CHECK(client.find_mountd(false, found, deadline_in(30s)) == ServerAnswer());
-  CHECK(found == 20054);
+    argument = call.argument;
+    return call.version == 2 ? result_of(Xdr().word(20054)) : result_of(Xdr().text(address));
+  };
+  const auto found = [](const NfsProbe& probe) {
+    const auto& mountd = probe.result_of(ProbeStage::mountd).detail;
+    return mountd.find("not registered") != std::string::npos ? 0 : std::stoi(mountd.substr(mountd.find("port ") + 5));
+  };
+  CHECK(found(ask_one(FakeRpcServer(serve))) == 20054);
+  const FakeRpcServer server(serve, AF_INET6);
   for (const auto& [text, port] : {std::pair{"::.235.95", 235 * 256 + 95},
                                    {"fd00::1.8.1", 2049},
                                    {"::.300.1", 0},
@@ -52,49 +59,51 @@ TEST_CASE("mountd's port: over IPv4, and over IPv6 by version 3 of the portmappe
                                    {"::.1.2x", 0}}) {
     FakeRpcServer::between_answers([&] { address = text; });
     INFO(text);
-    CHECK(client.find_mountd(true, found, deadline_in(30s)) == ServerAnswer());
-    CHECK(found == port);
+    CHECK(found(ask_one(server)) == port);
+    CHECK(argument == Xdr().word(k_mountd_program).word(3).text("tcp6").text("").text("").bytes());
   }
 }
 
-TEST_CASE("the status of a look-up by NFS 4, and the steps that are asked") {
+TEST_CASE("the steps of a look-up by NFS 4") {
   std::string argument;
-  std::uint32_t status = 0;
   const FakeRpcServer server([&](const RpcCall& call) {
-    argument = call.argument;
-    return test::compound_answer(status);
+    if (call.program == k_nfs_program && call.procedure == 1)
+      argument = call.argument;
+    return call.procedure == 1 ? test::compound_answer() : RpcAnswer();
   });
-  auto client = client_of(server);
-  for (const int said : {0, 2, 13, 10016, 10021}) {
-    FakeRpcServer::between_answers([&] { status = static_cast<std::uint32_t>(said); });
-    CHECK(client.look_up({"srv", "a b"}, 0, deadline_in(30s)) ==
-          ServerAnswer{said == 0 ? Fault::none : Fault::status, said});
-  }
+  ask_one(server, {"/srv//a b/"});
   Xdr asked;
   asked.text("").word(0).word(4).word(24).word(15).text("srv").word(15).text("a b");
   asked.word(9).word(1).word(2); // GETATTR of the type
   CHECK(FakeRpcServer::between_answers([&] { return argument; }) == asked.bytes());
 }
 
-TEST_CASE("who calls is said as mount.nfs says it, and refusals are told apart", "[waits]") {
-  RpcAnswer answer;
-  const FakeRpcServer server([&](const RpcCall&) { return answer; });
-  const auto ask = [&](RpcAnswer next) {
-    FakeRpcServer::between_answers([&] { answer = std::move(next); });
-    return client_of(server).null(100003, 3, deadline_in(500ms)).fault;
+TEST_CASE("refusals are told apart", "[waits]") {
+  const auto said = [&](const RpcAnswer& answer) {
+    const FakeRpcServer server([&](const RpcCall&) { return answer; });
+    return ask_one(server, {}, answer.kind == Kind::silence ? 500ms : 30s).result_of(ProbeStage::nfs3).detail;
   };
-  CHECK(ask({}) == Fault::none);
-  CHECK(ask({Kind::no_program, {}}) == Fault::unsupported);
-  CHECK(ask({Kind::version_mismatch, {}}) == Fault::unsupported);
-  CHECK(ask({Kind::reply, Xdr().word(1).word(1).word(1).word(5).bytes()}) == Fault::refused);         // too weak
-  CHECK(ask({Kind::reply, Xdr().word(1).word(0).word(0).word(0).word(5).bytes()}) == Fault::refused); // SYSTEM_ERR
-  CHECK(ask({Kind::reply, Xdr().word(0).bytes()}) == Fault::unreadable);
-  CHECK(ask({Kind::hang_up, {}}) == Fault::closed);
-  CHECK(ask({Kind::silence, {}}) == Fault::timeout);
+  const std::string refused = "the server refuses this host's calls",
+                    unreadable = "the server sent a reply that cannot be read";
+  CHECK(said({}) == "version 3");
+  CHECK(said({Kind::no_program, {}}) == "not offered");
+  CHECK(said({Kind::version_mismatch, {}}) == "not offered");
+  CHECK(said({Kind::reply, Xdr().word(1).word(1).word(1).word(5).bytes()}) == refused);         // too weak
+  CHECK(said({Kind::reply, Xdr().word(1).word(0).word(0).word(0).word(5).bytes()}) == refused); // SYSTEM_ERR
+  CHECK(said({Kind::reply, Xdr().word(0).bytes()}) == unreadable);
+  CHECK(said({Kind::hang_up, {}}) == "the server closed the connection");
+  CHECK(said({Kind::silence, {}}).starts_with("no answer within"));
 }
 
 TEST_CASE("a long list comes in several fragments") {
-  const FakeRpcServer server([](const RpcCall& call) {
+  std::uint16_t own_port = 0;
+  const FakeRpcServer server([&](const RpcCall& call) {
+    if (call.program == k_nfs_program)
+      return call.procedure == 1 ? test::compound_answer() : RpcAnswer();
+    if (call.program != k_mountd_program)
+      return result_of(Xdr().word(own_port));
+    if (call.procedure != 5)
+      return RpcAnswer();
     Xdr reply; // as on the wire: a whole record follows its mark, fragment by fragment
     reply.word(call.xid).word(1).word(0).word(0).word(0).word(0);
     for (int i = 0; i < 3000; ++i)
@@ -109,8 +118,8 @@ TEST_CASE("a long list comes in several fragments") {
     }
     return RpcAnswer{Kind::bytes, wire};
   });
-  std::vector<ExportListing> exports;
-  REQUIRE(client_of(server).list_exports(exports, deadline_in(30s)) == ServerAnswer());
+  own_port = server.port();
+  const auto exports = ask_one(server, {"/srv/1"}).exports;
   REQUIRE(exports.size() == 3000);
   CHECK(exports.back() == ExportListing{"/srv/2999", {"10.0.0.0/24"}});
 }

@@ -41,6 +41,7 @@ TEST_CASE("walk: real paths, links and what is missing") {
   fs::create_symlink("../../../../etc", root / "out");
   fs::create_symlink("loop", root / "loop");
   fs::create_symlink("/", root / "a/root");
+  fs::create_symlink(".", root / "a/here");
   const auto& r = root.path();
   CHECK(walked(r, "/") == "/ a directory in /");
   CHECK(walked(r, "/a/b/file") == "/a/b/file a file in /a/b");
@@ -49,6 +50,8 @@ TEST_CASE("walk: real paths, links and what is missing") {
   CHECK(walked(r, "/absolute", {.follow_last = true}) == "/a/b a directory in /a");
   CHECK(walked(r, "/absolute/file") == "/a/b/file a file in /a/b");
   CHECK(walked(r, "/a/root", {.follow_last = true}) == "/ a directory in /");
+  CHECK(walked(r, "/a/here", {.follow_last = true}) == "/a a directory in /");
+  CHECK(walked(r, "/a/here/b", {.follow_last = true}) == "/a/b a directory in /a");
   CHECK(walked(r, "/a/up/file") == "/a/b/file a file in /a/b");
   CHECK(walked(r, "/absolute/../up/file") == "/a/b/file a file in /a/b"); // `..` of where the link leads
   CHECK(walked(r, "/out/passwd") == "/etc/passwd nothing in /, no parent");

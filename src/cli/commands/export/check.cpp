@@ -35,9 +35,9 @@ std::string meaning_of(const std::string& client) {
 ui::Table table_of(const exports::HostFiles& host, const exports::ExpectedEtab& expected) {
   ui::Table table({{"DIRECTORY"}, {"CLIENT"}, {"WHO"}, {"OPTIONS", false, true}, {"FROM", false, true}});
   for (std::size_t number = 0; number < host.files.size(); ++number) {
-    auto position = expected.positions[number].begin();
+    auto outcome = expected.outcomes[number].begin();
     for (const auto& entry : host.files[number].exports) {
-      const bool lost = !(position++)->has_value();
+      const bool lost = !(outcome++)->exported();
       table.add({{entry.directory},
                  {entry.client},
                  {meaning_of(entry.client)},
@@ -49,12 +49,11 @@ ui::Table table_of(const exports::HostFiles& host, const exports::ExpectedEtab& 
 }
 
 /// Adds "exported" and the line of etab, flavour by flavour.
-void add_etab(const exports::ExpectedEtab& expected, const std::optional<std::size_t>& position,
-              nlohmann::ordered_json& json) {
-  json["exported"] = position.has_value();
-  if (!position)
+void add_etab(const exports::ExpectedEtab& expected, const exports::Outcome& outcome, nlohmann::ordered_json& json) {
+  json["exported"] = outcome.exported();
+  if (!outcome.exported())
     return;
-  const auto& entry = expected.entries[*position];
+  const auto& entry = expected.entries[*outcome.position];
   auto flavours = nlohmann::ordered_json::array();
   for (const auto& flavour : entry.settings.security)
     flavours.push_back({{"sec", flavour.name}, {"options", to_utf8(effective(entry.settings, flavour))}});
@@ -65,14 +64,14 @@ void add_etab(const exports::ExpectedEtab& expected, const std::optional<std::si
 /// Lists the entries of `file` that were exported, and those that were lost behind an error; exportfs decides which.
 nlohmann::ordered_json file_json(const exports::ExportsFile& file, std::size_t number,
                                  const exports::ExpectedEtab& expected) {
-  const auto& positions = expected.positions[number];
+  const auto& outcomes = expected.outcomes[number];
   auto taken = nlohmann::ordered_json::array();
   auto lost = nlohmann::ordered_json::array();
   auto all = to_json(file.exports);
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const bool behind = i >= file.taken && !positions[i];
+    const bool behind = i >= file.taken && !outcomes[i].exported();
     if (!behind)
-      add_etab(expected, positions[i], all[i]);
+      add_etab(expected, outcomes[i], all[i]);
     (behind ? lost : taken).push_back(std::move(all[i]));
   }
   return {

@@ -3,6 +3,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
+#include "exports/export_flow.hpp"
 #include "exports/host.hpp"
 #include "mounts/compare.hpp"
 
@@ -67,8 +68,10 @@ std::vector<sys::MountEntry> own_nfs_mounts(const sys::MountTable& table) {
 
 Result<InitFacts> find_init_facts(sys::System& system, bool live) {
   InitFacts facts;
-  TRY_ASSIGN(auto host, exports::read_host_files(system.files()));
-  facts.exports = std::move(host.files);
+  // Only exportfs knows how far it reads in a file; what it does not read must not be exported by sharefs.yaml.
+  TRY_ASSIGN(facts.exports, live
+                                ? exports::check(system, {}, {}).map([](auto&& checked) { return checked.host.files; })
+                                : exports::read_host_files(system.files()).map([](auto&& host) { return host.files; }));
   auto boot = mounts::read_boot_facts(system);
   for (auto& entry : boot.entries)
     if (!entry.ours)

@@ -138,8 +138,7 @@ std::vector<FoundExport> exports_of(const InitFacts& facts) {
 /// Returns the options as they are written; in full if sharefs.yaml would read them differently (without options
 /// exportfs exports ro). `own`: they stand behind the options of an export, which has none.
 std::vector<std::string> options_of(const exports::Export& entry, bool own) {
-  auto options = entry.defaults;
-  options.insert(options.end(), entry.options.begin(), entry.options.end());
+  const auto& options = entry.options;
   const std::vector<std::string> none;
   const auto again =
       exports::make_export(entry.directory, entry.client, own ? none : options, {}, own ? options : none);
