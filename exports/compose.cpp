@@ -1,8 +1,10 @@
 #include "base/text.hpp"
+#include "exports/filesystem.hpp"
 #include "exports/plan_export.hpp"
 
 #include <algorithm>
 #include <cstring>
+#include <fmt/format.h>
 #include <iterator>
 #include <set>
 
@@ -20,6 +22,51 @@ std::vector<std::string> words_of(const std::vector<std::string>& elements) {
     for (const auto& option : split_options(element))
       words.emplace_back(trim(option));
   return words;
+}
+
+/// FNV-1a gives the same number in every run and on every host, so that file handles stay valid after a restart.
+std::uint32_t hash_of(std::string_view text) {
+  std::uint32_t hash = 2166136261U;
+  for (const char byte : text)
+    hash = (hash ^ static_cast<unsigned char>(byte)) * 16777619U;
+  return hash;
+}
+
+/// Chooses an fsid for directories on file systems that have none of their own.
+class FsidChooser {
+ public:
+  void take(const Export& entry) { m_taken.insert(entry.settings.value("fsid")); }
+
+  /// Returns the same number for all clients of a directory.
+  std::string choose(const std::string& directory) {
+    const auto [chosen, added] = m_chosen.emplace(directory, hash_of(directory) & 0x7FFFFFFFU);
+    auto& number = chosen->second;
+    while (added && (number == 0 || !m_taken.insert(std::to_string(number)).second))
+      number = (number + 1) & 0x7FFFFFFFU;
+    return std::to_string(number);
+  }
+
+ private:
+  std::set<std::string> m_taken;
+  std::map<std::string, std::uint32_t> m_chosen;
+};
+
+/// Returns the entry with an `fsid=`, if its file system needs or wants one.
+Export with_fsid(Export entry, const HostFacts& facts, FsidChooser& fsids, std::vector<std::string>& notes) {
+  const auto place = facts.directories.find(entry.directory);
+  if (place == facts.directories.end() || entry.settings.values.contains("fsid"))
+    return entry;
+  const auto file_system = file_system_of(place->second, facts.mounts);
+  if (file_system.exportable == Exportable::yes || file_system.exportable == Exportable::no)
+    return entry;
+  const auto fsid = fsids.choose(entry.directory);
+  entry.settings.values["fsid"] = fsid;
+  entry.options.push_back("fsid=" + fsid);
+  auto note = fmt::format("{} lies on {}: exported with `{}`, since {}", entry.directory, place->second.fs_type,
+                          entry.options.back(), file_system.why);
+  if (notes.empty() || notes.back() != note)
+    notes.push_back(std::move(note));
+  return entry;
 }
 
 /// Returns the files of the host, with the exports `own` in the file of sharefs.
@@ -68,10 +115,19 @@ Composed compose(const Actual& actual, const Request& request, const Ask& ask) {
     return !request.exactly && !gone.contains(entry.directory) && !gone.contains(real);
   };
 
+  FsidChooser fsids;
+  for (const auto& entry : request.exports)
+    fsids.take(entry);
+  for (const auto& file : actual.files.files)
+    for (const auto& entry : file.read())
+      if (const auto real = real_path(entry.directory, facts);
+          file.name != k_own_file || (!wanted.contains(real) && is_kept(entry, real)))
+        fsids.take(entry);
+
   // Lines keep their order in the file, so that a second run that names the exports in another order changes nothing.
   const auto put = [&](const std::string& real) {
     for (const auto* entry : wanted[real])
-      composed.exports.push_back(*entry);
+      composed.exports.push_back(with_fsid(*entry, facts, fsids, composed.notes));
     wanted[real].clear();
   };
   std::set<std::string> withdrawn;

@@ -142,6 +142,8 @@ plan::Plan plan_export(const Actual& actual, const Request& request, const Compo
   const auto steps = plan.steps.size();
   add_own_file(actual, own_file_text(composed.exports), plan);
   const bool file_changes = plan.steps.size() != steps;
+  if (file_changes)
+    plan.notes.insert(plan.notes.end(), composed.notes.begin(), composed.notes.end());
 
   std::set<Origin> own;
   for (const auto& entry : composed.exports)

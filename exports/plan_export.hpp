@@ -42,6 +42,7 @@ struct Actual {
 /// stay), and what exportfs then makes of all files.
 struct Composed {
   std::vector<Export> exports;    ///< the desired ones have their places in sharefs.yaml
+  std::vector<std::string> notes; ///< options that were added, and why
   std::vector<ExportsFile> files; ///< as they will be, with the own file
   ExpectedEtab expected;          ///< the exports that are in force then
   std::vector<Export> retired;    ///< in force now, of a directory of this request, and no longer in any file

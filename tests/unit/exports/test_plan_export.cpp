@@ -226,6 +226,26 @@ TEST_CASE("options: what exportfs would complain about is written out") {
   CHECK(options({"rw", "RO"}) == Lines{"rw", "RO", "sync", "no_subtree_check"}); // told by diagnose_entry
 }
 
+TEST_CASE("a file system without an identity gets an fsid, always the same") {
+  const auto compose_on = [](const std::string& fs_type, const std::string& others, Lines options = {}) {
+    auto actual = host(others);
+    auto& ram = actual.facts.directories["/ram"];
+    ram.kind = sys::EntryKind::directory;
+    ram.fs_type = fs_type;
+    return composed_of(actual, exactly(desired("/ram", {"10.0.0.1"}, std::move(options))));
+  };
+  const auto fsid = [](const Composed& composed) { return settings_of(composed.exports.at(0).options).value("fsid"); };
+  const auto first = compose_on("tmpfs", "");
+  REQUIRE_FALSE(fsid(first).empty());
+  CHECK(fsid(first) == fsid(compose_on("tmpfs", "/b h(fsid=7)")));
+  CHECK(first.notes.size() == 1);
+  CHECK(first.notes[0].find("fsid=" + fsid(first)) != std::string::npos);
+  const auto taken = compose_on("tmpfs", "/b h(fsid=" + fsid(first) + ")");
+  CHECK(fsid(taken) == std::to_string(std::stoul(fsid(first)) + 1));
+  CHECK(fsid(compose_on("tmpfs", "", {"rw", "fsid=5"})) == "5");
+  CHECK(fsid(compose_on("ext4", "")).empty());
+}
+
 TEST_CASE("own file: named exports are put in or replaced, --all makes it exactly so") {
   const auto actual = host("", "/a h(ro)\n/b i(ro)\n");
   const Request one{desired("/b", {"j"}, {"rw"}), {}, {}, false};
@@ -284,7 +304,7 @@ TEST_CASE("the reload of others' changes is told, and what it would drop stops i
   CHECK(plan.notes[1] == "/hand to fe80::9 (rw,fsid=4) stands in no file: the reload drops it, and undo does not bring "
                          "it back");
   CHECK(diagnose_adhoc(request, composed, plan).empty());
-  CHECK(verify_etab({{}, composed.files, predict_from_text({parse("/x 10.0.0.9(ro)\n", "f")}, {}), {}, {}}, {},
+  CHECK(verify_etab({{}, {}, composed.files, predict_from_text({parse("/x 10.0.0.9(ro)\n", "f")}, {}), {}, {}}, {},
                     parse_etab("/x\t10.0.0.9(ro)\n"))
             .empty());
 
