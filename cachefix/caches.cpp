@@ -36,8 +36,8 @@ bool is_offline(const Launch& launch, const Program& program) {
 }
 
 /// Returns the node-local directory for a shared path; empty if this host has none.
-std::string local_for(const Launch& launch, const std::string& shared_path, Holds holds = Holds::data) {
-  const std::string& root = launch.facts.local(holds).directory;
+std::string local_for(const Launch& launch, const std::string& shared_path) {
+  const std::string& root = launch.facts.local().directory;
   return root.empty() ? root : root + "/" + cache_key(shared_path);
 }
 
@@ -249,8 +249,8 @@ class CacheDecider {
 
   /// Gives the option or the variable a node-local directory. `names` lie in the cache of an option.
   void move(const Cache& one, const Names& names = {}) {
-    const std::string local = local_for(m_launch, one.path, one.rule.holds);
-    if (local.empty()) {
+    const std::string local = local_for(m_launch, one.path);
+    if (local.empty() || (one.rule.holds_code && !m_launch.facts.local().noexec.empty())) {
       report_no_local_directory(one);
       if (one.option != nullptr)
         leave(one, "this host has no directory for it");
@@ -289,10 +289,9 @@ class CacheDecider {
   /// warning if another user has taken the name of this user's directory, because nobody may stop the launches of
   /// others, and for code, without which a launch goes on.
   void report_no_local_directory(const Cache& one) {
-    const bool none = m_launch.facts.local().directory.empty();
-    const LocalRoot& root = m_launch.facts.local(none ? Holds::data : one.rule.holds);
-    const auto severity = one.given && none && !root.taken ? Severity::error : Severity::warning;
-    auto found = diagnose(root, severity).front();
+    const LocalRoot& root = m_launch.facts.local();
+    const auto severity = one.given && root.directory.empty() && !root.taken ? Severity::error : Severity::warning;
+    auto found = no_place(root, severity);
     if (severity == Severity::warning)
       found.message += "; they were left where they are";
     m_out.push_back(warning(found.code, found.subject, std::move(found.message), std::move(found.hint), severity));

@@ -118,7 +118,6 @@ Decisions decide_launch(const Launch& launch) {
 }
 
 void assemble(Decisions decisions, Facts& facts, RunPlan& out) {
-  std::set<std::string> roots;
   for (Decision& one : decisions) {
     if (one.diagnosis) {
       add_once(out.diagnoses, *std::move(one.diagnosis));
@@ -126,18 +125,14 @@ void assemble(Decisions decisions, Facts& facts, RunPlan& out) {
     }
     if (one.is_environment())
       out.set[one.flag] = *one.to;
-    if (one.is_change() && !one.stands_for.empty()) { // made, with mode 0700, before the program starts
-      out.directories[*one.to] = one.stands_for;
-      roots.insert(parent_path(*one.to));
-    }
+    if (one.is_change() && !one.stands_for.empty())
+      out.directories[*one.to] = one.stands_for; // made, with mode 0700, before the program starts
     for (const std::string& name : one.models)
       out.links[*one.to + "/" + name] = one.stands_for + "/" + name;
     add_once(one.is_change() ? out.changes : one.action == Action::guard ? out.guarded : out.kept, std::move(one));
   }
-  // Explains why the directory in use is no disk of caches.local: once for data, and once for code if that differs.
-  for (const Holds holds : {Holds::data, Holds::code})
-    if (const auto& local = facts.local_if_asked(holds); local && roots.erase(local->directory) > 0)
-      std::ranges::move(diagnose(*local, Severity::error), std::back_inserter(out.diagnoses));
+  if (const auto& local = facts.local_if_asked(); local && !out.directories.empty()) // if it is no disk of caches.local
+    std::ranges::move(diagnose(*local, Severity::error), std::back_inserter(out.diagnoses));
 }
 
 } // namespace

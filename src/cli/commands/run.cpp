@@ -199,8 +199,8 @@ Argv make_node_words(Context& context, const Arguments& arguments, cachefix::Fac
 
 /// Decides about the command.
 Result<cachefix::RunPlan> decide(Context& context, const Arguments& arguments, const CacheChoices& choices) {
-  cachefix::Facts facts(context.system, [&](cachefix::Holds holds) {
-    return cachefix::find_local_root(context.system, choices.local, context.system.identity(), holds);
+  cachefix::Facts facts(context.system, [&] {
+    return cachefix::find_local_root(context.system, choices.local, context.system.identity());
   });
   cachefix::Rules rules = choices.rules;
   if (facts.any_shared()) { // without shared storage there is no race

@@ -322,7 +322,7 @@ TEST_CASE("no directory of this node can hold what a word names: an error; a def
 
 TEST_CASE("attack: whoever takes the names of a user's directories stops no launch of that user") {
   World world;
-  world.local = LocalRoot{"", "/cache/alice belongs to somebody else", "as root, remove it", false, Holds::data, true};
+  world.local = LocalRoot{"", "/cache/alice belongs to somebody else", "as root, remove it", false, true};
   world.environment.emplace_back("TRITON_CACHE_DIR=/share/t");
   const auto wish = GENERATE(as<std::string>(), "--cache_dir", "--data_cache_dir");
   const auto python = GENERATE(as<std::string>(), "python", "python -I");
