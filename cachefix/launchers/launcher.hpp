@@ -66,6 +66,8 @@ struct Launcher {
   std::string name, programs, verbs;
   Tail tail = Tail::command;
   Carries carries = Carries::yes;
+  std::vector<KnownOption> options = {};
+  bool clusters = true; ///< `-abc` is three options; false for MPI, whose `-np` is one
   [[nodiscard]] std::string get(std::string_view field) const { return row.get(field); }
 };
 
