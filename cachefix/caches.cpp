@@ -206,6 +206,8 @@ class CacheDecider {
       return keep(one, "models are read from it, as another option shows");
     if (mixed && !rule.by_user && is_offline(m_launch, m_program))
       return leave(one, "offline, what lies there is needed");
+    if (!rule.unless.empty() && any_listed(m_launch.facts.find(one.path, PathFact::names).names, rule.unless))
+      return keep(one, "what lies there is shared on purpose");
     if (option)
       return decide_by_content(one);
     move(one);
@@ -231,8 +233,6 @@ class CacheDecider {
     if (there.kind == sys::EntryKind::unknown)
       return keep(one, "the share does not answer",
                   warning("SF409", one.value, "the share does not answer" + left, "run `sharefs status`"));
-    if (rule.unless_prepared && !there.names.empty())
-      return keep(one, "a prepared dataset lies there, which is shared on purpose");
     const auto foreign = std::ranges::find_if(there.names, [](const std::string& name) {
       return !is_listed(name, words_of("library_files")) && name.find("___") == std::string::npos;
     });

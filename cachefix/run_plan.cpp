@@ -70,10 +70,11 @@ Decisions report_losses(const Launch& launch, const Program& program, const Deci
     const NamedScript script = all.scripts[i];
     const auto path = launch.resolve_path(program, script.name);
     const std::string start = path ? launch.facts.find(*path, PathFact::start).content : std::string();
-    if (start.empty() || start.find('\0') != std::string::npos)
+    const bool python = is_python_start(start); // perhaps an archive; its `#!` line may have -I
+    if (start.empty() || (!python && start.find('\0') != std::string::npos))
       continue;
-    const std::string text = is_python_start(start) ? start.substr(0, start.find('\n')) // its `#!` line may have -I
-                                                    : launch.facts.find(*path, PathFact::text).content;
+    const std::string text =
+        python ? start.substr(0, start.find('\n')) : launch.facts.find(*path, PathFact::text).content;
     if (text.size() > k_longest_script)
       continue;
     const ScriptReport report = read_script(text, launch.facts, script);

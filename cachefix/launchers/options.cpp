@@ -127,6 +127,8 @@ class OptionReader {
       given.value_index = next - 1;
     }
     given.value = value.value_or("");
+    if (given.means == Means::unset && given.value.find('=') != std::string::npos)
+      given.means = Means::assign; // flux takes `--env=NAME=value`, and `--env=-NAME`
     m_out.end = next;
     m_out.ended_by_option = given.means == Means::run_module || given.means == Means::run_text;
     m_out.given.push_back(std::move(given));

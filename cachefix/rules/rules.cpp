@@ -38,7 +38,7 @@ std::vector<CacheRule> table_rules(const std::string& kind) {
                      .fallback = row.get("default"),
                      .holds_code = row.has("code"),
                      .id = kind == "flag" ? row.name : "variable." + name,
-                     .unless_prepared = row.has("unless")});
+                     .unless = row.get("unless")});
   return all;
 }
 

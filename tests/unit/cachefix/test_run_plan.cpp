@@ -270,6 +270,14 @@ TEST_CASE("variables of node-local caches are moved, given or by default; others
   CHECK(tool.set.size() == 1);
 }
 
+TEST_CASE("settings in a cache are needed where they are") {
+  World world;
+  world.environment.emplace_back("MPLCONFIGDIR=/share/m");
+  CHECK(guard_of(world.run(words("python t.py"), installed()), "MPLCONFIGDIR") == local_of("/share/m"));
+  world.directories["/share/m"] = {"fontlist-v390.json", "matplotlibrc"};
+  CHECK(guard_of(world.run(words("python t.py"), installed()), "MPLCONFIGDIR").empty());
+}
+
 TEST_CASE("offline: modules that lie there are needed, where no guard brings them") {
   World world;
   world.environment.emplace_back("HF_MODULES_CACHE=/share/m");
@@ -372,6 +380,29 @@ TEST_CASE("what loses the guard is named in one line, in texts and in scripts th
   CHECK(world.run(words("bash missing.sh"), installed()).diagnoses.empty());
   world.files["/job/run.sh"] += std::string(200'000, '#'); // no script that a person has written
   CHECK(world.run(words("bash run.sh"), installed()).diagnoses.empty());
+}
+
+TEST_CASE("files of variables that a launcher reads, and archives of Python, can lose the guard") {
+  World world;
+  world.files["/job/.env"] = "A=1\nPYTHONPATH=src\n";
+  world.files["/job/other"] = "PYTHONPATH=src:$PYTHONPATH\n";
+  world.files["/job/x/.envrc"] = "export PYTHONPATH=$PWD\n";
+  world.files["/job/a.pyz"] = std::string("#!/usr/bin/python3 -sE\nPK\3\4\0\0", 28);
+  world.files["/job/b.pyz"] = std::string("#!/usr/bin/env python3\nPK\3\4\0\0", 29);
+  for (const std::string line : {"pipenv run python t.py", "dotenv run -- python t.py", "srun honcho run python t.py",
+                                 "direnv exec x python t.py", "bash -c 'pipenv run python t.py'", "./a.pyz"}) {
+    CAPTURE(line);
+    Argv argv = words(line);
+    if (argv[0] == "bash")
+      argv = {"bash", "-c", "pipenv run python t.py"};
+    CHECK(test::codes(world.run(argv, installed())) == "SF407");
+  }
+  for (const std::string line :
+       {"uv run --env-file .env python t.py", "pip install pipenv", "dotenv -f other run python t.py",
+        "direnv exec y python t.py", "pipenv lock", "./b.pyz"}) {
+    CAPTURE(line);
+    CHECK(world.run(words(line), installed()).diagnoses.empty());
+  }
 }
 
 TEST_CASE("a shell or a batch system reads its commands from the file that is its stdin; other programs read data") {
