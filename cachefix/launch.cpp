@@ -59,6 +59,15 @@ std::vector<std::string> Launch::find_paths(const Program& program, const std::s
   return paths;
 }
 
+std::string Launch::find_file(const Program& program, const std::string& name) const {
+  auto paths = find_paths(program, name);
+  if (auto own = resolve_path(program, name))
+    paths.insert(paths.begin(), *std::move(own));
+  const auto found = std::ranges::find_if(
+      paths, [&](const std::string& path) { return !facts.find(path, PathFact::start).content.empty(); });
+  return found == paths.end() ? "" : *found;
+}
+
 std::string Launch::read_start(const Program& program) const {
   const bool file = program.kind == ProgramKind::file;
   const auto given = file ? resolve_path(program, program.name) : std::nullopt;

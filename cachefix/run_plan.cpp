@@ -68,16 +68,16 @@ Decisions report_losses(const Launch& launch, const Program& program, const Deci
     all.losses.insert(all.losses.begin(), loss); // a PYTHONPATH in a word is no loss: the guard was added to it
   for (std::size_t i = 0; i < all.scripts.size() && i < k_most_scripts; ++i) {
     const NamedScript script = all.scripts[i];
-    const auto path = launch.resolve_path(program, script.name);
-    const std::string start = path ? launch.facts.find(*path, PathFact::start).content : std::string();
+    const std::string path = launch.find_file(program, script.name);
+    const std::string start = path.empty() ? "" : launch.facts.find(path, PathFact::start).content;
     const bool python = is_python_start(start); // perhaps an archive; its `#!` line may have -I
     if (start.empty() || (!python && start.find('\0') != std::string::npos))
       continue;
     const std::string text =
-        python ? start.substr(0, start.find('\n')) : launch.facts.find(*path, PathFact::text).content;
+        python ? start.substr(0, start.find('\n')) : launch.facts.find(path, PathFact::text).content;
     if (text.size() > k_longest_script)
       continue;
-    const ScriptReport report = read_script(text, launch.facts, script);
+    const ScriptReport report = read_script(text, launch.facts, script, launch.variable(program, "PATH").value_or(""));
     for (Mention loss : report.losses) {
       loss.subject = script.name + ":" + std::to_string(loss.line) + ": " + loss.subject;
       all.losses.push_back(std::move(loss));

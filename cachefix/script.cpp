@@ -65,33 +65,12 @@ Started how_started(const Argv& argv) {
   return submits && !any_listed(argv, "--export* -env") ? Started::submitted : Started::run;
 }
 
-/// Returns the word behind the last of these options; `otherwise` if none is given.
-std::string word_behind(const Argv& words, std::string_view options, std::string otherwise = {}) {
-  for (std::size_t i = 1; i < words.size(); ++i)
-    if (is_listed(words[i - 1], options))
-      otherwise = words[i];
-  return otherwise;
-}
-
-/// Returns the file of commands that make, xargs, parallel or srun reads, or that of variables which pipenv and the
-/// like set; empty if there is none.
-std::string find_commands_file(const Argv& words) {
-  if (any_listed(words, words_of("variable_files")) && any_listed(words, "run"))
-    return word_behind(words, "-f --file -e --env", ".env");
-  if (const std::string directory = word_behind(words, "exec"); any_listed(words, "direnv") && !directory.empty())
-    return join_path(directory, ".envrc");
-  if (any_listed(words, "xargs parallel at batch"))
-    return word_behind(words, "-a --arg-file ::::", words.back());
-  if (!any_listed(words, "make gmake */make"))
-    return word_behind(words, "--multi-prog");
-  const std::string directory = word_behind(words, "-C --directory");
-  const std::string file = word_behind(words, "-f --file", "Makefile");
-  return directory.empty() ? file : join_path(directory, file);
-}
-
 class ScriptReader {
  public:
-  ScriptReader(Facts& facts, const std::string& name) : m_facts(facts) { m_variables["0"] = name; }
+  ScriptReader(Facts& facts, const std::string& name, const std::string& path) : m_facts(facts) {
+    m_variables["0"] = name;
+    m_variables["PATH"] = path;
+  }
 
   /// Reads a text. `is_value`: it is the value of a variable, which may not be a command.
   void read(const std::string& text, int first_line, Started how = Started::run, bool is_value = false) {
@@ -298,7 +277,7 @@ class ScriptReader {
     if (first == "eval")
       read(join({words.begin() + 1, words.end()}, " "), list.line);
     else if (is_listed(first, k_hold_texts))
-      read_texts(words, list.line);
+      read_texts(words, list.line, is_listed(first, "for set trap parallel") ? Started::run : Started::sourced);
     const bool copies = is_listed(first, "cp mv") && is_listed(words.back(), k_script_names);
     if (copies || first == "tee" || (prints && is_listed(first, k_prints)))
       read_printed(list);
@@ -319,11 +298,13 @@ class ScriptReader {
       read_started({words, walked, m_start, m_facts, m_rules}, program, list.line);
   }
 
-  /// Reads those of the words that are texts, because any of them may be run; a here-document certainly is.
+  /// Reads those of the words that are texts or scripts, because any of them may be run; a here-document certainly is.
   void read_texts(const Argv& words, int line, Started how = Started::run, bool only_documents = false) {
     for (const std::string& word : words)
       if (is_text(word) && (word[0] == '\n' || !only_documents))
         read(word.starts_with('[') ? word.substr(word.find('=') + 1) : word, line, how, word[0] != '\n');
+      else if (!only_documents && is_listed(word, k_script_names))
+        read_file(word, how);
   }
 
   /// Reads what a command prints or copies, because something may run it: its own text, or the scripts that it names.
@@ -339,11 +320,13 @@ class ScriptReader {
         text.replace(at, 2, "\n");
       read(text, list.line, how, true);
     } else {
-      read_texts(words, list.line, how, true);
-      for (const std::string& word : words)
-        if (is_listed(word, k_script_names) || (words[0] == "cat" && word == words.back()))
-          read_file(word, how);
+      read_texts(words, list.line, how, words[0] != "cat");
+      if (is_listed(words[0], "cat cp envsubst mv sed")) // the file that is copied, whatever its name
+        read_file(words[words.size() - (is_listed(words[0], "cp mv") && words.size() > 1 ? 2 : 1)], how);
     }
+    for (const std::string& word : words)
+      if (is_listed(word, k_script_names))
+        read_file(word, how);
   }
 
   /// Notes a file of commands. It may lie in the directory of the last `cd`, or beside this script.
@@ -463,14 +446,14 @@ class ScriptReader {
 
 } // namespace
 
-ScriptReport read_script(const std::string& text, Facts& facts, const NamedScript& script) {
-  ScriptReader reader(facts, script.name);
+ScriptReport read_script(const std::string& text, Facts& facts, const NamedScript& script, const std::string& path) {
+  ScriptReader reader(facts, script.name, path);
   reader.read(text, 1, script.how);
   return reader.finish(script.how);
 }
 
 ScriptReport read_program(const Launch& launch, const Program& program) {
-  ScriptReader reader(launch.facts, "");
+  ScriptReader reader(launch.facts, "", launch.variable(program, "PATH").value_or(""));
   reader.read_started(launch, program, 1);
   return reader.finish(Started::run);
 }

@@ -405,6 +405,35 @@ TEST_CASE("files of variables that a launcher reads, and archives of Python, can
   }
 }
 
+TEST_CASE("scripts in loops, lists and copies, and those that are found as commands, are read") {
+  World world;
+  world.environment.emplace_back("PATH=/opt/bin:/usr/bin");
+  world.files["/opt/bin/wrap"] = "#!/bin/bash\nunset PYTHONPATH\nexec python t.py \"$@\"\n";
+  world.files["/job/lost.sh"] = "export PYTHONPATH=/x\npython t.py\n";
+  world.files["/job/good.sh"] = "python t.py\n";
+  world.files["/job/job.template"] = "#!/bin/bash\n#SBATCH --export=NONE\npython t.py\n";
+  world.files["/job/lost.env"] = "PYTHONPATH=/x\n";
+  for (const std::string line :
+       {"for s in good.sh lost.sh; do bash $s; done", "S=(good.sh lost.sh); for s in ${S[@]}; do bash $s; done",
+        "for e in lost.env; do source $e; done; python t.py", "parallel bash ::: good.sh lost.sh",
+        "echo lost.sh | xargs bash", "printf '%s\\n' good.sh lost.sh | xargs -n 1 bash",
+        "cat > $S <<< 'export PYTHONPATH=/x; python t.py'; bash $S",
+        "sed s/a/b/ job.template > j.slurm; sbatch j.slurm", "sed s/a/b/ job.template | sbatch",
+        "cp job.template j.sh; sbatch j.sh", "wrap --x", "srun -N 2 wrap"}) {
+    CAPTURE(line);
+    CHECK(test::codes(world.run({"bash", "-c", line}, installed())) == "SF407");
+  }
+  for (const std::string line : {"wrap --x", "srun -N 2 wrap", "nohup wrap"}) {
+    CAPTURE(line);
+    CHECK(test::codes(world.run(words(line), installed())) == "SF407");
+  }
+  for (const std::string line : {"for s in good.sh; do bash $s; done", "sed s/a/b/ good.sh > j.sh; bash j.sh",
+                                 "cp t.py u.py; python u.py", "sed s/a/b/ job.template > notes.md; python t.py"}) {
+    CAPTURE(line);
+    CHECK(world.run({"bash", "-c", line}, installed()).diagnoses.empty());
+  }
+}
+
 TEST_CASE("a shell or a batch system reads its commands from the file that is its stdin; other programs read data") {
   World world;
   world.files["/job/run.sh"] = "env -i python t.py\n";
