@@ -313,7 +313,7 @@ extern const CommandSpec k_run_command{
         "sharefs run --keep --cache_dir -- python train.py --cache_dir /data/share/cache   # leave this flag",
     .effect = Effect::reads,
     .options = {{.names = "--dry-run", .help = "show the changes and the exact command, run nothing"},
-                {.names = "--explain", .help = "say of every path that was left why"},
+                {.names = "--explain", .help = "say of every cache that was left why"},
                 {.names = "--strict", .help = "fail (125) where a warning says that something was not understood"},
                 {.names = "--seed", .help = "first copy what the shared caches hold to this node, verified"},
                 {.names = "--no-guard",
