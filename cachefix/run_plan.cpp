@@ -68,7 +68,7 @@ Decisions report_losses(const Launch& launch, const Program& program, const Deci
     all.losses.insert(all.losses.begin(), loss); // a PYTHONPATH in a word is no loss: the guard was added to it
   for (std::size_t i = 0; i < all.scripts.size() && i < k_most_scripts; ++i) {
     const NamedScript script = all.scripts[i];
-    const std::string path = launch.find_file(program, script.name);
+    const std::string path = launch.find_file(program, script.name, true);
     const std::string start = path.empty() ? "" : launch.facts.find(path, PathFact::start).content;
     const bool python = is_python_start(start); // perhaps an archive; its `#!` line may have -I
     if (start.empty() || (!python && start.find('\0') != std::string::npos))
