@@ -38,8 +38,6 @@ class Facts {
   void find_all(const std::vector<std::string>& paths, PathFact what = PathFact::place);
   /// Returns the directory for this user's node-local caches.
   const LocalRoot& local();
-  /// Returns the same if local() was called before, else nullopt: nothing is read.
-  [[nodiscard]] const std::optional<LocalRoot>& local_if_asked() const { return m_local; }
 
  private:
   sys::System& m_system;

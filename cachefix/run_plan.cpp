@@ -132,8 +132,8 @@ void assemble(Decisions decisions, Facts& facts, RunPlan& out) {
       out.links[*one.to + "/" + name] = one.stands_for + "/" + name;
     add_once(one.is_change() ? out.changes : one.action == Action::guard ? out.guarded : out.kept, std::move(one));
   }
-  if (const auto& local = facts.local_if_asked(); local && !out.directories.empty()) // if it is no disk of caches.local
-    std::ranges::move(diagnose(*local, Severity::error), std::back_inserter(out.diagnoses));
+  if (!out.directories.empty()) // why the directory that holds them is no disk of caches.local
+    std::ranges::move(diagnose(facts.local(), Severity::error), std::back_inserter(out.diagnoses));
 }
 
 } // namespace

@@ -427,8 +427,10 @@ TEST_CASE("scripts in loops, lists and copies, and those that are found as comma
     CAPTURE(line);
     CHECK(test::codes(world.run(words(line), installed())) == "SF407");
   }
-  for (const std::string line : {"for s in good.sh; do bash $s; done", "sed s/a/b/ good.sh > j.sh; bash j.sh",
-                                 "cp t.py u.py; python u.py", "sed s/a/b/ job.template > notes.md; python t.py"}) {
+  for (const std::string line :
+       {"for s in good.sh; do bash $s; done", "bash -n lost.sh; shellcheck lost.sh; python t.py",
+        "sed s/a/b/ good.sh > j.sh; bash j.sh", "cp t.py u.py; python u.py",
+        "sed s/a/b/ job.template > notes.md; python t.py"}) {
     CAPTURE(line);
     CHECK(world.run({"bash", "-c", line}, installed()).diagnoses.empty());
   }
