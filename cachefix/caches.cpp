@@ -36,19 +36,17 @@ bool is_offline(const Launch& launch, const Program& program) {
 }
 
 /// Returns the node-local directory for a shared path; empty if this host has none.
-std::string local_for(const Launch& launch, const std::string& shared_path, Holds holds = Holds::data) {
-  const std::string& root = launch.facts.local(holds).directory;
+std::string local_for(const Launch& launch, const std::string& shared_path) {
+  const std::string& root = launch.facts.local().directory;
   return root.empty() ? root : root + "/" + cache_key(shared_path);
 }
 
 /// A cache of the program, named by an option or a variable.
 struct Cache {
   CacheRule rule;
-  std::string name, value;          ///< as spelled
-  std::string path;                 ///< on shared storage, except in decide_options()
-  std::optional<std::size_t> index; ///< the word with the value
-  const Assignment* option;         ///< nullptr: a variable
-  bool given = true;                ///< false: nobody named it, and `value` is the default of the variable
+  Decision left;            ///< the decision that leaves it, without a reason
+  std::string path;         ///< empty: the value is no path of this host
+  const Assignment* option; ///< nullptr: a variable
 };
 
 /// Decides about the caches of one program, or of the program in a container.
@@ -60,27 +58,14 @@ class CacheDecider {
         m_options(program_options(launch.argv, program)) {}
 
   Decisions decide_options() {
-    Names paths; // one request for all of them costs less than one for each
+    std::vector<Cache> found;
     for (const Assignment& one : m_options)
-      if (const auto path = m_launch.resolve_path(m_program, one.value))
-        paths.push_back(*path);
-    m_launch.facts.find_all(paths);
-    for (const Assignment& one : m_options) {
-      const auto rule = rule_for_flag(m_program, m_framework, one.name, m_launch.rules.user);
-      const auto path = find_shared_path(one.value);
-      if (!rule && !path)
-        continue;
-      const Cache cache{rule.value_or(CacheRule{.name = one.name, .reason = "no rule is about this flag"}),
-                        one.name,
-                        one.value,
-                        path.value_or(""),
-                        one.index,
-                        &one};
-      if (is_moved(cache.rule.cache_class) && !path)
-        keep(cache, one.value.empty() ? "the value is empty" : "lies on this host's own disk");
-      else
-        decide(cache);
-    }
+      if (const auto rule = rule_for_flag(m_program, m_framework, one.name, m_launch.rules.user))
+        found.push_back({*rule,
+                         {.flag = one.name, .index = one.index, .from = one.value, .cache_class = rule->cache_class},
+                         is_here(one.value) ? m_launch.resolve_path(m_program, one.value).value_or("") : "",
+                         &one});
+    decide_all(found);
     return std::exchange(m_out, {});
   }
 
@@ -88,48 +73,59 @@ class CacheDecider {
     const bool defaults = m_framework != nullptr || m_launch.reads_caches(m_program);
     const std::vector<CacheRule> rules = variable_rules(m_launch.rules.user);
     std::vector<Cache> found;
-    Names paths, unknown;
     for (const CacheRule& rule : rules) {
       const auto given = m_launch.variable(m_program, rule.name);
       const std::string value = given ? *given : defaults ? expand(m_launch, m_program, rule.fallback) : "";
-      const Assignment* const word = m_program.assignment_of(rule.name);
-      if (const auto path = m_launch.resolve_path(m_program, value)) {
-        found.push_back({rule, rule.name, value, *path, word == nullptr ? std::nullopt : std::optional(word->index),
-                         nullptr, given.has_value()});
-        paths.push_back(*path);
-      }
+      Decision left{.flag = rule.name, .from = value, .cache_class = rule.cache_class, .implied = !given};
+      if (const Assignment* const word = m_program.assignment_of(rule.name))
+        left.index = word->index;
+      if (const auto path = m_launch.resolve_path(m_program, value))
+        found.push_back({rule, std::move(left), *path, nullptr});
     }
-    // Variables that look like caches but have no row are reported, and so is TMPDIR, below which any program may
-    // cache.
-    const Environment all = m_launch.all_variables(m_program);
-    for (const auto& [name, value] : all)
-      if ((names_cache(name) || name == "TMPDIR") && value.starts_with('/') &&
-          std::ranges::find(rules, name, &CacheRule::name) == rules.end() &&
-          std::ranges::find(m_launch.rules.user, name, &UserRule::flag) == m_launch.rules.user.end()) {
-        unknown.push_back(name);
-        paths.push_back(value);
-      }
-    m_launch.facts.find_all(paths);
-    for (const Cache& one : found)
-      if (m_launch.facts.is_shared(one.path))
-        decide(one);
-    std::erase_if(unknown, [&](const std::string& name) { return !m_launch.facts.is_shared(all.at(name)); });
-    if (!unknown.empty())
-      m_out.push_back(warning("SF406", join(unknown, ", "),
-                              "lies on shared storage, and no rule says what is kept there",
-                              "say `--local " + unknown.front() + "` or `--keep " + unknown.front() + "`"));
+    decide_all(found);
+    report_unknown(rules);
     return std::exchange(m_out, {});
   }
 
  private:
+  /// Decides about caches, of which those on this host's own disks stay.
+  void decide_all(const std::vector<Cache>& found) {
+    Names paths; // one request for all of them costs less than one for each
+    for (const Cache& one : found)
+      if (!one.path.empty())
+        paths.push_back(one.path);
+    m_launch.facts.find_all(paths);
+    for (const Cache& one : found)
+      if ((!one.path.empty() && m_launch.facts.is_shared(one.path)) ||
+          (one.option != nullptr && !is_moved(one.rule.cache_class)))
+        decide(one);
+      else if (one.option != nullptr)
+        keep(one, one.left.from->empty() ? "the value is empty" : "lies on this host's own disk");
+  }
+
+  /// Reports variables on shared storage that look like caches but have no row, and TMPDIR, below which any program may
+  /// cache.
+  void report_unknown(const std::vector<CacheRule>& rules) {
+    const Environment all = m_launch.all_variables(m_program);
+    Names unknown;
+    for (const auto& [name, value] : all)
+      if ((names_cache(name) || name == "TMPDIR") && value.starts_with('/') &&
+          std::ranges::find(rules, name, &CacheRule::name) == rules.end() &&
+          std::ranges::find(m_launch.rules.user, name, &UserRule::flag) == m_launch.rules.user.end() &&
+          m_launch.facts.is_shared(value))
+        unknown.push_back(name);
+    if (!unknown.empty())
+      m_out.push_back(warning("SF406", join(unknown, ", "),
+                              "lies on shared storage, and no rule says what is kept there",
+                              "say `--local " + unknown.front() + "` or `--keep " + unknown.front() + "`"));
+  }
+
   /// Leaves the cache where it is, with the reason.
   void keep(const Cache& one, std::string why, std::optional<Decision> report = {}) {
-    if (one.given)
-      m_out.push_back({.flag = one.name,
-                       .index = one.index,
-                       .from = one.value,
-                       .cache_class = one.rule.cache_class,
-                       .reason = std::move(why)});
+    if (!one.left.implied) {
+      m_out.push_back(one.left);
+      m_out.back().reason = std::move(why);
+    }
     if (report)
       m_out.push_back(*std::move(report));
   }
@@ -143,26 +139,25 @@ class CacheDecider {
 
   /// Changes no word, and names where the guard builds what the program caches there.
   void guard(const Cache& one) {
-    if (!one.given && one.name != "HF_DATASETS_CACHE")
+    if (one.left.implied && one.left.flag != "HF_DATASETS_CACHE")
       return;
     const std::string& build = m_launch.rules.guard->build;
     const LocalRoot& root = m_launch.facts.local();
     const bool unique = build == "unique" || root.directory.empty() || root.memory;
-    const std::string what = one.name == "HF_MODULES_CACHE" ? "modules" : "datasets";
+    const std::string what = one.left.flag == "HF_MODULES_CACHE" ? "modules" : "datasets";
     const std::string reason =
         what + (unique               ? " are built there under a name of their own; models stay"
                 : build == "publish" ? " are built on the node's own disk and copied there complete; models stay"
                                      : " are built on the node's own disk; models stay");
-    m_out.push_back({.action = Action::guard,
-                     .flag = one.name,
-                     .index = one.index,
-                     .from = one.value,
-                     .to = unique ? std::nullopt : std::optional(local_for(m_launch, one.path)),
-                     .cache_class = CacheClass::mixed,
-                     .rule = "guard",
-                     .reason = add_lock_note(reason, one.path),
-                     .implied = !one.given,
-                     .stands_for = normalize_path(one.path)});
+    Decision decision = one.left;
+    decision.action = Action::guard;
+    if (!unique)
+      decision.to = local_for(m_launch, one.path);
+    decision.cache_class = CacheClass::mixed;
+    decision.rule = "guard";
+    decision.reason = add_lock_note(reason, one.path);
+    decision.stands_for = normalize_path(one.path);
+    m_out.push_back(std::move(decision));
   }
 
   /// Returns the reason. A note is added if file locks do not exclude hosts there because two have the same name.
@@ -172,13 +167,10 @@ class CacheDecider {
                : reason;
   }
 
-  /// Returns the path of a value on this host, if it lies on shared storage. In a container only paths that it sees
-  /// under the host's names count.
-  [[nodiscard]] std::optional<std::string> find_shared_path(const std::string& value) const {
-    const bool here = m_container == nullptr || find_opaque(m_launch.argv[*m_launch.walk.container])->has("same") ||
-                      is_in(*m_container, normalize_path(value));
-    auto path = here ? m_launch.resolve_path(m_program, value) : std::nullopt;
-    return path && m_launch.facts.is_shared(*path) ? path : std::nullopt;
+  /// True if a value means a path of this host. In a container only paths that it sees under the host's names count.
+  [[nodiscard]] bool is_here(const std::string& value) const {
+    return m_container == nullptr || find_opaque(m_launch.argv[*m_launch.walk.container])->has("same") ||
+           is_in(*m_container, normalize_path(value));
   }
 
   /// True if an option about models or the hub has a value below this path: then models are read from there.
@@ -206,6 +198,8 @@ class CacheDecider {
       return keep(one, "models are read from it, as another option shows");
     if (mixed && !rule.by_user && is_offline(m_launch, m_program))
       return leave(one, "offline, what lies there is needed");
+    if (!rule.unless.empty() && any_listed(m_launch.facts.find(one.path, PathFact::names).names, rule.unless))
+      return keep(one, "what lies there is shared on purpose");
     if (option)
       return decide_by_content(one);
     move(one);
@@ -221,26 +215,19 @@ class CacheDecider {
     const CacheRule& rule = one.rule;
     const bool mixed = rule.cache_class == CacheClass::mixed;
     const sys::Entry& there = m_launch.facts.find(one.path, PathFact::names);
-    const std::string left = ", so `" + one.name + "` was left";
-    if (there.error_number == EACCES)
-      return keep(one, "it may not be read",
-                  warning("SF423", one.value, "this user may not read it" + left,
-                          "`ls -ld " + shell_quote(one.path) +
-                              "` says who may; if that is you by a group, `sharefs status` says what the server goes "
-                              "by"));
-    if (there.kind == sys::EntryKind::unknown)
-      return keep(one, "the share does not answer",
-                  warning("SF409", one.value, "the share does not answer" + left, "run `sharefs status`"));
-    if (rule.unless_prepared && !there.names.empty())
-      return keep(one, "a prepared dataset lies there, which is shared on purpose");
-    const auto foreign = std::ranges::find_if(there.names, [](const std::string& name) {
-      return !is_listed(name, words_of("library_files")) && name.find("___") == std::string::npos;
+    const std::string& name = one.left.flag;
+    if (there.kind == sys::EntryKind::unknown) // it does not answer, or this user may not read it
+      return keep(one, "it cannot be looked at",
+                  warning("SF409", *one.left.from, there.error().message + ", so `" + name + "` was left",
+                          "run `sharefs status`, and `ls -ld " + shell_quote(one.path) + "`"));
+    const auto foreign = std::ranges::find_if(there.names, [](const std::string& file) {
+      return !is_listed(file, words_of("library_files")) && file.find("___") == std::string::npos;
     });
     if (mixed && !rule.by_user && foreign != there.names.end())
       return leave(one, "`" + *foreign + "` lies there",
-                   warning("SF420", one.value,
-                           "`" + *foreign + "` lies there, which neither datasets nor a hub library made, so `" +
-                               one.name + "` was left: if nodes build datasets there, they race",
+                   warning("SF420", *one.left.from,
+                           "`" + *foreign + "` lies there, which neither datasets nor a hub library made, so `" + name +
+                               "` was left: if nodes build datasets there, they race",
                            "if it is a cache of datasets and models only, say `--local " + rule.name + "`"));
     if (mixed && !is_asked_for(rule) && there.names.empty() && m_launch.runs_no_python(m_program))
       return keep(one, "nothing in it says that it is a cache of datasets");
@@ -249,8 +236,8 @@ class CacheDecider {
 
   /// Gives the option or the variable a node-local directory. `names` lie in the cache of an option.
   void move(const Cache& one, const Names& names = {}) {
-    const std::string local = local_for(m_launch, one.path, one.rule.holds);
-    if (local.empty()) {
+    const std::string local = local_for(m_launch, one.path);
+    if (local.empty() || (one.rule.holds_code && !m_launch.facts.local().noexec.empty())) {
       report_no_local_directory(one);
       if (one.option != nullptr)
         leave(one, "this host has no directory for it");
@@ -258,17 +245,16 @@ class CacheDecider {
     }
     if (m_container != nullptr && !is_in(*m_container, local))
       return keep(one, "the container does not see the node's own disk");
-    std::optional<Decision> decision;
-    if (one.option != nullptr) {
-      decision = rewrite_value(*one.option, local);
-      decision->cache_class = one.rule.cache_class;
-      decision->reason = add_lock_note(one.rule.reason, one.path);
-    } else if (decision = set_variable(m_launch, m_program, one.name, local); decision) {
-      decision->reason = one.given ? one.rule.reason : one.rule.reason + "; its default is " + one.value;
-      decision->implied = !one.given;
-    } else {
+    auto decision = one.option != nullptr ? std::optional(rewrite_value(*one.option, local))
+                                          : set_variable(m_launch, m_program, one.left.flag, local);
+    if (!decision)
       return; // it has this value already
-    }
+    if (one.option != nullptr)
+      decision->cache_class = one.rule.cache_class;
+    decision->reason = one.option != nullptr ? add_lock_note(one.rule.reason, one.path)
+                       : one.left.implied    ? one.rule.reason + "; its default is " + *one.left.from
+                                             : one.rule.reason;
+    decision->implied = one.left.implied;
     decision->rule = one.rule.id;
     decision->stands_for = normalize_path(one.path);
     if (one.rule.cache_class == CacheClass::mixed)
@@ -279,8 +265,8 @@ class CacheDecider {
         std::ranges::none_of(m_program.chain, [&](const ChainLink* link) { return names_hosts(m_launch, *link); }))
       return m_out.push_back(*std::move(decision));
     leave(one, "its models would be lost", // the links are made on this host only
-          warning("SF408", one.value,
-                  "it holds models too, to which no links are made on the other nodes, so `" + one.name +
+          warning("SF408", *one.left.from,
+                  "it holds models too, to which no links are made on the other nodes, so `" + one.left.flag +
                       "` was left: launches can fail by the dataset cache race",
                   "start `sharefs run` on each node, or give the model as a directory"));
   }
@@ -289,10 +275,10 @@ class CacheDecider {
   /// warning if another user has taken the name of this user's directory, because nobody may stop the launches of
   /// others, and for code, without which a launch goes on.
   void report_no_local_directory(const Cache& one) {
-    const bool none = m_launch.facts.local().directory.empty();
-    const LocalRoot& root = m_launch.facts.local(none ? Holds::data : one.rule.holds);
-    const auto severity = one.given && none && !root.taken ? Severity::error : Severity::warning;
-    auto found = diagnose(root, severity).front();
+    const LocalRoot& root = m_launch.facts.local();
+    const auto severity =
+        !one.left.implied && root.directory.empty() && !root.taken ? Severity::error : Severity::warning;
+    auto found = no_place(root, severity);
     if (severity == Severity::warning)
       found.message += "; they were left where they are";
     m_out.push_back(warning(found.code, found.subject, std::move(found.message), std::move(found.hint), severity));

@@ -151,9 +151,7 @@ bool takes_words(const Launch& launch, const Program& program, const ChainLink& 
   if (link.launcher->tail != Tail::contexts || command.find('/') != std::string::npos ||
       find_launcher(launch.argv, link.command, launch.argv.size()) != nullptr)
     return true;
-  const auto paths = launch.find_paths(program, command);
-  return std::ranges::any_of(
-      paths, [&](const std::string& path) { return !launch.facts.find(path, PathFact::start).content.empty(); });
+  return !launch.find_file(program, command, false).empty();
 }
 
 bool can_carry(const Launch& launch, const Program& program) {

@@ -53,11 +53,10 @@ const sys::Entry& Facts::find(const std::string& path, PathFact what) {
   return m_known.at({what, path});
 }
 
-const LocalRoot& Facts::local(Holds holds) {
-  auto& known = m_local.at(static_cast<std::size_t>(holds));
-  if (!known)
-    known = m_find_local(holds);
-  return *known;
+const LocalRoot& Facts::local() {
+  if (!m_local)
+    m_local = m_find_local();
+  return *m_local;
 }
 
 } // namespace sharefs::cachefix

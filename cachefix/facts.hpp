@@ -2,7 +2,6 @@
 // The facts about the paths of a launch. Each path is read once, when it is needed, within a deadline.
 #include "cachefix/store/local_root.hpp"
 
-#include <array>
 #include <functional>
 #include <map>
 #include <optional>
@@ -24,7 +23,7 @@ enum class PathFact {
 /// Reads facts from the system and keeps them. References stay valid.
 class Facts {
  public:
-  using FindLocal = std::function<LocalRoot(Holds)>;
+  using FindLocal = std::function<LocalRoot()>;
   Facts(sys::System& system, FindLocal find_local) : m_system(system), m_find_local(std::move(find_local)) {}
 
   /// True if any mount of this host is shared. If none is, no path is read.
@@ -38,11 +37,7 @@ class Facts {
   /// Reads all of these paths in one request, because a request for each would cost more.
   void find_all(const std::vector<std::string>& paths, PathFact what = PathFact::place);
   /// Returns the directory for this user's node-local caches.
-  const LocalRoot& local(Holds holds = Holds::data);
-  /// Returns the same if local() was called before, else nullopt: nothing is read.
-  [[nodiscard]] const std::optional<LocalRoot>& local_if_asked(Holds holds) const {
-    return m_local[static_cast<std::size_t>(holds)];
-  }
+  const LocalRoot& local();
 
  private:
   sys::System& m_system;
@@ -50,7 +45,7 @@ class Facts {
   std::optional<Error> m_error;
   std::optional<bool> m_any_shared;
   std::map<std::pair<PathFact, std::string>, sys::Entry> m_known;
-  std::array<std::optional<LocalRoot>, 2> m_local; ///< by Holds
+  std::optional<LocalRoot> m_local;
 };
 
 } // namespace sharefs::cachefix

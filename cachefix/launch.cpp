@@ -46,26 +46,23 @@ std::optional<std::string> Launch::resolve_path(const Program& program, const st
   return program.directory == "/" ? "/" + value : program.directory + "/" + value;
 }
 
-std::vector<std::string> Launch::find_paths(const Program& program, const std::string& command) const {
+std::string Launch::find_file(const Program& program, const std::string& name, bool here) const {
+  const bool is_path = name.find('/') != std::string::npos, has_suffix = name.find('.') != std::string::npos;
   std::vector<std::string> paths;
-  if (command.find('/') != std::string::npos) {
-    if (auto path = resolve_path(program, command)) // a URL has no path
-      paths.push_back(*std::move(path));
-    return paths;
-  }
-  for (const std::string& directory : split(variable(program, "PATH").value_or("/usr/local/bin:/usr/bin:/bin"), ':'))
-    if (directory.starts_with('/'))
-      paths.push_back(join_path(directory, command));
-  return paths;
+  if (const auto own = resolve_path(program, name); own && (here || is_path)) // a URL has no path
+    paths.push_back(*own);
+  if (!is_path && !(here && has_suffix))
+    for (const std::string& directory : split(variable(program, "PATH").value_or("/usr/local/bin:/usr/bin:/bin"), ':'))
+      if (directory.starts_with('/'))
+        paths.push_back(join_path(directory, name));
+  const auto found = std::ranges::find_if(
+      paths, [&](const std::string& path) { return !facts.find(path, PathFact::start).content.empty(); });
+  return found == paths.end() ? "" : *found;
 }
 
 std::string Launch::read_start(const Program& program) const {
-  const bool file = program.kind == ProgramKind::file;
-  const auto given = file ? resolve_path(program, program.name) : std::nullopt;
-  for (const std::string& path : given ? std::vector{*given} : find_paths(program, program.name))
-    if (const std::string& first = facts.find(path, PathFact::start).content; !first.empty())
-      return first;
-  return {};
+  const std::string path = find_file(program, program.name, program.kind == ProgramKind::file);
+  return path.empty() ? path : facts.find(path, PathFact::start).content;
 }
 
 bool Launch::reads_caches(const Program& program) const {

@@ -23,8 +23,9 @@ struct Launch {
   /// working directory. nullopt if the value is no path (empty, a URL). `..` stays, because the kernel resolves it
   /// after links.
   [[nodiscard]] std::optional<std::string> resolve_path(const Program& program, const std::string& value) const;
-  /// Returns the paths at which a command may lie: its own path, or one in each directory of PATH.
-  [[nodiscard]] std::vector<std::string> find_paths(const Program& program, const std::string& command) const;
+  /// Returns the path of a command's file, or with `here` that of a file in the working directory, or of a command if
+  /// the name has no suffix; empty if there is none.
+  [[nodiscard]] std::string find_file(const Program& program, const std::string& name, bool here) const;
   /// Returns the first bytes of the program's file; empty if they are not known.
   [[nodiscard]] std::string read_start(const Program& program) const;
   /// True if the program is certainly not Python and starts none.

@@ -68,15 +68,16 @@ Decisions report_losses(const Launch& launch, const Program& program, const Deci
     all.losses.insert(all.losses.begin(), loss); // a PYTHONPATH in a word is no loss: the guard was added to it
   for (std::size_t i = 0; i < all.scripts.size() && i < k_most_scripts; ++i) {
     const NamedScript script = all.scripts[i];
-    const auto path = launch.resolve_path(program, script.name);
-    const std::string start = path ? launch.facts.find(*path, PathFact::start).content : std::string();
-    if (start.empty() || start.find('\0') != std::string::npos)
+    const std::string path = launch.find_file(program, script.name, true);
+    const std::string start = path.empty() ? "" : launch.facts.find(path, PathFact::start).content;
+    const bool python = is_python_start(start); // perhaps an archive; its `#!` line may have -I
+    if (start.empty() || (!python && start.find('\0') != std::string::npos))
       continue;
-    const std::string text = is_python_start(start) ? start.substr(0, start.find('\n')) // its `#!` line may have -I
-                                                    : launch.facts.find(*path, PathFact::text).content;
+    const std::string text =
+        python ? start.substr(0, start.find('\n')) : launch.facts.find(path, PathFact::text).content;
     if (text.size() > k_longest_script)
       continue;
-    const ScriptReport report = read_script(text, launch.facts, script);
+    const ScriptReport report = read_script(text, launch.facts, script, launch.variable(program, "PATH").value_or(""));
     for (Mention loss : report.losses) {
       loss.subject = script.name + ":" + std::to_string(loss.line) + ": " + loss.subject;
       all.losses.push_back(std::move(loss));
@@ -118,7 +119,6 @@ Decisions decide_launch(const Launch& launch) {
 }
 
 void assemble(Decisions decisions, Facts& facts, RunPlan& out) {
-  std::set<std::string> roots;
   for (Decision& one : decisions) {
     if (one.diagnosis) {
       add_once(out.diagnoses, *std::move(one.diagnosis));
@@ -126,18 +126,14 @@ void assemble(Decisions decisions, Facts& facts, RunPlan& out) {
     }
     if (one.is_environment())
       out.set[one.flag] = *one.to;
-    if (one.is_change() && !one.stands_for.empty()) { // made, with mode 0700, before the program starts
-      out.directories[*one.to] = one.stands_for;
-      roots.insert(parent_path(*one.to));
-    }
+    if (one.is_change() && !one.stands_for.empty())
+      out.directories[*one.to] = one.stands_for; // made, with mode 0700, before the program starts
     for (const std::string& name : one.models)
       out.links[*one.to + "/" + name] = one.stands_for + "/" + name;
     add_once(one.is_change() ? out.changes : one.action == Action::guard ? out.guarded : out.kept, std::move(one));
   }
-  // Explains why the directory in use is no disk of caches.local: once for data, and once for code if that differs.
-  for (const Holds holds : {Holds::data, Holds::code})
-    if (const auto& local = facts.local_if_asked(holds); local && roots.erase(local->directory) > 0)
-      std::ranges::move(diagnose(*local, Severity::error), std::back_inserter(out.diagnoses));
+  if (!out.directories.empty()) // why the directory that holds them is no disk of caches.local
+    std::ranges::move(diagnose(facts.local(), Severity::error), std::back_inserter(out.diagnoses));
 }
 
 } // namespace

@@ -17,8 +17,9 @@ namespace {
 constexpr std::string_view k_prints = "echo printf cat sed grep envsubst head tail sort";
 constexpr std::string_view k_hold_texts =
     "for set trap parallel done mapfile readarray source ."; // any of their words may be run
+constexpr std::string_view k_make = "make gmake";
 constexpr std::string_view k_exports = "export declare typeset readonly local setenv";
-constexpr std::string_view k_changes = "unset unsetenv setenv read mapfile for select set printf";
+constexpr std::string_view k_changes = "unset unsetenv unexport setenv read mapfile for select set printf";
 constexpr std::string_view k_script_names = "*.sh *.bash *.sbatch *.slurm *.env";
 constexpr std::string_view k_no_commands = "*.json *.yaml *.yml *.toml *.csv *.md *.log /dev/* <(*"; // names of files
 constexpr std::string_view k_letters = // of names; `@` is one, too
@@ -64,28 +65,12 @@ Started how_started(const Argv& argv) {
   return submits && !any_listed(argv, "--export* -env") ? Started::submitted : Started::run;
 }
 
-/// Returns the word behind the last of these options; `otherwise` if none is given.
-std::string word_behind(const Argv& words, std::string_view options, std::string otherwise = {}) {
-  for (std::size_t i = 1; i < words.size(); ++i)
-    if (is_listed(words[i - 1], options))
-      otherwise = words[i];
-  return otherwise;
-}
-
-/// Returns the file of commands that make, xargs, parallel or srun reads; empty if there is none.
-std::string find_commands_file(const Argv& words) {
-  if (any_listed(words, "xargs parallel at batch"))
-    return word_behind(words, "-a --arg-file ::::", words.back());
-  if (!any_listed(words, "make gmake */make"))
-    return word_behind(words, "--multi-prog");
-  const std::string directory = word_behind(words, "-C --directory");
-  const std::string file = word_behind(words, "-f --file", "Makefile");
-  return directory.empty() ? file : join_path(directory, file);
-}
-
 class ScriptReader {
  public:
-  ScriptReader(Facts& facts, const std::string& name) : m_facts(facts) { m_variables["0"] = name; }
+  ScriptReader(Facts& facts, const std::string& name, const std::string& path) : m_facts(facts) {
+    m_variables["0"] = name;
+    m_variables["PATH"] = path;
+  }
 
   /// Reads a text. `is_value`: it is the value of a variable, which may not be a command.
   void read(const std::string& text, int first_line, Started how = Started::run, bool is_value = false) {
@@ -99,6 +84,8 @@ class ScriptReader {
     for (std::size_t i = 0; i < lists.size(); ++i) {
       WordList& list = lists[i];
       list.line += first_line - 1;
+      if (i > 0)
+        add_input(list, lists[i - 1]);
       if (list.words.empty() || !is_listed(list.words[0], "#SBATCH #BSUB #!*"))
         read_list(list, is_value, is_output_kept(lists, i));
       else if (how == Started::submitted || list.words[0].starts_with("#!"))
@@ -115,6 +102,8 @@ class ScriptReader {
     const std::string last = link == nullptr ? "" : link->launcher->name;
     const Started how = how_started(words);
     read_file(find_commands_file(words), Started::run);
+    if (is_listed(words[0], k_make))
+      (void)read_changes(words, line);
     const Argv behind{words.begin() + static_cast<std::ptrdiff_t>(program.index) + 1, words.end()};
     if (program.kind == ProgramKind::shell && !behind.empty())
       m_variables["@"] = join({behind.begin() + 1, behind.end()}, " ");
@@ -156,6 +145,14 @@ class ScriptReader {
     (void)ask(words, list.line);
   }
 
+  /// Adds what `before` prints to the words of ssh and the like behind a pipe, which may run it.
+  static void add_input(WordList& list, const WordList& before) {
+    const Row* const known = list.words.empty() ? nullptr : find_opaque(list.words[0]);
+    if (before.to == "|" && before.words.size() > 1 && is_listed(before.words[0], k_prints) && known != nullptr &&
+        !known->has("container"))
+      list.words.insert(list.words.end(), before.words.begin() + 1, before.words.end());
+  }
+
   void read_list(WordList& list, bool is_value, bool prints) {
     Argv& words = list.words;
     note_test(list);
@@ -181,7 +178,12 @@ class ScriptReader {
     words.erase(words.begin(), command + (empties ? 1 : 0));
     if (empties)
       words.insert(words.begin(), {"env", "-i"});
-    if (!words.empty() && words[0].size() > 1 && words[0][0] == '@') // make: do not print the command
+    const bool assigns = words.size() > 1 && (words[1] == "export" || is_assignment(words[1]) ||
+                                              (words.size() > 2 && is_listed(words[2], "= := ::=")));
+    if (assigns && words[0].ends_with(':')) // make: for one target
+      words.erase(words.begin());
+    if (!words.empty() && words[0].size() > 1 && // make: do not print the command, or ignore its failure
+        (words[0][0] == '@' || (words[0][0] == '-' && is_assignment(words[0].substr(1)))))
       words[0].erase(0, 1);
     if (words.size() > 2 && is_listed(words[words.size() - 2], "= := ::=")) { // make: export A := 1
       words[words.size() - 3] += "=" + words.back();
@@ -209,11 +211,12 @@ class ScriptReader {
       const bool by_default = sign != std::string::npos && word->ends_with('}');
       const std::string given =
           !by_default ? *word : word->substr(2, sign - 2) + "+=" + word->substr(sign + 2, word->size() - sign - 3);
-      if (is_assignment(given) && (by_default || word < command || exports || is_listed(first, "make gmake")))
+      if (is_assignment(given) && (by_default || word < command || exports || is_listed(first, k_make)))
         read_assignment(given, line);
     }
     for (auto word = command; word != words.end() && changes; ++word) {
-      const bool named = *word == "PYTHONPATH" || (first == "unset" && word->starts_with("${!PYTHON")) ||
+      const bool named = is_listed(*word, "PYTHONPATH PYTHON{* {PYTHONPATH,*") ||
+                         (first == "unset" && word->starts_with("${!PYTHON")) ||
                          (first == "unset" && m_matches_path && word->starts_with('$'));
       if (named && !names_path(join({word + 1, words.end()}, " ")) &&
           !(line <= m_tested_to && is_listed(first, "set setenv")))
@@ -274,7 +277,7 @@ class ScriptReader {
     if (first == "eval")
       read(join({words.begin() + 1, words.end()}, " "), list.line);
     else if (is_listed(first, k_hold_texts))
-      read_texts(words, list.line);
+      read_texts(words, list.line, is_listed(first, "for set trap parallel") ? Started::run : Started::sourced);
     const bool copies = is_listed(first, "cp mv") && is_listed(words.back(), k_script_names);
     if (copies || first == "tee" || (prints && is_listed(first, k_prints)))
       read_printed(list);
@@ -295,11 +298,13 @@ class ScriptReader {
       read_started({words, walked, m_start, m_facts, m_rules}, program, list.line);
   }
 
-  /// Reads those of the words that are texts, because any of them may be run; a here-document certainly is.
+  /// Reads those of the words that are texts or scripts, because any of them may be run; a here-document certainly is.
   void read_texts(const Argv& words, int line, Started how = Started::run, bool only_documents = false) {
     for (const std::string& word : words)
       if (is_text(word) && (word[0] == '\n' || !only_documents))
         read(word.starts_with('[') ? word.substr(word.find('=') + 1) : word, line, how, word[0] != '\n');
+      else if (!only_documents && is_listed(word, k_script_names))
+        read_file(word, how);
   }
 
   /// Reads what a command prints or copies, because something may run it: its own text, or the scripts that it names.
@@ -315,16 +320,20 @@ class ScriptReader {
         text.replace(at, 2, "\n");
       read(text, list.line, how, true);
     } else {
-      read_texts(words, list.line, how, true);
-      for (const std::string& word : words)
-        if (is_listed(word, k_script_names) || (words[0] == "cat" && word == words.back()))
-          read_file(word, word.ends_with(".env") ? Started::sourced : how);
+      read_texts(words, list.line, how, words[0] != "cat");
+      if (is_listed(words[0], "cat cp envsubst mv sed")) // the file that is copied, whatever its name
+        read_file(words[words.size() - (is_listed(words[0], "cp mv") && words.size() > 1 ? 2 : 1)], how);
     }
+    for (const std::string& word : words)
+      if (is_listed(word, k_script_names))
+        read_file(word, how);
   }
 
   /// Notes a file of commands. It may lie in the directory of the last `cd`, or beside this script.
   void read_file(const std::string& name, Started how) {
     const std::string path = expand_start(name);
+    if (is_listed(path, "*.env *.envrc"))
+      how = Started::sourced;
     if (path.empty() || path[0] == '-' || is_text(path) || is_listed(path, k_no_commands))
       return;
     add_once(m_out.scripts, {path, how});
@@ -437,14 +446,14 @@ class ScriptReader {
 
 } // namespace
 
-ScriptReport read_script(const std::string& text, Facts& facts, const NamedScript& script) {
-  ScriptReader reader(facts, script.name);
+ScriptReport read_script(const std::string& text, Facts& facts, const NamedScript& script, const std::string& path) {
+  ScriptReader reader(facts, script.name, path);
   reader.read(text, 1, script.how);
   return reader.finish(script.how);
 }
 
 ScriptReport read_program(const Launch& launch, const Program& program) {
-  ScriptReader reader(launch.facts, "");
+  ScriptReader reader(launch.facts, "", launch.variable(program, "PATH").value_or(""));
   reader.read_started(launch, program, 1);
   return reader.finish(Started::run);
 }

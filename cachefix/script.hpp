@@ -26,8 +26,9 @@ struct ScriptReport {
 };
 
 /// Reads the text of a script. Hostfiles of launchers and the like are read through `facts`. Other scripts may lie
-/// beside `script`.
-ScriptReport read_script(const std::string& text, Facts& facts, const NamedScript& script);
+/// beside `script`, or in a directory of `path`, the variable PATH.
+ScriptReport read_script(const std::string& text, Facts& facts, const NamedScript& script,
+                         const std::string& path = {});
 /// Reads one program of a command line as a text of one command. A loss by the words of that command is not reported.
 ScriptReport read_program(const Launch& launch, const Program& program);
 

@@ -66,6 +66,8 @@ struct Launcher {
   std::string name, programs, verbs;
   Tail tail = Tail::command;
   Carries carries = Carries::yes;
+  std::vector<KnownOption> options = {};
+  bool clusters = true; ///< `-abc` is three options; false for MPI, whose `-np` is one
   [[nodiscard]] std::string get(std::string_view field) const { return row.get(field); }
 };
 
@@ -90,6 +92,9 @@ bool is_plain_tool(std::string_view program);
 const Launcher* find_launcher(const Argv& argv, std::size_t at, std::size_t end);
 /// True if the launcher needs no verb, or one of its verbs follows argv[at].
 bool has_verb(const Launcher& launcher, const Argv& argv, std::size_t at, std::size_t end);
+/// Returns the file of commands or of variables that one of the words reads, by its row `reads`; empty if there is
+/// none.
+std::string find_commands_file(const Argv& words);
 /// True if words[at] is a launcher, has a row `elsewhere`, or is a plain tool.
 bool is_known_command(const Argv& words, std::size_t at);
 /// Returns the launcher for `python -m MODULE`; nullptr if there is none.

@@ -45,6 +45,14 @@ std::size_t find_command(const Argv& words) {
   return words.size();
 }
 
+/// Returns the word behind the last of these options; `otherwise` if none is given.
+std::string word_behind(const Argv& words, const std::string& options, std::string otherwise) {
+  for (std::size_t i = 1; i < words.size(); ++i)
+    if (is_listed(words[i - 1], options))
+      otherwise = words[i];
+  return otherwise;
+}
+
 template <class Is> const Launcher* first_row(const Is& is) {
   const auto found = std::ranges::find_if(launchers(), is);
   return found == launchers().end() ? nullptr : &*found;
@@ -70,7 +78,11 @@ const std::vector<Launcher>& launchers() {
           {row, row.name, or_else(row.get("programs"), row.name.substr(0, space)),
            or_else(row.get("verbs"), row.name.substr(std::min(space + 1, row.name.size()))),
            enumerator<Tail>("command script python shell batch contexts", row.get("tail")).value_or(Tail::command),
-           enumerator<Carries>("yes python mpi", row.get("carries")).value_or(Carries::yes)});
+           enumerator<Carries>("yes python mpi", row.get("carries")).value_or(Carries::yes),
+           options_of(row.get("options"))});
+      all.back().clusters = std::ranges::none_of(all.back().options, [](const KnownOption& option) {
+        return std::ranges::any_of(option.names, [](const auto& name) { return name.size() > 2 && name[1] != '-'; });
+      });
     }
     return all;
   }();
@@ -118,6 +130,19 @@ const Launcher* find_launcher(const Argv& argv, std::size_t at, std::size_t end)
 
 bool has_verb(const Launcher& launcher, const Argv& argv, std::size_t at, std::size_t end) {
   return launcher.verbs.empty() || (at + 1 < end && is_listed(argv[at + 1], launcher.verbs));
+}
+
+std::string find_commands_file(const Argv& words) {
+  const auto& rows = rows_of("reads");
+  const auto row = std::ranges::find_if(rows, [&](const Row& one) {
+    return any_listed(words, one.name) && (!one.has("by") || any_listed(words, one.get("by")));
+  });
+  if (row == rows.end())
+    return {};
+  const std::string directory = word_behind(words, row->get("directory"), "");
+  const std::string file =
+      word_behind(words, row->get("options"), row->has("last") ? words.back() : row->get("default"));
+  return directory.empty() ? file : join_path(directory, file);
 }
 
 bool is_known_command(const Argv& words, std::size_t at) {

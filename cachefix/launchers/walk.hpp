@@ -80,10 +80,10 @@ struct Walk {
   std::vector<Mention> problems;
 };
 
-/// True for a program or module that is such a tool. A shell text is none, though it may end in the name of one.
+/// True for a program, module or file that is such a tool. A shell text is none, though it may end in the name of one.
 inline bool is_plain_tool(const Program& program) {
   const bool module = program.kind == ProgramKind::module;
-  return (module && is_listed(program.name, words_of("modules"))) ||
+  return ((module || program.kind == ProgramKind::file) && is_listed(program.name, words_of("modules"))) ||
          ((module || program.kind == ProgramKind::program) && is_plain_tool(program.name));
 }
 

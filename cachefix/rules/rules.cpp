@@ -36,9 +36,9 @@ std::vector<CacheRule> table_rules(const std::string& kind) {
                      .reason = row.get("reason"),
                      .of = row.get("of"),
                      .fallback = row.get("default"),
-                     .holds = row.has("code") ? Holds::code : Holds::data,
+                     .holds_code = row.has("code"),
                      .id = kind == "flag" ? row.name : "variable." + name,
-                     .unless_prepared = row.has("unless")});
+                     .unless = row.get("unless")});
   return all;
 }
 

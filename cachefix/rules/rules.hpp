@@ -26,9 +26,9 @@ struct CacheRule {
   bool by_user = false;      ///< the rule is one of --local, --keep or sharefs.yaml
   std::string of = {};       ///< flags only: the programs for which it counts; empty: all
   std::string fallback = {}; ///< default of a variable, with $NAME and ~; empty: no default, or none that may be shared
-  Holds holds = Holds::data; ///< variables only
+  bool holds_code = false;   ///< variables only: programs map the code that they compile there
   std::string id = {};       ///< name of the row
-  bool unless_prepared = false; ///< flags only: a path with files in it is left
+  std::string unless = {};   ///< names of files: a directory with one of them is left
 };
 
 /// A rule of the user: sharefs.yaml's caches.rules, --keep and --local.

@@ -20,18 +20,16 @@ constexpr const char* k_another = "set caches.local in sharefs.yaml to a directo
 
 /// A directory for all users, and this user's own directory in it.
 struct Candidate {
-  std::string above, path;
-  std::string exists = {};  ///< `path`, or the nearest directory above it that exists
-  bool given = false;       ///< caches.local names this path itself, and it is not the default
-  bool is_own = false;      ///< `path` exists, and only this user can write to it
-  bool memory = false;      ///< it is a tmpfs whose path caches.local does not name
-  std::string why_not = {}; ///< why it cannot be used; empty: it can
-  std::string cure = {};    ///< one line that says how to mend why_not
-  bool taken = false;       ///< a file or directory of another user has this user's name
+  std::string above;
+  LocalRoot root = {};     ///< its `problem` says why this user's directory cannot be used; empty: it can
+  bool given = false;      ///< caches.local names this path itself, and it is not the default
+  bool is_own = false;     ///< the directory exists, and only this user can write to it
+  std::string exists = {}; ///< the directory, or the nearest one above it that exists
 
+  [[nodiscard]] bool is_usable() const { return root.problem.empty(); }
   void refuse(std::string why, std::string how) {
-    why_not = std::move(why);
-    cure = std::move(how);
+    root.problem = std::move(why);
+    root.hint = std::move(how);
   }
 };
 
@@ -70,24 +68,29 @@ void check_above(Candidate& candidate, const sys::Entry& above, const sys::Ident
     candidate.refuse("others may write to " + above.path + ", which has no sticky bit", as_root("chmod 1777 " + path));
 }
 
+/// Returns why what has this user's name is no directory that only this user can write to; empty if it is one, or if
+/// nothing is there.
+std::string why_not_own(const sys::Entry& own, unsigned uid) {
+  return own.kind == sys::EntryKind::missing     ? ""
+         : own.kind == sys::EntryKind::unknown   ? own.error().message
+         : own.uid != uid                        ? own.path + " belongs to somebody else"
+         : own.kind == sys::EntryKind::symlink   ? own.path + " is a link"
+         : own.kind != sys::EntryKind::directory ? own.path + " is not a directory"
+         : (own.mode & 022U) != 0                ? "others may write to " + own.path
+         : own.shared                            ? own.path + " lies on shared storage (" + own.fs_type + ")"
+                                                 : "";
+}
+
 /// Checks the file or directory that has this user's name.
 void check_own(Candidate& candidate, const sys::Entry& own, const sys::Identity& identity) {
-  candidate.is_own = own.kind == sys::EntryKind::directory;
+  const bool others = own.uid != identity.uid, directory = own.kind == sys::EntryKind::directory;
   if (candidate.exists.empty())
-    candidate.exists = candidate.is_own ? candidate.path : candidate.above;
-  const std::string why = own.kind == sys::EntryKind::missing   ? ""
-                          : own.kind == sys::EntryKind::unknown ? own.error().message
-                          : own.uid != identity.uid             ? own.path + " belongs to somebody else"
-                          : own.kind == sys::EntryKind::symlink ? own.path + " is a link"
-                          : !candidate.is_own                   ? own.path + " is not a directory"
-                          : (own.mode & 022U) != 0              ? "others may write to " + own.path
-                          : own.shared ? own.path + " lies on shared storage (" + own.fs_type + ")"
-                                       : "";
+    candidate.exists = directory ? candidate.root.directory : candidate.above;
+  const std::string why = why_not_own(own, identity.uid);
   if (!why.empty())
-    candidate.refuse(why, (own.uid != identity.uid ? "as root, remove " : "remove ") + own.path);
-  candidate.is_own = candidate.is_own && why.empty();
-  candidate.taken =
-      own.kind != sys::EntryKind::missing && own.kind != sys::EntryKind::unknown && own.uid != identity.uid;
+    candidate.refuse(why, (others ? "as root, remove " : "remove ") + own.path);
+  candidate.is_own = directory && why.empty();
+  candidate.root.taken = own.exists() && others;
 }
 
 /// Returns the directories of caches.local and, last, the one in /var/tmp; each is checked but for its room.
@@ -96,38 +99,34 @@ std::vector<Candidate> candidates_of(sys::System& system, const LocalChoice& cho
   std::vector<Candidate> candidates;
   for (const std::string& directory : choice.directories) {
     const auto above = expand_directory(directory, choice.environment);
-    candidates.push_back({.above = above.value_or(""),
-                          .path = above ? join_path(*above, name) : "/",
-                          .given = above == directory && directory != k_default,
-                          .why_not = above ? "" : above.error().message,
-                          .cure = k_another});
+    candidates.push_back({.above = above.value_or("/"),
+                          .root = {.directory = above ? join_path(*above, name) : "/"},
+                          .given = above == directory && directory != k_default});
+    if (!above)
+      candidates.back().refuse(above.error().message, k_another);
   }
-  candidates.push_back({.above = "/var/tmp", .path = "/var/tmp/sharefs-" + name});
-  const auto read_all = [&](std::string Candidate::* path, bool guarded) {
-    std::vector<sys::EntryQuery> queries;
-    for (const Candidate& one : candidates)
-      queries.push_back({.path = (one.*path).empty() ? "/" : one.*path,
-                         .follow = guarded,
-                         .access = true,
-                         .links = sys::Links::trusted,
-                         .guarded = guarded});
-    return system.entries({.queries = std::move(queries), .as = choice.as});
-  };
-  const auto above = read_all(&Candidate::above, true), own = read_all(&Candidate::path, false);
+  candidates.push_back({.above = "/var/tmp", .root = {.directory = "/var/tmp/sharefs-" + name}});
+  std::vector<sys::EntryQuery> all_above, all_own;
+  for (const Candidate& one : candidates) {
+    all_above.push_back(
+        {.path = one.above, .follow = true, .access = true, .links = sys::Links::trusted, .guarded = true});
+    all_own.push_back({.path = one.root.directory, .access = true, .links = sys::Links::trusted});
+  }
+  const auto above = system.entries({.queries = std::move(all_above), .as = choice.as});
+  const auto own = system.entries({.queries = std::move(all_own), .as = choice.as});
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     Candidate& one = candidates[i];
-    if (one.why_not.empty())
+    if (one.is_usable())
       check_above(one, above[i], identity);
-    if (one.why_not.empty())
+    if (one.is_usable())
       check_own(one, own[i], identity);
-    one.memory = !one.given && is_listed(above[i].fs_type, "tmpfs ramfs rootfs");
+    one.root.memory = !one.given && is_listed(above[i].fs_type, "tmpfs ramfs rootfs");
   }
   return candidates;
 }
 
 /// Checks the room for the directory, and that the options of its mount allow its use.
-void check_room(sys::System& system, Candidate& candidate, const sys::Entry& there, std::uint64_t min_free_bytes,
-                Holds holds) {
+void check_room(sys::System& system, Candidate& candidate, const sys::Entry& there, std::uint64_t min_free_bytes) {
   const std::string prune = "delete old caches with `sharefs cache prune`, or make room there";
   const std::string wanted = "caches.min_free is " + format_bytes(min_free_bytes);
   const auto mounts = system.mounts();
@@ -135,11 +134,10 @@ void check_room(sys::System& system, Candidate& candidate, const sys::Entry& the
   const auto is_mounted = [&](std::string_view option) {
     return mount != nullptr && contains(split(mount->options + "," + mount->super_options, ','), option);
   };
-  const std::string& path = candidate.path;
-  if (holds == Holds::code && is_mounted("noexec"))
-    candidate.refuse(path + " lies on " + mount->target + ", which is mounted noexec",
-                     "set caches.local in sharefs.yaml to a directory that is not mounted noexec");
-  else if (!there.space)
+  const std::string& path = candidate.root.directory;
+  if (is_mounted("noexec"))
+    candidate.root.noexec = path + " lies on " + mount->target + ", which is mounted noexec";
+  if (!there.space)
     candidate.refuse(there.error_number != 0 ? there.error().message : candidate.exists + " does not answer",
                      k_another);
   else if (!there.writable && is_mounted("ro"))
@@ -197,18 +195,27 @@ Result<std::string> expand_directory(const std::string& directory, const std::ve
   return path ? Result<std::string>(normalize_path(*path)) : fail(ErrorCode::config, directory + ": " + why_not);
 }
 
+Diagnosis no_place(const LocalRoot& root, Severity severity) {
+  const bool none = root.directory.empty();
+  return {severity,
+          "SF405",
+          "caches.local",
+          std::string("no directory on this host's own disks can hold ") +
+              (none ? "the caches: " + root.problem : "compiled caches: " + root.noexec),
+          none ? root.hint : "set caches.local in sharefs.yaml to a directory that is not mounted noexec",
+          ""};
+}
+
 Diagnoses diagnose(const LocalRoot& root, Severity severity) {
-  const std::string caches = root.holds == Holds::code ? "compiled caches" : "the caches";
   if (root.directory.empty())
-    return {{severity, "SF405", "caches.local",
-             "no directory on this host's own disks can hold " + caches + ": " + root.problem, root.hint, ""}};
+    return {no_place(root, severity)};
   if (root.problem.empty())
     return {};
   return {{root.memory ? Severity::warning : Severity::info, "SF414", to_utf8(root.directory),
-           "holds " + caches + ", because " + root.problem, root.hint, ""}};
+           "holds the caches, because " + root.problem, root.hint, ""}};
 }
 
-LocalRoot find_local_root(sys::System& system, const LocalChoice& choice, const sys::Identity& identity, Holds holds) {
+LocalRoot find_local_root(sys::System& system, const LocalChoice& choice, const sys::Identity& identity) {
   auto user = identity;
   if (choice.as) {
     user.user = choice.as->name;
@@ -223,30 +230,27 @@ LocalRoot find_local_root(sys::System& system, const LocalChoice& choice, const 
   std::vector<std::string> problems;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     Candidate& one = candidates[i];
-    if (one.why_not.empty())
-      check_room(system, one, spaces[i], choice.min_free_bytes, holds);
-    if (one.why_not.empty() && (best == nullptr || (best->memory && !one.memory)))
+    if (one.is_usable())
+      check_room(system, one, spaces[i], choice.min_free_bytes);
+    if (one.is_usable() && (best == nullptr || (best->root.memory && !one.root.memory)))
       best = &one;
   }
-  std::string hint;
+  LocalRoot found = best == nullptr ? LocalRoot() : best->root;
   for (const Candidate& one : candidates) {
-    if (best != nullptr && !best->memory && (&one == best || best != &candidates.back()))
-      break; // no problem is reported if a disk of caches.local is used
-    if (hint.empty())
-      hint = one.cure;
-    if (!one.why_not.empty())
-      problems.push_back(one.why_not);
-    else if (one.memory)
+    found.taken = found.taken || one.root.taken;
+    if (best != nullptr && !best->root.memory && (&one == best || best != &candidates.back()))
+      continue; // no problem is reported if a disk of caches.local is used
+    if (found.hint.empty())
+      found.hint = one.root.hint;
+    if (!one.is_usable())
+      problems.push_back(one.root.problem);
+    else if (one.root.memory)
       problems.push_back(one.above + " is memory (tmpfs)" + (&one == best ? ", and no disk can be used" : ""));
   }
-  if (hint.empty() && !problems.empty())
-    hint = "set caches.local in sharefs.yaml to a directory on a disk";
-  return {.directory = best == nullptr ? "" : best->path,
-          .problem = join(problems, "; "),
-          .hint = hint,
-          .memory = best != nullptr && best->memory,
-          .holds = holds,
-          .taken = std::ranges::any_of(candidates, &Candidate::taken)};
+  if (found.hint.empty() && !problems.empty())
+    found.hint = "set caches.local in sharefs.yaml to a directory on a disk";
+  found.problem = join(problems, "; ");
+  return found;
 }
 
 std::vector<std::string> own_directories(sys::System& system, const LocalChoice& choice,
@@ -254,7 +258,7 @@ std::vector<std::string> own_directories(sys::System& system, const LocalChoice&
   std::vector<std::string> all;
   for (const Candidate& candidate : candidates_of(system, choice, identity))
     if (candidate.is_own)
-      all.push_back(candidate.path);
+      all.push_back(candidate.root.directory);
   return all;
 }
 
@@ -275,14 +279,9 @@ Result<void> make_own_directory(sys::System& system, const std::string& director
   TRY(make_missing(files, directory, uid));
   // Other users may write to /var/tmp and to a directory of mode 1777, so one of them may have made this name before.
   const auto found = files.entry({.path = directory, .links = sys::Links::trusted, .guarded = true});
-  if (found.kind == sys::EntryKind::unknown)
-    return fail(found.error());
-  if (found.kind != sys::EntryKind::directory || found.uid != uid)
-    return fail(ErrorCode::permission, directory + ": not a directory of yours",
-                "as root, remove it, or set caches.local in sharefs.yaml");
-  if ((found.mode & 022U) != 0)
-    return fail(ErrorCode::permission, directory + ": others may write to it (mode " + format_mode(found.mode) + ")",
-                "run `chmod 700 " + directory + "`");
+  if (const std::string why = why_not_own(found, uid); !why.empty())
+    return fail(ErrorCode::permission, why,
+                "run `ls -ld " + shell_quote(directory) + "`, and remove it, or set caches.local in sharefs.yaml");
   TRY_ASSIGN(const auto excluded, sys::locks_exclude(files.real_path(directory)));
   if (!excluded) // the locks of the programs would not protect a cache there
     return fail(ErrorCode::unsupported, directory + ": file locks do not exclude each other there",

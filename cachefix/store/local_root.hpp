@@ -21,9 +21,6 @@ struct LocalChoice {
   std::optional<sys::User> as = {};          ///< root checks with the rights of this user; nullopt: with its own
 };
 
-/// The use of a directory. Programs map the code that they compile there, which a mount with noexec refuses.
-enum class Holds { data, code };
-
 /// Returns an entry of caches.local, normalized, with the values of `$NAME` and `${NAME}`. A variable at the beginning
 /// must hold an absolute path, others a part of a name. Values may only have the characters [A-Za-z0-9_./-], because
 /// launchers split, quote and expand the words that hold a cache's path. Pure. Error `config` if a variable is not set
@@ -36,23 +33,24 @@ inline constexpr std::uint64_t k_least_free_inodes = 10'000;
 
 /// The directory of this user's node-local caches.
 struct LocalRoot {
-  std::string directory; ///< LOCAL/USER or /var/tmp/sharefs-USER; empty: no directory can be used
-  std::string problem;   ///< why no disk that caches.local names is used; empty: one is
-  std::string hint;      ///< how to mend the problem
-  bool memory = false;   ///< it is a tmpfs that nobody named: files there take memory of this host
-  Holds holds = Holds::data;
-  bool taken = false; ///< another user has this user's name in one of them; that must not stop a launch
+  std::string directory = {}; ///< LOCAL/USER or /var/tmp/sharefs-USER; empty: no directory can be used
+  std::string problem = {};   ///< why no disk that caches.local names is used; empty: one is
+  std::string hint = {};      ///< how to mend the problem
+  bool memory = false;        ///< it is a tmpfs that nobody named: files there take memory of this host
+  bool taken = false;         ///< another user has this user's name in one of them; that must not stop a launch
+  std::string noexec = {};    ///< why programs cannot map the code that they compile there; empty: they can
   friend bool operator==(const LocalRoot&, const LocalRoot&) = default;
 };
 
+/// Returns SF405: no directory can be used, or the one in use cannot hold compiled code (LocalRoot::noexec).
+Diagnosis no_place(const LocalRoot& root, Severity severity);
 /// Reports SF405, with `severity`, if no directory can be used, and SF414 if it is no disk that caches.local names.
 Diagnoses diagnose(const LocalRoot& root, Severity severity);
 
 /// Finds the first of the configured directories that is not shared, that no other user could replace, and that has
 /// enough free bytes and inodes. If there is none, it is /var/tmp/sharefs-USER, if that has room. A tmpfs is used last,
-/// unless caches.local names its path. For code a mount with noexec is passed over.
-LocalRoot find_local_root(sys::System& system, const LocalChoice& choice, const sys::Identity& identity,
-                          Holds holds = Holds::data);
+/// unless caches.local names its path.
+LocalRoot find_local_root(sys::System& system, const LocalChoice& choice, const sys::Identity& identity);
 
 /// Returns all directories of this user for caches that exist, in the configured directories and in /var/tmp.
 std::vector<std::string> own_directories(sys::System& system, const LocalChoice& choice, const sys::Identity& identity);

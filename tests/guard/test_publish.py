@@ -118,6 +118,18 @@ def test_phases_and_later_jobs_find_what_was_made(cluster: Cluster, interpreter:
     assert not any(path.suffix == ".arrow" and not path.is_symlink() for path in second.disk.rglob("*"))
 
 
+def test_a_pickled_dataset_is_read_on_another_host(cluster: Cluster, interpreter: Path) -> None:
+    """Its state names files. A function that uses a dataset has a fingerprint that is made of it, on every host the same."""
+    fill(cluster.share)
+    makes = "import pickle\nd = load(); m = d.map(lambda row: {'n': row['id']})\npickle.dump((d, m), open(SHARE + '/pickled', 'wb'))\n"
+    uses = "d = load(); rows(d.map(lambda row: {'n': d[row['id']]['id']}))\n"
+    reads = "import pickle\nfor d in pickle.load(open(SHARE + '/pickled', 'rb')): rows(d)\n"
+    first, second = cluster.hosts
+    made, _ = done(start(first, interpreter, makes + "rows(d); rows(m)\n" + uses))
+    read, said = done(start(second, interpreter, reads + uses))
+    assert read == made and said == ""
+
+
 def test_a_random_map_is_one_for_all(cluster: Cluster, interpreter: Path) -> None:
     """The first process makes it, the others wait for that one and take its rows."""
     fill(cluster.share)

@@ -36,6 +36,9 @@ def hold_datasets(module):
     packaged = sys.modules.get("datasets.packaged_modules.cache.cache")
     if packaged is not None:
         holds.hold_cache_dir(packaged.Cache, _default_root, _is_only_here)
+    mapped = getattr(sys.modules.get("datasets.table"), "MemoryMappedTable", None)
+    if mapped is not None:
+        holds.hold_after(mapped, "__getstate__", _name_on_share)
     metric = sys.modules.get("datasets.metric")
     if metric is not None:
         holds.hold_cache_dir(metric.Metric, lambda: module.config.HF_METRICS_CACHE, _computes_alone)
@@ -282,6 +285,15 @@ def _publish_file(path):
         return
     share, place = found
     _publish(publishing.publish_file, str(path), os.path.join(share, name), place, "what is made of %s" % share)
+
+
+def _name_on_share(state, _):
+    """Names the file of the share in place of its copy on this node, because another node may get the state, and
+    fingerprints are made of it."""
+    directory, name = os.path.split(state["path"])
+    found = publishing.share_of_files(directory)
+    shared = found and os.path.join(found[0], name)
+    return dict(state, path=shared) if shared and os.path.exists(shared) else None
 
 
 def _hold_save(original):

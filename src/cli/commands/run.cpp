@@ -199,8 +199,8 @@ Argv make_node_words(Context& context, const Arguments& arguments, cachefix::Fac
 
 /// Decides about the command.
 Result<cachefix::RunPlan> decide(Context& context, const Arguments& arguments, const CacheChoices& choices) {
-  cachefix::Facts facts(context.system, [&](cachefix::Holds holds) {
-    return cachefix::find_local_root(context.system, choices.local, context.system.identity(), holds);
+  cachefix::Facts facts(context.system, [&] {
+    return cachefix::find_local_root(context.system, choices.local, context.system.identity());
   });
   cachefix::Rules rules = choices.rules;
   if (facts.any_shared()) { // without shared storage there is no race
@@ -313,7 +313,7 @@ extern const CommandSpec k_run_command{
         "sharefs run --keep --cache_dir -- python train.py --cache_dir /data/share/cache   # leave this flag",
     .effect = Effect::reads,
     .options = {{.names = "--dry-run", .help = "show the changes and the exact command, run nothing"},
-                {.names = "--explain", .help = "say of every path that was left why"},
+                {.names = "--explain", .help = "say of every cache that was left why"},
                 {.names = "--strict", .help = "fail (125) where a warning says that something was not understood"},
                 {.names = "--seed", .help = "first copy what the shared caches hold to this node, verified"},
                 {.names = "--no-guard",

@@ -25,9 +25,8 @@ struct World {
   std::map<std::string, std::vector<std::string>> directories; ///< path -> names
   std::map<std::string, int> unreadable;                       ///< path -> errno of a look at its names
   LocalRoot local{"/var/cache/sharefs/alice", "", ""};
-  std::optional<LocalRoot> local_for_code; ///< where that is mounted noexec
-  std::set<std::string> read_only;         ///< directories where this user may not write
-  bool excludes = true;                    ///< do file locks of the share exclude other hosts?
+  std::set<std::string> read_only; ///< directories where this user may not write
+  bool excludes = true;            ///< do file locks of the share exclude other hosts?
 
   [[nodiscard]] sys::MountTable table() const {
     std::vector<sys::MountEntry> entries;
@@ -129,11 +128,7 @@ inline RunPlan World::run(const Argv& argv, const Rules& rules) const {
   system.machine.on_entry = [this, table = table()](const sys::EntryQuery& query, const auto&) {
     return std::optional(answer(query, table));
   };
-  Facts facts(system, [this](Holds holds) {
-    LocalRoot root = holds == Holds::code && local_for_code ? *local_for_code : local;
-    root.holds = holds;
-    return root;
-  });
+  Facts facts(system, [this] { return local; });
   return plan_run(argv, first(), facts, rules);
 }
 

@@ -59,9 +59,8 @@ struct Disks {
     table.back().options = "rw,nosuid,nodev,noexec,relatime";
     system.machine.mounts = sys::MountTable(std::move(table));
   }
-  LocalRoot find(const std::vector<std::string>& directories, const std::vector<std::string>& environment = {},
-                 Holds holds = Holds::data) {
-    return find_local_root(system, {directories, 1ULL << 30U, environment}, system.machine.identity, holds);
+  LocalRoot find(const std::vector<std::string>& directories, const std::vector<std::string>& environment = {}) {
+    return find_local_root(system, {directories, 1ULL << 30U, environment}, system.machine.identity);
   }
 };
 
@@ -77,25 +76,20 @@ TEST_CASE("requirement 9: the first of the directories that are not shared and h
   CHECK(disks.find({"/c", "/b"}).directory == "/c/alice");
 }
 
-TEST_CASE("noexec: what is compiled is mapped from its cache, so another place is found for it, and data stay") {
+TEST_CASE("noexec: data are cached there, and what is compiled is not") {
   Disks disks;
   disks.disk("/scratch", 9'000'000'000);
   disks.disk("/disk", 2'000'000'000);
   disks.mount_noexec("/scratch");
-  CHECK(disks.find({"/scratch", "/disk"}) == LocalRoot{"/scratch/alice", "", ""});
-  CHECK(disks.find({"/scratch", "/disk"}, {}, Holds::code).directory == "/disk/alice");
-  const LocalRoot other = disks.find({"/scratch"}, {}, Holds::code);
-  CHECK(other.directory == "/var/tmp/sharefs-alice");
-  CHECK(other.problem == "/scratch/alice lies on /scratch, which is mounted noexec");
-  const auto said = diagnose(other, Severity::error);
-  REQUIRE(said.size() == 1);
-  CHECK(said[0].code == "SF414");
-  CHECK(said[0].message == "holds compiled caches, because /scratch/alice lies on /scratch, which is mounted noexec");
-  disks.mount_noexec("/var/tmp");
-  const LocalRoot none = disks.find({"/scratch"}, {}, Holds::code);
-  CHECK(none.directory.empty());
-  CHECK(none.problem.find("/var/tmp, which is mounted noexec") != std::string::npos);
-  CHECK(disks.find({"/scratch"}).directory == "/scratch/alice");
+  const LocalRoot root = disks.find({"/scratch", "/disk"});
+  CHECK(root.directory == "/scratch/alice");
+  CHECK(root.noexec == "/scratch/alice lies on /scratch, which is mounted noexec");
+  CHECK(diagnose(root, Severity::error).empty());
+  const Diagnosis code = no_place(root, Severity::warning);
+  CHECK(code.code == "SF405");
+  CHECK(code.message == "no directory on this host's own disks can hold compiled caches: " + root.noexec);
+  CHECK(code.hint == "set caches.local in sharefs.yaml to a directory that is not mounted noexec");
+  CHECK(disks.find({"/disk", "/scratch"}) == LocalRoot{"/disk/alice", "", ""});
 }
 
 TEST_CASE("requirement 9: too few bytes or inodes are no place for a cache") {
@@ -273,7 +267,7 @@ TEST_CASE("memory is used only where its path is written down, or with a warning
 TEST_CASE("the hint cures what keeps the first directory from being used") {
   Disks disks;
   const auto found = [&](const std::string& directory) {
-    const auto root = disks.find({directory, "/gone-too"}, {}, Holds::code);
+    const auto root = disks.find({directory, "/gone-too"});
     CHECK(root.directory == "/var/tmp/sharefs-alice");
     return std::pair(root.problem, root.hint);
   };
@@ -309,10 +303,6 @@ TEST_CASE("the hint cures what keeps the first directory from being used") {
   std::tie(problem, hint) = found("/disk");
   CHECK(has(problem, "in all"));
   CHECK(has(hint, "that is larger"));
-  disks.spaces.erase("/disk");
-  disks.mount_noexec("/disk");
-  std::tie(problem, hint) = found("/disk");
-  CHECK(has(hint, "not mounted noexec"));
 
   disks.make("/open", 0777);
   std::tie(problem, hint) = found("/open");

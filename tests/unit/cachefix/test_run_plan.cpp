@@ -216,7 +216,7 @@ TEST_CASE("caches that this user may not read, or that do not answer, are left")
   Rules off;
   const Argv argv = words("python t.py --cache_dir /share/c");
   world.unreadable["/share/c"] = EACCES;
-  CHECK(test::codes(world.run(argv, off)) == "SF423");
+  CHECK(test::codes(world.run(argv, off)) == "SF409");
   world.unreadable["/share/c"] = ETIMEDOUT;
   CHECK(test::codes(world.run(argv, off)) == "SF409");
   CHECK(world.run(argv, off).argv == argv);
@@ -268,6 +268,14 @@ TEST_CASE("variables of node-local caches are moved, given or by default; others
   CHECK(result.diagnoses.empty());
   const RunPlan tool = world.run(words("./some-tool"), installed()); // defaults of Python programs only
   CHECK(tool.set.size() == 1);
+}
+
+TEST_CASE("settings in a cache are needed where they are") {
+  World world;
+  world.environment.emplace_back("MPLCONFIGDIR=/share/m");
+  CHECK(guard_of(world.run(words("python t.py"), installed()), "MPLCONFIGDIR") == local_of("/share/m"));
+  world.directories["/share/m"] = {"fontlist-v390.json", "matplotlibrc"};
+  CHECK(guard_of(world.run(words("python t.py"), installed()), "MPLCONFIGDIR").empty());
 }
 
 TEST_CASE("offline: modules that lie there are needed, where no guard brings them") {
@@ -322,7 +330,7 @@ TEST_CASE("no directory of this node can hold what a word names: an error; a def
 
 TEST_CASE("attack: whoever takes the names of a user's directories stops no launch of that user") {
   World world;
-  world.local = LocalRoot{"", "/cache/alice belongs to somebody else", "as root, remove it", false, Holds::data, true};
+  world.local = LocalRoot{"", "/cache/alice belongs to somebody else", "as root, remove it", false, true};
   world.environment.emplace_back("TRITON_CACHE_DIR=/share/t");
   const auto wish = GENERATE(as<std::string>(), "--cache_dir", "--data_cache_dir");
   const auto python = GENERATE(as<std::string>(), "python", "python -I");
@@ -372,6 +380,60 @@ TEST_CASE("what loses the guard is named in one line, in texts and in scripts th
   CHECK(world.run(words("bash missing.sh"), installed()).diagnoses.empty());
   world.files["/job/run.sh"] += std::string(200'000, '#'); // no script that a person has written
   CHECK(world.run(words("bash run.sh"), installed()).diagnoses.empty());
+}
+
+TEST_CASE("files of variables that a launcher reads, and archives of Python, can lose the guard") {
+  World world;
+  world.files["/job/.env"] = "A=1\nPYTHONPATH=src\n";
+  world.files["/job/other"] = "PYTHONPATH=src:$PYTHONPATH\n";
+  world.files["/job/x/.envrc"] = "export PYTHONPATH=$PWD\n";
+  world.files["/job/a.pyz"] = std::string("#!/usr/bin/python3 -sE\nPK\3\4\0\0", 28);
+  world.files["/job/b.pyz"] = std::string("#!/usr/bin/env python3\nPK\3\4\0\0", 29);
+  for (const std::string line : {"pipenv run python t.py", "dotenv run -- python t.py", "srun honcho run python t.py",
+                                 "direnv exec x python t.py", "bash -c 'pipenv run python t.py'", "./a.pyz"}) {
+    CAPTURE(line);
+    Argv argv = words(line);
+    if (argv[0] == "bash")
+      argv = {"bash", "-c", "pipenv run python t.py"};
+    CHECK(test::codes(world.run(argv, installed())) == "SF407");
+  }
+  for (const std::string line :
+       {"uv run --env-file .env python t.py", "pip install pipenv", "dotenv -f other run python t.py",
+        "direnv exec y python t.py", "pipenv lock", "./b.pyz"}) {
+    CAPTURE(line);
+    CHECK(world.run(words(line), installed()).diagnoses.empty());
+  }
+}
+
+TEST_CASE("scripts in loops, lists and copies, and those that are found as commands, are read") {
+  World world;
+  world.environment.emplace_back("PATH=/opt/bin:/usr/bin");
+  world.files["/opt/bin/wrap"] = "#!/bin/bash\nunset PYTHONPATH\nexec python t.py \"$@\"\n";
+  world.files["/job/lost.sh"] = "export PYTHONPATH=/x\npython t.py\n";
+  world.files["/job/good.sh"] = "python t.py\n";
+  world.files["/job/job.template"] = "#!/bin/bash\n#SBATCH --export=NONE\npython t.py\n";
+  world.files["/job/lost.env"] = "PYTHONPATH=/x\n";
+  for (const std::string line :
+       {"for s in good.sh lost.sh; do bash $s; done", "S=(good.sh lost.sh); for s in ${S[@]}; do bash $s; done",
+        "for e in lost.env; do source $e; done; python t.py", "parallel bash ::: good.sh lost.sh",
+        "echo lost.sh | xargs bash", "printf '%s\\n' good.sh lost.sh | xargs -n 1 bash",
+        "cat > $S <<< 'export PYTHONPATH=/x; python t.py'; bash $S",
+        "sed s/a/b/ job.template > j.slurm; sbatch j.slurm", "sed s/a/b/ job.template | sbatch",
+        "cp job.template j.sh; sbatch j.sh", "wrap --x", "srun -N 2 wrap"}) {
+    CAPTURE(line);
+    CHECK(test::codes(world.run({"bash", "-c", line}, installed())) == "SF407");
+  }
+  for (const std::string line : {"wrap --x", "srun -N 2 wrap", "nohup wrap"}) {
+    CAPTURE(line);
+    CHECK(test::codes(world.run(words(line), installed())) == "SF407");
+  }
+  for (const std::string line :
+       {"for s in good.sh; do bash $s; done", "bash -n lost.sh; shellcheck lost.sh; python t.py",
+        "sed s/a/b/ good.sh > j.sh; bash j.sh", "cp t.py u.py; python u.py",
+        "sed s/a/b/ job.template > notes.md; python t.py"}) {
+    CAPTURE(line);
+    CHECK(world.run({"bash", "-c", line}, installed()).diagnoses.empty());
+  }
 }
 
 TEST_CASE("a shell or a batch system reads its commands from the file that is its stdin; other programs read data") {

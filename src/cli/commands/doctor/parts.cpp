@@ -305,13 +305,8 @@ void examine_caches(const PartInput& input, Part& part) {
   if (root.directory.empty())
     return;
   part.seen = "caches in " + (choices->local.as ? parent_path(root.directory) : root.directory);
-  const auto mounts = input.context.system.mounts();
-  const auto* mount = mounts ? mounts->owner_of(root.directory) : nullptr;
-  if (mount != nullptr && sys::restrictions_of(*mount).find("noexec") != std::string::npos)
-    std::ranges::copy(cachefix::diagnose(cachefix::find_local_root(input.context.system, choices->local, identity,
-                                                                   cachefix::Holds::code),
-                                         Severity::warning),
-                      std::back_inserter(part.found));
+  if (!root.noexec.empty())
+    part.found.push_back(cachefix::no_place(root, Severity::warning));
 }
 
 struct PartSpec {
