@@ -36,8 +36,8 @@ bool is_offline(const Launch& launch, const Program& program) {
 }
 
 /// Returns the node-local directory for a shared path; empty if this host has none.
-std::string local_for(const Launch& launch, const std::string& shared_path) {
-  const std::string& root = launch.facts.local().directory;
+std::string local_for(const Launch& launch, const std::string& shared_path, bool holds_code = false) {
+  const std::string& root = launch.facts.local().place(holds_code);
   return root.empty() ? root : root + "/" + cache_key(shared_path);
 }
 
@@ -236,8 +236,8 @@ class CacheDecider {
 
   /// Gives the option or the variable a node-local directory. `names` lie in the cache of an option.
   void move(const Cache& one, const Names& names = {}) {
-    const std::string local = local_for(m_launch, one.path);
-    if (local.empty() || (one.rule.holds_code && !m_launch.facts.local().noexec.empty())) {
+    const std::string local = local_for(m_launch, one.path, one.rule.holds_code);
+    if (local.empty()) {
       report_no_local_directory(one);
       if (one.option != nullptr)
         leave(one, "this host has no directory for it");

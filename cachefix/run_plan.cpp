@@ -132,8 +132,17 @@ void assemble(Decisions decisions, Facts& facts, RunPlan& out) {
       out.links[*one.to + "/" + name] = one.stands_for + "/" + name;
     add_once(one.is_change() ? out.changes : one.action == Action::guard ? out.guarded : out.kept, std::move(one));
   }
-  if (!out.directories.empty()) // why the directory that holds them is no disk of caches.local
-    std::ranges::move(diagnose(facts.local(), Severity::error), std::back_inserter(out.diagnoses));
+  const auto is_used = [&](const std::string& root) {
+    return std::ranges::any_of(out.directories, [&](const auto& one) { return parent_path(one.first) == root; });
+  };
+  if (out.directories.empty())
+    return;
+  // Explains why a directory that holds them is no disk of caches.local.
+  const auto& local = facts.local();
+  if (is_used(local.directory))
+    std::ranges::move(diagnose(local, Severity::error), std::back_inserter(out.diagnoses));
+  if (is_used(local.for_code))
+    std::ranges::move(diagnose_code(local, Severity::error), std::back_inserter(out.diagnoses));
 }
 
 } // namespace

@@ -15,6 +15,7 @@
 namespace sharefs::cachefix {
 namespace {
 
+constexpr const char* k_exec = "set caches.local in sharefs.yaml to a directory that is not mounted noexec";
 constexpr const char* k_default = "/var/cache/sharefs";
 constexpr const char* k_another = "set caches.local in sharefs.yaml to a directory on this host's own disk";
 
@@ -202,8 +203,17 @@ Diagnosis no_place(const LocalRoot& root, Severity severity) {
           "caches.local",
           std::string("no directory on this host's own disks can hold ") +
               (none ? "the caches: " + root.problem : "compiled caches: " + root.noexec),
-          none ? root.hint : "set caches.local in sharefs.yaml to a directory that is not mounted noexec",
+          none ? root.hint : k_exec,
           ""};
+}
+
+Diagnoses diagnose_code(const LocalRoot& root, Severity severity) {
+  if (root.noexec.empty())
+    return {};
+  if (root.for_code.empty())
+    return {no_place(root, severity)};
+  return {
+      {Severity::info, "SF414", to_utf8(root.for_code), "holds compiled caches, because " + root.noexec, k_exec, ""}};
 }
 
 Diagnoses diagnose(const LocalRoot& root, Severity severity) {
@@ -226,16 +236,23 @@ LocalRoot find_local_root(sys::System& system, const LocalChoice& choice, const 
   for (const Candidate& one : candidates)
     queries.push_back({.path = one.exists.empty() ? "/" : one.exists, .follow = true, .space = true, .access = true});
   const auto spaces = system.entries({.queries = std::move(queries), .as = choice.as});
-  const Candidate* best = nullptr; // a disk, or memory if there is no disk
+  const Candidate *best = nullptr, *for_code = nullptr; // a disk, or memory if there is no disk
+  const auto choose = [](const Candidate*& chosen, const Candidate& one) {
+    if (one.is_usable() && (chosen == nullptr || (chosen->root.memory && !one.root.memory)))
+      chosen = &one;
+  };
   std::vector<std::string> problems;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     Candidate& one = candidates[i];
     if (one.is_usable())
       check_room(system, one, spaces[i], choice.min_free_bytes);
-    if (one.is_usable() && (best == nullptr || (best->root.memory && !one.root.memory)))
-      best = &one;
+    choose(best, one);
+    if (one.root.noexec.empty())
+      choose(for_code, one);
   }
   LocalRoot found = best == nullptr ? LocalRoot() : best->root;
+  if (!found.noexec.empty() && for_code != nullptr)
+    found.for_code = for_code->root.directory;
   for (const Candidate& one : candidates) {
     found.taken = found.taken || one.root.taken;
     if (best != nullptr && !best->root.memory && (&one == best || best != &candidates.back()))

@@ -39,11 +39,18 @@ struct LocalRoot {
   bool memory = false;        ///< it is a tmpfs that nobody named: files there take memory of this host
   bool taken = false;         ///< another user has this user's name in one of them; that must not stop a launch
   std::string noexec = {};    ///< why programs cannot map the code that they compile there; empty: they can
+  std::string for_code = {};  ///< with `noexec`: another directory in which they can; empty: there is none
+  /// Returns the directory for data, or for compiled code; empty: none can be used.
+  [[nodiscard]] const std::string& place(bool holds_code) const {
+    return holds_code && !noexec.empty() ? for_code : directory;
+  }
   friend bool operator==(const LocalRoot&, const LocalRoot&) = default;
 };
 
-/// Returns SF405: no directory can be used, or the one in use cannot hold compiled code (LocalRoot::noexec).
+/// Returns SF405: no directory can be used, or none can hold compiled code.
 Diagnosis no_place(const LocalRoot& root, Severity severity);
+/// Reports SF405, with `severity`, if no directory can hold compiled code, and SF414 if it is not the one of data.
+Diagnoses diagnose_code(const LocalRoot& root, Severity severity);
 /// Reports SF405, with `severity`, if no directory can be used, and SF414 if it is no disk that caches.local names.
 Diagnoses diagnose(const LocalRoot& root, Severity severity);
 

@@ -30,7 +30,7 @@ def node(attacked: Cluster) -> Iterator[Host]:
     host.run(f"rm -rf {SHARE}/kernels {SHARE}/datasets-cache", user="alice", check=True)
 
 
-def test_data_go_to_the_disk_and_code_stays_on_the_share(node: Host) -> None:
+def test_code_goes_where_it_can_be_mapped_and_data_to_the_disk(node: Host) -> None:
     variables = [f"TRITON_CACHE_DIR={SHARE}/kernels", f"HF_DATASETS_CACHE={SHARE}/datasets-cache"]
     bare = node.run(["env", *variables, "python3", "-c", MAPS], user="alice", cwd="/tmp")
     assert bare.returncode == 0, bare.err
@@ -38,8 +38,21 @@ def test_data_go_to_the_disk_and_code_stays_on_the_share(node: Host) -> None:
     assert ours.returncode == 0, ours.err
     used = json.loads(ours.out)
     assert used["HF_DATASETS_CACHE"].startswith("/local/cache/alice/")
-    assert used["TRITON_CACHE_DIR"] == f"{SHARE}/kernels"
+    assert used["TRITON_CACHE_DIR"].startswith("/var/tmp/sharefs-alice/")
     assert "/local/cache/alice lies on /local/cache, which is mounted noexec" in ours.err
+
+
+def test_code_stays_on_the_share_where_no_disk_can_hold_it(node: Host) -> None:
+    node.run("mount --bind /var/tmp /var/tmp && mount -o remount,bind,noexec /var/tmp", check=True)
+    try:
+        variables = [f"TRITON_CACHE_DIR={SHARE}/kernels", f"HF_DATASETS_CACHE={SHARE}/datasets-cache"]
+        ours = node.run(["env", *variables, "sharefs", "run", "--local", "HF_DATASETS_CACHE", "--", "python3", "-c", MAPS], user="alice", cwd="/tmp")
+        assert ours.returncode == 0, ours.err
+        used = json.loads(ours.out)
+        assert used["TRITON_CACHE_DIR"] == f"{SHARE}/kernels" and "mounted noexec" in ours.err
+        assert used["HF_DATASETS_CACHE"].startswith("/local/cache/alice/")
+    finally:
+        node.run("umount /var/tmp", check=True)
 
 
 def test_a_plain_disk_holds_both(node: Host) -> None:

@@ -76,20 +76,31 @@ TEST_CASE("requirement 9: the first of the directories that are not shared and h
   CHECK(disks.find({"/c", "/b"}).directory == "/c/alice");
 }
 
-TEST_CASE("noexec: data are cached there, and what is compiled is not") {
+TEST_CASE("noexec: what is compiled is mapped from its cache, so another place is found for it, and data stay") {
   Disks disks;
   disks.disk("/scratch", 9'000'000'000);
   disks.disk("/disk", 2'000'000'000);
   disks.mount_noexec("/scratch");
   const LocalRoot root = disks.find({"/scratch", "/disk"});
-  CHECK(root.directory == "/scratch/alice");
-  CHECK(root.noexec == "/scratch/alice lies on /scratch, which is mounted noexec");
+  CHECK(root.place(false) == "/scratch/alice");
+  CHECK(root.place(true) == "/disk/alice");
   CHECK(diagnose(root, Severity::error).empty());
-  const Diagnosis code = no_place(root, Severity::warning);
-  CHECK(code.code == "SF405");
-  CHECK(code.message == "no directory on this host's own disks can hold compiled caches: " + root.noexec);
-  CHECK(code.hint == "set caches.local in sharefs.yaml to a directory that is not mounted noexec");
+  const LocalRoot other = disks.find({"/scratch"});
+  CHECK(other.place(true) == "/var/tmp/sharefs-alice");
+  const auto said = diagnose_code(other, Severity::error);
+  REQUIRE(said.size() == 1);
+  CHECK(said[0].code == "SF414");
+  CHECK(said[0].message == "holds compiled caches, because /scratch/alice lies on /scratch, which is mounted noexec");
   CHECK(disks.find({"/disk", "/scratch"}) == LocalRoot{"/disk/alice", "", ""});
+  disks.mount_noexec("/var/tmp");
+  const LocalRoot none = disks.find({"/scratch"});
+  CHECK(none.place(true).empty());
+  CHECK(none.place(false) == "/scratch/alice");
+  const auto nowhere = diagnose_code(none, Severity::warning);
+  REQUIRE(nowhere.size() == 1);
+  CHECK(nowhere[0].code == "SF405");
+  CHECK(nowhere[0].message == "no directory on this host's own disks can hold compiled caches: " + none.noexec);
+  CHECK(nowhere[0].hint == "set caches.local in sharefs.yaml to a directory that is not mounted noexec");
 }
 
 TEST_CASE("requirement 9: too few bytes or inodes are no place for a cache") {

@@ -18,7 +18,24 @@ constexpr const char* k_code[] = {
 
 } // namespace
 
-TEST_CASE("noexec: code stays on the share, which is said once, data are moved, and the command starts") {
+TEST_CASE("noexec: code goes to another place, data stay where they are best") {
+  World world;
+  world.environment.emplace_back("HF_MODULES_CACHE=/share/d");
+  for (const char* name : k_code)
+    world.environment.push_back(std::string(name) + "=/share/code");
+  CHECK(test::codes(world.run(words("python t.py"))).empty());
+  world.local.noexec = "/var/cache/sharefs/alice lies on /var, which is mounted noexec";
+  world.local.for_code = "/var/tmp/sharefs-alice";
+  const RunPlan result = world.run(words("python t.py"));
+  CHECK(result.set.at("HF_MODULES_CACHE") == test::local_of("/share/d"));
+  for (const char* name : k_code) {
+    CAPTURE(name);
+    CHECK(result.set.at(name) == "/var/tmp/sharefs-alice/" + cache_key("/share/code"));
+  }
+  CHECK(test::codes(result) == "SF414");
+}
+
+TEST_CASE("noexec: where there is no other place code stays on the share, which is said once, and the command starts") {
   World world;
   world.environment.emplace_back("HF_MODULES_CACHE=/share/d");
   for (const char* name : k_code)

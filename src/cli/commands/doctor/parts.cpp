@@ -305,8 +305,7 @@ void examine_caches(const PartInput& input, Part& part) {
   if (root.directory.empty())
     return;
   part.seen = "caches in " + (choices->local.as ? parent_path(root.directory) : root.directory);
-  if (!root.noexec.empty())
-    part.found.push_back(cachefix::no_place(root, Severity::warning));
+  std::ranges::move(cachefix::diagnose_code(root, Severity::warning), std::back_inserter(part.found));
 }
 
 struct PartSpec {
