@@ -212,8 +212,9 @@ Diagnoses diagnose_code(const LocalRoot& root, Severity severity) {
     return {};
   if (root.for_code.empty())
     return {no_place(root, severity)};
-  return {
-      {Severity::info, "SF414", to_utf8(root.for_code), "holds compiled caches, because " + root.noexec, k_exec, ""}};
+  const std::string memory = root.code_in_memory ? ", and no other disk can be used: it is memory (tmpfs)" : "";
+  return {{root.code_in_memory ? Severity::warning : Severity::info, "SF414", to_utf8(root.for_code),
+           "holds compiled caches, because " + root.noexec + memory, k_exec, ""}};
 }
 
 Diagnoses diagnose(const LocalRoot& root, Severity severity) {
@@ -251,8 +252,10 @@ LocalRoot find_local_root(sys::System& system, const LocalChoice& choice, const 
       choose(for_code, one);
   }
   LocalRoot found = best == nullptr ? LocalRoot() : best->root;
-  if (!found.noexec.empty() && for_code != nullptr)
+  if (!found.noexec.empty() && for_code != nullptr) {
     found.for_code = for_code->root.directory;
+    found.code_in_memory = for_code->root.memory;
+  }
   for (const Candidate& one : candidates) {
     found.taken = found.taken || one.root.taken;
     if (best != nullptr && !best->root.memory && (&one == best || best != &candidates.back()))

@@ -33,13 +33,14 @@ inline constexpr std::uint64_t k_least_free_inodes = 10'000;
 
 /// The directory of this user's node-local caches.
 struct LocalRoot {
-  std::string directory = {}; ///< LOCAL/USER or /var/tmp/sharefs-USER; empty: no directory can be used
-  std::string problem = {};   ///< why no disk that caches.local names is used; empty: one is
-  std::string hint = {};      ///< how to mend the problem
-  bool memory = false;        ///< it is a tmpfs that nobody named: files there take memory of this host
-  bool taken = false;         ///< another user has this user's name in one of them; that must not stop a launch
-  std::string noexec = {};    ///< why programs cannot map the code that they compile there; empty: they can
-  std::string for_code = {};  ///< with `noexec`: another directory in which they can; empty: there is none
+  std::string directory = {};  ///< LOCAL/USER or /var/tmp/sharefs-USER; empty: no directory can be used
+  std::string problem = {};    ///< why no disk that caches.local names is used; empty: one is
+  std::string hint = {};       ///< how to mend the problem
+  bool memory = false;         ///< it is a tmpfs that nobody named: files there take memory of this host
+  bool taken = false;          ///< another user has this user's name in one of them; that must not stop a launch
+  std::string noexec = {};     ///< why programs cannot map the code that they compile there; empty: they can
+  std::string for_code = {};   ///< with `noexec`: another directory in which they can; empty: there is none
+  bool code_in_memory = false; ///< `for_code` is a tmpfs that nobody named
   /// Returns the directory for data, or for compiled code; empty: none can be used.
   [[nodiscard]] const std::string& place(bool holds_code) const {
     return holds_code && !noexec.empty() ? for_code : directory;
