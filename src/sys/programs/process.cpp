@@ -225,40 +225,29 @@ Result<Completed> run_process(const Command& command) {
   return result;
 }
 
-struct StreamedProcess::Streams {
-  Child child;
-  Fd out;
-  PipeReader err, failure;
-};
-
-StreamedProcess::StreamedProcess(std::unique_ptr<Streams> streams) : m_streams(std::move(streams)) {}
-StreamedProcess::StreamedProcess(StreamedProcess&&) noexcept = default;
-
-Result<StreamedProcess> StreamedProcess::start(const Command& command) {
+Result<std::unique_ptr<StreamedProcess>> StreamedProcess::start(const Command& command) {
   if (command.argv.empty())
     return fail(ErrorCode::failed, "no program to run");
   Start start(command);
-  TRY_ASSIGN(auto child, start_child(start, command));
-  return StreamedProcess(std::make_unique<Streams>(
-      Streams{std::move(child), std::move(start.out.read), PipeReader(std::move(start.err.read), k_longest_failure),
-              PipeReader(std::move(start.failure.read), k_longest_failure)}));
+  auto process = std::make_unique<StreamedProcess>();
+  TRY_ASSIGN(process->m_child, start_child(start, command));
+  process->m_out = std::move(start.out.read);
+  process->m_err = PipeReader(std::move(start.err.read), k_longest_failure);
+  process->m_failure = PipeReader(std::move(start.failure.read), k_longest_failure);
+  return process;
 }
 
 StreamedProcess::~StreamedProcess() {
-  if (m_streams && !m_streams->child.reap())
-    m_streams->child.kill_and_reap();
-}
-
-int StreamedProcess::out() const {
-  return m_streams->out.get();
+  if (!m_child.reap())
+    m_child.kill_and_reap();
 }
 
 std::string StreamedProcess::error_text() {
-  m_streams->failure.drain();
-  if (WireReader reader(m_streams->failure.bytes()); !reader.at_end())
+  m_failure.drain();
+  if (WireReader reader(m_failure.bytes()); !reader.at_end())
     return reader.get<Error>().message;
-  m_streams->err.drain();
-  const auto text = std::string(trim(m_streams->err.bytes()));
+  m_err.drain();
+  const auto text = std::string(trim(m_err.bytes()));
   return text.substr(text.rfind('\n') + 1);
 }
 
