@@ -126,7 +126,7 @@ class FileChanger {
 
  private:
   void for_each_change(const std::function<void(const FileChange&, FileWork&)>& work) {
-    tree::in_parallel(m_tree, m_works.size(), [&](std::size_t i) {
+    tree::in_parallel(m_works.size(), [&](std::size_t i) {
       work(m_action.changes[i], m_works[i]);
       m_counters.add(tree::k_files);
     });

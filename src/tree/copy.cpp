@@ -106,9 +106,8 @@ Result<CopyReport> Copier::run() {
     return fail(errno_error(errno, m_to.path));
   m_report.device = made.st_dev;
   m_report.inode = made.st_ino;
-  const int original = (*top)->fd.get();
   m_job.workers.add([this, top = *top] { fill(top); });
-  m_job.work({original, m_top});
+  m_job.work();
   TRY(m_job.result());
   TRY(sys::sync_directory(above.get(), m_to.path));
   return m_report;

@@ -12,7 +12,6 @@
 #include <limits>
 #include <linux/capability.h>
 #include <sys/resource.h>
-#include <sys/vfs.h>
 #include <thread>
 
 namespace sharefs::tree {
@@ -22,22 +21,11 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t k_most_named = 5;
-constexpr unsigned k_most_disk_threads = 16;
-constexpr unsigned k_network_threads = 32; ///< each waits for round trips; a session of NFSv4.1 has 64 slots in Linux
-constexpr std::size_t k_open_files = 64;   ///< for all threads together; each file takes one or two descriptors
 
 /// True for an error that every following file would get as well.
 bool is_fatal(int error) {
   return error == ENOSPC || error == EDQUOT || error == EROFS || error == EMFILE || error == ENFILE ||
          error == ENOMEM || error == ESTALE || error == ENODEV;
-}
-
-/// True for file systems of this host, whose operations do not wait for a network (types of statfs(2)).
-bool is_local(long type) {
-  constexpr std::array<long, 9> k_local{0xEF53,     0x58465342, 0x9123683E, 0x01021994, 0x858458F6,
-                                        0x794C7630, 0x2FC12FC1, 0xF2F52010, 0x4006}; // ext4, xfs, btrfs, tmpfs, ramfs,
-                                                                                     // overlay, zfs, f2fs, fat
-  return std::ranges::find(k_local, type) != k_local.end();
 }
 
 bool is_expected(const Place& place, const struct stat& status) {
@@ -120,14 +108,6 @@ void Job::wait_for(std::uint64_t bytes) {
   }
 }
 
-unsigned threads_for(std::initializer_list<int> directories) {
-  const bool local = std::ranges::all_of(directories, [](int directory) {
-    struct statfs info{};
-    return ::fstatfs(directory, &info) == 0 && is_local(info.f_type);
-  });
-  return local ? std::clamp(2 * std::thread::hardware_concurrency(), 2U, k_most_disk_threads) : k_network_threads;
-}
-
 int FlushingWriter::write(std::string_view data, std::uint64_t at) {
   constexpr std::uint64_t k_window = 16U << 20U;
   for (; !data.empty();) {
@@ -153,15 +133,6 @@ std::span<char> buffer() {
   constexpr std::size_t k_size = 1U << 20U;
   thread_local const auto bytes = std::make_unique_for_overwrite<char[]>(k_size); // NOLINT: its size is fixed
   return {bytes.get(), k_size};
-}
-
-void Job::work(std::initializer_list<int> directories) {
-  m_threads = options.threads > 0 ? options.threads : threads_for(directories);
-  workers.run(m_threads);
-}
-
-std::size_t Job::at_once() const {
-  return std::clamp<std::size_t>(k_open_files / m_threads, 1, 16);
 }
 
 sys::Fd open_without_atime(int parent, const char* name) {

@@ -12,9 +12,9 @@
 
 namespace sharefs::tree {
 
-/// Returns the number of threads for the file systems of these directories: few for a disk, many on a network, where
-/// each waits for round trips.
-unsigned threads_for(std::initializer_list<int> directories);
+/// The number of threads: many, because on a network each waits for round trips, and on a disk for its file to be
+/// synced. (A session of NFSv4.1 has 64 slots in Linux.)
+inline constexpr unsigned k_threads = 32;
 
 /// Writes a file from its beginning to its end. Each time after 16 MiB writing to the disk is started, so that the
 /// fsync at the end does not take minutes without progress.
@@ -50,11 +50,8 @@ class Job {
   /// Returns the first failure, with the number of failures and some names.
   [[nodiscard]] Result<void> result() const;
 
-  /// Runs the tasks of the workers, with more threads if one of these directories is on a network file system.
-  void work(std::initializer_list<int> directories);
-  /// Returns how many files a thread may keep open: several, so that a disk can write them together, but descriptors
-  /// are limited.
-  [[nodiscard]] std::size_t at_once() const;
+  /// Runs the tasks of the workers.
+  void work() { workers.run(options.threads > 0 ? options.threads : k_threads); }
 
   /// Waits until the limit Options::bytes_per_second allows `bytes` more.
   void wait_for(std::uint64_t bytes);
@@ -64,7 +61,6 @@ class Job {
   Workers workers;
 
  private:
-  unsigned m_threads = 1;
   mutable std::mutex m_mutex;
   std::size_t m_failures = 0;
   Error m_first;

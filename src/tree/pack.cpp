@@ -254,7 +254,7 @@ class Packer {
     for (; batch.end < m_entries.size() && bytes < k_ahead_bytes && batch.end - begin < k_ahead_files; ++batch.end)
       bytes += is_small(m_entries[batch.end]) ? m_entries[batch.end].size : 0;
     batch.contents.resize(batch.end - begin);
-    m_tree->in_parallel(batch.contents.size(), [&](std::size_t number) {
+    in_parallel(batch.contents.size(), [&](std::size_t number) {
       const auto& entry = m_entries[begin + number];
       auto& content = batch.contents[number];
       if (is_small(entry))

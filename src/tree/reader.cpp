@@ -132,7 +132,7 @@ Result<std::vector<Entry>> Reader::list(std::size_t most) const {
     std::ranges::move(found, std::back_inserter(all));
   };
   workers.add([&] { list_below(""); });
-  workers.run(threads_for({m_directory.get()}));
+  workers.run(k_threads);
   if (limit.entries < 0 || limit.text < 0)
     return fail(ErrorCode::failed, fmt::format("it holds more than {} files, or names and links of more than {}", most,
                                                format_bytes(k_most_text)));
@@ -204,8 +204,8 @@ int Reader::read(const std::string& path, std::size_t limit, std::string& into) 
   });
 }
 
-void in_parallel(int directory, std::size_t count, const std::function<void(std::size_t)>& work) {
-  sharefs::in_parallel(count, threads_for({directory}), work);
+void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work) {
+  sharefs::in_parallel(count, k_threads, work);
 }
 
 } // namespace sharefs::tree
