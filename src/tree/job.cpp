@@ -163,16 +163,12 @@ Result<sys::Walked> walk_to(const Place& place) {
   const auto path = normalize_path(place.path);
   if (place.path.empty() || place.path.front() != '/' || path == "/")
     return fail(ErrorCode::failed, "`" + place.path + "` is not a path that sharefs can act on");
-  const sys::Fd root(::open(place.root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!root)
-    return fail(errno_error(errno, place.root));
-  auto walked =
-      sys::walk(root.get(), path, {.links = sys::Links::trusted, .beneath = place.beneath, .guarded = place.guarded});
-  if (!walked)
-    return fail(walked.error().error());
-  if (walked->not_directory)
+  TRY_ASSIGN(auto walked,
+             sys::walk_from(place.root, path,
+                            {.links = sys::Links::trusted, .beneath = place.beneath, .guarded = place.guarded}));
+  if (walked.not_directory)
     return fail(errno_error(ENOTDIR, place.path));
-  return std::move(*walked);
+  return walked;
 }
 
 Result<sys::Fd> open_file(const Place& place) {

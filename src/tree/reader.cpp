@@ -94,17 +94,12 @@ sys::FileIdentity identity_of(const Entry& entry) {
 }
 
 Result<Reader> Reader::open(const sys::Files& files, const std::string& path, const sys::ProgressCounters& counters) {
-  const auto root = files.open_root();
-  if (!root)
-    return fail(errno_error(errno, files.root()));
-  const auto found = sys::walk(root.get(), path, {.follow_last = true});
-  if (!found)
-    return fail(found.error().error());
-  if (!found->exists())
+  TRY_ASSIGN(const auto found, sys::walk_from(files.root(), path, {.follow_last = true}));
+  if (!found.exists())
     return fail(ErrorCode::not_found, "there is no directory " + path);
-  if (!found->is_directory())
+  if (!found.is_directory())
     return fail(ErrorCode::not_found, path + " is no directory");
-  sys::Fd directory(::openat(found->fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)); // `.` enters a mount on it
+  sys::Fd directory(::openat(found.fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)); // `.` enters a mount on it
   struct stat status{};
   if (!directory || ::fstat(directory.get(), &status) != 0)
     return fail(errno_error(errno, path));

@@ -259,6 +259,13 @@ tl::expected<Walked, WalkError> walk(int root, std::string_view path, const Walk
   return walked;
 }
 
+Result<Walked> walk_from(const std::string& root, std::string_view path, const WalkRule& rule) {
+  const Fd top(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!top)
+    return fail(errno_error(errno, root));
+  return walk(top.get(), path, rule).map_error([](const WalkError& error) { return error.error(); });
+}
+
 bool ask_attributes(const std::function<bool()>& ask) {
   constexpr int k_most_asks = 8;
   bool answered = ask();

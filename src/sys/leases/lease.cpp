@@ -54,15 +54,10 @@ Stamp stamp_of(const struct stat& status) {
 
 /// Finds the directory of the lease and its name there.
 Result<Walked> find_lease(const std::string& root, const std::string& path) {
-  const Fd top(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!top)
-    return fail(errno_error(errno, root));
-  auto walked = walk(top.get(), path, {.links = Links::trusted});
-  if (!walked)
-    return fail(walked.error().error());
-  if (walked->parent_missing)
+  TRY_ASSIGN(auto walked, walk_from(root, path, {.links = Links::trusted}));
+  if (walked.parent_missing)
     return fail(errno_error(ENOENT, parent_path(path)));
-  return std::move(*walked);
+  return walked;
 }
 
 /// Reads the file as it is on the server now: open(2) asks the server even if the client has the attributes in its

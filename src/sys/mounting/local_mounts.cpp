@@ -65,16 +65,13 @@ Result<void> become_mounting(const User& user) {
 Result<Fd> open_image(const std::string& path, const std::optional<User>& owner) {
   if (owner)
     TRY(become_mounting(*owner));
-  const Fd root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  const auto found = walk(root.get(), path, {.links = Links::none, .guarded = !owner});
-  if (!found)
-    return fail(found.error().error());
-  Fd image(found->exists()
-               ? ::openat(found->directory.get(), found->name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+  TRY_ASSIGN(const auto found, walk_from("/", path, {.links = Links::none, .guarded = !owner}));
+  Fd image(found.exists()
+               ? ::openat(found.directory.get(), found.name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
                : -1);
   struct stat status{};
   if (!image || ::fstat(image.get(), &status) != 0)
-    return fail(errno_error(found->exists() ? errno : ENOENT, path));
+    return fail(errno_error(found.exists() ? errno : ENOENT, path));
   const bool trusted = status.st_uid == 0 || (owner && status.st_uid == owner->uid);
   if (!S_ISREG(status.st_mode) || !trusted || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
     return fail(ErrorCode::permission,
@@ -119,10 +116,9 @@ Result<Fd> open_loop_device(const Fd& image, const std::string& name, std::strin
 
 Result<Fd> open_directory(const std::string& path) {
   const std::string changed_hint = "run `sharefs mount --all --dry-run` to see what has changed";
-  const Fd root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  auto found = walk(root.get(), path, {.links = Links::none});
+  auto found = walk_from("/", path, {.links = Links::none});
   if (!found)
-    return fail(ErrorCode::conflict, found.error().error().message, changed_hint);
+    return fail(ErrorCode::conflict, found.error().message, changed_hint);
   if (!found->is_directory())
     return fail(ErrorCode::conflict, path + ": expected a directory, found " + found->text(), changed_hint);
   return std::move(found->fd);
