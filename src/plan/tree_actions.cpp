@@ -26,8 +26,6 @@ Error interrupted_error(const std::string& path) {
 } // namespace
 
 Result<Outcome> act(RemoveTree& action, sys::System& system, Phase phase, const Note& note) {
-  if (action.inode == 0) // tree::remove() would accept any directory
-    return conflict(action.path, "what the plan was made for", "a plan for none");
   const tree::Place place{.path = action.path,
                           .root = system.files().root(),
                           .guarded = action.guarded && !action.actor,
@@ -52,8 +50,6 @@ Result<Outcome> act(RemoveTree& action, sys::System& system, Phase phase, const 
 }
 
 Result<Outcome> act(SetTreeAccess& action, sys::System& system, Phase phase, const Note& note) {
-  if (action.inode == 0)
-    return conflict(action.path, "what the plan was made for", "a plan for none");
   const tree::Place place{.path = action.path,
                           .root = system.files().root(),
                           .guarded = true,

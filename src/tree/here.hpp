@@ -1,7 +1,9 @@
 #pragma once
 // Runs work on a tree in a child whose progress is watched. The functions of tree.hpp are built on this.
+#include "sys/fs/walk.hpp"
 #include "sys/process/call.hpp"
 #include "sys/process/child.hpp"
+#include "sys/process/fd.hpp"
 #include "sys/process/progress_counters.hpp"
 #include "tree/tree.hpp"
 
@@ -54,5 +56,17 @@ auto watched(const std::string& path, const Options& options, const OnProgress& 
   watch.report();
   return answer ? std::move(answer) : Answer(fail(watch.explain(answer.error(), path)));
 }
+
+/// The result of find().
+struct Found {
+  sys::Walked walked;
+  sys::Fd fd;
+  struct stat status = {};
+};
+/// Opens the directory at `place`; Found::fd is empty if nothing exists there. `or_file`: a file with the inode of
+/// `place` is accepted as well, and is opened with O_PATH.
+Result<Found> find(const Place& place, bool or_file = false);
+/// Like find(), but a missing directory is an error.
+Result<Found> find_tree(const Place& place);
 
 } // namespace sharefs::tree

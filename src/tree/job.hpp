@@ -92,15 +92,6 @@ struct Node {
 };
 inline constexpr int k_deepest = 1000; ///< the limit of nested directories, because each takes descriptors
 
-/// The result of find().
-struct Found {
-  sys::Walked walked;
-  sys::Fd fd;
-  struct stat status = {};
-};
-/// Opens the directory at `place`; Found::fd is empty if nothing exists there. `or_file`: a file with the inode of
-/// `place` is accepted as well, and is opened with O_PATH.
-Result<Found> find(const Place& place, bool or_file = false);
 /// Walks to `place`, whether or not something exists there.
 Result<sys::Walked> walk_to(const Place& place);
 /// Opens the file at `place` for reading; a symbolic link is not followed.
@@ -111,9 +102,6 @@ int read_file(int file, std::uint64_t at, std::uint64_t end, const std::function
 /// file must begin; any other file is not read, and the result has 0 bytes.
 Result<FileContent> hash_file(int file, const std::string& path, const sys::ProgressCounters& counters, Counted counted,
                               std::string_view magic = {});
-/// Like find(), but a missing directory is an error.
-Result<Found> find_tree(const Place& place);
-
 /// Becomes Options::reader, if it is given, before the original is opened. The capabilities that are needed to set
 /// owner and mode of the copy are kept.
 Result<void> become_reader(const Options& options);

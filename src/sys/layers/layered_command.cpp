@@ -8,6 +8,7 @@
 #include "sys/process/interrupt.hpp"
 #include "sys/process/rights.hpp"
 #include "sys/process/wire.hpp"
+#include "sys/programs/process.hpp"
 
 #include <algorithm>
 #include <array>
@@ -250,19 +251,7 @@ void run(const TerminalCommand& command, const Layers* layers, int failure_pipe)
     ::dup2(STDERR_FILENO, STDOUT_FILENO);
   if (::chdir(command.directory.c_str()) != 0 && ::chdir("/") != 0)
     give_up(errno_error(errno, command.argv.front()));
-  std::vector<char*> argv, environment;
-  for (const auto& word : command.argv)
-    argv.push_back(const_cast<char*>(word.c_str())); // NOLINT: execvpe() does not write
-  for (const auto& one : command.environment)
-    environment.push_back(const_cast<char*>(one.c_str())); // NOLINT
-  argv.push_back(nullptr);
-  environment.push_back(nullptr);
-  // The command must be found in its own PATH, but execvpe() searches the PATH of this process.
-  for (const auto& one : command.environment)
-    if (one.starts_with("PATH="))
-      ::setenv("PATH", one.c_str() + 5, 1);
-  ::execvpe(argv.front(), argv.data(), environment.data());
-  give_up(errno_error(errno, command.argv.front()));
+  give_up(exec_process(command.argv, command.environment));
 }
 
 Result<int> run_to_end(const TerminalCommand& command, const Layers* layers) {
