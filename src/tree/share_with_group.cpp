@@ -13,8 +13,8 @@
 
 namespace sharefs::tree {
 
-GroupRights rights_for_group(const GroupRights& before, bool directory, std::uint32_t gid, std::uint32_t mode) {
-  GroupRights after = before;
+Access access_for_group(const Access& before, bool directory, std::uint32_t gid, std::uint32_t mode) {
+  Access after = before;
   after.gid = gid;
   const auto of_owner = (before.mode >> 6U) & (mode >> 3U) & 7U;
   after.mode |= of_owner << 3U;
@@ -50,28 +50,6 @@ bool still_named(const sys::Fd& fd) {
 /// after the links were counted was among them.
 bool only_in_tree(const sys::Fd& fd, struct stat& status) {
   return ::fstat(fd.get(), &status) == 0 && status.st_nlink == 1 && still_named(fd);
-}
-
-Result<GroupRights> rights_of(const sys::Fd& fd, const struct stat& status, const std::string& path) {
-  TRY_ASSIGN(auto acl,
-             S_ISDIR(status.st_mode) ? read_acl(fd.get(), ACL_TYPE_DEFAULT, path) : Result<std::string>(std::string()));
-  return GroupRights{status.st_gid, status.st_mode & 07777U, std::move(acl)};
-}
-
-Result<void> set_rights(const sys::Fd& fd, const GroupRights& from, const GroupRights& to, const std::string& path) {
-  // The group is changed before the mode, so that the old group does not get the new rights.
-  if (from.gid != to.gid && ::fchownat(fd.get(), "", k_as_it_is, to.gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0)
-    return fail(errno_error(errno, path));
-  if (!same_acl(from.default_acl, to.default_acl))
-    TRY(write_acl(fd.get(), ACL_TYPE_DEFAULT, path, to.default_acl));
-  if (from.gid == to.gid &&
-      from.mode == to.mode) // otherwise chmod(2) is needed, also because chown(2) may have cleared set-id bits
-    return {};
-  return ::chmod(sys::by_descriptor(fd.get()).c_str(), to.mode) == 0 ? Result<void>{} : fail(errno_error(errno, path));
-}
-
-bool same_rights(const GroupRights& a, const GroupRights& b) {
-  return a.gid == b.gid && a.mode == b.mode && same_acl(a.default_acl, b.default_acl);
 }
 
 class GroupSharer {
@@ -147,11 +125,11 @@ class GroupSharer {
     const auto acl = read_acl(fd.get(), ACL_TYPE_ACCESS, path);
     if (acl && !acl->empty())
       return leave(relative, "it has an ACL");
-    const auto before = acl ? rights_of(fd, status, path) : fail(acl.error());
+    const auto before = acl ? read_access(fd.get(), status, path) : fail(acl.error());
     if (!before)
       return note_failure(before.error());
-    const auto after = rights_for_group(*before, !file, m_share.gid, m_share.mode);
-    if (same_rights(*before, after))
+    const auto after = access_for_group(*before, !file, m_share.gid, m_share.mode);
+    if (same_access(*before, after))
       return;
     if (m_share.check_only) {
       count_changed();
@@ -161,7 +139,7 @@ class GroupSharer {
     if (::fstat(fd.get(), &now) != 0 || (file && !only_in_tree(fd, now)) || (now.st_mode & 07777U) != before->mode ||
         now.st_gid != before->gid)
       return leave(relative, "it changed meanwhile");
-    if (auto set = set_rights(fd, *before, after, path); !set)
+    if (auto set = set_access(fd.get(), *before, after, path); !set)
       note_failure(set.error());
     else
       count_changed();

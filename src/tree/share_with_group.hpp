@@ -1,5 +1,6 @@
 #pragma once
 // Gives a group access to all entries of a tree.
+#include "tree/acl.hpp"
 #include "tree/here.hpp"
 
 #include <cstdint>
@@ -8,14 +9,9 @@
 
 namespace sharefs::tree {
 
-struct GroupRights {
-  std::uint32_t gid = 0, mode = 0;
-  std::string default_acl; ///< of a directory, in the form of read_acl()
-  friend bool operator==(const GroupRights&, const GroupRights&) = default;
-};
-/// Returns the rights that an entry below a directory with `gid` and `mode` should have: the group gets the rights of
+/// Returns the access that an entry below a directory with `gid` and `mode` should have: the group gets the rights of
 /// the owner, and directories also pass the group on, with a default ACL. All others get no more rights than before.
-GroupRights rights_for_group(const GroupRights& before, bool directory, std::uint32_t gid, std::uint32_t mode);
+Access access_for_group(const Access& before, bool directory, std::uint32_t gid, std::uint32_t mode);
 
 struct GroupShare {
   std::uint32_t gid = 0, mode = 02770; ///< of the directory itself, which is not changed
