@@ -63,8 +63,8 @@ class GroupSharer {
                 .failed = [this](int error, const Node& directory) { return note_failure(error, directory.path); }}) {}
 
   Result<GroupReport> run(sys::Fd tree) {
-    TRY(m_walk.run(std::move(tree)));
-    return std::move(m_report);
+    const auto done = m_walk.run(std::move(tree));
+    return done || m_share.check_only ? Result<GroupReport>(std::move(m_report)) : fail(done.error());
   }
 
  private:
@@ -78,16 +78,11 @@ class GroupSharer {
     if (m_report.named.size() < GroupReport::k_most_named)
       m_report.named.push_back(relative + ": " + what);
   }
-  void note_failure(const Error& error) {
-    const std::lock_guard lock(m_mutex);
-    if (m_report.failed++ == 0)
-      m_report.first_failure = error.message;
-  }
   bool note_failure(int error, const std::string& relative) {
     if (error == EXDEV)
       leave(relative, "a mount");
     else if (error != ENOENT && error != ELOOP)
-      note_failure(errno_error(error, join_path(m_place.path, relative)));
+      m_job.failed(error, join_path(m_place.path, relative));
     return true;
   }
 
@@ -111,7 +106,7 @@ class GroupSharer {
     m_job.counters.add(k_files);
     struct stat status{};
     if (::fstat(fd.get(), &status) != 0)
-      return note_failure(errno_error(errno, join_path(m_place.path, relative)));
+      return m_job.failed(errno, join_path(m_place.path, relative));
     const bool file = S_ISREG(status.st_mode);
     if (S_ISLNK(status.st_mode))
       return;
@@ -127,7 +122,7 @@ class GroupSharer {
       return leave(relative, "it has an ACL");
     const auto before = acl ? read_access(fd.get(), status, path) : fail(acl.error());
     if (!before)
-      return note_failure(before.error());
+      return m_job.failed(before.error());
     const auto after = access_for_group(*before, !file, m_share.gid, m_share.mode);
     if (same_access(*before, after))
       return;
@@ -140,7 +135,7 @@ class GroupSharer {
         now.st_gid != before->gid)
       return leave(relative, "it changed meanwhile");
     if (auto set = set_access(fd.get(), *before, after, path); !set)
-      note_failure(set.error());
+      m_job.failed(set.error());
     else
       count_changed();
   }

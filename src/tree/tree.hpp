@@ -155,15 +155,9 @@ Result<FetchReport> fetch(const Place& from, const Place& to, const FileContent&
 Result<void> serve(const Place& file, std::uint64_t bytes, std::uint64_t offset, int out,
                    std::chrono::milliseconds timeout);
 
-struct RemoveReport {
-  std::uint64_t removed = 0; ///< the number of removed names
-};
-template <FieldsOf<RemoveReport> R> auto fields(R& r) {
-  return named("removed", r.removed);
-}
-/// Deletes the directory with all its entries, or a file if `place` has its inode. If nothing exists there, 0 names are
-/// removed. Error `busy`: there is a mount in it.
-Result<RemoveReport> remove(const Place& place, const Options& options, const OnProgress& progress = {});
+/// Deletes the directory with all its entries, or a file if `place` has its inode. Returns the number of removed names;
+/// 0 if nothing exists there. Error `busy`: there is a mount in it.
+Result<std::uint64_t> remove(const Place& place, const Options& options, const OnProgress& progress = {});
 
 struct Measured {
   std::uint64_t files = 0;     ///< the number of names that are not directories
