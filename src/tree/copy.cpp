@@ -91,7 +91,6 @@ void Copier::refuse_rights(const std::string& relative) {
 }
 
 Result<CopyReport> Copier::run() {
-  prepare_process();
   m_run = random_letters(12);
   TRY_ASSIGN(auto from, find_tree(m_from));
   TRY_ASSIGN(auto to, find(m_to));

@@ -37,6 +37,9 @@ class Watch {
   bool m_stalled = false;
 };
 
+/// Clears the umask, and raises the limit of open descriptors to the hard limit.
+void prepare_child();
+
 /// Runs `work(counters)` in a child that is given up if it makes no progress for Options::deadline (`timeout`), or at
 /// Ctrl-C (`interrupted`); the error then names `path`. The child ends with its parent.
 template <class Work>
@@ -49,7 +52,7 @@ auto watched(const std::string& path, const Options& options, const OnProgress& 
   const auto begin = [&, parent = ::getpid()]() -> Answer {
     if (auto ends = sys::end_with(parent); !ends)
       return fail(ends.error());
-    ::umask(0); // modes are set exactly as in the original
+    prepare_child();
     return work(*counters);
   };
   Answer answer = sys::call(options.as, std::chrono::milliseconds::max(), begin, [&] { return watch.gives_up(); });

@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 #include <limits>
 #include <linux/capability.h>
-#include <sys/resource.h>
 #include <thread>
 
 namespace sharefs::tree {
@@ -242,14 +241,6 @@ Result<Found> find_tree(const Place& place) {
   if (found && !found->fd)
     return fail(errno_error(ENOENT, place.path));
   return found;
-}
-
-void prepare_process() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-    limit.rlim_cur = limit.rlim_max;
-    ::setrlimit(RLIMIT_NOFILE, &limit);
-  }
 }
 
 } // namespace sharefs::tree

@@ -106,7 +106,4 @@ Result<FileContent> hash_file(int file, const std::string& path, const sys::Prog
 /// owner and mode of the copy are kept.
 Result<void> become_reader(const Options& options);
 
-/// Raises the limit of open descriptors to the hard limit.
-void prepare_process();
-
 } // namespace sharefs::tree

@@ -92,7 +92,6 @@ class Measurer {
 
 Result<Measured> measure(const Place& place, const Options& options, const OnProgress& progress) {
   return watched(place.path, options, progress, [&](const sys::ProgressCounters& counters) -> Result<Measured> {
-    prepare_process();
     TRY_ASSIGN(auto found, find_tree(place));
     return Measurer(options, counters, place.path).run(std::move(found));
   });

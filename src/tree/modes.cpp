@@ -95,7 +95,6 @@ class ModeSetter {
 Result<std::uint64_t> set_modes(const Place& place, const Modes& modes, const Options& options,
                                 const OnProgress& progress) {
   return watched(place.path, options, progress, [&](const sys::ProgressCounters& counters) -> Result<std::uint64_t> {
-    prepare_process();
     TRY_ASSIGN(auto found, find_tree(place));
     return ModeSetter(modes, options, counters, place.path).run(std::move(found.fd));
   });

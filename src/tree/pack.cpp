@@ -322,7 +322,6 @@ Result<std::vector<Entry>> list_packable(Reader& tree, const Place& place) {
 
 Result<Packed> pack(const Packing& packing, const Options& options, const OnProgress& progress) {
   return watched(packing.tree.path, options, progress, [&](const sys::ProgressCounters& counters) -> Result<Packed> {
-    prepare_process();
     ::signal(SIGPIPE, SIG_IGN);      // mksquashfs may end before all is written
     ::unsetenv("SOURCE_DATE_EPOCH"); // mksquashfs would also limit the times of files to it
     return Packer(packing, counters).run();

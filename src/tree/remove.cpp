@@ -85,7 +85,6 @@ class Remover {
 };
 
 Result<std::uint64_t> remove_all(const Place& place, const Options& options, const sys::ProgressCounters& counters) {
-  prepare_process();
   const auto before = counters.get(k_files);
   TRY_ASSIGN(auto found, find(place, true));
   if (!found.fd)

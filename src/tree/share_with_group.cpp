@@ -153,7 +153,6 @@ class GroupSharer {
 Result<GroupReport> share_with_group(const Place& place, const GroupShare& share, const Options& options,
                                      const OnProgress& progress) {
   return watched(place.path, options, progress, [&](const sys::ProgressCounters& counters) -> Result<GroupReport> {
-    prepare_process();
     TRY_ASSIGN(auto found, find_tree(place));
     return GroupSharer(place, share, options, counters).run(std::move(found.fd));
   });

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 namespace sharefs::tree {
 
@@ -13,6 +14,15 @@ Result<bool> exists(const Place& place, const Options& options) {
   return watched(place.path, options, {}, [&](const sys::ProgressCounters&) -> Result<bool> {
     return find(place, true).map([](const Found& found) { return static_cast<bool>(found.fd); });
   });
+}
+
+void prepare_child() {
+  ::umask(0); // modes are set exactly as in the original
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    limit.rlim_cur = limit.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+  }
 }
 
 bool Watch::gives_up() {
