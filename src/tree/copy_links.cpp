@@ -62,10 +62,6 @@ bool Copier::link_file(const Pair& pair, const std::string& name) {
     refuse_rights(path);
     return true;
   }
-  const auto link = [&](const std::string& as) {
-    may_be_killed();
-    return ::linkat(pair.fd.get(), name.c_str(), pair.to.get(), as.c_str(), 0) == 0;
-  };
   // Checks that nobody has replaced the file. Size and time are not compared: until the link is made another client may
   // have a write delegation, and the attributes of the server are older than that client's writes (Linux 6.14).
   const auto is_linked = [&](const std::string& as) {
@@ -74,26 +70,22 @@ bool Copier::link_file(const Pair& pair, const std::string& name) {
            there.st_ino == status.st_ino && there.st_mode == status.st_mode && there.st_uid == status.st_uid &&
            there.st_gid == status.st_gid;
   };
-  // A link is complete at once, so it gets its final name directly if that name is free.
-  std::string made = name;
-  bool done = link(made);
-  if (!done && errno == EEXIST) {
-    if (is_linked(name)) {
-      count(&CopyReport::kept);
-      return true;
-    }
-    made = temporary_name();
-    done = link(made);
+  if ((pair.existed || pair.second_read) && is_linked(name)) {
+    count(&CopyReport::kept);
+    return true;
   }
+  const auto made = link_as(name, true, [&](const std::string& as) { // a link is complete at once
+    return ::linkat(pair.fd.get(), name.c_str(), pair.to.get(), as.c_str(), 0) == 0;
+  });
   // EPERM: a file of another user, of which the kernel lets only its owner make further names (protected_hardlinks).
-  if (!done && (errno == EMLINK || errno == EPERM))
+  if (made.empty() && (errno == EMLINK || errno == EPERM))
     return false;
-  if (!done && errno == EXDEV)
+  if (made.empty() && errno == EXDEV)
     refuse(path, "lies on another file system than its copy, of which it cannot be a further name",
            "move it out of the tree");
-  else if (!done && errno != ENOENT) // ENOENT: finish() notices that the directory has changed
+  else if (made.empty() && errno != ENOENT) // ENOENT: finish() notices that the directory has changed
     m_job.failed(errno, target(path));
-  if (!done)
+  if (made.empty())
     return true;
   if (!is_linked(made)) {
     ::unlinkat(pair.to.get(), made.c_str(), 0);
