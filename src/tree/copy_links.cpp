@@ -74,8 +74,10 @@ bool Copier::link_file(const Pair& pair, const std::string& name) {
     count(&CopyReport::kept);
     return true;
   }
-  const auto made = link_as(name, true, [&](const std::string& as) { // a link is complete at once
-    return ::linkat(pair.fd.get(), name.c_str(), pair.to.get(), as.c_str(), 0) == 0;
+  // A link is complete at once. On NFS the answer may be lost, and the repeated call returns EEXIST.
+  const auto made = link_as(name, true, [&](const std::string& as) {
+    return ::linkat(pair.fd.get(), name.c_str(), pair.to.get(), as.c_str(), 0) == 0 ||
+           (errno == EEXIST && is_linked(as));
   });
   // EPERM: a file of another user, of which the kernel lets only its owner make further names (protected_hardlinks).
   if (made.empty() && (errno == EMLINK || errno == EPERM))
