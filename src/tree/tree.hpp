@@ -170,7 +170,7 @@ template <FieldsOf<Measured> M> auto fields(M& m) {
   return named("files", m.files, "bytes", m.bytes, "allocated", m.allocated, "used", m.used);
 }
 /// Adds up the tree. Directories that this user may not read are left out.
-Result<Measured> measure(const Place& place, const Options& options, const OnProgress& progress = {});
+Result<Measured> measure(const Place& place, const Options& options);
 
 struct Modes {
   std::uint32_t gid = k_as_it_is;
@@ -178,8 +178,7 @@ struct Modes {
 };
 /// Sets group and mode of all entries of the tree, and of the directory itself. Symbolic links are left, and so are
 /// files with names outside of the tree. Returns the number of entries that were changed.
-Result<std::uint64_t> set_modes(const Place& place, const Modes& modes, const Options& options,
-                                const OnProgress& progress = {});
+Result<std::uint64_t> set_modes(const Place& place, const Modes& modes, const Options& options);
 
 /// True if remove() would find the directory or file. Error `conflict`: it is another kind of entry, or not the inode
 /// of `place`.
