@@ -2,21 +2,9 @@
 #include "tree/copier.hpp"
 #include "tree/fault_injection.hpp"
 
-#include <array>
 #include <cerrno>
-#include <climits>
 
 namespace sharefs::tree {
-
-namespace {
-
-std::optional<std::string> link_text(int directory, const char* name) {
-  std::array<char, PATH_MAX> text{};
-  const ssize_t size = ::readlinkat(directory, name, text.data(), text.size());
-  return size < 0 ? std::nullopt : std::optional(std::string(text.data(), static_cast<std::size_t>(size)));
-}
-
-} // namespace
 
 std::string Copier::link_as(const std::string& name, bool at_once,
                             const std::function<bool(const std::string& as)>& link) {
@@ -102,7 +90,7 @@ void Copier::copy_link(const Pair& pair, const std::string& name) {
   const auto path = pair.below(name);
   struct stat status{};
   struct stat there{};
-  const auto text = link_text(pair.fd.get(), name.c_str());
+  const auto text = sys::read_link(pair.fd.get(), name);
   if (!text || !stat_now(pair.fd.get(), name.c_str(), status) || !S_ISLNK(status.st_mode)) {
     if (errno != ENOENT)
       changed(path);
@@ -111,7 +99,7 @@ void Copier::copy_link(const Pair& pair, const std::string& name) {
   if (!admits(path, status))
     return;
   m_job.counters.add(k_files);
-  if ((pair.existed || pair.second_read) && link_text(pair.to.get(), name.c_str()) == text &&
+  if ((pair.existed || pair.second_read) && sys::read_link(pair.to.get(), name) == text &&
       ::fstatat(pair.to.get(), name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && same_time(there, status))
     return count(&CopyReport::kept);
   const auto made = link_as(name, in_place(pair, status), [&](const std::string& as) {

@@ -197,17 +197,9 @@ class Packer {
 
   Result<void> write_tar(int pipe) {
     TarWriter tar(pipe);
-    Batch batch, ahead;
-    const auto begin = [&](std::size_t at) {
-      return std::async(std::launch::async, [this, at, &ahead] { read_ahead(at, ahead); });
-    };
-    auto next = begin(0);
-    for (std::size_t at = 0; at < m_entries.size();) {
-      next.get();
-      std::swap(batch, ahead);
-      at = batch.end;
-      if (at < m_entries.size())
-        next = begin(at);
+    Batch batch; // while one is read, mksquashfs works on what it has read before
+    for (std::size_t at = 0; at < m_entries.size(); at = batch.end) {
+      read_ahead(at, batch);
       for (auto one = batch.begin; one < batch.end; ++one)
         TRY(add(tar, one, batch.contents[one - batch.begin]));
     }

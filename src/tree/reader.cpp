@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <climits>
 #include <cstdlib>
 #include <ctime>
 #include <fmt/format.h>
@@ -42,15 +41,6 @@ void fill_status(Entry& entry, const struct statx& status) {
   entry.changed = status.stx_ctime.tv_sec * 1'000'000'000 + status.stx_ctime.tv_nsec;
 }
 
-void read_target(Entry& entry, int directory, const char* name) {
-  std::string target(PATH_MAX, '\0');
-  const auto length = ::readlinkat(directory, name, target.data(), target.size());
-  if (length < 0)
-    entry.error_number = errno;
-  else
-    entry.target = target.substr(0, static_cast<std::size_t>(length));
-}
-
 /// The number of entries and bytes that all threads together may still list.
 struct ListingLimit {
   std::atomic<std::int64_t> entries, text;
@@ -76,8 +66,9 @@ int list_directory(int tree, const std::string& path, const sys::ProgressCounter
       entry.error_number = errno;
     } else {
       fill_status(entry, status);
-      if (S_ISLNK(status.stx_mode))
-        read_target(entry, here, one.d_name);
+      const auto target = S_ISLNK(status.stx_mode) ? sys::read_link(here, one.d_name) : std::optional<std::string>("");
+      entry.target = target.value_or("");
+      entry.error_number = target ? 0 : errno;
     }
     counters.add(k_steps);
     if (!limit.take(entry))

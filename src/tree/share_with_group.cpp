@@ -6,9 +6,7 @@
 #include "tree/acl.hpp"
 #include "tree/tree_walk.hpp"
 
-#include <array>
 #include <cerrno>
-#include <climits>
 #include <sys/xattr.h>
 
 namespace sharefs::tree {
@@ -39,10 +37,8 @@ bool gives_rights(const sys::Fd& fd, const struct stat& status) {
 /// descriptor whose name was removed, and never removes this mark: a new name, even the same one, is another dentry
 /// (proc(5), d_path()). A file whose real name ends so counts as removed.
 bool still_named(const sys::Fd& fd) {
-  std::array<char, PATH_MAX + 16> path{};
-  const auto length = ::readlink(sys::by_descriptor(fd.get()).c_str(), path.data(), path.size());
-  return length > 0 && static_cast<std::size_t>(length) < path.size() &&
-         !std::string_view(path.data(), static_cast<std::size_t>(length)).ends_with(" (deleted)");
+  const auto path = sys::read_link(AT_FDCWD, sys::by_descriptor(fd.get()));
+  return path && !path->ends_with(" (deleted)");
 }
 
 /// True if the name in the tree is the only name of the file. A file with more names may belong to root or another

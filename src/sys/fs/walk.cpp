@@ -4,11 +4,9 @@
 #include "base/text.hpp"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <climits>
 #include <linux/openat2.h>
 #include <memory>
 #include <optional>
@@ -153,11 +151,10 @@ class Walk {
       return stop(ESTALE, path, "what was mounted there is not there now");
     std::string link;
     if (next && S_ISLNK(status.st_mode)) {
-      std::array<char, PATH_MAX> text{};
-      const ssize_t size = ::readlinkat(next.get(), "", text.data(), text.size());
-      if (size < 0)
+      auto text = read_link(next.get(), "");
+      if (!text)
         return stop(errno, path);
-      link.assign(text.data(), static_cast<std::size_t>(size));
+      link = std::move(*text);
       if (!m_pending.empty() || m_rule.follow_last)
         return follow(link, status, path);
     }

@@ -15,7 +15,6 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <climits>
 #include <csignal>
 #include <fmt/format.h>
 #include <linux/capability.h>
@@ -93,12 +92,7 @@ bool show_parent(const Layers& layers) {
     if (name == layers.name || ::fstatat(parent.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
       continue;
     if (S_ISLNK(status.st_mode)) {
-      std::string text(PATH_MAX, '\0');
-      const auto length = ::readlinkat(parent.get(), name.c_str(), text.data(), text.size());
-      if (length < 0)
-        return false;
-      text.resize(static_cast<std::size_t>(length));
-      if (::symlink(text.c_str(), path.c_str()) != 0)
+      if (const auto text = read_link(parent.get(), name); !text || ::symlink(text->c_str(), path.c_str()) != 0)
         return false;
     } else if (S_ISDIR(status.st_mode) && (::mkdir(path.c_str(), S_IRWXU) != 0 || !bind(parent.get(), name, path))) {
       return false;

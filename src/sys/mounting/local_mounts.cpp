@@ -9,9 +9,7 @@
 #include "sys/programs/process.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <climits>
 #include <cstring>
 #include <fmt/format.h>
 #include <linux/capability.h>
@@ -26,12 +24,6 @@
 namespace sharefs::sys {
 
 namespace {
-
-std::string path_of(int fd) {
-  std::array<char, PATH_MAX> path{};
-  const ssize_t size = ::readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), path.data(), path.size());
-  return {path.data(), size > 0 ? static_cast<std::size_t>(size) : 0};
-}
 
 /// Returns the attributes for mount_setattr(2) that set the restrictions of the options and clear the others.
 mount_attr restriction_attributes(const std::string& options) {
@@ -134,9 +126,9 @@ Result<void> attach(const Fd& tree, const Fd& target, const MountCall& call) {
       0)
     return fail(errno_error(errno, "cannot attach the mount to " + call.target,
                             errno == ENOSYS ? "sharefs needs Linux 5.2 or newer" : ""));
-  if (path_of(target.get()) == call.target)
+  if (read_link(AT_FDCWD, by_descriptor(target.get())) == call.target)
     return {};
-  ::umount2(("/proc/self/fd/" + std::to_string(tree.get())).c_str(), MNT_DETACH);
+  ::umount2(by_descriptor(tree.get()).c_str(), MNT_DETACH);
   return fail(ErrorCode::conflict, call.target + ": the directory was moved away meanwhile; nothing was mounted");
 }
 
