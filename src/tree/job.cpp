@@ -3,6 +3,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
+#include "sys/fs/file_identity.hpp"
 #include "sys/fs/sha256.hpp"
 #include "sys/process/become.hpp"
 
@@ -29,11 +30,6 @@ bool is_fatal(int error) {
 
 bool is_expected(const Place& place, const struct stat& status) {
   return place.inode == 0 || (status.st_ino == place.inode && (place.device == 0 || status.st_dev == place.device));
-}
-
-tl::unexpected<Error> conflict(const std::string& path, const std::string& expected, const std::string& found) {
-  return fail(ErrorCode::conflict, path + ": expected " + expected + ", found " + found,
-              "something else changed it: see what it is, then run the command again");
 }
 
 } // namespace
@@ -226,13 +222,13 @@ Result<Found> find(const Place& place, bool or_file) {
     return found;
   }
   if (!found.walked.is_directory())
-    return conflict(place.path, "a directory", found.walked.text());
+    return fail(sys::conflict_error(place.path, "a directory", found.walked.text()));
   // The walk may have crossed mounts. Opening `.` gives the directory of the mount if one is mounted on the path.
   found.fd = open_without_atime(found.walked.fd.get(), ".");
   if (!found.fd || ::fstat(found.fd.get(), &found.status) != 0)
     return fail(errno_error(errno, place.path));
   if (!is_expected(place, found.status))
-    return conflict(place.path, "the directory that the plan was made for", "another one");
+    return fail(sys::conflict_error(place.path, "the directory that the plan was made for", "another one"));
   return found;
 }
 
