@@ -229,8 +229,9 @@ Result<std::unique_ptr<StreamedProcess>> StreamedProcess::start(const Command& c
   if (command.argv.empty())
     return fail(ErrorCode::failed, "no program to run");
   Start start(command);
+  TRY_ASSIGN(auto child, start_child(start, command));
   auto process = std::make_unique<StreamedProcess>();
-  TRY_ASSIGN(process->m_child, start_child(start, command));
+  process->m_child = std::move(child);
   process->m_out = std::move(start.out.read);
   process->m_err = PipeReader(std::move(start.err.read), k_longest_failure);
   process->m_failure = PipeReader(std::move(start.failure.read), k_longest_failure);
