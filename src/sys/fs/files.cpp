@@ -3,7 +3,6 @@
 #include "base/argv.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
-#include "sys/process/waiting_children.hpp"
 
 #include <cerrno>
 
@@ -26,8 +25,7 @@ Result<std::string> content_of(Entry entry, std::size_t limit) {
 } // namespace
 
 Files::Files(const std::string& root, std::chrono::milliseconds deadline)
-    : m_root(normalize_path(root)), m_deadline(deadline), m_mounts(std::make_shared<MountWatch>()),
-      m_children(std::make_shared<WaitingChildren>()) {}
+    : m_root(normalize_path(root)), m_deadline(deadline), m_mounts(std::make_shared<MountWatch>()) {}
 
 bool Files::root_may_hang() const {
   const auto table = mounts();
