@@ -62,10 +62,10 @@ class Copier {
   };
   struct File {
     std::string name, path; ///< `path` is relative to the tree
-    std::string made;       ///< the name of the copy until it is finished
-    sys::Fd from, to;
+    std::string made = {};  ///< the name of the copy until it is finished
+    sys::Fd from = {}, to = {};
     struct stat status = {};
-    Hash hash;
+    Hash hash = {};
   };
 
   struct Files { ///< the files of a directory, shared by the threads that work in it

@@ -22,7 +22,7 @@ namespace {
 
 /// The part of Options::deadline that an upstream has for each block, so that several may be silent.
 constexpr int k_upstream_share = 6;
-constexpr std::uint64_t k_block = 4096;
+constexpr std::uint64_t k_least = 4096; ///< bytes; fewer are no progress
 
 class Fetcher {
  public:
@@ -91,7 +91,7 @@ class Fetcher {
     while (m_at < m_content.bytes) {
       // The deadline is for a whole block, because a byte now and then is no progress.
       const auto end = sys::deadline_in(timeout);
-      for (const auto block_end = std::min(m_at + k_block, m_content.bytes); m_at < block_end;) {
+      for (const auto block_end = std::min(m_at + k_least, m_content.bytes); m_at < block_end;) {
         const int count = ::poll(&ready, 1, sys::poll_time(end));
         const auto length = count <= 0 ? count : ::read(ready.fd, buffer().data(), buffer().size());
         if (length < 0 && errno == EINTR)

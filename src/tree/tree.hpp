@@ -49,7 +49,7 @@ using OnProgress = std::function<void(const Progress&)>;
 using Admit = std::function<Result<bool>(const std::string& path, const struct stat& status)>;
 
 struct Options {
-  unsigned threads = 0; ///< 0: two for each processor, and more if the file system is on a network
+  unsigned threads = 0;                        ///< 0: 32
   std::chrono::milliseconds deadline{120'000}; ///< the longest time without progress
   std::optional<sys::User> as = {};
   std::uint64_t total_files = 0, total_bytes = 0; ///< for Progress, as measure() found them
@@ -136,8 +136,8 @@ struct FileAttributes {
 };
 /// Copies one large file to this host's own disk. The directory of `to` must exist. The file gets the attributes
 /// `given`; without them, only this user can read it.
-/// It gets its name after its content was checked and synced. Several pieces are read at the same time, because each
-/// takes a round trip. An interrupted fetch() is continued at its offset: the unfinished file lies beside `to` as
+/// It gets its name after its content was checked and synced. The kernel reads ahead, because each request takes a
+/// round trip. An interrupted fetch() is continued where it has ended: the unfinished file lies beside `to` as
 /// .NAME.part. If `to` has the right content already, it is kept; otherwise it is replaced by rename(2). Uses only
 /// `deadline`, `as`, `reader`, `wait`, `anew` and `bytes_per_second` of `options`.
 ///
