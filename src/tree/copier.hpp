@@ -139,7 +139,6 @@ class Copier {
   const uid_t m_uid = ::geteuid();
   const gid_t m_gid = ::getegid();
   int m_top = -1;             ///< the directory of the whole copy
-  bool m_attributes = true;   ///< the file system of the original supports attributes
   bool m_capabilities = true; ///< the file system of the original supports capabilities
   bool m_to_nfs = false;      ///< the copy lies on NFS
   std::string m_run;          ///< random letters in the temporary names of this run

@@ -118,7 +118,6 @@ Result<PairPointer> Copier::start(Found from, Found to) {
   top->fd = std::move(from.fd);
   if (!stat_now(top->fd.get(), "", top->status))
     return fail(errno_error(errno, m_from.path));
-  m_attributes = !m_job.options.content_only && has_attributes(top->fd.get());
   m_capabilities = has_capabilities(top->fd.get());
   const int nearest = to.fd ? to.fd.get() : to.walked.directory.get();
   if (m_job.options.link_files && !on_one_mount(top->fd.get(), nearest))
@@ -341,13 +340,12 @@ bool Copier::finish(const PairPointer& pair) {
     return false;
   }
   may_be_killed();
-  const auto attributes =
-      m_attributes ? read_attributes(pair->fd.get(), m_job.options.layer) : tl::expected<Attributes, int>();
   if (m_job.options.content_only) {
     if (::fsync(pair->to.get()) != 0)
       m_job.failed(errno, target(pair->path));
     return true;
   }
+  const auto attributes = read_attributes(pair->fd.get(), m_job.options.layer);
   struct stat made{};
   if (!attributes || ::fstat(pair->to.get(), &made) != 0) {
     m_job.failed(attributes ? errno : attributes.error(), source(pair->path));

@@ -104,8 +104,8 @@ bool Copier::copy_file(const Pair& pair, const std::string& name, bool last_try)
   File file{.name = name, .path = pair.below(name)};
   if (!open_original(pair, file, last_try))
     return true;
-  const auto attributes =
-      m_attributes ? read_attributes(file.from.get(), m_job.options.layer) : tl::expected<Attributes, int>();
+  const auto attributes = m_job.options.content_only ? tl::expected<Attributes, int>()
+                                                     : read_attributes(file.from.get(), m_job.options.layer);
   if (!attributes) {
     m_job.failed(attributes.error(), source(file.path));
     return true;
