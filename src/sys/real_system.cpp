@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "sys/identity/local_host.hpp"
 #include "sys/mounting/mounting.hpp"
+#include "sys/process/waiting_children.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -37,6 +38,7 @@ Error RealSystem::exec(const Argv& argv, const std::vector<std::string>& environ
   if (!files().is_live())
     return refusal(files(), "running `" + shell_join(argv) + "`");
   spdlog::debug("exec {}", shell_join(argv));
+  files().waiting_children().end();
   return exec_process(argv, environment);
 }
 

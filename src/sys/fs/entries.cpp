@@ -1,5 +1,5 @@
 // read_entries: reads many paths in one request. One child reads all paths that may hang, in a few threads more than
-// there are paths that hang.
+// there are paths that hang. If nothing hung, the child waits for the next request.
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "sys/fs/entry.hpp"
@@ -7,6 +7,7 @@
 #include "sys/fs/mountstats.hpp"
 #include "sys/fs/read_entry.hpp"
 #include "sys/process/child.hpp"
+#include "sys/process/waiting_children.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -38,6 +39,9 @@ struct Question {
   std::size_t index = 0; ///< the place of the query in EntryRequest::queries
   EntryQuery query = {};
 };
+template <FieldsOf<Question> Q> auto fields(Q& q) {
+  return named("index", q.index, "query", q.query);
+}
 
 /// The questions of one superblock, which one thread of the child asks in turn. If one of them gets no answer in time,
 /// all that are left are given up.
@@ -47,6 +51,9 @@ struct Queue {
   Deadline end = Deadline::max(); ///< the deadline of the current question, once it has begun
   std::string step = {};          ///< the system call that the current question has reached
 };
+template <FieldsOf<Queue> Q> auto fields(Q& q) {
+  return named("questions", q.questions);
+}
 
 /// A message of the child: the beginning of a question, of one of its steps, or the answer.
 struct Report {
@@ -56,6 +63,15 @@ struct Report {
 };
 template <FieldsOf<Report> R> auto fields(R& r) {
   return named("index", r.index, "step", r.step, "entry", r.entry);
+}
+
+/// Reads the next message of the parent, in the child; empty once the parent has closed its end.
+std::string read_message(int fd) {
+  std::string size;
+  std::string message;
+  read_all(fd, size, sizeof(std::uint64_t));
+  read_all(fd, message, WireReader(size).get<std::uint64_t>());
+  return message;
 }
 
 /// Answers all questions, in the child. A few threads take the queues in turn. After each k_report_interval with few
@@ -145,12 +161,16 @@ class Listener {
   }
 
   /// Gives up all unanswered questions when the child sends nothing more, because it has ended or hangs as a whole.
-  void listen(WorkingChild& child) {
+  /// True if all questions were answered, so that the child can be used again.
+  bool listen(WorkingChild& child) {
+    std::string asked = WireWriter().put(WireWriter().put(m_queues).bytes()).bytes();
     Deadline silence_end = deadline_in(m_request.deadline + k_silence);
     std::size_t taken = 0;
     bool more = true;
     while (!m_queue_of.empty() && more && Clock::now() < silence_end) {
-      pollfd news{child.fd(), POLLIN, 0};
+      if (!asked.empty())
+        child.send(asked);
+      pollfd news{child.fd(), static_cast<short>(asked.empty() ? POLLIN : POLLIN | POLLOUT), 0};
       ::poll(&news, 1, poll_time(std::min(silence_end, next_end())));
       more = child.drain();
       for (;;) {
@@ -166,11 +186,15 @@ class Listener {
         if (Clock::now() >= queue.end)
           give_up_queue(queue, {ErrorCode::timeout, no_answer(queue.step), {}, {}});
     }
-    if (more) // a question that has no answer hangs, or the child is about to end
+    child.forget_result();
+    if (more && m_queue_of.empty() && !m_any_given_up)
+      return true;
+    if (more) // the child still exists, so a question that has no answer hangs
       child.process().kill();
     const auto ended = child.finish();
     for (Queue& queue : m_queues)
       give_up_queue(queue, ended || more ? Error{ErrorCode::timeout, no_answer({}), {}, {}} : ended.error());
+    return false;
   }
 
  private:
@@ -201,6 +225,7 @@ class Listener {
       const auto index = queue.questions[queue.answered].index;
       give_up(m_entries[index], error);
       m_queue_of.erase(index);
+      m_any_given_up = true;
     }
     queue.end = Deadline::max();
   }
@@ -209,18 +234,25 @@ class Listener {
   std::vector<Queue>& m_queues;
   std::vector<Entry>& m_entries;
   std::unordered_map<std::size_t, Queue*> m_queue_of; ///< by index of each question that has no answer yet
+  bool m_any_given_up = false;
 };
 
 void ask_child(const Files& files, const EntryRequest& request, std::vector<Queue> queues,
                std::vector<Entry>& entries) {
-  auto child = WorkingChild::start(request.as, [&, parent = ::getpid()](int fd) {
+  auto child = files.waiting_children().take(request.as, [&files, parent = ::getpid()](int fd) {
     if (!end_with(parent))
       return;
-    const Fd root = files.open_root();
-    answer_questions(queues, root.get(), fd);
+    for (auto message = read_message(fd); !message.empty(); message = read_message(fd)) {
+      const auto asked = WireReader(message).get<std::vector<Queue>>();
+      const Fd root = files.open_root(); // it is opened each time, because something may have been mounted there
+      answer_questions(asked, root.get(), fd);
+    }
   });
-  if (child)
-    return Listener(request, queues, entries).listen(*child);
+  if (child) {
+    if (Listener(request, queues, entries).listen(*child))
+      files.waiting_children().keep(request.as, std::move(*child));
+    return;
+  }
   for (const Queue& queue : queues)
     for (const Question& question : queue.questions) {
       entries[question.index].error_number = EAGAIN;

@@ -3,6 +3,7 @@
 #include "base/argv.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "sys/process/waiting_children.hpp"
 
 #include <cerrno>
 
@@ -25,7 +26,8 @@ Result<std::string> content_of(Entry entry, std::size_t limit) {
 } // namespace
 
 Files::Files(const std::string& root, std::chrono::milliseconds deadline)
-    : m_root(normalize_path(root)), m_deadline(deadline), m_mounts(std::make_shared<MountWatch>()) {}
+    : m_root(normalize_path(root)), m_deadline(deadline), m_mounts(std::make_shared<MountWatch>()),
+      m_children(std::make_shared<WaitingChildren>()) {}
 
 bool Files::root_may_hang() const {
   const auto table = mounts();

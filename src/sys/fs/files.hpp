@@ -16,6 +16,8 @@
 
 namespace sharefs::sys {
 
+class WaitingChildren;
+
 /// All paths are absolute, as seen from inside the root. Symbolic links are resolved inside the root, so that a link in
 /// an installation tree never leads out of it.
 class Files {
@@ -35,6 +37,9 @@ class Files {
   [[nodiscard]] MountTargets hanging_in(const MountTable& mounts) const;
   /// Opens the root with O_PATH. This may hang if root_may_hang().
   [[nodiscard]] Fd open_root() const;
+
+  /// Returns the children of read_entries(), which end with the last copy of this object.
+  [[nodiscard]] WaitingChildren& waiting_children() const { return *m_children; }
 
   /// Reads one entry, see read_entries().
   [[nodiscard]] Entry entry(const EntryQuery& query) const;
@@ -69,6 +74,7 @@ class Files {
   std::string m_root;
   std::chrono::milliseconds m_deadline;
   std::shared_ptr<MountWatch> m_mounts;
+  std::shared_ptr<WaitingChildren> m_children;
 };
 
 /// Syncs an open directory (an O_PATH descriptor is sufficient), so that a rename or unlink in it survives a power cut.

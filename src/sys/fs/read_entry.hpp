@@ -21,6 +21,14 @@ template <FieldsOf<Space> S> auto fields(S& s) {
 template <FieldsOf<TestFile> T> auto fields(T& t) {
   return named("uid", t.uid, "ahead", t.ahead);
 }
+template <FieldsOf<Note> N> auto fields(N& n) {
+  return named("above", n.above, "directory", n.directory, "name", n.name);
+}
+template <FieldsOf<EntryQuery> Q> auto fields(Q& q) {
+  return named("path", q.path, "follow", q.follow, "list", q.list, "read_bytes", q.read_bytes, "space", q.space,
+               "access", q.access, "write_test", q.write_test, "note", q.note, "fresh", q.fresh, "automount",
+               q.automount, "links", q.links, "guarded", q.guarded, "acl", q.acl);
+}
 template <FieldsOf<Entry> E> auto fields(E& e) {
   return named("path", e.path, "resolved", e.resolved, "ancestor", e.ancestor, "kind", e.kind, "error_number",
                e.error_number, "detail", e.detail, "link_target", e.link_target, "mode", e.mode, "uid", e.uid, "gid",

@@ -273,6 +273,16 @@ std::string_view WorkingChild::result() const {
   return bytes;
 }
 
+void WorkingChild::forget_result() {
+  m_socket.keep_first(sizeof(int));
+}
+
+void WorkingChild::send(std::string& bytes) {
+  // An error is ignored here: drain() notices that the child has ended.
+  if (const auto sent = ::send(fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT); sent > 0)
+    bytes.erase(0, static_cast<std::size_t>(sent));
+}
+
 Result<void> WorkingChild::finish() {
   m_socket.close();
   const auto grace = m_child.was_killed() ? k_reap_grace : k_end_grace;

@@ -55,6 +55,7 @@ class PipeReader {
   void close() { m_fd.reset(); }
   /// Reads the bytes that are available, some MiB at most. False once the writers have closed their end.
   bool drain();
+  void keep_first(std::size_t bytes) { m_bytes.resize(std::min(bytes, m_bytes.size())); }
 
  private:
   Fd m_fd;
@@ -98,10 +99,10 @@ class Child {
   int m_exit_code = -1;
 };
 
-/// A child that works and writes its results to a socket. It has no other descriptor of the parent, because a child
-/// that hangs would keep a pipeline's stdout or a lock open for ever. Its working directory is `/`. A child that works
-/// as another user has its own session, and runs programs of that user only by run_process(): its memory still holds
-/// root's data, so that user must not trace it (become()).
+/// A child that works and writes its results to a socket, by which the parent may also send it questions. It has no
+/// other descriptor of the parent, because a child that hangs would keep a pipeline's stdout or a lock open for ever.
+/// Its working directory is `/`. A child that works as another user has its own session, and runs programs of that user
+/// only by run_process(): its memory still holds root's data, so that user must not trace it (become()).
 class WorkingChild {
  public:
   /// Starts a child; `work` gets the descriptor to write to. finish() reports if the child could not become `as`. Other
@@ -119,6 +120,9 @@ class WorkingChild {
   /// true (false). `given_up` is called many times a second.
   bool drain_until(Deadline deadline, const std::function<bool()>& given_up = nullptr);
   [[nodiscard]] std::string_view result() const; ///< what `work` has written so far
+  void forget_result();
+  /// Sends as many of the first `bytes` as the socket has room for, and removes them from `bytes`. Never blocks.
+  void send(std::string& bytes);
   Child& process() { return m_child; }
   /// Reaps the child after its end or its deadline, and kills it if it does not end soon. Returns an Error if the child
   /// could not become `as`, crashed, or was killed.

@@ -49,6 +49,15 @@ bool mount_hung(const std::string& path, const char* source = "hung") {
   return device >= 0 && ::mount(source, path.c_str(), "fuse", MS_NODEV, options.c_str()) == 0;
 }
 
+/// Of this thread.
+std::vector<pid_t> children() {
+  std::ifstream file("/proc/thread-self/children");
+  std::vector<pid_t> all;
+  for (pid_t one = 0; file >> one;)
+    all.push_back(one);
+  return all;
+}
+
 void check_text(const Result<std::string>& answer, const std::string& wanted) {
   REQUIRE(answer);
   if (*answer == "no mounts")
@@ -278,7 +287,50 @@ TEST_CASE("entries: a bucket that nobody serves is shared, and is not waited for
   check_text(answer, "hung fuse shared, hung fuse shared, hung fuse shared, hung fuse own, ");
 }
 
-TEST_CASE("entries: what is mounted later is seen, and a look that hung holds up no later one", "[waits]") {
+TEST_CASE("entries: a child that has answered is asked again, as whom it has become, until it ends") {
+  const auto path = "/proc/" + std::to_string(::getpid()) + "/cmdline"; // which is read by a child
+  const auto before = children();
+  const auto own = [&] { // those of the looks
+    auto all = children();
+    std::erase_if(all, [&](pid_t one) { return std::ranges::find(before, one) != before.end(); });
+    return all;
+  };
+  std::vector<pid_t> first;
+  {
+    const Files files;
+    const auto reads = [&] { return files.entry({.path = path, .read_bytes = 1}).content.size() == 1; };
+    CHECK(reads());
+    first = own();
+    REQUIRE(first.size() == 1);
+    CHECK(reads());
+    CHECK(own() == first);
+    CHECK(in_child(std::nullopt, 30s, [&]() -> Result<std::string> { return reads() ? "read" : "not"; }) == "read");
+    bool read = false;
+    std::thread([&] { read = reads(); }).join();
+    CHECK(read);
+    CHECK(reads());
+    CHECK(own() == first); // what other processes and threads have asked is none of its business
+
+    ::kill(first.front(), SIGKILL);
+    siginfo_t ended{};
+    ::waitid(P_PID, static_cast<id_t>(first.front()), &ended, WEXITED | WNOWAIT);
+    CHECK(reads());
+    REQUIRE(own().size() == 1);
+    CHECK(own() != first);
+    first = own();
+    if (::geteuid() == 0)
+      for (const std::uint32_t uid : {65534U, 65533U, 65534U}) {
+        const auto as = User{"somebody", uid, uid, {uid}, "/"};
+        const auto found =
+            read_entries(files, MountTable(), {{{.path = "/proc/self/status", .read_bytes = 4096}}, 30s, as}).at(0);
+        CHECK(found.content.find("\nUid:\t" + std::to_string(uid) + "\t") != std::string::npos);
+        CHECK(own().size() == 2);
+      }
+  }
+  CHECK(own().empty());
+}
+
+TEST_CASE("entries: a child that waits sees what is mounted later, and one that hangs is not asked again", "[waits]") {
   const test::TemporaryDirectory directory;
   fs::create_directory(directory / "share");
   fs::permissions(directory.path(), fs::perms(0755));
@@ -301,6 +353,20 @@ TEST_CASE("entries: what is mounted later is seen, and a look that hung holds up
     return text;
   });
   check_text(answer, "missing, directory, hung, directory");
+}
+
+TEST_CASE("entries: what takes the place of this program has no child of it") {
+  const auto answer = in_child(std::nullopt, 30s, []() -> Result<std::string> {
+    RealSystem system;
+    const auto path = "/proc/" + std::to_string(::getpid()) + "/cmdline";
+    if (!system.entry({.path = path, .read_bytes = 1}).exists() || children().size() != 1)
+      return std::string("no child");
+    return system
+        .exec({"sh", "-c", "read -r child </proc/$$/task/$$/children; exit 0${child:+7}"}, {"PATH=/bin:/usr/bin"})
+        .message;
+  });
+  REQUIRE_FALSE(answer);
+  CHECK(answer.error().message == "the child process gave no result"); // and ended with 0
 }
 
 TEST_CASE("files: a path that leads onto a hung mount is read with a deadline", "[waits]") {
