@@ -8,6 +8,18 @@
 
 namespace sharefs::plan {
 
+namespace {
+
+/// True if others than root and this user can make names in the directory. A user could mount a file system of their
+/// own (FUSE) at such a name. With an ACL the group's bits are its mask, so they cover the ACL as well.
+bool others_write(const sys::Fd& directory) {
+  struct stat status{};
+  return ::fstat(directory.get(), &status) != 0 || (status.st_uid != 0 && status.st_uid != ::geteuid()) ||
+         (status.st_mode & (S_IWGRP | S_IWOTH)) != 0;
+}
+
+} // namespace
+
 Result<ActorRoot> ActorRoot::enter(const std::string& root, const std::optional<Actor>& actor) {
   ::umask(0); // every action sets its mode explicitly
   sys::Fd directory(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -17,6 +29,15 @@ Result<ActorRoot> ActorRoot::enter(const std::string& root, const std::optional<
     if (const int refused = sys::become(actor->user); refused != 0)
       return fail(errno_error(refused, "cannot act as `" + actor->user.name + "`", "run sharefs as root"));
   return ActorRoot(std::move(directory), actor);
+}
+
+std::optional<ActorRoot> ActorRoot::for_this_process(const sys::Files& files) {
+  const auto table = files.mounts();
+  if (!table || files.root_may_hang())
+    return std::nullopt;
+  ActorRoot root(files.open_root(), std::nullopt);
+  root.m_stop_at = files.hanging_in(*table);
+  return root;
 }
 
 Result<sys::Walked> ActorRoot::find(const std::string& path, bool guarded) const {
@@ -31,9 +52,16 @@ Result<sys::Walked> ActorRoot::find(const std::string& path, bool guarded) const
     if (rule.beneath == "/" || whole == rule.beneath || !is_under(whole, rule.beneath))
       return fail(ErrorCode::permission, "`" + whole + "` does not lie below `" + rule.beneath + "`");
   }
+  if (m_stop_at) {
+    rule.guarded = true;
+    rule.stop_at = &*m_stop_at;
+  }
   auto found = sys::walk(m_root.get(), whole, rule);
+  m_needs_child = m_needs_child || (m_stop_at && (!found || others_write(found->directory)));
   if (!found)
     return fail(found.error().error());
+  if (m_needs_child)
+    return fail(errno_error(EPERM, path));
   if (found->not_directory)
     return fail(errno_error(ENOTDIR, path));
   return std::move(*found);

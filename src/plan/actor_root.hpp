@@ -1,6 +1,7 @@
 #pragma once
 // Private to plan: the root directory for file actions, which run in a forked child (sys::call) because any path may
-// lie on a dead mount.
+// lie on a dead mount. They run in this process only where neither that nor another user can hold it up
+// (ActorRoot::for_this_process).
 #include "base/result.hpp"
 #include "plan/action.hpp"
 #include "sys/fs/exclusive.hpp"
@@ -23,6 +24,11 @@ class ActorRoot {
   /// Opens the root. With an actor this process becomes the actor's user for good. Error `permission` if it cannot.
   static Result<ActorRoot> enter(const std::string& root, const std::optional<Actor>& actor);
 
+  /// Returns the root for this process, which has no deadline. Then find() stops in front of each mount that may hang,
+  /// and where somebody else can put something: such an action needs a child (`needs_child`). nullopt: each does.
+  static std::optional<ActorRoot> for_this_process(const sys::Files& files);
+  [[nodiscard]] bool needs_child() const { return m_needs_child; }
+
   /// Finds the file at `path` and opens the directory that holds it. It follows only links of root or of this process's
   /// user, and with an actor no link from its `beneath` on; any other link is the error `permission`. `guarded`: see
   /// WalkRule.
@@ -33,6 +39,8 @@ class ActorRoot {
 
   sys::Fd m_root;
   std::optional<Actor> m_actor;
+  std::optional<sys::MountTargets> m_stop_at; ///< mounts that may hang, if this is for this process
+  mutable bool m_needs_child = false;         ///< find() has failed in this process
 };
 
 /// Error `not_found` if the parent directory of `path` does not exist.

@@ -77,25 +77,47 @@ template <ActsOnFiles A> Result<Outcome> act(A& action, const ActorRoot& base, c
   return act(action, sys::Files(root), phase);
 }
 
-/// Runs a phase of a file action in a child. The child returns only whether there was something to do and what it
-/// found, never an action, because the process of a user must not decide what root does.
+/// Runs a phase of an action from this root on.
+template <class A>
+Result<ChildAnswer> act_below(const ActorRoot& base, const A& action, const std::string& root, Phase phase) {
+  A copy = action;
+  std::string reason;
+  Result<Outcome> outcome = Outcome::unchanged;
+  if constexpr (GivesReason<A>)
+    outcome = act(copy, base, phase, reason);
+  else if constexpr (ActsOnFiles<A>)
+    outcome = act(copy, base, root, phase);
+  else
+    outcome = act(copy, base, phase);
+  TRY(outcome);
+  return ChildAnswer{*outcome, found_access(copy), std::move(reason)};
+}
+
+/// Runs a phase of an action in this process, as on a directory of this host's own disk that nobody else can change;
+/// nullopt: it needs a child. A checked link does, because its target may lie anywhere.
+template <class A> std::optional<Result<ChildAnswer>> act_here(const A& action, const sys::Files& files, Phase phase) {
+  if (actor_of(action))
+    return std::nullopt;
+  if constexpr (std::is_same_v<A, Link>)
+    if (action.checked)
+      return std::nullopt;
+  const auto base = ActorRoot::for_this_process(files);
+  if (!base)
+    return std::nullopt;
+  auto answer = act_below(*base, action, files.root(), phase);
+  return base->needs_child() ? std::nullopt : std::optional(std::move(answer));
+}
+
+/// Runs a phase of a file action, in a child if it may hang. The child returns only whether there was something to do
+/// and what it found, never an action, because the process of a user must not decide what root does.
 template <class A>
 Result<CheckedAction> act_on_files(const A& action, const sys::Files& files, Phase phase, const Note& note) {
   const auto in_child = [&]() -> Result<ChildAnswer> {
     TRY_ASSIGN(const auto base, ActorRoot::enter(files.root(), actor_of(action)));
-    A copy = action;
-    std::string reason;
-    Result<Outcome> outcome = Outcome::unchanged;
-    if constexpr (GivesReason<A>)
-      outcome = act(copy, base, phase, reason);
-    else if constexpr (ActsOnFiles<A>)
-      outcome = act(copy, base, files.root(), phase);
-    else
-      outcome = act(copy, base, phase);
-    TRY(outcome);
-    return ChildAnswer{*outcome, found_access(copy), std::move(reason)};
+    return act_below(base, action, files.root(), phase);
   };
-  const auto answer = sys::call(std::nullopt, deadline_of(action), in_child);
+  const auto here = act_here(action, files, phase);
+  const auto answer = here ? *here : sys::call(std::nullopt, deadline_of(action), in_child);
   if (!answer && answer.error().code == ErrorCode::timeout)
     return fail(ErrorCode::timeout, touched_paths(action).front() + ": " + answer.error().message,
                 "it may lie on a dead mount: run `sharefs status`");

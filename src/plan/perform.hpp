@@ -22,7 +22,7 @@ Result<Outcome> perform(const Action& action, sys::System& system, const Note& n
 
 // In the main process, by sys::Files; in a child if the action has an actor.
 Result<Outcome> act(File& action, const sys::Files& files, Phase phase);
-// In a child with a deadline.
+// In this process on a disk of this host where nobody else can make names, otherwise in a child with a deadline.
 Result<Outcome> act(Directory& action, const ActorRoot& base, Phase phase);
 Result<Outcome> act(Link& action, const ActorRoot& base, Phase phase);
 Result<Outcome> act(Rename& action, const ActorRoot& base, Phase phase);

@@ -101,3 +101,25 @@ TEST_CASE("what a child says that it found changes no more of the action than th
   REQUIRE(removed);
   CHECK(removed->intent == Action(remove_directory("/home/me/envs", 07777, machine.self)));
 }
+
+TEST_CASE("only where others may hold it up does an action of this process's user need a child") {
+  Liar machine;
+  const auto path = [&](const std::string& name) { return machine.root.path() + name; };
+  const auto needs_child = [&](const Action& action) {
+    g_lie = "garbage";
+    const auto checked = check_action(action, machine.system);
+    g_lie.clear();
+    return !checked.has_value();
+  };
+  std::filesystem::create_directories(path("/own"));
+  std::filesystem::create_directories(path("/all"));
+  REQUIRE(::chmod(path("/own").c_str(), 0755) == 0);
+  REQUIRE(::chmod(path("/all").c_str(), 01777) == 0);
+  CHECK_FALSE(needs_child(make_directory("/own/new")));
+  CHECK_FALSE(needs_child(make_link("/own/link", "/data/share/conda/llm")));
+  CHECK(needs_child(make_directory("/all/new"))); // a user could mount FUSE at the name of its temporary directory
+  CHECK(needs_child(make_directory("/own/new", 0755, machine.self)));
+  auto checked = make_link("/own/link", "target");
+  checked.checked = true; // the target may lie anywhere
+  CHECK(needs_child(checked));
+}
