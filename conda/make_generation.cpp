@@ -39,13 +39,27 @@ Result<void> complete_record(sys::System& system, NewGeneration& made) {
 }
 
 /// Returns the path of a copy of the present generation on this host's own disk, staged by root or by this process's
+/// user; empty if there is none.
+std::string staged_tree(sys::System& system, const std::string& stage, const SharedEnvironment& environment) {
+  const auto path = environment.path(environment.current);
+  const auto source = in_generation(system.entry({.path = path, .follow = true}).resolved);
+  if (stage.empty() || !source)
+    return {};
+  const auto staged = find_staged(system, stage, static_cast<unsigned>(system.identity().uid), *source);
+  return staged ? staged->tree.path : "";
+}
+
 /// Makes the image beside the generation. Only an interrupt is an error, because the image can be made later.
 Result<void> add_image(sys::System& system, const GenerationRequest& making, NewGeneration& made,
                        const plan::Say& say) {
   if (!making.settings.makes_image)
     return {};
   const auto& environment = made.environment;
-  tree::Packing packing{.tree = made.tree, .file = made.hidden_image()};
+  tree::Packing packing{.tree = made.tree, .file = made.hidden_image(), .near = making.near};
+  if (making.near.empty() && environment.current != 0) {
+    packing.near = staged_tree(system, making.settings.stage, environment);
+    packing.near_of = environment.path(environment.current);
+  }
   made.image_guard = std::make_unique<ScratchTree>(system, packing.file, say);
   auto note = make_image(system, packing, made.record, environment.name, say);
   if (note) {

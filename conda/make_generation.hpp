@@ -18,6 +18,7 @@ struct GenerationSettings {
   sys::LeaseRequest lease; ///< without its path
   bool protect = true;     ///< the generation gets no write bits
   bool makes_image = true; ///< `conda.image`
+  std::string stage;       ///< `conda.stage`: for the image a staged copy of the generation before is read
   GuardFiles guard = {};   ///< added to it; `conda update` does not add it again if a user has removed it
 };
 
@@ -42,6 +43,7 @@ struct NewGeneration {
 struct GenerationRequest {
   SharedEnvironment environment; ///< as it was when the change was planned
   GenerationSettings settings;
+  std::string near;  ///< local tree from which the image's files are read; empty: a staged copy, if there is one
   Generation record; ///< with the command, the message and the original
   /// The hidden name in the plan: then the environment must not have changed since it was planned. Empty: the present
   /// generation is changed, whichever it is once the lease is held.

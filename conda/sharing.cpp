@@ -257,6 +257,7 @@ Result<NewGeneration> make_shared_copy(sys::System& system, Sharing& sharing, co
   GenerationRequest making;
   making.environment = sharing.shared;
   making.settings = sharing.settings;
+  making.near = sharing.source.entry.path;
   making.record.command = shell_join({"sharefs", "conda", "share", sharing.shared.name, "--from", sharing.source.path});
   making.record.original = original_of(sharing);
   making.hidden = sharing.hidden;

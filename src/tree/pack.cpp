@@ -106,6 +106,7 @@ class Packer {
     TRY_ASSIGN(auto tree, Reader::open(m_packing.tree, m_counters));
     m_tree.emplace(std::move(tree));
     TRY(list());
+    find_near();
     TRY_ASSIGN(const auto directory, find_tree({.path = parent_path(m_packing.file), .root = m_packing.tree.root}));
     const auto name = base_name(m_packing.file);
     const sys::Fd image(::openat(directory.fd.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
@@ -133,9 +134,34 @@ class Packer {
     return {};
   }
 
-  [[nodiscard]] const Entry* find(const std::string& path) const {
-    const auto found = std::ranges::lower_bound(m_entries, path, {}, &Entry::path);
-    return found != m_entries.end() && found->path == path ? &*found : nullptr;
+  [[nodiscard]] static const Entry* find(const std::vector<Entry>& entries, const std::string& path) {
+    const auto found = std::ranges::lower_bound(entries, path, {}, &Entry::path);
+    return found != entries.end() && found->path == path ? &*found : nullptr;
+  }
+  [[nodiscard]] const Entry* find(const std::string& path) const { return find(m_entries, path); }
+
+  /// Finds the files that are read from the tree Packing::near. If that tree cannot be read, it is not used.
+  void find_near() {
+    m_is_near.assign(m_entries.size(), false);
+    const auto listed = [&](const std::string& path, std::optional<Reader>& reader) {
+      if (auto opened = Reader::open(Place{.path = path, .root = m_packing.tree.root}, m_counters))
+        reader.emplace(std::move(*opened));
+      auto entries = reader ? reader->list() : Result<std::vector<Entry>>(std::vector<Entry>{});
+      return entries ? std::move(*entries) : std::vector<Entry>{};
+    };
+    if (m_packing.near.empty())
+      return;
+    const auto near = listed(m_packing.near, m_near);
+    std::optional<Reader> of;
+    const auto near_of = m_packing.near_of.empty() ? std::vector<Entry>{} : listed(m_packing.near_of, of);
+    for (std::size_t at = 0; at < m_entries.size(); ++at) {
+      const auto& entry = m_entries[at];
+      const auto* there = find(near, entry.path);
+      const auto* original = m_packing.near_of.empty() ? &entry : find(near_of, entry.path);
+      m_is_near[at] = S_ISREG(entry.mode) && there != nullptr && S_ISREG(there->mode) && original != nullptr &&
+                      there->size == entry.size && there->mtime == entry.mtime && original->inode == entry.inode &&
+                      original->device == entry.device;
+    }
   }
 
   /// Counts the pairs of files with the same size, which mksquashfs compares to store equal files once.
@@ -224,9 +250,12 @@ class Packer {
       const auto& entry = m_entries[begin + number];
       auto& content = batch.contents[number];
       if (is_small(entry))
-        content.error = m_tree->read(entry.path, entry.size + 1, content.bytes);
+        content.error = reader_of(begin + number).read(entry.path, entry.size + 1, content.bytes);
     });
   }
+
+  /// Returns the tree Packing::near if the file is the same there.
+  [[nodiscard]] const Reader& reader_of(std::size_t at) const { return m_is_near[at] ? *m_near : *m_tree; }
 
   /// `content`: of a small file, which is read already.
   Result<void> add(TarWriter& tar, std::size_t at, const Batch::Content& content) {
@@ -245,7 +274,7 @@ class Packer {
   int write_large(TarWriter& tar, std::size_t at) const {
     std::uint64_t done = 0;
     int error = 0;
-    const int failed = m_tree->read(m_entries[at].path, [&](std::string_view piece) {
+    const int failed = reader_of(at).read(m_entries[at].path, [&](std::string_view piece) {
       done += piece.size();
       error = done > m_entries[at].size ? ESTALE : tar.content(piece);
       return error == 0;
@@ -274,8 +303,9 @@ class Packer {
 
   const Packing& m_packing;
   const sys::ProgressCounters& m_counters;
-  std::optional<Reader> m_tree;
+  std::optional<Reader> m_tree, m_near;
   std::vector<Entry> m_entries, m_added;
+  std::vector<bool> m_is_near;
   std::uint64_t m_files = 0;
   bool m_pipe_broke = false; ///< mksquashfs has ended before all was written to it
 };

@@ -13,7 +13,11 @@ struct AddedFile {
 
 struct Packing {
   Place tree;
-  std::string file;                  ///< path of the image, seen from the same root as `tree`; it must not exist
+  std::string file; ///< path of the image, seen from the same root as `tree`; it must not exist
+  /// A tree on this host's own disk. Its file is read instead of the one in `tree` if path, size and time are the same,
+  /// and, if `near_of` is not empty, if the file in `tree` is the same file (inode) as in the tree `near_of`, of which
+  /// `near` is a copy. Empty: there is no such tree.
+  std::string near = {}, near_of = {};
   std::vector<AddedFile> added = {}; ///< files in directories of the tree; a file that the tree already has is skipped
   /// Returns true for a file that is left out of the image; it gets its first 16 bytes. `find` finds any entry of the
   /// tree.

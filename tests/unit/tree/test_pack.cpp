@@ -83,6 +83,44 @@ TEST_CASE("an image has the tree, its modes, times and links") {
   }
 }
 
+TEST_CASE("files of an image are read near by where they are the same, and only there") {
+  const GivenTree given;
+  const GivenTree near;
+  for (const auto* name : {"same", "other size", "other time"}) {
+    given.write(name, "given");
+    near.write(name, name == std::string("other size") ? "near by" : "near!");
+    for (const auto& tree : {given.from, near.from})
+      set_time(tree + "/" + name, 1'000'000'000, 0);
+  }
+  set_time(near.from + "/other time", 1'000'000'001, 0);
+  given.write("not there", "given");
+  tree::Packing packing{.tree = {.path = given.from}, .file = given.from + ".sqfs", .near = near.from};
+  SECTION("by size and time") {
+    pack(packing);
+    CHECK(content_of(unpacked(given, packing.file) + "/same") == "near!"); // proves that it was read there
+  }
+  SECTION("of another tree of the same files") {
+    const auto before = given.from + ".before";
+    fs::create_directories(before);
+    fs::create_hard_link(given.from + "/same", before + "/same");
+    fs::copy_file(given.from + "/other size", before + "/other time");
+    packing.near_of = before;
+    pack(packing);
+    CHECK(content_of(unpacked(given, packing.file) + "/same") == "near!");
+  }
+  SECTION("of another tree of other files") {
+    const auto before = given.from + ".before";
+    fs::create_directories(before);
+    fs::copy_file(given.from + "/same", before + "/same");
+    packing.near_of = before;
+    pack(packing);
+    CHECK(content_of(unpacked(given, packing.file) + "/same") == "given");
+  }
+  const auto to = unpacked(given, packing.file);
+  for (const auto* name : {"other size", "other time", "not there"})
+    CHECK(content_of(to + "/" + name) == "given");
+}
+
 TEST_CASE("what is not to be in an image is left out, by its first bytes") {
   const GivenTree given;
   given.write("a.pyc", "stale");

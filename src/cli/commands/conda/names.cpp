@@ -216,7 +216,7 @@ Result<Executed> execute_switch(Context& context, Proposal proposal,
 
 conda::GenerationSettings generation_settings(Context& context, const std::string& environment, bool adds_guard) {
   const auto settings = (*context.config())->conda->settings_of(environment);
-  return {lease_settings(context), settings.protect, settings.image,
+  return {lease_settings(context), settings.protect, settings.image, settings.stage,
           adds_guard ? guard_files(context) : conda::GuardFiles{}};
 }
 
