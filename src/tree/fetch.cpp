@@ -1,4 +1,5 @@
-// fetch(): one thread reads the file, adds it to the checksum, and writes it. This file also has serve().
+// fetch(): one thread takes the pieces (pieces.hpp) in order, adds them to the checksum, and writes them. This file
+// also has serve().
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
@@ -7,12 +8,12 @@
 #include "sys/programs/process.hpp"
 #include "tree/fault_injection.hpp"
 #include "tree/job.hpp"
+#include "tree/pieces.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/file.h>
 #include <thread>
 
@@ -20,9 +21,11 @@ namespace sharefs::tree {
 
 namespace {
 
+/// The number of bytes that are written and counted at a time, see Options::bytes_per_second.
+constexpr std::size_t k_step = 1U << 20U;
+
 /// The part of Options::deadline that an upstream has for each block, so that several may be silent.
 constexpr int k_upstream_share = 6;
-constexpr std::uint64_t k_least = 4096; ///< bytes; fewer are no progress
 
 class Fetcher {
  public:
@@ -43,7 +46,7 @@ class Fetcher {
       return give(there.get()).map([&] { return FetchReport{.kept = m_content.bytes}; });
     }
     auto fetched = fetch_from_upstreams();
-    if (!fetched && !m_target_error)
+    if (!fetched && !m_target_failed)
       fetched = fetch_from_original();
     if (fetched)
       if (const auto finished = finish(); !finished)
@@ -62,78 +65,44 @@ class Fetcher {
 
   /// Tries the upstreams in order. Each continues where the one before it has ended.
   Result<FetchReport> fetch_from_upstreams() {
-    std::optional<std::uint64_t> kept;
+    std::uint64_t kept = 0;
     for (const auto& upstream : m_upstreams) {
       m_job.counters.add(k_steps); // to ask the next one is progress
-      const auto fetched = fetch_rest([&] { return read_upstream(upstream); },
-                                      {ErrorCode::conflict, "what it has sent has another checksum", "", ""});
-      kept = kept.value_or(m_begin);
+      std::string program_error;
+      const auto make = [&](std::uint64_t offset) -> Result<std::unique_ptr<Pieces>> {
+        sys::Command command;
+        command.argv = upstream.argv;
+        command.argv.push_back(std::to_string(offset));
+        command.as = upstream.as;
+        command.ends_with_us = true;
+        TRY_ASSIGN(auto process, sys::StreamedProcess::start(command));
+        return read_program(std::move(process), m_content.bytes - offset, m_job.options.deadline / k_upstream_share);
+      };
+      auto fetched = fetch_rest(make, &program_error);
+      if (&upstream == &m_upstreams.front())
+        kept = m_begin;
       if (fetched)
-        return FetchReport{.bytes = m_at - std::min(*kept, m_at), .kept = *kept, .by = upstream.name};
-      if (m_target_error)
-        return fail(fetched.error());
-      m_passed_over +=
-          fmt::format("{}{}: {}", m_passed_over.empty() ? "" : "; ", upstream.name, fetched.error().message);
+        return FetchReport{.bytes = m_at - std::min(kept, m_at), .kept = kept, .by = upstream.name, .passed_over = {}};
+      if (m_target_failed)
+        return fetched;
+      m_passed_over += fmt::format("{}{}: {}", m_passed_over.empty() ? "" : "; ", upstream.name,
+                                   program_error.empty() ? fetched.error().message : program_error);
     }
     return fail(ErrorCode::not_found, "no upstream has it");
-  }
-
-  /// Reads what an upstream prints, up to the end of the file. An error is that of the upstream.
-  Result<void> read_upstream(const Upstream& upstream) {
-    sys::Command command;
-    command.argv = upstream.argv;
-    command.argv.push_back(std::to_string(m_at));
-    command.as = upstream.as;
-    command.ends_with_us = true;
-    TRY_ASSIGN(const auto process, sys::StreamedProcess::start(command));
-    const auto timeout = m_job.options.deadline / k_upstream_share;
-    pollfd ready{process->out(), POLLIN, 0};
-    while (m_at < m_content.bytes) {
-      // The deadline is for a whole block, because a byte now and then is no progress.
-      const auto end = sys::deadline_in(timeout);
-      for (const auto block_end = std::min(m_at + k_least, m_content.bytes); m_at < block_end;) {
-        const int count = ::poll(&ready, 1, sys::poll_time(end));
-        const auto length = count <= 0 ? count : ::read(ready.fd, buffer().data(), buffer().size());
-        if (length < 0 && errno == EINTR)
-          continue;
-        if (length <= 0)
-          return fail(ErrorCode::failed,
-                      end_of_upstream(*process, count == 0 ? timeout : std::chrono::milliseconds(0)));
-        if (static_cast<std::uint64_t>(length) > m_content.bytes - m_at)
-          return fail(ErrorCode::failed, "has sent more than the file has");
-        if (!write_piece({buffer().data(), static_cast<std::size_t>(length)}))
-          return {};
-      }
-    }
-    return {};
-  }
-
-  /// Explains why the output of an upstream has ended; `silent`: for how long it has sent nothing, or 0.
-  [[nodiscard]] std::string end_of_upstream(sys::StreamedProcess& process, std::chrono::milliseconds silent) const {
-    constexpr std::size_t k_longest = 300;
-    if (auto text = process.error_text().substr(0, k_longest); !text.empty())
-      return text;
-    if (silent.count() > 0)
-      return fmt::format("has sent nothing, or next to nothing, for {}",
-                         format_duration(silent / std::chrono::microseconds(1)));
-    return fmt::format("has ended after {}", format_bytes(m_at - m_begin));
   }
 
   Result<FetchReport> fetch_from_original() {
     TRY(become_reader(m_job.options));
     TRY_ASSIGN(const auto original, open_original());
-    const auto read = [&]() -> Result<void> {
-      const int error =
-          read_file(original.get(), m_at, m_content.bytes, [&](std::string_view piece) { return write_piece(piece); });
-      return error == 0 ? Result<void>{} : fail(errno_error(error, m_from.path));
+    const auto make = [&](std::uint64_t offset) -> Result<std::unique_ptr<Pieces>> {
+      return read_original(original.get(), offset, m_content.bytes);
     };
     // After a power cut the part may contain a hole. Then the checksum differs, and the file is fetched from the
     // beginning.
-    auto fetched = fetch_rest(read, other_content());
+    auto fetched = fetch_rest(make);
     if (!fetched && fetched.error().code == ErrorCode::conflict && m_begin > 0)
-      fetched = fetch_rest(read, other_content());
-    ::posix_fadvise(original.get(), 0, 0, POSIX_FADV_DONTNEED); // the cache is better used for the copy
-    return fetched.map([&] { return FetchReport{m_at - m_begin, m_begin}; });
+      fetched = fetch_rest(make);
+    return fetched;
   }
 
   /// Opens the part and locks it, until this process ends.
@@ -201,6 +170,7 @@ class Fetcher {
       return file;
     if (!S_ISREG(status.st_mode) || static_cast<std::uint64_t>(status.st_size) != m_content.bytes)
       return fail(other_content());
+    ::fcntl(file->get(), F_SETFL, O_DIRECT); // an error is ignored: not all file systems support it
     return file;
   }
 
@@ -218,7 +188,7 @@ class Fetcher {
   bool add_local(int file, std::uint64_t size) {
     m_hash.emplace();
     std::uint64_t read = 0;
-    const int error = read_file(file, 0, size, [&](std::string_view piece) {
+    const int error = read_file(file, size, [&](std::string_view piece) {
       m_hash->add(piece);
       m_job.counters.add(k_steps);
       read += piece.size();
@@ -227,13 +197,17 @@ class Fetcher {
     return error == 0 && read == size;
   }
 
-  /// Writes the rest of the file, which `read` passes on to write_piece(). If the content is not the wanted one, the
-  /// part is emptied, and the error is `wrong`.
-  Result<void> fetch_rest(const std::function<Result<void>()>& read, const Error& wrong) {
+  /// Makes the reader of the rest of the file, from an offset on.
+  using MakePieces = std::function<Result<std::unique_ptr<Pieces>>(std::uint64_t offset)>;
+
+  /// Writes the rest of the file. Error `conflict`: the content is not the wanted one, and the part was emptied. If a
+  /// program's output ends early, the part keeps the bytes so far, and `program_error` gets the program's message.
+  Result<FetchReport> fetch_rest(const MakePieces& make, std::string* program_error = nullptr) {
     struct stat status{};
     if (::fstat(m_part.get(), &status) != 0)
       return fail(target_error(errno));
-    m_begin = m_at = std::min(static_cast<std::uint64_t>(status.st_size), m_content.bytes);
+    const auto there = std::min(static_cast<std::uint64_t>(status.st_size), m_content.bytes);
+    m_begin = m_at = there - there % k_alignment;
     if (!add_local(m_part.get(), m_at))
       m_begin = m_at = 0, m_hash.emplace();
     m_writer.emplace(m_part.get(), m_at);
@@ -243,11 +217,29 @@ class Fetcher {
     // A full disk is noticed now, if the file system supports this call.
     if (::fallocate(m_part.get(), FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(m_content.bytes)) != 0 && is_full(errno))
       return fail(target_error(errno));
-    const auto done = read();
-    if (m_target_error)
-      return fail(*m_target_error);
-    TRY(done);
-    return m_hash->hex() == m_content.sha256 ? Result<void>{} : fail(discard_part(wrong));
+    TRY_ASSIGN(const auto reader, make(m_at));
+    while (m_at < m_content.bytes) {
+      bool of_target = false;
+      const int error = reader->next([&](std::string_view piece) {
+        of_target = true;
+        return write_piece(piece);
+      });
+      if (error == ENODATA && program_error != nullptr) {
+        *program_error = reader->error_text();
+        return fail(ErrorCode::failed, fmt::format("has ended after {}", format_bytes(m_at - m_begin)));
+      }
+      if (error == EFBIG && program_error != nullptr && !of_target)
+        return fail(ErrorCode::failed, "has sent more than the file has");
+      if (error == ENODATA)
+        return fail(discard_part(other_content()));
+      if (error != 0)
+        return fail(of_target ? target_error(error) : errno_error(error, m_from.path));
+    }
+    if (m_hash->hex() != m_content.sha256)
+      return fail(discard_part(program_error == nullptr
+                                   ? other_content()
+                                   : Error{ErrorCode::conflict, "what it has sent has another checksum", "", ""}));
+    return FetchReport{m_at - m_begin, m_begin};
   }
 
   static bool is_full(int error) { return error == ENOSPC || error == EDQUOT; }
@@ -255,11 +247,10 @@ class Fetcher {
   /// Returns the error of this host's disk, with which no other source can help. If it is full, the part is emptied,
   /// because others need its space now.
   Error target_error(int error) {
-    m_target_error =
-        is_full(error)
-            ? discard_part(errno_error(error, m_to.path, "make room there (`df -h`), then run the command again"))
-            : errno_error(error, m_to.path);
-    return *m_target_error;
+    m_target_failed = true;
+    if (!is_full(error))
+      return errno_error(error, m_to.path);
+    return discard_part(errno_error(error, m_to.path, "make room there (`df -h`), then run the command again"));
   }
 
   /// Empties the part, which run() then removes unless a further attempt has used it. Returns the error unchanged.
@@ -268,18 +259,23 @@ class Fetcher {
     return error;
   }
 
-  /// Adds a piece to the checksum and to the part. False: this host's disk has refused it.
-  bool write_piece(std::string_view piece) {
+  /// Returns 0 or errno.
+  int write_piece(std::string_view piece) {
+    int error = 0;
+    for (; error == 0 && !piece.empty(); piece.remove_prefix(std::min(piece.size(), k_step)))
+      error = write_step(piece.substr(0, k_step));
+    return error;
+  }
+
+  int write_step(std::string_view piece) {
     m_hash->add(piece);
     m_job.wait_for(piece.size());
     may_be_killed();
-    if (const int error = m_writer->write(piece, m_at); error != 0) {
-      target_error(error);
-      return false;
-    }
+    if (const int error = m_writer->write(piece, m_at); error != 0)
+      return error;
     m_at += piece.size();
     m_job.counters.add(k_bytes, piece.size());
-    return true;
+    return 0;
   }
 
   Result<void> finish() {
@@ -302,7 +298,7 @@ class Fetcher {
   const std::vector<Upstream>& m_upstreams;
   const std::optional<FileAttributes>& m_given;
   std::string m_passed_over;
-  std::optional<Error> m_target_error; ///< of this host's disk
+  bool m_target_failed = false;
   Job m_job;
   sys::Fd m_directory, m_part;
   std::string m_name;

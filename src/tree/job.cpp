@@ -174,16 +174,11 @@ Result<sys::Fd> open_file(const Place& place) {
   return file ? Result<sys::Fd>(std::move(file)) : fail(errno_error(walked.exists() ? errno : ENOENT, place.path));
 }
 
-int read_file(int file, std::uint64_t at, std::uint64_t end, const std::function<bool(std::string_view piece)>& take) {
-  // The kernel reads only a little ahead by itself. With 10 Gbit/s and a round trip of 10 ms, 12 MB are in transit. It
-  // reads no more at one request than the server allows for one READ, which is 128 KiB or more.
-  constexpr std::uint64_t k_window = 16U << 20U, k_request = 128U << 10U;
+int read_file(int file, std::uint64_t most, const std::function<bool(std::string_view piece)>& take) {
   const auto bytes = buffer();
-  for (auto ahead = at; at < end;) {
-    for (; ahead < std::min(end, at + k_window); ahead += k_request)
-      ::posix_fadvise(file, static_cast<off_t>(ahead), k_request, POSIX_FADV_WILLNEED);
+  for (std::uint64_t at = 0; at < most;) {
     const auto count =
-        ::pread(file, bytes.data(), std::min<std::uint64_t>(end - at, bytes.size()), static_cast<off_t>(at));
+        ::pread(file, bytes.data(), std::min<std::uint64_t>(most - at, bytes.size()), static_cast<off_t>(at));
     if (count < 0 && errno == EINTR)
       continue;
     if (count < 0)
@@ -199,7 +194,7 @@ Result<FileContent> hash_file(int file, const std::string& path, const sys::Prog
                               std::string_view magic) {
   FileContent content;
   sys::Sha256 hash;
-  const int error = read_file(file, 0, std::numeric_limits<off_t>::max(), [&](std::string_view piece) {
+  const int error = read_file(file, std::numeric_limits<std::uint64_t>::max(), [&](std::string_view piece) {
     if (content.bytes == 0 && !piece.starts_with(magic))
       return false;
     hash.add(piece);

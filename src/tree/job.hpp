@@ -96,8 +96,8 @@ inline constexpr int k_deepest = 1000; ///< the limit of nested directories, bec
 Result<sys::Walked> walk_to(const Place& place);
 /// Opens the file at `place` for reading; a symbolic link is not followed.
 Result<sys::Fd> open_file(const Place& place);
-/// Reads an open file from `at` to `end` or to its end, until `take` returns false. Returns 0 or errno.
-int read_file(int file, std::uint64_t at, std::uint64_t end, const std::function<bool(std::string_view piece)>& take);
+/// Reads an open file from its beginning, at most `most` bytes, until `take` returns false. Returns 0 or errno.
+int read_file(int file, std::uint64_t most, const std::function<bool(std::string_view piece)>& take);
 /// Returns checksum and size of an open file. `counted`: the counter for the bytes. `magic`: the bytes with which the
 /// file must begin; any other file is not read, and the result has 0 bytes.
 Result<FileContent> hash_file(int file, const std::string& path, const sys::ProgressCounters& counters, Counted counted,

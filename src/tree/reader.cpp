@@ -13,13 +13,14 @@
 #include <cstdlib>
 #include <ctime>
 #include <fmt/format.h>
-#include <limits>
 #include <mutex>
 #include <sys/sysmacros.h>
 
 namespace sharefs::tree {
 
 namespace {
+
+constexpr std::size_t k_read_piece = 256U << 10U;
 
 /// Reads the status of `name`, or of the descriptor itself (""), without the access time. For that an NFS client asks
 /// the server again after each read, while all other attributes came with the data.
@@ -155,10 +156,10 @@ void Reader::recall_delegations(std::vector<Entry>& entries) const {
 }
 
 int Reader::read(const std::string& path, const std::function<bool(std::string_view piece)>& visit) const {
-  return read(path, std::numeric_limits<std::uint64_t>::max(), visit);
+  return read(path, k_read_piece, visit);
 }
 
-int Reader::read(const std::string& path, std::uint64_t most,
+int Reader::read(const std::string& path, std::size_t at_once,
                  const std::function<bool(std::string_view piece)>& visit) const {
   const auto fd = open_below(m_directory.get(), path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
   struct statx before{}, after{};
@@ -167,15 +168,21 @@ int Reader::read(const std::string& path, std::uint64_t most,
   if (!S_ISREG(before.stx_mode))
     return EINVAL;
   m_counters.add(k_files);
-  bool stopped = false;
-  const int error = read_file(fd.get(), 0, std::min<std::uint64_t>(before.stx_size, most), [&](std::string_view piece) {
-    m_counters.add(k_bytes, piece.size());
-    stopped = !visit(piece);
-    return !stopped;
-  });
-  if (error != 0 || stopped)
-    return error;
-  if (!read_status(fd.get(), "", after)) // a file that has grown is noticed by its size
+  const auto piece = buffer().first(std::min(at_once, k_read_piece));
+  for (auto left = static_cast<std::int64_t>(before.stx_size); left > 0;) {
+    const auto length = ::read(fd.get(), piece.data(), piece.size());
+    if (length < 0 && errno == EINTR)
+      continue;
+    if (length < 0)
+      return errno;
+    if (length == 0)
+      break;
+    left -= length; // a file that has grown is noticed by its size below
+    m_counters.add(k_bytes, static_cast<std::uint64_t>(length));
+    if (!visit({piece.data(), static_cast<std::size_t>(length)}))
+      return 0;
+  }
+  if (!read_status(fd.get(), "", after))
     return errno;
   const bool same = after.stx_size == before.stx_size && after.stx_mtime.tv_sec == before.stx_mtime.tv_sec &&
                     after.stx_mtime.tv_nsec == before.stx_mtime.tv_nsec;

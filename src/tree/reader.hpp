@@ -62,7 +62,8 @@ class Reader {
  private:
   Reader(sys::Fd directory, const struct stat& status, const sys::ProgressCounters& counters)
       : m_directory(std::move(directory)), m_status(status), m_counters(counters) {}
-  int read(const std::string& path, std::uint64_t most, const std::function<bool(std::string_view piece)>& visit) const;
+  int read(const std::string& path, std::size_t at_once,
+           const std::function<bool(std::string_view piece)>& visit) const;
 
   sys::Fd m_directory;
   struct stat m_status;

@@ -3,8 +3,6 @@
 #include "base/argv.hpp"
 #include "base/result.hpp"
 #include "sys/process/call.hpp"
-#include "sys/process/child.hpp"
-#include "sys/process/fd.hpp"
 #include "sys/process/user.hpp"
 #include "sys/programs/checked_program.hpp"
 
@@ -64,20 +62,21 @@ class StreamedProcess {
  public:
   /// Starts the program; the deadline and output_limit of `command` are ignored. Errors: as run_process(), but
   /// error_text() reports the reason if the program itself cannot be executed.
-  static Result<std::unique_ptr<StreamedProcess>> start(const Command& command);
-  StreamedProcess() = default;
+  static Result<StreamedProcess> start(const Command& command);
+  StreamedProcess(StreamedProcess&&) noexcept;
+  StreamedProcess& operator=(StreamedProcess&&) = delete;
   StreamedProcess(const StreamedProcess&) = delete;
   StreamedProcess& operator=(const StreamedProcess&) = delete;
   ~StreamedProcess();
 
-  [[nodiscard]] int out() const { return m_out.get(); } ///< the reading end of its standard output
+  [[nodiscard]] int out() const; ///< the reading end of its standard output
   /// Returns the last line of its standard error so far, or the reason why it could not be executed.
   [[nodiscard]] std::string error_text();
 
  private:
-  Child m_child;
-  Fd m_out;
-  PipeReader m_err, m_failure;
+  struct Streams;
+  explicit StreamedProcess(std::unique_ptr<Streams> streams);
+  std::unique_ptr<Streams> m_streams;
 };
 
 /// Replaces this process by a program (execvp). Returns only on failure: `not_found` or `permission` (the command line

@@ -89,7 +89,7 @@ TEST_CASE("a file that keeps its owner is kept with a second name, too") {
 TEST_CASE("a fetch goes on at its offset") {
   const GivenFile given;
   given.directory.write("to/.file.part", given.content.substr(0, 2'000'000));
-  CHECK(given.fetch() == tree::FetchReport{given.content.size() - 2'000'000, 2'000'000});
+  CHECK(given.fetch() == tree::FetchReport{given.content.size() - 1'998'848, 1'998'848});
   CHECK(given.is_whole());
   fs::remove(given.to);
   given.directory.write("to/.file.part", std::string(2'000'000, '\0')); // as a power cut leaves it
@@ -262,7 +262,7 @@ TEST_CASE("SIGKILL at any step of a fetch, and the next one goes on", "[kill]") 
     const auto again = fetch();
     REQUIRE(again);
     if (there > 0)
-      CHECK(again->kept == there);
+      CHECK(again->kept == there - there % 4096);
     CHECK(given.is_whole());
     CHECK((!of_another || status_of(given.to).st_uid == 65533));
     fs::remove(given.to);
