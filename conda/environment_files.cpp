@@ -55,7 +55,7 @@ class EnvironmentCheck {
     for (const auto& entry : entries)
       if (S_ISREG(entry.mode)) // a file with holes may have any size, so the sum must not overflow
         m_state.bytes += std::min(entry.size, std::numeric_limits<std::uint64_t>::max() - m_state.bytes);
-    m_reader.tree().in_parallel(entries.size(), [&](std::size_t i) { check_entry(entries[i]); });
+    tree::in_parallel(entries.size(), [&](std::size_t i) { check_entry(entries[i]); });
     find_missing();
     correct_records();
     m_state.prefixes = m_uses;

@@ -74,7 +74,7 @@ Result<void> EnvironmentReader::read_records(const sys::Files& files, const sys:
   std::atomic<std::size_t> named = 0;
   // `memory` lets one thread parse a large record at a time, since that takes many times its size.
   std::mutex mutex, memory;
-  m_tree.in_parallel(of_records.size(), [&](std::size_t i) {
+  tree::in_parallel(of_records.size(), [&](std::size_t i) {
     ReadRecord one{of_records[i]->path, {}, {}};
     std::string problem;
     const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(of_records[i]->size, k_record_limit));
@@ -206,7 +206,7 @@ Result<std::vector<PrefixUse>> find_prefixes(const EnvironmentReader& reader) {
       scripts.push_back(&entry);
   std::map<std::string, PrefixUse> uses;
   std::mutex mutex;
-  reader.tree().in_parallel(scripts.size(), [&](std::size_t i) {
+  tree::in_parallel(scripts.size(), [&](std::size_t i) {
     std::string content;
     const auto limit = scripts[i]->size <= k_largest_script ? k_largest_script : k_head_bytes;
     if (reader.tree().read(scripts[i]->path, limit, content) != 0)

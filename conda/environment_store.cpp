@@ -1,5 +1,6 @@
 #include "conda/environment_store.hpp"
 
+#include "base/json_fields.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
@@ -140,7 +141,7 @@ Result<SharedEnvironment> probe_environment(sys::System& system, const std::stri
     return fail(found.root.error());
   TRY(read_uses(system, first[2], as, found));
   if (first[3].kind == sys::EntryKind::file)
-    found.holder = sys::parse_lease(first[3].content), found.held = first[3].mtime;
+    found.holder = from_json<sys::LeaseHolder>(first[3].content, k_largest_note), found.held = first[3].mtime;
 
   sys::EntryRequest rest;
   rest.as = as;

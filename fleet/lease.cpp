@@ -1,6 +1,5 @@
 #include "fleet/lease.hpp"
 
-#include "base/json.hpp"
 #include "base/json_fields.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
@@ -13,17 +12,11 @@ namespace {
 
 constexpr std::size_t k_limit = 65536;
 
-std::optional<ClusterLease> parse_lease(const std::string& text) {
-  const auto json = read_json<nlohmann::ordered_json>(text, {.bytes = k_limit});
-  ClusterLease lease;
-  return json && value_from_json(*json, lease) ? std::optional(lease) : std::nullopt;
-}
-
 } // namespace
 
 Result<void> take_lease(const sys::Files& files, const std::string& path, const ClusterLease& lease) {
   TRY_ASSIGN(const auto before, files.read_if_exists(path, k_limit));
-  const auto held = before ? parse_lease(*before) : std::nullopt;
+  const auto held = before ? from_json<ClusterLease>(*before, k_limit) : std::nullopt;
   if (held && held->who != lease.who && held->until > lease.since)
     return fail(ErrorCode::busy,
                 fmt::format("{} has been changing the cluster for {} (run {})", to_utf8(held->who),
@@ -40,7 +33,7 @@ Result<void> take_lease(const sys::Files& files, const std::string& path, const 
 
 Result<void> give_back_lease(const sys::Files& files, const std::string& path, const std::string& run) {
   TRY_ASSIGN(const auto text, files.read_if_exists(path, k_limit));
-  const auto held = text ? parse_lease(*text) : std::nullopt;
+  const auto held = text ? from_json<ClusterLease>(*text, k_limit) : std::nullopt;
   return held && held->run == run ? files.remove(path) : Result<void>();
 }
 

@@ -3,6 +3,7 @@
 // are written as octal text. A struct inside a struct is left out where all its fields have their defaults. An
 // enumerator is written as the text that `to_string` has for it.
 #include "base/fields.hpp"
+#include "base/json.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
@@ -142,6 +143,13 @@ template <class T> bool value_from_json(const nlohmann::ordered_json& json, T& v
   } else {
     return json.is_object() && read_fields(json, value) == nullptr;
   }
+}
+
+/// Reads a struct from the text of a file; nullopt if it is no JSON of this struct.
+template <HasFields T> std::optional<T> from_json(std::string_view text, std::size_t most_bytes) {
+  const auto json = read_json<nlohmann::ordered_json>(text, {.bytes = most_bytes});
+  std::optional<T> value(std::in_place);
+  return json && value_from_json(*json, *value) ? value : std::nullopt;
 }
 
 } // namespace sharefs

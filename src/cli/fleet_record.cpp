@@ -38,11 +38,9 @@ template <FieldsOf<StoredRun> R> auto fields(R& r) {
 Result<StoredRun> read_run(Context& context, const std::string& directory, const std::string& id) {
   const auto opened = PrivateDirectory::open(context.system.files(), join_path(directory, id));
   const auto text = opened && *opened ? (*opened)->read(k_request) : fail(ErrorCode::failed, "");
-  const auto json = text ? read_json<Json>(*text, {.bytes = 16U << 20U}) : fail(text.error());
-  StoredRun run;
-  if (!json || !value_from_json(*json, run))
-    return fail(ErrorCode::failed, fmt::format("the record of run {} cannot be read", id));
-  return run;
+  auto run = text ? from_json<StoredRun>(*text, 16U << 20U) : std::nullopt;
+  return run ? Result<StoredRun>(std::move(*run))
+             : fail(ErrorCode::failed, fmt::format("the record of run {} cannot be read", id));
 }
 
 bool is_done(const Result<std::map<std::string, fleet::Outcome>>& outcomes, const std::string& node) {

@@ -16,6 +16,10 @@ namespace {
 
 constexpr std::size_t k_longest_value = 4095; ///< PATH_MAX without its NUL; no other value may be longer
 
+std::optional<Complaint> complain_if(bool wrong, const char* what, const char* hint) {
+  return wrong ? std::optional(Complaint{what, hint}) : std::nullopt;
+}
+
 bool has_space(std::string_view text) {
   return text.find_first_of(" \t") != std::string_view::npos;
 }
@@ -48,9 +52,8 @@ std::optional<Complaint> node_path_rule(std::string_view text) {
 } // namespace
 
 std::optional<Complaint> mode_rule(std::string_view text) {
-  if (text.size() >= 3 && text.size() <= 4 && parse_mode(text))
-    return std::nullopt;
-  return Complaint{"is not a mode", "write three or four octal digits in quotes, for example `\"2770\"`"};
+  return complain_if(text.size() < 3 || text.size() > 4 || !parse_mode(text), "is not a mode",
+                     "write three or four octal digits in quotes, for example `\"2770\"`");
 }
 
 std::optional<Complaint> host_rule(std::string_view text) {
@@ -59,9 +62,8 @@ std::optional<Complaint> host_rule(std::string_view text) {
   if (has_space(text) || text.find_first_of(",()[]") != std::string_view::npos || text.starts_with('-') ||
       text.size() > 255)
     return Complaint{"is not a host", "write a host name or an IP address"};
-  if (std::ranges::count(text, ':') == 1)
-    return Complaint{"has a port", "write the host name or address only; ssh_config(5) has a line `Port` for ssh"};
-  return std::nullopt;
+  return complain_if(std::ranges::count(text, ':') == 1, "has a port",
+                     "write the host name or address only; ssh_config(5) has a line `Port` for ssh");
 }
 
 std::optional<Complaint> remote_rule(std::string_view text) {
@@ -76,7 +78,7 @@ std::optional<Complaint> remote_rule(std::string_view text) {
 }
 
 std::optional<Complaint> below_root_rule(std::string_view text) {
-  return text == "/" ? std::optional(Complaint{"cannot be `/`", "choose a directory below it"}) : std::nullopt;
+  return complain_if(text == "/", "cannot be `/`", "choose a directory below it");
 }
 
 std::optional<Complaint> mount_point_rule(std::string_view text) {
@@ -108,14 +110,13 @@ std::optional<Complaint> client_rule(std::string_view text) {
     return Complaint{"must not hold parentheses", "options belong in `options: [...]`"};
   if (has_space(text) || text.find(',') != std::string_view::npos)
     return Complaint{"must be a single client", "write each client as an element of its own"};
-  return text.starts_with('-') ? std::optional(Complaint{"is not a client", "see exports(5)"}) : std::nullopt;
+  return complain_if(text.starts_with('-'), "is not a client", "see exports(5)");
 }
 
 std::optional<Complaint> option_rule(std::string_view text) {
   const bool quoted = text.find('"') != std::string_view::npos; // context="system_u:...:s0:c1,c2"
-  if (!quoted && (has_space(text) || text.find_first_of(",()") != std::string_view::npos))
-    return Complaint{"must be a single option", "write each option as an element of its own: `[rw, sync]`"};
-  return std::nullopt;
+  return complain_if(!quoted && (has_space(text) || text.find_first_of(",()") != std::string_view::npos),
+                     "must be a single option", "write each option as an element of its own: `[rw, sync]`");
 }
 
 // Only the characters are checked here: the fleet parses the pattern (fleet/pattern.cpp) and reports the column of an
@@ -123,30 +124,24 @@ std::optional<Complaint> option_rule(std::string_view text) {
 std::optional<Complaint> nodes_rule(std::string_view text) {
   const bool closed = std::ranges::count(text, '[') == std::ranges::count(text, ']');
   constexpr std::string_view k_signs = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-[],/!&^@:*? ";
-  if (text.starts_with('-') || !closed || text.find_first_not_of(k_signs) != std::string_view::npos)
-    return Complaint{"names no nodes", "write names as nodeset does, in quotes: `\"gpu[01-64]\"`, `\"gpu1,gpu2\"`"};
-  return std::nullopt;
+  return complain_if(text.starts_with('-') || !closed || text.find_first_not_of(k_signs) != std::string_view::npos,
+                     "names no nodes", "write names as nodeset does, in quotes: `\"gpu[01-64]\"`, `\"gpu1,gpu2\"`");
 }
 
 std::optional<Complaint> group_rule(std::string_view text) {
   if (text == "all" || text == "servers" || text == "clients")
     return Complaint{"is the name of a group that always exists", "choose another name"};
   constexpr std::string_view k_signs = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
-  if (text.starts_with('-') || text.find_first_not_of(k_signs) != std::string_view::npos)
-    return Complaint{"is not a name for a group", "use letters, digits, `_` and `-`"};
-  return std::nullopt;
+  return complain_if(text.starts_with('-') || text.find_first_not_of(k_signs) != std::string_view::npos,
+                     "is not a name for a group", "use letters, digits, `_` and `-`");
 }
 
 std::optional<Complaint> partition_rule(std::string_view text) {
-  if (text.starts_with('-') || has_space(text))
-    return Complaint{"is not a name of a partition", "`sinfo` shows them"};
-  return std::nullopt;
+  return complain_if(text.starts_with('-') || has_space(text), "is not a name of a partition", "`sinfo` shows them");
 }
 
 std::optional<Complaint> slots_rule(std::string_view text) {
-  if (!is_digits(text) || text.size() > 4)
-    return Complaint{"is not a number of slots", "write for example `slots: 8`"};
-  return std::nullopt;
+  return complain_if(!is_digits(text) || text.size() > 4, "is not a number of slots", "write for example `slots: 8`");
 }
 
 std::optional<Complaint> account_rule(std::string_view text) {
@@ -155,7 +150,7 @@ std::optional<Complaint> account_rule(std::string_view text) {
                    text.starts_with('-') || text == "." || text == ".." || text.size() > 255;
   if (bad)
     return Complaint{"is not a name that an account can have", "write one name per element, as `id` knows it"};
-  return is_digits(text) ? std::optional(Complaint{"is a number", "write the name, not the id"}) : std::nullopt;
+  return complain_if(is_digits(text), "is a number", "write the name, not the id");
 }
 
 std::optional<Complaint> environment_rule(std::string_view text) {
@@ -192,41 +187,37 @@ std::optional<Complaint> conda_rule(std::string_view text) {
 std::optional<Complaint> flag_rule(std::string_view text) {
   if (!text.starts_with('-') || text.find_first_not_of('-') == std::string_view::npos)
     return Complaint{"is not an option", "write for example `--cache_dir`", "--" + std::string(text)};
-  if (has_space(text) || text.find('=') != std::string_view::npos)
-    return Complaint{"must be an option without its value", "write for example `--cache_dir`"};
-  return std::nullopt;
+  return complain_if(has_space(text) || text.find('=') != std::string_view::npos, "must be an option without its value",
+                     "write for example `--cache_dir`");
 }
 
 std::optional<Complaint> size_rule(std::string_view text) {
-  return parse_size(text) ? std::nullopt : std::optional(Complaint{"is not a size", "write for example `20G` or `0`"});
+  return complain_if(!parse_size(text), "is not a size", "write for example `20G` or `0`");
 }
 
 std::optional<Complaint> count_rule(std::string_view text) {
   constexpr std::size_t k_most_digits = 4;
-  return is_digits(text) && text.size() <= k_most_digits && text.find_first_not_of('0') != std::string_view::npos
-             ? std::nullopt
-             : std::optional(Complaint{"is not a number from 1 to 9999", "write for example `3`"});
+  return complain_if(!is_digits(text) || text.size() > k_most_digits ||
+                         text.find_first_not_of('0') == std::string_view::npos,
+                     "is not a number from 1 to 9999", "write for example `3`");
 }
 
 std::optional<Complaint> interval_rule(std::string_view text) {
   constexpr std::int64_t k_shortest = 1000, k_longest = 3'600'000; // milliseconds
   const auto span = parse_duration(text);
-  return span && *span >= k_shortest && *span <= k_longest
-             ? std::nullopt
-             : std::optional(Complaint{"is not a time from 1s to 1h", "write for example `30s` or `2min`"});
+  return complain_if(!span || *span < k_shortest || *span > k_longest, "is not a time from 1s to 1h",
+                     "write for example `30s` or `2min`");
 }
 
 // node_exporter reads only files ending in .prom (collector/textfile.go).
 std::optional<Complaint> textfile_rule(std::string_view text) {
-  return text.ends_with(".prom") && !text.ends_with("/.prom")
-             ? std::nullopt
-             : std::optional(Complaint{"does not end in `.prom`", "node_exporter reads no other file"});
+  return complain_if(!text.ends_with(".prom") || text.ends_with("/.prom"), "does not end in `.prom`",
+                     "node_exporter reads no other file");
 }
 
 std::optional<Complaint> program_rule(std::string_view text) {
-  return text.find('/') != std::string_view::npos
-             ? std::optional(Complaint{"is a path", "write the file name of the script, with wildcards if you like"})
-             : std::nullopt;
+  return complain_if(text.find('/') != std::string_view::npos, "is a path",
+                     "write the file name of the script, with wildcards if you like");
 }
 
 namespace {
@@ -263,10 +254,8 @@ std::optional<Complaint> check_name(std::string_view name) {
   const bool bad = name.empty() || name.starts_with('-') || name.starts_with('.') || name.size() > 64 ||
                    find_invisible(name) ||
                    name.find_first_of(" \t/:,;@\\\"'`$*?[]{}()<>|&#%=!~^+") != std::string_view::npos;
-  if (bad)
-    return Complaint{"is not a name",
-                     "use letters, digits, `.`, `_` and `-`, at most 64, beginning with a letter or digit"};
-  return std::nullopt;
+  return complain_if(bad, "is not a name",
+                     "use letters, digits, `.`, `_` and `-`, at most 64, beginning with a letter or digit");
 }
 
 } // namespace sharefs::config

@@ -4,7 +4,6 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "sys/fs/walk.hpp"
-#include "sys/process/fd.hpp"
 #include "tree/acl.hpp"
 
 #include <algorithm>
@@ -15,10 +14,6 @@
 namespace sharefs::plan {
 
 namespace {
-
-bool same(const Access& a, const Access& b) {
-  return a.uid == b.uid && a.gid == b.gid && a.mode == b.mode && tree::same_acl(a.default_acl, b.default_acl);
-}
 
 /// True if each part of the access is either as before or as after, or the mode is what both allow: a process that was
 /// killed between the system calls leaves such a mixture. chown(2) may have cleared the set-id bits.
@@ -56,11 +51,8 @@ Result<Outcome> act(SetAccess& action, const ActorRoot& base, Phase phase) {
     return fail(ErrorCode::conflict, action.path + ": expected a directory or a file, found a special file");
   TRY(check_identity(action.identity, status, action.path));
 
-  Access found{status.st_uid, status.st_gid, status.st_mode & 07777U, ""};
-  if (S_ISDIR(status.st_mode)) {
-    TRY_ASSIGN(found.default_acl, tree::read_acl(target.get(), ACL_TYPE_DEFAULT, action.path));
-  }
-  if (same(found, action.after))
+  TRY_ASSIGN(const auto found, tree::read_access(target.get(), status, action.path));
+  if (tree::same_access(found, action.after))
     return Outcome::unchanged;
   if (action.before && !is_intermediate(found, *action.before, action.after))
     return conflict(action.path, text_of(*action.before), text_of(found));
@@ -70,21 +62,7 @@ Result<Outcome> act(SetAccess& action, const ActorRoot& base, Phase phase) {
     return Outcome::done;
   }
 
-  const bool other_owner = found.uid != action.after.uid || found.gid != action.after.gid;
-  const auto path = sys::by_descriptor(target.get());
-  // The mode is first limited to what both allow: between chown(2) and chmod(2) the new group must not get the rights
-  // that the old mode gave to the old group.
-  if (const auto both = found.mode & action.after.mode;
-      other_owner && both != found.mode && ::chmod(path.c_str(), both) != 0)
-    return fail(errno_error(errno, action.path));
-  if (other_owner &&
-      ::fchownat(target.get(), "", action.after.uid, action.after.gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0)
-    return fail(errno_error(errno, action.path, "changing the owner needs root, on the server"));
-  if (!tree::same_acl(found.default_acl, action.after.default_acl))
-    TRY(tree::write_acl(target.get(), ACL_TYPE_DEFAULT, action.path, action.after.default_acl));
-  // The mode is set after chown(2), which clears the set-id bits.
-  if (::chmod(path.c_str(), action.after.mode) != 0)
-    return fail(errno_error(errno, action.path));
+  TRY(tree::set_access(target.get(), found, action.after, action.path));
   // chmod(2) drops the set-group-id bit without an error if the caller is not in the group.
   if (::fstat(target.get(), &status) == 0 && (status.st_mode & 07777U) != action.after.mode)
     return fail(ErrorCode::permission,

@@ -8,6 +8,7 @@
 #include "sys/mounting/mount_call.hpp"
 #include "sys/process/user.hpp"
 #include "sys/programs/checked_program.hpp"
+#include "tree/acl.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -88,11 +89,7 @@ struct ExchangeForLink {
 };
 
 /// Owner, mode and default ACL of one file or directory (never recursive).
-struct Access {
-  std::uint32_t uid = 0, gid = 0, mode = 0;
-  std::string default_acl; ///< short text form of acl_from_text(3), "" for none
-  friend bool operator==(const Access&, const Access&) = default;
-};
+using tree::Access;
 struct SetAccess {
   std::string path;
   std::optional<Access> before; ///< as the plan saw it; nullopt: an earlier step of the plan makes the directory

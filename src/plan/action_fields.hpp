@@ -52,9 +52,6 @@ template <FieldsOf<ExchangeForLink> E> auto fields(E& e) {
   return named("path", e.path, "to", e.to, "target", e.target, "device", e.device, "inode", e.inode, "reverse",
                e.reverse, "actor", e.actor);
 }
-template <FieldsOf<Access> A> auto fields(A& a) {
-  return named("uid", a.uid, "gid", a.gid, "mode", a.mode, "default_acl", a.default_acl);
-}
 template <FieldsOf<SetAccess> S> auto fields(S& s) {
   return named("path", s.path, "before", s.before, "after", s.after, "group", s.group, "", s.identity, "actor",
                s.actor);

@@ -133,9 +133,17 @@ Result<CheckedAction> act_on_files(const A& action, const sys::Files& files, Pha
   return result;
 }
 
+/// True for an action on a whole directory: it must name the one that the plan saw, or it would accept any.
+template <class A>
+constexpr bool k_needs_inode = std::is_same_v<A, RemoveTree> || std::is_same_v<A, SetTreeAccess> ||
+                               std::is_same_v<A, ChangeFiles> || std::is_same_v<A, ExchangeForLink>;
+
 Result<CheckedAction> run_phase(const Action& action, sys::System& system, Phase phase, const Note& note = nullptr) {
   return std::visit(
       [&]<class A>(const A& alternative) -> Result<CheckedAction> {
+        if constexpr (k_needs_inode<A>)
+          if (alternative.inode == 0)
+            return conflict(alternative.path, "what the plan was made for", "a plan for none");
         if constexpr (ActsOnFiles<A>)
           if (alternative.actor)
             return act_on_files(alternative, system.files(), phase, note);

@@ -126,7 +126,7 @@ class FileChanger {
 
  private:
   void for_each_change(const std::function<void(const FileChange&, FileWork&)>& work) {
-    tree::in_parallel(m_tree, m_works.size(), [&](std::size_t i) {
+    tree::in_parallel(m_works.size(), [&](std::size_t i) {
       work(m_action.changes[i], m_works[i]);
       m_counters.add(tree::k_files);
     });
@@ -286,27 +286,11 @@ class FileChanger {
   std::atomic<bool> m_is_pending{false};
 };
 
-Result<ChangeCounts> change_files(const ChangeFiles& action, const sys::Files& files, Phase phase,
-                                  const sys::ProgressCounters& counters) {
-  TRY_ASSIGN(const auto base, ActorRoot::enter(files.root(), std::nullopt));
-  TRY_ASSIGN(const auto found, base.find(action.path));
-  if (!found.is_directory())
-    return conflict(action.path, "a directory", found.text());
-  struct stat status{};
-  // `found.fd` is an O_PATH descriptor, which cannot be read. The directory may itself be the root of a mount.
-  const sys::Fd tree(::openat(found.fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!tree || ::fstat(tree.get(), &status) != 0)
-    return fail(errno_error(errno, action.path));
-  if (action.inode == 0)
-    return conflict(action.path, "what the plan was made for", "a plan for none");
-  TRY(check_identity({action.device, action.inode}, status, action.path));
-  return FileChanger(action, tree.get(), phase, counters).run();
-}
-
 } // namespace
 
 Result<Outcome> act(ChangeFiles& action, sys::System& system, Phase phase, const Note& note) {
-  const auto& files = system.files();
+  const tree::Place place{
+      .path = action.path, .root = system.files().root(), .device = action.device, .inode = action.inode};
   tree::Options options;
   options.deadline = action.deadline;
   const auto counts = tree::watched(
@@ -317,7 +301,10 @@ Result<Outcome> act(ChangeFiles& action, sys::System& system, Phase phase, const
           note(fmt::format("{} of {} in {}", progress.files / 3, count_of(action.changes.size(), "file"), action.path),
                false);
       },
-      [&](const sys::ProgressCounters& counters) { return change_files(action, files, phase, counters); });
+      [&](const sys::ProgressCounters& counters) -> Result<ChangeCounts> {
+        TRY_ASSIGN(const auto found, tree::find_tree(place));
+        return FileChanger(action, found.fd.get(), phase, counters).run();
+      });
   if (!counts && counts.error().code == ErrorCode::interrupted)
     return fail(ErrorCode::interrupted, action.path + ": stopped on the way",
                 "run the command again, it goes on from here, or `sharefs undo`");

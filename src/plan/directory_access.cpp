@@ -59,13 +59,8 @@ Result<FoundAccess> read_access(sys::System& system, const std::string& director
     TRY_ASSIGN(const auto walked, base.find(directory, guarded));
     if (!walked.exists())
       return fail(errno_error(ENOENT, directory));
-    const auto& status = walked.status;
-    FoundAccess found{{status.st_uid, status.st_gid, status.st_mode & 07777U, ""}, false};
-    if (!walked.is_directory())
-      return found;
-    TRY_ASSIGN(found.access.default_acl, tree::read_acl(walked.fd.get(), ACL_TYPE_DEFAULT, directory));
-    found.acls = tree::supports_default_acls(walked.fd.get());
-    return found;
+    TRY_ASSIGN(auto access, tree::read_access(walked.fd.get(), walked.status, directory));
+    return FoundAccess{std::move(access), walked.is_directory() && tree::supports_default_acls(walked.fd.get())};
   };
   return sys::call(std::nullopt, deadline, look);
 }

@@ -104,8 +104,6 @@ class Exchange {
 } // namespace
 
 Result<Outcome> act(ExchangeForLink& action, const ActorRoot& base, Phase phase) {
-  if (action.inode == 0)
-    return conflict(action.path, "what the plan was made for", "a plan for none");
   TRY_ASSIGN(auto path, base.find(action.path));
   TRY_ASSIGN(auto kept, base.find(action.to));
   const auto at_path = path.text();

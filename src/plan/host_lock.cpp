@@ -49,13 +49,13 @@ std::string describe_holder(int descriptor, const std::string& user) {
   std::string content(k_holder_limit, '\0');
   const auto size = ::pread(descriptor, content.data(), content.size(), 0);
   content.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
-  LockHolder holder;
-  if (const auto json = parse_json(content); !json || !value_from_json(*json, holder) || holder.pid == 0)
+  const auto holder = from_json<LockHolder>(content, k_holder_limit);
+  if (!holder || holder->pid == 0)
     return "another sharefs is at work"; // the holder has not yet written its name
-  auto text = "another sharefs (`" + to_utf8(holder.command) + "`, pid " + std::to_string(holder.pid);
-  if (!holder.user.empty() && holder.user != user)
-    text += ", user " + to_utf8(holder.user);
-  return text + ") has been at work since " + clock_text(holder.since);
+  auto text = "another sharefs (`" + to_utf8(holder->command) + "`, pid " + std::to_string(holder->pid);
+  if (!holder->user.empty() && holder->user != user)
+    text += ", user " + to_utf8(holder->user);
+  return text + ") has been at work since " + clock_text(holder->since);
 }
 
 /// Writes the name of this process into the lock file.

@@ -47,15 +47,10 @@ Result<std::optional<PrivateDirectory>> PrivateDirectory::check_opened(sys::Fd f
 }
 
 Result<std::optional<PrivateDirectory>> PrivateDirectory::open(const sys::Files& files, const std::string& path) {
-  const sys::Fd root(::open(files.root().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!root)
-    return fail(errno_error(errno, files.root()));
-  const auto walked = sys::walk(root.get(), path, {.links = sys::Links::trusted});
-  if (!walked)
-    return fail(walked.error().error());
-  if (!walked->exists())
+  TRY_ASSIGN(const auto walked, sys::walk_from(files.root(), path, {.links = sys::Links::trusted}));
+  if (!walked.exists())
     return std::nullopt;
-  return check_opened(sys::Fd(::openat(walked->directory.get(), walked->name.c_str(), k_directory_flags)), path);
+  return check_opened(sys::Fd(::openat(walked.directory.get(), walked.name.c_str(), k_directory_flags)), path);
 }
 
 Result<PrivateDirectory> PrivateDirectory::make(const sys::Files& files, const std::string& path) {

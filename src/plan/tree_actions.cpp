@@ -19,15 +19,15 @@ std::string text_of(const tree::GroupReport& report) {
   return text;
 }
 
-Error interrupted_error(const std::string& path) {
-  return {ErrorCode::interrupted, path + ": stopped on the way", "run the command again, it goes on from here", ""};
+Error explain(Error error, const std::string& path) {
+  if (error.code == ErrorCode::interrupted)
+    return {ErrorCode::interrupted, path + ": stopped on the way", "run the command again, it goes on from here", ""};
+  return error;
 }
 
 } // namespace
 
 Result<Outcome> act(RemoveTree& action, sys::System& system, Phase phase, const Note& note) {
-  if (action.inode == 0) // tree::remove() would accept any directory
-    return conflict(action.path, "what the plan was made for", "a plan for none");
   const tree::Place place{.path = action.path,
                           .root = system.files().root(),
                           .guarded = action.guarded && !action.actor,
@@ -47,13 +47,11 @@ Result<Outcome> act(RemoveTree& action, sys::System& system, Phase phase, const 
       note(fmt::format("{} of {} deleted", count_of(progress.files, "name"), action.path), false);
   });
   if (!removed)
-    return fail(removed.error().code == ErrorCode::interrupted ? interrupted_error(action.path) : removed.error());
-  return removed->removed > 0 ? Outcome::done : Outcome::unchanged;
+    return fail(explain(removed.error(), action.path));
+  return *removed > 0 ? Outcome::done : Outcome::unchanged;
 }
 
 Result<Outcome> act(SetTreeAccess& action, sys::System& system, Phase phase, const Note& note) {
-  if (action.inode == 0)
-    return conflict(action.path, "what the plan was made for", "a plan for none");
   const tree::Place place{.path = action.path,
                           .root = system.files().root(),
                           .guarded = true,
@@ -66,15 +64,14 @@ Result<Outcome> act(SetTreeAccess& action, sys::System& system, Phase phase, con
         if (note && progress.files > 0)
           note(fmt::format("{} of {}", count_of(progress.files, "path"), action.path), false);
       });
-  if (!report)
-    return fail(report.error().code == ErrorCode::interrupted ? interrupted_error(action.path) : report.error());
+  if (!report) {
+    auto error = explain(report.error(), action.path);
+    if (error.hint.empty())
+      error.hint = "the others are changed; correct this one, and run the command again";
+    return fail(std::move(error));
+  }
   if (phase == Phase::perform && note && (report->changed > 0 || !report->named.empty()))
     note(action.path + ": " + text_of(*report), true);
-  if (phase == Phase::perform && report->failed > 0)
-    return fail(
-        ErrorCode::failed,
-        fmt::format("{} could not be changed; the first: {}", count_of(report->failed, "path"), report->first_failure),
-        "the others are changed; correct this one, and run the command again");
   return report->changed > 0 ? Outcome::done : Outcome::unchanged;
 }
 

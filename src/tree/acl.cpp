@@ -1,4 +1,5 @@
 #include "tree/acl.hpp"
+#include "base/try.hpp"
 #include "sys/process/fd.hpp"
 
 #include <acl/libacl.h>
@@ -69,6 +70,35 @@ bool same_acl(const std::string& a, const std::string& b) {
   const Acl first(::acl_from_text(a.c_str()));
   const Acl second(::acl_from_text(b.c_str()));
   return first && second && ::acl_cmp(first.get(), second.get()) == 0;
+}
+
+bool same_access(const Access& a, const Access& b) {
+  return a.uid == b.uid && a.gid == b.gid && a.mode == b.mode && same_acl(a.default_acl, b.default_acl);
+}
+
+Result<Access> read_access(int fd, const struct stat& status, const std::string& path) {
+  Access access{status.st_uid, status.st_gid, status.st_mode & 07777U, {}};
+  if (S_ISDIR(status.st_mode)) {
+    TRY_ASSIGN(access.default_acl, read_acl(fd, ACL_TYPE_DEFAULT, path));
+  }
+  return access;
+}
+
+Result<void> set_access(int fd, const Access& before, const Access& after, const std::string& path) {
+  const auto name = sys::by_descriptor(fd);
+  const bool other_owner = before.uid != after.uid || before.gid != after.gid;
+  // The mode is first limited to what both allow.
+  if (const auto both = before.mode & after.mode;
+      other_owner && both != before.mode && ::chmod(name.c_str(), both) != 0)
+    return fail(errno_error(errno, path));
+  if (other_owner && ::fchownat(fd, "", after.uid, after.gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0)
+    return fail(errno_error(errno, path, "changing the owner needs root, on the server"));
+  if (!same_acl(before.default_acl, after.default_acl))
+    TRY(write_acl(fd, ACL_TYPE_DEFAULT, path, after.default_acl));
+  // The mode is set last, because chown(2) clears the set-id bits.
+  if ((other_owner || before.mode != after.mode) && ::chmod(name.c_str(), after.mode) != 0)
+    return fail(errno_error(errno, path));
+  return {};
 }
 
 std::string default_acl(std::uint32_t mode) {

@@ -1,10 +1,12 @@
 #pragma once
-// Reads and writes POSIX ACLs as text, on an open descriptor (O_PATH is sufficient). Must be called in a child.
+// Owner, mode and POSIX ACLs of an open file or directory (O_PATH is sufficient). ACLs are texts. Must be called in a
+// child.
 #include "base/result.hpp"
 
 #include <cstdint>
 #include <string>
 #include <sys/acl.h>
+#include <sys/stat.h>
 
 namespace sharefs::tree {
 
@@ -20,5 +22,20 @@ bool same_acl(const std::string& a, const std::string& b);
 /// Returns the default ACL for a directory with this mode. New entries get the same rights as the directory, whatever
 /// the umask.
 std::string default_acl(std::uint32_t mode);
+
+/// Owner, mode and default ACL of one file or directory.
+struct Access {
+  std::uint32_t uid = 0, gid = 0, mode = 0;
+  std::string default_acl; ///< of a directory: short text form of acl_from_text(3), "" for none
+  friend bool operator==(const Access&, const Access&) = default;
+};
+template <FieldsOf<Access> A> auto fields(A& a) {
+  return named("uid", a.uid, "gid", a.gid, "mode", a.mode, "default_acl", a.default_acl);
+}
+bool same_access(const Access& a, const Access& b);
+Result<Access> read_access(int fd, const struct stat& status, const std::string& path);
+/// Changes the access that was read before. At no moment does the new group have the rights that the old mode gave to
+/// the old one, or the old group those of the new mode.
+Result<void> set_access(int fd, const Access& before, const Access& after, const std::string& path);
 
 } // namespace sharefs::tree

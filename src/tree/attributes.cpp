@@ -38,10 +38,6 @@ bool has_capabilities(int fd) {
   return ::fgetxattr(fd, k_capability, nullptr, 0) >= 0 || !is_unsupported_attribute(errno);
 }
 
-bool has_attributes(int fd) {
-  return ::flistxattr(fd, nullptr, 0) >= 0 || !is_unsupported_attribute(errno);
-}
-
 tl::expected<Attributes, int> read_attributes(int fd, bool layer) {
   Attributes found;
   bool has_foreign_acl = false;

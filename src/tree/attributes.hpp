@@ -21,7 +21,6 @@ struct Attributes {
   /// Returns the mode without those bits of the group that an ACL, which is not copied, does not give it.
   [[nodiscard]] mode_t narrowed(mode_t mode) const;
 };
-bool has_attributes(int fd); ///< true if the file system supports attributes
 /// Returns the attributes that are copied, or errno. On a file system without attributes there are none. The marks of
 /// overlayfs in a `layer` are not copied.
 tl::expected<Attributes, int> read_attributes(int fd, bool layer = false);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <tuple>
 #include <xxhash.h>
 
 namespace sharefs::tree {
@@ -14,101 +15,71 @@ bool is_sparse(const struct stat& status) {
   return static_cast<std::uint64_t>(status.st_blocks) * 512U < static_cast<std::uint64_t>(status.st_size);
 }
 
-class ContentReader {
- public:
-  ContentReader(Job& job, int from, int to) : m_job(job), m_from(from), m_to(to), m_writer(to) {
-    XXH3_128bits_reset(m_state.get());
-  }
+/// Returns begin and end of the next data of a sparse file from `at` on; both are `size` if there is only a hole.
+std::pair<std::uint64_t, std::uint64_t> next_data(int file, std::uint64_t at, std::uint64_t size) {
+  const off_t data = ::lseek(file, static_cast<off_t>(at), SEEK_DATA);
+  if (data < 0)
+    return errno == ENXIO ? std::pair(size, size) : std::pair(at, size);
+  const off_t hole = ::lseek(file, data, SEEK_HOLE);
+  const auto begin = std::min(static_cast<std::uint64_t>(data), size);
+  return {begin, hole < 0 ? size : std::clamp(static_cast<std::uint64_t>(hole), begin, size)};
+}
 
-  Hashed read(const struct stat& status) {
-    const auto size = static_cast<std::uint64_t>(status.st_size);
-    const bool sparse = is_sparse(status);
-    std::uint64_t at = 0;
-    while (at < size && m_error == 0 && !m_short) {
-      const auto [data, end] = sparse ? next_data(at, size) : std::pair(at, size);
-      hash_zeros(data - at);
-      at = read_extent(data, end);
-    }
-    if (m_error == 0 && sparse && m_to >= 0 && ::ftruncate(m_to, static_cast<off_t>(at)) != 0)
-      return tl::make_unexpected(ContentError{errno, true});
-    if (m_error != 0)
-      return tl::make_unexpected(ContentError{m_error, m_of_target});
-    const auto hash = XXH3_128bits_digest(m_state.get());
-    return Hash{hash.high64, hash.low64};
+void hash_zeros(Job& job, XXH3_state_t* state, std::uint64_t count) {
+  static const std::vector<char> none(k_block);
+  for (; count > 0; count -= std::min(count, k_block)) {
+    XXH3_128bits_update(state, none.data(), std::min(count, k_block));
+    job.counters.add(k_steps);
   }
+}
 
- private:
-  /// Returns begin and end of the next data from `at` on; both are `size` if there is only a hole.
-  [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> next_data(std::uint64_t at, std::uint64_t size) const {
-    const off_t data = ::lseek(m_from, static_cast<off_t>(at), SEEK_DATA);
-    if (data < 0)
-      return errno == ENXIO ? std::pair(size, size) : std::pair(at, size);
-    const off_t hole = ::lseek(m_from, data, SEEK_HOLE);
-    const auto begin = std::min(static_cast<std::uint64_t>(data), size);
-    return {begin, hole < 0 ? size : std::clamp(static_cast<std::uint64_t>(hole), begin, size)};
-  }
-
-  void hash_zeros(std::uint64_t count) {
-    static const std::vector<char> none(k_block);
-    for (; count > 0; count -= std::min(count, k_block)) {
-      XXH3_128bits_update(m_state.get(), none.data(), std::min(count, k_block));
-      m_job.counters.add(k_steps);
-    }
-  }
-
-  /// Reads the data up to `end` and copies it. Returns the offset after the last byte that was read.
-  std::uint64_t read_extent(std::uint64_t at, std::uint64_t end) {
-    const auto bytes = buffer();
-    while (at < end) {
-      const ssize_t count =
-          ::pread(m_from, bytes.data(), std::min<std::uint64_t>(end - at, bytes.size()), static_cast<off_t>(at));
-      if (count < 0 && errno == EINTR)
-        continue;
-      if (count <= 0) {
-        m_short = count == 0;
-        m_error = count == 0 ? 0 : errno;
-        break;
-      }
-      const auto read = static_cast<std::size_t>(count);
-      XXH3_128bits_update(m_state.get(), bytes.data(), read);
-      m_job.counters.add(k_steps);
-      if (m_to >= 0 && !write({bytes.data(), read}, at))
-        break;
-      at += read;
-    }
-    return at;
-  }
-
-  bool write(std::string_view data, std::uint64_t at) {
-    m_job.wait_for(data.size());
-    m_job.counters.add(k_bytes, data.size());
-    m_error = m_writer.write(data, at);
-    m_of_target = m_error != 0;
-    return m_error == 0;
-  }
-
-  Job& m_job;
-  int m_from, m_to; ///< `m_to` is -1 if the file is only read
-  struct Free {
-    void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
-  };
-  std::unique_ptr<XXH3_state_t, Free> m_state{XXH3_createState()};
-  FlushingWriter m_writer;
-  int m_error = 0;
-  bool m_of_target = false;
-  bool m_short = false;
+struct FreeState {
+  void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
 };
+
+/// `to`: -1 if the file is only read.
+Hashed read_content(Job& job, int from, const struct stat& status, int to) {
+  const std::unique_ptr<XXH3_state_t, FreeState> state(XXH3_createState());
+  XXH3_128bits_reset(state.get());
+  FlushingWriter writer(to);
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  const bool sparse = is_sparse(status);
+  std::uint64_t at = 0;
+  for (std::uint64_t end = 0; at == end && at < size;) { // a file that is shorter by now ends before `end`
+    const auto begin = at;
+    std::tie(at, end) = sparse ? next_data(from, begin, size) : std::pair(begin, size);
+    hash_zeros(job, state.get(), at - begin);
+    int write_error = 0;
+    const int error = read_file(from, at, end, [&](std::string_view piece) {
+      XXH3_128bits_update(state.get(), piece.data(), piece.size());
+      job.counters.add(k_steps);
+      if (to >= 0) {
+        job.wait_for(piece.size());
+        job.counters.add(k_bytes, piece.size());
+        write_error = writer.write(piece, at);
+      }
+      at += write_error == 0 ? piece.size() : 0;
+      return write_error == 0;
+    });
+    if (error != 0 || write_error != 0)
+      return tl::make_unexpected(ContentError{error != 0 ? error : write_error, error == 0});
+  }
+  if (sparse && to >= 0 && ::ftruncate(to, static_cast<off_t>(at)) != 0)
+    return tl::make_unexpected(ContentError{errno, true});
+  const auto hash = XXH3_128bits_digest(state.get());
+  return Hash{hash.high64, hash.low64};
+}
 
 } // namespace
 
 Hashed copy_content(Job& job, int from, const struct stat& status, int to) {
-  return ContentReader(job, from, to).read(status);
+  return read_content(job, from, status, to);
 }
 
 Hashed hash_content(Job& job, int file, const struct stat& status, bool from_disk) {
   if (from_disk) // drops the clean pages from the cache; dirty pages stay
     ::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
-  return ContentReader(job, file, -1).read(status);
+  return read_content(job, file, status, -1);
 }
 
 } // namespace sharefs::tree

@@ -4,8 +4,8 @@
 #include "tree/attributes.hpp"
 #include "tree/job.hpp"
 
+#include <array>
 #include <map>
-#include <span>
 
 namespace sharefs::tree {
 
@@ -55,22 +55,17 @@ class Copier {
   Result<CopyReport> run();
 
  private:
-  enum class State { working, done, failed };
   using Inode = std::pair<dev_t, ino_t>;
-  struct Claim { ///< for a file with several names: the name that is copied; the others become links to it
+  struct Copied { ///< a file with several names: the name that was copied, to which the others become links
     std::string path;
     struct stat status = {};
-    State state = State::working;
   };
-  enum class Original { same, again, failed }; ///< unchanged; changed, to be copied again; changed, not copied
   struct File {
-    std::string name;
-    std::string made; ///< the name of the copy until it is finished
-    sys::Fd from, to;
+    std::string name, path; ///< `path` is relative to the tree
+    std::string made = {};  ///< the name of the copy until it is finished
+    sys::Fd from = {}, to = {};
     struct stat status = {};
-    Hash hash;
-    int error_number = 0; ///< the errno of fsync(2)
-    std::optional<Inode> claimed;
+    Hash hash = {};
   };
 
   struct Files { ///< the files of a directory, shared by the threads that work in it
@@ -94,25 +89,24 @@ class Copier {
 
   // Files
   void copy_next(const PairPointer& pair, const std::shared_ptr<Files>& files);
+  void copy_entry(const Pair& pair, const Name& name);
+  void copy_special(const Pair& pair, const std::string& name);
   [[nodiscard]] bool in_place(const Pair& pair, const struct stat& original) const;
-  void copy_all(const Pair& pair, std::span<const Name> names, bool last_try);
-  void end_all(const Pair& pair, std::vector<File>& files, bool last_try);
-  std::optional<File> begin(const Pair& pair, const Name& name, bool may_link, bool asks = false);
+  bool copy_file(const Pair& pair, const std::string& name, bool last_try);
+  bool open_original(const Pair& pair, File& file, bool asks);
   int make(const Pair& pair, File& file, mode_t mode, struct stat& status);
   bool write(const Pair& pair, File& file, const Attributes& attributes);
-  Original check_original(const Pair& pair, File& file, bool last_try);
-  bool end(const Pair& pair, File& file, bool last_try);
+  bool finish_file(const Pair& pair, File& file, bool last_try);
   bool is_kept(const Pair& pair, const File& file, const Attributes& attributes);
+  static void discard(const Pair& pair, const File& file);
+  void note_copied(const File& file);
 
   // Names
   void remove_name(const Pair& pair, const std::string& name);
   void copy_link(const Pair& pair, const std::string& name);
   bool link_file(const Pair& pair, const std::string& name);
-  void add_name(const Pair& pair, const std::string& name);
+  bool add_name(const Pair& pair, const File& file);
   bool admits(const std::string& path, const struct stat& status);
-  /// True if this caller must copy the file; false if another name of it was claimed before.
-  bool claim(const Inode& inode, const std::string& path, const struct stat& status);
-  void settle(const std::optional<Inode>& inode, State state);
   /// Renames a finished entry to its final name, unless it already has it.
   bool move_into_place(const Pair& pair, const std::string& made, const std::string& name);
   std::string temporary_name();
@@ -145,14 +139,15 @@ class Copier {
   const uid_t m_uid = ::geteuid();
   const gid_t m_gid = ::getegid();
   int m_top = -1;             ///< the directory of the whole copy
-  bool m_attributes = true;   ///< the file system of the original supports attributes
   bool m_capabilities = true; ///< the file system of the original supports capabilities
   bool m_to_nfs = false;      ///< the copy lies on NFS
   std::string m_run;          ///< random letters in the temporary names of this run
   std::atomic<std::uint64_t> m_temporaries{0};
   std::mutex m_mutex;
-  std::condition_variable m_settled;
-  std::map<Inode, Claim> m_claims;
+  std::map<Inode, Copied> m_copied;
+  /// While a file with several names is copied, one of these, by its inode, keeps other threads from copying another
+  /// name of it.
+  std::array<std::mutex, 256> m_link_locks;
   CopyReport m_report;
 };
 

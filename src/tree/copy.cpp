@@ -91,7 +91,6 @@ void Copier::refuse_rights(const std::string& relative) {
 }
 
 Result<CopyReport> Copier::run() {
-  prepare_process();
   m_run = random_letters(12);
   TRY_ASSIGN(auto from, find_tree(m_from));
   TRY_ASSIGN(auto to, find(m_to));
@@ -106,9 +105,8 @@ Result<CopyReport> Copier::run() {
     return fail(errno_error(errno, m_to.path));
   m_report.device = made.st_dev;
   m_report.inode = made.st_ino;
-  const int original = (*top)->fd.get();
   m_job.workers.add([this, top = *top] { fill(top); });
-  m_job.work({original, m_top});
+  m_job.work();
   TRY(m_job.result());
   TRY(sys::sync_directory(above.get(), m_to.path));
   return m_report;
@@ -120,7 +118,6 @@ Result<PairPointer> Copier::start(Found from, Found to) {
   top->fd = std::move(from.fd);
   if (!stat_now(top->fd.get(), "", top->status))
     return fail(errno_error(errno, m_from.path));
-  m_attributes = !m_job.options.content_only && has_attributes(top->fd.get());
   m_capabilities = has_capabilities(top->fd.get());
   const int nearest = to.fd ? to.fd.get() : to.walked.directory.get();
   if (m_job.options.link_files && !on_one_mount(top->fd.get(), nearest))
@@ -343,13 +340,12 @@ bool Copier::finish(const PairPointer& pair) {
     return false;
   }
   may_be_killed();
-  const auto attributes =
-      m_attributes ? read_attributes(pair->fd.get(), m_job.options.layer) : tl::expected<Attributes, int>();
   if (m_job.options.content_only) {
     if (::fsync(pair->to.get()) != 0)
       m_job.failed(errno, target(pair->path));
     return true;
   }
+  const auto attributes = read_attributes(pair->fd.get(), m_job.options.layer);
   struct stat made{};
   if (!attributes || ::fstat(pair->to.get(), &made) != 0) {
     m_job.failed(attributes ? errno : attributes.error(), source(pair->path));

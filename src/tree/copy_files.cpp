@@ -1,5 +1,5 @@
-// copy(): files. Several are written before the first is synced, so that a disk can write them together. Over NFS each
-// call that makes or changes a name or an attribute is a round trip, so there are as few of them as possible.
+// copy(): files. Over NFS each call that makes or changes a name or an attribute is a round trip, so there are as few
+// of them as possible.
 #include "sys/fs/exclusive.hpp"
 #include "tree/copier.hpp"
 #include "tree/fault_injection.hpp"
@@ -46,114 +46,85 @@ bool Copier::admits(const std::string& path, const struct stat& status) {
 }
 
 void Copier::copy_next(const PairPointer& pair, const std::shared_ptr<Files>& files) {
-  const auto count = m_job.at_once();
-  const auto begin = files->next.fetch_add(count);
-  if (begin >= files->names.size())
+  const auto number = files->next++;
+  if (number >= files->names.size())
     return leave(pair);
-  const auto first = files->names.begin() + static_cast<std::ptrdiff_t>(begin);
-  const auto last = files->names.begin() + static_cast<std::ptrdiff_t>(std::min(begin + count, files->names.size()));
-  copy_all(*pair, {first, last}, false);
+  copy_entry(*pair, files->names[number]);
   m_job.workers.add([this, pair, files] { copy_next(pair, files); });
 }
 
-void Copier::copy_all(const Pair& pair, std::span<const Name> names, bool last_try) {
-  std::vector<File> files;
-  std::vector<std::string> further; // names of files that are copied under another name
-  for (const auto& name : names) {
-    if (name.type == DT_LNK) {
-      copy_link(pair, name.name);
-    } else if (m_job.options.link_files && name.type == DT_REG && link_file(pair, name.name)) {
-      m_job.counters.add(k_files);
-    } else if (auto file = begin(pair, name, true, last_try)) {
-      if (file->made.empty())
-        further.push_back(file->name);
-      else
-        files.push_back(std::move(*file));
-      if (files.size() >= m_job.at_once())
-        end_all(pair, files, last_try);
-    }
-  }
-  end_all(pair, files, last_try);
-  // The further names come last. add_name() waits for other threads, which must not wait for files of this thread then.
-  for (const auto& name : further)
-    add_name(pair, name);
+void Copier::copy_entry(const Pair& pair, const Name& name) {
+  if (name.type == DT_LNK)
+    copy_link(pair, name.name);
+  else if (name.type != DT_REG)
+    copy_special(pair, name.name);
+  else if (m_job.options.link_files && link_file(pair, name.name))
+    m_job.counters.add(k_files);
+  else if (!copy_file(pair, name.name, false))
+    copy_file(pair, name.name, true);
 }
 
-/// Syncs and finishes the files that were begun, and empties `files`.
-void Copier::end_all(const Pair& pair, std::vector<File>& files, bool last_try) {
-  std::vector<Name> again;
-  for (auto& file : files) {
-    may_be_killed();
-    if (::fsync(file.to.get()) != 0)
-      file.error_number = errno;
-    m_job.counters.add(k_steps);
-  }
-  for (auto& file : files)
-    if (!end(pair, file, last_try))
-      again.push_back({file.name, DT_REG});
-  files.clear();
-  if (!again.empty())
-    copy_all(pair, again, true);
+/// Refuses a special file, which must never be opened. In a layer it may be a mark that removes a name.
+void Copier::copy_special(const Pair& pair, const std::string& name) {
+  const auto path = pair.below(name);
+  struct stat status{};
+  if (!stat_now(pair.fd.get(), name.c_str(), status))
+    return changed(path);
+  if (!admits(path, status))
+    return;
+  if (m_job.options.layer && S_ISCHR(status.st_mode) && status.st_rdev == 0)
+    return remove_name(pair, name);
+  refuse(path, "is " + kind_of(status) + ", which is not copied", "move it out of the tree");
 }
 
-/// Writes the file under the name File::made and returns it, not yet synced. If `made` is empty, it is another name of
-/// a file that is copied elsewhere. nullopt: there is nothing more to do, or it has failed.
-std::optional<Copier::File> Copier::begin(const Pair& pair, const Name& name, bool may_link, bool asks) {
-  const auto path = pair.below(name.name);
-  File file;
-  file.name = name.name;
-  if (name.type != DT_REG) { // special files must never be opened
-    if (!stat_now(pair.fd.get(), name.name.c_str(), file.status))
-      changed(path);
-    else if (!admits(path, file.status))
-      return std::nullopt;
-    else if (m_job.options.layer && S_ISCHR(file.status.st_mode) && file.status.st_rdev == 0)
-      remove_name(pair, name.name);
-    else
-      refuse(path, "is " + kind_of(file.status) + ", which is not copied", "move it out of the tree");
-    return std::nullopt;
-  }
-  file.from = open_below(pair.fd.get(), name.name.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
+/// Opens the original and reads its status. False: it is not copied.
+bool Copier::open_original(const Pair& pair, File& file, bool asks) {
+  file.from = open_below(pair.fd.get(), file.name.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
   const int error = file.from ? 0 : errno;
   if (error == ENOENT) // finish() notices that the directory has changed
-    return std::nullopt;
-  // open(2) has brought these attributes; end() asks the server again. In a second try (`asks`) the server is asked
-  // here, too: while another client has a write delegation, the server returns times that it makes up, and this client
-  // caches them (Linux 7.2).
+    return false;
+  // open(2) has brought these attributes; finish_file() asks the server again. In a second try (`asks`) the server is
+  // asked here, too: while another client has a write delegation, the server returns times that it makes up, and this
+  // client caches them (Linux 7.2).
   const auto read_status = [&] {
     return asks ? stat_now(file.from.get(), "", file.status) : ::fstat(file.from.get(), &file.status) == 0;
   };
-  if (error == ELOOP || error == ENXIO || (file.from && (!read_status() || !S_ISREG(file.status.st_mode)))) {
-    changed(path);
-    return std::nullopt;
-  }
-  if (error != 0) {
-    m_job.failed(error, source(path));
-    return std::nullopt;
-  }
-  if (!admits(path, file.status))
-    return std::nullopt;
-  const auto attributes =
-      m_attributes ? read_attributes(file.from.get(), m_job.options.layer) : tl::expected<Attributes, int>();
+  if (error == ELOOP || error == ENXIO || (file.from && (!read_status() || !S_ISREG(file.status.st_mode))))
+    changed(file.path);
+  else if (error != 0)
+    m_job.failed(error, source(file.path));
+  else
+    return admits(file.path, file.status);
+  return false;
+}
+
+/// Copies a file, or adds a further name of one that is copied already. False: the original has changed meanwhile and
+/// must be copied again.
+bool Copier::copy_file(const Pair& pair, const std::string& name, bool last_try) {
+  File file{.name = name, .path = pair.below(name)};
+  if (!open_original(pair, file, last_try))
+    return true;
+  const auto attributes = m_job.options.content_only ? tl::expected<Attributes, int>()
+                                                     : read_attributes(file.from.get(), m_job.options.layer);
   if (!attributes) {
-    m_job.failed(attributes.error(), source(path));
-    return std::nullopt;
+    m_job.failed(attributes.error(), source(file.path));
+    return true;
   }
   if (!m_job.options.content_only && (has_set_id(file.status) || attributes->capability)) {
-    refuse_rights(path);
-    return std::nullopt;
+    refuse_rights(file.path);
+    return true;
   }
-  if (file.status.st_nlink > 1 && may_link) {
-    const Inode inode{file.status.st_dev, file.status.st_ino};
-    if (!claim(inode, path, file.status))
-      return file;
-    file.claimed = inode;
+  std::unique_lock<std::mutex> link_lock;
+  if (file.status.st_nlink > 1) {
+    link_lock = std::unique_lock(m_link_locks[file.status.st_ino % m_link_locks.size()]);
+    if (add_name(pair, file))
+      return true;
   }
-  const bool kept = is_kept(pair, file, *attributes);
-  if (!kept && write(pair, file, *attributes))
-    return file;
-  settle(file.claimed, kept ? State::done : State::failed);
-  return std::nullopt;
+  if (is_kept(pair, file, *attributes)) {
+    note_copied(file);
+    return true;
+  }
+  return !write(pair, file, *attributes) || finish_file(pair, file, last_try);
 }
 
 /// True if a file may have its final name before it is finished. Nobody else may be able to see it, and the next run
@@ -186,12 +157,23 @@ int Copier::make(const Pair& pair, File& file, mode_t mode, struct stat& status)
   return ::fstat(file.to.get(), &status) == 0 ? 0 : errno;
 }
 
+void Copier::discard(const Pair& pair, const File& file) {
+  if (!file.made.empty())
+    ::unlinkat(pair.to.get(), file.made.c_str(), 0);
+}
+
+void Copier::note_copied(const File& file) {
+  if (file.status.st_nlink == 1)
+    return;
+  const std::lock_guard lock(m_mutex);
+  m_copied.insert_or_assign({file.status.st_dev, file.status.st_ino}, Copied{file.path, file.status});
+}
+
+/// Makes the copy and writes its content. False: that has failed.
 bool Copier::write(const Pair& pair, File& file, const Attributes& attributes) {
-  const auto path = pair.below(file.name);
-  const auto give_up = [&](int error, bool of_target) {
-    m_job.failed(error, of_target ? target(path) : source(path));
-    if (!file.made.empty())
-      ::unlinkat(pair.to.get(), file.made.c_str(), 0);
+  const auto give_up = [&](int error, const std::string& path) {
+    m_job.failed(error, path);
+    discard(pair, file);
     return false;
   };
   // The file may be made with its final mode only if it already has the right owner and ACL, or if others cannot reach
@@ -201,63 +183,48 @@ bool Copier::write(const Pair& pair, File& file, const Attributes& attributes) {
   const bool wide = !content_only && (ours || pair.closed) && !pair.gives_acl && attributes.values.empty();
   struct stat made{};
   const auto mode = wide ? attributes.narrowed(wanted(file.status).st_mode & 0777U) : S_IRUSR | S_IWUSR;
-  if (const int error = make(pair, file, mode, made); error != 0)
-    return give_up(error, true);
-  if (!content_only) {
-    if (const int error = set_attributes(file.to.get(), made, wanted(file.status), attributes, pair.gives_acl);
-        error != 0)
-      return give_up(error, true);
-  }
+  int error = make(pair, file, mode, made);
+  if (error == 0 && !content_only)
+    error = set_attributes(file.to.get(), made, wanted(file.status), attributes, pair.gives_acl);
+  if (error != 0)
+    return give_up(error, target(file.path));
   may_be_killed();
   const auto hash = copy_content(m_job, file.from.get(), file.status, file.to.get());
   if (!hash)
-    return give_up(hash.error().error_number, hash.error().of_target);
+    return give_up(hash.error().error_number, hash.error().of_target ? target(file.path) : source(file.path));
   file.hash = *hash;
   file.from.reset();
   return true;
 }
 
-/// Checks that the original has not changed since it was read; if it has, the copy is removed.
-Copier::Original Copier::check_original(const Pair& pair, File& file, bool last_try) {
-  const auto path = pair.below(file.name);
-  struct stat now{};
-  const bool there = stat_now(pair.fd.get(), file.name.c_str(), now);
-  if (there && m_job.options.link_files && now.st_nlink != file.status.st_nlink)
-    now.st_ctim = file.status.st_ctim; // this copy itself may have made further names of it
-  if (there && same_state(now, file.status))
-    return Original::same;
-  const int error = errno;
-  ::unlinkat(pair.to.get(), file.made.c_str(), 0);
-  const bool same_file = !file.claimed || Inode{now.st_dev, now.st_ino} == *file.claimed;
-  if (there && !last_try && S_ISREG(now.st_mode)) {
-    if (!same_file) // its other names still belong to the old file
-      settle(file.claimed, State::failed);
-    return Original::again;
-  }
-  if (there || error != ENOENT) // ENOENT: finish() notices that the directory has changed
-    changed(path);
-  settle(file.claimed, State::failed);
-  return Original::failed;
-}
-
-/// Checks the copy and gives it its times and its name. False: the original has changed and must be copied again.
-bool Copier::end(const Pair& pair, File& file, bool last_try) {
-  const auto path = pair.below(file.name);
+/// Syncs and checks the copy, and gives it its times and its name. False: the original has changed meanwhile.
+bool Copier::finish_file(const Pair& pair, File& file, bool last_try) {
   const auto give_up = [&](int error) { // 0: the content of the copy differs
-    ::unlinkat(pair.to.get(), file.made.c_str(), 0);
+    discard(pair, file);
     if (error != 0)
-      m_job.failed(error, target(path));
+      m_job.failed(error, target(file.path));
     else
-      m_job.failed({ErrorCode::failed, target(path) + ": what is read from the copy is not what was written to it",
+      m_job.failed({ErrorCode::failed, target(file.path) + ": what is read from the copy is not what was written to it",
                     "look at the disk and the server: `dmesg`", ""});
-    settle(file.claimed, State::failed);
     return true;
   };
-  if (file.error_number != 0)
-    return give_up(file.error_number);
-  const auto original = check_original(pair, file, last_try);
-  if (original != Original::same)
-    return original == Original::failed;
+  may_be_killed();
+  if (::fsync(file.to.get()) != 0)
+    return give_up(errno);
+  m_job.counters.add(k_steps);
+  struct stat now{}, made{};
+  const bool there = stat_now(pair.fd.get(), file.name.c_str(), now);
+  const bool gone = !there && errno == ENOENT; // finish() notices that the directory has changed
+  if (there && m_job.options.link_files && now.st_nlink != file.status.st_nlink)
+    now.st_ctim = file.status.st_ctim; // this copy itself may have made further names of it
+  if (!there || !same_state(now, file.status)) {
+    discard(pair, file);
+    if (there && !last_try && S_ISREG(now.st_mode))
+      return false;
+    if (!gone)
+      changed(file.path);
+    return true;
+  }
   may_be_killed();
   const auto read = hash_content(m_job, file.to.get(), file.status, true);
   if (!read)
@@ -267,7 +234,6 @@ bool Copier::end(const Pair& pair, File& file, bool last_try) {
   may_be_killed();
   if (const int error = m_job.options.content_only ? 0 : set_times(file.to.get(), nullptr, file.status); error != 0)
     return give_up(error);
-  struct stat made{};
   if (::fstat(file.to.get(), &made) != 0)
     return give_up(errno);
   if (made.st_size != file.status.st_size)
@@ -277,9 +243,7 @@ bool Copier::end(const Pair& pair, File& file, bool last_try) {
     count(&CopyReport::files);
     count(&CopyReport::bytes, static_cast<std::uint64_t>(file.status.st_size));
     m_job.counters.add(k_files);
-    settle(file.claimed, State::done);
-  } else {
-    settle(file.claimed, State::failed);
+    note_copied(file);
   }
   may_be_killed();
   return true;

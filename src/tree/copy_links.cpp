@@ -2,38 +2,9 @@
 #include "tree/copier.hpp"
 #include "tree/fault_injection.hpp"
 
-#include <array>
 #include <cerrno>
-#include <climits>
 
 namespace sharefs::tree {
-
-namespace {
-
-std::optional<std::string> link_text(int directory, const char* name) {
-  std::array<char, PATH_MAX> text{};
-  const ssize_t size = ::readlinkat(directory, name, text.data(), text.size());
-  return size < 0 ? std::nullopt : std::optional(std::string(text.data(), static_cast<std::size_t>(size)));
-}
-
-} // namespace
-
-bool Copier::claim(const Inode& inode, const std::string& path, const struct stat& status) {
-  const std::lock_guard lock(m_mutex);
-  auto& mine = m_claims.try_emplace(inode, Claim{path, status}).first->second;
-  if (mine.path != path || mine.state != State::working)
-    return false;
-  mine.status = status; // it differs in a second try
-  return true;
-}
-
-void Copier::settle(const std::optional<Inode>& inode, State state) {
-  if (!inode)
-    return;
-  const std::lock_guard lock(m_mutex);
-  m_claims[*inode].state = state;
-  m_settled.notify_all();
-}
 
 std::string Copier::link_as(const std::string& name, bool at_once,
                             const std::function<bool(const std::string& as)>& link) {
@@ -79,10 +50,6 @@ bool Copier::link_file(const Pair& pair, const std::string& name) {
     refuse_rights(path);
     return true;
   }
-  const auto link = [&](const std::string& as) {
-    may_be_killed();
-    return ::linkat(pair.fd.get(), name.c_str(), pair.to.get(), as.c_str(), 0) == 0;
-  };
   // Checks that nobody has replaced the file. Size and time are not compared: until the link is made another client may
   // have a write delegation, and the attributes of the server are older than that client's writes (Linux 6.14).
   const auto is_linked = [&](const std::string& as) {
@@ -91,26 +58,24 @@ bool Copier::link_file(const Pair& pair, const std::string& name) {
            there.st_ino == status.st_ino && there.st_mode == status.st_mode && there.st_uid == status.st_uid &&
            there.st_gid == status.st_gid;
   };
-  // A link is complete at once, so it gets its final name directly if that name is free.
-  std::string made = name;
-  bool done = link(made);
-  if (!done && errno == EEXIST) {
-    if (is_linked(name)) {
-      count(&CopyReport::kept);
-      return true;
-    }
-    made = temporary_name();
-    done = link(made);
+  if ((pair.existed || pair.second_read) && is_linked(name)) {
+    count(&CopyReport::kept);
+    return true;
   }
+  // A link is complete at once. On NFS the answer may be lost, and the repeated call returns EEXIST.
+  const auto made = link_as(name, true, [&](const std::string& as) {
+    return ::linkat(pair.fd.get(), name.c_str(), pair.to.get(), as.c_str(), 0) == 0 ||
+           (errno == EEXIST && is_linked(as));
+  });
   // EPERM: a file of another user, of which the kernel lets only its owner make further names (protected_hardlinks).
-  if (!done && (errno == EMLINK || errno == EPERM))
+  if (made.empty() && (errno == EMLINK || errno == EPERM))
     return false;
-  if (!done && errno == EXDEV)
+  if (made.empty() && errno == EXDEV)
     refuse(path, "lies on another file system than its copy, of which it cannot be a further name",
            "move it out of the tree");
-  else if (!done && errno != ENOENT) // ENOENT: finish() notices that the directory has changed
+  else if (made.empty() && errno != ENOENT) // ENOENT: finish() notices that the directory has changed
     m_job.failed(errno, target(path));
-  if (!done)
+  if (made.empty())
     return true;
   if (!is_linked(made)) {
     ::unlinkat(pair.to.get(), made.c_str(), 0);
@@ -125,7 +90,7 @@ void Copier::copy_link(const Pair& pair, const std::string& name) {
   const auto path = pair.below(name);
   struct stat status{};
   struct stat there{};
-  const auto text = link_text(pair.fd.get(), name.c_str());
+  const auto text = sys::read_link(pair.fd.get(), name);
   if (!text || !stat_now(pair.fd.get(), name.c_str(), status) || !S_ISLNK(status.st_mode)) {
     if (errno != ENOENT)
       changed(path);
@@ -134,7 +99,7 @@ void Copier::copy_link(const Pair& pair, const std::string& name) {
   if (!admits(path, status))
     return;
   m_job.counters.add(k_files);
-  if ((pair.existed || pair.second_read) && link_text(pair.to.get(), name.c_str()) == text &&
+  if ((pair.existed || pair.second_read) && sys::read_link(pair.to.get(), name) == text &&
       ::fstatat(pair.to.get(), name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && same_time(there, status))
     return count(&CopyReport::kept);
   const auto made = link_as(name, in_place(pair, status), [&](const std::string& as) {
@@ -153,58 +118,42 @@ void Copier::copy_link(const Pair& pair, const std::string& name) {
   move_into_place(pair, made, name);
 }
 
-/// Adds a further name of a file that is copied under another name.
-void Copier::add_name(const Pair& pair, const std::string& name) {
-  const auto path = pair.below(name);
-  struct stat status{};
+/// Adds a further name of a file that is copied under another name. False: the file must be copied.
+bool Copier::add_name(const Pair& pair, const File& file) {
   std::string first;
   {
-    if (!stat_now(pair.fd.get(), name.c_str(), status))
-      return changed(path);
-    const Inode inode{status.st_dev, status.st_ino};
-    std::unique_lock lock(m_mutex);
-    auto found = m_claims.find(inode);
-    m_settled.wait(lock, [&] {
-      found = m_claims.find(inode);
-      return found == m_claims.end() || found->second.state != State::working;
-    });
+    const std::lock_guard lock(m_mutex);
+    const auto found = m_copied.find({file.status.st_dev, file.status.st_ino});
     // A file system gives the inode number of a deleted file to the next one, so size and time are compared as well.
-    if (found != m_claims.end() && found->second.state == State::done &&
-        found->second.status.st_size == status.st_size && same_time(found->second.status, status))
-      first = found->second.path;
+    if (found == m_copied.end() || found->second.status.st_size != file.status.st_size ||
+        !same_time(found->second.status, file.status))
+      return false;
+    first = found->second.path;
   }
-  struct stat original{};
-  struct stat there{};
+  struct stat original{}, there{};
   const auto above = first.find('/') == std::string::npos ? std::string(".") : first.substr(0, first.rfind('/'));
   const auto base = first.substr(first.rfind('/') + 1); // npos + 1 is 0
-  const auto directory = first.empty() ? sys::Fd() : open_below(m_top, above.c_str());
-  const bool there_is_one = directory && ::fstatat(directory.get(), base.c_str(), &original, AT_SYMLINK_NOFOLLOW) == 0;
-  if (there_is_one && ::fstatat(pair.to.get(), name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+  const auto directory = open_below(m_top, above.c_str());
+  if (!directory || ::fstatat(directory.get(), base.c_str(), &original, AT_SYMLINK_NOFOLLOW) != 0)
+    return false;
+  if (::fstatat(pair.to.get(), file.name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
       there.st_dev == original.st_dev && there.st_ino == original.st_ino) {
     m_job.counters.add(k_files);
-    if (first != path)
+    if (first != file.path)
       count(&CopyReport::kept);
-    return;
+    return true;
   }
   const auto link = [&](const std::string& as) {
     return ::linkat(directory.get(), base.c_str(), pair.to.get(), as.c_str(), 0) == 0;
   };
-  const auto made = there_is_one ? link_as(name, pair.closed, link) : ""; // a link is complete at once
-  if (!made.empty()) {
-    if (move_into_place(pair, made, name))
-      m_job.counters.add(k_files);
-    return;
-  }
-  // The file system has no hard links, or does not allow more for this file, or the first name could not be copied:
-  // each name is copied separately, and reports its own error.
-  if (there_is_one && errno != EPERM && errno != EOPNOTSUPP && errno != EMLINK)
-    return m_job.failed(errno, target(path));
-  auto file = begin(pair, {name, DT_REG}, false);
-  if (!file)
-    return;
-  if (::fsync(file->to.get()) != 0)
-    return m_job.failed(errno, target(path));
-  end(pair, *file, true);
+  const auto made = link_as(file.name, pair.closed, link); // a link is complete at once
+  if (made.empty() && (errno == EPERM || errno == EOPNOTSUPP || errno == EMLINK))
+    return false; // the file system has no hard links, or does not allow more for this file
+  if (made.empty())
+    m_job.failed(errno, target(file.path));
+  else if (move_into_place(pair, made, file.name))
+    m_job.counters.add(k_files);
+  return true;
 }
 
 } // namespace sharefs::tree

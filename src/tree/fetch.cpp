@@ -188,7 +188,7 @@ class Fetcher {
   bool add_local(int file, std::uint64_t size) {
     m_hash.emplace();
     std::uint64_t read = 0;
-    const int error = read_file(file, size, [&](std::string_view piece) {
+    const int error = read_file(file, 0, size, [&](std::string_view piece) {
       m_hash->add(piece);
       m_job.counters.add(k_steps);
       read += piece.size();

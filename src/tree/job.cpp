@@ -3,6 +3,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
+#include "sys/fs/file_identity.hpp"
 #include "sys/fs/sha256.hpp"
 #include "sys/process/become.hpp"
 
@@ -11,8 +12,6 @@
 #include <fmt/format.h>
 #include <limits>
 #include <linux/capability.h>
-#include <sys/resource.h>
-#include <sys/vfs.h>
 #include <thread>
 
 namespace sharefs::tree {
@@ -22,9 +21,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t k_most_named = 5;
-constexpr unsigned k_most_disk_threads = 16;
-constexpr unsigned k_network_threads = 32; ///< each waits for round trips; a session of NFSv4.1 has 64 slots in Linux
-constexpr std::size_t k_open_files = 64;   ///< for all threads together; each file takes one or two descriptors
 
 /// True for an error that every following file would get as well.
 bool is_fatal(int error) {
@@ -32,21 +28,8 @@ bool is_fatal(int error) {
          error == ENOMEM || error == ESTALE || error == ENODEV;
 }
 
-/// True for file systems of this host, whose operations do not wait for a network (types of statfs(2)).
-bool is_local(long type) {
-  constexpr std::array<long, 9> k_local{0xEF53,     0x58465342, 0x9123683E, 0x01021994, 0x858458F6,
-                                        0x794C7630, 0x2FC12FC1, 0xF2F52010, 0x4006}; // ext4, xfs, btrfs, tmpfs, ramfs,
-                                                                                     // overlay, zfs, f2fs, fat
-  return std::ranges::find(k_local, type) != k_local.end();
-}
-
 bool is_expected(const Place& place, const struct stat& status) {
   return place.inode == 0 || (status.st_ino == place.inode && (place.device == 0 || status.st_dev == place.device));
-}
-
-tl::unexpected<Error> conflict(const std::string& path, const std::string& expected, const std::string& found) {
-  return fail(ErrorCode::conflict, path + ": expected " + expected + ", found " + found,
-              "something else changed it: see what it is, then run the command again");
 }
 
 } // namespace
@@ -120,14 +103,6 @@ void Job::wait_for(std::uint64_t bytes) {
   }
 }
 
-unsigned threads_for(std::initializer_list<int> directories) {
-  const bool local = std::ranges::all_of(directories, [](int directory) {
-    struct statfs info{};
-    return ::fstatfs(directory, &info) == 0 && is_local(info.f_type);
-  });
-  return local ? std::clamp(2 * std::thread::hardware_concurrency(), 2U, k_most_disk_threads) : k_network_threads;
-}
-
 int FlushingWriter::write(std::string_view data, std::uint64_t at) {
   constexpr std::uint64_t k_window = 16U << 20U;
   for (; !data.empty();) {
@@ -153,15 +128,6 @@ std::span<char> buffer() {
   constexpr std::size_t k_size = 1U << 20U;
   thread_local const auto bytes = std::make_unique_for_overwrite<char[]>(k_size); // NOLINT: its size is fixed
   return {bytes.get(), k_size};
-}
-
-void Job::work(std::initializer_list<int> directories) {
-  m_threads = options.threads > 0 ? options.threads : threads_for(directories);
-  workers.run(m_threads);
-}
-
-std::size_t Job::at_once() const {
-  return std::clamp<std::size_t>(k_open_files / m_threads, 1, 16);
 }
 
 sys::Fd open_without_atime(int parent, const char* name) {
@@ -192,16 +158,12 @@ Result<sys::Walked> walk_to(const Place& place) {
   const auto path = normalize_path(place.path);
   if (place.path.empty() || place.path.front() != '/' || path == "/")
     return fail(ErrorCode::failed, "`" + place.path + "` is not a path that sharefs can act on");
-  const sys::Fd root(::open(place.root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!root)
-    return fail(errno_error(errno, place.root));
-  auto walked =
-      sys::walk(root.get(), path, {.links = sys::Links::trusted, .beneath = place.beneath, .guarded = place.guarded});
-  if (!walked)
-    return fail(walked.error().error());
-  if (walked->not_directory)
+  TRY_ASSIGN(auto walked,
+             sys::walk_from(place.root, path,
+                            {.links = sys::Links::trusted, .beneath = place.beneath, .guarded = place.guarded}));
+  if (walked.not_directory)
     return fail(errno_error(ENOTDIR, place.path));
-  return std::move(*walked);
+  return walked;
 }
 
 Result<sys::Fd> open_file(const Place& place) {
@@ -212,11 +174,11 @@ Result<sys::Fd> open_file(const Place& place) {
   return file ? Result<sys::Fd>(std::move(file)) : fail(errno_error(walked.exists() ? errno : ENOENT, place.path));
 }
 
-int read_file(int file, std::uint64_t most, const std::function<bool(std::string_view piece)>& take) {
+int read_file(int file, std::uint64_t at, std::uint64_t end, const std::function<bool(std::string_view piece)>& take) {
   const auto bytes = buffer();
-  for (std::uint64_t at = 0; at < most;) {
+  while (at < end) {
     const auto count =
-        ::pread(file, bytes.data(), std::min<std::uint64_t>(most - at, bytes.size()), static_cast<off_t>(at));
+        ::pread(file, bytes.data(), std::min<std::uint64_t>(end - at, bytes.size()), static_cast<off_t>(at));
     if (count < 0 && errno == EINTR)
       continue;
     if (count < 0)
@@ -232,7 +194,7 @@ Result<FileContent> hash_file(int file, const std::string& path, const sys::Prog
                               std::string_view magic) {
   FileContent content;
   sys::Sha256 hash;
-  const int error = read_file(file, std::numeric_limits<std::uint64_t>::max(), [&](std::string_view piece) {
+  const int error = read_file(file, 0, std::numeric_limits<off_t>::max(), [&](std::string_view piece) {
     if (content.bytes == 0 && !piece.starts_with(magic))
       return false;
     hash.add(piece);
@@ -255,13 +217,13 @@ Result<Found> find(const Place& place, bool or_file) {
     return found;
   }
   if (!found.walked.is_directory())
-    return conflict(place.path, "a directory", found.walked.text());
+    return fail(sys::conflict_error(place.path, "a directory", found.walked.text()));
   // The walk may have crossed mounts. Opening `.` gives the directory of the mount if one is mounted on the path.
   found.fd = open_without_atime(found.walked.fd.get(), ".");
   if (!found.fd || ::fstat(found.fd.get(), &found.status) != 0)
     return fail(errno_error(errno, place.path));
   if (!is_expected(place, found.status))
-    return conflict(place.path, "the directory that the plan was made for", "another one");
+    return fail(sys::conflict_error(place.path, "the directory that the plan was made for", "another one"));
   return found;
 }
 
@@ -270,14 +232,6 @@ Result<Found> find_tree(const Place& place) {
   if (found && !found->fd)
     return fail(errno_error(ENOENT, place.path));
   return found;
-}
-
-void prepare_process() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-    limit.rlim_cur = limit.rlim_max;
-    ::setrlimit(RLIMIT_NOFILE, &limit);
-  }
 }
 
 } // namespace sharefs::tree

@@ -12,9 +12,9 @@
 
 namespace sharefs::tree {
 
-/// Returns the number of threads for the file systems of these directories: few for a disk, many on a network, where
-/// each waits for round trips.
-unsigned threads_for(std::initializer_list<int> directories);
+/// The number of threads: many, because on a network each waits for round trips, and on a disk for its file to be
+/// synced. (A session of NFSv4.1 has 64 slots in Linux.)
+inline constexpr unsigned k_threads = 32;
 
 /// Writes a file from its beginning to its end. Each time after 16 MiB writing to the disk is started, so that the
 /// fsync at the end does not take minutes without progress.
@@ -50,11 +50,8 @@ class Job {
   /// Returns the first failure, with the number of failures and some names.
   [[nodiscard]] Result<void> result() const;
 
-  /// Runs the tasks of the workers, with more threads if one of these directories is on a network file system.
-  void work(std::initializer_list<int> directories);
-  /// Returns how many files a thread may keep open: several, so that a disk can write them together, but descriptors
-  /// are limited.
-  [[nodiscard]] std::size_t at_once() const;
+  /// Runs the tasks of the workers.
+  void work() { workers.run(options.threads > 0 ? options.threads : k_threads); }
 
   /// Waits until the limit Options::bytes_per_second allows `bytes` more.
   void wait_for(std::uint64_t bytes);
@@ -64,7 +61,6 @@ class Job {
   Workers workers;
 
  private:
-  unsigned m_threads = 1;
   mutable std::mutex m_mutex;
   std::size_t m_failures = 0;
   Error m_first;
@@ -96,33 +92,18 @@ struct Node {
 };
 inline constexpr int k_deepest = 1000; ///< the limit of nested directories, because each takes descriptors
 
-/// The result of find().
-struct Found {
-  sys::Walked walked;
-  sys::Fd fd;
-  struct stat status = {};
-};
-/// Opens the directory at `place`; Found::fd is empty if nothing exists there. `or_file`: a file with the inode of
-/// `place` is accepted as well, and is opened with O_PATH.
-Result<Found> find(const Place& place, bool or_file = false);
 /// Walks to `place`, whether or not something exists there.
 Result<sys::Walked> walk_to(const Place& place);
 /// Opens the file at `place` for reading; a symbolic link is not followed.
 Result<sys::Fd> open_file(const Place& place);
-/// Reads an open file from its beginning, at most `most` bytes, until `take` returns false. Returns 0 or errno.
-int read_file(int file, std::uint64_t most, const std::function<bool(std::string_view piece)>& take);
+/// Reads an open file from `at` to `end` or to its end, until `take` returns false. Returns 0 or errno.
+int read_file(int file, std::uint64_t at, std::uint64_t end, const std::function<bool(std::string_view piece)>& take);
 /// Returns checksum and size of an open file. `counted`: the counter for the bytes. `magic`: the bytes with which the
 /// file must begin; any other file is not read, and the result has 0 bytes.
 Result<FileContent> hash_file(int file, const std::string& path, const sys::ProgressCounters& counters, Counted counted,
                               std::string_view magic = {});
-/// Like find(), but a missing directory is an error.
-Result<Found> find_tree(const Place& place);
-
 /// Becomes Options::reader, if it is given, before the original is opened. The capabilities that are needed to set
 /// owner and mode of the copy are kept.
 Result<void> become_reader(const Options& options);
-
-/// Raises the limit of open descriptors to the hard limit.
-void prepare_process();
 
 } // namespace sharefs::tree

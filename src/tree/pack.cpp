@@ -223,17 +223,9 @@ class Packer {
 
   Result<void> write_tar(int pipe) {
     TarWriter tar(pipe);
-    Batch batch, ahead;
-    const auto begin = [&](std::size_t at) {
-      return std::async(std::launch::async, [this, at, &ahead] { read_ahead(at, ahead); });
-    };
-    auto next = begin(0);
-    for (std::size_t at = 0; at < m_entries.size();) {
-      next.get();
-      std::swap(batch, ahead);
-      at = batch.end;
-      if (at < m_entries.size())
-        next = begin(at);
+    Batch batch; // while one is read, mksquashfs works on what it has read before
+    for (std::size_t at = 0; at < m_entries.size(); at = batch.end) {
+      read_ahead(at, batch);
       for (auto one = batch.begin; one < batch.end; ++one)
         TRY(add(tar, one, batch.contents[one - batch.begin]));
     }
@@ -254,7 +246,7 @@ class Packer {
     for (; batch.end < m_entries.size() && bytes < k_ahead_bytes && batch.end - begin < k_ahead_files; ++batch.end)
       bytes += is_small(m_entries[batch.end]) ? m_entries[batch.end].size : 0;
     batch.contents.resize(batch.end - begin);
-    m_tree->in_parallel(batch.contents.size(), [&](std::size_t number) {
+    in_parallel(batch.contents.size(), [&](std::size_t number) {
       const auto& entry = m_entries[begin + number];
       auto& content = batch.contents[number];
       if (is_small(entry))
@@ -352,7 +344,6 @@ Result<std::vector<Entry>> list_packable(Reader& tree, const Place& place) {
 
 Result<Packed> pack(const Packing& packing, const Options& options, const OnProgress& progress) {
   return watched(packing.tree.path, options, progress, [&](const sys::ProgressCounters& counters) -> Result<Packed> {
-    prepare_process();
     ::signal(SIGPIPE, SIG_IGN);      // mksquashfs may end before all is written
     ::unsetenv("SOURCE_DATE_EPOCH"); // mksquashfs would also limit the times of files to it
     return Packer(packing, counters).run();

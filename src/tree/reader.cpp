@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <climits>
 #include <cstdlib>
 #include <ctime>
 #include <fmt/format.h>
@@ -43,15 +42,6 @@ void fill_status(Entry& entry, const struct statx& status) {
   entry.changed = status.stx_ctime.tv_sec * 1'000'000'000 + status.stx_ctime.tv_nsec;
 }
 
-void read_target(Entry& entry, int directory, const char* name) {
-  std::string target(PATH_MAX, '\0');
-  const auto length = ::readlinkat(directory, name, target.data(), target.size());
-  if (length < 0)
-    entry.error_number = errno;
-  else
-    entry.target = target.substr(0, static_cast<std::size_t>(length));
-}
-
 /// The number of entries and bytes that all threads together may still list.
 struct ListingLimit {
   std::atomic<std::int64_t> entries, text;
@@ -77,8 +67,9 @@ int list_directory(int tree, const std::string& path, const sys::ProgressCounter
       entry.error_number = errno;
     } else {
       fill_status(entry, status);
-      if (S_ISLNK(status.stx_mode))
-        read_target(entry, here, one.d_name);
+      const auto target = S_ISLNK(status.stx_mode) ? sys::read_link(here, one.d_name) : std::optional<std::string>("");
+      entry.target = target.value_or("");
+      entry.error_number = target ? 0 : errno;
     }
     counters.add(k_steps);
     if (!limit.take(entry))
@@ -95,17 +86,12 @@ sys::FileIdentity identity_of(const Entry& entry) {
 }
 
 Result<Reader> Reader::open(const sys::Files& files, const std::string& path, const sys::ProgressCounters& counters) {
-  const auto root = files.open_root();
-  if (!root)
-    return fail(errno_error(errno, files.root()));
-  const auto found = sys::walk(root.get(), path, {.follow_last = true});
-  if (!found)
-    return fail(found.error().error());
-  if (!found->exists())
+  TRY_ASSIGN(const auto found, sys::walk_from(files.root(), path, {.follow_last = true}));
+  if (!found.exists())
     return fail(ErrorCode::not_found, "there is no directory " + path);
-  if (!found->is_directory())
+  if (!found.is_directory())
     return fail(ErrorCode::not_found, path + " is no directory");
-  sys::Fd directory(::openat(found->fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)); // `.` enters a mount on it
+  sys::Fd directory(::openat(found.fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)); // `.` enters a mount on it
   struct stat status{};
   if (!directory || ::fstat(directory.get(), &status) != 0)
     return fail(errno_error(errno, path));
@@ -133,7 +119,7 @@ Result<std::vector<Entry>> Reader::list(std::size_t most) const {
     std::ranges::move(found, std::back_inserter(all));
   };
   workers.add([&] { list_below(""); });
-  workers.run(threads_for({m_directory.get()}));
+  workers.run(k_threads);
   if (limit.entries < 0 || limit.text < 0)
     return fail(ErrorCode::failed, fmt::format("it holds more than {} files, or names and links of more than {}", most,
                                                format_bytes(k_most_text)));
@@ -211,8 +197,8 @@ int Reader::read(const std::string& path, std::size_t limit, std::string& into) 
   });
 }
 
-void in_parallel(int directory, std::size_t count, const std::function<void(std::size_t)>& work) {
-  sharefs::in_parallel(count, threads_for({directory}), work);
+void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work) {
+  sharefs::in_parallel(count, k_threads, work);
 }
 
 } // namespace sharefs::tree

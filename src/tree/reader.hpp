@@ -30,9 +30,8 @@ struct Entry {
 
 sys::FileIdentity identity_of(const Entry& entry);
 
-/// Calls sharefs::in_parallel with the number of threads for the file system of `directory`: a file on a server takes a
-/// few round trips, one on a disk takes processor time.
-void in_parallel(int directory, std::size_t count, const std::function<void(std::size_t)>& work);
+/// Calls sharefs::in_parallel with many threads, because a file on a server takes a few round trips.
+void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work);
 
 class Reader {
  public:
@@ -59,9 +58,6 @@ class Reader {
   [[nodiscard]] int read(const std::string& path, const std::function<bool(std::string_view piece)>& visit) const;
   /// Reads the first `limit` bytes, or fewer if the file is shorter. Returns 0 or errno.
   [[nodiscard]] int read(const std::string& path, std::size_t limit, std::string& into) const;
-  void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work) const {
-    tree::in_parallel(m_directory.get(), count, work);
-  }
 
  private:
   Reader(sys::Fd directory, const struct stat& status, const sys::ProgressCounters& counters)

@@ -84,19 +84,18 @@ class Remover {
   TreeWalk m_walk;
 };
 
-Result<RemoveReport> remove_all(const Place& place, const Options& options, const sys::ProgressCounters& counters) {
-  prepare_process();
+Result<std::uint64_t> remove_all(const Place& place, const Options& options, const sys::ProgressCounters& counters) {
   const auto before = counters.get(k_files);
   TRY_ASSIGN(auto found, find(place, true));
   if (!found.fd)
-    return RemoveReport{};
+    return 0;
   const bool is_file = S_ISREG(found.status.st_mode);
-  const auto finish = [&]() -> Result<RemoveReport> {
+  const auto finish = [&]() -> Result<std::uint64_t> {
     if (::unlinkat(found.walked.directory.get(), found.walked.name.c_str(), is_file ? 0 : AT_REMOVEDIR) != 0)
       return fail(errno_error(errno, place.path));
     counters.add(k_files);
     TRY(sys::sync_directory(found.walked.directory.get(), place.path));
-    return RemoveReport{counters.get(k_files) - before};
+    return counters.get(k_files) - before;
   };
   if (is_file)
     return finish();
@@ -110,7 +109,7 @@ Result<RemoveReport> remove_all(const Place& place, const Options& options, cons
 
 } // namespace
 
-Result<RemoveReport> remove(const Place& place, const Options& options, const OnProgress& progress) {
+Result<std::uint64_t> remove(const Place& place, const Options& options, const OnProgress& progress) {
   return watched(place.path, options, progress,
                  [&](const sys::ProgressCounters& counters) { return remove_all(place, options, counters); });
 }

@@ -6,15 +6,13 @@
 #include "tree/acl.hpp"
 #include "tree/tree_walk.hpp"
 
-#include <array>
 #include <cerrno>
-#include <climits>
 #include <sys/xattr.h>
 
 namespace sharefs::tree {
 
-GroupRights rights_for_group(const GroupRights& before, bool directory, std::uint32_t gid, std::uint32_t mode) {
-  GroupRights after = before;
+Access access_for_group(const Access& before, bool directory, std::uint32_t gid, std::uint32_t mode) {
+  Access after = before;
   after.gid = gid;
   const auto of_owner = (before.mode >> 6U) & (mode >> 3U) & 7U;
   after.mode |= of_owner << 3U;
@@ -39,10 +37,8 @@ bool gives_rights(const sys::Fd& fd, const struct stat& status) {
 /// descriptor whose name was removed, and never removes this mark: a new name, even the same one, is another dentry
 /// (proc(5), d_path()). A file whose real name ends so counts as removed.
 bool still_named(const sys::Fd& fd) {
-  std::array<char, PATH_MAX + 16> path{};
-  const auto length = ::readlink(sys::by_descriptor(fd.get()).c_str(), path.data(), path.size());
-  return length > 0 && static_cast<std::size_t>(length) < path.size() &&
-         !std::string_view(path.data(), static_cast<std::size_t>(length)).ends_with(" (deleted)");
+  const auto path = sys::read_link(AT_FDCWD, sys::by_descriptor(fd.get()));
+  return path && !path->ends_with(" (deleted)");
 }
 
 /// True if the name in the tree is the only name of the file. A file with more names may belong to root or another
@@ -50,28 +46,6 @@ bool still_named(const sys::Fd& fd) {
 /// after the links were counted was among them.
 bool only_in_tree(const sys::Fd& fd, struct stat& status) {
   return ::fstat(fd.get(), &status) == 0 && status.st_nlink == 1 && still_named(fd);
-}
-
-Result<GroupRights> rights_of(const sys::Fd& fd, const struct stat& status, const std::string& path) {
-  TRY_ASSIGN(auto acl,
-             S_ISDIR(status.st_mode) ? read_acl(fd.get(), ACL_TYPE_DEFAULT, path) : Result<std::string>(std::string()));
-  return GroupRights{status.st_gid, status.st_mode & 07777U, std::move(acl)};
-}
-
-Result<void> set_rights(const sys::Fd& fd, const GroupRights& from, const GroupRights& to, const std::string& path) {
-  // The group is changed before the mode, so that the old group does not get the new rights.
-  if (from.gid != to.gid && ::fchownat(fd.get(), "", k_as_it_is, to.gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0)
-    return fail(errno_error(errno, path));
-  if (!same_acl(from.default_acl, to.default_acl))
-    TRY(write_acl(fd.get(), ACL_TYPE_DEFAULT, path, to.default_acl));
-  if (from.gid == to.gid &&
-      from.mode == to.mode) // otherwise chmod(2) is needed, also because chown(2) may have cleared set-id bits
-    return {};
-  return ::chmod(sys::by_descriptor(fd.get()).c_str(), to.mode) == 0 ? Result<void>{} : fail(errno_error(errno, path));
-}
-
-bool same_rights(const GroupRights& a, const GroupRights& b) {
-  return a.gid == b.gid && a.mode == b.mode && same_acl(a.default_acl, b.default_acl);
 }
 
 class GroupSharer {
@@ -85,8 +59,8 @@ class GroupSharer {
                 .failed = [this](int error, const Node& directory) { return note_failure(error, directory.path); }}) {}
 
   Result<GroupReport> run(sys::Fd tree) {
-    TRY(m_walk.run(std::move(tree)));
-    return std::move(m_report);
+    const auto done = m_walk.run(std::move(tree));
+    return done || m_share.check_only ? Result<GroupReport>(std::move(m_report)) : fail(done.error());
   }
 
  private:
@@ -100,16 +74,11 @@ class GroupSharer {
     if (m_report.named.size() < GroupReport::k_most_named)
       m_report.named.push_back(relative + ": " + what);
   }
-  void note_failure(const Error& error) {
-    const std::lock_guard lock(m_mutex);
-    if (m_report.failed++ == 0)
-      m_report.first_failure = error.message;
-  }
   bool note_failure(int error, const std::string& relative) {
     if (error == EXDEV)
       leave(relative, "a mount");
     else if (error != ENOENT && error != ELOOP)
-      note_failure(errno_error(error, join_path(m_place.path, relative)));
+      m_job.failed(error, join_path(m_place.path, relative));
     return true;
   }
 
@@ -133,7 +102,7 @@ class GroupSharer {
     m_job.counters.add(k_files);
     struct stat status{};
     if (::fstat(fd.get(), &status) != 0)
-      return note_failure(errno_error(errno, join_path(m_place.path, relative)));
+      return m_job.failed(errno, join_path(m_place.path, relative));
     const bool file = S_ISREG(status.st_mode);
     if (S_ISLNK(status.st_mode))
       return;
@@ -147,11 +116,11 @@ class GroupSharer {
     const auto acl = read_acl(fd.get(), ACL_TYPE_ACCESS, path);
     if (acl && !acl->empty())
       return leave(relative, "it has an ACL");
-    const auto before = acl ? rights_of(fd, status, path) : fail(acl.error());
+    const auto before = acl ? read_access(fd.get(), status, path) : fail(acl.error());
     if (!before)
-      return note_failure(before.error());
-    const auto after = rights_for_group(*before, !file, m_share.gid, m_share.mode);
-    if (same_rights(*before, after))
+      return m_job.failed(before.error());
+    const auto after = access_for_group(*before, !file, m_share.gid, m_share.mode);
+    if (same_access(*before, after))
       return;
     if (m_share.check_only) {
       count_changed();
@@ -161,8 +130,8 @@ class GroupSharer {
     if (::fstat(fd.get(), &now) != 0 || (file && !only_in_tree(fd, now)) || (now.st_mode & 07777U) != before->mode ||
         now.st_gid != before->gid)
       return leave(relative, "it changed meanwhile");
-    if (auto set = set_rights(fd, *before, after, path); !set)
-      note_failure(set.error());
+    if (auto set = set_access(fd.get(), *before, after, path); !set)
+      m_job.failed(set.error());
     else
       count_changed();
   }
@@ -180,7 +149,6 @@ class GroupSharer {
 Result<GroupReport> share_with_group(const Place& place, const GroupShare& share, const Options& options,
                                      const OnProgress& progress) {
   return watched(place.path, options, progress, [&](const sys::ProgressCounters& counters) -> Result<GroupReport> {
-    prepare_process();
     TRY_ASSIGN(auto found, find_tree(place));
     return GroupSharer(place, share, options, counters).run(std::move(found.fd));
   });

@@ -1,5 +1,6 @@
 #pragma once
 // Gives a group access to all entries of a tree.
+#include "tree/acl.hpp"
 #include "tree/here.hpp"
 
 #include <cstdint>
@@ -8,14 +9,9 @@
 
 namespace sharefs::tree {
 
-struct GroupRights {
-  std::uint32_t gid = 0, mode = 0;
-  std::string default_acl; ///< of a directory, in the form of read_acl()
-  friend bool operator==(const GroupRights&, const GroupRights&) = default;
-};
-/// Returns the rights that an entry below a directory with `gid` and `mode` should have: the group gets the rights of
+/// Returns the access that an entry below a directory with `gid` and `mode` should have: the group gets the rights of
 /// the owner, and directories also pass the group on, with a default ACL. All others get no more rights than before.
-GroupRights rights_for_group(const GroupRights& before, bool directory, std::uint32_t gid, std::uint32_t mode);
+Access access_for_group(const Access& before, bool directory, std::uint32_t gid, std::uint32_t mode);
 
 struct GroupShare {
   std::uint32_t gid = 0, mode = 02770; ///< of the directory itself, which is not changed
@@ -26,16 +22,14 @@ struct GroupShare {
 /// set-id bits or capabilities, entries with an access ACL, mounts, special files, and what changed meanwhile.
 struct GroupReport {
   static constexpr std::size_t k_most_named = 5;
-  std::uint64_t changed = 0, left = 0, failed = 0;
+  std::uint64_t changed = 0, left = 0;
   std::vector<std::string> named = {}; ///< the first few entries that were left, with the reason
-  std::string first_failure = {};
 };
 template <FieldsOf<GroupReport> R> auto fields(R& r) {
-  return named("changed", r.changed, "left", r.left, "failed", r.failed, "named", r.named, "first_failure",
-               r.first_failure);
+  return named("changed", r.changed, "left", r.left, "named", r.named);
 }
-/// Gives the group access to all entries below the directory. An Error concerns the directory itself or the whole work;
-/// failures of single entries are counted.
+/// Gives the group access to all entries below the directory. After failures of single entries all others are changed,
+/// and the Error names the first ones; with GroupShare::check_only they are ignored.
 Result<GroupReport> share_with_group(const Place& place, const GroupShare& share, const Options& options,
                                      const OnProgress& progress = {});
 

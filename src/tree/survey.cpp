@@ -13,7 +13,6 @@ namespace sharefs::tree {
 
 Result<Survey> survey(const Place& place, const Options& options, const OnProgress& progress, bool inodes) {
   return watched(place.path, options, progress, [&](const sys::ProgressCounters& counters) -> Result<Survey> {
-    prepare_process();
     TRY_ASSIGN(const auto reader, Reader::open(place, counters));
     TRY_ASSIGN(auto entries, reader.list());
     if (!inodes) // inodes are only requested for generations, which sharefs has made without delegations
@@ -39,7 +38,6 @@ Result<Survey> survey(const Place& place, const Options& options, const OnProgre
 
 Result<Listing> list_contents(const Place& place, const Options& options, const OnProgress& progress) {
   return watched(place.path, options, progress, [&](const sys::ProgressCounters& counters) -> Result<Listing> {
-    prepare_process();
     TRY_ASSIGN(auto reader, Reader::open(place, counters));
     TRY_ASSIGN(const auto entries, list_packable(reader, place));
     const auto& top = reader.status();

@@ -1,10 +1,12 @@
 #include "tree/tree.hpp"
 
 #include "base/text.hpp"
+#include "sys/process/interrupt.hpp"
 #include "tree/job.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 namespace sharefs::tree {
 
@@ -14,17 +16,44 @@ Result<bool> exists(const Place& place, const Options& options) {
   });
 }
 
-void Reporter::report_if_due() {
-  constexpr std::chrono::milliseconds k_interval{100};
-  if (sys::Clock::now() >= m_last + k_interval)
-    report();
+void prepare_child() {
+  ::umask(0); // modes are set exactly as in the original
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    limit.rlim_cur = limit.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+  }
 }
 
-void Reporter::report() {
-  m_last = sys::Clock::now();
+bool Watch::gives_up() {
+  constexpr std::chrono::milliseconds k_interval{100};
+  const auto now = sys::Clock::now();
+  if (now >= m_reported + k_interval)
+    report();
+  if (const auto counters = m_counters.all(); counters != m_last) {
+    m_last = counters;
+    m_end = sys::deadline_in(m_options.deadline);
+  }
+  m_stalled = now >= m_end;
+  return m_stalled || sys::interrupted();
+}
+
+void Watch::report() {
+  m_reported = sys::Clock::now();
   if (m_progress)
     m_progress({m_counters.get(k_files), m_counters.get(k_bytes), m_options.total_files, m_options.total_bytes,
-                std::chrono::duration_cast<std::chrono::milliseconds>(m_last - m_begin)});
+                std::chrono::duration_cast<std::chrono::milliseconds>(m_reported - m_begin)});
+}
+
+Error Watch::explain(Error error, const std::string& path) const {
+  if (m_stalled)
+    return {ErrorCode::timeout,
+            path + ": no progress for " + format_duration(m_options.deadline / std::chrono::microseconds(1)),
+            "it may lie on a dead mount: run `sharefs status`",
+            {}};
+  if (error.code == ErrorCode::timeout || error.code == ErrorCode::interrupted)
+    error.message = path + ": " + error.message;
+  return error;
 }
 
 std::string Progress::text() const {

@@ -49,7 +49,7 @@ using OnProgress = std::function<void(const Progress&)>;
 using Admit = std::function<Result<bool>(const std::string& path, const struct stat& status)>;
 
 struct Options {
-  unsigned threads = 0; ///< 0: two for each processor, and more if the file system is on a network
+  unsigned threads = 0;                        ///< 0: 32
   std::chrono::milliseconds deadline{120'000}; ///< the longest time without progress
   std::optional<sys::User> as = {};
   std::uint64_t total_files = 0, total_bytes = 0; ///< for Progress, as measure() found them
@@ -136,8 +136,8 @@ struct FileAttributes {
 };
 /// Copies one large file to this host's own disk. The directory of `to` must exist. The file gets the attributes
 /// `given`; without them, only this user can read it.
-/// It gets its name after its content was checked and synced. Several pieces are read at the same time, because each
-/// takes a round trip. An interrupted fetch() is continued at its offset: the unfinished file lies beside `to` as
+/// It gets its name after its content was checked and synced. The kernel reads ahead, because each request takes a
+/// round trip. An interrupted fetch() is continued where it has ended: the unfinished file lies beside `to` as
 /// .NAME.part. If `to` has the right content already, it is kept; otherwise it is replaced by rename(2). Uses only
 /// `deadline`, `as`, `reader`, `wait`, `anew` and `bytes_per_second` of `options`.
 ///
@@ -155,15 +155,9 @@ Result<FetchReport> fetch(const Place& from, const Place& to, const FileContent&
 Result<void> serve(const Place& file, std::uint64_t bytes, std::uint64_t offset, int out,
                    std::chrono::milliseconds timeout);
 
-struct RemoveReport {
-  std::uint64_t removed = 0; ///< the number of removed names
-};
-template <FieldsOf<RemoveReport> R> auto fields(R& r) {
-  return named("removed", r.removed);
-}
-/// Deletes the directory with all its entries, or a file if `place` has its inode. If nothing exists there, 0 names are
-/// removed. Error `busy`: there is a mount in it.
-Result<RemoveReport> remove(const Place& place, const Options& options, const OnProgress& progress = {});
+/// Deletes the directory with all its entries, or a file if `place` has its inode. Returns the number of removed names;
+/// 0 if nothing exists there. Error `busy`: there is a mount in it.
+Result<std::uint64_t> remove(const Place& place, const Options& options, const OnProgress& progress = {});
 
 struct Measured {
   std::uint64_t files = 0;     ///< the number of names that are not directories
@@ -176,7 +170,7 @@ template <FieldsOf<Measured> M> auto fields(M& m) {
   return named("files", m.files, "bytes", m.bytes, "allocated", m.allocated, "used", m.used);
 }
 /// Adds up the tree. Directories that this user may not read are left out.
-Result<Measured> measure(const Place& place, const Options& options, const OnProgress& progress = {});
+Result<Measured> measure(const Place& place, const Options& options);
 
 struct Modes {
   std::uint32_t gid = k_as_it_is;
@@ -184,8 +178,7 @@ struct Modes {
 };
 /// Sets group and mode of all entries of the tree, and of the directory itself. Symbolic links are left, and so are
 /// files with names outside of the tree. Returns the number of entries that were changed.
-Result<std::uint64_t> set_modes(const Place& place, const Modes& modes, const Options& options,
-                                const OnProgress& progress = {});
+Result<std::uint64_t> set_modes(const Place& place, const Modes& modes, const Options& options);
 
 /// True if remove() would find the directory or file. Error `conflict`: it is another kind of entry, or not the inode
 /// of `place`.

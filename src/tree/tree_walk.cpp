@@ -9,9 +9,8 @@ namespace sharefs::tree {
 Result<void> TreeWalk::run(sys::Fd tree) {
   auto top = std::make_shared<Node>();
   top->fd = std::move(tree);
-  const int directory = top->fd.get();
   m_job.workers.add([this, node = std::move(top)]() mutable { list(std::move(node)); });
-  m_job.work({directory});
+  m_job.work();
   return m_job.result();
 }
 

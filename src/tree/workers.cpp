@@ -1,7 +1,8 @@
 #include "tree/workers.hpp"
 
-#include <system_error>
-#include <thread>
+#include "base/parallel.hpp"
+
+#include <utility>
 
 namespace sharefs::tree {
 
@@ -26,19 +27,9 @@ void Workers::stop() {
 }
 
 void Workers::run(unsigned threads) {
-  {
-    std::vector<std::jthread> others;
-    try {
-      while (others.size() + 1 < threads)
-        others.emplace_back([this] { work(); });
-    } catch (const std::system_error&) { // NOLINT(bugprone-empty-catch): fewer threads take longer
-    }
-    work();
-  }
+  sharefs::in_parallel(threads, threads, [this](std::size_t) { work(); });
   m_tasks.clear();
   m_openings.clear();
-  if (m_exception)
-    std::rethrow_exception(m_exception);
 }
 
 bool Workers::may_begin() const {
@@ -63,19 +54,15 @@ void Workers::work() {
     Task task = next();
     ++m_running;
     lock.unlock();
-    std::exception_ptr exception;
     try {
       task();
       task = nullptr; // releases the directories that the task holds
     } catch (...) {
-      exception = std::current_exception();
+      stop();
+      throw;
     }
     lock.lock();
     --m_running;
-    if (exception) {
-      m_exception = exception;
-      m_stopped = true;
-    }
     if (--m_open == 0 || m_stopped)
       m_changed.notify_all();
   }

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
-#include <exception>
 #include <functional>
 #include <mutex>
 #include <vector>
@@ -33,14 +32,13 @@ class Workers {
   [[nodiscard]] bool may_begin() const;
   Task next();
 
+  std::atomic<std::size_t> m_held{0}; ///< before the tasks, which release directories when they are destroyed
   std::mutex m_mutex;
   std::condition_variable m_changed;
   std::vector<Task> m_tasks, m_openings;
   std::size_t m_open = 0; ///< the number of tasks that wait or run
   std::size_t m_running = 0;
-  std::atomic<std::size_t> m_held{0};
   bool m_stopped = false;
-  std::exception_ptr m_exception;
 };
 
 } // namespace sharefs::tree

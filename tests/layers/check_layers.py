@@ -82,13 +82,10 @@ BECOMES = {
 DESCRIPTORS = {"sys", "tree", "plan"}
 # file -> why it may. A row that is not needed any more is an error, too.
 EXCEPTIONS = {
-    "src/plan/access_action.cpp": "chmod of /proc/self/fd/N: O_PATH descriptors know no fchmod",
-    "src/tree/modes.cpp": "chown and chmod of /proc/self/fd/N, as access_action.cpp",
-    "src/tree/share_with_group.cpp": "chmod of /proc/self/fd/N, as access_action.cpp",
-    "src/plan/change_files_action.cpp": "chmod of /proc/self/fd/N, as access_action.cpp",
+    "src/tree/acl.cpp": "chmod of /proc/self/fd/N: O_PATH descriptors know no fchmod",
+    "src/tree/modes.cpp": "chown and chmod of /proc/self/fd/N, as acl.cpp",
+    "src/plan/change_files_action.cpp": "chmod of /proc/self/fd/N, as acl.cpp",
     "src/plan/actor_root.cpp": "the root, from which sys::walk goes on by descriptors",
-    "src/tree/job.cpp": "the root, from which sys::walk goes on by descriptors",
-    "src/plan/private_directory.cpp": "the root, from which it goes on by descriptors",
     "cachefix/store/seed.cpp": "copies a cache in children with a deadline",
 }
 

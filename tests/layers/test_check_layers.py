@@ -32,7 +32,7 @@ FORBIDDEN = [
     ("exports/c.cpp", "::unlinkat(fd, name, 0);", "belongs to src/sys"),
     ("src/sys/fs/c.cpp", "if (::setresuid(uid, uid, uid) != 0)", "another user's ids"),
     ("src/cli/commands/c.cpp", '#include "sys/process/become.hpp"', "may include"),
-    ("src/plan/access_action.cpp", "", "needs no exception any more"),
+    ("src/tree/acl.cpp", "", "needs no exception any more"),
     ("src/plan/b.cpp", '#include "plan.hpp"', "must be included with its part"),
     ("src/other/b.cpp", "", "belongs to no part"),
 ]

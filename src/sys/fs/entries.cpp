@@ -6,7 +6,7 @@
 #include "sys/fs/files.hpp"
 #include "sys/fs/mountstats.hpp"
 #include "sys/fs/read_entry.hpp"
-#include "sys/process/progress_counters.hpp"
+#include "sys/process/child.hpp"
 #include "sys/process/waiting_children.hpp"
 
 #include <algorithm>

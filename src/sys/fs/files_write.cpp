@@ -231,14 +231,8 @@ Result<void> Files::make_directories(const std::string& path, mode_t mode) const
       const int parent = location.directory.get();
       if (location.exists())
         return location.is_directory() ? Result<void>() : fail(errno_error(ENOTDIR, part));
-      if (::mkdirat(parent, location.name.c_str(), mode & 0777) != 0)
-        return errno == EEXIST ? Result<void>() : fail(errno_error(errno, part));
-      // The mode is set again because of the umask; an inherited set-group-id bit stays.
-      const Fd directory(::openat(parent, location.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-      struct stat info{};
-      if (!directory || ::fstat(directory.get(), &info) != 0 ||
-          ::fchmod(directory.get(), mode | (info.st_mode & S_ISGID)) != 0)
-        return fail(errno_error(errno, part));
+      if (const auto made = make_directory(parent, location.name, mode); !made)
+        return made.error() == EEXIST ? Result<void>() : fail(errno_error(made.error(), part));
       return sync_directory(parent, part);
     }));
     if (end == std::string::npos)

@@ -4,11 +4,9 @@
 #include "base/text.hpp"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <climits>
 #include <linux/openat2.h>
 #include <memory>
 #include <optional>
@@ -153,11 +151,10 @@ class Walk {
       return stop(ESTALE, path, "what was mounted there is not there now");
     std::string link;
     if (next && S_ISLNK(status.st_mode)) {
-      std::array<char, PATH_MAX> text{};
-      const ssize_t size = ::readlinkat(next.get(), "", text.data(), text.size());
-      if (size < 0)
+      auto text = read_link(next.get(), "");
+      if (!text)
         return stop(errno, path);
-      link.assign(text.data(), static_cast<std::size_t>(size));
+      link = std::move(*text);
       if (!m_pending.empty() || m_rule.follow_last)
         return follow(link, status, path);
     }
@@ -260,6 +257,13 @@ tl::expected<Walked, WalkError> walk(int root, std::string_view path, const Walk
        ++walks)
     walked = Walk(root, path, rule).run();
   return walked;
+}
+
+Result<Walked> walk_from(const std::string& root, std::string_view path, const WalkRule& rule) {
+  const Fd top(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!top)
+    return fail(errno_error(errno, root));
+  return walk(top.get(), path, rule).map_error([](const WalkError& error) { return error.error(); });
 }
 
 bool ask_attributes(const std::function<bool()>& ask) {

@@ -75,6 +75,8 @@ struct Walked {
 /// meaning as in the kernel, also after a link. A missing name or directory is not an error: see Walked. A `root` of -1
 /// was just not opened, and errno is the error.
 tl::expected<Walked, WalkError> walk(int root, std::string_view path, const WalkRule& rule = {});
+/// Opens the directory `root`, and walks from there. For callers to whom each error is the same.
+Result<Walked> walk_from(const std::string& root, std::string_view path, const WalkRule& rule = {});
 
 /// Calls `ask`, which reads attributes of an open entry, and repeats it after EACCES or EREMOTEIO. True if a call has
 /// succeeded, else false with errno. After a lookup in a directory, Linux from 6.19 on may ask an NFS server for a

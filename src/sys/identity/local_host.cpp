@@ -50,13 +50,9 @@ std::string usable_address(const ifaddrs& interface) {
 /// Returns the number of this process's PID namespace; "" for the first one of the kernel, whose number is fixed.
 std::string own_pid_namespace() {
   constexpr std::string_view k_first = "pid:[4026531836]"; // PROC_PID_INIT_INO of linux/proc_ns.h
-  std::array<char, 64> link{};
-  const ssize_t size = ::readlink("/proc/self/ns/pid", link.data(), link.size());
-  const std::string_view text(link.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
+  const auto text = read_link(AT_FDCWD, "/proc/self/ns/pid").value_or("");
   const auto begin = text.find('[');
-  return text == k_first || begin == std::string_view::npos
-             ? ""
-             : std::string(text.substr(begin + 1, text.find(']') - begin - 1));
+  return text == k_first || begin == std::string_view::npos ? "" : text.substr(begin + 1, text.find(']') - begin - 1);
 }
 
 std::vector<std::string> own_addresses() {

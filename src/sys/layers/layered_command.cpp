@@ -8,13 +8,13 @@
 #include "sys/process/interrupt.hpp"
 #include "sys/process/rights.hpp"
 #include "sys/process/wire.hpp"
+#include "sys/programs/process.hpp"
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <climits>
 #include <csignal>
 #include <fmt/format.h>
 #include <linux/capability.h>
@@ -92,12 +92,7 @@ bool show_parent(const Layers& layers) {
     if (name == layers.name || ::fstatat(parent.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
       continue;
     if (S_ISLNK(status.st_mode)) {
-      std::string text(PATH_MAX, '\0');
-      const auto length = ::readlinkat(parent.get(), name.c_str(), text.data(), text.size());
-      if (length < 0)
-        return false;
-      text.resize(static_cast<std::size_t>(length));
-      if (::symlink(text.c_str(), path.c_str()) != 0)
+      if (const auto text = read_link(parent.get(), name); !text || ::symlink(text->c_str(), path.c_str()) != 0)
         return false;
     } else if (S_ISDIR(status.st_mode) && (::mkdir(path.c_str(), S_IRWXU) != 0 || !bind(parent.get(), name, path))) {
       return false;
@@ -250,19 +245,7 @@ void run(const TerminalCommand& command, const Layers* layers, int failure_pipe)
     ::dup2(STDERR_FILENO, STDOUT_FILENO);
   if (::chdir(command.directory.c_str()) != 0 && ::chdir("/") != 0)
     give_up(errno_error(errno, command.argv.front()));
-  std::vector<char*> argv, environment;
-  for (const auto& word : command.argv)
-    argv.push_back(const_cast<char*>(word.c_str())); // NOLINT: execvpe() does not write
-  for (const auto& one : command.environment)
-    environment.push_back(const_cast<char*>(one.c_str())); // NOLINT
-  argv.push_back(nullptr);
-  environment.push_back(nullptr);
-  // The command must be found in its own PATH, but execvpe() searches the PATH of this process.
-  for (const auto& one : command.environment)
-    if (one.starts_with("PATH="))
-      ::setenv("PATH", one.c_str() + 5, 1);
-  ::execvpe(argv.front(), argv.data(), environment.data());
-  give_up(errno_error(errno, command.argv.front()));
+  give_up(exec_process(command.argv, command.environment));
 }
 
 Result<int> run_to_end(const TerminalCommand& command, const Layers* layers) {

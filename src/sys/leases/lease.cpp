@@ -1,6 +1,6 @@
 #include "sys/leases/lease.hpp"
 
-#include "base/number.hpp"
+#include "base/json_fields.hpp"
 #include "base/path.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
@@ -9,7 +9,6 @@
 #include "sys/process/interrupt.hpp"
 #include "sys/process/stat_field.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <ctime>
@@ -26,7 +25,6 @@ using namespace std::chrono_literals;
 constexpr std::size_t k_largest_lease = 4096;
 constexpr auto k_poll = 100ms;
 constexpr auto k_least_wait = 2000ms; ///< for a lease that was free when it was read
-constexpr std::string_view k_first_line = "sharefs lease 1";
 
 /// Identifies a lease file, and shows whether its holder still touches it.
 struct Stamp {
@@ -54,15 +52,10 @@ Stamp stamp_of(const struct stat& status) {
 
 /// Finds the directory of the lease and its name there.
 Result<Walked> find_lease(const std::string& root, const std::string& path) {
-  const Fd top(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!top)
-    return fail(errno_error(errno, root));
-  auto walked = walk(top.get(), path, {.links = Links::trusted});
-  if (!walked)
-    return fail(walked.error().error());
-  if (walked->parent_missing)
+  TRY_ASSIGN(auto walked, walk_from(root, path, {.links = Links::trusted}));
+  if (walked.parent_missing)
     return fail(errno_error(ENOENT, parent_path(path)));
-  return std::move(*walked);
+  return walked;
 }
 
 /// Reads the file as it is on the server now: open(2) asks the server even if the client has the attributes in its
@@ -184,38 +177,7 @@ bool is_gone(System& system, const std::optional<LeaseHolder>& holder, const Ide
 } // namespace
 
 std::string LeaseHolder::text() const {
-  return fmt::format("{} on {} (process {}, `{}`)", user, host, pid, what);
-}
-
-std::string format_lease(const LeaseHolder& holder) {
-  const auto line = [](std::string text) {
-    text = to_utf8(text);
-    std::ranges::replace_if(text, is_control, ' ');
-    return text;
-  };
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n", k_first_line, line(holder.host), line(holder.boot_id),
-                     holder.pid, holder.start, line(holder.user), holder.since, line(holder.what));
-}
-
-std::optional<LeaseHolder> parse_lease(std::string_view text) {
-  const auto lines = split_lines(text);
-  if (lines.size() != 8 || lines[0] != k_first_line)
-    return std::nullopt;
-  LeaseHolder holder;
-  const auto number = [](const std::string& digits, auto& into) {
-    const auto read = parse_number<std::remove_cvref_t<decltype(into)>>(digits);
-    into = read.value_or(0);
-    return read.has_value();
-  };
-  if (!number(lines[3], holder.pid) || !number(lines[4], holder.start) || !number(lines[6], holder.since))
-    return std::nullopt;
-  holder.host = to_utf8(lines[1]);
-  holder.boot_id = to_utf8(lines[2]);
-  holder.user = to_utf8(lines[5]);
-  holder.what = to_utf8(lines[7]);
-  for (auto* one : {&holder.host, &holder.boot_id, &holder.user, &holder.what})
-    std::ranges::replace_if(*one, is_control, ' ');
-  return holder;
+  return to_utf8(fmt::format("{} on {} (process {}, `{}`)", user, host, pid, what));
 }
 
 std::optional<std::uint64_t> process_start(const Files& files, int pid) {
@@ -230,7 +192,7 @@ Result<Lease> Lease::take(System& system, const LeaseRequest& request,
                        self.pid,      process_start(system.files(), self.pid).value_or(0),
                        self.user,     std::chrono::system_clock::to_time_t(system.now()),
                        request.what};
-  const auto text = format_lease(us);
+  const auto text = json_of(us, JsonTexts::exact).dump() + "\n";
   const auto& root = system.files().root();
   const auto end = deadline_in(request.wait);
   Stamp seen;
@@ -254,7 +216,7 @@ Result<Lease> Lease::take(System& system, const LeaseRequest& request,
       seen = tried.stamp;
       since = Clock::now();
     }
-    const auto holder = parse_lease(tried.text);
+    const auto holder = from_json<LeaseHolder>(tried.text, k_largest_lease);
     const bool is_free = tried.stamp.inode == 0; // the file was removed between link(2) and the read
     const bool gone = is_gone(system, holder, self, tried.untouched >= request.expires_after);
     if (!is_free && (gone || Clock::now() - since >= request.expires_after)) {

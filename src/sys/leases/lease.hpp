@@ -3,6 +3,7 @@
 // which succeeds for exactly one of many processes, also over NFS, and that the holder touches while it works. flock(2)
 // is not used: with `nolock` it excludes nobody on another host. Clocks are not compared: a waiting process measures by
 // its own clock how long the file has not changed.
+#include "base/fields.hpp"
 #include "base/result.hpp"
 #include "sys/process/child.hpp"
 #include "sys/system.hpp"
@@ -28,9 +29,11 @@ struct LeaseHolder {
   /// "alice on node1 (pid 12, `conda update llm`)"
   [[nodiscard]] std::string text() const;
 };
-std::string format_lease(const LeaseHolder& holder);
-/// Parses the text of a lease file; nullopt if sharefs has not written it.
-std::optional<LeaseHolder> parse_lease(std::string_view text);
+/// The content of a lease file is this as JSON.
+template <FieldsOf<LeaseHolder> H> auto fields(H& h) {
+  return named("host", h.host, "boot_id", h.boot_id, "pid", h.pid, "start", h.start, "user", h.user, "since", h.since,
+               "what", h.what);
+}
 
 /// Returns the start time of a process, in clock ticks since boot (proc(5), field 22 of stat); nullopt: there is no
 /// such process. Together with the boot id it distinguishes a process from a later one with the same pid.

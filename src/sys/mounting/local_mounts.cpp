@@ -9,9 +9,7 @@
 #include "sys/programs/process.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <climits>
 #include <cstring>
 #include <fmt/format.h>
 #include <linux/capability.h>
@@ -26,12 +24,6 @@
 namespace sharefs::sys {
 
 namespace {
-
-std::string path_of(int fd) {
-  std::array<char, PATH_MAX> path{};
-  const ssize_t size = ::readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), path.data(), path.size());
-  return {path.data(), size > 0 ? static_cast<std::size_t>(size) : 0};
-}
 
 /// Returns the attributes for mount_setattr(2) that set the restrictions of the options and clear the others.
 mount_attr restriction_attributes(const std::string& options) {
@@ -65,16 +57,13 @@ Result<void> become_mounting(const User& user) {
 Result<Fd> open_image(const std::string& path, const std::optional<User>& owner) {
   if (owner)
     TRY(become_mounting(*owner));
-  const Fd root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  const auto found = walk(root.get(), path, {.links = Links::none, .guarded = !owner});
-  if (!found)
-    return fail(found.error().error());
-  Fd image(found->exists()
-               ? ::openat(found->directory.get(), found->name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+  TRY_ASSIGN(const auto found, walk_from("/", path, {.links = Links::none, .guarded = !owner}));
+  Fd image(found.exists()
+               ? ::openat(found.directory.get(), found.name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
                : -1);
   struct stat status{};
   if (!image || ::fstat(image.get(), &status) != 0)
-    return fail(errno_error(found->exists() ? errno : ENOENT, path));
+    return fail(errno_error(found.exists() ? errno : ENOENT, path));
   const bool trusted = status.st_uid == 0 || (owner && status.st_uid == owner->uid);
   if (!S_ISREG(status.st_mode) || !trusted || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
     return fail(ErrorCode::permission,
@@ -119,10 +108,9 @@ Result<Fd> open_loop_device(const Fd& image, const std::string& name, std::strin
 
 Result<Fd> open_directory(const std::string& path) {
   const std::string changed_hint = "run `sharefs mount --all --dry-run` to see what has changed";
-  const Fd root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  auto found = walk(root.get(), path, {.links = Links::none});
+  auto found = walk_from("/", path, {.links = Links::none});
   if (!found)
-    return fail(ErrorCode::conflict, found.error().error().message, changed_hint);
+    return fail(ErrorCode::conflict, found.error().message, changed_hint);
   if (!found->is_directory())
     return fail(ErrorCode::conflict, path + ": expected a directory, found " + found->text(), changed_hint);
   return std::move(found->fd);
@@ -138,9 +126,9 @@ Result<void> attach(const Fd& tree, const Fd& target, const MountCall& call) {
       0)
     return fail(errno_error(errno, "cannot attach the mount to " + call.target,
                             errno == ENOSYS ? "sharefs needs Linux 5.2 or newer" : ""));
-  if (path_of(target.get()) == call.target)
+  if (read_link(AT_FDCWD, by_descriptor(target.get())) == call.target)
     return {};
-  ::umount2(("/proc/self/fd/" + std::to_string(tree.get())).c_str(), MNT_DETACH);
+  ::umount2(by_descriptor(tree.get()).c_str(), MNT_DETACH);
   return fail(ErrorCode::conflict, call.target + ": the directory was moved away meanwhile; nothing was mounted");
 }
 

@@ -37,8 +37,6 @@ namespace {
 
 /// The directory on which mount.nfs mounts in its own namespace. Below /run only root can make or replace anything.
 constexpr const char* k_staging = "/run/sharefs-mount";
-constexpr std::array<const char*, 2> k_programs{"/sbin/mount.nfs", "/usr/sbin/mount.nfs"};
-constexpr std::size_t k_most_written = 4096;
 constexpr std::chrono::milliseconds k_server_deadline{3000};
 constexpr std::uint16_t k_nfs_port = 2049;
 
@@ -176,34 +174,20 @@ void start_lock_service(const MountCall& call) {
   [[maybe_unused]] const auto started = run_process(command); // mount.nfs reports an error itself
 }
 
-/// Runs mount.nfs and writes its output to the file `output`. It stays in this process group, so that both are killed
-/// together. True if it succeeded.
-bool run_mount_nfs(const MountCall& call, const char* program, int output) {
-  const std::string options = foreground_options(call.options);
-  const auto execute = [&] {
-    ::dup2(output, 1);
-    ::dup2(output, 2);
-    const std::array<const char*, 8> argv{
-        "mount.nfs", call.source.c_str(), k_staging, "-n", options.empty() ? nullptr : "-o", options.c_str(), nullptr};
-    const std::array<const char*, 3> environment{"PATH=/usr/sbin:/sbin:/usr/bin:/bin", "LC_ALL=C", nullptr};
-    ::execve(program, const_cast<char* const*>(argv.data()), const_cast<char* const*>(environment.data()));
-    ::_exit(127);
-  };
-  auto child = Child::fork(execute, Child::Group::ours);
-  if (!child) {
-    write_all(output, child.error().message);
-    return false;
-  }
-  while (!child->reap_until(Deadline::max()))
-    ;
-  return child->exit_code() == 0;
-}
-
-std::string text_of(int file) {
-  std::string text;
-  ::lseek(file, 0, SEEK_SET);
-  (void)read_all(file, text, k_most_written);
-  return text;
+/// Runs mount.nfs, which ends with this process.
+Result<Completed> run_mount_nfs(const MountCall& call) {
+  Command command;
+  command.argv = {"mount.nfs", call.source, k_staging, "-n"};
+  if (const auto options = foreground_options(call.options); !options.empty())
+    command.argv.insert(command.argv.end(), {"-o", options});
+  command.environment = {{"LC_ALL", "C"}};
+  command.deadline = call.deadline;
+  command.ends_with_us = true;
+  auto done = run_process(command);
+  if (!done && done.error().code == ErrorCode::not_found)
+    return fail(ErrorCode::not_found, "`mount.nfs` is not installed",
+                "run `apt-get install nfs-common` (Debian, Ubuntu) or `dnf install nfs-utils` (RHEL, Rocky)");
+  return done;
 }
 
 Error not_isolated(int error_number) {
@@ -229,21 +213,13 @@ Result<void> mount_in_child(const MountCall& call) {
   if (!ours || ::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0 ||
       (::mkdir(k_staging, 0700) != 0 && errno != EEXIST))
     return fail(not_isolated(errno));
-  const auto program =
-      std::find_if(k_programs.begin(), k_programs.end(), [](const char* path) { return ::access(path, X_OK) == 0; });
-  if (program == k_programs.end())
-    return fail(ErrorCode::not_found, "`mount.nfs` is not installed",
-                "run `apt-get install nfs-common` (Debian, Ubuntu) or `dnf install nfs-utils` (RHEL, Rocky)");
-  const Fd output(::memfd_create("mount.nfs", 0));
-  if (!output)
-    return fail(not_isolated(errno));
-  const bool mounted = run_mount_nfs(call, *program, output.get());
+  TRY_ASSIGN(const auto done, run_mount_nfs(call));
   // The table of the new namespace is checked, because libmount has returned 0 for mounts that had failed.
   const auto table = MountWatch().current();
   const auto* staged = table ? table->at(k_staging) : nullptr;
   if (staged == nullptr || !is_nfs(*staged)) {
-    const std::string text = text_of(output.get()), line = first_line(call, text);
-    if (!mounted)
+    const auto text = done.err + done.out, line = first_line(call, text);
+    if (!done.ok())
       return fail(mount_error(call, text));
     return fail(ErrorCode::failed,
                 "mount.nfs reported success, but nothing is mounted" + (line.empty() ? "" : ": " + line));

@@ -47,10 +47,9 @@ std::optional<Error> unmount_in_child(const UnmountCall& call) {
   if (auto reached = become_reaching(call.options); !reached)
     return reached.error();
   const int flags = UMOUNT_NOFOLLOW | (call.force ? MNT_FORCE : 0) | (call.lazy ? MNT_DETACH : 0);
-  const Fd root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  const auto above = walk(root.get(), parent_path(call.target), {.links = Links::none});
+  const auto above = walk_from("/", parent_path(call.target), {.links = Links::none});
   if (!above)
-    return Error{ErrorCode::conflict, above.error().error().message, {}, {}};
+    return Error{ErrorCode::conflict, above.error().message, {}, {}};
   if (!above->is_directory())
     return unmount_error(call, ENOTDIR);
   if (::fchdir(above->fd.get()) == 0 && ::umount2(base_name(call.target).c_str(), flags) == 0)

@@ -1,6 +1,9 @@
 #pragma once
 // A file descriptor that is closed by its destructor. Every descriptor of sharefs is opened with O_CLOEXEC.
+#include <array>
+#include <climits>
 #include <fcntl.h>
+#include <optional>
 #include <string>
 #include <unistd.h>
 #include <utility>
@@ -38,6 +41,13 @@ class Fd {
 /// because a thread may have its own descriptor table.
 inline std::string by_descriptor(int fd) {
   return "/proc/thread-self/fd/" + std::to_string(fd);
+}
+
+/// Returns the text of a symbolic link; nullopt with errno. `name`: "" for the link that the descriptor itself is.
+inline std::optional<std::string> read_link(int directory, const std::string& name) {
+  std::array<char, PATH_MAX> text{};
+  const ssize_t size = ::readlinkat(directory, name.c_str(), text.data(), text.size());
+  return size < 0 ? std::nullopt : std::optional(std::string(text.data(), static_cast<std::size_t>(size)));
 }
 
 struct Pipe {

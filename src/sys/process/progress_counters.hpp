@@ -1,10 +1,7 @@
 #pragma once
 // Lets a child work for as long as it makes progress, which it counts in memory shared with its parent. A pipe is not
 // used for this: a counter costs a child with many threads almost nothing, and no reader has to keep up.
-#include "base/text.hpp"
-#include "sys/process/call.hpp"
-#include "sys/process/child.hpp"
-#include "sys/process/interrupt.hpp"
+#include "base/result.hpp"
 
 #include <array>
 #include <atomic>
@@ -34,40 +31,5 @@ class ProgressCounters {
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "two processes share it");
   std::shared_ptr<Counters> m_counters;
 };
-
-/// Like call(), but the child is given up only if it adds nothing to `counters` for `deadline` (`timeout`), or after
-/// Ctrl-C (`interrupted`). `seen` is called many times a second, in the parent. The child ends with its parent.
-template <class Work>
-auto call_while(const ProgressCounters& counters, const std::optional<User>& as, std::chrono::milliseconds deadline,
-                const Work& work, const std::function<void()>& seen = nullptr) {
-  using Answer = std::invoke_result_t<Work>;
-  const pid_t parent = ::getpid();
-  bool stalled = false;
-  auto last = counters.all();
-  auto end = deadline_in(deadline);
-  const auto given_up = [&] {
-    if (seen)
-      seen();
-    if (const auto now = counters.all(); now != last) {
-      last = now;
-      end = deadline_in(deadline);
-    }
-    stalled = Clock::now() >= end;
-    return stalled || interrupted();
-  };
-  Answer answer = call(
-      as, std::chrono::milliseconds::max(),
-      [&]() -> Answer {
-        if (auto ends = end_with(parent); !ends)
-          return fail(ends.error());
-        return work();
-      },
-      given_up);
-  if (!answer && stalled)
-    return Answer(fail(ErrorCode::timeout,
-                       "no progress for " + format_duration(deadline / std::chrono::microseconds(1)),
-                       "it may lie on a dead mount: run `sharefs status`"));
-  return answer;
-}
 
 } // namespace sharefs::sys

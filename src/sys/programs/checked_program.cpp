@@ -63,10 +63,9 @@ bool is_of_system(const std::string& loader) {
 
 Error exec_checked(const CheckedProgram& program, const std::vector<char*>& argv, const std::vector<char*>& envp) {
   const auto whole = join_path(program.directory, program.path);
-  const Fd root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  const auto found = walk(root.get(), program.directory, {.follow_last = true});
+  const auto found = walk_from("/", program.directory, {.follow_last = true});
   if (!found)
-    return found.error().error();
+    return found.error();
   const auto differs = [](const FileIdentity& expected, const struct stat& status, const std::string& path) {
     const auto what = difference(expected, status);
     return what.empty() ? std::optional<Error>() : conflict_error(path, "what the plan was made for", what);

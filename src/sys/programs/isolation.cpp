@@ -81,9 +81,8 @@ bool show(int directory, const std::string& name, const std::string& path) {
   if (::fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
     return errno == ENOENT;
   if (S_ISLNK(status.st_mode)) {
-    std::error_code error;
-    const auto target = std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}/{}", directory, name), error);
-    return !error && ::symlink(target.c_str(), path.c_str()) == 0;
+    const auto target = read_link(directory, name);
+    return target && ::symlink(target->c_str(), path.c_str()) == 0;
   }
   if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))
     return ::mknod(path.c_str(), S_IFSOCK | S_IRUSR, 0) == 0;

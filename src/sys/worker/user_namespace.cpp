@@ -1,6 +1,7 @@
 #include "sys/process/become.hpp"
 #include "sys/process/child.hpp"
 #include "sys/process/rights.hpp"
+#include "sys/process/wire.hpp"
 #include "sys/worker/worker.hpp"
 
 #include "base/try.hpp"
@@ -9,7 +10,6 @@
 #include <cerrno>
 #include <fmt/format.h>
 #include <linux/capability.h>
-#include <poll.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -32,27 +32,22 @@ Result<Fd> make_user_namespace(const User& user) {
   for (const auto gid : user.groups)
     if (std::ranges::find(groups, gid) == groups.end())
       groups.push_back(gid);
-  Pipe made, done;
-  if (!made.open() || !done.open())
-    return fail(errno_error(errno, "cannot make a user namespace"));
-  TRY_ASSIGN(auto holder, Child::fork([&] {
-               made.read.reset();
-               done.write.reset();
-               int error = become(user, 1U << CAP_SYS_ADMIN); // the user owns the namespace, root's capability makes it
-               if (error == 0 && ::unshare(CLONE_NEWUSER) != 0)
-                 error = errno;
-               char end = 0;
-               if (write_all(made.write.get(), {reinterpret_cast<const char*>(&error),
-                                                sizeof error})) // NOLINT: the reader is this program
-                   [[maybe_unused]]
-                 const auto ended = ::read(done.read.get(), &end, 1);
-               ::_exit(0);
-             }));
-  made.write.reset();
-  int error = EIO;
-  if (pollfd answer{made.read.get(), POLLIN, 0}; ::poll(&answer, 1, poll_time(deadline_in(10s))) > 0) [[maybe_unused]]
-    const auto count = ::read(made.read.get(), &error, sizeof error);
-  const auto proc = fmt::format("/proc/{}/", holder.pid());
+  // The user owns the namespace, and root's capability makes it. The child keeps it until it is opened here.
+  const auto make = [&user](int fd) {
+    int error = become(user, 1U << CAP_SYS_ADMIN);
+    if (error == 0 && ::unshare(CLONE_NEWUSER) != 0)
+      error = errno;
+    std::string end;
+    if (write_all(fd, WireWriter().put(error).bytes()))
+      read_all(fd, end);
+  };
+  TRY_ASSIGN(auto holder, WorkingChild::start(std::nullopt, make));
+  holder.drain_until(deadline_in(10s), [&holder] { return holder.result().size() >= sizeof(int); });
+  WireReader answer(holder.result());
+  auto error = answer.get<int>();
+  if (!answer.ok())
+    error = EIO;
+  const auto proc = fmt::format("/proc/{}/", holder.process().pid());
   Fd result;
   if (error == 0 && !map_ids(proc, identity_map({user.uid}), identity_map(groups)))
     error = errno;
@@ -60,9 +55,7 @@ Result<Fd> make_user_namespace(const User& user) {
     result.reset(::open((proc + "ns/user").c_str(), O_RDONLY | O_CLOEXEC));
     error = result ? 0 : errno;
   }
-  done.write.reset();
-  if (!holder.reap_until(deadline_in(k_end_grace)))
-    holder.kill_and_reap();
+  holder.process().kill_and_reap();
   return error == 0 ? Result<Fd>(std::move(result)) : fail(errno_error(error, "cannot make a user namespace"));
 }
 

@@ -6,6 +6,7 @@
 #include "sys/process/exec_words.hpp"
 #include "sys/worker/relay.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -43,37 +44,18 @@ Fd make_sealed_file(const std::string& text) {
   return file;
 }
 
-/// Makes `fd` available as number `place`, open across exec. The old descriptor at `place` was duplicated before.
-bool pass_descriptor(int fd, int place) {
-  return ::dup2(fd, place) == place; // dup2 clears FD_CLOEXEC
-}
-
-/// Sets up the child's streams, its terminal and the inherited descriptors; all others are closed by exec.
-bool set_up_descriptors(const WorkerStart& start, const std::array<int, 3>& streams, int terminal, int& failure,
-                        int& program) {
-  std::array<int, 7> open{streams[0],
-                          streams[1],
-                          streams[2],
-                          start.config.get(),
-                          start.user_namespace.get(),
-                          start.failure.write.get(),
-                          start.program.get()};
+/// Sets up the child's streams, its terminal and the inherited descriptors; all others are closed by exec. The numbers
+/// of `streams` are above 2: main() has opened 0, 1 and 2.
+bool set_up_descriptors(const WorkerStart& start, const std::array<int, 3>& streams, int terminal) {
   if (terminal >= 0 && ::ioctl(terminal, TIOCSCTTY, 0) != 0)
     return false;
-  for (int& fd : open) // the numbers that are needed below must be free
-    if (fd >= 0) {
-      fd = ::fcntl(fd, F_DUPFD_CLOEXEC, static_cast<int>(open.size()));
-      if (fd < 0)
-        return false;
-    }
-  for (int place = 0; place < k_first_inherited + 2; ++place)
-    if (const int fd = open.at(static_cast<std::size_t>(place)); fd < 0)
-      ::close(place);
-    else if (!pass_descriptor(fd, place))
+  for (const int place : {0, 1, 2})
+    if (::dup2(streams.at(static_cast<std::size_t>(place)), place) < 0)
       return false;
-  failure = open[5];
-  program = open[6];
-  return ::close_range(k_first_inherited + 2, ~0U, CLOSE_RANGE_CLOEXEC) == 0;
+  if (::close_range(k_first_inherited, ~0U, CLOSE_RANGE_CLOEXEC) != 0)
+    return false;
+  return std::ranges::all_of(std::array{start.config.get(), start.user_namespace.get()},
+                             [](int fd) { return fd < 0 || ::fcntl(fd, F_SETFD, 0) == 0; });
 }
 
 void enter_directory(const WorkerRequest& request) {
@@ -86,19 +68,19 @@ void enter_directory(const WorkerRequest& request) {
 
 [[noreturn]] void execute(WorkerStart& start, const WorkerRequest& request, const std::array<int, 3>& streams,
                           int terminal) {
-  int failure = start.failure.write.get(), program = -1;
-  const auto give_up = [&failure](int error) {
-    write_all(failure, {reinterpret_cast<const char*>(&error), sizeof error}); // NOLINT: the reader is this program
+  const auto give_up = [&start](int error) {
+    write_all(start.failure.write.get(),
+              {reinterpret_cast<const char*>(&error), sizeof error}); // NOLINT: the reader is this program
     ::_exit(126);
   };
-  if (!set_up_descriptors(start, streams, terminal, failure, program))
+  if (!set_up_descriptors(start, streams, terminal))
     give_up(errno);
   if (const int error = become(request.user); error != 0)
     give_up(error);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM); // ends the worker with root's process; it is set after become(), which clears it
   ::umask(022);
   enter_directory(request);
-  ::fexecve(program, start.argv.data(), start.envp.data());
+  ::fexecve(start.program.get(), start.argv.data(), start.envp.data());
   give_up(errno);
   ::_exit(126);
 }
@@ -118,8 +100,8 @@ Result<WorkerStart> prepare(const WorkerRequest& request) {
   if (request.makes_view)
     if (auto made = make_user_namespace(request.user)) // on an error the worker tries to make one itself
       start.user_namespace = std::move(*made);
-  start.environment.push_back(fmt::format("{}={},{}", k_inherited_variable, start.config ? k_first_inherited : -1,
-                                          start.user_namespace ? k_first_inherited + 1 : -1));
+  start.environment.push_back(
+      fmt::format("{}={},{}", k_inherited_variable, start.config.get(), start.user_namespace.get()));
   start.argv = exec_words(start.words);
   start.envp = exec_words(start.environment);
   start.program.reset(

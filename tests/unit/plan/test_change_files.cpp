@@ -234,7 +234,7 @@ TEST_CASE("another directory than the planned one is a conflict", "[change_files
   ++action.inode;
   CHECK(machine.apply(action) == "conflict");
   action.path = "/nowhere";
-  CHECK(machine.apply(action) == "conflict");
+  CHECK(machine.apply(action) == "not_found");
   CHECK(machine.text("a") == "old");
 }
 

@@ -90,26 +90,26 @@ struct Shared {
 
 TEST_CASE("the group gets what the owner has, and nobody else anything") {
   struct Row {
-    tree::GroupRights before;
+    tree::Access before;
     bool directory;
     std::uint32_t mode; ///< of the directory above
-    tree::GroupRights after;
+    tree::Access after;
   };
   for (const auto& [before, directory, mode, after] : std::vector<Row>{
-           {{1, 0644, ""}, false, 02770, {k_gid, 0664, ""}},
-           {{1, 0600, ""}, false, 02775, {k_gid, 0660, ""}},
-           {{1, 0755, ""}, false, 02770, {k_gid, 0775, ""}},
-           {{1, 0444, ""}, false, 02770, {k_gid, 0444, ""}},
-           {{1, 0640, ""}, false, 02750, {k_gid, 0640, ""}},
-           {{1, 0670, ""}, false, 02770, {k_gid, 0670, ""}}, // never taken away
-           {{1, 0700, ""}, true, 02770, {k_gid, 02770, "u::rwx,g::rwx,o::---"}},
-           {{1, 0755, ""}, true, 02775, {k_gid, 02775, "u::rwx,g::rwx,o::r-x"}},
-           {{1, 0700, ""}, true, 02775, {k_gid, 02770, "u::rwx,g::rwx,o::---"}}, // closed stays closed
-           {{1, 01777, ""}, true, 03770, {k_gid, 03777, "u::rwx,g::rwx,o::---"}},
-           {{1, 0755, ""}, true, 0770, {k_gid, 0775, "u::rwx,g::rwx,o::---"}},
+           {{0, 1, 0644, ""}, false, 02770, {0, k_gid, 0664, ""}},
+           {{0, 1, 0600, ""}, false, 02775, {0, k_gid, 0660, ""}},
+           {{0, 1, 0755, ""}, false, 02770, {0, k_gid, 0775, ""}},
+           {{0, 1, 0444, ""}, false, 02770, {0, k_gid, 0444, ""}},
+           {{0, 1, 0640, ""}, false, 02750, {0, k_gid, 0640, ""}},
+           {{0, 1, 0670, ""}, false, 02770, {0, k_gid, 0670, ""}}, // never taken away
+           {{0, 1, 0700, ""}, true, 02770, {0, k_gid, 02770, "u::rwx,g::rwx,o::---"}},
+           {{0, 1, 0755, ""}, true, 02775, {0, k_gid, 02775, "u::rwx,g::rwx,o::r-x"}},
+           {{0, 1, 0700, ""}, true, 02775, {0, k_gid, 02770, "u::rwx,g::rwx,o::---"}}, // closed stays closed
+           {{0, 1, 01777, ""}, true, 03770, {0, k_gid, 03777, "u::rwx,g::rwx,o::---"}},
+           {{0, 1, 0755, ""}, true, 0770, {0, k_gid, 0775, "u::rwx,g::rwx,o::---"}},
        }) {
     INFO(before.mode);
-    CHECK(tree::rights_for_group(before, directory, k_gid, mode) == after);
+    CHECK(tree::access_for_group(before, directory, k_gid, mode) == after);
   }
 }
 

@@ -1,4 +1,5 @@
 // One holder among many: processes of this test stand for hosts, each with a scripted name.
+#include "base/json_fields.hpp"
 #include "support/catch.hpp"
 #include "support/scripted_system.hpp"
 #include "support/temporary_directory.hpp"
@@ -22,6 +23,10 @@ test::Machine machine_named(const std::string& host) {
   machine.identity.user = "alice";
   machine.identity.pid = ::getpid();
   return machine;
+}
+
+std::string content(const LeaseHolder& holder) {
+  return json_of(holder, JsonTexts::exact).dump() + "\n";
 }
 
 struct LeasePlace {
@@ -67,14 +72,10 @@ void kill_and_wait(pid_t child) {
 
 TEST_CASE("what a lease says is read as it was written, and nothing else is") {
   const LeaseHolder holder{"node1", "boot", 12, 34, "alice", 56, "conda update llm"};
-  CHECK(parse_lease(format_lease(holder)) == holder);
+  CHECK(from_json<LeaseHolder>(content(holder), 4096) == holder);
   CHECK(holder.text() == "alice on node1 (process 12, `conda update llm`)");
-  auto two_lines = holder;
-  two_lines.what = "a\nb\x1b";
-  CHECK(parse_lease(format_lease(two_lines))->what == "a b ");
-  for (const auto* wrong : {"", "sharefs lease 1", "sharefs lease 2\na\nb\n1\n2\nc\n3\nd\n",
-                            "sharefs lease 1\na\nb\nx\n2\nc\n3\nd\n", "sharefs lease 1\na\nb\n1\n2\nc\n3\nd\ne\n"})
-    CHECK_FALSE(parse_lease(wrong));
+  for (const auto* wrong : {"", "sharefs lease 1\na\nb\n1\n2\nc\n3\nd\n", "[]", "{\"pid\": -1}", "{\"host\": 1}"})
+    CHECK_FALSE(from_json<LeaseHolder>(wrong, 4096));
 }
 
 TEST_CASE("start times of processes") {
@@ -134,7 +135,7 @@ TEST_CASE("requirement 8: a holder of this host that was killed is succeeded at 
 
 TEST_CASE("requirement 8: a holder of another host that is out of reach is succeeded after a while", "[kill][waits]") {
   LeasePlace place;
-  place.directory.write("lock", format_lease({"node9", "its-boot", 1, 1, "bob", 0, "conda gc llm"}));
+  place.directory.write("lock", content({"node9", "its-boot", 1, 1, "bob", 0, "conda gc llm"}));
   CHECK(Lease::take(place.system, place.request).error().code == ErrorCode::busy);
   auto request = place.request;
   request.wait = 30s;
@@ -146,7 +147,7 @@ TEST_CASE("requirement 8: a holder of another host that is out of reach is succe
 
 TEST_CASE("a holder with this host's name and another boot may be a host that was cloned from this one", "[kill]") {
   LeasePlace place;
-  place.directory.write("lock", format_lease({"node1", "another-boot", 1, 1, "bob", 0, "conda gc llm"}));
+  place.directory.write("lock", content({"node1", "another-boot", 1, 1, "bob", 0, "conda gc llm"}));
   CHECK(Lease::take(place.system, place.request).error().code == ErrorCode::busy);
   fs::last_write_time(place.directory / "lock", fs::file_time_type::clock::now() - place.request.expires_after);
   CHECK(Lease::take(place.system, place.request));
@@ -155,13 +156,13 @@ TEST_CASE("a holder with this host's name and another boot may be a host that wa
 TEST_CASE("a holder in another PID namespace is alive, although this one has no such process", "[kill]") {
   LeasePlace place;
   const LeaseHolder in_container{"node1", "boot-of-node1+4026532567", 1, 1, "bob", 0, "conda gc llm"};
-  place.directory.write("lock", format_lease(in_container));
+  place.directory.write("lock", content(in_container));
   CHECK(Lease::take(place.system, place.request).error().code == ErrorCode::busy);
   fs::remove(place.directory / "lock");
   place.system.machine.identity.pid_namespace = "4026532567";
-  place.directory.write("lock", format_lease({"node1", "boot-of-node1", 1, 1, "bob", 0, "conda gc llm"}));
+  place.directory.write("lock", content({"node1", "boot-of-node1", 1, 1, "bob", 0, "conda gc llm"}));
   CHECK(Lease::take(place.system, place.request).error().code == ErrorCode::busy);
-  place.directory.write("lock", format_lease(in_container)); // process 1 is not the one that began at tick 1
+  place.directory.write("lock", content(in_container)); // process 1 is not the one that began at tick 1
   CHECK(Lease::take(place.system, place.request));
 }
 

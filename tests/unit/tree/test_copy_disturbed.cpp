@@ -2,7 +2,7 @@
 #include "given_tree.hpp"
 
 #include "base/text.hpp"
-#include "sys/process/progress_counters.hpp"
+#include "tree/here.hpp"
 
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -185,14 +185,12 @@ TEST_CASE("attack: directories of the copy are exchanged for links while it is m
 }
 
 TEST_CASE("only a standstill ends a long work, and says so", "[waits]") {
-  const auto counters = sys::ProgressCounters::make();
-  REQUIRE(counters);
   using namespace std::chrono_literals;
   const auto works = [&](int beats) {
-    return sys::call_while(*counters, std::nullopt, 1s, [&]() -> Result<int> {
+    return tree::watched("/x", {.deadline = 1s}, {}, [&](const sys::ProgressCounters& counters) -> Result<int> {
       for (int i = 0; i < beats; ++i) {
         ::usleep(25'000);
-        counters->add(0);
+        counters.add(0);
       }
       if (beats == 0)
         ::pause();
@@ -203,7 +201,7 @@ TEST_CASE("only a standstill ends a long work, and says so", "[waits]") {
   const auto hung = works(0);
   REQUIRE_FALSE(hung);
   CHECK(hung.error().code == ErrorCode::timeout);
-  CHECK(hung.error().message == "no progress for " + format_duration(1'000'000));
+  CHECK(hung.error().message == "/x: no progress for " + format_duration(1'000'000));
 }
 
 TEST_CASE("a full disk ends a copy at once, and the next run goes on") {

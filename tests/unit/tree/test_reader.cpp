@@ -55,14 +55,3 @@ TEST_CASE("the tree itself may be named by a link, but has to be a directory", "
   CHECK(tree.open("/file").error().code == ErrorCode::not_found);
   CHECK(tree.open("/missing").error().code == ErrorCode::not_found);
 }
-
-TEST_CASE("every number is worked on once", "[tree]") {
-  TreeOfFiles tree;
-  const auto reader = tree.open("/");
-  for (const std::size_t count : {1U, 15U, 1000U}) {
-    std::vector<std::atomic<int>> seen(count);
-    reader->in_parallel(count, [&](std::size_t i) { ++seen[i]; });
-    CHECK(std::ranges::all_of(seen, [](const auto& times) { return times == 1; }));
-  }
-  reader->in_parallel(0, [](std::size_t) { FAIL(); });
-}
