@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
-#include <iterator>
 #include <set>
+#include <utility>
 
 namespace sharefs::exports {
 
@@ -22,6 +22,22 @@ std::vector<std::string> words_of(const std::vector<std::string>& elements) {
     for (const auto& option : split_options(element))
       words.emplace_back(trim(option));
   return words;
+}
+
+/// Returns the options of all clients with those of one behind them. A `sec=` begins the options of its flavours
+/// (exports(5)), so the client's stand behind those of each, unless they name flavours themselves.
+std::vector<std::string> with_own(const std::vector<std::string>& options, const std::vector<std::string>& own) {
+  const auto names_flavours = [](const std::string& option) { return option.starts_with("sec="); };
+  const bool own_flavours = std::ranges::any_of(own, names_flavours);
+  std::vector<std::string> all;
+  bool is_behind = false;
+  for (const auto& option : options) {
+    if (names_flavours(option) && std::exchange(is_behind, !own_flavours))
+      all.insert(all.end(), own.begin(), own.end());
+    all.push_back(option);
+  }
+  all.insert(all.end(), own.begin(), own.end());
+  return all;
 }
 
 /// FNV-1a gives the same number in every run and on every host, so that file handles stay valid after a restart.
@@ -98,7 +114,7 @@ Export make_export(std::string directory, std::string client, const std::vector<
     entry.options.emplace_back("sync");
   if (!has_any(entry.options, {"subtree_check", "no_subtree_check"}))
     entry.options.emplace_back("no_subtree_check");
-  std::ranges::move(words_of(own), std::back_inserter(entry.options));
+  entry.options = with_own(entry.options, words_of(own));
   entry.settings = settings_of(entry.options);
   entry.origin = entry.line = std::move(origin);
   return entry;

@@ -93,6 +93,9 @@ TEST_CASE("options of a client come after those of all, in the file and in effec
     CHECK(diagnose_entry(entry).empty());
   // The options of a client count for the flavours that those of all name, too.
   CHECK_FALSE(with("b", {"sec=krb5", "rw"}, {"ro"}).settings.writable());
+  CHECK_FALSE(with("b", {"sec=krb5", "rw", "sec=sys", "ro"}, {"ro"}).settings.writable());
+  CHECK(summary(with("b", {"sec=krb5", "rw", "sec=sys", "ro"}, {"sec=krb5p", "rw"}).settings) ==
+        "sec=krb5,rw,sec=sys,ro,sec=krb5p,rw");
   CHECK(diagnose_entry(with("b", {"rw"}, {"rx"})).at(0).code == "SF107");
 }
 
