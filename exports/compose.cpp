@@ -25,14 +25,21 @@ std::vector<std::string> words_of(const std::vector<std::string>& elements) {
 }
 
 /// Returns the options of all clients with those of one behind them. A `sec=` begins the options of its flavours
-/// (exports(5)), so the client's stand behind those of each, unless they name flavours themselves.
+/// (exports(5)), so the client's stand behind those of each. Flavours of the client's own take the place of theirs.
 std::vector<std::string> with_own(const std::vector<std::string>& options, const std::vector<std::string>& own) {
   const auto names_flavours = [](const std::string& option) { return option.starts_with("sec="); };
+  const auto is_of_flavours = [](const std::string& option) {
+    return has_any({option},
+                   {"ro", "rw", "root_squash", "no_root_squash", "all_squash", "no_all_squash", "secure", "insecure"});
+  };
   const bool own_flavours = std::ranges::any_of(own, names_flavours);
   std::vector<std::string> all;
   bool is_behind = false;
   for (const auto& option : options) {
-    if (names_flavours(option) && std::exchange(is_behind, !own_flavours))
+    const bool is_first = names_flavours(option) && !std::exchange(is_behind, true);
+    if (own_flavours && (names_flavours(option) || (is_behind && is_of_flavours(option))))
+      continue;
+    if (names_flavours(option) && !is_first)
       all.insert(all.end(), own.begin(), own.end());
     all.push_back(option);
   }
