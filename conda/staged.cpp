@@ -217,8 +217,20 @@ StagedCopies probe_staged(sys::System& system, const std::string& stage, unsigne
   return found;
 }
 
+sys::EntryQuery record_query(const GenerationPath& generation) {
+  return {.path = generation_path(generation.store, generation.name, generation.number) + ".json",
+          .read_bytes = k_largest_record,
+          .automount = true};
+}
+
 std::optional<StagedCopy> find_staged(sys::System& system, const std::string& stage, unsigned uid,
-                                      const GenerationPath& generation, const std::optional<sys::User>& as) {
+                                      const GenerationPath& generation) {
+  return find_staged(system, stage, uid, generation, [&] { return system.entry(record_query(generation)); });
+}
+
+std::optional<StagedCopy> find_staged(sys::System& system, const std::string& stage, unsigned uid,
+                                      const GenerationPath& generation,
+                                      const std::function<sys::Entry()>& record_file) {
   const auto source = generation_path(generation.store, generation.name, generation.number);
   std::vector<unsigned> makers{0};
   if (uid != 0)
@@ -229,14 +241,13 @@ std::optional<StagedCopy> find_staged(sys::System& system, const std::string& st
                           generation_name(generation.number)),
                 request);
   const auto entries = system.entries(request);
-  std::optional<std::int64_t> created; // read from the share only if there is a copy
+  std::optional<std::int64_t> created;
   for (std::size_t index = 0; index < entries.size(); index += 2) {
     StagedCopy copy{.tree = entries[index], .mark = entries[index + 1]};
     if ((copy.mark.uid != 0 && copy.mark.uid != uid) || copy.what().source != source)
       continue;
     if (!created) {
-      const sys::EntryQuery record_file{.path = source + ".json", .read_bytes = k_largest_record, .automount = true};
-      const auto record = parse_generation(system.entries({.queries = {record_file}, .as = as}).front().content);
+      const auto record = parse_generation(record_file().content);
       created = record ? record->created : 0;
     }
     if (copy.is_whole() && copy.what().state == std::to_string(*created))

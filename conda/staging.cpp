@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <fmt/format.h>
 #include <tuple>
+#include <utility>
 
 namespace sharefs::conda {
 
@@ -412,16 +413,25 @@ Result<void> copy_staged(sys::System& system, const StagingRequest& request, con
 std::vector<std::string> find_unstaged(sys::System& system, const std::string& store,
                                        const std::map<std::string, std::string>& environments,
                                        const std::vector<std::string>& readers) {
-  sys::EntryRequest request;
+  sys::EntryRequest links, records;
   for (const auto& [name, stage] : environments)
-    request.queries.push_back({.path = join_path(store, name), .follow = true, .fresh = true});
-  const auto seen = read_as_permitted(system, request, readers);
-  std::vector<std::string> unstaged;
+    links.queries.push_back({.path = join_path(store, name), .follow = true, .fresh = true});
+  const auto seen = read_as_permitted(system, links, readers);
+  std::vector<std::pair<std::string, GenerationPath>> present;
   auto entry = seen.entries.begin();
   for (const auto& [name, stage] : environments) {
     const auto& there = *entry++;
-    const auto generation = in_generation(there.resolved);
-    if (generation && there.shared && !find_staged(system, stage, 0, *generation, seen.by))
+    if (const auto generation = in_generation(there.resolved); generation && there.shared) {
+      present.emplace_back(name, *generation);
+      records.queries.push_back(record_query(*generation));
+    }
+  }
+  records.as = seen.by;
+  auto record = system.entries(records); // one request, so that a server that hangs costs one deadline
+  std::vector<std::string> unstaged;
+  for (std::size_t i = 0; i < present.size(); ++i) {
+    const auto& [name, generation] = present[i];
+    if (!find_staged(system, environments.at(name), 0, generation, [&] { return std::move(record[i]); }))
       unstaged.push_back(name);
   }
   return unstaged;

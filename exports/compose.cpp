@@ -29,8 +29,9 @@ std::vector<std::string> words_of(const std::vector<std::string>& elements) {
 std::vector<std::string> with_own(const std::vector<std::string>& options, const std::vector<std::string>& own) {
   const auto names_flavours = [](const std::string& option) { return option.starts_with("sec="); };
   const auto is_of_flavours = [](const std::string& option) {
-    return has_any({option},
-                   {"ro", "rw", "root_squash", "no_root_squash", "all_squash", "no_all_squash", "secure", "insecure"});
+    return std::ranges::any_of(k_flag_options, [&](const FlagOption& row) {
+      return (row.flag & k_flavour_flags) != 0 && (option == row.set || option == row.clear);
+    });
   };
   const bool own_flavours = std::ranges::any_of(own, names_flavours);
   std::vector<std::string> all;

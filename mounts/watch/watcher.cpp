@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <fmt/format.h>
 #include <optional>
@@ -62,9 +63,8 @@ class Watcher {
     TRY(read_settings());
     if (recover(run_round()))
       run_round();
-    while (m_staging && !has_ended(m_staging->out(), -1)) {
-    }
-    stage_environments();
+    if (m_staging && has_ended(m_staging->out(), -1))
+      stage_environments();
     return m_rounds.all_well();
   }
 
@@ -159,7 +159,9 @@ class Watcher {
     }
     if (names.empty() || now < m_next_staging)
       return;
-    auto started = sys::StreamedProcess::start(sharefs_command({"conda", "stage", "--all", "--yes", "--quiet"}));
+    auto command = sharefs_command({"conda", "stage", "--all", "--yes", "--quiet"});
+    command.ends_with_us = true;
+    auto started = sys::StreamedProcess::start(command);
     if (started)
       m_staging.emplace(std::move(*started));
     else
@@ -173,10 +175,15 @@ class Watcher {
   static bool has_ended(int out, int wait) {
     std::array<char, 4096> bytes{};
     pollfd ready{out, POLLIN, 0};
-    while (::poll(&ready, 1, wait) > 0)
+    for (;;) {
+      const int count = ::poll(&ready, 1, wait);
+      if (count < 0 && errno == EINTR)
+        continue;
+      if (count <= 0)
+        return false;
       if (::read(out, bytes.data(), bytes.size()) <= 0)
         return true;
-    return false;
+    }
   }
 
   void write_metrics() {
