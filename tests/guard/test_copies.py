@@ -216,6 +216,22 @@ def test_attack_links_take_the_names_of_what_is_published(built: tuple[Path, Pat
     assert files_below(home) == ["json-train.arrow"] and (home / "json-train.arrow").read_text() == "of the user"
 
 
+def test_a_file_system_without_direct_access(built: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    local, share = built
+    opens = os.open
+
+    def refuses(path: str, flags: int, mode: int = 0o777) -> int:
+        descriptor = opens(path, flags & ~os.O_DIRECT, mode)
+        if flags & os.O_DIRECT:  # the file is made before the kernel sees that it cannot be read so (fs/open.c)
+            os.close(descriptor)
+            raise OSError(errno.EINVAL, "Invalid argument")
+        return descriptor
+
+    monkeypatch.setattr(os, "open", refuses)
+    assert publishing.publish_dataset(str(local), str(share), PLACE)
+    assert files_below(share.parent) == [f"abc/{name}" for name in DATASET]
+
+
 def test_of_two_that_publish_one_goes_on(built: tuple[Path, Path]) -> None:
     local, share = built
     other = share.parent / ".abc.sharefs-other-1-00000000"
