@@ -100,11 +100,20 @@ Result<sys::Lease> take_lease(sys::System& system, const SharedEnvironment& envi
 
 std::vector<Use> find_live_uses(sys::System& system, const SharedEnvironment& environment) {
   std::vector<Use> live, ended;
+  const auto self = system.identity();
+  std::optional<ContainerProcesses> contained;
+  const auto has_ended = [&](const Use& use) {
+    if (!is_in_container(self, use))
+      return is_running(system, use) == false;
+    if (!contained)
+      contained = find_container_processes(system);
+    return contained->all && !contained->here.contains({use.pid, use.start});
+  };
   for (const auto& use : environment.uses)
-    if (keeps_generation(system, use))
-      live.push_back(use);
-    else if (is_running(system, use) == false)
+    if (has_ended(use))
       ended.push_back(use);
+    else if (keeps_generation(system, use))
+      live.push_back(use);
   clear_uses(system, environment, std::move(ended));
   std::map<std::uint32_t, std::string> names;
   for (auto& use : live) {
@@ -124,7 +133,7 @@ ScratchTree::~ScratchTree() {
 
 std::string scratch_name(sys::System& system, unsigned generation) {
   const auto self = system.identity();
-  const Use use{self.hostname, self.pid, sys::process_start(system.files(), self.pid).value_or(0), generation};
+  const Use use{self.process_host(), self.pid, sys::process_start(system.files(), self.pid).value_or(0), generation};
   return fmt::format("{}{}.{}", k_scratch, random_letters(12), use_name(use));
 }
 
@@ -133,7 +142,7 @@ void remove_old_scratch(sys::System& system, const std::string& directory, const
   for (const auto& name : system.entry({.path = directory, .follow = true, .list = true}).names) {
     const auto use = name.starts_with(k_scratch) ? parse_use(name.substr(std::min(name.find('.'), name.size() - 1) + 1))
                                                  : std::nullopt;
-    if (!use || use->host != self.hostname || is_running(system, *use) != false)
+    if (!use || use->host != self.process_host() || is_running(system, *use) != false)
       continue;
     const auto entry = system.entry({.path = join_path(directory, name), .links = sys::Links::none});
     if (entry.kind == sys::EntryKind::directory && entry.uid == self.uid)

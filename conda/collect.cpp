@@ -108,7 +108,7 @@ std::vector<Use> find_counted_uses(sys::System& system, const SharedEnvironment&
   for (const auto& programs : {request.programs, running_programs(system)})
     for (const auto& [pid, in] : programs)
       if (in.name == environment.name && generations_path(in.store, in.name) == environment.root.resolved)
-        live.push_back({system.identity().hostname, pid, 0, in.number});
+        live.push_back({system.identity().process_host(), pid, 0, in.number});
   return live;
 }
 
@@ -136,7 +136,7 @@ std::vector<std::string> notes_of(sys::System& system, const SharedEnvironment& 
       notes.push_back(fmt::format("generation {} is kept: {}", number, reason));
   std::set<std::string> elsewhere;
   for (const auto& use : live)
-    if (use.host != system.identity().hostname)
+    if (use.host != system.identity().process_host())
       elsewhere.insert(use.user + "@" + use.host);
   constexpr std::size_t k_shown = 20;
   std::size_t shown = 0;

@@ -6,6 +6,8 @@
 #include "base/try.hpp"
 #include "conda/image.hpp"
 #include "conda/share.hpp"
+#include "sys/find_processes.hpp"
+#include "sys/process/stat_field.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -238,13 +240,45 @@ std::string user_name(sys::System& system, std::uint32_t uid) {
 }
 
 std::optional<bool> is_running(sys::System& system, const Use& use) {
-  if (use.host != system.identity().hostname)
+  if (use.host != system.identity().process_host())
     return std::nullopt;
   const auto start = sys::process_start(system.files(), use.pid);
   const auto self = system.identity().uid;
   if (!start && self != 0 && use.uid != self && !sys::process_start(system.files(), 1))
     return std::nullopt; // proc(5), hidepid: this user cannot see the processes of others
   return start && *start == use.start;
+}
+
+ContainerProcesses find_container_processes(sys::System& system) {
+  constexpr std::chrono::seconds k_deadline{3};
+  constexpr std::size_t k_longest = 64U << 10U; // a status has all groups of its process
+  const auto self = system.identity();
+  ContainerProcesses found{.all = self.uid == 0 && self.pid_namespace.empty()};
+  sys::EntryRequest request{{}, k_deadline};
+  const auto pids = sys::process_ids(system, k_deadline);
+  for (const int pid : pids)
+    for (const auto* name : {"status", "stat"})
+      request.queries.push_back({.path = fmt::format("/proc/{}/{}", pid, name), .read_bytes = k_longest});
+  const auto entries = system.entries(request);
+  for (std::size_t index = 0; index < entries.size(); index += 2) {
+    const auto &status = entries[index], &stat = entries[index + 1];
+    if (status.kind == sys::EntryKind::missing || stat.kind == sys::EntryKind::missing)
+      continue; // it has just ended
+    const auto lines = split_lines(status.content);
+    const auto numbers =
+        std::ranges::find_if(lines, [](const std::string& line) { return line.starts_with("NSpid:"); });
+    const auto start = sys::stat_field(stat.content, sys::k_stat_start);
+    found.all = found.all && numbers != lines.end() && start;
+    const auto words = numbers == lines.end() ? std::vector<std::string>{} : split_words(*numbers);
+    if (words.size() > 2 && start) // proc(5): its number in each PID namespace, that of its own is last
+      found.here[{parse_number<int>(words.back()).value_or(0), *start}] = pids[index / 2];
+  }
+  found.all = found.all && !pids.empty();
+  return found;
+}
+
+bool is_in_container(const sys::Identity& self, const Use& use) {
+  return self.pid_namespace.empty() && use.host.starts_with(self.hostname + "+");
 }
 
 bool keeps_generation(sys::System& system, const Use& use) {

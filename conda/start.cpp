@@ -20,7 +20,7 @@ constexpr std::chrono::seconds k_longest_wait{120};
 /// Returns the names of this host's notes whose processes have ended. The user waits for it, so its work is limited.
 std::vector<std::string> find_ended(sys::System& system, const std::string& directory) {
   constexpr std::size_t k_at_once = 32, k_most_checked = 1000;
-  const auto host = system.identity().hostname;
+  const auto host = system.identity().process_host();
   std::vector<std::string> ended;
   std::size_t checked = 0;
   for (const auto& name : system.entry({.path = directory, .follow = true, .list = true}).names)
@@ -85,7 +85,7 @@ Result<RunningPlace> find_running(sys::System& system, const std::string& path, 
   std::optional<sys::Note> note;
   std::string present = path; // the target of the path now, so that the share is asked for it only once
   if (const auto start = sys::process_start(system.files(), self.pid)) {
-    note = use_note(self.hostname, self.pid, *start);
+    note = use_note(self.process_host(), self.pid, *start);
     const auto there = system.entry({.path = path, .follow = true, .fresh = true, .automount = true});
     if (const auto generation = in_generation(there.resolved); generation && generation->rest.empty()) {
       if (auto staged = use_staged(system, *generation, stage_of, *note))

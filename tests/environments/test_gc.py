@@ -32,13 +32,22 @@ def test_requirement_3_rollback_there_and_back(store: Store) -> None:
     assert store.current() == 3
 
 
+FIRST_NAMESPACE = "pid:[4026531836]"
+
+
+def process_host() -> str:
+    """As notes have it: in a container, which may have the name of its host, with the number of its PID namespace."""
+    namespace = os.readlink("/proc/self/ns/pid")
+    return os.uname().nodename + ("" if namespace == FIRST_NAMESPACE else f"+{namespace[5:-1]}")
+
+
 @contextmanager
 def used(store: Store, number: int) -> Iterator[None]:
     """By a process of this host, as `conda run` leaves word of it."""
     process = subprocess.Popen(["sleep", "600"])
     try:
         start = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19]
-        (store.path / f".generations/llm/uses/{os.uname().nodename}.{process.pid}.{start}.{number:04}").touch()
+        (store.path / f".generations/llm/uses/{process_host()}.{process.pid}.{start}.{number:04}").touch()
         yield
     finally:
         process.kill()
@@ -206,6 +215,28 @@ def test_notes_of_ended_jobs_go_with_the_next_command(store: Store) -> None:
     running.wait()
     store.sharefs("conda", "generations", "llm")
     assert [path.name for path in uses.iterdir()] == [elsewhere.name]
+
+
+def test_jobs_of_a_container_with_the_name_of_this_host(store: Store) -> None:
+    """As of `docker run --network host`: its processes have other numbers there."""
+    uses = store.path / ".generations/llm/uses"
+    container = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    command = [*container, os.environ["SHAREFS_BIN"], "--config", store.config, "conda", "run", "llm", "--", "python"]
+    with subprocess.Popen(
+        [*command, "-c", "print(flush=True); input()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as job:
+        assert job.stdin and job.stdout
+        job.stdout.readline()
+        (note,) = uses.iterdir()
+        store.update("echo 2 > $CONDA_PREFIX/number")
+        store.sharefs("conda", "gc", "llm", "--keep", "1", "--yes")
+        assert list(uses.iterdir()) == [note] and [one["number"] for one in store.generations()] == [1, 2]
+        if os.readlink("/proc/self/ns/pid") == FIRST_NAMESPACE:  # elsewhere it is not known which are running
+            assert "SF320" not in store.sharefs("conda", "list").stderr
+        job.stdin.write(b"\n")
+    store.sharefs("conda", "gc", "llm", "--keep", "1", "--yes")
+    if os.readlink("/proc/self/ns/pid") == FIRST_NAMESPACE:
+        assert list(uses.iterdir()) == [] and [one["number"] for one in store.generations()] == [2]
 
 
 def test_requirement_2_the_link_is_there_at_every_moment(store: Store) -> None:

@@ -17,6 +17,11 @@ struct Identity {
   int pid = 0;
   bool systemd = false;               ///< booted with systemd (/run/systemd/system exists)
   std::vector<std::string> addresses; ///< the addresses of this host's interfaces, without loopback
+  /// Returns the name to note beside the number of a process: "node1", or "node1+4026532567" in a container, which may
+  /// have its host's name but not its process numbers.
+  [[nodiscard]] std::string process_host() const {
+    return pid_namespace.empty() ? hostname : hostname + "+" + pid_namespace;
+  }
   friend bool operator==(const Identity&, const Identity&) = default;
 };
 
