@@ -40,10 +40,13 @@ bool is_plain(const std::string& name) {
          std::string::npos;
 }
 
-/// Returns the name of a user's directory; it is different for different users.
-std::string directory_name_of(const std::string& user, unsigned uid) {
+/// Returns the name of a user's directory; it is different for different users, each of whom may be root in a user
+/// namespace.
+std::string directory_name_of(const sys::Identity& identity) {
+  const auto& user = identity.user;
   const bool plain = !user.empty() && user.size() <= 32 && user.front() != '.' && user.front() != '-' && is_plain(user);
-  return plain ? user : "uid-" + std::to_string(uid);
+  const bool is_other = identity.uid == 0 && identity.outside_uid != 0;
+  return plain && !is_other ? user : "uid-" + std::to_string(is_other ? identity.outside_uid : identity.uid);
 }
 
 std::string as_root(const std::string& command) {
@@ -96,7 +99,7 @@ void check_own(Candidate& candidate, const sys::Entry& own, const sys::Identity&
 
 /// Returns the directories of caches.local and, last, the one in /var/tmp; each is checked but for its room.
 std::vector<Candidate> candidates_of(sys::System& system, const LocalChoice& choice, const sys::Identity& identity) {
-  const std::string name = directory_name_of(identity.user, identity.uid);
+  const std::string name = directory_name_of(identity);
   std::vector<Candidate> candidates;
   for (const std::string& directory : choice.directories) {
     const auto above = expand_directory(directory, choice.environment);

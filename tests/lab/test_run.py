@@ -133,6 +133,22 @@ def test_names_that_another_user_took_stop_no_launch(cluster: Cluster) -> None:
     assert node.run("find /local/cache/alice /var/tmp/sharefs-alice -mindepth 1").out == ""
 
 
+@pytest.mark.parametrize("mapped, name", [("--map-user=alice", "alice"), ("--map-root-user", "uid-2001")])
+def test_in_a_user_namespace_root_s_files_are_trusted_and_others_are_not(cluster: Cluster, mapped: str, name: str) -> None:
+    """As of a container that a user has started (enroot, apptainer, podman): all of root's and of bob's seems nobody's."""
+    node = cluster["node1"]
+    node.run("mkdir -m 755 /var/tmp/bob && cp /etc/sharefs/sharefs.yaml /var/tmp/bob/", user="bob", check=True)
+
+    def inside(*words: str) -> Any:
+        return node.run(["unshare", "--user", mapped, "sharefs", *words], user="alice", timeout=60)
+
+    placed = inside("cache", "place", f"{SHARE}/cache", "--json").check()
+    assert document(placed)["directory"].startswith(f"/local/cache/{name}/") and placed.err == "", placed
+    assert inside("run", "--", "true").check().err == ""
+    refused = inside("--config", "/var/tmp/bob/sharefs.yaml", "config", "check")
+    assert not refused.ok and "others could replace" in refused.err, refused
+
+
 def test_prune_deletes_nothing_that_another_user_planted(cluster: Cluster) -> None:
     node = cluster["node1"]
     node.write_file("/etc/victim/file", "x")

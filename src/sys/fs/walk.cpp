@@ -2,6 +2,7 @@
 
 #include "base/path.hpp"
 #include "base/text.hpp"
+#include "sys/identity/user_namespace.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -25,6 +26,18 @@ std::string in_backticks(const std::string& path) {
 /// True for root, and for the user that this process acts as.
 bool is_trusted(uid_t owner) {
   return owner == 0 || owner == ::geteuid();
+}
+
+/// Names the owner of an entry in a directory with the status `above` (nullptr: the root directory has none). Where
+/// only the unmapped root can make entries, an unmapped owner is that root. Elsewhere it is another user, also if this
+/// process's own user is not mapped either.
+void name_owner(struct stat& entry, const struct stat* above) {
+  if (entry.st_uid != k_unmapped_uid || !is_root_unmapped())
+    return;
+  if (above == nullptr || (above->st_uid == 0 && (above->st_mode & (S_IWGRP | S_IWOTH)) == 0))
+    entry.st_uid = 0;
+  else if (::geteuid() == k_unmapped_uid)
+    entry.st_uid = k_unmapped_uid - 1;
 }
 
 class Walk {
@@ -73,7 +86,7 @@ class Walk {
   /// directory is not needed, or else the nearest existing directory above it. False: the walk must go step by step,
   /// which also finds the reason of an error.
   bool jump() {
-    if (m_rule.guarded || m_rule.inode != 0 || m_pending.empty() ||
+    if (m_rule.guarded || m_rule.inode != 0 || m_pending.empty() || is_root_unmapped() ||
         std::ranges::find(m_pending, "..") != m_pending.end())
       return false;
     const std::string path = with_rest("/");
@@ -126,7 +139,10 @@ class Walk {
     m_walked.ancestor.clear();
     m_walked.name = ".";
     m_walked.fd.reset(::openat(m_root, ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
-    return (m_walked.fd && stat_open(m_walked.fd.get(), m_walked.status)) || stop(errno, "/");
+    if (!m_walked.fd || !stat_open(m_walked.fd.get(), m_walked.status))
+      return stop(errno, "/");
+    name_owner(m_walked.status, nullptr);
+    return true;
   }
 
   /// Resolves `..`: walks down from the root again to the directory above, by names that are not links.
@@ -144,6 +160,8 @@ class Walk {
     struct stat status{};
     if (next ? !stat_open(next.get(), status) : errno != ENOENT)
       return stop(errno, path);
+    if (next)
+      name_owner(status, &m_walked.status);
     if (!check_replaceable(name, path, next ? &status : nullptr))
       return false;
     if (m_rule.inode != 0 && path == m_beneath &&

@@ -11,6 +11,7 @@ struct Identity {
   std::string boot_id;       ///< /proc/sys/kernel/random/boot_id
   std::string pid_namespace; ///< its number; empty in the first one of the kernel, which is not that of a container
   uid_t uid = 0;             ///< effective
+  uid_t outside_uid = 0;     ///< the same outside of a user namespace, where `uid` may be 0 for any user
   gid_t gid = 0;
   std::string user; ///< the name of `uid`, or the number
   std::string home; ///< the home of `uid` from passwd, not $HOME

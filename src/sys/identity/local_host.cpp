@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "sys/identity/own_host.hpp"
+#include "sys/identity/user_namespace.hpp"
 #include "sys/net/addresses.hpp"
 #include "sys/process/call.hpp"
 #include "sys/process/child.hpp"
@@ -140,6 +141,7 @@ Identity local_identity() {
   identity.boot_id = read_line("/proc/sys/kernel/random/boot_id");
   identity.pid_namespace = own_pid_namespace();
   identity.uid = ::geteuid();
+  identity.outside_uid = outside_uid(identity.uid);
   identity.gid = ::getegid();
   identity.pid = ::getpid();
   struct stat info{};

@@ -18,13 +18,13 @@ void set_port(Address& address, std::uint16_t port) {
     reinterpret_cast<sockaddr_in*>(&address.storage)->sin_port = htons(port);
 }
 
-struct Attempt {
+struct ConnectAttempt {
   Fd fd;
   std::optional<int> result; ///< 0: connected, else errno; nullopt while the attempt is in progress
 };
 
-Attempt begin_attempt(Address address, std::uint16_t port, Fd reserved) {
-  Attempt attempt{std::move(reserved), {}};
+ConnectAttempt begin_attempt(Address address, std::uint16_t port, Fd reserved) {
+  ConnectAttempt attempt{std::move(reserved), {}};
   if (!attempt.fd)
     attempt.fd.reset(::socket(address.storage.ss_family, k_socket_type, 0));
   set_port(address, port);
@@ -42,11 +42,11 @@ int socket_error(int fd) {
 }
 
 /// Returns the first connection that is accepted, or else the error of the first attempt.
-Connected wait_for(std::vector<Attempt> attempts, Deadline deadline) {
+Connected wait_for(std::vector<ConnectAttempt> attempts, Deadline deadline) {
   for (;;) {
     std::vector<pollfd> fds;
     bool open = false;
-    for (Attempt& attempt : attempts) {
+    for (ConnectAttempt& attempt : attempts) {
       if (attempt.result == 0)
         return std::move(attempt.fd);
       open = open || !attempt.result;
@@ -88,7 +88,7 @@ Fd reserve_socket(int family) {
 }
 
 Connected connect_to(const std::vector<Address>& addresses, std::uint16_t port, Deadline deadline, Fd reserved) {
-  std::vector<Attempt> attempts;
+  std::vector<ConnectAttempt> attempts;
   for (const Address& address : addresses)
     attempts.push_back(begin_attempt(address, port, std::exchange(reserved, Fd())));
   return wait_for(std::move(attempts), deadline);

@@ -76,6 +76,18 @@ TEST_CASE("requirement 9: the first of the directories that are not shared and h
   CHECK(disks.find({"/c", "/b"}).directory == "/c/alice");
 }
 
+TEST_CASE("each user may be root in a user namespace") {
+  Disks disks;
+  disks.disk("/a", 9'000'000'000);
+  auto& self = disks.system.machine.identity;
+  self.user = "root";
+  CHECK(disks.find({"/a"}).directory == "/a/root");
+  if (self.uid == 0) {
+    self.outside_uid = k_bob;
+    CHECK(disks.find({"/a"}).directory == "/a/uid-1001");
+  }
+}
+
 TEST_CASE("noexec: what is compiled is mapped from its cache, so another place is found for it, and data stay") {
   Disks disks;
   disks.disk("/scratch", 9'000'000'000);

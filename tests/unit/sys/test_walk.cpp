@@ -4,11 +4,15 @@
 #include "support/temporary_directory.hpp"
 #include "support/users.hpp"
 #include "sys/process/call.hpp"
+#include "sys/process/rights.hpp"
 
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <sched.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <thread>
 
@@ -122,6 +126,42 @@ TEST_CASE("walk: a guarded path is one that nobody else could replace") {
   fs::permissions(root / "top", fs::perms(0755));
   CHECK(guarded("/top/mine") == "/top/mine a directory in /top");
   CHECK(guarded("/top/mine/file") == std::to_string(EPERM) + " /top/mine/file of /top/mine/file");
+}
+
+TEST_CASE("walk: in a user namespace, root outside of it is known by where its files lie") {
+  if (::geteuid() != 0)
+    return;
+  const test::TemporaryDirectory root;
+  root.write("etc/sharefs/sharefs.yaml", "x");
+  root.write("tmp/mine/file", "x");
+  root.write("tmp/theirs/file", "x");
+  fs::create_symlink("/etc", root / "tmp/link");
+  fs::permissions(root.path(), fs::perms(0755));
+  ::chmod((root / "tmp").c_str(), 01777);
+  const sys::User user{"user", 1000, 1000, {1000}, "/nonexistent"};
+  REQUIRE(::chown((root / "tmp/mine").c_str(), user.uid, user.gid) == 0);
+  REQUIRE(::chown((root / "tmp/theirs").c_str(), 1001, 1001) == 0);
+  REQUIRE(::lchown((root / "tmp/link").c_str(), 1001, 1001) == 0);
+  const auto inside = [&](const std::string& users, const std::string& path) {
+    return test::as_user(user, [&]() -> std::string {
+      ::prctl(PR_SET_DUMPABLE, 1); // else its maps would be root's, since it has become another user
+      if (::unshare(CLONE_NEWUSER) != 0 || (!users.empty() && !map_ids("/proc/self/", users, "1000 1000 1\n")))
+        return std::strerror(errno);
+      return walked(root.path(), path, {.links = Links::trusted, .guarded = true});
+    });
+  };
+  const auto refused = [](const std::string& at) { return std::to_string(EPERM) + " " + at; };
+  const std::string mapped = "1000 1000 1\n", as_root = "0 1000 1\n";
+  for (const auto& users : {mapped, as_root}) {
+    CHECK(inside(users, "/etc/sharefs/sharefs.yaml") == "/etc/sharefs/sharefs.yaml a file in /etc/sharefs");
+    CHECK(inside(users, "/tmp/mine/file") == "/tmp/mine/file a file in /tmp/mine");
+    CHECK(inside(users, "/tmp/theirs/file") == refused("/tmp/theirs of /tmp/theirs/file"));
+    CHECK(inside(users, "/tmp/link/sharefs") == refused("/tmp/link of /tmp/link/sharefs"));
+  }
+  // Nobody is mapped: its own files look like those of others.
+  CHECK(inside("", "/etc/sharefs/sharefs.yaml") == "/etc/sharefs/sharefs.yaml a file in /etc/sharefs");
+  CHECK(inside("", "/tmp/mine/file") == refused("/tmp/mine of /tmp/mine/file"));
+  CHECK(inside("", "/tmp/theirs/file") == refused("/tmp/theirs of /tmp/theirs/file"));
 }
 
 TEST_CASE("walk: a mount that must not be entered ends it, also behind a link") {
