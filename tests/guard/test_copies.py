@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -17,6 +18,7 @@ sys.path.insert(0, str(GUARD))
 
 from sharefs_guard import publishing, storage  # noqa: E402
 
+NO_PROCESS = 4194304 + 1  # above the largest number of a process
 PLACE = storage.Place("/s", "local", "/nowhere/local", "", False, False)
 
 
@@ -246,8 +248,8 @@ def test_of_two_that_publish_one_goes_on(built: tuple[Path, Path]) -> None:
 
 def test_leftovers_of_the_dead_of_this_host_are_removed(built: tuple[Path, Path]) -> None:
     local, share = built
-    host = publishing._HOST
-    dead = 4194304 + 1  # above the largest number of a process
+    host = publishing._PROCESSES
+    dead = NO_PROCESS
     old = {
         f".abc.sharefs-{host}-{dead}-0000000a": False,
         f".abc.sharefs-{host}-{os.getpid()}-0000000b": True,  # alive
@@ -265,6 +267,20 @@ def test_leftovers_of_the_dead_of_this_host_are_removed(built: tuple[Path, Path]
     assert publishing.publish_dataset(str(local), str(share), PLACE)
     assert {name: (share.parent / name).exists() for name in old} == old
     assert young.exists()
+
+
+def test_a_process_in_a_container_with_the_name_of_this_host_is_not_taken_for_dead(built: tuple[Path, Path]) -> None:
+    """Nor is one on the host by a container: the numbers of one mean nothing in the other."""
+    local, share = built
+    asked = "from sharefs_guard import publishing; print(publishing.own_name('/share/abc'))"
+    words = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", asked]
+    said = subprocess.run(words, env={"PYTHONPATH": str(GUARD)}, check=True, capture_output=True, text=True).stdout
+    name = Path(said.strip()).name.replace("-1-", f"-{NO_PROCESS}-")  # its first process has number 1, as here
+    of_container = share.parent / name
+    of_container.mkdir(parents=True)
+    os.utime(of_container, (1e9, 1e9))
+    assert publishing.publish_dataset(str(local), str(share), PLACE)
+    assert of_container.exists()
 
 
 def test_a_file_is_published_by_a_link(tmp_path: Path) -> None:

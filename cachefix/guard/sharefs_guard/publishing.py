@@ -28,6 +28,18 @@ REBUILT = "rebuilt "
 REPLACED = "replaced by "
 
 _HOST = re.sub(r"[^A-Za-z0-9_.-]", "_", os.uname()[1]) or "host"
+
+
+def _processes():
+    """Returns the host with the PID namespace: a container may have the name of its host, but other process numbers."""
+    try:
+        namespace = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return _HOST
+    return _HOST if namespace == "pid:[4026531836]" else _HOST + "." + namespace.strip("pid:[]")
+
+
+_PROCESSES = _processes()
 _OWN_NAME = re.compile(r"\.(?P<final>.+)\.sharefs-(?P<host>.+)-(?P<pid>[0-9]+)-[0-9a-f]{8}(?:[._].*)?\Z")
 
 
@@ -138,13 +150,13 @@ def forget(local):
         _remove(own)
 
 
-# Temporary names on the share: .FINAL.sharefs-HOST-PID-RANDOM, beside the final name. They are hidden, because datasets
+# Temporary names on the share: .FINAL.sharefs-PROCESSES-PID-RANDOM, beside the final name. They are hidden, because datasets
 # takes every other directory there for a dataset.
 
 
 def own_name(final):
     directory, name = os.path.split(final)
-    return os.path.join(directory, ".%s.sharefs-%s-%d-%s" % (name, _HOST, os.getpid(), uuid.uuid4().hex[:8]))
+    return os.path.join(directory, ".%s.sharefs-%s-%d-%s" % (name, _PROCESSES, os.getpid(), uuid.uuid4().hex[:8]))
 
 
 def _remove(path):
@@ -183,7 +195,7 @@ def remove_leftovers(own):
     """Removes the temporary files of dead processes of this host and user beside `own`."""
 
     def is_of_dead_process(match):
-        return match.group("host") == _HOST and not os.path.exists("/proc/" + match.group("pid"))
+        return match.group("host") == _PROCESSES and not os.path.exists("/proc/" + match.group("pid"))
 
     for path, status, _, age in _find_others(own, is_of_dead_process):
         if status.st_uid == os.geteuid() and age > LEFT_BEHIND:
