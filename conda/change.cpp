@@ -19,10 +19,10 @@ namespace sharefs::conda {
 
 namespace {
 
-/// Deletes notes in uses/ whose processes have ended, each in the name of its user; without root only our own. Only
-/// this host knows that these processes have ended; other hosts would count them as jobs.
+/// Deletes notes in uses/ whose processes have ended, and those that count no more, each in the name of its user;
+/// without root only our own. Only this host knows that its processes have ended; other hosts would count them as jobs.
 void clear_uses(sys::System& system, const SharedEnvironment& environment, std::vector<Use> ended) {
-  constexpr std::size_t k_at_once = 32;
+  constexpr std::size_t k_at_once = 200;
   const auto self = system.identity();
   std::erase_if(ended, [&](const Use& use) { return self.uid != 0 && use.uid != self.uid; });
   ended.resize(std::min(ended.size(), k_at_once));
@@ -109,11 +109,14 @@ std::vector<Use> find_live_uses(sys::System& system, const SharedEnvironment& en
       contained = find_container_processes(system);
     return contained->all && !contained->here.contains({use.pid, use.start});
   };
+  const auto now = std::chrono::system_clock::to_time_t(system.now());
   for (const auto& use : environment.uses)
     if (has_ended(use))
       ended.push_back(use);
     else if (keeps_generation(system, use))
       live.push_back(use);
+    else if (use.noted <= now && is_running(system, use) != true) // of a container that is gone, say: nobody else would
+      ended.push_back(use);
   clear_uses(system, environment, std::move(ended));
   std::map<std::uint32_t, std::string> names;
   for (auto& use : live) {

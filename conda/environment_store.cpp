@@ -253,7 +253,8 @@ ContainerProcesses find_container_processes(sys::System& system) {
   constexpr std::chrono::seconds k_deadline{3};
   constexpr std::size_t k_longest = 64U << 10U; // a status has all groups of its process
   const auto self = system.identity();
-  ContainerProcesses found{.all = self.uid == 0 && self.pid_namespace.empty()};
+  const bool sees_others = self.uid == 0 || sys::process_start(system.files(), 1); // proc(5), hidepid
+  ContainerProcesses found{.all = sees_others && self.pid_namespace.empty()};
   sys::EntryRequest request{{}, k_deadline};
   const auto pids = sys::process_ids(system, k_deadline);
   for (const int pid : pids)

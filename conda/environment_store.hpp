@@ -78,7 +78,7 @@ std::optional<bool> is_running(sys::System& system, const Use& use);
 /// The processes of containers on this host. Their notes have the numbers of the containers' PID namespaces.
 struct ContainerProcesses {
   std::map<std::pair<int, std::uint64_t>, int> here = {}; ///< number in the container and start time -> number here
-  bool all = false; ///< one that is not in `here` has ended; false for a user, who may not see those of others
+  bool all = false; ///< one that is not in `here` has ended; false if others may be hidden from this process
 };
 ContainerProcesses find_container_processes(sys::System& system);
 /// True if the use is that of a process in a container on this host.

@@ -74,9 +74,9 @@ def test_gc_keeps_what_is_needed_and_deletes_the_rest(store: Store) -> None:
 def note(store: Store, name: str, user: str, days: float = 0) -> Path:
     """As `user` may leave it in uses/, `days` ago."""
     made = store.path / ".generations/llm/uses" / name
-    made.touch()
-    os.utime(made, (time.time() - days * 86_400,) * 2)
-    os.chown(made, pwd.getpwnam(user).pw_uid, -1)
+    made.symlink_to("a note of sharefs")
+    os.utime(made, (time.time() - days * 86_400,) * 2, follow_symlinks=False)
+    os.lchown(made, pwd.getpwnam(user).pw_uid, -1)
     return made
 
 
@@ -87,8 +87,9 @@ def test_attack_a_forged_note_keeps_nothing_for_ever(store: Store) -> None:
         store.update(f"echo {number} > $CONDA_PREFIX/number")
     start = Path("/proc/1/stat").read_text().rpartition(")")[2].split()[19]
     note(store, "elsewhere.1.1.0001", "games", days=61)
+    old = note(store, "elsewhere.2.1.0001", "root", days=61)
     note(store, "elsewhere.1.1.0002", "games", days=-400)
-    note(store, f"{os.uname().nodename}.1.{start}.0002", "games", days=61)  # a process that never ends, and is not hers
+    note(store, f"{process_host()}.1.{start}.0002", "games", days=61)  # a process that never ends, and is not hers
     note(store, "elsewhere.1.1.0003", "games")
     note(store, "elsewhere.1.1.0004", "daemon")
     note(store, "elsewhere.1.1.9999", "games")  # no number for the next one
@@ -97,7 +98,8 @@ def test_attack_a_forged_note_keeps_nothing_for_ever(store: Store) -> None:
     assert [one["number"] for one in store.generations()] == [3, 4, 5]
     assert "generation 3 is kept: used by process 1 on elsewhere, by a note of games" in said
     assert "generation 4 is kept: used by process 1 on elsewhere, by a note of daemon" in said
-    assert "`--forget games@elsewhere`" in said and "3 notes older than 60 days keep nothing any more" in said
+    assert "`--forget games@elsewhere`" in said and "4 notes older than 60 days keep nothing any more" in said
+    assert not os.path.lexists(old), "what counts for nothing is removed"
     assert store.update("echo 6 > $CONDA_PREFIX/number") and store.current() == 6
     store.sharefs(*collect, "--forget", "games@")
     assert [one["number"] for one in store.generations()] == [4, 6]
