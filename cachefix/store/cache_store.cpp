@@ -16,20 +16,15 @@ constexpr std::size_t k_most_process_text = 16U << 20U; // a process with more t
 constexpr std::chrono::seconds k_use_deadline{3};
 
 /// True if the name is one that cache_key() makes. Nothing else below the directory is listed or deleted.
-bool is_key(const std::string& name) {
-  return name.size() == k_key_length && name.find_first_not_of("0123456789abcdef") == std::string::npos;
+bool is_key(std::string_view name) {
+  return name.size() == k_key_length && name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 /// Returns the keys of caches that a live process uses: it has open or mapped files there (datasets maps its tables),
-/// works there, or names a cache in its arguments or environment because it will open it. nullopt if a process could
-/// not be checked.
-std::optional<std::set<std::string>> keys_in_use(sys::System& system, const std::vector<CacheEntry>& entries) {
-  std::set<std::string> keys, roots;
-  for (const CacheEntry& entry : entries) {
-    const std::string root = parent_path(entry.path);
-    if (roots.insert(root + "/").second) // /proc has the path without symbolic links
-      roots.insert(system.entry({.path = root, .follow = true}).resolved + "/");
-  }
+/// works there, or names a cache in its arguments or environment because it will open it. A key is looked for behind
+/// any directory, because a container may see the caches at another path. nullopt if a process could not be checked.
+std::optional<std::set<std::string>> keys_in_use(sys::System& system) {
+  std::set<std::string> keys;
   sys::EntryRequest owners{{}, k_use_deadline}, processes = owners, descriptors = owners;
   for (const int pid : sys::process_ids(system, k_use_deadline))
     owners.queries.push_back({.path = "/proc/" + std::to_string(pid)});
@@ -45,10 +40,10 @@ std::optional<std::set<std::string>> keys_in_use(sys::System& system, const std:
   bool all_checked = true;
   const auto note = [&](const sys::Entry& entry) {
     all_checked = all_checked && !entry.hung() && entry.content.size() < k_most_process_text;
-    for (const std::string& text : {entry.link_target, entry.content})
-      for (const std::string& start : roots)
-        for (auto at = text.find(start); at != std::string::npos; at = text.find(start, at + 1))
-          keys.insert(text.substr(at + start.size(), k_key_length));
+    for (const std::string_view text : {std::string_view(entry.link_target), std::string_view(entry.content)})
+      for (auto at = text.find('/'); at != std::string_view::npos; at = text.find('/', at + 1))
+        if (const auto name = text.substr(at + 1, k_key_length); is_key(name))
+          keys.emplace(name);
     for (const std::string& number : entry.names)
       descriptors.queries.push_back({.path = entry.path + "/" + number});
   };
@@ -94,7 +89,7 @@ Result<std::vector<CacheEntry>> list_caches(sys::System& system, const std::stri
 }
 
 void note_uses(sys::System& system, std::vector<CacheEntry>& entries) {
-  const auto used = keys_in_use(system, entries);
+  const auto used = keys_in_use(system);
   for (CacheEntry& entry : entries)
     entry.in_use = !used ? "a process could not be checked" : used->contains(base_name(entry.path)) ? "in use" : "";
 }

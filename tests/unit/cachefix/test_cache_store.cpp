@@ -165,6 +165,7 @@ TEST_CASE("a cache is in use while a live process names it, also by a path throu
   CHECK(with_process({"cat"}));
   ::unsetenv("SHAREFS_TEST_CACHE");
   CHECK(with_process({"sh", "-c", "cat; :", cache}));
+  CHECK(with_process({"sh", "-c", "cat; :", "--cache_dir=/cache_of_a_container/0123456789ab/json"}));
   CHECK(with_process({"sh", "-c", "cd " + cache + " && cat; :"}));
   CHECK_FALSE(is_in_use());
 }
