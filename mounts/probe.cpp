@@ -6,8 +6,8 @@
 #include "mounts/diagnose.hpp"
 #include "mounts/pending.hpp"
 #include "mounts/profiles.hpp"
-#include "sys/identity/own_host.hpp"
-#include "sys/read_configured_mounts.hpp"
+#include "sys/configured_mounts.hpp"
+#include "sys/identity/identity.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

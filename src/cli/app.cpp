@@ -8,7 +8,7 @@
 #include "cli/parser.hpp"
 #include "sys/log.hpp"
 #include "sys/process/child.hpp"
-#include "sys/process/standard_descriptors.hpp"
+#include "sys/process/fd.hpp"
 #include "sys/real_system.hpp"
 
 #include <algorithm>

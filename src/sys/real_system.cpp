@@ -2,7 +2,7 @@
 
 #include "base/argv.hpp"
 #include "base/text.hpp"
-#include "sys/identity/local_host.hpp"
+#include "sys/identity/identity.hpp"
 #include "sys/mounting/mounting.hpp"
 #include "sys/process/waiting_children.hpp"
 

@@ -15,7 +15,6 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <fmt/format.h>
 #include <linux/capability.h>
 #include <mutex>

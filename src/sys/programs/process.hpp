@@ -7,7 +7,6 @@
 #include "sys/programs/checked_program.hpp"
 
 #include <chrono>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>

@@ -1,14 +1,15 @@
-#include "sys/identity/local_host.hpp"
+#include "sys/identity/identity.hpp"
 
 #include "base/number.hpp"
+#include "base/source.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "sys/identity/own_host.hpp"
 #include "sys/net/addresses.hpp"
 #include "sys/process/call.hpp"
 #include "sys/process/child.hpp"
 
 #include <algorithm>
+#include <arpa/inet.h>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -26,13 +27,6 @@ namespace sharefs::sys {
 namespace {
 
 constexpr std::chrono::milliseconds k_name_service_deadline{5000};
-
-std::string read_line(const char* path) {
-  const Fd fd(::open(path, O_RDONLY | O_CLOEXEC));
-  std::string text;
-  (void)read_all(fd.get(), text);
-  return std::string(trim(text));
-}
 
 /// Returns the address of an interface as text; "" for one that no other host can use.
 std::string usable_address(const ifaddrs& interface) {
@@ -110,7 +104,44 @@ template <class Ask> Result<std::optional<User>> ask_name_service(Ask ask, bool 
   return user;
 }
 
+std::string without_domain(const std::string& name) {
+  return name.substr(0, name.find('.'));
+}
+
 } // namespace
+
+std::string own_name() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+std::string own_boot_id() {
+  const Fd fd(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+  std::string text;
+  (void)read_all(fd.get(), text);
+  return std::string(trim(text));
+}
+
+std::optional<std::string> address_bytes(const std::string& text) {
+  std::array<char, sizeof(in6_addr)> bytes{};
+  if (::inet_pton(AF_INET, text.c_str(), bytes.data()) == 1)
+    return std::string(bytes.data(), sizeof(in_addr));
+  if (::inet_pton(AF_INET6, text.c_str(), bytes.data()) == 1)
+    return std::string(bytes.data(), bytes.size());
+  return std::nullopt;
+}
+
+bool is_this_host(const Identity& identity, const std::string& host) {
+  if (const auto address = address_bytes(host))
+    return *address == address_bytes("::1") || (address->size() == sizeof(in_addr) && address->front() == 127) ||
+           std::ranges::any_of(identity.addresses,
+                               [&](const std::string& own) { return address_bytes(own) == address; });
+  if (host.empty() || is_same_host(host, "localhost"))
+    return !host.empty();
+  return is_same_host(host, identity.hostname) ||
+         (host == without_domain(host) && is_same_host(host, without_domain(identity.hostname)));
+}
 
 Result<User> local_user(const std::string& name) {
   const auto number = parse_number<uid_t>(name);
@@ -137,7 +168,7 @@ Result<User> local_user(const std::string& name) {
 Identity local_identity() {
   Identity identity;
   identity.hostname = own_name();
-  identity.boot_id = read_line("/proc/sys/kernel/random/boot_id");
+  identity.boot_id = own_boot_id();
   identity.pid_namespace = own_pid_namespace();
   identity.uid = ::geteuid();
   identity.gid = ::getegid();
