@@ -1,10 +1,5 @@
 #include "mounts/mount_point.hpp"
 
-#include "base/argv.hpp"
-#include "base/number.hpp"
-#include "sys/nfs/nfs_probe.hpp"
-
-#include <algorithm>
 #include <fmt/format.h>
 
 namespace sharefs::mounts {
@@ -49,14 +44,6 @@ std::string probe_command(const MountPoint& point, const std::string& source) {
 Diagnosis about(const MountPoint& point, Severity severity, std::string code, std::string message, std::string hint,
                 std::string fix) {
   return {severity, std::move(code), name_of(point), std::move(message), std::move(hint), std::move(fix)};
-}
-
-std::vector<std::string> ancestors_and_self(const std::string& target) {
-  std::vector<std::string> paths;
-  for (std::string path = target; path != "/" && !path.empty(); path = parent_path(path))
-    paths.push_back(path);
-  std::reverse(paths.begin(), paths.end());
-  return paths;
 }
 
 std::string find_outer(const std::set<std::string>& targets, const std::string& target) {

@@ -58,8 +58,6 @@ std::string probe_command(const MountPoint& point, const std::string& source = "
 Diagnosis about(const MountPoint& point, Severity severity, std::string code, std::string message,
                 std::string hint = {}, std::string fix = {});
 
-/// Returns "/data", "/data/share" for "/data/share".
-std::vector<std::string> ancestors_and_self(const std::string& target);
 /// Returns the nearest of `targets` above `target`; "" if there is none.
 std::string find_outer(const std::set<std::string>& targets, const std::string& target);
 

@@ -15,9 +15,7 @@ constexpr std::uint32_t k_open_to_users = 01777, k_sticky = 01000, k_others_writ
 
 /// Adds the steps that make the missing directories of a path, from the top.
 void plan_missing(sys::System& system, const sys::Entry& missing, plan::Plan& plan) {
-  std::vector<std::string> paths;
-  for (auto path = missing.path; path != missing.ancestor && path != "/"; path = parent_path(path))
-    paths.insert(paths.begin(), path);
+  const auto paths = paths_below(missing.ancestor, missing.path);
   const auto above = system.entry({.path = missing.ancestor, .links = sys::Links::trusted});
   for (const auto& path : paths) {
     const bool last = path == missing.path;
