@@ -6,6 +6,7 @@
 #include "base/try.hpp"
 #include "conda/image.hpp"
 #include "conda/share.hpp"
+#include "sys/find_processes.hpp"
 
 #include <algorithm>
 #include <cctype>
