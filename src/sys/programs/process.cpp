@@ -245,8 +245,8 @@ StreamedProcess::~StreamedProcess() {
     m_streams->child.kill_and_reap();
 }
 
-int StreamedProcess::out() const {
-  return m_streams->out.get();
+Fd& StreamedProcess::out() {
+  return m_streams->out;
 }
 
 std::string StreamedProcess::error_text() {
