@@ -6,7 +6,6 @@
 #include "cli/help.hpp"
 #include "cli/on_nodes.hpp"
 #include "cli/parser.hpp"
-#include "sys/log.hpp"
 #include "sys/process/child.hpp"
 #include "sys/process/fd.hpp"
 #include "sys/real_system.hpp"
