@@ -84,14 +84,17 @@ std::vector<gid_t> groups_of(const passwd& entry) {
   }
 }
 
-/// Asks the name service for a user; it runs in a child. `ask` is getpwnam_r or getpwuid_r with its key bound. nullopt:
-/// there is no such user.
-template <class Ask> Result<std::optional<User>> ask_name_service(Ask ask, bool with_groups) {
+/// Asks the name service for a user, by `uid` if it is given; it runs in a child. nullopt: there is no such user.
+Result<std::optional<User>> ask_name_service(const std::string& name, std::optional<uid_t> uid, bool with_groups) {
   std::vector<char> buffer(1024);
   passwd entry{};
   passwd* found = nullptr;
-  int error = 0;
-  while ((error = ask(&entry, buffer.data(), buffer.size(), &found)) == ERANGE && buffer.size() < (1U << 20U))
+  const auto ask = [&] {
+    return uid ? ::getpwuid_r(*uid, &entry, buffer.data(), buffer.size(), &found)
+               : ::getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
+  };
+  int error = ask();
+  for (; error == ERANGE && buffer.size() < (1U << 20U); error = ask())
     buffer.resize(buffer.size() * 2);
   // A user that does not exist is reported by one of several errno values, see getpwnam(3).
   if (found == nullptr && (error == 0 || error == ENOENT || error == ESRCH || error == EBADF || error == EPERM))
@@ -144,16 +147,8 @@ bool is_this_host(const Identity& identity, const std::string& host) {
 }
 
 Result<User> local_user(const std::string& name) {
-  const auto number = parse_number<uid_t>(name);
-  const auto by_name = [&name](passwd* entry, char* buffer, std::size_t size, passwd** found) {
-    return ::getpwnam_r(name.c_str(), entry, buffer, size, found);
-  };
-  const auto by_number = [&number](passwd* entry, char* buffer, std::size_t size, passwd** found) {
-    return ::getpwuid_r(*number, entry, buffer, size, found);
-  };
-  const auto answer = call(std::nullopt, k_name_service_deadline, [&] {
-    return number ? ask_name_service(by_number, true) : ask_name_service(by_name, true);
-  });
+  const auto answer = call(std::nullopt, k_name_service_deadline,
+                           [&] { return ask_name_service(name, parse_number<uid_t>(name), true); });
   if (!answer && answer.error().code == ErrorCode::timeout)
     return fail(ErrorCode::timeout, "the name service does not answer for user `" + name + "`",
                 "check the name services in /etc/nsswitch.conf (LDAP, NIS, sssd)");
@@ -183,10 +178,8 @@ Identity local_identity() {
     identity.home = entry.pw_dir;
   });
   if (identity.user.empty()) {
-    const auto ask = [](passwd* entry, char* buffer, std::size_t size, passwd** found) {
-      return ::getpwuid_r(::geteuid(), entry, buffer, size, found);
-    };
-    const auto answer = call(std::nullopt, k_name_service_deadline, [&] { return ask_name_service(ask, false); });
+    const auto answer =
+        call(std::nullopt, k_name_service_deadline, [&] { return ask_name_service({}, identity.uid, false); });
     if (answer && *answer) {
       identity.user = (*answer)->name;
       identity.home = (*answer)->home;
