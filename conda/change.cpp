@@ -7,6 +7,7 @@
 #include "conda/image.hpp"
 #include "conda/share.hpp"
 #include "plan/apply.hpp"
+#include "sys/find_processes.hpp"
 #include "sys/process/interrupt.hpp"
 #include "tree/tree.hpp"
 

@@ -1,13 +1,13 @@
 #include "conda/environment_store.hpp"
 
 #include "base/json_fields.hpp"
+#include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "conda/image.hpp"
 #include "conda/share.hpp"
 #include "sys/find_processes.hpp"
-#include "sys/process/stat_field.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -250,31 +250,26 @@ std::optional<bool> is_running(sys::System& system, const Use& use) {
 }
 
 ContainerProcesses find_container_processes(sys::System& system) {
-  constexpr std::chrono::seconds k_deadline{3};
   constexpr std::size_t k_longest = 64U << 10U; // a status has all groups of its process
+  const auto& files = system.files();
   const auto self = system.identity();
-  const bool sees_others = self.uid == 0 || sys::process_start(system.files(), 1); // proc(5), hidepid
-  ContainerProcesses found{.all = sees_others && self.pid_namespace.empty()};
-  sys::EntryRequest request{{}, k_deadline};
-  const auto pids = sys::process_ids(system, k_deadline);
-  for (const int pid : pids)
-    for (const auto* name : {"status", "stat"})
-      request.queries.push_back({.path = fmt::format("/proc/{}/{}", pid, name), .read_bytes = k_longest});
-  const auto entries = system.entries(request);
-  for (std::size_t index = 0; index < entries.size(); index += 2) {
-    const auto &status = entries[index], &stat = entries[index + 1];
-    if (status.kind == sys::EntryKind::missing || stat.kind == sys::EntryKind::missing)
+  const bool sees_others = self.uid == 0 || sys::process_start(files, 1); // proc(5), hidepid
+  const auto processes =
+      sys::read_processes(system, sys::process_ids(system), {{.path = "status", .read_bytes = k_longest}});
+  ContainerProcesses found{.all = sees_others && self.pid_namespace.empty() && !processes.empty()};
+  for (const auto& process : processes) {
+    const auto& status = process.entries[0];
+    if (status.kind == sys::EntryKind::missing)
       continue; // it has just ended
     const auto lines = split_lines(status.content);
     const auto numbers =
         std::ranges::find_if(lines, [](const std::string& line) { return line.starts_with("NSpid:"); });
-    const auto start = sys::stat_field(stat.content, sys::k_stat_start);
-    found.all = found.all && numbers != lines.end() && start;
+    found.all = found.all && numbers != lines.end();
     const auto words = numbers == lines.end() ? std::vector<std::string>{} : split_words(*numbers);
-    if (words.size() > 2 && start) // proc(5): its number in each PID namespace, that of its own is last
-      found.here[{parse_number<int>(words.back()).value_or(0), *start}] = pids[index / 2];
+    if (words.size() > 2) // proc(5): its number in each PID namespace, that of its own is last
+      if (const auto start = sys::process_start(files, process.pid))
+        found.here[{parse_number<int>(words.back()).value_or(0), *start}] = process.pid;
   }
-  found.all = found.all && !pids.empty();
   return found;
 }
 

@@ -7,7 +7,7 @@
 #include "conda/homes.hpp"
 #include "conda/running.hpp"
 #include "conda/verified.hpp"
-#include "sys/process/stat_field.hpp"
+#include "sys/find_processes.hpp"
 
 #include <algorithm>
 #include <array>
@@ -44,11 +44,6 @@ Diagnosis unpinned_programs(const ListedEnvironment& row, std::size_t count) {
               " of it that `sharefs conda run` did not start",
           "start them with `sharefs conda run " + shell_quote(row.name) + " -- CMD`",
           ""};
-}
-
-int parent_of(sys::System& system, int pid) {
-  const auto text = system.files().read("/proc/" + std::to_string(pid) + "/stat", 4096);
-  return static_cast<int>(sys::stat_field(text.value_or(""), sys::k_stat_parent).value_or(0));
 }
 
 class InventoryReader {
@@ -195,7 +190,7 @@ class InventoryReader {
         continue;
       int pid = program.pid; // a program that a command of `conda run` has started is pinned with that command
       for (int above = 0; pid > 1 && !is_noted(pid) && above < k_ancestors; ++above)
-        pid = parent_of(m_system, pid);
+        pid = sys::process_parent(m_system.files(), pid);
       if (pid <= 1 || !is_noted(pid))
         jobs.push_back({host, program.pid, program.in.number, false, true});
     }

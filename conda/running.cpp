@@ -323,20 +323,14 @@ Argv pin_command(sys::System& system, Argv command, const std::vector<std::strin
 }
 
 std::vector<RunningProgram> running_programs(sys::System& system) {
-  constexpr std::chrono::seconds k_deadline{3};
   const auto number_of = [](std::string_view name) { // also a generation that `gc` has just renamed to delete it
     const auto number = generation_number(name);
     return number ? number : unfinished_generation(name);
   };
-  sys::EntryRequest request;
-  const auto pids = sys::process_ids(system, k_deadline);
-  for (const int pid : pids)
-    request.queries.push_back({.path = fmt::format("/proc/{}/exe", pid)});
   std::vector<RunningProgram> found;
-  const auto entries = system.entries(request);
-  for (std::size_t index = 0; index < entries.size(); ++index)
-    if (auto in = below_generations(entries[index].link_target, number_of))
-      found.push_back({pids[index], std::move(*in)});
+  for (const auto& process : sys::read_processes(system, sys::process_ids(system), {{.path = "exe"}}))
+    if (auto in = below_generations(process.entries[0].link_target, number_of))
+      found.push_back({process.pid, std::move(*in)});
   return found;
 }
 

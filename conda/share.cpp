@@ -131,24 +131,18 @@ Result<std::string> probe_worker(sys::System& system, const Source& source, cons
 Preflight probe_preflight(sys::System& system, const Source& source, const std::string& active) {
   Preflight found;
   const auto& path = source.entry.path;
-  auto entries = system.entries({.queries = {{.path = join_path(path, "condabin"), .links = sys::Links::none},
-                                             {.path = join_path(path, "envs"), .links = sys::Links::none},
-                                             {.path = join_path(path, "pkgs"), .links = sys::Links::none}}});
+  const auto entries = system.entries({.queries = {{.path = join_path(path, "condabin"), .links = sys::Links::none},
+                                                   {.path = join_path(path, "envs"), .links = sys::Links::none},
+                                                   {.path = join_path(path, "pkgs"), .links = sys::Links::none}}});
   found.base = entries[0].kind == EntryKind::directory && (entries[1].exists() || entries[2].exists());
   if (!active.empty() && normalize_path(active) == path)
     found.users.emplace_back("the shell that you work in, where it is active");
-  const auto pids = sys::process_ids(system, std::chrono::seconds(3));
-  sys::EntryRequest links;
-  for (const int pid : pids)
-    for (const char* link : {"exe", "cwd"})
-      links.queries.push_back({.path = fmt::format("/proc/{}/{}", pid, link)});
-  entries = system.entries(links);
-  for (std::size_t index = 0; index + 1 < entries.size(); index += 2)
-    for (const auto& one : {entries[index], entries[index + 1]})
-      if (is_under(one.link_target, path)) {
-        found.users.push_back(fmt::format("process {} ({})", pids[index / 2], base_name(entries[index].link_target)));
-        break;
-      }
+  for (const auto& process :
+       sys::read_processes(system, sys::process_ids(system), {{.path = "exe"}, {.path = "cwd"}})) {
+    const auto& program = process.entries[0].link_target;
+    if (is_under(program, path) || is_under(process.entries[1].link_target, path))
+      found.users.push_back(fmt::format("process {} ({})", process.pid, base_name(program)));
+  }
   return found;
 }
 

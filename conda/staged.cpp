@@ -304,7 +304,6 @@ sys::Note staged_use_note(sys::Note note, const std::string& store) {
 
 std::set<std::string> busy_copies(sys::System& system, const SharedEnvironment& environment,
                                   const StagedCopies& staged) {
-  constexpr std::chrono::seconds k_deadline{3};
   std::set<std::string> busy;
   for (const auto& use : environment.uses)
     if (is_running(system, use) == true && keeps_generation(system, use))
@@ -314,12 +313,9 @@ std::set<std::string> busy_copies(sys::System& system, const SharedEnvironment& 
   for (const auto& name : notes)
     if (const auto use = parse_use(name); use && is_running(system, *use) == true)
       busy.insert(generation_name(use->generation));
-  sys::EntryRequest request;
-  for (const int pid : sys::process_ids(system, k_deadline))
-    request.queries.push_back({.path = fmt::format("/proc/{}/exe", pid)});
-  for (const auto& entry : system.entries(request))
+  for (const auto& process : sys::read_processes(system, sys::process_ids(system), {{.path = "exe"}}))
     for (const auto& copy : staged.copies)
-      if (is_under(entry.link_target, copy.tree.path))
+      if (is_under(process.entries[0].link_target, copy.tree.path))
         busy.insert(copy.name());
   return busy;
 }

@@ -3,7 +3,7 @@
 #include "base/path.hpp"
 #include "base/try.hpp"
 #include "conda/staged.hpp"
-#include "sys/leases/lease.hpp"
+#include "sys/find_processes.hpp"
 
 #include <fmt/format.h>
 #include <tuple>

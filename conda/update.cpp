@@ -99,7 +99,7 @@ class UpdateFill {
     for (const auto& directory : {layers.upper, layers.work})
       TRY(files.make_directories(directory, 0700));
     const Runs runs = [&](const Argv& command) {
-      return sys::run_layered(command_in(m_environment.path(), command), layers);
+      return sys::run_in_terminal(command_in(m_environment.path(), command), &layers);
     };
     m_left = layers.upper;
     m_below = m_before.path;

@@ -1,7 +1,7 @@
 #include "exports/client.hpp"
 
 #include "base/text.hpp"
-#include "sys/identity/own_host.hpp"
+#include "sys/identity/identity.hpp"
 
 #include <algorithm>
 #include <arpa/inet.h>

@@ -3,8 +3,8 @@
 // nothing is concluded from its absence.
 #include "exports/client.hpp"
 #include "exports/parse.hpp"
+#include "sys/configured_mounts.hpp"
 #include "sys/fs/entry.hpp"
-#include "sys/mounts/configured_mounts.hpp"
 #include "sys/mounts/mount_table.hpp"
 
 #include <map>

@@ -5,7 +5,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "sys/read_configured_mounts.hpp"
+#include "sys/configured_mounts.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <iterator>
 #include <map>
 #include <set>
 
@@ -24,14 +23,11 @@ void add_directory(const std::string& directory, const Request& request, const A
   if (found == actual.facts.directories.end())
     return;
   const auto& entry = found->second;
-  std::vector<std::string> missing; // innermost first
   if (!entry.exists())
-    for (auto path = entry.resolved; path != entry.ancestor && path != "/"; path = parent_path(path))
-      missing.push_back(path);
-  for (auto path = missing.rbegin(); path != missing.rend(); ++path)
-    if (made.insert(*path).second)
-      plan.add(k_group, path == std::prev(missing.rend()) ? "a directory to export" : "above a directory to export",
-               plan::make_directory(*path, 0755, std::nullopt, true));
+    for (const auto& path : paths_below(entry.ancestor, entry.resolved))
+      if (made.insert(path).second)
+        plan.add(k_group, path == entry.resolved ? "a directory to export" : "above a directory to export",
+                 plan::make_directory(path, 0755, std::nullopt, true));
   const auto wanted = request.access.find(directory);
   if (wanted == request.access.end() || wanted->second.kind == plan::DirectoryAccess::Kind::keep)
     return;

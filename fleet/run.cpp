@@ -5,7 +5,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "sys/identity/own_host.hpp"
+#include "sys/identity/identity.hpp"
 #include "sys/process/child.hpp"
 #include "sys/process/interrupt.hpp"
 

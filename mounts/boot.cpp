@@ -6,7 +6,7 @@
 #include "base/try.hpp"
 #include "mounts/boot_text.hpp"
 #include "mounts/pending.hpp"
-#include "sys/mounts/configured_mounts.hpp"
+#include "sys/configured_mounts.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -193,18 +193,19 @@ Result<UnitTexts> unit_texts(const MountPoint& point, const std::string& program
   texts.automount = head + fmt::format("Description={}, mounted at its first use\n\n[Automount]\nWhere={}\n{}",
                                        unit_value(name_of(point)), unit_value(point.target), install);
   // Without DefaultDependencies=no multi-user.target would wait for the server.
-  texts.service = head + fmt::format("Description={}: wait for {}, then mount it\n"
-                                     "DefaultDependencies=no\n"
-                                     "Wants=network-online.target\n"
-                                     "After=basic.target network-online.target\n"
-                                     "Conflicts=shutdown.target\n"
-                                     "Before=shutdown.target slurmd.service\n\n"
-                                     "[Service]\nType=oneshot\nRemainAfterExit=yes\nTimeoutStartSec=infinity\n"
-                                     "ExecStart={} probe --until-ready {}{}\n"
-                                     "ExecStart=systemctl start {}\n"
-                                     "Restart=on-failure\nRestartSec=5\nStandardOutput=null\n{}",
-                                     unit_value(name_of(point)), unit_value(server_of(point)), command_word(program),
-                                     port_word(point), command_word(source), command_word(names.mount), install);
+  texts.service =
+      head + fmt::format("Description={}: wait for {}, then mount it\n"
+                         "DefaultDependencies=no\n"
+                         "Wants=network-online.target\n"
+                         "After=basic.target network-online.target\n"
+                         "Conflicts=shutdown.target\n"
+                         "Before=shutdown.target slurmd.service\n\n"
+                         "[Service]\nType=oneshot\nRemainAfterExit=yes\nTimeoutStartSec=infinity\n"
+                         "ExecStart={} probe --until-ready {}{}\n"
+                         "ExecStart=systemctl start {}\n"
+                         "Restart=on-failure\nRestartSec=5\nStandardOutput=null\n{}",
+                         unit_value(name_of(point)), unit_value(server_of(point)), command_word(program),
+                         sys::port_words(ports_of(point)), command_word(source), command_word(names.mount), install);
   return texts;
 }
 
@@ -267,8 +268,8 @@ Result<std::string> rc_local_block(const MountPoint& point, const std::string& p
     return cannot_be_written(point, "rc.local", "a control character, or bytes that are no text");
   std::string command = fmt::format("mount {} {} {}", point.here ? "-o" : "-t nfs -o", shell_quote(options), words);
   if (!point.here)
-    command = fmt::format("({} probe --until-ready {}{} >/dev/null && {}) &", shell_quote(program), port_word(point),
-                          shell_quote(source_of(point)), command);
+    command = fmt::format("({} probe --until-ready {}{} >/dev/null && {}) &", shell_quote(program),
+                          sys::port_words(ports_of(point)), shell_quote(source_of(point)), command);
   return fmt::format("{0}{3}\n{1}\n{2}{3}\n", k_block_begins, command, k_block_ends, point.target);
 }
 

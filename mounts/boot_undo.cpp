@@ -3,7 +3,7 @@
 #include "base/path.hpp"
 #include "mounts/boot.hpp"
 #include "mounts/boot_text.hpp"
-#include "sys/mounts/configured_mounts.hpp"
+#include "sys/configured_mounts.hpp"
 
 #include <algorithm>
 

@@ -16,12 +16,6 @@ constexpr std::size_t k_comm_bytes = 64;
 constexpr std::size_t k_maps_bytes = 1U << 20U;
 constexpr std::size_t k_mountinfo_bytes = 4U << 20U;
 
-using Answers = std::map<std::string, sys::Entry>;
-
-std::string proc_path(int pid, std::string_view name) {
-  return fmt::format("/proc/{}/{}", pid, name);
-}
-
 using Devices = std::set<std::pair<unsigned, unsigned>>; ///< device numbers (major, minor) of mounted superblocks
 
 /// The result of one scan of all processes.
@@ -32,74 +26,67 @@ struct Scan {
   std::set<std::string> gaps;
 };
 
-/// Asks the queries, and returns the answers by path. A query that hung becomes a gap.
-Answers ask(sys::System& system, Scan& scan, std::vector<sys::EntryQuery> queries, std::chrono::milliseconds deadline) {
-  Answers answers;
-  if (queries.empty())
-    return answers;
-  for (auto& entry : system.entries({std::move(queries), deadline})) {
-    if (entry.hung())
-      scan.gaps.insert(fmt::format("{}: {}", entry.path, entry.detail));
-    answers.emplace(entry.path, std::move(entry));
-  }
-  return answers;
+/// Reads these processes. A query that hung becomes a gap.
+std::vector<sys::ProcessEntries> read(sys::System& system, Scan& scan, const std::vector<int>& pids,
+                                      const std::vector<sys::EntryQuery>& queries, std::chrono::milliseconds deadline) {
+  auto processes = sys::read_processes(system, pids, queries, deadline);
+  for (const auto& process : processes)
+    for (const auto* entries : {&process.entries, &process.descriptors})
+      for (const auto& entry : *entries)
+        if (entry.hung())
+          scan.gaps.insert(fmt::format("{}: {}", entry.path, entry.detail));
+  return processes;
 }
 
 void scan_links(sys::System& system, Scan& scan, std::chrono::milliseconds deadline) {
-  std::vector<sys::EntryQuery> queries{{.path = "/proc/self/ns/mnt"}};
+  scan.own_namespace = system.entry({.path = "/proc/self/ns/mnt"}, deadline).link_target;
   auto pids = sys::process_ids(system, deadline);
   std::erase(pids, system.identity().pid);
-  for (const int pid : pids) {
-    queries.push_back({.path = proc_path(pid, "comm"), .read_bytes = k_comm_bytes});
-    queries.push_back({.path = proc_path(pid, "wchan"), .read_bytes = k_comm_bytes});
-    for (const auto* name : {"ns/mnt", "cwd", "root", "exe"})
-      queries.push_back({.path = proc_path(pid, name)});
-    queries.push_back({.path = proc_path(pid, "fd"), .list = true});
-  }
-  auto answers = ask(system, scan, std::move(queries), deadline);
-  scan.own_namespace = answers["/proc/self/ns/mnt"].link_target;
-  std::vector<sys::EntryQuery> descriptors;
-  for (const int pid : pids) {
+  const std::vector<sys::EntryQuery> queries{{.path = "comm", .read_bytes = k_comm_bytes},
+                                             {.path = "wchan", .read_bytes = k_comm_bytes},
+                                             {.path = "ns/mnt"},
+                                             {.path = "fd", .list = true},
+                                             {.path = "cwd"},
+                                             {.path = "root"},
+                                             {.path = "exe"}};
+  for (const auto& [pid, entries, descriptors] : read(system, scan, pids, queries, deadline)) {
     ProcessFacts process;
     process.pid = pid;
-    process.command = std::string(trim(answers[proc_path(pid, "comm")].content));
-    process.waits_in = answers[proc_path(pid, "wchan")].content;
-    process.mount_namespace = answers[proc_path(pid, "ns/mnt")].link_target;
-    for (const auto* name : {"cwd", "root", "exe"})
-      process.links.emplace_back(name, answers[proc_path(pid, name)].link_target);
-    const auto& list = answers[proc_path(pid, "fd")];
-    if (list.error_number == EACCES)
+    process.command = std::string(trim(entries[0].content));
+    process.waits_in = entries[1].content;
+    process.mount_namespace = entries[2].link_target;
+    if (entries[3].error_number == EACCES)
       scan.gaps.insert("processes of other users are visible to root only");
-    for (const auto& number : list.names)
-      descriptors.push_back({.path = proc_path(pid, "fd/" + number)});
+    for (std::size_t at = 4; at < queries.size(); ++at)
+      process.links.emplace_back(queries[at].path, entries[at].link_target);
+    for (const auto& open : descriptors)
+      process.links.emplace_back("fd " + base_name(open.path), open.link_target);
     scan.processes.push_back(std::move(process));
-  }
-  const auto open_files = ask(system, scan, std::move(descriptors), deadline);
-  for (auto& process : scan.processes) {
-    const auto prefix = proc_path(process.pid, "fd/");
-    for (auto at = open_files.lower_bound(prefix); at != open_files.end() && at->first.starts_with(prefix); ++at)
-      process.links.emplace_back("fd " + at->first.substr(prefix.size()), at->second.link_target);
   }
 }
 
 /// Reads maps, and mountinfo once per other namespace. The kernel locks the memory of a process to read its maps, so
 /// those of a process that hangs may be a gap.
 void scan_maps(sys::System& system, Scan& scan, std::chrono::milliseconds deadline) {
-  std::vector<sys::EntryQuery> queries;
+  std::map<int, ProcessFacts*> by_pid;
+  std::vector<int> own, others; // one of each other namespace
   std::set<std::string> seen{scan.own_namespace, ""};
-  for (const auto& process : scan.processes) {
-    if (process.mount_namespace == scan.own_namespace)
-      queries.push_back({.path = proc_path(process.pid, "maps"), .read_bytes = k_maps_bytes});
-    if (seen.insert(process.mount_namespace).second)
-      queries.push_back({.path = proc_path(process.pid, "mountinfo"), .read_bytes = k_mountinfo_bytes});
-  }
-  auto answers = ask(system, scan, std::move(queries), deadline);
   for (auto& process : scan.processes) {
-    process.mapped = mapped_files(answers[proc_path(process.pid, "maps")].content);
-    const auto& text = answers[proc_path(process.pid, "mountinfo")].content;
+    by_pid[process.pid] = &process;
+    if (process.mount_namespace == scan.own_namespace)
+      own.push_back(process.pid);
+    if (seen.insert(process.mount_namespace).second)
+      others.push_back(process.pid);
+  }
+  for (const auto& one : read(system, scan, own, {{.path = "maps", .read_bytes = k_maps_bytes}}, deadline))
+    by_pid[one.pid]->mapped = mapped_files(one.entries[0].content);
+  for (const auto& one :
+       read(system, scan, others, {{.path = "mountinfo", .read_bytes = k_mountinfo_bytes}}, deadline)) {
+    const auto& text = one.entries[0].content;
     const auto table = sys::MountTable::parse(text);
     if (text.empty() || !table)
       continue;
+    const auto& process = *by_pid[one.pid];
     auto& [holder, devices] = scan.other_namespaces[process.mount_namespace];
     holder = {process.pid, process.command, {"another mount namespace"}};
     for (const auto& entry : table->entries())

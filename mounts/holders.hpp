@@ -34,7 +34,7 @@ struct HolderReport {
 };
 
 /// Finds the holders of all `mounts` with one scan of the processes, and returns them by target. This process does not
-/// count. Each of the three requests takes at most `deadline` and a second.
+/// count. Each of its requests takes at most `deadline` and a second.
 std::map<std::string, HolderReport> find_holders(sys::System& system, const std::vector<sys::MountEntry>& mounts,
                                                  std::chrono::milliseconds deadline);
 

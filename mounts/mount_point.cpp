@@ -1,10 +1,5 @@
 #include "mounts/mount_point.hpp"
 
-#include "base/argv.hpp"
-#include "base/number.hpp"
-#include "sys/nfs/nfs_probe.hpp"
-
-#include <algorithm>
 #include <fmt/format.h>
 
 namespace sharefs::mounts {
@@ -17,46 +12,23 @@ const std::string& server_of(const MountPoint& point) {
   return point.server_name.empty() ? point.server : point.server_name;
 }
 
-std::uint16_t port_of(const MountPoint& point) {
-  const auto usual = sys::NfsPorts().nfs;
-  const auto asked = parse_number<std::uint16_t>(value_of(point.options, "port"));
-  // `port=0` lets the client ask the portmapper, and `proto=rdma` has a port of its own kind.
-  return !asked || *asked == 0 || value_of(point.options, "proto").starts_with("rdma") ? usual : *asked;
-}
-
-std::uint16_t mountd_port_of(const MountPoint& point) {
-  if (value_of(point.options, "port").empty())
-    return 0;
-  return parse_number<std::uint16_t>(value_of(point.options, "mountport")).value_or(0);
+sys::NfsPorts ports_of(const MountPoint& point) {
+  return sys::ports_in(format_options(point.options));
 }
 
 std::string server_key(const MountPoint& point) {
-  const auto port = port_of(point), mountd = mountd_port_of(point);
-  return point.server + (port == sys::NfsPorts().nfs ? "" : fmt::format(" port {}", port)) +
-         (mountd == 0 ? "" : fmt::format(" mountport {}", mountd));
-}
-
-std::string port_word(const MountPoint& point) {
-  const auto port = port_of(point), mountd = mountd_port_of(point);
-  return (port == sys::NfsPorts().nfs ? "" : fmt::format("--port={} ", port)) +
-         (mountd == 0 ? "" : fmt::format("--mountport={} ", mountd));
+  const auto ports = ports_of(point);
+  return point.server + (ports.nfs == sys::NfsPorts().nfs ? "" : fmt::format(" port {}", ports.nfs)) +
+         (ports.mountd == 0 ? "" : fmt::format(" mountport {}", ports.mountd));
 }
 
 std::string probe_command(const MountPoint& point, const std::string& source) {
-  return fmt::format("sharefs probe {}{}", port_word(point), shell_quote(source.empty() ? point.server : source));
+  return sys::probe_command(ports_of(point), source.empty() ? point.server : source);
 }
 
 Diagnosis about(const MountPoint& point, Severity severity, std::string code, std::string message, std::string hint,
                 std::string fix) {
   return {severity, std::move(code), name_of(point), std::move(message), std::move(hint), std::move(fix)};
-}
-
-std::vector<std::string> ancestors_and_self(const std::string& target) {
-  std::vector<std::string> paths;
-  for (std::string path = target; path != "/" && !path.empty(); path = parent_path(path))
-    paths.push_back(path);
-  std::reverse(paths.begin(), paths.end());
-  return paths;
 }
 
 std::string find_outer(const std::set<std::string>& targets, const std::string& target) {

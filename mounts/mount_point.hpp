@@ -4,8 +4,8 @@
 #include "base/path.hpp"
 #include "base/source.hpp"
 #include "mounts/options.hpp"
+#include "sys/mounting/mount_call.hpp"
 
-#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
@@ -43,23 +43,16 @@ struct MountPoint {
 const std::string& name_of(const MountPoint& point);
 /// Returns the name of its server for messages.
 const std::string& server_of(const MountPoint& point);
-/// Returns the TCP port of its NFS server (`port=`), 2049 if it has none of its own.
-std::uint16_t port_of(const MountPoint& point);
-/// Returns the TCP port of its mountd (`mountport=`), for which mount.nfs asks no portmapper if it has `port=`, too; 0:
-/// the portmapper knows it.
-std::uint16_t mountd_port_of(const MountPoint& point);
+/// Returns the TCP ports of its server, by its options.
+sys::NfsPorts ports_of(const MountPoint& point);
 /// Returns the server as Observation::servers and messages name it: "storage1", or "storage1 port 20490".
 std::string server_key(const MountPoint& point);
-/// Returns the options by which `sharefs probe` asks these ports, with blanks; "" for the usual ones.
-std::string port_word(const MountPoint& point);
 /// Returns the words of `sharefs probe` that ask its server, or `source` (HOST:/path) of that server.
 std::string probe_command(const MountPoint& point, const std::string& source = "");
 /// Makes a diagnosis whose subject is the name of the mount.
 Diagnosis about(const MountPoint& point, Severity severity, std::string code, std::string message,
                 std::string hint = {}, std::string fix = {});
 
-/// Returns "/data", "/data/share" for "/data/share".
-std::vector<std::string> ancestors_and_self(const std::string& target);
 /// Returns the nearest of `targets` above `target`; "" if there is none.
 std::string find_outer(const std::set<std::string>& targets, const std::string& target);
 

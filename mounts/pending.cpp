@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <fmt/format.h>
 
 namespace sharefs::mounts {
 
@@ -53,15 +52,14 @@ std::vector<PendingMount> find_pending(sys::System& system, std::chrono::millise
   const auto found = sys::find_processes(system, {"mount.nfs", "mount.nfs4"}, sys::Namespace::mount, deadline);
   if (found.empty())
     return {};
-  sys::EntryRequest details{{}, deadline};
+  std::vector<int> pids;
   for (const auto& process : found)
-    details.queries.push_back(
-        {.path = fmt::format("/proc/{}/cmdline", process.pid), .read_bytes = k_command_line_bytes});
+    pids.push_back(process.pid);
   std::vector<PendingMount> pending;
-  const auto lines = system.entries(details);
-  for (std::size_t index = 0; index < found.size() && index < lines.size(); ++index)
-    if (const auto one = read_mount_command(split(lines[index].content, '\0')))
-      pending.push_back({found[index].pid, one->source, normalize_path(one->target), one->options});
+  for (const auto& process :
+       sys::read_processes(system, pids, {{.path = "cmdline", .read_bytes = k_command_line_bytes}}, deadline))
+    if (const auto one = read_mount_command(split(process.entries[0].content, '\0')))
+      pending.push_back({process.pid, one->source, normalize_path(one->target), one->options});
   return pending;
 }
 

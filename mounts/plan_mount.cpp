@@ -114,8 +114,8 @@ void add_directories(plan::Plan& plan, const MountState& state, const std::strin
     return;
   const bool exists = outer.empty() && target->exists();
   const auto& there = outer.empty() ? target->ancestor : outer;
-  for (const auto& path : exists ? std::vector<std::string>() : ancestors_and_self(point.target)) {
-    if (is_under(there, path) || !made.insert(path).second)
+  for (const auto& path : exists ? std::vector<std::string>() : paths_below(there, point.target)) {
+    if (!made.insert(path).second)
       continue;
     const bool shared = outer.empty() && path != point.target;
     plan.add(shared ? "" : point.target, path == point.target ? "the mount point" : "above the mount point",

@@ -6,8 +6,8 @@
 #include "mounts/diagnose.hpp"
 #include "mounts/pending.hpp"
 #include "mounts/profiles.hpp"
-#include "sys/identity/own_host.hpp"
-#include "sys/read_configured_mounts.hpp"
+#include "sys/configured_mounts.hpp"
+#include "sys/identity/identity.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -29,11 +29,10 @@ RequestsByKey make_server_requests(const ProbeRequest& request, const std::vecto
   for (const auto& point : points)
     if (request.servers && !point.server.empty())
       requests
-          .try_emplace(server_key(point),
-                       sys::NfsProbeRequest{.host = point.server,
-                                            .timeout = request.server_deadline,
-                                            .want_access = request.want_access,
-                                            .ports = {.nfs = port_of(point), .mountd = mountd_port_of(point)}})
+          .try_emplace(server_key(point), sys::NfsProbeRequest{.host = point.server,
+                                                               .timeout = request.server_deadline,
+                                                               .want_access = request.want_access,
+                                                               .ports = ports_of(point)})
           .first->second.paths.push_back(point.path);
   for (auto& [key, one] : requests) {
     std::ranges::sort(one.paths);

@@ -150,10 +150,9 @@ class Recovery {
     // The mounts below it were detached together with it, and are mounted again, the outer ones first. Their mount
     // points may be missing, because the directory was often made anew on the server.
     for (auto one = mounts.below.rbegin(); one != mounts.below.rend(); ++one) {
-      for (const auto& path : ancestors_and_self((*one)->target))
-        if (path != target && is_under(path, target))
-          m_result.plan.add(target, path == (*one)->target ? "the mount point" : "above the mount point",
-                            plan::make_directory(path));
+      for (const auto& path : paths_below(target, (*one)->target))
+        m_result.plan.add(target, path == (*one)->target ? "the mount point" : "above the mount point",
+                          plan::make_directory(path));
       add_mount_step(m_result.plan, target, point_of(**one), m_request.mount_deadline);
     }
   }

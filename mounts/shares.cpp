@@ -91,8 +91,8 @@ class SharePlanner {
       return refuse(not_usable(share, "what is mounted there is read-only here", "make it where it is mounted rw"));
     if (!seen.above.writable)
       return refuse(not_allowed(share, may_not("make", share)));
-    for (const auto& path : ancestors_and_self(share.path))
-      if (!is_under(seen.above.resolved, path) && m_made.insert(path).second)
+    for (const auto& path : paths_below(seen.above.resolved, share.path))
+      if (m_made.insert(path).second)
         m_result.plan.add(share.point.target,
                           path == share.path ? "a directory of `shares:`" : "above a directory of `shares:`",
                           plan::make_directory(path, 0755, actor(share, seen), true,

@@ -3,8 +3,8 @@
 #include "mounts/compare.hpp"
 #include "mounts/mount_point.hpp"
 #include "mounts/pending.hpp"
+#include "sys/configured_mounts.hpp"
 #include "sys/fs/entry.hpp"
-#include "sys/mounts/configured_mounts.hpp"
 #include "sys/nfs/nfs_probe.hpp"
 
 #include <chrono>

@@ -13,7 +13,6 @@ namespace {
 constexpr std::size_t k_key_length = 12;
 constexpr std::size_t k_longest_origin = 4096;
 constexpr std::size_t k_most_process_text = 16U << 20U; // a process with more text counts as not checked
-constexpr std::chrono::seconds k_use_deadline{3};
 
 /// True if the name is one that cache_key() makes. Nothing else below the directory is listed or deleted.
 bool is_key(std::string_view name) {
@@ -25,18 +24,11 @@ bool is_key(std::string_view name) {
 /// any directory, because a container may see the caches at another path. nullopt if a process could not be checked.
 std::optional<std::set<std::string>> keys_in_use(sys::System& system) {
   std::set<std::string> keys;
-  sys::EntryRequest owners{{}, k_use_deadline}, processes = owners, descriptors = owners;
-  for (const int pid : sys::process_ids(system, k_use_deadline))
-    owners.queries.push_back({.path = "/proc/" + std::to_string(pid)});
+  std::vector<int> pids;
   const unsigned uid = system.identity().uid;
-  for (const sys::Entry& process : system.entries(owners)) {
-    if (process.uid != uid && process.uid != 0) // other users cannot read a directory with mode 0700
-      continue;
-    processes.queries.push_back({.path = process.path + "/cwd"});
-    processes.queries.push_back({.path = process.path + "/fd", .list = true});
-    for (const char* file : {"/maps", "/cmdline", "/environ"})
-      processes.queries.push_back({.path = process.path + file, .read_bytes = k_most_process_text});
-  }
+  for (const auto& process : sys::read_processes(system, sys::process_ids(system), {{.path = ""}}))
+    if (const auto owner = process.entries[0].uid; owner == uid || owner == 0)
+      pids.push_back(process.pid); // other users cannot read a directory with mode 0700
   bool all_checked = true;
   const auto note = [&](const sys::Entry& entry) {
     all_checked = all_checked && !entry.hung() && entry.content.size() < k_most_process_text;
@@ -44,11 +36,16 @@ std::optional<std::set<std::string>> keys_in_use(sys::System& system) {
       for (auto at = text.find('/'); at != std::string_view::npos; at = text.find('/', at + 1))
         if (const auto name = text.substr(at + 1, k_key_length); is_key(name))
           keys.emplace(name);
-    for (const std::string& number : entry.names)
-      descriptors.queries.push_back({.path = entry.path + "/" + number});
   };
-  std::ranges::for_each(system.entries(processes), note);
-  std::ranges::for_each(system.entries(descriptors), note);
+  for (const auto& process : sys::read_processes(system, pids,
+                                                 {{.path = "cwd"},
+                                                  {.path = "fd", .list = true},
+                                                  {.path = "maps", .read_bytes = k_most_process_text},
+                                                  {.path = "cmdline", .read_bytes = k_most_process_text},
+                                                  {.path = "environ", .read_bytes = k_most_process_text}})) {
+    std::ranges::for_each(process.entries, note);
+    std::ranges::for_each(process.descriptors, note);
+  }
   return all_checked ? std::optional(std::move(keys)) : std::nullopt;
 }
 

@@ -13,14 +13,13 @@ namespace {
 constexpr const char* k_caches_group = "caches";
 constexpr std::uint32_t k_open_to_users = 01777, k_sticky = 01000, k_others_write = 022;
 
-/// Adds the steps that make the missing directories of a path, from the top.
+/// Adds the steps that make the missing directories of a path, from the top. They are named by the real path, because a
+/// link in the path is no directory.
 void plan_missing(sys::System& system, const sys::Entry& missing, plan::Plan& plan) {
-  std::vector<std::string> paths;
-  for (auto path = missing.path; path != missing.ancestor && path != "/"; path = parent_path(path))
-    paths.insert(paths.begin(), path);
+  const auto paths = paths_below(missing.ancestor, missing.resolved);
   const auto above = system.entry({.path = missing.ancestor, .links = sys::Links::trusted});
   for (const auto& path : paths) {
-    const bool last = path == missing.path;
+    const bool last = path == missing.resolved;
     plan.add(k_caches_group, last ? "`caches.local`: each user makes a directory in it" : "`caches.local` lies in it",
              plan::make_directory(path, last ? k_open_to_users : 0755, std::nullopt, true,
                                   path == paths.front() ? sys::FileIdentity{above.device, above.inode}

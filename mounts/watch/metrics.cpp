@@ -91,7 +91,7 @@ void write_servers(Writer& out, const WatchedFacts& watched) {
   std::map<std::pair<std::string, std::uint16_t>, bool> by_port;
   for (const auto& mount : watched.mounts)
     if (const auto server = watched.servers.find(server_key(mount.point)); server != watched.servers.end())
-      by_port[{server_of(mount.point), port_of(mount.point)}] = server->second;
+      by_port[{server_of(mount.point), ports_of(mount.point).nfs}] = server->second;
   out.add_family("sharefs_server_up", "gauge", "Whether the NFS server answers.");
   for (const auto& [server, up] : by_port) {
     Labels labels{{"server", server.first}};

@@ -3,18 +3,16 @@
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
+#include "sys/process/child.hpp"
 #include "sys/process/wakeups.hpp"
 #include "sys/programs/process.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <csignal>
 #include <fmt/format.h>
 #include <optional>
 #include <poll.h>
 #include <thread>
-#include <unistd.h>
 
 namespace sharefs::mounts::watch {
 
@@ -63,7 +61,11 @@ class Watcher {
     TRY(read_settings());
     if (recover(run_round()))
       run_round();
-    if (m_staging && has_ended(m_staging->out(), -1))
+    while (m_staging && m_staging_output.drain()) {
+      pollfd ready{m_staging_output.fd(), POLLIN, 0};
+      ::poll(&ready, 1, -1);
+    }
+    if (m_staging)
       stage_environments();
     return m_rounds.all_well();
   }
@@ -145,7 +147,7 @@ class Watcher {
 
   /// Stages environments by a process of its own, which may take minutes: rounds and recoveries go on meanwhile.
   void stage_environments() {
-    if (!m_settings.unstaged || !m_rounds.all_well() || (m_staging && !has_ended(m_staging->out(), 0)))
+    if (!m_settings.unstaged || !m_rounds.all_well() || (m_staging && m_staging_output.drain()))
       return;
     const auto names = m_settings.unstaged();
     const auto now = sys::Clock::now();
@@ -162,28 +164,15 @@ class Watcher {
     auto command = sharefs_command({"conda", "stage", "--all", "--yes", "--quiet"});
     command.ends_with_us = true;
     auto started = sys::StreamedProcess::start(command);
-    if (started)
+    if (started) {
       m_staging.emplace(std::move(*started));
-    else
+      m_staging_output = sys::PipeReader(std::move(m_staging->out()), 0);
+    } else {
       m_next_staging = now + k_stage_pause;
+    }
     m_log({.event = "staged",
            .severity = started ? Severity::info : Severity::error,
            .message = started ? "staging " + join(names, ", ") : started.error().message});
-  }
-
-  /// Reads the output of a program away. True: it has ended. `wait`: milliseconds to wait for output; -1: no limit.
-  static bool has_ended(int out, int wait) {
-    std::array<char, 4096> bytes{};
-    pollfd ready{out, POLLIN, 0};
-    for (;;) {
-      const int count = ::poll(&ready, 1, wait);
-      if (count < 0 && errno == EINTR)
-        continue;
-      if (count <= 0)
-        return false;
-      if (::read(out, bytes.data(), bytes.size()) <= 0)
-        return true;
-    }
   }
 
   void write_metrics() {
@@ -274,8 +263,9 @@ class Watcher {
   DaemonFacts m_daemon;
   std::set<std::string> m_tried_images; ///< images that were not mounted in the last round
   std::optional<sys::StreamedProcess> m_staging;
-  sys::Deadline m_next_staging; ///< the earliest time
-  std::string m_metrics_error;  ///< why metrics could not be written
+  sys::PipeReader m_staging_output; ///< nothing of it is kept; its end is that of the process
+  sys::Deadline m_next_staging;     ///< the earliest time
+  std::string m_metrics_error;      ///< why metrics could not be written
   sys::Deadline m_last_round;
   bool m_stopped = false;
 };

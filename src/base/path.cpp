@@ -38,6 +38,13 @@ std::string base_name(std::string_view path) {
   return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
 }
 
+std::vector<std::string> paths_below(std::string_view there, std::string_view path) {
+  std::vector<std::string> paths;
+  for (std::string at(path); at != "/" && !is_under(there, at); at = parent_path(at))
+    paths.insert(paths.begin(), at);
+  return paths;
+}
+
 std::size_t path_depth(std::string_view path) {
   return path == "/" ? 0 : static_cast<std::size_t>(std::ranges::count(path, '/'));
 }

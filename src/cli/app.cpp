@@ -6,9 +6,8 @@
 #include "cli/help.hpp"
 #include "cli/on_nodes.hpp"
 #include "cli/parser.hpp"
-#include "sys/log.hpp"
 #include "sys/process/child.hpp"
-#include "sys/process/standard_descriptors.hpp"
+#include "sys/process/fd.hpp"
 #include "sys/real_system.hpp"
 
 #include <algorithm>

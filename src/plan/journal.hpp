@@ -125,7 +125,4 @@ class Journal {
 /// entry, killed or failed: steps that one of them has already taken back are left out.
 Plan plan_undo(const JournalEntry& entry, const std::vector<JournalEntry>& attempts = {});
 
-// For tests.
-std::string current_boot_id();
-
 } // namespace sharefs::plan

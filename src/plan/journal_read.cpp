@@ -5,7 +5,7 @@
 #include "base/try.hpp"
 #include "plan/journal.hpp"
 #include "plan/json_values.hpp"
-#include "sys/leases/lease.hpp"
+#include "sys/find_processes.hpp"
 
 #include <algorithm>
 #include <array>
@@ -17,13 +17,8 @@ namespace {
 
 constexpr std::array<const char*, 6> k_states{"running", "complete", "failed", "unfinished", "undone", "unreadable"};
 
-/// Reads a file of /proc/sys in this process, because that never hangs.
-std::string read_proc(const std::string& path) {
-  return sys::Files().read(path).value_or("");
-}
-
 bool is_alive(const JournalHead& head) {
-  return head.start_time != 0 && head.boot_id == current_boot_id() &&
+  return head.start_time != 0 && head.boot_id == sys::own_boot_id() &&
          sys::process_start(sys::Files(), head.pid) == head.start_time;
 }
 
@@ -262,10 +257,6 @@ Result<std::optional<JournalEntry>> Journal::find_latest(std::vector<JournalEntr
       passed->push_back(std::move(entry));
   }
   return std::nullopt;
-}
-
-std::string current_boot_id() {
-  return std::string(trim(read_proc("/proc/sys/kernel/random/boot_id")));
 }
 
 } // namespace sharefs::plan

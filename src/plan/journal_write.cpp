@@ -2,7 +2,7 @@
 #include "base/try.hpp"
 #include "plan/journal.hpp"
 #include "plan/json_values.hpp"
-#include "sys/leases/lease.hpp"
+#include "sys/find_processes.hpp"
 
 #include <fmt/chrono.h>
 #include <unistd.h>
@@ -55,7 +55,7 @@ Result<std::string> Journal::begin(const Plan& plan, const std::string& command,
   const auto names = journal ? journal->names() : fail(journal.error());
   if (!names)
     return fail(journal_error(names.error()));
-  const bool is_this_process = identity.pid == ::getpid() && identity.boot_id == current_boot_id();
+  const bool is_this_process = identity.pid == ::getpid() && identity.boot_id == sys::own_boot_id();
   auto head =
       json_of(JournalHead{k_journal_version, command, identity.user, utc_text(now), identity.pid, identity.boot_id,
                           is_this_process ? sys::process_start(sys::Files(), identity.pid).value_or(0) : 0},

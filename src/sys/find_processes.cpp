@@ -1,17 +1,28 @@
 #include "sys/find_processes.hpp"
 
 #include "base/number.hpp"
+#include "base/path.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
+#include <fmt/format.h>
 
 namespace sharefs::sys {
 namespace {
 
-constexpr std::size_t k_comm_limit = 64;
+constexpr std::size_t k_comm_limit = 64, k_stat_limit = 4096;
 
 std::string in_proc(int pid, const std::string& name) {
-  return "/proc/" + std::to_string(pid) + "/" + name;
+  return join_path(fmt::format("/proc/{}", pid), name);
+}
+
+/// Reads a number from /proc/PID/stat (proc(5)); `field` counts from 1 and must be more than 2. The second field is the
+/// program's name in parentheses, and may itself contain spaces and parentheses.
+std::optional<std::uint64_t> read_stat(const Files& files, int pid, std::size_t field) {
+  const auto text = files.read(in_proc(pid, "stat"), k_stat_limit).value_or("");
+  const auto fields = split_words(std::string_view(text).substr(std::min(text.rfind(')') + 1, text.size())));
+  const std::size_t index = field - 3;
+  return index < fields.size() ? parse_number<std::uint64_t>(fields[index]) : std::nullopt;
 }
 
 } // namespace
@@ -24,30 +35,53 @@ std::vector<int> process_ids(System& system, std::chrono::milliseconds deadline)
   return pids;
 }
 
+std::vector<ProcessEntries> read_processes(System& system, const std::vector<int>& pids,
+                                           const std::vector<EntryQuery>& queries, std::chrono::milliseconds deadline) {
+  EntryRequest request{{}, deadline}, open_files = request;
+  for (const int pid : pids)
+    for (const auto& query : queries)
+      request.queries.emplace_back(query).path = in_proc(pid, query.path);
+  auto answers = system.entries(request);
+  for (const auto& answer : answers)
+    for (const auto& name : answer.names)
+      open_files.queries.push_back({.path = join_path(answer.path, name)});
+  auto links = system.entries(open_files);
+  std::vector<ProcessEntries> processes;
+  auto answer = answers.begin();
+  auto link = links.begin();
+  for (const int pid : pids) {
+    auto& process = processes.emplace_back(ProcessEntries{pid, {}, {}});
+    for (std::size_t i = 0; i < queries.size(); ++i, ++answer) {
+      const auto open = static_cast<std::ptrdiff_t>(answer->names.size());
+      process.descriptors.insert(process.descriptors.end(), std::move_iterator(link), std::move_iterator(link + open));
+      link += open;
+      process.entries.push_back(std::move(*answer));
+    }
+  }
+  return processes;
+}
+
 std::vector<FoundProcess> find_processes(System& system, const std::vector<std::string_view>& names, Namespace same,
                                          std::chrono::milliseconds deadline) {
-  const auto pids = process_ids(system, deadline);
-  EntryRequest request{{}, deadline};
-  for (const int pid : pids)
-    request.queries.push_back({.path = in_proc(pid, "comm"), .read_bytes = k_comm_limit});
-  const auto answers = system.entries(request);
   const std::string space = same == Namespace::mount ? "ns/mnt" : "ns/net";
-  EntryRequest spaces{{{.path = "/proc/self/" + space}}, deadline};
-  std::vector<FoundProcess> named, found;
-  for (std::size_t index = 0; index < pids.size() && index < answers.size(); ++index) {
-    const auto name = trim(answers[index].content);
-    if (std::ranges::find(names, name) == names.end())
-      continue;
-    named.push_back({pids[index], std::string(name)});
-    spaces.queries.push_back({.path = in_proc(pids[index], space)});
+  const auto own = system.entry({.path = "/proc/self/" + space}, deadline).link_target;
+  std::vector<FoundProcess> found;
+  for (const auto& process : read_processes(system, process_ids(system, deadline),
+                                            {{.path = "comm", .read_bytes = k_comm_limit}}, deadline)) {
+    const std::string name(trim(process.entries[0].content));
+    if (std::ranges::find(names, name) != names.end() &&
+        system.entry({.path = in_proc(process.pid, space)}, deadline).link_target == own)
+      found.push_back({process.pid, name});
   }
-  if (named.empty())
-    return {};
-  const auto where = system.entries(spaces);
-  for (std::size_t index = 0; index < named.size() && index + 1 < where.size(); ++index)
-    if (where[index + 1].link_target == where.front().link_target)
-      found.push_back(std::move(named[index]));
   return found;
+}
+
+std::optional<std::uint64_t> process_start(const Files& files, int pid) {
+  return read_stat(files, pid, 22);
+}
+
+int process_parent(const Files& files, int pid) {
+  return static_cast<int>(read_stat(files, pid, 4).value_or(0));
 }
 
 } // namespace sharefs::sys

@@ -1,13 +1,32 @@
 #pragma once
-// Finds processes by /proc. It reads no file that can hang together with a process (cmdline, maps).
+// Reads /proc/PID of processes. No process is asked that may hang together with a file (cmdline, maps) unless the
+// caller wants just that: such a file is read in a child, with the deadline.
 #include "sys/system.hpp"
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace sharefs::sys {
+
+inline constexpr std::chrono::seconds k_process_deadline{3};
+
+/// Returns the ids of all processes.
+std::vector<int> process_ids(System& system, std::chrono::milliseconds deadline = k_process_deadline);
+
+struct ProcessEntries {
+  int pid = 0;
+  std::vector<Entry> entries;     ///< the answers, in the order of the queries
+  std::vector<Entry> descriptors; ///< the links in `fd`, if a query has listed it
+};
+
+/// Asks the queries of each of the processes; their paths are below /proc/PID, "" is that directory. A process that has
+/// ended has only entries that are missing.
+std::vector<ProcessEntries> read_processes(System& system, const std::vector<int>& pids,
+                                           const std::vector<EntryQuery>& queries,
+                                           std::chrono::milliseconds deadline = k_process_deadline);
 
 struct FoundProcess {
   int pid = 0;
@@ -20,10 +39,14 @@ struct FoundProcess {
 /// works on paths.
 enum class Namespace { mount, network };
 
-/// Returns the ids of all processes.
-std::vector<int> process_ids(System& system, std::chrono::milliseconds deadline);
 /// Returns the processes of our namespace whose name is one of `names`. A process that cannot be read is left out.
 std::vector<FoundProcess> find_processes(System& system, const std::vector<std::string_view>& names, Namespace same,
-                                         std::chrono::milliseconds deadline = std::chrono::seconds(3));
+                                         std::chrono::milliseconds deadline = k_process_deadline);
+
+/// Returns the start time of a process, in clock ticks since boot (proc(5), field 22 of stat); nullopt: there is no
+/// such process. Together with the boot id it distinguishes a process from a later one with the same pid.
+std::optional<std::uint64_t> process_start(const Files& files, int pid);
+/// Returns the id of the process that has started this one; 0: there is none.
+int process_parent(const Files& files, int pid);
 
 } // namespace sharefs::sys

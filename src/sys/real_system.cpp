@@ -2,10 +2,11 @@
 
 #include "base/argv.hpp"
 #include "base/text.hpp"
-#include "sys/identity/local_host.hpp"
+#include "sys/identity/identity.hpp"
 #include "sys/mounting/mounting.hpp"
 #include "sys/process/waiting_children.hpp"
 
+#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
 namespace sharefs::sys {
@@ -19,6 +20,16 @@ Error refusal(const Files& files, const std::string& what) {
 }
 
 } // namespace
+
+void set_verbose(bool verbose) {
+  if (!verbose) { // the default logger is turned off: it writes to stdout, which is for data
+    spdlog::set_level(spdlog::level::off);
+    return;
+  }
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("sharefs"));
+  spdlog::set_pattern("%H:%M:%S.%e %l %v");
+  spdlog::set_level(spdlog::level::debug);
+}
 
 Result<Completed> RealSystem::run(const Command& command) {
   if (!files().is_live())

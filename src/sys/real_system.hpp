@@ -3,6 +3,9 @@
 
 namespace sharefs::sys {
 
+/// Makes spdlog write to stderr at debug level (`--verbose`), or turns it off. Called once, by the command line.
+void set_verbose(bool verbose);
+
 /// The real machine. With a root other than "/", the functions that change the running host (mount, unmount, run, exec,
 /// run_worker) fail with `unsupported`; probing and reading the mount table still work.
 class RealSystem final : public System {

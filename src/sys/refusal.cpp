@@ -62,11 +62,9 @@ std::optional<Refusal> explain_refusal(System& system, const std::string& path, 
     if (at == "/")
       break;
   }
-  const auto has = [&](std::string_view option) {
-    return std::ranges::count(split(mount->options + "," + mount->super_options, ','), option) > 0;
-  };
   const auto way = system.entries(request);
-  const auto* directory = find_refusing(way, user, has("ro"));
+  const bool read_only = option_value(mount->options + "," + mount->super_options, "ro").has_value();
+  const auto* directory = find_refusing(way, user, read_only);
   if (directory == nullptr)
     return std::nullopt;
   const auto group = name_of_group(system, directory->gid);

@@ -15,7 +15,6 @@
 #include "sys/worker/worker.hpp"
 
 #include <chrono>
-#include <functional>
 #include <string>
 #include <string_view>
 

@@ -35,7 +35,7 @@ class StreamReader : public Pieces {
       : m_process(std::move(process)), m_left(size), m_timeout(timeout) {}
 
   int next(const Take& take) override {
-    pollfd ready{m_process.out(), POLLIN, 0};
+    pollfd ready{m_process.out().get(), POLLIN, 0};
     const auto end = sys::deadline_in(m_timeout); // for a whole block: a byte now and then is no progress
     // Only whole blocks are passed on, except at the end, because the part is continued at a block boundary.
     while (m_size < k_alignment && m_size < m_left) {

@@ -97,7 +97,7 @@ template <FieldsOf<CopyReport> R> auto fields(R& r) {
 /// A layer (Documentation/filesystems/overlayfs.rst of the kernel) contains the changes that were made on top of `to`.
 /// Its entries replace those of `to`, its whiteouts remove them, and in an opaque directory all others are removed; all
 /// other entries of `to` stay. Its marks are the xattrs trusted.overlay.*, which only root can read, or user.overlay.*,
-/// and are not copied. It was made with redirect_dir=nofollow and metacopy=off (sys::run_layered()): otherwise it would
+/// and are not copied. It was made with redirect_dir=nofollow and metacopy=off (sys::Layers): otherwise it would
 /// be incomplete without the layer below.
 Result<CopyReport> copy(const Place& from, const Place& to, const Options& options, const OnProgress& progress = {});
 

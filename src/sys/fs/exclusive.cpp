@@ -2,7 +2,7 @@
 
 #include "base/random.hpp"
 #include "sys/fs/entry.hpp"
-#include "sys/identity/own_host.hpp"
+#include "sys/identity/identity.hpp"
 
 #include <cerrno>
 #include <climits>

@@ -10,7 +10,6 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
@@ -224,9 +223,7 @@ Result<void> Files::replace_notes(const std::string& directory, const std::strin
 }
 
 Result<void> Files::make_directories(const std::string& path, mode_t mode) const {
-  const std::string all = normalize_path(path);
-  for (std::size_t end = all.find('/', 1); all != "/"; end = all.find('/', end + 1)) {
-    const std::string part = all.substr(0, end);
+  for (const auto& part : paths_below("/", normalize_path(path)))
     TRY(at(part, {.follow_last = true}, [&](const Walked& location) -> Result<void> {
       const int parent = location.directory.get();
       if (location.exists())
@@ -235,9 +232,6 @@ Result<void> Files::make_directories(const std::string& path, mode_t mode) const
         return made.error() == EEXIST ? Result<void>() : fail(errno_error(made.error(), part));
       return sync_directory(parent, part);
     }));
-    if (end == std::string::npos)
-      break;
-  }
   return {};
 }
 

@@ -28,20 +28,13 @@ std::uint64_t number_of(std::string_view word) {
   return parse_number<std::uint64_t>(word).value_or(0);
 }
 
-std::string option_of(std::string_view options, std::string_view name) {
-  for (const auto& word : split(options, ','))
-    if (word.starts_with(name))
-      return word.substr(name.size());
-  return "";
-}
-
 /// Reads a line below "device SOURCE mounted on TARGET with fstype nfs4 statvers=1.1".
 void read_line(std::string_view line, Counted& mount) {
   const auto colon = line.find(':');
   const auto name = line.substr(0, colon);
   const auto rest = colon == std::string_view::npos ? "" : trim(line.substr(colon + 1));
   if (name == "opts") {
-    mount.client = {option_of(rest, "addr="), option_of(rest, "vers=")};
+    mount.client = {option_value(rest, "addr").value_or(""), option_value(rest, "vers").value_or("")};
   } else if (name == "age") {
     constexpr std::uint64_t k_century = 100ULL * 366 * 86'400; // a damaged number must not overflow
     mount.age = std::chrono::seconds(std::min(number_of(rest), k_century));

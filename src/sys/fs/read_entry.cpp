@@ -4,7 +4,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "sys/fs/exclusive.hpp"
-#include "sys/identity/own_host.hpp"
+#include "sys/identity/identity.hpp"
 #include "sys/process/child.hpp"
 
 #include <algorithm>

@@ -15,7 +15,6 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <fmt/format.h>
 #include <linux/capability.h>
 #include <mutex>
@@ -248,7 +247,9 @@ void run(const TerminalCommand& command, const Layers* layers, int failure_pipe)
   give_up(exec_process(command.argv, command.environment));
 }
 
-Result<int> run_to_end(const TerminalCommand& command, const Layers* layers) {
+} // namespace
+
+Result<int> run_in_terminal(const TerminalCommand& command, const Layers* layers) {
   constexpr auto k_cleanup_time = 10s; // for the command, after Ctrl-C
   Pipe pipe;
   if (!pipe.open())
@@ -268,16 +269,6 @@ Result<int> run_to_end(const TerminalCommand& command, const Layers* layers) {
   std::string failure; // nothing, if the command was executed
   read_all(pipe.read.get(), failure);
   return failure.empty() ? Result<int>(child.exit_code()) : fail(WireReader(failure).get<Error>());
-}
-
-} // namespace
-
-Result<int> run_in_terminal(const TerminalCommand& command) {
-  return run_to_end(command, nullptr);
-}
-
-Result<int> run_layered(const TerminalCommand& command, const Layers& layers) {
-  return run_to_end(command, &layers);
 }
 
 } // namespace sharefs::sys

@@ -28,10 +28,9 @@ struct Layers {
 
 /// Runs the command to its end, on our terminal, where it also gets Ctrl-C. Returns its exit code, 128 + n for signal
 /// n. Errors: `not_found`, `permission`: the command cannot be executed; `interrupted`: it did not end after Ctrl-C.
-Result<int> run_in_terminal(const TerminalCommand& command);
-/// Runs the command in the view of `layers`. For a user other than root this is a user namespace with the same ids, in
+/// `layers`: the command runs in this view. For a user other than root this is a user namespace with the same ids, in
 /// which neither the mounts nor the command have rights over files of others. The owner gets write permission on the
 /// directories of the tree. Error `unsupported`: this host or file system does not allow such mounts for this user.
-Result<int> run_layered(const TerminalCommand& command, const Layers& layers);
+Result<int> run_in_terminal(const TerminalCommand& command, const Layers* layers = nullptr);
 
 } // namespace sharefs::sys

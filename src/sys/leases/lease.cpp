@@ -5,9 +5,9 @@
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
+#include "sys/find_processes.hpp"
 #include "sys/fs/exclusive.hpp"
 #include "sys/process/interrupt.hpp"
-#include "sys/process/stat_field.hpp"
 
 #include <cerrno>
 #include <csignal>
@@ -178,11 +178,6 @@ bool is_gone(System& system, const std::optional<LeaseHolder>& holder, const Ide
 
 std::string LeaseHolder::text() const {
   return to_utf8(fmt::format("{} on {} (process {}, `{}`)", user, host, pid, what));
-}
-
-std::optional<std::uint64_t> process_start(const Files& files, int pid) {
-  const auto text = files.read(fmt::format("/proc/{}/stat", pid), k_largest_lease);
-  return text ? stat_field(*text, k_stat_start) : std::nullopt;
 }
 
 Result<Lease> Lease::take(System& system, const LeaseRequest& request,

@@ -13,8 +13,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <vector>
 
 namespace sharefs::sys {
 
@@ -34,10 +32,6 @@ template <FieldsOf<LeaseHolder> H> auto fields(H& h) {
   return named("host", h.host, "boot_id", h.boot_id, "pid", h.pid, "start", h.start, "user", h.user, "since", h.since,
                "what", h.what);
 }
-
-/// Returns the start time of a process, in clock ticks since boot (proc(5), field 22 of stat); nullopt: there is no
-/// such process. Together with the boot id it distinguishes a process from a later one with the same pid.
-std::optional<std::uint64_t> process_start(const Files& files, int pid);
 
 struct LeaseRequest {
   std::string path; ///< path of the file; its directory must exist

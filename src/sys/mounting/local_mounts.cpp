@@ -3,7 +3,7 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "sys/fs/walk.hpp"
-#include "sys/identity/local_host.hpp"
+#include "sys/identity/identity.hpp"
 #include "sys/mounts/mount_watch.hpp"
 #include "sys/process/become.hpp"
 #include "sys/programs/process.hpp"

@@ -1,5 +1,7 @@
 #pragma once
 // Requests to make or to end a mount. They are also actions of a plan.
+#include "sys/nfs/nfs_probe.hpp"
+
 #include <chrono>
 #include <string>
 
@@ -30,6 +32,13 @@ inline constexpr const char* k_reached_as = "as=";
 
 /// Returns those of the comma-separated options that restrict a mount, always in this order: "ro,nosuid,nodev,noexec".
 std::string restrictions_in(const std::string& options);
+
+/// Returns the TCP ports that mount.nfs uses with these options (`port=`, `mountport=`).
+NfsPorts ports_in(const std::string& options);
+/// Returns the options by which `sharefs probe` asks these ports, with blanks; "" for the usual ones.
+std::string port_words(const NfsPorts& ports);
+/// Returns the words of `sharefs probe` that ask a server, or HOST:/path of it, by these ports.
+std::string probe_command(const NfsPorts& ports, const std::string& server);
 
 /// A mount that a child makes before a deadline: NFS by `mount.nfs`, a k_bind or a k_image, whose options are ro,
 /// nosuid, nodev and noexec, or a k_remount.

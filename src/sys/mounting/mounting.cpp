@@ -4,6 +4,7 @@
 #include "sys/mounting/mounting.hpp"
 
 #include "base/argv.hpp"
+#include "base/number.hpp"
 #include "base/source.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
@@ -18,12 +19,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
-#include <climits>
 #include <csignal>
+#include <fmt/format.h>
 #include <netdb.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -38,7 +37,6 @@ namespace {
 /// The directory on which mount.nfs mounts in its own namespace. Below /run only root can make or replace anything.
 constexpr const char* k_staging = "/run/sharefs-mount";
 constexpr std::chrono::milliseconds k_server_deadline{3000};
-constexpr std::uint16_t k_nfs_port = 2049;
 
 /// A message of mount.nfs with its error code and a hint.
 struct KnownFailure {
@@ -78,36 +76,16 @@ std::string server_of(const MountCall& call) {
   return call.server.empty() ? parse_source(call.source).server : call.server;
 }
 
-/// True if one of the options begins with `start`.
-bool has_option(const std::string& options, std::string_view start) {
-  const auto words = split(options, ',');
-  return std::any_of(words.begin(), words.end(), [start](const std::string& word) { return word.starts_with(start); });
-}
-
-bool uses_tcp(const std::string& options) {
-  return !has_option(options, "proto=rdma") && !has_option(options, "rdma") && !has_option(options, "proto=udp") &&
-         !has_option(options, "udp");
-}
-
-std::uint16_t port_of(const std::string& options) {
-  std::uint16_t port = 0;
-  for (const std::string& word : split(options, ','))
-    if (word.starts_with("port="))
-      std::from_chars(word.data() + 5, word.data() + word.size(), port);
-  return port == 0 ? k_nfs_port : port;
-}
-
-std::string probe_command(const MountCall& call, const std::string& server) {
-  const auto port = port_of(call.options);
-  const bool is_usual = port == k_nfs_port || !uses_tcp(call.options);
-  return "sharefs probe " + (is_usual ? "" : "--port=" + std::to_string(port) + " ") + server;
+/// True if the options name this transport: `proto=rdma`, `proto=rdma6` or `rdma`.
+bool uses(const std::string& options, const std::string& transport) {
+  return option_value(options, "proto").value_or("").starts_with(transport) || option_value(options, transport);
 }
 
 std::string fill_in(std::string_view text, const MountCall& call) {
   std::string result(text);
   const auto server = server_of(call);
   for (const auto& [words, value] :
-       {std::pair<std::string_view, std::string>{"sharefs probe HOST", probe_command(call, server)},
+       {std::pair<std::string_view, std::string>{"sharefs probe HOST", probe_command(ports_in(call.options), server)},
         {"HOST", server},
         {"PATH", parse_source(call.source).path}})
     if (const auto at = result.find(words); at != std::string::npos)
@@ -143,7 +121,7 @@ std::string foreground_options(const std::string& options) {
 /// Checks that the server answers, because mount.nfs waits for minutes otherwise. A refused connection counts as an
 /// answer; mount.nfs reports it itself.
 Result<void> check_server(const MountCall& call) {
-  if (!uses_tcp(call.options))
+  if (uses(call.options, "rdma") || uses(call.options, "udp"))
     return {};
   const std::string host = parse_source(call.source).server;
   const auto addresses = resolve_host(host);
@@ -152,7 +130,7 @@ Result<void> check_server(const MountCall& call) {
   if (!addresses)
     return fail(ErrorCode::failed, "the address of `" + host + "` cannot be found");
   const auto until = deadline_in(std::min<std::chrono::milliseconds>(call.deadline, k_server_deadline));
-  const auto connected = connect_to(*addresses, port_of(call.options), until);
+  const auto connected = connect_to(*addresses, ports_in(call.options).nfs, until);
   if (connected || connected.error() == ECONNREFUSED)
     return {};
   return fail(ErrorCode::timeout,
@@ -164,9 +142,9 @@ Result<void> check_server(const MountCall& call) {
 /// Starts rpc.statd for the locks of NFS 3, as mount.nfs would do. It is started before the mount namespace is made,
 /// because the daemon would keep that namespace alive.
 void start_lock_service(const MountCall& call) {
-  const bool version_3 =
-      has_option(call.options, "vers=3") || has_option(call.options, "nfsvers=3") || has_option(call.options, "v3");
-  if (!version_3 || has_option(call.options, "nolock"))
+  const bool version_3 = option_value(call.options, "vers") == "3" || option_value(call.options, "nfsvers") == "3" ||
+                         option_value(call.options, "v3");
+  if (!version_3 || option_value(call.options, "nolock"))
     return;
   Command command;
   command.argv = {"/usr/sbin/start-statd"};
@@ -245,6 +223,29 @@ std::string restrictions_in(const std::string& options) {
   return join(found, ",");
 }
 
+NfsPorts ports_in(const std::string& options) {
+  const auto number_of = [&options](std::string_view name) {
+    return parse_number<std::uint16_t>(option_value(options, name).value_or("")).value_or(0);
+  };
+  NfsPorts ports;
+  if (option_value(options, "port").value_or("").empty())
+    return ports; // mount.nfs asks the portmapper for mountd, too
+  ports.mountd = number_of("mountport");
+  // `port=0` lets the client ask the portmapper, and `proto=rdma` has a port of its own kind.
+  if (const auto port = number_of("port"); port != 0 && !uses(options, "rdma"))
+    ports.nfs = port;
+  return ports;
+}
+
+std::string port_words(const NfsPorts& ports) {
+  return (ports.nfs == NfsPorts().nfs ? "" : fmt::format("--port={} ", ports.nfs)) +
+         (ports.mountd == 0 ? "" : fmt::format("--mountport={} ", ports.mountd));
+}
+
+std::string probe_command(const NfsPorts& ports, const std::string& server) {
+  return fmt::format("sharefs probe {}{}", port_words(ports), shell_quote(server));
+}
+
 std::string restrictions_of(const MountEntry& mount) {
   const bool read_only = split(mount.super_options, ',').front() == "ro";
   return restrictions_in(mount.options + (read_only ? ",ro" : ""));
@@ -270,7 +271,7 @@ Result<void> make_mount(const MountCall& call) {
     return fail(ErrorCode::interrupted, "mount.nfs was ended; nothing is mounted");
   if (!mounted && mounted.error().code == ErrorCode::timeout && mounted.error().hint.empty()) // not from check_server()
     return fail(ErrorCode::timeout, "mount.nfs gave " + mounted.error().message,
-                "run `" + probe_command(call, shell_quote(call.source)) + "`"); // the path may be a referral
+                "run `" + probe_command(ports_in(call.options), call.source) + "`"); // the path may be a referral
   return mounted;
 }
 

@@ -56,6 +56,14 @@ std::optional<MountEntry> parse_entry(std::string_view line) {
 
 } // namespace
 
+std::optional<std::string> option_value(std::string_view options, std::string_view name) {
+  std::optional<std::string> value;
+  for (const auto& word : split(options, ','))
+    if (const auto equals = std::min(word.find('='), word.size()); std::string_view(word).substr(0, equals) == name)
+      value = word.substr(std::min(equals + 1, word.size()));
+  return value;
+}
+
 MountTable::MountTable(std::vector<MountEntry> entries) {
   auto index = std::make_shared<Index>();
   index->entries = std::move(entries);

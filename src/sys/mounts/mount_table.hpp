@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -27,6 +28,9 @@ struct MountEntry {
   friend bool operator==(const MountEntry&, const MountEntry&) = default;
 };
 
+/// Returns the value of the option NAME=VALUE in a comma-separated list, the last one if there are several, or "" for
+/// the option NAME. nullopt: there is no such option.
+std::optional<std::string> option_value(std::string_view options, std::string_view name);
 /// True for the types nfs and nfs4.
 bool is_nfs(const MountEntry& mount);
 /// Returns restrictions_in() of a mount; `ro` counts if the mount point or the superblock is read-only.

@@ -28,13 +28,13 @@ constexpr auto k_asking_order =
 
 // ---- one answer in words ----
 
-std::string describe_fault(const ServerAnswer& answer) {
+std::string describe(const ServerAnswer& answer) {
   static constexpr std::array k_words{"",
                                       "",
                                       "no host of this name is known",
                                       "the name service failed: ",
                                       "",
-                                      "no answer",
+                                      "",
                                       "the server closed the connection",
                                       "not offered",
                                       "the server refuses this host's calls",
@@ -45,27 +45,19 @@ std::string describe_fault(const ServerAnswer& answer) {
                                       "only Kerberos (krb5)",
                                       "NFS 4 refers to another server (referral)",
                                       ""};
-  if (answer.fault == Fault::connection && answer.error_number == ETIMEDOUT)
-    return "no answer";
+  if (answer.fault == Fault::timeout || (answer.fault == Fault::connection && answer.error_number == ETIMEDOUT))
+    return "no answer within " + format_duration(answer.round_trip.count());
   return name_in(k_words, answer.fault) + (answer.error_number == 0 ? "" : errno_text(answer.error_number));
 }
 
-/// Finds the usual cause of a failure and its cure.
+/// Finds the usual cause of a failure and its cure, in the first row with which its description begins.
 std::array<std::string, 2> find_cause(ProbeStage stage, const std::string& what) {
   static const auto k_rows = split_lines(k_causes);
-  const auto beginning = what.substr(0, what.find(':'));
-  for (const auto& key : {fmt::format("{}: {}", to_string(stage), what),
-                          fmt::format("{}: {}", to_string(stage), beginning), "*: " + beginning, std::string("*")})
-    if (const auto row = std::ranges::find(k_rows, key); k_rows.end() - row > 2)
-      return {std::string(trim(row[1])), std::string(trim(row[2]))};
+  for (const auto& key : {fmt::format("{}: {}", to_string(stage), what), "*: " + what})
+    for (auto row = k_rows.begin(); k_rows.end() - row > 2; ++row)
+      if (!row->empty() && key.starts_with(*row))
+        return {std::string(trim(row[1])), std::string(trim(row[2]))};
   return {};
-}
-
-std::string describe(const ServerAnswer& answer) {
-  auto words = describe_fault(answer);
-  if (words == "no answer")
-    words += " within " + format_duration(answer.round_trip.count());
-  return words;
 }
 
 // ---- the answers of one address ----
@@ -345,11 +337,12 @@ StageResult unresolved(const Error& error, std::chrono::microseconds took) {
 
 StageResult failed_stage(ProbeStage stage, const ServerAnswer& answer, std::uint16_t port) {
   const bool unconnected = answer.fault == Fault::connection;
-  auto [cause, hint] = find_cause(stage, (unconnected ? "connection: " : "") + describe_fault(answer));
+  const auto what = describe(answer);
+  auto [cause, hint] = find_cause(stage, (unconnected ? "connection: " : "") + what);
   return {stage,
           StageOutcome::failed,
           answer.round_trip,
-          (unconnected ? fmt::format("TCP port {}: ", port) : "") + describe(answer),
+          (unconnected ? fmt::format("TCP port {}: ", port) : "") + what,
           std::move(cause),
           std::move(hint)};
 }

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <sys/types.h>
+#include <vector>
 
 namespace sharefs::sys {
 
@@ -31,6 +32,16 @@ int poll_time(Deadline deadline);
 /// Makes the kernel end this child when its parent ends, because nobody uses its result then. `parent` is the process
 /// that forked it. Error `interrupted`: the parent has ended already.
 Result<void> end_with(pid_t parent);
+
+/// Returns the words as execve(2) expects them, with a null pointer at the end. The pointers point into `words`.
+inline std::vector<char*> exec_words(std::vector<std::string>& words) {
+  std::vector<char*> result;
+  result.reserve(words.size() + 1);
+  for (auto& word : words)
+    result.push_back(word.data());
+  result.push_back(nullptr);
+  return result;
+}
 
 /// Makes a write beyond the limit of file sizes (RLIMIT_FSIZE) fail, as on a full disk, instead of ending the process.
 void report_file_limit_as_error();

@@ -2,7 +2,6 @@
 #include "sys/process/wire.hpp"
 
 #include <string>
-#include <string_view>
 #include <sys/types.h>
 #include <vector>
 

@@ -5,7 +5,6 @@
 #include "base/try.hpp"
 #include "sys/process/become.hpp"
 #include "sys/process/child.hpp"
-#include "sys/process/exec_words.hpp"
 #include "sys/process/interrupt.hpp"
 #include "sys/process/wire.hpp"
 #include "sys/programs/isolation.hpp"
@@ -13,9 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <csignal>
-#include <cstdlib>
-#include <cstring>
 #include <linux/close_range.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -249,8 +245,8 @@ StreamedProcess::~StreamedProcess() {
     m_streams->child.kill_and_reap();
 }
 
-int StreamedProcess::out() const {
-  return m_streams->out.get();
+Fd& StreamedProcess::out() {
+  return m_streams->out;
 }
 
 std::string StreamedProcess::error_text() {

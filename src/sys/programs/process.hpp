@@ -3,11 +3,11 @@
 #include "base/argv.hpp"
 #include "base/result.hpp"
 #include "sys/process/call.hpp"
+#include "sys/process/fd.hpp"
 #include "sys/process/user.hpp"
 #include "sys/programs/checked_program.hpp"
 
 #include <chrono>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -69,7 +69,7 @@ class StreamedProcess {
   StreamedProcess& operator=(const StreamedProcess&) = delete;
   ~StreamedProcess();
 
-  [[nodiscard]] int out() const; ///< the reading end of its standard output
+  [[nodiscard]] Fd& out(); ///< the reading end of its standard output
   /// Returns the last error in its standard error so far, as sharefs prints one, or else the last line, or the reason
   /// why it could not be executed.
   [[nodiscard]] std::string error_text();

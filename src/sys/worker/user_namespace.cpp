@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 #include <linux/capability.h>
 #include <sched.h>
-#include <unistd.h>
 
 namespace sharefs::sys {
 namespace {

@@ -3,7 +3,6 @@
 #include "base/try.hpp"
 #include "sys/process/become.hpp"
 #include "sys/process/child.hpp"
-#include "sys/process/exec_words.hpp"
 #include "sys/worker/relay.hpp"
 
 #include <algorithm>

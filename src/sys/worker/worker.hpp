@@ -19,7 +19,7 @@ struct WorkerRequest {
   std::vector<std::string> environment; ///< NAME=value, added to environment_of() or replacing its variables
   std::string directory;                ///< working directory, if that user may enter it; else the user's home, or `/`
   std::string config;                   ///< text of sharefs.yaml, which that user may not be able to read
-  bool makes_view = false; ///< it calls run_layered(): it gets a user namespace, in case users cannot make one
+  bool makes_view = false; ///< it runs a command in Layers: it gets a user namespace, in case users cannot make one
   std::string program = "/proc/self/exe";
 };
 

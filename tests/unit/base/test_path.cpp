@@ -12,6 +12,17 @@ TEST_CASE("normalize_path", "[path]") {
   CHECK(normalize_path("/") == "/");
 }
 
+TEST_CASE("the missing directories of a path", "[path]") {
+  using Paths = std::vector<std::string>;
+  CHECK(paths_below("/", "/data/share") == Paths{"/data", "/data/share"});
+  CHECK(paths_below("/data", "/data/share/x") == Paths{"/data/share", "/data/share/x"});
+  CHECK(paths_below("/data/other", "/data/share") == Paths{"/data/share"}); // another way to it, by a link
+  CHECK(paths_below("/disk", "/data/share") == Paths{"/data", "/data/share"});
+  CHECK(paths_below("", "/data") == Paths{"/data"}); // it is not known what is there
+  CHECK(paths_below("/data", "/data").empty());
+  CHECK(paths_below("/", "/").empty());
+}
+
 TEST_CASE("is_under compares whole components", "[path]") {
   CHECK(is_under("/data", "/data"));
   CHECK(is_under("/data/x", "/data"));

@@ -344,13 +344,15 @@ TEST_CASE("the directories of caches.local are made, and opened only if they are
   disks.make("/elsewhere", 01777);
   fs::create_symlink("/elsewhere/x", disks.directory.path() + "/link");
   REQUIRE(::lchown((disks.directory.path() + "/link").c_str(), k_bob, k_bob) == 0);
+  fs::create_symlink("/right", disks.directory.path() + "/roots-link");
   const auto plan = plan_local_directories(
-      disks.system, {"/right", "/new/deep", "/root-only", "/bobs", "/nfs/x", "$JOB/x", "/link/y", "/etc/x"},
+      disks.system,
+      {"/right", "/new/deep", "/root-only", "/bobs", "/nfs/x", "$JOB/x", "/link/y", "/etc/x", "/roots-link/z"},
       [](const std::string& path) { return path == "/etc/x" ? "it is the system's" : std::string(); });
   std::vector<std::string> steps;
   for (const auto& step : plan.steps)
     steps.push_back(plan::describe(step.action));
-  CHECK(steps.size() == 3);
+  CHECK(steps.size() == 4);
   CHECK(plan.notes.size() == 3); // bob's directory, bob's link, the system's
   for (const auto& step : plan.steps) {
     const auto done = plan::apply_action(step.action, disks.system);
@@ -364,6 +366,7 @@ TEST_CASE("the directories of caches.local are made, and opened only if they are
   CHECK(mode("/new") == 0755);
   CHECK(mode("/new/deep") == 01777);
   CHECK(mode("/root-only") == 01777);
+  CHECK(mode("/right/z") == 01777);
   CHECK(mode("/bobs") == 0755);
   CHECK_FALSE(fs::exists(disks.directory.path() + "/elsewhere/x"));
   CHECK(plan_local_directories(disks.system, {"/right", "/new/deep", "/root-only"}, [](const auto&) {

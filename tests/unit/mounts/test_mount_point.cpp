@@ -63,8 +63,3 @@ TEST_CASE("the port of a mount that only the mount table knows") {
   mount.super_options = "rw,vers=4.2,hard,proto=rdma,port=20049,timeo=600";
   CHECK(server_key(point_without_options(mount)) == "s"); // a port of RDMA is no TCP port
 }
-
-TEST_CASE("the directories of a mount point") {
-  CHECK(ancestors_and_self("/data/share") == std::vector<std::string>{"/data", "/data/share"});
-  CHECK(ancestors_and_self("/").empty());
-}

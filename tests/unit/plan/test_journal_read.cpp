@@ -67,7 +67,7 @@ TEST_CASE("states") {
   CHECK(machine.journal.load(id)->undone_by == "other");
 
   machine.system.machine.identity.pid = ::getpid();
-  machine.system.machine.identity.boot_id = current_boot_id();
+  machine.system.machine.identity.boot_id = sys::own_boot_id();
   const auto mine = machine.begin(one_step());
   CHECK(machine.state(mine) == JournalState::running);
   // The same process number in another boot, or another process of that number.

@@ -101,7 +101,7 @@ TEST_CASE("prune keeps the newest, and whatever still runs") {
     ids.push_back(i == 1 ? machine.begin(one_step()) : machine.record(one_step())); // the second one was killed
   const auto self = machine.system.machine.identity;
   machine.system.machine.identity.pid = ::getpid();
-  machine.system.machine.identity.boot_id = current_boot_id();
+  machine.system.machine.identity.boot_id = sys::own_boot_id();
   const auto running = machine.begin(one_step());
   machine.system.machine.identity = self;
   for (int i = 0; i < 3; ++i)

@@ -1,4 +1,4 @@
-#include "sys/mounts/configured_mounts.hpp"
+#include "sys/configured_mounts.hpp"
 
 #include "support/catch.hpp"
 

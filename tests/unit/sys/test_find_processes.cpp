@@ -47,6 +47,31 @@ TEST_CASE("processes are found by name, in our namespace only") {
     CHECK(path.find("cmdline") == std::string::npos);
 }
 
+TEST_CASE("entries of processes, with the links of their open files") {
+  test::ScriptedSystem system;
+  for (const std::string pid : {"1", "44"}) {
+    add(system, "/proc/" + pid + "/exe", EntryKind::symlink, "/bin/" + pid);
+    auto& list = system.machine.entries["/proc/" + pid + "/fd"];
+    list.kind = EntryKind::directory;
+    list.names = pid == "1" ? std::vector<std::string>{"0", "7"} : std::vector<std::string>{"3"};
+    for (const auto& name : list.names)
+      add(system, "/proc/" + pid + "/fd/" + name, EntryKind::symlink, "/file" + name + " of " + pid);
+  }
+  system.machine.entries["/proc/44"].uid = 1000;
+  const auto found = read_processes(system, {1, 2, 44}, {{.path = "exe"}, {.path = "fd", .list = true}, {.path = ""}});
+  REQUIRE(found.size() == 3);
+  CHECK((found[0].pid == 1 && found[1].pid == 2 && found[2].pid == 44));
+  CHECK(found[0].entries[0].link_target == "/bin/1");
+  REQUIRE(found[0].descriptors.size() == 2);
+  CHECK(found[0].descriptors[1].path == "/proc/1/fd/7");
+  CHECK(found[0].descriptors[1].link_target == "/file7 of 1");
+  CHECK((found[1].entries.size() == 3 && found[1].descriptors.empty())); // it has ended
+  REQUIRE(found[2].descriptors.size() == 1);
+  CHECK(found[2].descriptors[0].link_target == "/file3 of 44");
+  CHECK((found[2].entries[2].path == "/proc/44" && found[2].entries[2].uid == 1000));
+  CHECK(read_processes(system, {}, {{.path = "exe"}}).empty());
+}
+
 TEST_CASE("without /proc no process is found") {
   test::ScriptedSystem system;
   CHECK(find_processes(system, {"init"}, Namespace::mount).empty());

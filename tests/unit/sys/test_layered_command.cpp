@@ -53,7 +53,7 @@ class Store {
     const TerminalCommand command{
         {"sh", "-c", "{ " + shell + "; } >" + (m_top / "said/out") + " 2>&1"}, {"PATH=/usr/bin:/bin"}, "/"};
     const auto said = test::as_user(user, [&]() -> std::string {
-      const auto code = run_layered(command, layers);
+      const auto code = run_in_terminal(command, &layers);
       return code ? std::to_string(*code) : code.error().message;
     });
     return said + " " + m_top.read("said/out");

@@ -3,6 +3,7 @@
 #include "support/catch.hpp"
 #include "support/scripted_system.hpp"
 #include "support/temporary_directory.hpp"
+#include "sys/find_processes.hpp"
 #include "sys/leases/lease.hpp"
 
 #include <csignal>

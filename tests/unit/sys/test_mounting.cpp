@@ -82,6 +82,19 @@ TEST_CASE("the hint of a failed mount asks the port of the mount") {
   CHECK(mount_error(call, "mount.nfs: Connection refused").hint.ends_with("`sharefs probe --port=20490 srv`"));
   call.options = "hard,proto=rdma,port=20049"; // no TCP port
   CHECK(mount_error(call, "mount.nfs: Connection refused").hint.ends_with("`sharefs probe srv`"));
+  call.options = "vers=3,port=2049,mountport=20048"; // behind a firewall that has no hole for the portmapper
+  CHECK(mount_error(call, "mount.nfs: Connection refused").hint.ends_with("`sharefs probe --mountport=20048 srv`"));
+  call.options = "vers=3,port=20490,mountport=20048";
+  CHECK(mount_error(call, "mount.nfs: Permission denied").hint ==
+        "run `sharefs probe --port=20490 --mountport=20048 srv`");
+}
+
+TEST_CASE("the value of a mount option") {
+  CHECK(option_value("rw,port=1,port=20490,hard", "port") == "20490");
+  CHECK(option_value("rw,port=1,nolock", "nolock") == "");
+  CHECK(option_value("port=", "port") == "");
+  CHECK(option_value("mountport=1,ports=2", "port") == std::nullopt);
+  CHECK(option_value("", "port") == std::nullopt);
 }
 
 TEST_CASE("unmounting for real") {

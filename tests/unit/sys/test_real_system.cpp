@@ -1,4 +1,4 @@
-#include "sys/identity/own_host.hpp"
+#include "sys/identity/identity.hpp"
 #include "sys/real_system.hpp"
 
 #include "support/catch.hpp"

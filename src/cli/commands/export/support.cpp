@@ -3,7 +3,7 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "sys/identity/own_host.hpp"
+#include "sys/identity/identity.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -10,7 +10,7 @@
 #include "exports/system_directory.hpp"
 #include "mounts/verify.hpp"
 #include "plan/check_action.hpp"
-#include "sys/identity/own_host.hpp"
+#include "sys/identity/identity.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -6,7 +6,7 @@
 #include "base/try.hpp"
 #include "cli/commands/mount/support.hpp"
 #include "exports/client.hpp"
-#include "sys/identity/own_host.hpp"
+#include "sys/identity/identity.hpp"
 #include "sys/process/child.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-#include "sys/mounts/configured_mounts.hpp"
+#include "sys/configured_mounts.hpp"
 
 #include "base/argv.hpp"
 #include "base/path.hpp"
@@ -36,6 +36,22 @@ ConfiguredMount parse_mount_unit(const std::string& path, std::string_view text)
   };
   const auto target = setting("Where");
   return {path, setting("What"), target.empty() ? "" : normalize_path(target), setting("Type"), setting("Options")};
+}
+
+std::vector<ConfiguredMount> read_configured_mounts(System& system) {
+  constexpr std::size_t k_longest_text = 16U << 20U;
+  auto found = system.entries(
+      {{{.path = k_fstab, .follow = true, .read_bytes = k_longest_text}, {.path = k_unit_directory, .list = true}}});
+  EntryRequest units;
+  for (const auto& name : found[1].names)
+    if (name.ends_with(".mount"))
+      units.queries.push_back(
+          {.path = join_path(k_unit_directory, name), .follow = true, .read_bytes = k_longest_text});
+  auto all = parse_fstab(found[0].content);
+  for (const auto& unit : units.queries.empty() ? std::vector<Entry>() : system.entries(units))
+    if (auto one = parse_mount_unit(unit.path, unit.content); !one.target.empty())
+      all.push_back(std::move(one));
+  return all;
 }
 
 const ConfiguredMount* find_unmounted(const std::vector<ConfiguredMount>& configured, const MountTable& table,

@@ -1,15 +1,16 @@
-#include "sys/identity/local_host.hpp"
+#include "sys/identity/identity.hpp"
 
 #include "base/number.hpp"
+#include "base/source.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "sys/identity/own_host.hpp"
 #include "sys/identity/user_namespace.hpp"
 #include "sys/net/addresses.hpp"
 #include "sys/process/call.hpp"
 #include "sys/process/child.hpp"
 
 #include <algorithm>
+#include <arpa/inet.h>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -27,13 +28,6 @@ namespace sharefs::sys {
 namespace {
 
 constexpr std::chrono::milliseconds k_name_service_deadline{5000};
-
-std::string read_line(const char* path) {
-  const Fd fd(::open(path, O_RDONLY | O_CLOEXEC));
-  std::string text;
-  (void)read_all(fd.get(), text);
-  return std::string(trim(text));
-}
 
 /// Returns the address of an interface as text; "" for one that no other host can use.
 std::string usable_address(const ifaddrs& interface) {
@@ -91,14 +85,17 @@ std::vector<gid_t> groups_of(const passwd& entry) {
   }
 }
 
-/// Asks the name service for a user; it runs in a child. `ask` is getpwnam_r or getpwuid_r with its key bound. nullopt:
-/// there is no such user.
-template <class Ask> Result<std::optional<User>> ask_name_service(Ask ask, bool with_groups) {
+/// Asks the name service for a user, by `uid` if it is given; it runs in a child. nullopt: there is no such user.
+Result<std::optional<User>> ask_name_service(const std::string& name, std::optional<uid_t> uid, bool with_groups) {
   std::vector<char> buffer(1024);
   passwd entry{};
   passwd* found = nullptr;
-  int error = 0;
-  while ((error = ask(&entry, buffer.data(), buffer.size(), &found)) == ERANGE && buffer.size() < (1U << 20U))
+  const auto ask = [&] {
+    return uid ? ::getpwuid_r(*uid, &entry, buffer.data(), buffer.size(), &found)
+               : ::getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
+  };
+  int error = ask();
+  for (; error == ERANGE && buffer.size() < (1U << 20U); error = ask())
     buffer.resize(buffer.size() * 2);
   // A user that does not exist is reported by one of several errno values, see getpwnam(3).
   if (found == nullptr && (error == 0 || error == ENOENT || error == ESRCH || error == EBADF || error == EPERM))
@@ -111,19 +108,48 @@ template <class Ask> Result<std::optional<User>> ask_name_service(Ask ask, bool 
   return user;
 }
 
+std::string without_domain(const std::string& name) {
+  return name.substr(0, name.find('.'));
+}
+
 } // namespace
 
+std::string own_name() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+std::string own_boot_id() {
+  const Fd fd(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+  std::string text;
+  (void)read_all(fd.get(), text);
+  return std::string(trim(text));
+}
+
+std::optional<std::string> address_bytes(const std::string& text) {
+  std::array<char, sizeof(in6_addr)> bytes{};
+  if (::inet_pton(AF_INET, text.c_str(), bytes.data()) == 1)
+    return std::string(bytes.data(), sizeof(in_addr));
+  if (::inet_pton(AF_INET6, text.c_str(), bytes.data()) == 1)
+    return std::string(bytes.data(), bytes.size());
+  return std::nullopt;
+}
+
+bool is_this_host(const Identity& identity, const std::string& host) {
+  if (const auto address = address_bytes(host))
+    return *address == address_bytes("::1") || (address->size() == sizeof(in_addr) && address->front() == 127) ||
+           std::ranges::any_of(identity.addresses,
+                               [&](const std::string& own) { return address_bytes(own) == address; });
+  if (host.empty() || is_same_host(host, "localhost"))
+    return !host.empty();
+  return is_same_host(host, identity.hostname) ||
+         (host == without_domain(host) && is_same_host(host, without_domain(identity.hostname)));
+}
+
 Result<User> local_user(const std::string& name) {
-  const auto number = parse_number<uid_t>(name);
-  const auto by_name = [&name](passwd* entry, char* buffer, std::size_t size, passwd** found) {
-    return ::getpwnam_r(name.c_str(), entry, buffer, size, found);
-  };
-  const auto by_number = [&number](passwd* entry, char* buffer, std::size_t size, passwd** found) {
-    return ::getpwuid_r(*number, entry, buffer, size, found);
-  };
-  const auto answer = call(std::nullopt, k_name_service_deadline, [&] {
-    return number ? ask_name_service(by_number, true) : ask_name_service(by_name, true);
-  });
+  const auto answer = call(std::nullopt, k_name_service_deadline,
+                           [&] { return ask_name_service(name, parse_number<uid_t>(name), true); });
   if (!answer && answer.error().code == ErrorCode::timeout)
     return fail(ErrorCode::timeout, "the name service does not answer for user `" + name + "`",
                 "check the name services in /etc/nsswitch.conf (LDAP, NIS, sssd)");
@@ -138,7 +164,7 @@ Result<User> local_user(const std::string& name) {
 Identity local_identity() {
   Identity identity;
   identity.hostname = own_name();
-  identity.boot_id = read_line("/proc/sys/kernel/random/boot_id");
+  identity.boot_id = own_boot_id();
   identity.pid_namespace = own_pid_namespace();
   identity.uid = ::geteuid();
   identity.outside_uid = outside_uid(identity.uid);
@@ -154,10 +180,8 @@ Identity local_identity() {
     identity.home = entry.pw_dir;
   });
   if (identity.user.empty()) {
-    const auto ask = [](passwd* entry, char* buffer, std::size_t size, passwd** found) {
-      return ::getpwuid_r(::geteuid(), entry, buffer, size, found);
-    };
-    const auto answer = call(std::nullopt, k_name_service_deadline, [&] { return ask_name_service(ask, false); });
+    const auto answer =
+        call(std::nullopt, k_name_service_deadline, [&] { return ask_name_service({}, identity.uid, false); });
     if (answer && *answer) {
       identity.user = (*answer)->name;
       identity.home = (*answer)->home;

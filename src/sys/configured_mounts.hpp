@@ -1,6 +1,6 @@
 #pragma once
 // What the files of this machine mount: the lines of /etc/fstab, and the .mount units that somebody wrote.
-#include "sys/mounts/mount_table.hpp"
+#include "sys/system.hpp"
 
 #include <string>
 #include <string_view>
@@ -25,6 +25,9 @@ std::vector<ConfiguredMount> parse_fstab(std::string_view text);
 /// Parses systemd.mount(5). Of several settings of one name the last one counts. The fields are empty in a unit without
 /// settings, as a masked one.
 ConfiguredMount parse_mount_unit(const std::string& path, std::string_view text);
+/// Returns the lines of /etc/fstab, then the .mount units in /etc/systemd/system. An entry that mounts only by hand
+/// (noauto, a unit that is not enabled) is one of them. A file that cannot be read counts as empty.
+std::vector<ConfiguredMount> read_configured_mounts(System& system);
 /// Returns the entry for the file system on which `path` (without links) should lie, if that is not mounted: what lies
 /// there is the bare directory below the mount point. nullptr: there is no such entry.
 const ConfiguredMount* find_unmounted(const std::vector<ConfiguredMount>& configured, const MountTable& table,
