@@ -92,14 +92,12 @@ int run_command(Parsed& parsed, const Argv& argv, Host& host, ui::Console& conso
   context.envelope.command = std::string(parsed.command->name);
 
   const auto& spec = *parsed.command;
-  const auto elsewhere =
-      !parsed.flags.on.empty()
-          ? run_on_nodes(context, spec, parsed.arguments).map([](int code) { return std::optional(code); })
-      : spec.elsewhere != nullptr ? spec.elsewhere(context, parsed.arguments)
-                                  : std::nullopt;
-  const auto outcome = !elsewhere   ? Result<int>(fail(elsewhere.error()))
-                       : *elsewhere ? Result<int>(**elsewhere)
-                                    : spec.run(context, parsed.arguments);
+  std::optional<Result<int>> elsewhere;
+  if (!parsed.flags.on.empty())
+    elsewhere = run_on_nodes(context, spec, parsed.arguments);
+  else if (spec.elsewhere != nullptr)
+    elsewhere = spec.elsewhere(context, parsed.arguments);
+  const auto outcome = elsewhere ? *elsewhere : spec.run(context, parsed.arguments);
   const bool becomes_it = spec.takes_command && spec.effect == Effect::reads; // the command that it runs
   const int code = outcome ? *outcome : becomes_it ? k_exit_run_failed : exit_code_of(outcome.error());
   if (!outcome) {

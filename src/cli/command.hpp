@@ -75,9 +75,9 @@ struct CommandSpec {
   bool on_nodes = false;      ///< may run on other machines (--on)
   /// Runs on this machine before the nodes are asked, and may change the request to them.
   Result<void> (*before_nodes)(Context&, const Arguments&, fleet::Request&) = nullptr;
-  /// Called first. Returns the exit code of a worker that has run the command as another user; nullopt: `run` is
-  /// called.
-  Result<std::optional<int>> (*elsewhere)(Context&, const Arguments&) = nullptr;
+  /// Called first. Returns the exit code of a worker that has run the command as another user, or an error that ends
+  /// the command; nullopt: `run` is called.
+  std::optional<Result<int>> (*elsewhere)(Context&, const Arguments&) = nullptr;
   /// Returns the exit code. An Error is printed, and exit_code_of() gives its exit code. nullptr: the row is a family,
   /// which stands for the commands whose names begin with its own ("conda").
   Result<int> (*run)(Context&, const Arguments&) = nullptr;

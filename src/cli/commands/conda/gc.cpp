@@ -78,7 +78,7 @@ std::vector<conda::RunningProgram> programs_in(std::string_view text) {
   return programs;
 }
 
-Result<std::optional<int>> work_elsewhere(Context& context, const Arguments& /*arguments*/) {
+std::optional<Result<int>> work_elsewhere(Context& context, const Arguments& /*arguments*/) {
   TRY_ASSIGN(const auto section, conda_section(context));
   const auto programs = programs_text(conda::running_programs(context.system));
   return work_as_owner(context, section->store, {.environment = {fmt::format("{}={}", k_programs, programs)}});

@@ -31,7 +31,7 @@ std::vector<std::string> path_for(Context& context, const Argv& command) {
   return {};
 }
 
-Result<std::optional<int>> update_as_owner(Context& context, const Arguments& arguments) {
+std::optional<Result<int>> update_as_owner(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(const auto where, store_name(context, arguments.positional.front()));
   if (!context.flags.changes_nothing() && !context.flags.yes &&
       (!context.console.options().in_terminal || context.flags.json))

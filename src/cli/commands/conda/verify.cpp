@@ -118,8 +118,8 @@ Result<int> run_verify(Context& context, const Arguments& arguments) {
   const auto generation = generation_at(context, request.path);
   if (repair && generation) {
     TRY_ASSIGN(auto where, store_name(context, arguments.positional.front()));
-    if (auto done = work_as_owner(context, where.store); !done || *done)
-      return done.map([](const auto& code) { return *code; });
+    if (const auto done = work_as_owner(context, where.store))
+      return *done;
     request.prefix = join_path(where.store, where.name);
     shared = std::move(where);
   }

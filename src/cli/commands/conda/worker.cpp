@@ -75,7 +75,7 @@ void report_reader(Context& context, const std::string& path, const std::optiona
     context.console.message(fmt::format("{} is read as `{}`: root of this host may not (root_squash)", path, by->name));
 }
 
-Result<std::optional<int>> work_as_owner(Context& context, const std::string& path, WorkerTask task) {
+std::optional<Result<int>> work_as_owner(Context& context, const std::string& path, WorkerTask task) {
   if (context.system.identity().uid != 0)
     return std::nullopt;
   TRY_ASSIGN(const auto seen, see_store(context, path, false));
@@ -89,10 +89,10 @@ Result<std::optional<int>> work_as_owner(Context& context, const std::string& pa
   TRY_ASSIGN(task.user, conda::owner_of(context.system, entry,
                                         "run it on a host that knows that user, or give it to one of this host"));
   task.why = "to whom " + path + " belongs";
-  return work_as(context, std::move(task)).map([](int code) { return std::optional(code); });
+  return work_as(context, std::move(task));
 }
 
-Result<std::optional<int>> read_as_permitted_user(Context& context, const Arguments& arguments) {
+std::optional<Result<int>> read_as_permitted_user(Context& context, const Arguments& arguments) {
   const auto path = path_for_root(context, arguments);
   const auto store = path ? (*context.config())->conda->store : "";
   if (!path || !is_under(*path, store)) // an environment outside the store does not need its users
@@ -102,15 +102,15 @@ Result<std::optional<int>> read_as_permitted_user(Context& context, const Argume
     return std::nullopt;
   WorkerTask task{.user = std::move(*seen.by),
                   .why = fmt::format("root of this host may not read {} (root_squash)", store)};
-  return work_as(context, std::move(task)).map([](int code) { return std::optional(code); });
+  return work_as(context, std::move(task));
 }
 
-Result<std::optional<int>> change_store_as_owner(Context& context, const Arguments& arguments) {
+std::optional<Result<int>> change_store_as_owner(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(const auto where, store_name(context, arguments.positional.front()));
   return work_as_owner(context, where.store);
 }
 
-Result<std::optional<int>> change_as_owner(Context& context, const Arguments& arguments) {
+std::optional<Result<int>> change_as_owner(Context& context, const Arguments& arguments) {
   const auto path = path_for_root(context, arguments);
   if (!path)
     return std::nullopt;

@@ -28,18 +28,18 @@ struct WorkerTask {
 /// code.
 Result<int> work_as(Context& context, WorkerTask task);
 /// Runs the command as the owner of a store or an environment: root may be nobody on the server, and root must not run
-/// the programs of packages. Returns the exit code of the worker; nullopt if this process goes on itself, because it is
-/// not root's, or root owns the path. Error `permission` with the cure. The user and the reason of `task` are filled
-/// in.
-Result<std::optional<int>> work_as_owner(Context& context, const std::string& path, WorkerTask task = {});
+/// the programs of packages. Returns the exit code of the worker, or the error `permission` with the cure; nullopt if
+/// this process goes on itself, because it is not root's, or root owns the path. The user and the reason of `task` are
+/// filled in.
+std::optional<Result<int>> work_as_owner(Context& context, const std::string& path, WorkerTask task = {});
 
 /// CommandSpec::elsewhere of commands that only read a store: if the server maps root to nobody (root_squash), it is
 /// read as a user of `conda.homes` who may read it. Error `permission` if none of them may.
-Result<std::optional<int>> read_as_permitted_user(Context& context, const Arguments& arguments);
+std::optional<Result<int>> read_as_permitted_user(Context& context, const Arguments& arguments);
 /// CommandSpec::elsewhere of commands that change a shared environment, their first argument: root works as the owner
 /// of the store.
-Result<std::optional<int>> change_store_as_owner(Context& context, const Arguments& arguments);
+std::optional<Result<int>> change_store_as_owner(Context& context, const Arguments& arguments);
 /// CommandSpec::elsewhere of commands that change an environment in its place: on a share root works as its owner.
-Result<std::optional<int>> change_as_owner(Context& context, const Arguments& arguments);
+std::optional<Result<int>> change_as_owner(Context& context, const Arguments& arguments);
 
 } // namespace sharefs::cli
