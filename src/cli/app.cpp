@@ -34,13 +34,8 @@ std::string working_directory() {
 }
 
 bool wants_json(const Argv& argv) {
-  for (const auto& word : argv) {
-    if (word == "--")
-      return false;
-    if (word == "--json")
-      return true;
-  }
-  return false;
+  const auto dashes = std::ranges::find(argv, "--");
+  return std::find(argv.begin(), dashes, "--json") != dashes;
 }
 
 /// True if the command is `run`, which has the exit codes of env(1): its own failures, also usage errors, differ from
