@@ -130,7 +130,6 @@ extern const CommandSpec k_cache_place_command{
                    "where no disk of this node can be used; `leave` is what is not shared.",
     .example = "sharefs cache place /data/share/cache\n"
                "sharefs cache place /data/share/cache --json",
-    .effect = Effect::reads,
     .positional = {.name = "PATH", .help = "the cache", .min = 1, .max = 1},
     .run = cache_place,
 };
@@ -141,7 +140,6 @@ extern const CommandSpec k_cache_list_command{
     .description = "Your caches on this host: which shared path each stands for, its size, when it was last used, and "
                    "whether a live process uses it.",
     .example = "sharefs cache list",
-    .effect = Effect::reads,
     .on_nodes = true,
     .run = cache_list,
 };

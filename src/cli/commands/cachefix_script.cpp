@@ -65,7 +65,6 @@ extern const CommandSpec k_cachefix_script_command{
         "names, and what takes the guard of `sharefs run` away from its programs (ssh, sudo, containers, "
         "`env -i`, `--export=`, another PYTHONPATH). Runs nothing and changes nothing.",
     .example = "sharefs cachefix script train.sbatch",
-    .effect = Effect::reads,
     .positional = {.name = "FILE", .help = "the script", .min = 1, .max = 1},
     .run = run_cachefix_script,
 };

@@ -60,7 +60,6 @@ extern const CommandSpec k_env_command{
         "(SHAREFS_GUARD=0, `caches.guard: off`) or not installed; -v says why.",
     .example = "eval \"$(sharefs env)\"\n"
                "sharefs env --shell fish | source",
-    .effect = Effect::reads,
     .options = {{.names = "--shell", .value = "SHELL", .help = "sh, bash, zsh or fish", .fallback = "sh"}},
     .run = run_env,
 };

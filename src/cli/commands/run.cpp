@@ -311,7 +311,6 @@ extern const CommandSpec k_run_command{
         "/data/share/out\n"
         "sharefs run --dry-run --explain -- deepspeed --hostfile hostfile src/train.py --cache_dir /data/share/cache\n"
         "sharefs run --keep --cache_dir -- python train.py --cache_dir /data/share/cache   # leave this flag",
-    .effect = Effect::reads,
     .options = {{.names = "--dry-run", .help = "show the changes and the exact command, run nothing"},
                 {.names = "--explain", .help = "say of every cache that was left why"},
                 {.names = "--strict", .help = "fail (125) where a warning says that something was not understood"},

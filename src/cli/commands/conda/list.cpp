@@ -134,7 +134,6 @@ extern const CommandSpec k_conda_list_command{
         "apart, and never waited for. Exits with 4 if some are not good.",
     .example = "sharefs conda list\n"
                "sharefs conda list llm_train --json",
-    .effect = Effect::reads,
     .positional = {.name = "ENV", .help = "only environments of this name", .max = 1},
     .on_nodes = true,
     .run = list_environments,

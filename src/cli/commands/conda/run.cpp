@@ -119,7 +119,6 @@ extern const CommandSpec k_conda_run_command{
     .example = "sharefs conda run llm_train -- python train.py\n"
                "sharefs run -- sharefs conda run llm_train -- torchrun train.py --cache_dir /data/share/cache\n"
                "sharefs conda run ~/miniconda3/envs/mine python -V",
-    .effect = Effect::reads,
     .positional = {.name = "ENV", .help = "a name in the store (`conda.store`), or a path", .min = 1, .max = 1},
     .takes_command = true,
     .elsewhere = read_as_permitted_user,

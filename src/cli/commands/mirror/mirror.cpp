@@ -291,7 +291,6 @@ extern const CommandSpec k_mirror_verify_command{
         "`delete: true` is set.",
     .example = "sharefs mirror verify\n"
                "sharefs mirror verify models --to gpu07",
-    .effect = Effect::reads,
     .positional = {.name = "NAME", .help = "mirrors of sharefs.yaml; without them all"},
     .options = {k_to, k_engine, k_fanout, k_deadline},
     .run = [](Context& context, const Arguments& arguments) { return run_compare(context, arguments, "verify"); },
@@ -306,7 +305,6 @@ extern const CommandSpec k_mirror_status_command{
         "by `sharefs mirror verify`.",
     .example = "sharefs mirror status\n"
                "sharefs mirror status code --json",
-    .effect = Effect::reads,
     .positional = {.name = "NAME", .help = "mirrors of sharefs.yaml; without them all"},
     .options = {k_to, k_engine, k_fanout, k_deadline},
     .run = [](Context& context, const Arguments& arguments) { return run_compare(context, arguments, "status"); },

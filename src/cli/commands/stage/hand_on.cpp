@@ -123,7 +123,6 @@ extern const CommandSpec k_nodes_serve_command{
         "one ask for, so that the server sends it once. Nothing but images below `conda.stage` and "
         "`stage.at` is handed on.",
     .example = "sharefs nodes serve /var/cache/x/0a1b.sqfs 0 --bytes 4096",
-    .effect = Effect::reads,
     .positional = {.name = "FILE OFFSET", .help = "its path, and where to begin", .min = 2, .max = 2},
     .options = {{.names = "--bytes", .value = "N", .help = "its size when it is complete"}},
     .run = run_serve,
