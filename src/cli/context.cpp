@@ -2,9 +2,11 @@
 
 #include "base/argv.hpp"
 #include "base/path.hpp"
+#include "cli/exit_code.hpp"
 #include "config/load.hpp"
 
 #include <fmt/format.h>
+#include <ostream>
 #include <utility>
 
 namespace sharefs::cli {
@@ -96,6 +98,16 @@ std::string undo_command(const Context& context, const std::string& id) {
       context.host.inherited.is_worker; // root reads the text, but the entry is not in root's journal
   return (is_worker ? "sudo -u " + shell_quote(context.system.identity().user) + " " : "") + "sharefs " +
          (root == "/" ? "" : "--root " + shell_quote(root) + " ") + "undo " + id;
+}
+
+int exec_command(Context& context, const Argv& command, const std::vector<std::string>& environment) {
+  context.host.out.flush();
+  context.host.err.flush();
+  const Error error = context.system.exec(command, environment);
+  context.console.error(error);
+  return error.code == ErrorCode::not_found    ? k_exit_not_found
+         : error.code == ErrorCode::permission ? k_exit_not_executable
+                                               : k_exit_run_failed;
 }
 
 Argv with_config(const Context& context, Argv words) {

@@ -79,6 +79,9 @@ class Context {
 /// Returns the command that undoes an entry of the journal that this command works with: "sharefs undo 17".
 std::string undo_command(const Context& context, const std::string& id);
 
+/// Becomes the command, by exec. If that fails the error is printed, and the exit code of env(1) is returned.
+int exec_command(Context& context, const Argv& command, const std::vector<std::string>& environment);
+
 /// Adds --config to the arguments of a sharefs on another machine or in another process, so that it reads the same
 /// file.
 Argv with_config(const Context& context, Argv words);

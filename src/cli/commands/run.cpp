@@ -260,15 +260,10 @@ Result<int> run_command(Context& context, const Arguments& arguments) {
   // stdout belongs to the command, so the JSON document goes to stderr.
   if (context.flags.json)
     context.host.err << context.envelope.text();
-  context.host.out.flush();
-  context.host.err.flush();
   const auto environment = environment_of(context.host.environment, decision);
-  const Error error = context.system.exec(
-      conda::pin_command(context.system, decision.argv, environment, context.host.working_directory), environment);
-  context.console.error(error);
-  return error.code == ErrorCode::not_found    ? k_exit_not_found
-         : error.code == ErrorCode::permission ? k_exit_not_executable
-                                               : k_exit_run_failed;
+  return exec_command(context,
+                      conda::pin_command(context.system, decision.argv, environment, context.host.working_directory),
+                      environment);
 }
 
 } // namespace

@@ -97,13 +97,7 @@ Result<int> run_in_environment(Context& context, const Arguments& arguments) {
   if (!scripted)
     return fail(scripted.error());
   const auto argv = conda::pin_command(context.system, *arguments.rest, *scripted, context.host.working_directory);
-  context.host.out.flush();
-  context.host.err.flush();
-  const Error error = context.system.exec(argv, *scripted);
-  context.console.error(error);
-  return error.code == ErrorCode::not_found    ? k_exit_not_found
-         : error.code == ErrorCode::permission ? k_exit_not_executable
-                                               : k_exit_run_failed;
+  return exec_command(context, argv, *scripted);
 }
 
 } // namespace
