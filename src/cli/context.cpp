@@ -13,7 +13,6 @@ namespace sharefs::cli {
 
 namespace {
 
-constexpr const char* k_default_config = "/etc/sharefs/sharefs.yaml";
 /// The read limit is higher than the limit of config::check, which reports a file that is too large.
 constexpr std::size_t k_config_limit = 16U << 20U;
 

@@ -27,6 +27,9 @@ struct GlobalFlags {
   [[nodiscard]] bool changes_nothing() const { return dry_run || check; }
 };
 
+/// The sharefs.yaml of a machine.
+inline constexpr const char* k_default_config = "/etc/sharefs/sharefs.yaml";
+
 /// Stands for a working directory that was removed or cannot be reached; no path lies below it.
 inline constexpr const char* k_no_directory = "/(unreachable)";
 

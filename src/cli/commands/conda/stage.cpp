@@ -20,8 +20,6 @@ namespace sharefs::cli {
 
 namespace {
 
-constexpr const char* k_default_config = "/etc/sharefs/sharefs.yaml";
-
 /// Returns the user who reads the store for root if its server refuses root; nullopt: root reads it itself.
 Result<std::optional<sys::User>> find_reader(Context& context, const conda::StagingRequest& request) {
   if (context.flags.root != "/" || context.system.identity().uid != 0)
