@@ -56,7 +56,12 @@ class Arguments {
   /// Reads an option with a duration in the notation of base/text.hpp. Error `usage` with the option's name if it is
   /// malformed.
   [[nodiscard]] Result<std::chrono::milliseconds> duration(std::string_view name) const;
+  /// The same for a time that must be greater than zero; the hint offers `example`.
+  [[nodiscard]] Result<std::chrono::milliseconds> time_limit(std::string_view name,
+                                                             std::string_view example = "5s") const;
 };
+/// Returns the error `usage` for an option whose value cannot be read; `hint` says which values can.
+tl::unexpected<Error> not_understood(std::string_view option, std::string_view value, std::string hint);
 
 enum class Effect {
   reads,   ///< changes nothing

@@ -21,8 +21,7 @@ Result<Number> number_option(const Arguments& arguments, std::string_view name, 
   const auto text = arguments.value(name).value_or(std::to_string(fallback));
   const auto number = parse_number<Number>(text);
   if (!number || *number < least || *number > most)
-    return fail(ErrorCode::usage, fmt::format("option `--{}` does not understand `{}`", name, text),
-                fmt::format("a number from {} to {}", least, most));
+    return not_understood(name, text, fmt::format("a number from {} to {}", least, most));
   return *number;
 }
 

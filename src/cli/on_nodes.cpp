@@ -167,8 +167,7 @@ Result<fleet::MostFailures> most_failures_of(const Arguments& arguments) {
   const auto text = arguments.value("max-failures").value_or("3");
   const auto most = fleet::parse_most_failures(text);
   return most ? Result<fleet::MostFailures>(*most)
-              : fail(ErrorCode::usage, fmt::format("option `--max-failures` does not understand `{}`", text),
-                     "a number of nodes, or a part of them: 3, 5%");
+              : not_understood("max-failures", text, "a number of nodes, or a part of them: 3, 5%");
 }
 
 Result<fleet::Run> run_script(Context& context, const Arguments& arguments, const std::vector<fleet::Node>& nodes,

@@ -294,9 +294,20 @@ Result<std::chrono::milliseconds> Arguments::duration(std::string_view name) con
   const auto text = value(name).value_or("");
   const auto parsed = parse_duration(text);
   if (!parsed)
-    return fail(ErrorCode::usage, fmt::format("option `--{}` does not understand `{}`", name, text),
-                "a number of seconds, or with a unit: 500ms, 5s, 2min, 30d");
+    return not_understood(name, text, "a number of seconds, or with a unit: 500ms, 5s, 2min, 30d");
   return std::chrono::milliseconds(*parsed);
+}
+
+Result<std::chrono::milliseconds> Arguments::time_limit(std::string_view name, std::string_view example) const {
+  auto time = duration(name);
+  if (time && time->count() <= 0)
+    return fail(ErrorCode::usage, fmt::format("--{} must be greater than zero", name),
+                fmt::format("for example --{} {}", name, example));
+  return time;
+}
+
+tl::unexpected<Error> not_understood(std::string_view option, std::string_view value, std::string hint) {
+  return fail(ErrorCode::usage, fmt::format("option `--{}` does not understand `{}`", option, value), std::move(hint));
 }
 
 Result<Parsed> parse_command_line(const Argv& argv, std::size_t width) {

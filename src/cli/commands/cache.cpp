@@ -69,14 +69,12 @@ Result<cachefix::PruneRequest> prune_request(const Arguments& arguments) {
     text += "d";
   const auto time = parse_duration(text);
   if (!time)
-    return fail(ErrorCode::usage, fmt::format("option `--older-than` does not understand `{}`", text),
-                "a number of days, or with a unit: 14, 12h, 30d");
+    return not_understood("older-than", text, "a number of days, or with a unit: 14, 12h, 30d");
   request.older_than = *time / 1000;
   if (const auto keep = arguments.value("keep-size")) {
     request.keep = parse_size(*keep);
     if (!request.keep)
-      return fail(ErrorCode::usage, "option `--keep-size` does not understand `" + *keep + "`",
-                  "a size: 500M, 10G, 1T");
+      return not_understood("keep-size", *keep, "a size: 500M, 10G, 1T");
   }
   return request;
 }

@@ -102,13 +102,8 @@ Result<Examination> examination_of(Context& context, const Arguments& arguments)
   if (!how.plans && context.flags.changes_nothing())
     return fail(ErrorCode::usage, "`--dry-run` and `--check` have no meaning without `--fix`",
                 "`sharefs doctor` alone changes nothing");
-  for (const auto& [name, into] : {std::pair{"timeout", &how.timeout}, {"deadline", &how.deadline}}) {
-    TRY_ASSIGN(const auto time, arguments.duration(name));
-    if (time.count() <= 0)
-      return fail(ErrorCode::usage, fmt::format("--{} must be greater than zero", name),
-                  fmt::format("for example --{} 10s", name));
-    *into = time;
-  }
+  TRY_ASSIGN(how.timeout, arguments.time_limit("timeout", "10s"));
+  TRY_ASSIGN(how.deadline, arguments.time_limit("deadline", "10s"));
   return how;
 }
 

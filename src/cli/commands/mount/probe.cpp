@@ -120,7 +120,7 @@ Result<std::uint16_t> read_port(const Arguments& arguments, const std::string& o
 }
 
 Result<int> run_probe(Context& context, const Arguments& arguments) {
-  TRY_ASSIGN(const auto timeout, timeout_of(arguments));
+  TRY_ASSIGN(const auto timeout, arguments.time_limit("timeout"));
   const auto& word = arguments.positional.front();
   auto request = server_request(context, word);
   const bool absolute = request.paths.empty() || request.paths.front().starts_with('/');

@@ -70,16 +70,9 @@ std::vector<mounts::MountPoint> mount_points(sys::System& system, const config::
   return points;
 }
 
-Result<std::chrono::milliseconds> timeout_of(const Arguments& arguments) {
-  auto timeout = arguments.duration("timeout");
-  if (timeout && timeout->count() <= 0)
-    return fail(ErrorCode::usage, "--timeout must be greater than zero", "for example --timeout 5s");
-  return timeout;
-}
-
 Result<ChosenMounts> choose_mounts(Context& context, const config::Config* config, const Arguments& arguments,
                                    bool unknown_paths) {
-  TRY_ASSIGN(const auto timeout, timeout_of(arguments));
+  TRY_ASSIGN(const auto timeout, arguments.time_limit("timeout"));
   auto all = mount_points(context.system, config);
   const auto& words = arguments.positional;
   if (arguments.flag("all") && !words.empty())

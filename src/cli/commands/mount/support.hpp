@@ -34,10 +34,8 @@ Result<ChosenMounts> choose_mounts(Context& context, const config::Config* confi
 /// Error `permission` if this user is not root.
 Result<void> require_root_for_mounts(const Context& context);
 
-/// Returns the value of --timeout, at least 1 ms.
 inline constexpr OptionSpec k_servers_timeout{
     .names = "--timeout", .value = "TIME", .help = "how long to wait for the servers' answers", .fallback = "5s"};
-Result<std::chrono::milliseconds> timeout_of(const Arguments& arguments);
 
 /// Calls mounts::probe with a progress line.
 Result<mounts::Observation> observe(Context& context, const mounts::ProbeRequest& request);

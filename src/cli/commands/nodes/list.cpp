@@ -19,7 +19,7 @@ Result<int> run_nodes_list(Context& context, const Arguments& arguments) {
   if (const auto slots = arguments.value("slots")) {
     const auto number = parse_number<unsigned>(*slots).value_or(0);
     if (number == 0)
-      return fail(ErrorCode::usage, fmt::format("option `--slots` does not understand `{}`", *slots), "a number: 8");
+      return not_understood("slots", *slots, "a number: 8");
     for (auto& node : nodes)
       if (!node.slots)
         node.slots = number;

@@ -96,7 +96,7 @@ class TakeDown {
 
 Result<int> run_down(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(const auto config, context.config());
-  TRY_ASSIGN(const auto timeout, timeout_of(arguments));
+  TRY_ASSIGN(const auto timeout, arguments.time_limit("timeout"));
   TRY(require_root(context, "only root can take a host down"));
   if (context.flags.root != "/")
     return change_image(context, *config, timeout, false);

@@ -187,7 +187,7 @@ class BringUp {
 
 Result<int> run_up(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(const auto config, context.config());
-  TRY_ASSIGN(const auto timeout, timeout_of(arguments));
+  TRY_ASSIGN(const auto timeout, arguments.time_limit("timeout"));
   if (context.flags.root != "/") {
     TRY(require_root(context, "only root can prepare an image"));
     return change_image(context, *config, timeout, true);
