@@ -131,15 +131,16 @@ Result<plan::Journal> journal_of(Context& context) {
       [&](const std::string& directory) { return plan::Journal(context.system.files(), directory); });
 }
 
-std::optional<Unwritable> find_unwritable(sys::System& system, const std::string& directory) {
+Result<void> check_writable(sys::System& system, const std::string& directory) {
   const auto there = system.entry({.path = directory, .follow = true, .space = true, .access = true});
   if (there.exists() && !there.writable)
-    return Unwritable{"it is read-only",
-                      fmt::format("make it writable: `findmnt -T {}` shows its file system", shell_quote(directory))};
+    return fail(ErrorCode::permission, "it is read-only",
+                fmt::format("make it writable: `findmnt -T {}` shows its file system", shell_quote(directory)));
   if (there.space && ((there.space->size_bytes > 0 && there.space->free_bytes == 0) ||
                       (there.space->files > 0 && there.space->free_files == 0)))
-    return Unwritable{"its disk is full", fmt::format("make room: `df -h {0}`, `df -i {0}`", shell_quote(directory))};
-  return std::nullopt;
+    return fail(ErrorCode::failed, "its disk is full",
+                fmt::format("make room: `df -h {0}`, `df -i {0}`", shell_quote(directory)));
+  return {};
 }
 
 Result<Diagnoses> diagnose_journal(Context& context) {
@@ -151,9 +152,10 @@ Result<Diagnoses> diagnose_journal(Context& context) {
   const auto newest = journal.newest_id();
   if (!newest)
     return Diagnoses{{Severity::error, "SF607", "journal", newest.error().message, newest.error().hint, ""}};
-  if (const auto why = find_unwritable(context.system, state))
-    return says(fmt::format("nothing can be changed, since the journal cannot be written there: {}", why->reason),
-                why->hint);
+  if (const auto writable = check_writable(context.system, state); !writable)
+    return says(
+        fmt::format("nothing can be changed, since the journal cannot be written there: {}", writable.error().message),
+        writable.error().hint);
   const auto entry = newest->empty() ? fail(ErrorCode::not_found, "") : journal.load(*newest);
   if (entry && entry->state == plan::JournalState::unreadable)
     return says(fmt::format("the newest change ({}) cannot be taken back: {}", *newest, entry->damage),

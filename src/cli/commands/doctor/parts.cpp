@@ -55,13 +55,13 @@ struct PartInput {
 };
 
 /// Returns the first directory in which the plan writes a file and that cannot be written, and why.
-std::optional<std::pair<std::string, Unwritable>> find_obstacle(Context& context, const plan::Plan& plan) {
+std::optional<std::pair<std::string, Error>> find_obstacle(Context& context, const plan::Plan& plan) {
   if (context.system.identity().uid != 0)
     return std::nullopt;
   for (const auto& step : plan.steps)
     if (const auto* const write = std::get_if<plan::File>(&step.action); write && write->after)
-      if (const auto why = find_unwritable(context.system, parent_path(write->path)))
-        return std::pair{parent_path(write->path), *why};
+      if (const auto writable = check_writable(context.system, parent_path(write->path)); !writable)
+        return std::pair{parent_path(write->path), writable.error()};
   return std::nullopt;
 }
 
@@ -88,7 +88,7 @@ Diagnosis pending(const PartInput& input, Severity severity, const std::string& 
   return {severity,
           "SF603",
           what,
-          fmt::format("{}; and this cannot be mended, since {} cannot be written: {}", message, directory, why.reason),
+          fmt::format("{}; and this cannot be mended, since {} cannot be written: {}", message, directory, why.message),
           fmt::format("{}; then `{}`", why.hint, fix),
           ""};
 }
