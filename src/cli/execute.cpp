@@ -97,11 +97,6 @@ std::optional<Executed> present(Context& context, const Proposal& proposal) {
   return std::nullopt;
 }
 
-Result<std::string> state_of(Context& context, const sys::Identity& identity) {
-  return context.system.mounts().map(
-      [&](const sys::MountTable& mounts) { return plan::state_directory(context.system.files(), identity, mounts); });
-}
-
 } // namespace
 
 Result<bool> ask_consent(Context& context) {
@@ -123,7 +118,9 @@ Result<plan::HostLock> take_lock(Context& context, const std::string& directory,
 }
 
 Result<std::string> state_directory(Context& context) {
-  return state_of(context, context.system.identity());
+  return context.system.mounts().map([&](const sys::MountTable& mounts) {
+    return plan::state_directory(context.system.files(), context.system.identity(), mounts);
+  });
 }
 
 Result<plan::Journal> journal_of(Context& context) {
@@ -171,7 +168,7 @@ Result<Diagnoses> diagnose_journal(Context& context) {
 
 Result<Executed> execute(Context& context, const std::function<Result<Proposal>()>& propose) {
   const auto identity = context.system.identity();
-  TRY_ASSIGN(const auto state, state_of(context, identity));
+  TRY_ASSIGN(const auto state, state_directory(context));
   const plan::Journal journal(context.system.files(), state);
 
   auto newest = journal.newest_id();
