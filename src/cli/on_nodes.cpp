@@ -71,9 +71,9 @@ void expect_servers(const fleet::Request& job, std::vector<Outcome>& answers) {
     }
 }
 
-/// Asks all nodes for their plans and shows them; only nodes with something to do stay in the job. Returns an exit code
-/// if the command ends here.
-Result<std::optional<int>> plan_on_nodes(Context& context, fleet::Request& job) {
+/// Asks all nodes for their plans and shows them; only nodes with something to do stay in the job. Returns a value if
+/// the command ends here.
+std::optional<Result<int>> plan_on_nodes(Context& context, fleet::Request& job) {
   TRY_ASSIGN(auto answers, ask(context, job, {"--check", "--json"}));
   if (answers.interrupted)
     return fail(ErrorCode::interrupted, "interrupted: nothing was changed");
@@ -81,11 +81,7 @@ Result<std::optional<int>> plan_on_nodes(Context& context, fleet::Request& job) 
   for (const auto& outcome : answers.outcomes)
     if (outcome.state != State::pending)
       job.before.push_back(outcome);
-  TRY_ASSIGN(auto agreed, agree_on_plans(context, job.nodes, answers.outcomes, job.settings.most_failures));
-  if (const auto* code = std::get_if<int>(&agreed))
-    return *code;
-  job.nodes = std::get<std::vector<fleet::Node>>(std::move(agreed));
-  return std::nullopt;
+  return agree_on_plans(context, job.nodes, answers.outcomes, job.settings.most_failures);
 }
 
 /// Returns the sources of nodes in sharefs.yaml, without those for which another program must be asked.
@@ -104,11 +100,9 @@ fleet::Sources sources_of(const config::Config& config) {
 
 /// Shows the plan, asks for consent, and applies it.
 Result<int> change_nodes(Context& context, fleet::Request job) {
-  if (!context.flags.yes || context.flags.changes_nothing()) {
-    TRY_ASSIGN(const auto ended, plan_on_nodes(context, job));
-    if (ended)
+  if (!context.flags.yes || context.flags.changes_nothing())
+    if (const auto ended = plan_on_nodes(context, job))
       return *ended;
-  }
   return apply_on_nodes(context, std::move(job));
 }
 
@@ -180,8 +174,8 @@ Result<fleet::Run> run_script(Context& context, const Arguments& arguments, cons
   return ask_once(context, std::move(request), what);
 }
 
-Result<Pending> agree_on_plans(Context& context, const std::vector<fleet::Node>& nodes,
-                               const std::vector<Outcome>& answers, const fleet::MostFailures& most) {
+std::optional<Result<int>> agree_on_plans(Context& context, std::vector<fleet::Node>& nodes,
+                                          const std::vector<Outcome>& answers, const fleet::MostFailures& most) {
   show_plans(context, answers);
   std::vector<fleet::Node> pending;
   std::size_t failures = 0;
@@ -205,7 +199,8 @@ Result<Pending> agree_on_plans(Context& context, const std::vector<fleet::Node>&
     context.console.message("nothing was changed");
     return k_exit_failed;
   }
-  return pending;
+  nodes = std::move(pending);
+  return std::nullopt;
 }
 
 Result<std::vector<fleet::Node>> known_nodes(Context& context) {

@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 namespace sharefs::cli {
@@ -65,12 +64,12 @@ Result<fleet::Run> run_script(Context& context, const Arguments& arguments, cons
 /// Returns the answers of a run. Error `interrupted` if it was interrupted, because answers are missing then.
 Result<std::vector<fleet::Outcome>> all_answers(Result<fleet::Run> run);
 
-/// Shows the answers of nodes to the question what has to be done, and asks for consent. Returns the pending nodes if
-/// the user agrees, or the exit code with which the command ends, because nothing has to be done or the user does not
-/// agree. Error `failed` if so many nodes cannot do it that --max-failures forbids the change.
-using Pending = std::variant<int, std::vector<fleet::Node>>;
-Result<Pending> agree_on_plans(Context& context, const std::vector<fleet::Node>& nodes,
-                               const std::vector<fleet::Outcome>& answers, const fleet::MostFailures& most);
+/// Shows the answers of `nodes` to the question what has to be done, and asks for consent. Returns nullopt if the user
+/// agrees; then the nodes with something to do are left in `nodes`. Otherwise returns the end of the command: its exit
+/// code, because nothing has to be done or the user does not agree, or the error `failed`, because so many nodes cannot
+/// do it that --max-failures forbids the change.
+std::optional<Result<int>> agree_on_plans(Context& context, std::vector<fleet::Node>& nodes,
+                                          const std::vector<fleet::Outcome>& answers, const fleet::MostFailures& most);
 /// Prints the plans that nodes have answered to `--check`; equal plans once, with the names of their nodes.
 void show_plans(Context& context, const std::vector<fleet::Outcome>& outcomes);
 

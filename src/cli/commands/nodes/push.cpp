@@ -86,7 +86,7 @@ fleet::Request ask_request(const Load& load) {
 }
 
 Result<int> run_nodes_push(Context& context, const Arguments& arguments) {
-  TRY_ASSIGN(const auto nodes, other_nodes(context, named_nodes(arguments)));
+  TRY_ASSIGN(auto nodes, other_nodes(context, named_nodes(arguments)));
   TRY_ASSIGN(const auto most, most_failures_of(arguments));
   TRY_ASSIGN(const auto load, load_of(context, arguments));
   if (nodes.empty()) {
@@ -101,9 +101,8 @@ Result<int> run_nodes_push(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(auto answers, run_script(context, arguments, nodes, ask_request(load), false, "asking nodes"));
   if (answers.interrupted)
     return fail(ErrorCode::interrupted, "interrupted: nothing was changed");
-  TRY_ASSIGN(const auto agreed, agree_on_plans(context, nodes, answers.outcomes, most));
-  if (const auto* code = std::get_if<int>(&agreed))
-    return *code;
+  if (const auto ended = agree_on_plans(context, nodes, answers.outcomes, most))
+    return *ended;
 
   TRY_ASSIGN(const auto deadline, arguments.duration("node-deadline"));
   TRY_ASSIGN(const auto lease, LeaseOnServers::take(context, "push-" + random_letters(8),
@@ -116,8 +115,7 @@ Result<int> run_nodes_push(Context& context, const Arguments& arguments) {
   request.asking.as_root = true;
   request.asking.input = archive;
   request.read = fleet::script_outcome;
-  TRY_ASSIGN(auto done, run_script(context, arguments, std::get<std::vector<fleet::Node>>(agreed), request, true,
-                                   "pushing to nodes"));
+  TRY_ASSIGN(auto done, run_script(context, arguments, nodes, request, true, "pushing to nodes"));
   fleet::replace(answers.outcomes, std::move(done.outcomes));
   show_outcomes(context, answers.outcomes);
   const int code = fleet::exit_code_of(answers.outcomes);
