@@ -86,12 +86,11 @@ Result<conda::Upstreams> upstreams_of(Context& context, const Arguments& argumen
   if (!word)
     return conda::CopySettings{}.upstreams;
   TRY_ASSIGN(const auto names, fleet::expand(*word));
-  auto known = known_nodes(context);
+  const auto known = known_nodes(context).value_or(std::vector<fleet::Node>{});
   std::vector<fleet::Node> nodes;
   for (const auto& name : names) {
-    const auto found =
-        known ? std::ranges::find(*known, name, &fleet::Node::name) : std::vector<fleet::Node>::iterator{};
-    nodes.push_back(known && found != known->end() ? *found : fleet::Node{.name = name});
+    const auto found = std::ranges::find(known, name, &fleet::Node::name);
+    nodes.push_back(found != known.end() ? *found : fleet::Node{.name = name});
   }
   return conda::Upstreams([&context, nodes](const std::string& file, std::uint64_t bytes) {
     std::vector<tree::Upstream> upstreams;
