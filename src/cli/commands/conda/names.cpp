@@ -92,6 +92,11 @@ std::vector<conda::Homes> homes_of(const config::Conda& conda, const sys::Identi
   return homes;
 }
 
+std::string stage_of(Context& context, const std::string& environment) {
+  const auto config = context.config_if_any();
+  return config && *config != nullptr && (*config)->conda ? (*config)->conda->settings_of(environment).stage : "";
+}
+
 Result<void> check_environment_name(const std::string& name) {
   const auto key = std::ranges::find(config::keys(), "conda.envs[].name", &config::Key::name);
   const auto complaint = config::check_value(*key, name);

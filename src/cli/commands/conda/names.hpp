@@ -17,6 +17,10 @@ Result<const config::Conda*> conda_section(
     Context& context,
     const std::string& hint = "add one: `conda: {store: /PATH/ON/SHARE, envs: [NAME], homes: {users: [NAME]}}`");
 
+/// Returns `conda.stage` of an environment; "" if nothing is configured, because an environment that is named by its
+/// path needs no configuration.
+std::string stage_of(Context& context, const std::string& environment);
+
 /// Returns the users and the places of their conda; for a user other than root only the own place.
 std::vector<conda::Homes> homes_of(const config::Conda& conda, const sys::Identity& self);
 

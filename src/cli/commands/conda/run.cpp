@@ -68,12 +68,6 @@ void advise_staging(Context& context, const conda::GenerationPath& generation, c
                                       record->files, shell_quote(generation.name)));
 }
 
-/// Returns `conda.stage` of an environment; "" if nothing is configured.
-std::string stage_of(Context& context, const std::string& name) {
-  const auto config = context.config_if_any();
-  return config && *config != nullptr && (*config)->conda ? (*config)->conda->settings_of(name).stage : "";
-}
-
 Result<int> run_in_environment(Context& context, const Arguments& arguments) {
   const auto& word = arguments.positional.front();
   TRY_ASSIGN(const auto path, environment_path(context, word));

@@ -61,10 +61,6 @@ std::string environment_summary(const conda::EnvironmentState& state) {
                      count_of(warnings, "warning"));
 }
 
-bool is_live_root(Context& context) {
-  return context.flags.root == "/";
-}
-
 /// Returns the generation that the directory at `path` is, also over links; nullopt if it is none, or does not answer.
 std::optional<conda::GenerationPath> generation_at(Context& context, const std::string& path) {
   auto found = conda::in_generation(context.system.entry({.path = path, .follow = true}).resolved);
@@ -73,10 +69,7 @@ std::optional<conda::GenerationPath> generation_at(Context& context, const std::
 
 /// Verifies the images of a generation by one hash each; returns true if all are good.
 bool verify_images(Context& context, const conda::KnownGeneration& known) {
-  const auto config = context.config_if_any(); // an environment that is named by its path needs no configuration
-  const auto stage = config && *config != nullptr && (*config)->conda
-                         ? (*config)->conda->settings_of(known.environment.name).stage
-                         : std::string();
+  const auto stage = stage_of(context, known.environment.name);
   const auto checked = conda::check_images(context.system, known, stage, say_to(context));
   for (const auto& path : checked.good)
     context.console.message(path + ": as it was made");
@@ -139,7 +132,7 @@ Result<int> run_verify(Context& context, const Arguments& arguments) {
   if (!repair)
     return has_errors(diagnoses) || !images_good ? k_exit_failed : k_exit_ok;
   TRY_ASSIGN(const auto executed, shared ? repair_generation(context, *shared, state)
-                                         : execute(context, conda::plan_repair(state, true, is_live_root(context)),
+                                         : execute(context, conda::plan_repair(state, true, context.flags.root == "/"),
                                                    "there is nothing that can be repaired"));
   if (executed.stopped() || executed.exit_code != k_exit_ok)
     return executed.exit_code;
@@ -163,7 +156,7 @@ Result<int> run_relocate(Context& context, const Arguments& arguments) {
     context.console.message("nothing was changed");
     return k_exit_failed;
   }
-  return execute(context, conda::plan_repair(state, false, is_live_root(context)),
+  return execute(context, conda::plan_repair(state, false, context.flags.root == "/"),
                  fmt::format("every file of {} names {} already", state.path, request.prefix))
       .map(&Executed::exit_code);
 }
