@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <iterator>
 
 namespace sharefs::cli {
 
@@ -19,7 +18,7 @@ namespace {
 Diagnoses by_severity(const std::vector<Part>& parts) {
   Diagnoses all;
   for (const auto& part : parts)
-    std::ranges::copy(part.found, std::back_inserter(all));
+    mounts::append(all, part.found);
   std::ranges::stable_sort(all, std::greater{}, &Diagnosis::severity);
   return all;
 }
