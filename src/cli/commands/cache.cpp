@@ -13,7 +13,6 @@
 #include <fmt/format.h>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <ostream>
 
 namespace sharefs::cli {
 namespace {
@@ -100,21 +99,18 @@ Result<int> cache_place(Context& context, const Arguments& arguments) {
   const std::string path = normalize_path(arguments.positional.front(), context.host.working_directory);
   const auto place = caches.guard == "off" ? cachefix::CachePlace{.reason = "caches.guard is off"}
                                            : cachefix::place_of(context.system, path, choices.local);
-  if (context.flags.json) {
-    context.envelope.fields = {{"place", place.place},
-                               {"directory", to_utf8(place.directory)},
-                               {"reason", to_utf8(place.reason)},
-                               {"shared", place.shared},
-                               {"excludes", place.excludes},
-                               {"build", caches.build},
-                               {"when", caches.when},
-                               {"keep", cachefix::kept_variables(choices.rules.user)}};
-    return k_exit_ok;
-  }
+  context.envelope.fields = {{"place", place.place},
+                             {"directory", to_utf8(place.directory)},
+                             {"reason", to_utf8(place.reason)},
+                             {"shared", place.shared},
+                             {"excludes", place.excludes},
+                             {"build", caches.build},
+                             {"when", caches.when},
+                             {"keep", cachefix::kept_variables(choices.rules.user)}};
   const std::string where = place.place == "local"    ? "in " + place.directory
                             : place.place == "unique" ? "there, under a name of its own"
                                                       : "there";
-  context.host.out << to_utf8(path + ": built " + where + ": " + place.reason) << '\n';
+  context.console.print(to_utf8(path + ": built " + where + ": " + place.reason) + "\n");
   return k_exit_ok;
 }
 

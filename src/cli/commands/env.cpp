@@ -6,7 +6,6 @@
 #include "cli/exit_code.hpp"
 
 #include <nlohmann/json.hpp>
-#include <ostream>
 
 namespace sharefs::cli {
 namespace {
@@ -39,10 +38,8 @@ Result<int> run_env(Context& context, const Arguments& arguments) {
   auto json = nlohmann::ordered_json::object();
   for (const auto& [name, value] : variables) {
     json[name] = to_utf8(value);
-    if (!context.flags.json)
-      context.host.out << (fish ? "set -gx " + name + " " + fish_quote(value)
-                                : "export " + name + "=" + single_quote(value))
-                       << '\n';
+    context.console.print(fish ? "set -gx " + name + " " + fish_quote(value) + "\n"
+                               : "export " + name + "=" + single_quote(value) + "\n");
   }
   context.envelope.fields["environment"] = std::move(json);
   return k_exit_ok;

@@ -251,8 +251,7 @@ Result<int> run_command(Context& context, const Arguments& arguments) {
   show_changes(context, arguments, decision, all);
   TRY(reported);
   if (dry_run) {
-    if (!context.flags.json)
-      context.console.out() << shell_join(shown_command(decision)) << '\n';
+    context.console.print(shell_join(shown_command(decision)) + "\n");
     return k_exit_ok;
   }
   if (seed)

@@ -68,8 +68,8 @@ Result<int> config_check(Context& context, const Arguments& arguments) {
         context.console.error(error);
     if (!errors.empty() && !context.envelope.error)
       context.envelope.error = errors.front();
-    if (errors.empty() && !context.flags.json)
-      context.console.out() << visible(name) << ": ok\n";
+    if (errors.empty())
+      context.console.print(visible(name) + ": ok\n");
     rows.push_back({{"file", name},
                     {"ok", errors.empty()},
                     {"error", errors.empty() ? Json(nullptr) : json_of(errors.front())},
@@ -109,8 +109,7 @@ Result<int> config_keys(Context& context, const Arguments& /*arguments*/) {
     rows.push_back(key_json(key));
   }
   context.envelope.fields["keys"] = std::move(rows);
-  if (!context.flags.json)
-    context.console.out() << list;
+  context.console.print(list);
   return k_exit_ok;
 }
 

@@ -93,8 +93,7 @@ Result<int> run_explain(Context& context, const Arguments& arguments) {
   }
   context.envelope.fields["codes"] = std::move(json);
   context.console.show(table);
-  if (!context.flags.json)
-    context.console.out() << pages;
+  context.console.print(pages);
   if (lists && !words.empty() && !context.flags.json)
     context.console.message(fmt::format("`sharefs explain {}` shows the first of them", chosen.front()->code));
   return k_exit_ok;

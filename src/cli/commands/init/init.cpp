@@ -47,10 +47,8 @@ Result<sys::Entry> check_new(Context& context, const std::string& path) {
 
 Result<int> print_text(Context& context, const InitFacts& facts) {
   const auto text = init_text(facts);
-  if (context.flags.json)
-    context.envelope.fields["text"] = to_utf8(text);
-  else
-    context.console.out() << text;
+  context.envelope.fields["text"] = to_utf8(text);
+  context.console.print(text);
   context.console.message("the file has " + summary_of(facts, text));
   return k_exit_ok;
 }

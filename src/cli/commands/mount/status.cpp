@@ -80,8 +80,7 @@ Result<int> run_node_health(Context& context, const Arguments& arguments) {
   const sys::ExitDeadline exits(deadline, "sharefs: no answer in time\n", k_exit_unknown);
   const auto say = [&](const std::string& line) {
     context.envelope.fields["health"] = line;
-    if (!context.flags.json)
-      context.console.out() << line << '\n';
+    context.console.print(line + "\n");
   };
   const auto config = context.config_if_any();
   mounts::ProbeRequest request;

@@ -71,8 +71,7 @@ Result<int> run_self(Context& context, const Arguments& /*arguments*/) {
   facts.clock_ms =
       std::chrono::duration_cast<std::chrono::milliseconds>(context.system.now().time_since_epoch()).count();
   context.envelope.fields["self"] = json_of(facts);
-  if (!context.flags.json)
-    context.console.out() << json_of(facts).dump(2) << "\n";
+  context.console.print(json_of(facts).dump(2) + "\n");
   return k_exit_ok;
 }
 

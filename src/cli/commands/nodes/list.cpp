@@ -32,8 +32,7 @@ Result<int> run_nodes_list(Context& context, const Arguments& arguments) {
   }
   if (const auto name = arguments.value("format")) {
     TRY_ASSIGN(const auto text, fleet::format_nodes(nodes, *name));
-    if (!context.flags.json)
-      context.console.out() << text;
+    context.console.print(text);
     return k_exit_ok;
   }
   ui::Table table({{"NODE"}, {"ADDRESS"}, {"SLOTS", true}, {"GROUPS"}, {"FROM", false, true}});
