@@ -102,25 +102,10 @@ Result<int> change_from_here(Context& context, const Arguments& arguments, const
 Result<std::vector<fleet::Outcome>> ask_from_here(Context& context, const Arguments& arguments,
                                                   const std::vector<fleet::Node>& nodes, const Argv& words);
 
-// ---- parts of the above: how the nodes are asked, and the record of a change ----
+// ---- parts of the above: the record of a change ----
 
-/// The default of --node-deadline: for a change. A question to a node then gets less.
-inline constexpr std::string_view k_default_deadline = "10min";
-
-/// Reads the options of the command line and finds an installed engine. Error `usage` for srun, if ssh is needed.
-Result<fleet::Settings> settings_of(Context& context, const Arguments& arguments, bool by_ssh = false);
 /// Sets the engine of this name, or the first that is installed.
 Result<void> choose_engine(Context& context, const std::string& name, fleet::Settings& settings);
-/// Returns the command line without the options that only this machine needs: those of the fleet, of consent, and of
-/// the output.
-Argv words_for_nodes(const Argv& argv);
-/// Runs the request, with progress on the terminal; its files are made in `directory`.
-Result<fleet::Run> run_with_progress(Context& context, const std::string& directory, const fleet::Request& request,
-                                     const std::string& what);
-/// Runs the request without a record: its files are removed after the answer.
-Result<fleet::Run> ask_once(Context& context, fleet::Request request, const std::string& what);
-/// Asks the nodes all at once, without a record, with the deadline of a check; `further` follows the arguments.
-Result<fleet::Run> ask(Context& context, fleet::Request request, const Argv& further = {"--json"});
 
 /// Returns a name for a new record in `directory`, which sorts behind those that are there.
 Result<std::string> new_record_id(Context& context, const std::string& directory);
