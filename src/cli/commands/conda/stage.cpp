@@ -56,25 +56,10 @@ std::vector<conda::StagedImage> staged_images(Context& context, const config::Co
                                    config->stage ? config->stage->paths : std::vector<std::string>{});
 }
 
-plan::Plan plan_copies_over_shares(Context& context, const config::Config& config) {
-  auto staged = staged_images(context, &config);
-  const auto table = context.system.mounts();
-  std::erase_if(staged, [&](const conda::StagedImage& one) {
-    return one.mount.fs_type != sys::k_bind || !table || !conda::is_missing(one, *table);
-  });
-  context.report(conda::take_out_gone(context.system, staged));
-  return conda::mount_staged(staged, true);
-}
-
-Result<int> mount_copies_over_shares(Context& context, const config::Config& config) {
-  const auto propose = [&]() -> Result<Proposal> { return Proposal{plan_copies_over_shares(context, config), ""}; };
-  return execute_further(context, propose).map(&Executed::exit_code);
-}
-
 std::set<std::string> staged_binds(const std::vector<conda::StagedImage>& images) {
   std::set<std::string> targets;
   for (const auto& image : images)
-    if (image.is_mounted && image.mount.fs_type == sys::k_bind)
+    if (image.is_mounted && image.is_bind())
       targets.insert(image.mount.target);
   return targets;
 }
@@ -178,7 +163,7 @@ Result<int> mount_all_staged(Context& context) {
   context.report(damaged);
   if (!executed || executed->exit_code != k_exit_ok || executed->stopped())
     return executed.map(&Executed::exit_code);
-  auto copies = mount_copies_over_shares(context, *config);
+  auto copies = mount_on_shares(context, *config, false);
   if (!copies || *copies != k_exit_ok || damaged.empty())
     return copies;
   return executed->applied() ? k_exit_partly : k_exit_failed;
@@ -226,13 +211,18 @@ std::vector<std::string> unstaged_environments(Context& context) {
   return conda::find_unstaged(context.system, (*section)->store, environments, readers(context));
 }
 
-Result<int> mount_on_shares(Context& context) {
-  TRY_ASSIGN(const auto config, context.config());
-  const auto& section = config->conda;
-  const bool from_share = section && section->image_from_share && check_share(context, section->store);
+Result<int> mount_on_shares(Context& context, const config::Config& config, bool images) {
+  const auto& section = config.conda;
+  const bool from_share = images && section && section->image_from_share && check_share(context, section->store);
   std::set<std::string> said;
   const auto propose = [&]() -> Result<Proposal> {
-    Proposal proposal{plan_copies_over_shares(context, *config), ""};
+    auto staged = staged_images(context, &config);
+    const auto table = context.system.mounts();
+    std::erase_if(staged, [&](const conda::StagedImage& one) {
+      return !one.is_bind() || !table || !conda::is_missing(one, *table);
+    });
+    context.report(conda::take_out_gone(context.system, staged));
+    Proposal proposal{conda::mount_staged(staged, true), ""};
     const auto names = from_share ? all_names(context) : Result<std::vector<std::string>>(std::vector<std::string>{});
     if (!names && said.insert("").second)
       context.console.warning(names.error().message, names.error().hint);
@@ -241,9 +231,6 @@ Result<int> mount_on_shares(Context& context) {
         context.console.warning(fmt::format("{}: {}", name, added.error().message), added.error().hint);
     return proposal;
   };
-  const auto looked = propose();
-  if (!looked || looked->plan.empty())
-    return looked ? Result<int>(k_exit_ok) : fail(looked.error());
   return execute_further(context, propose).map(&Executed::exit_code);
 }
 

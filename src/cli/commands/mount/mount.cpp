@@ -61,7 +61,7 @@ Result<int> run_mount(Context& context, const Arguments& arguments) {
     TRY(check_shares_made(context, on, scope.path_deadline()));
   const bool shares_failed = on.failed > 0 || shared.exit_code != k_exit_ok;
   if (scope.caches)
-    if (const auto staged = mount_on_shares(context); !staged || *staged != k_exit_ok)
+    if (const auto staged = mount_on_shares(context, *config, true); !staged || *staged != k_exit_ok)
       return staged;
   if (context.flags.dry_run)
     return std::max(exit_code_for(plan.right.size() + plan.planned.size(), plan.blocked.size()),

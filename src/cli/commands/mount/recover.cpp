@@ -73,7 +73,7 @@ Result<int> run_recover(Context& context, const Arguments& arguments) {
     good.insert(plan.only_unmounted.begin(), plan.only_unmounted.end());
   }
   if (config != nullptr && executed.applied())
-    if (const auto copies = mount_copies_over_shares(context, *config); !copies || *copies != k_exit_ok)
+    if (const auto copies = mount_on_shares(context, *config, false); !copies || *copies != k_exit_ok)
       return copies;
   const auto total = plan.right.size() + plan.planned.size() + plan.only_unmounted.size() + plan.blocked.size();
   return exit_code_for(good.size(), total - good.size());

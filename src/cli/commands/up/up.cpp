@@ -48,7 +48,7 @@ class BringUp {
       TRY(check_shares_made(m_context, m_on, m_scope.path_deadline()));
     m_context.envelope.fields["homes"] =
         m_on.links ? homes_json(m_on.links->state, m_on.links->request) : nlohmann::ordered_json::array();
-    if (const auto staged = mount_on_shares(m_context); !staged || *staged != k_exit_ok)
+    if (const auto staged = mount_on_shares(m_context, m_config, true); !staged || *staged != k_exit_ok)
       return staged;
     return exit_code();
   }
