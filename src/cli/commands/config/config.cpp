@@ -27,12 +27,10 @@ Result<int> config_show(Context& context, const Arguments& /*arguments*/) {
   const config::Config config = found ? *loaded : config::Config{};
   context.envelope.fields["file"] = found ? Json(config.file) : Json(nullptr);
   context.envelope.fields["config"] = config::to_json(config);
-  if (context.flags.json)
-    return k_exit_ok;
-  if (!found)
+  if (!found && !context.flags.json)
     context.console.message(
         fmt::format("there is no {}: these are the defaults; `sharefs init` writes one", context.config_path()));
-  context.console.out() << config::to_yaml(config);
+  context.console.print(config::to_yaml(config));
   return k_exit_ok;
 }
 
