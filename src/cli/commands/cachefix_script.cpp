@@ -13,11 +13,10 @@ namespace {
 
 constexpr std::size_t k_most_bytes = 1U << 20U;
 
-nlohmann::ordered_json mentions_json(const std::vector<cachefix::Mention>& mentions, const char* subject,
-                                     const char* says) {
+nlohmann::ordered_json mentions_json(const std::vector<cachefix::Mention>& mentions, const char* says) {
   auto json = nlohmann::ordered_json::array();
   for (const cachefix::Mention& one : mentions)
-    json.push_back({{"line", one.line}, {subject, to_utf8(one.subject)}, {says, to_utf8(one.says)}});
+    json.push_back({{"line", one.line}, {"name", to_utf8(one.subject)}, {says, to_utf8(one.says)}});
   return json;
 }
 
@@ -46,8 +45,8 @@ Result<int> run_cachefix_script(Context& context, const Arguments& arguments) {
   for (const cachefix::Mention& one : report.caches)
     table.add({{std::to_string(one.line)}, {"cache"}, {to_utf8(one.subject)}, {to_utf8(one.says)}});
   context.envelope.fields = {{"script_file", to_utf8(file)},
-                             {"programs", mentions_json(report.programs, "name", "launchers")},
-                             {"caches", mentions_json(report.caches, "name", "value")}};
+                             {"programs", mentions_json(report.programs, "launchers")},
+                             {"caches", mentions_json(report.caches, "value")}};
   context.console.show(table);
   context.report(losses);
   if (losses.empty())
