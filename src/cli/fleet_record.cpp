@@ -1,6 +1,5 @@
 #include "cli/on_nodes.hpp"
 
-#include "base/json.hpp"
 #include "base/json_fields.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"

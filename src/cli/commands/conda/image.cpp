@@ -6,8 +6,6 @@
 #include "cli/execute.hpp"
 #include "cli/say.hpp"
 
-#include <fmt/format.h>
-
 namespace sharefs::cli {
 
 namespace {

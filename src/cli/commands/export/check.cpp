@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <iterator>
-#include <optional>
 
 namespace sharefs::cli {
 

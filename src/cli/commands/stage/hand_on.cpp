@@ -13,7 +13,6 @@
 #include "tree/tree.hpp"
 
 #include <algorithm>
-#include <fmt/format.h>
 
 namespace sharefs::cli {
 
