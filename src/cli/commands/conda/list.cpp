@@ -61,17 +61,18 @@ void show_environments(Context& context, const std::vector<ListedEnvironment>& r
                    {.name = "STATE", .truncate = true}});
   for (const auto& row : rows) {
     const bool good = row.availability == Availability::good;
-    std::vector<ui::Cell> cells;
-    for (auto& text :
-         {row.name.empty() ? std::string("-") : row.name,
-          row.generation == 0 ? std::string() : fmt::format("{} ({} kept)", row.generation, row.generations),
-          row.bytes ? format_bytes(*row.bytes) : std::string(), row.files ? std::to_string(*row.files) : std::string(),
-          row.image_bytes ? format_bytes(*row.image_bytes) : std::string(), row.python, join(row.linked_by, ", "),
-          jobs_text(row), std::string(row.is_protected ? "yes" : ""), std::string(row.has_guard ? "yes" : ""),
-          row.verified == 0 ? std::string() : format_time(row.verified), state_text(row)})
-      cells.push_back({text});
-    cells.back().colour = good ? ui::Colour::none : ui::Colour::red;
-    table.add(std::move(cells));
+    table.add({{row.name.empty() ? "-" : row.name},
+               {row.generation == 0 ? "" : fmt::format("{} ({} kept)", row.generation, row.generations)},
+               {row.bytes ? format_bytes(*row.bytes) : ""},
+               {row.files ? std::to_string(*row.files) : ""},
+               {row.image_bytes ? format_bytes(*row.image_bytes) : ""},
+               {row.python},
+               {join(row.linked_by, ", ")},
+               {jobs_text(row)},
+               {row.is_protected ? "yes" : ""},
+               {row.has_guard ? "yes" : ""},
+               {row.verified == 0 ? "" : format_time(row.verified)},
+               {state_text(row), good ? ui::Colour::none : ui::Colour::red}});
   }
   context.console.show(table);
 }
