@@ -318,8 +318,6 @@ Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Argume
                      .asking = {.words = words_for_nodes(context.argv), .as_root = changes}};
   context.envelope.fields["on"] = context.flags.on;
   context.envelope.fields["engine"] = settings.engine->name;
-  if (spec.name == "undo")
-    TRY(find_run(context, arguments, job));
   if (spec.before_nodes != nullptr)
     TRY(spec.before_nodes(context, arguments, job));
   // A copy has no short deadline: it ends by itself when no more bytes arrive.

@@ -115,7 +115,8 @@ Result<void> begin_record(Context& context, const std::string& directory, const 
 /// Returns the rest of a run: the nodes on which it is not done, and the outcomes of the others. An empty `id` is set
 /// to that of the newest run. Error `not_found` with a "did you mean".
 Result<fleet::Request> load_record(Context& context, std::string& id);
-/// Prepares `undo RUN`: changes the job so that each node undoes the change that the run made there.
+/// CommandSpec::before_nodes of `undo RUN`: changes the job so that each node undoes the change that the run made
+/// there.
 Result<void> find_run(Context& context, const Arguments& arguments, fleet::Request& job);
 
 } // namespace sharefs::cli

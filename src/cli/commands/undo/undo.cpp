@@ -3,6 +3,7 @@
 #include "base/try.hpp"
 #include "cli/execute.hpp"
 #include "cli/exit_code.hpp"
+#include "cli/on_nodes.hpp"
 #include "mounts/boot.hpp"
 #include "ui/table.hpp"
 
@@ -150,6 +151,7 @@ extern const CommandSpec k_undo_command{
     .positional = {.name = "ID", .help = "changes as --list names them, which are taken back in this order"},
     .options = {{.names = "--list", .help = "list the changes instead"}},
     .on_nodes = true,
+    .before_nodes = find_run,
     .run = run_undo,
 };
 
