@@ -98,13 +98,12 @@ const std::vector<CommandGroup>& command_groups();
 /// Returns the command, or the family, of this name; nullptr if there is none.
 const CommandSpec* find_row(std::string_view name);
 
-/// A word of the command line that names a command, or a family of commands.
-struct CommandWord {
-  std::string word, summary;
-  std::string group; ///< title of its group in the help
+/// A row of the help: a name and its meaning, under a title.
+struct HelpRow {
+  std::string title, name, meaning;
 };
 /// Returns the words that may follow `prefix` ("" or "conda"), in the order of the help. Each stands for the command or
 /// family of that name, or else for the first command that begins with it.
-std::vector<CommandWord> words_below(const std::string& prefix);
+std::vector<HelpRow> words_below(const std::string& prefix);
 
 } // namespace sharefs::cli

@@ -64,14 +64,7 @@ std::string example_lines(std::string_view text, std::size_t width) {
   return out;
 }
 
-/// A row of two columns under a title: a name and its meaning.
-struct Row {
-  std::string_view title;
-  std::string name;
-  std::string meaning;
-};
-
-void add_options(std::vector<Row>& rows, std::string_view title, std::span<const OptionSpec> options) {
+void add_options(std::vector<HelpRow>& rows, const std::string& title, std::span<const OptionSpec> options) {
   for (const auto& option : options) {
     const auto names = join(split(option.names, ','), ", ");
     const auto fallback = option.fallback.empty() ? "" : fmt::format(" [default: {}]", option.fallback);
@@ -81,14 +74,14 @@ void add_options(std::vector<Row>& rows, std::string_view title, std::span<const
 }
 
 /// Gives all names the same width; a longer one gets a line of its own.
-std::string text_of(const std::vector<Row>& rows, std::size_t width) {
+std::string text_of(const std::vector<HelpRow>& rows, std::size_t width) {
   constexpr std::size_t k_margins = 4, k_widest = 30;
   std::size_t names = 0;
   for (const auto& row : rows)
     names = std::max(names, std::min({row.name.size(), k_widest, width / 3}));
   const auto indent = names + k_margins;
   std::string out;
-  std::string_view title;
+  std::string title;
   for (const auto& row : rows) {
     if (row.title != std::exchange(title, row.title))
       out += fmt::format("\n{}:\n", row.title);
@@ -164,17 +157,16 @@ std::string help_of(const std::string& path, std::size_t width) {
   const auto* row = find_row(path);
   const bool is_command = row != nullptr && row->run != nullptr;
   const auto below = words_below(path);
-  std::vector<Row> rows;
+  std::vector<HelpRow> rows;
   if (is_command && !row->positional.name.empty())
     rows.push_back({"Arguments", std::string(row->positional.name), std::string(row->positional.help)});
-  for (const auto& [word, summary, group] : below)
-    rows.push_back({group, word, summary});
+  rows.insert(rows.end(), below.begin(), below.end());
   if (is_command)
     add_options(rows, k_own_options, row->options);
   if (is_command && row->effect == Effect::changes)
     add_options(rows, k_own_options, change_options());
 
-  const auto subject = path.empty() ? k_program : row != nullptr ? std::string(row->summary) : below.front().summary;
+  const auto subject = path.empty() ? k_program : row != nullptr ? std::string(row->summary) : below.front().meaning;
   const auto line =
       is_command ? usage(*row) : fmt::format("sharefs {}COMMAND [OPTIONS]", path.empty() ? "" : path + " ");
   constexpr std::size_t k_behind_usage = 7;
@@ -193,7 +185,7 @@ std::string help_of(const std::string& path, std::size_t width) {
 }
 
 std::string help_of_options(std::size_t width) {
-  std::vector<Row> rows;
+  std::vector<HelpRow> rows;
   add_options(rows, k_global_options, global_options());
   add_options(rows, k_global_options, fleet_options());
   return text_of(rows, width).substr(1); // without the empty line above the title

@@ -33,7 +33,7 @@ std::string joined(const std::string& prefix, const std::string& word) {
 std::vector<std::string> next_words(const std::string& prefix) {
   std::vector<std::string> words;
   for (auto& one : words_below(prefix))
-    words.push_back(std::move(one.word));
+    words.push_back(std::move(one.name));
   return words;
 }
 
@@ -121,7 +121,7 @@ class Program {
                        })
             ->expected(static_cast<int>(command->positional.min));
     }
-    for (const auto& [word, summary, group] : words_below(path)) {
+    for (const auto& [title, word, summary] : words_below(path)) {
       auto* below = app.add_subcommand(word);
       below->preparse_callback([this, below, path = joined(path, word)](std::size_t) { define(*below, path); });
     }
