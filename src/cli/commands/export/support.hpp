@@ -15,6 +15,11 @@ namespace sharefs::cli {
 /// Returns `access:` with the id of its group on this host. An error has the place in the file.
 Result<plan::DirectoryAccess> directory_access(sys::System& system, const config::Access& access, const Origin& origin);
 
+/// Returns whether a name resolves to an address of this host; nullopt: nobody can resolve it in time. An address is no
+/// name.
+std::optional<bool> leads_here(sys::System& system, const sys::Identity& identity, const std::string& name,
+                               std::chrono::milliseconds deadline);
+
 /// The servers of sharefs.yaml that are this host: by their address, their name, or an address that the name resolves
 /// to.
 struct OwnServers {
