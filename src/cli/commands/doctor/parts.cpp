@@ -201,14 +201,11 @@ void examine_mounts(const PartInput& input, Part& part) {
   if (!boot.plan.empty())
     part.found.push_back(pending(input, Severity::warning, "boot", boot.plan, "sharefs mount --all"));
   if (input.config != nullptr) {
-    const auto [shares, unusable] = wanted_shares(context.system, *input.config, ready);
-    const auto seen_shares = mounts::probe_shares(context.system, shares, request.path_deadline);
-    const auto planned = mounts::plan_shares(shares, seen_shares, context.system.identity());
-    mounts::append(part.found, unusable);
-    mounts::append(part.found, planned.diagnoses);
-    if (!planned.plan.empty())
-      part.found.push_back(pending(input, Severity::warning, "shares", planned.plan, "sharefs mount --all"));
-    part.plan.add(planned.plan);
+    const auto on = plan_shares(context.system, *input.config, std::move(ready), request.path_deadline);
+    mounts::append(part.found, on.found);
+    if (!on.plan.empty())
+      part.found.push_back(pending(input, Severity::warning, "shares", on.plan, "sharefs mount --all"));
+    part.plan.add(on.plan);
   }
   if (input.how.plans)
     plan_recovery(input, request, *seen, at_boot, part);
