@@ -2,7 +2,6 @@
 
 #include "base/argv.hpp"
 #include "base/path.hpp"
-#include "cli/exit_code.hpp"
 #include "config/load.hpp"
 
 #include <fmt/format.h>

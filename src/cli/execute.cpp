@@ -3,7 +3,6 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "cli/exit_code.hpp"
 #include "plan/apply.hpp"
 #include "plan/journal.hpp"
 

@@ -4,7 +4,6 @@
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "cli/exit_code.hpp"
 #include "plan/private_directory.hpp"
 #include "ui/table.hpp"
 

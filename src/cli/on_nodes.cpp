@@ -5,7 +5,6 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "cli/execute.hpp"
-#include "cli/exit_code.hpp"
 #include "cli/fleet_progress.hpp"
 #include "fleet/scratch.hpp"
 #include "sys/process/interrupt.hpp"

@@ -6,7 +6,6 @@
 #include "cachefix/store/local_root.hpp"
 #include "cli/commands/cachefix_choices.hpp"
 #include "cli/execute.hpp"
-#include "cli/exit_code.hpp"
 #include "ui/table.hpp"
 
 #include <algorithm>

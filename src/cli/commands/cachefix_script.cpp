@@ -3,7 +3,6 @@
 #include "base/text.hpp"
 #include "cachefix/script.hpp"
 #include "cli/context.hpp"
-#include "cli/exit_code.hpp"
 #include "ui/table.hpp"
 
 #include <nlohmann/json.hpp>

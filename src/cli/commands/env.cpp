@@ -3,7 +3,6 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "cli/commands/cachefix_choices.hpp"
-#include "cli/exit_code.hpp"
 
 #include <nlohmann/json.hpp>
 

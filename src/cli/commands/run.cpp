@@ -6,7 +6,6 @@
 #include "cachefix/store/cache_store.hpp"
 #include "cli/commands/cachefix_choices.hpp"
 #include "cli/commands/mount/support.hpp"
-#include "cli/exit_code.hpp"
 #include "conda/running.hpp"
 #include "mounts/boot.hpp"
 #include "mounts/launch_guard.hpp"

@@ -4,7 +4,6 @@
 #include "base/try.hpp"
 #include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/worker.hpp"
-#include "cli/exit_code.hpp"
 #include "ui/table.hpp"
 
 #include <algorithm>

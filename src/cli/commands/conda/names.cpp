@@ -5,7 +5,6 @@
 #include "base/try.hpp"
 #include "cachefix/guard.hpp"
 #include "cli/commands/export/support.hpp"
-#include "cli/exit_code.hpp"
 #include "conda/running.hpp"
 #include "config/values.hpp"
 

@@ -6,7 +6,6 @@
 #include "base/visible.hpp"
 #include "cli/command.hpp"
 #include "cli/context.hpp"
-#include "cli/exit_code.hpp"
 #include "config/keys.hpp"
 #include "config/load.hpp"
 

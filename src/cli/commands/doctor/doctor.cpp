@@ -6,7 +6,6 @@
 #include "cli/commands/doctor/parts.hpp"
 #include "cli/commands/mount/support.hpp"
 #include "cli/execute.hpp"
-#include "cli/exit_code.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -3,7 +3,6 @@
 #include "base/try.hpp"
 #include "cli/commands/init/facts.hpp"
 #include "cli/execute.hpp"
-#include "cli/exit_code.hpp"
 
 #include <fmt/format.h>
 

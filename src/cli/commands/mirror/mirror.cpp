@@ -5,7 +5,6 @@
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "cli/exit_code.hpp"
 #include "cli/on_nodes.hpp"
 #include "fleet/engine.hpp"
 #include "plan/plan.hpp"

@@ -3,7 +3,6 @@
 #include "base/try.hpp"
 #include "cli/commands/conda/staged.hpp"
 #include "cli/commands/mount/support.hpp"
-#include "cli/exit_code.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -4,7 +4,6 @@
 #include "base/visible.hpp"
 #include "cli/commands/conda/staged.hpp"
 #include "cli/commands/mount/support.hpp"
-#include "cli/exit_code.hpp"
 #include "mounts/diagnose.hpp"
 #include "mounts/verify.hpp"
 #include "sys/process/exit_deadline.hpp"

@@ -6,7 +6,6 @@
 #include "base/random.hpp"
 #include "base/try.hpp"
 #include "cli/commands/mount/support.hpp"
-#include "cli/exit_code.hpp"
 #include "cli/on_nodes.hpp"
 #include "exports/host.hpp"
 #include "fleet/facts.hpp"

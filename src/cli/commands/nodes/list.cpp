@@ -3,7 +3,6 @@
 #include "base/number.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "cli/exit_code.hpp"
 #include "cli/on_nodes.hpp"
 #include "ui/table.hpp"
 

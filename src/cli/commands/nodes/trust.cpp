@@ -4,7 +4,6 @@
 #include "base/random.hpp"
 #include "base/try.hpp"
 #include "cli/execute.hpp"
-#include "cli/exit_code.hpp"
 #include "cli/on_nodes.hpp"
 #include "fleet/grant.hpp"
 #include "ui/table.hpp"

@@ -6,7 +6,6 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "cli/commands/stage/stage.hpp"
-#include "cli/exit_code.hpp"
 #include "cli/on_nodes.hpp"
 #include "fleet/outcome.hpp"
 #include "fleet/reach.hpp"

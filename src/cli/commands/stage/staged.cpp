@@ -5,7 +5,6 @@
 #include "base/try.hpp"
 #include "cli/commands/stage/stage.hpp"
 #include "cli/execute.hpp"
-#include "cli/exit_code.hpp"
 #include "conda/running.hpp"
 #include "conda/staged_path.hpp"
 #include "ui/table.hpp"

@@ -2,7 +2,6 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "cli/execute.hpp"
-#include "cli/exit_code.hpp"
 #include "cli/on_nodes.hpp"
 #include "mounts/boot.hpp"
 #include "ui/table.hpp"

@@ -7,7 +7,6 @@
 #include "cli/commands/conda/names.hpp"
 #include "cli/commands/export/support.hpp"
 #include "cli/execute.hpp"
-#include "cli/exit_code.hpp"
 #include "exports/system_directory.hpp"
 
 #include <algorithm>
