@@ -2,6 +2,7 @@
 // What a command works with. app.cpp makes it once per process and passes it by reference; it is never global.
 #include "cli/command.hpp"
 #include "config/config.hpp"
+#include "plan/say.hpp"
 #include "sys/system.hpp"
 #include "ui/console.hpp"
 #include "ui/envelope.hpp"
@@ -78,6 +79,10 @@ class Context {
   std::set<Diagnosis> m_reported;
   bool m_warned = false; ///< the warning about an unreadable configuration was given
 };
+
+/// Returns the functions by which the flow of a room speaks to the user of this command. They must not outlive
+/// `context`.
+plan::Say say_to(Context& context);
 
 /// Returns the command that undoes an entry of the journal that this command works with: "sharefs undo 17".
 std::string undo_command(const Context& context, const std::string& id);

@@ -1,4 +1,4 @@
-#include "cli/say.hpp"
+#include "cli/context.hpp"
 
 #include "base/json_fields.hpp"
 #include "base/text.hpp"

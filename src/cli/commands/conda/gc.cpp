@@ -6,7 +6,6 @@
 #include "cli/commands/conda/generations.hpp"
 #include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/worker.hpp"
-#include "cli/say.hpp"
 #include "conda/collect.hpp"
 #include "exports/host.hpp"
 

@@ -6,7 +6,6 @@
 #include "base/try.hpp"
 #include "cli/commands/conda/worker.hpp"
 #include "cli/execute.hpp"
-#include "cli/say.hpp"
 #include "conda/change.hpp"
 #include "ui/table.hpp"
 

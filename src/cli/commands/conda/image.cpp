@@ -4,7 +4,6 @@
 #include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/worker.hpp"
 #include "cli/execute.hpp"
-#include "cli/say.hpp"
 
 namespace sharefs::cli {
 

@@ -5,7 +5,6 @@
 #include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/worker.hpp"
 #include "cli/execute.hpp"
-#include "cli/say.hpp"
 #include "conda/running.hpp"
 
 #include <fmt/format.h>

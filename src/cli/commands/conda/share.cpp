@@ -6,7 +6,6 @@
 #include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/worker.hpp"
 #include "cli/execute.hpp"
-#include "cli/say.hpp"
 #include "sys/process/interrupt.hpp"
 
 #include <fmt/format.h>

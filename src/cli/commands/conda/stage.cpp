@@ -6,7 +6,6 @@
 #include "cli/commands/conda/worker.hpp"
 #include "cli/commands/stage/hand_on.hpp"
 #include "cli/execute.hpp"
-#include "cli/say.hpp"
 #include "conda/staging.hpp"
 #include "mounts/boot.hpp"
 #include "mounts/boot_text.hpp"

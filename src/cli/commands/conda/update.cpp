@@ -7,7 +7,6 @@
 #include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/worker.hpp"
 #include "cli/execute.hpp"
-#include "cli/say.hpp"
 #include "conda/change.hpp"
 #include "sys/process/interrupt.hpp"
 

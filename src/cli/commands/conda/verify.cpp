@@ -6,7 +6,6 @@
 #include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/worker.hpp"
 #include "cli/execute.hpp"
-#include "cli/say.hpp"
 #include "conda/environment_reader.hpp"
 #include "conda/repair.hpp"
 #include "conda/verified.hpp"

@@ -2,7 +2,6 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "cli/commands/export/support.hpp"
-#include "cli/say.hpp"
 #include "exports/export_flow.hpp"
 #include "ui/table.hpp"
 

@@ -1,7 +1,6 @@
 // sharefs export: puts this host's exports of sharefs.yaml into force and verifies them.
 #include "cli/commands/export/support.hpp"
 #include "cli/execute.hpp"
-#include "cli/say.hpp"
 #include "exports/export_flow.hpp"
 
 #include "base/try.hpp"

@@ -5,7 +5,6 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "cli/commands/mount/support.hpp"
-#include "cli/say.hpp"
 #include "ui/table.hpp"
 
 #include <algorithm>

@@ -6,7 +6,6 @@
 #include "base/try.hpp"
 #include "cachefix/store/local_root.hpp"
 #include "cli/commands/conda/staged.hpp"
-#include "cli/say.hpp"
 #include "exports/system_directory.hpp"
 #include "mounts/verify.hpp"
 #include "plan/check_action.hpp"

@@ -11,7 +11,6 @@
 #include "cli/commands/conda/worker.hpp"
 #include "cli/commands/stage/hand_on.hpp"
 #include "cli/execute.hpp"
-#include "cli/say.hpp"
 #include "conda/staged_path.hpp"
 #include "sys/process/interrupt.hpp"
 

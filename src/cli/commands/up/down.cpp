@@ -5,7 +5,6 @@
 #include "cli/commands/mount/support.hpp"
 #include "cli/commands/up/part.hpp"
 #include "cli/execute.hpp"
-#include "cli/say.hpp"
 #include "mounts/watch/daemon.hpp"
 
 #include <fmt/format.h>

@@ -7,7 +7,6 @@
 #include "cli/commands/up/on_mounts.hpp"
 #include "cli/commands/up/part.hpp"
 #include "cli/execute.hpp"
-#include "cli/say.hpp"
 #include "mounts/watch/daemon.hpp"
 
 #include <algorithm>
