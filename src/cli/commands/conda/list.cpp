@@ -2,8 +2,7 @@
 #include "base/json_fields.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "cli/commands/conda/names.hpp"
-#include "cli/commands/conda/worker.hpp"
+#include "cli/commands/conda/support.hpp"
 #include "ui/table.hpp"
 
 #include <algorithm>

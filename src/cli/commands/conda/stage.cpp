@@ -1,9 +1,8 @@
 // sharefs conda stage ENV: copies the present generation to this host's own disk.
 #include "cli/commands/stage/stage.hpp"
 #include "base/try.hpp"
-#include "cli/commands/conda/names.hpp"
 #include "cli/commands/conda/staged.hpp"
-#include "cli/commands/conda/worker.hpp"
+#include "cli/commands/conda/support.hpp"
 #include "cli/commands/stage/hand_on.hpp"
 #include "cli/execute.hpp"
 #include "conda/staging.hpp"

@@ -4,7 +4,7 @@
 #include "base/text.hpp"
 #include "base/try.hpp"
 #include "cli/commands/conda/link.hpp"
-#include "cli/commands/conda/names.hpp"
+#include "cli/commands/conda/support.hpp"
 #include "cli/commands/export/support.hpp"
 #include "cli/execute.hpp"
 #include "exports/system_directory.hpp"
