@@ -24,9 +24,4 @@ Result<bool> agree_to_pack(Context& context, const std::string& path, const tree
 /// CommandSpec::before_nodes of `stage`.
 Result<void> survey_for_nodes(Context& context, const Arguments& arguments, fleet::Request& job);
 
-/// Prints the copies on this host.
-Result<int> list_staged(Context& context);
-/// Removes copies. `word` is a path, or the beginning of the hash of a copy.
-Result<int> drop_staged(Context& context, const std::string& word);
-
 } // namespace sharefs::cli
