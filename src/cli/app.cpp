@@ -92,7 +92,7 @@ int run_command(Parsed& parsed, const Argv& argv, Host& host, ui::Console& conso
   else if (spec.elsewhere != nullptr)
     elsewhere = spec.elsewhere(context, parsed.arguments);
   const auto outcome = elsewhere ? *elsewhere : spec.run(context, parsed.arguments);
-  const bool becomes_it = spec.takes_command && spec.effect == Effect::reads; // the command that it runs
+  const bool becomes_it = spec.takes_command && !spec.changes; // the command that it runs
   const int code = outcome ? *outcome : becomes_it ? k_exit_run_failed : exit_code_of(outcome.error());
   if (!outcome) {
     context.envelope.error = outcome.error();

@@ -95,17 +95,12 @@ class Arguments {
 /// Returns the error `usage` for an option whose value cannot be read; `hint` says which values can.
 tl::unexpected<Error> not_understood(std::string_view option, std::string_view value, std::string hint);
 
-enum class Effect {
-  reads,   ///< changes nothing
-  changes, ///< has --dry-run, --check and --yes, and changes the machine through execute()
-};
-
 struct CommandSpec {
   std::string_view name;         ///< one line, for the list of commands
   std::string_view summary;      ///< one line for the list of commands
   std::string_view description;  ///< a paragraph, for the command's own --help
   std::string_view example = {}; ///< one or more command lines, each with a comment; a family has none
-  Effect effect = Effect::reads;
+  bool changes = false;          ///< has --dry-run, --check and --yes, and changes the machine through execute()
   PositionalSpec positional = {};
   std::vector<OptionSpec> options = {};
   bool takes_command = false; ///< `[--] CMD...` behind the command's own arguments (run CMD, conda run ENV CMD)

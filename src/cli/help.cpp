@@ -23,7 +23,7 @@ std::string line_of(std::string_view title, std::span<const OptionSpec> options,
 
 std::string usage(const CommandSpec& command) {
   std::string out = fmt::format("sharefs {}", command.name);
-  if (!command.options.empty() || command.effect == Effect::changes)
+  if (!command.options.empty() || command.changes)
     out += " [OPTIONS]";
   const auto& positional = command.positional;
   if (!positional.name.empty()) {
@@ -163,7 +163,7 @@ std::string help_of(const std::string& path, std::size_t width) {
   rows.insert(rows.end(), below.begin(), below.end());
   if (is_command)
     add_options(rows, k_own_options, row->options);
-  if (is_command && row->effect == Effect::changes)
+  if (is_command && row->changes)
     add_options(rows, k_own_options, change_options());
 
   const auto subject = path.empty() ? k_program : row != nullptr ? std::string(row->summary) : below.front().meaning;

@@ -310,7 +310,7 @@ Result<int> run_on_nodes(Context& context, const CommandSpec& spec, const Argume
   TRY(fleet_directory(context));
   TRY_ASSIGN(auto settings, settings_of(context, arguments));
   TRY_ASSIGN(const auto nodes, chosen_nodes(context, context.flags.on));
-  const bool changes = spec.effect == Effect::changes && (spec.name != "doctor" || arguments.flag("fix"));
+  const bool changes = spec.changes && (spec.name != "doctor" || arguments.flag("fix"));
   fleet::Request job{.nodes = nodes,
                      .servers_last = spec.name == "down",
                      .settings = settings,

@@ -110,7 +110,7 @@ class Program {
       add_options(app, fleet_options());
     if (command != nullptr) {
       add_options(app, command->options);
-      if (command->effect == Effect::changes)
+      if (command->changes)
         add_options(app, change_options());
       app.prefix_command(command->takes_command);
       if (command->takes_command && command->positional.min > 0)

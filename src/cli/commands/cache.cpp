@@ -144,7 +144,7 @@ extern const CommandSpec k_cache_prune_command{
                    "shared storage is touched: a job that needs a deleted cache builds it again. Cannot be undone.",
     .example = "sharefs cache prune --older-than 14 --yes\n"
                "sharefs cache prune --older-than 0 --keep-size 200G --dry-run",
-    .effect = Effect::changes,
+    .changes = true,
     .options = {{.names = "--older-than",
                  .value = "TIME",
                  .help = "only those not used for so long; a number is days",

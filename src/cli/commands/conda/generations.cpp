@@ -276,7 +276,7 @@ extern const CommandSpec k_conda_rollback_command{
                    "stays, and can be returned to. What runs by `sharefs conda run` keeps the generation it has.",
     .example = "sharefs conda rollback llm_train             # the one before the present one\n"
                "sharefs conda rollback llm_train --to 3",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = k_environment,
     .options = {{.names = "--to", .value = "N", .help = "this generation, earlier or later"}},
     .elsewhere = change_store_as_owner,
@@ -293,7 +293,7 @@ extern const CommandSpec k_conda_gc_command{
     .example = "sharefs conda gc llm_train --dry-run\n"
                "sharefs conda gc llm_train --keep 1\n"
                "sharefs conda gc                    # of all shared environments",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = {.name = "ENV", .help = "shared environments, by their names in the store; all if none is named"},
     .options = {{.names = "--keep", .value = "N", .help = "the last N, instead of `conda.keep`"},
                 {.names = "--forget",
@@ -315,7 +315,7 @@ extern const CommandSpec k_conda_image_command{
         "`conda update` make one (`conda.image`); this makes it for a generation that is older, or where there was no "
         "room. Made by mksquashfs of squashfs-tools.",
     .example = "sharefs conda image llm_train",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = k_environment,
     .elsewhere = change_store_as_owner,
     .run = run_image,

@@ -200,7 +200,7 @@ extern const CommandSpec k_conda_link_command{
     .example = "sharefs conda link --all            # every environment of `conda.envs` in every home\n"
                "sharefs conda link llm_train --user alice --backup\n"
                "                                    # her own llm_train is kept under another name",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = {.name = "ENV", .help = "environments of `conda.envs`"},
     .options = {{.names = "--all", .help = "all environments of `conda.envs`"},
                 {.names = "--backup",
@@ -220,7 +220,7 @@ extern const CommandSpec k_conda_unlink_command{
         "left alone and named. The store is not touched, so this works while its server is down.",
     .example = "sharefs conda unlink --all          # in every home\n"
                "sharefs conda unlink llm_train --user alice",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = {.name = "ENV", .help = "environments to unlink"},
     .options = {{.names = "--all", .help = "all environments of `conda.envs`, and a link of the whole directory"},
                 {.names = "--user", .value = "USER", .help = "only this user's home", .repeat = true}},

@@ -150,7 +150,7 @@ extern const CommandSpec k_conda_share_command{
         "the directory back.",
     .example = "sharefs conda share llm_train\n"
                "sharefs conda share llm_train --from /home/alice/miniconda3/envs/llm --dry-run",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = {.name = "ENV", .help = "name in the store, and of the environment in a home", .min = 1, .max = 1},
     .options = {{.names = "--from",
                  .value = "PATH",

@@ -244,7 +244,7 @@ extern const CommandSpec k_conda_stage_command{
     .example = "sharefs conda stage llm_train\n"
                "sharefs conda stage --all --yes   # in a prolog: nothing is done where all is there\n"
                "sharefs conda stage llm_train --remove",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = {.name = "ENV", .help = "a name in the store (`conda.store`)", .min = 0, .max = 1},
     .options = {k_limit_option,
                 {.names = "--all", .help = "those of `conda.envs`, or all of the store where it names none"},

@@ -89,7 +89,7 @@ extern const CommandSpec k_conda_update_command{
     .example = "sharefs conda update llm_train -- pip install 'torch==2.4'\n"
                "sharefs conda update llm_train --message 'for the paper' -- conda install -y numpy\n"
                "sharefs conda rollback llm_train        # back to the one before",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = {.name = "ENV", .help = "a shared environment, by its name in the store", .min = 1, .max = 1},
     .options = {{.names = "--message", .value = "TEXT", .help = "what for; `conda generations` shows it"},
                 {.names = "--no-verify", .help = "do not compare the result with conda's records"},

@@ -179,7 +179,7 @@ extern const CommandSpec k_conda_verify_command{
     .example = "sharefs conda verify llm_train\n"
                "sharefs conda verify ~/miniconda3/envs/llm_train --json\n"
                "sharefs conda verify llm_train --repair --dry-run",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = {.name = "ENV", .help = "a name in the store (`conda.store`), or a path", .min = 1, .max = 1},
     .options = {{.names = "--repair", .help = "correct what can be corrected without conda"},
                 {.names = "--all,--files", .help = "read every file, also those that are as when they were found good"},
@@ -203,7 +203,7 @@ extern const CommandSpec k_conda_relocate_command{
     .example = "mv /home/alice/miniconda3/envs/llm /data/share/conda/llm\n"
                "sharefs conda relocate llm /data/share/conda/llm\n"
                "sharefs conda relocate ./llm ./llm --from /old/place/llm --dry-run",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = {.name = "ENV NEW_PREFIX",
                    .help = "where it lies (a name in the store, or a path), and the path that its files should name",
                    .min = 2,

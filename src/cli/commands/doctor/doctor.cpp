@@ -135,7 +135,7 @@ extern const CommandSpec k_doctor_command{
     .example = "sharefs doctor\n"
                "sharefs doctor --fix --dry-run\n"
                "sharefs doctor --json | jq '.diagnoses[] | {code, subject, message}'",
-    .effect = Effect::changes,
+    .changes = true,
     .options = {{.names = "--fix", .help = "repair what can be repaired"},
                 k_servers_timeout,
                 {.names = "--deadline", .value = "TIME", .help = "start no further part after it", .fallback = "1min"}},

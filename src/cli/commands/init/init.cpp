@@ -89,7 +89,7 @@ extern const CommandSpec k_init_command{
     .example = "sudo sharefs init                   # writes /etc/sharefs/sharefs.yaml\n"
                "sharefs init --output sharefs.yaml --yes\n"
                "sharefs init --output -             # only shows it",
-    .effect = Effect::changes,
+    .changes = true,
     .options = {{.names = "--output",
                  .value = "FILE",
                  .help = "write this file instead of the one that is read; - prints it"},

@@ -265,7 +265,7 @@ extern const CommandSpec k_mirror_push_command{
     .example = "sharefs mirror push                          # all of `mirror:`, to all nodes\n"
                "sharefs mirror push code --to 'gpu[01-16]'\n"
                "sharefs mirror push models --check           # who lacks something? exit code 3",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = {.name = "NAME", .help = "mirrors of sharefs.yaml; without them all"},
     .options = {k_to,
                 {.names = "--delete", .help = "delete files on the nodes that this machine does not have"},
@@ -316,7 +316,7 @@ extern const CommandSpec k_mirror_node_command{
         "What `sharefs mirror push`, `verify` and `status` start on this machine once per node, with the way "
         "to it.",
     .example = "sharefs mirror node verify code --node gpu1 --rsh 'ssh --'",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = {.name = "WORK", .help = "push, verify or status, then the names of mirrors", .min = 1},
     .options = {{.names = "--node", .value = "NAME", .help = "the node"},
                 {.names = "--rsh", .value = "TEXT", .help = "the command line of ssh in front of its name"},

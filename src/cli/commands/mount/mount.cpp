@@ -95,7 +95,7 @@ extern const CommandSpec k_mount_command{
     .example = "sharefs mount share            # one\n"
                "sharefs mount --all --verify   # all, and write a test file to each\n"
                "sharefs mount --all --dry-run  # what would be done",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = {.name = "NAME", .help = "mounts by name or mount point"},
     .options = {{.names = "--all", .help = "every mount of sharefs.yaml"},
                 {.names = "--verify", .help = "then write, read back and delete a test file on each"},

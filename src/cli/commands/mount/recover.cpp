@@ -89,7 +89,7 @@ extern const CommandSpec k_recover_command{
         "away nothing is changed, because programs go on by themselves when it returns. What is missing is mounted.",
     .example = "sharefs recover --all\n"
                "sharefs recover share --force   # give up what waits for a server that will not return",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = {.name = "NAME|PATH", .help = "mounts by name or mount point"},
     .options = {{.names = "--all", .help = "every mount of sharefs.yaml, and every other NFS mount"},
                 {.names = "--force", .help = "detach hung mounts too; unwritten data is lost"},

@@ -59,7 +59,7 @@ extern const CommandSpec k_umount_command{
     .example = "sharefs umount share\n"
                "sharefs umount /data/share --lazy          # detach; programs keep it until they end\n"
                "sharefs umount share --force --lazy        # the server is gone for good",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = {.name = "NAME|PATH", .help = "mounts by name or mount point"},
     .options = {{.names = "--all", .help = "every mount of sharefs.yaml, and every staged image"},
                 {.names = "--force", .help = "fail the requests that wait for the server (unwritten data is lost)"},

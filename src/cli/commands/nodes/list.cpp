@@ -80,7 +80,7 @@ extern const CommandSpec k_nodes_resume_command{
                    "the newest one.",
     .example = "sharefs nodes resume --list\n"
                "sharefs nodes resume 20261125-181500-a1b2",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = {.name = "RUN", .help = "as --list names it", .max = 1},
     .options = {{.names = "--list", .help = "list the runs instead"}},
     .run = run_nodes_resume,

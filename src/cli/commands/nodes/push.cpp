@@ -137,7 +137,7 @@ extern const CommandSpec k_nodes_push_command{
     .example = "sharefs nodes push --check        # which nodes have another program or file?\n"
                "sharefs nodes push\n"
                "sharefs nodes push --package sharefs_0.1.0_amd64.deb 'gpu[01-64]'",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = {.name = "NODES", .help = "names, ranges and groups (@a100, clients); without them all", .max = 1},
     .options = with_fleet_options(
         {{.names = "--package", .value = "FILE", .help = "install this Debian package instead of the program"},

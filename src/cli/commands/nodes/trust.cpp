@@ -273,7 +273,7 @@ extern const CommandSpec k_nodes_trust_command{
     .example = "sharefs nodes trust                              # shows the fingerprints\n"
                "sharefs nodes trust --fingerprint consoles.txt   # accepts those that are listed\n"
                "sharefs nodes trust --accept --ca /root/host_ca --user-ca /root/user_ca",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = {.name = "NODES", .help = "names, ranges and groups (@a100, clients); without them all", .max = 1},
     .options = with_fleet_options(
         {{.names = "--accept", .help = "accept the host keys that are shown"},

@@ -302,7 +302,7 @@ extern const CommandSpec k_stage_command{
                "sharefs --on all stage llm_train\n"
                "sharefs stage --list\n"
                "sharefs stage --drop /data/share/datasets/c4",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = {.name = "PATH|ENV",
                    .help = "a directory of the share, or an environment of the store",
                    .min = 0,

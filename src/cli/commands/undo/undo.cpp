@@ -146,7 +146,7 @@ extern const CommandSpec k_undo_command{
     .example = "sharefs undo --list            # what was changed, newest first\n"
                "sharefs undo --dry-run         # what taking the newest back would do\n"
                "sharefs undo 17",
-    .effect = Effect::changes,
+    .changes = true,
     .positional = {.name = "ID", .help = "changes as --list names them, which are taken back in this order"},
     .options = {{.names = "--list", .help = "list the changes instead"}},
     .on_nodes = true,

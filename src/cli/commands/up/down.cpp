@@ -113,7 +113,7 @@ extern const CommandSpec k_down_command{
         "links in homes, which other hosts may see as well. `sharefs up` brings all of it back.",
     .example = "sharefs down --dry-run            # what would be taken back\n"
                "sharefs down --yes",
-    .effect = Effect::changes,
+    .changes = true,
     .options = {{.names = "--force", .help = "as of `umount`: fail the requests that wait for a server"},
                 {.names = "--lazy", .help = "as of `umount`: detach at once, with everything mounted below it"},
                 {.names = "--timeout", .value = "TIME", .help = "how long one unmount may take", .fallback = "10s"}},

@@ -211,7 +211,7 @@ extern const CommandSpec k_up_command{
     .example = "sharefs up                        # on each machine: shows the plan, and asks\n"
                "sharefs up --check                # exit code 3 if there is anything to do\n"
                "sharefs --root /srv/image up --yes",
-    .effect = Effect::changes,
+    .changes = true,
     .options = {k_servers_timeout},
     .on_nodes = true,
     .run = run_up,
