@@ -9,7 +9,6 @@
 #include "ui/table.hpp"
 
 #include <algorithm>
-#include <fmt/format.h>
 #include <iterator>
 #include <nlohmann/json.hpp>
 

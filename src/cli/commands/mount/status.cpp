@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <ostream>
 
 namespace sharefs::cli {
 

@@ -6,8 +6,6 @@
 #include "cli/on_nodes.hpp"
 #include "ui/table.hpp"
 
-#include <fmt/format.h>
-
 namespace sharefs::cli {
 
 namespace {
