@@ -3,6 +3,7 @@
 #include "base/argv.hpp"
 #include "base/path.hpp"
 #include "config/load.hpp"
+#include "ui/table.hpp"
 
 #include <fmt/format.h>
 #include <ostream>
@@ -96,6 +97,13 @@ std::string undo_command(const Context& context, const std::string& id) {
       context.host.inherited.is_worker; // root reads the text, but the entry is not in root's journal
   return (is_worker ? "sudo -u " + shell_quote(context.system.identity().user) + " " : "") + "sharefs " +
          (root == "/" ? "" : "--root " + shell_quote(root) + " ") + "undo " + id;
+}
+
+void Context::show(const ui::Table& table, const char* name, nlohmann::ordered_json rows, std::string_view nothing) {
+  envelope.fields[name] = std::move(rows);
+  console.show(table);
+  if (table.empty())
+    console.message(nothing);
 }
 
 int exec_command(Context& context, const Argv& command, const std::vector<std::string>& environment) {

@@ -71,6 +71,8 @@ class Context {
   [[nodiscard]] std::string config_path() const;
   /// Adds diagnoses to the envelope and prints them (unless --json). A diagnosis that is found again is not repeated.
   void report(const Diagnoses& diagnoses);
+  /// Prints a table, whose rows are also the list `name` in the envelope; `nothing` is said if the table is empty.
+  void show(const ui::Table& table, const char* name, nlohmann::ordered_json rows, std::string_view nothing = {});
 
  private:
   const Result<config::Config>& load();

@@ -144,10 +144,7 @@ Result<int> list_runs(Context& context) {
     table.add({{*id}, {std::to_string(good)}, {std::to_string(left)}, {command}});
     runs.push_back({{"run", *id}, {"good", good}, {"left", left}, {"command", command}});
   }
-  context.envelope.fields["runs"] = std::move(runs);
-  context.console.show(table);
-  if (ids.empty())
-    context.console.message("no change of many nodes is on record");
+  context.show(table, "runs", std::move(runs), ids.empty() ? "no change of many nodes is on record" : "");
   return k_exit_ok;
 }
 

@@ -52,10 +52,7 @@ Result<int> cache_list(Context& context, const Arguments&) {
                {entry.in_use}});
     json.push_back(cache_json(entry));
   }
-  context.envelope.fields["caches"] = std::move(json);
-  context.console.show(table);
-  if (table.empty())
-    context.console.message("no caches of `sharefs run` on this host");
+  context.show(table, "caches", std::move(json), "no caches of `sharefs run` on this host");
   return k_exit_ok;
 }
 

@@ -93,8 +93,7 @@ Result<int> run_generations(Context& context, const Arguments& arguments) {
     before = &one;
   }
   context.envelope.fields["environment"] = environment.name;
-  context.envelope.fields["generations"] = std::move(json);
-  context.console.show(table);
+  context.show(table, "generations", std::move(json));
   if (environment.holder)
     context.console.message("being changed by " + environment.holder->text());
   return k_exit_ok;

@@ -90,8 +90,7 @@ Result<int> run_explain(Context& context, const Arguments& arguments) {
     else
       pages += (pages.empty() ? "" : "\n") + page_of(*one, text_width(context.console.options().width));
   }
-  context.envelope.fields["codes"] = std::move(json);
-  context.console.show(table);
+  context.show(table, "codes", std::move(json));
   context.console.print(pages);
   if (lists && !words.empty() && !context.flags.json)
     context.console.message(fmt::format("`sharefs explain {}` shows the first of them", chosen.front()->code));

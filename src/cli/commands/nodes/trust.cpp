@@ -81,8 +81,7 @@ class TrustNodes {
         table.add({{reached.node.name}, {key.type}, {key.fingerprint}});
         list.push_back({{"node", reached.node.name}, {"type", key.type}, {"fingerprint", key.fingerprint}});
       }
-    m_context.envelope.fields["host_keys"] = std::move(list);
-    m_context.console.show(table);
+    m_context.show(table, "host_keys", std::move(list));
   }
 
   /// Shows the keys of nodes that ssh does not know, and writes them to known_hosts if the user accepts them, together

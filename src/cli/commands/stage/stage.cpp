@@ -206,11 +206,7 @@ Result<int> list_staged(Context& context) {
                     {"bytes", by_image ? nlohmann::ordered_json(one.image.size) : nlohmann::ordered_json()},
                     {"state", state}});
   }
-  context.envelope.fields["staged"] = std::move(json);
-  if (staged.empty())
-    context.console.message("nothing is staged here");
-  else
-    context.console.show(table);
+  context.show(table, "staged", std::move(json), "nothing is staged here");
   return k_exit_ok;
 }
 

@@ -50,12 +50,8 @@ Result<int> list_entries(Context& context, const plan::Journal& journal) {
                     {"undone_by", entry.undone_by},
                     {"damage", entry.damage}});
   }));
-  const bool none = rows.empty();
-  context.envelope.fields["entries"] = std::move(rows);
-  context.console.show(table);
-  if (none)
-    context.console.message("sharefs has not changed anything here yet");
-  else if (oldest != "1")
+  context.show(table, "entries", std::move(rows), "sharefs has not changed anything here yet");
+  if (!table.empty() && oldest != "1")
     context.console.message(
         fmt::format("undo reaches back to {} ({}): of older changes nothing is kept (the newest {}, "
                     "and {} of them)",
