@@ -48,14 +48,11 @@ nlohmann::ordered_json environment_json(const conda::EnvironmentState& state) {
 }
 
 std::string environment_summary(const conda::EnvironmentState& state) {
-  std::size_t errors = 0, warnings = 0;
-  for (const auto& diagnosis : conda::diagnose(state)) {
-    errors += diagnosis.severity == Severity::error ? 1 : 0;
-    warnings += diagnosis.severity == Severity::warning ? 1 : 0;
-  }
+  const auto found = conda::diagnose(state);
   return fmt::format("{}: {}, {} of {} of conda, {}: {}, {}", state.path, count_of(state.packages, "package"),
-                     state.managed, count_of(state.files, "file"), format_bytes(state.bytes), count_of(errors, "error"),
-                     count_of(warnings, "warning"));
+                     state.managed, count_of(state.files, "file"), format_bytes(state.bytes),
+                     count_of(count(found, Severity::error), "error"),
+                     count_of(count(found, Severity::warning), "warning"));
 }
 
 /// Returns the generation that the directory at `path` is, also over links; nullopt if it is none, or does not answer.
