@@ -28,6 +28,14 @@ using conda::StoredGeneration;
 constexpr PositionalSpec k_environment{
     .name = "ENV", .help = "a shared environment, by its name in the store", .min = 1, .max = 1};
 
+/// Reads the number of a generation (`--to`, `N`). Error `usage` for anything else.
+Result<unsigned> generation_argument(const std::string& word) {
+  const auto number = word.size() <= 4 ? parse_number<unsigned>(word).value_or(0) : 0;
+  return number > 0 ? Result<unsigned>(number)
+                    : fail(ErrorCode::usage, fmt::format("`{}` is no number of a generation", word),
+                           "`sharefs conda generations ENV` lists them");
+}
+
 // ---- generations ----
 
 std::string state_of(const SharedEnvironment& environment, const StoredGeneration& one,

@@ -165,15 +165,6 @@ Result<std::uint64_t> limit_of(const Arguments& arguments) {
   return limit;
 }
 
-Result<unsigned> generation_argument(const std::string& word) {
-  const auto number = word.size() <= 4 && word.find_first_not_of("0123456789") == std::string::npos && !word.empty()
-                          ? std::stoul(word)
-                          : 0;
-  return number > 0 ? Result<unsigned>(static_cast<unsigned>(number))
-                    : fail(ErrorCode::usage, fmt::format("`{}` is no number of a generation", word),
-                           "`sharefs conda generations ENV` lists them");
-}
-
 Result<int> for_each_environment(Context& context, const std::vector<std::string>& names,
                                  const std::function<Result<int>(const std::string& name)>& work) {
   if (context.flags.json)

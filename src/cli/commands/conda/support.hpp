@@ -68,9 +68,6 @@ Result<int> for_each_environment(Context& context, const std::vector<std::string
 /// Returns "2026-11-22 10:15", in UTC.
 std::string format_time(std::int64_t seconds);
 
-/// Reads the number of a generation (`--to`, `N`). Error `usage` for anything else.
-Result<unsigned> generation_argument(const std::string& word);
-
 /// Returns how this command names itself to others that wait for the lease of an environment, and how long it waits
 /// itself.
 sys::LeaseRequest lease_settings(const Context& context);
