@@ -85,7 +85,7 @@ std::string text_of(const std::vector<HelpRow>& rows, std::size_t width) {
   for (const auto& row : rows) {
     if (row.title != std::exchange(title, row.title))
       out += fmt::format("\n{}:\n", row.title);
-    const auto meaning = fill(row.meaning, width, indent, indent);
+    const auto meaning = fill(row.meaning, width, indent);
     out += row.name.size() > names ? fmt::format("  {}\n{}{}\n", row.name, std::string(indent, ' '), meaning)
                                    : fmt::format("  {:<{}}  {}\n", row.name, names, meaning);
   }
@@ -105,11 +105,11 @@ std::size_t text_width(int columns) {
   return static_cast<std::size_t>(std::clamp(columns, 40, 100));
 }
 
-std::string fill(std::string_view text, std::size_t width, std::size_t indent, std::size_t first_column) {
+std::string fill(std::string_view text, std::size_t width, std::size_t indent) {
   std::string out;
-  std::size_t column = first_column;
+  std::size_t column = indent;
   for (const auto& word : split_words(text)) {
-    const bool at_start = column == indent || (out.empty() && column == first_column);
+    const bool at_start = column == indent;
     if (!at_start && column + 1 + word.size() > width) {
       out += "\n" + std::string(indent, ' ');
       column = indent;
@@ -170,7 +170,7 @@ std::string help_of(const std::string& path, std::size_t width) {
   const auto line =
       is_command ? usage(*row) : fmt::format("sharefs {}COMMAND [OPTIONS]", path.empty() ? "" : path + " ");
   constexpr std::size_t k_behind_usage = 7;
-  auto out = fmt::format("{}\n\nUsage: {}\n", fill(subject, width), fill(line, width, k_behind_usage, k_behind_usage));
+  auto out = fmt::format("{}\n\nUsage: {}\n", fill(subject, width), fill(line, width, k_behind_usage));
   for (const auto& paragraph : split_lines(row == nullptr ? "" : row->description))
     out += "\n" + fill(paragraph, width) + "\n";
   out += text_of(rows, width) + "\n";

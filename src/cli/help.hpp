@@ -20,7 +20,8 @@ std::string help_of(const std::string& path, std::size_t width);
 /// one line.
 std::string help_of_options(std::size_t width);
 
-/// Fills words into lines of `width` columns; every line after the first is indented.
-std::string fill(std::string_view text, std::size_t width, std::size_t indent = 0, std::size_t first_column = 0);
+/// Fills words into lines of `width` columns. The first line is to stand in the column `indent`, and every further one
+/// is indented to it.
+std::string fill(std::string_view text, std::size_t width, std::size_t indent = 0);
 
 } // namespace sharefs::cli
