@@ -99,7 +99,7 @@ std::string undo_command(const Context& context, const std::string& id) {
          (root == "/" ? "" : "--root " + shell_quote(root) + " ") + "undo " + id;
 }
 
-void Context::show(const ui::Table& table, const char* name, nlohmann::ordered_json rows, std::string_view nothing) {
+void Context::show(const ui::Table& table, const char* name, Json rows, std::string_view nothing) {
   envelope.fields[name] = std::move(rows);
   console.show(table);
   if (table.empty())

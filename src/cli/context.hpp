@@ -18,6 +18,8 @@
 
 namespace sharefs::cli {
 
+using Json = nlohmann::ordered_json;
+
 struct GlobalFlags {
   std::string config; ///< --config
   std::string root = "/";
@@ -72,7 +74,7 @@ class Context {
   /// Adds diagnoses to the envelope and prints them (unless --json). A diagnosis that is found again is not repeated.
   void report(const Diagnoses& diagnoses);
   /// Prints a table, whose rows are also the list `name` in the envelope; `nothing` is said if the table is empty.
-  void show(const ui::Table& table, const char* name, nlohmann::ordered_json rows, std::string_view nothing = {});
+  void show(const ui::Table& table, const char* name, Json rows, std::string_view nothing = {});
 
  private:
   const Result<config::Config>& load();

@@ -16,7 +16,6 @@ namespace sharefs::cli {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
 using plan::PrivateDirectory;
 
 constexpr const char* k_request = "run.json";

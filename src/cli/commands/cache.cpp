@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <nlohmann/json.hpp>
 
 namespace sharefs::cli {
 namespace {
@@ -32,7 +31,7 @@ std::int64_t seconds_now(Context& context) {
   return std::chrono::duration_cast<std::chrono::seconds>(context.system.now().time_since_epoch()).count();
 }
 
-nlohmann::ordered_json cache_json(const cachefix::CacheEntry& entry) {
+Json cache_json(const cachefix::CacheEntry& entry) {
   return {{"path", to_utf8(entry.path)},
           {"stands_for", to_utf8(entry.stands_for)},
           {"bytes", entry.bytes},
@@ -43,7 +42,7 @@ nlohmann::ordered_json cache_json(const cachefix::CacheEntry& entry) {
 Result<int> cache_list(Context& context, const Arguments&) {
   TRY_ASSIGN(const auto caches, list_own_caches(context));
   ui::Table table({{"CACHE", false, true}, {"STANDS FOR", false, true}, {"SIZE", true}, {"USED"}, {"STATE"}});
-  auto json = nlohmann::ordered_json::array();
+  auto json = Json::array();
   for (const cachefix::CacheEntry& entry : caches) {
     table.add({{to_utf8(entry.path)},
                {entry.stands_for.empty() ? "-" : to_utf8(entry.stands_for)},

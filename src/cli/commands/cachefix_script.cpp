@@ -5,15 +5,13 @@
 #include "cli/context.hpp"
 #include "ui/table.hpp"
 
-#include <nlohmann/json.hpp>
-
 namespace sharefs::cli {
 namespace {
 
 constexpr std::size_t k_most_bytes = 1U << 20U;
 
-nlohmann::ordered_json mentions_json(const std::vector<cachefix::Mention>& mentions, const char* says) {
-  auto json = nlohmann::ordered_json::array();
+Json mentions_json(const std::vector<cachefix::Mention>& mentions, const char* says) {
+  auto json = Json::array();
   for (const cachefix::Mention& one : mentions)
     json.push_back({{"line", one.line}, {"name", to_utf8(one.subject)}, {says, to_utf8(one.says)}});
   return json;

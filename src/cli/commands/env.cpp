@@ -4,8 +4,6 @@
 #include "base/try.hpp"
 #include "cli/commands/cachefix_choices.hpp"
 
-#include <nlohmann/json.hpp>
-
 namespace sharefs::cli {
 namespace {
 
@@ -34,7 +32,7 @@ Result<int> run_env(Context& context, const Arguments& arguments) {
     variables = cachefix::guard_variables(*guard, context.environment("PYTHONPATH").value_or(""));
   else if (context.flags.verbose) // no error, because a job script goes on without a guard
     context.console.message("sharefs: programs are not guarded: " + guard.error().message);
-  auto json = nlohmann::ordered_json::object();
+  auto json = Json::object();
   for (const auto& [name, value] : variables) {
     json[name] = to_utf8(value);
     context.console.print(fish ? "set -gx " + name + " " + fish_quote(value) + "\n"

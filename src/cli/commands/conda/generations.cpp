@@ -66,7 +66,7 @@ Result<int> run_generations(Context& context, const Arguments& arguments) {
                    {"STATE"},
                    {"COMMAND", false, true},
                    {"MESSAGE", false, true}});
-  auto json = nlohmann::ordered_json::array();
+  auto json = Json::array();
   const StoredGeneration* before = nullptr;
   for (const auto& one : environment.generations) {
     const auto record = one.record.value_or(conda::Generation{});
@@ -93,7 +93,7 @@ Result<int> run_generations(Context& context, const Arguments& arguments) {
     row["path"] = to_utf8(environment.path(one.number));
     row["packages"] = record.packages.size();
     row["changes"] = json_of(changes);
-    row["image"] = one.image.exists() ? nlohmann::ordered_json(one.image.size) : nlohmann::ordered_json();
+    row["image"] = one.image.exists() ? Json(one.image.size) : Json();
     row["current"] = one.number == environment.current;
     row["pinned"] = one.pinned.has_value();
     row["problem"] = one.problem;

@@ -154,10 +154,10 @@ Result<int> change_conda_links(Context& context, const Arguments& arguments, Ver
 
 } // namespace
 
-nlohmann::ordered_json homes_json(const conda::LinkState& state, const LinkRequest& request) {
-  auto homes = nlohmann::ordered_json::array();
+Json homes_json(const conda::LinkState& state, const LinkRequest& request) {
+  auto homes = Json::array();
   for (const auto& home : state.homes) {
-    auto links = nlohmann::ordered_json::array();
+    auto links = Json::array();
     for (const auto& place : home.environments)
       links.push_back({{"path", to_utf8(place.entry.path)},
                        {"target", to_utf8(place.target)},

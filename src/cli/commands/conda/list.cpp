@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 namespace sharefs::cli {
 
@@ -75,12 +74,12 @@ void show_environments(Context& context, const std::vector<ListedEnvironment>& r
   context.console.show(table);
 }
 
-nlohmann::ordered_json rows_json(const std::vector<ListedEnvironment>& rows) {
-  auto all = nlohmann::ordered_json::array();
+Json rows_json(const std::vector<ListedEnvironment>& rows) {
+  auto all = Json::array();
   for (const auto& row : rows) {
     auto& one = all.emplace_back(json_of(row));
     one["user"] = "";
-    one["changed_by"] = row.holder ? nlohmann::ordered_json(row.holder->text()) : nlohmann::ordered_json();
+    one["changed_by"] = row.holder ? Json(row.holder->text()) : Json();
   }
   return all;
 }

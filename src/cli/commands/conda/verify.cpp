@@ -11,7 +11,6 @@
 #include "sys/process/interrupt.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 namespace sharefs::cli {
 
@@ -32,8 +31,8 @@ Result<conda::EnvironmentState> read_environment(Context& context, const conda::
   return conda::probe(context.system, request, say_to(context).progress("reading " + request.path));
 }
 
-nlohmann::ordered_json environment_json(const conda::EnvironmentState& state) {
-  auto prefixes = nlohmann::ordered_json::array();
+Json environment_json(const conda::EnvironmentState& state) {
+  auto prefixes = Json::array();
   for (const auto& use : state.prefixes) {
     constexpr std::array<const char*, 3> k_leads{"here", "nowhere", "environment"};
     prefixes.push_back({{"prefix", to_utf8(use.prefix)},

@@ -16,8 +16,6 @@ namespace sharefs::cli {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 // ---- show ----
 
 Result<int> config_show(Context& context, const Arguments& /*arguments*/) {

@@ -43,8 +43,8 @@ std::string summary(const std::vector<Part>& parts, const Diagnoses& found) {
   return fmt::format("{}; `sharefs explain {}` says more", join(words, ", "), found.front().code);
 }
 
-nlohmann::ordered_json parts_json(const std::vector<Part>& parts) {
-  auto json = nlohmann::ordered_json::array();
+Json parts_json(const std::vector<Part>& parts) {
+  auto json = Json::array();
   for (const auto& part : parts)
     json.push_back({{"name", part.name},
                     {"seen", to_utf8(part.seen)},

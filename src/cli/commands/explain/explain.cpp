@@ -81,10 +81,10 @@ Result<int> run_explain(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(const auto chosen, by_code ? find_codes(words) : find_phrase(words));
   const bool lists = !by_code && chosen.size() > 1;
   ui::Table table({{"CODE"}, {"MEANING", false, true}});
-  auto json = nlohmann::ordered_json::array();
+  auto json = Json::array();
   std::string pages;
   for (const auto* one : chosen) {
-    json.push_back(lists ? nlohmann::ordered_json{{"code", one->code}, {"title", one->title}} : json_of(*one));
+    json.push_back(lists ? Json{{"code", one->code}, {"title", one->title}} : json_of(*one));
     if (lists)
       table.add({{one->code}, {one->title}});
     else

@@ -201,8 +201,8 @@ Result<void> conclude_exports(Context& context, const Executed& executed, const 
               "see the errors above");
 }
 
-nlohmann::ordered_json to_json(const std::vector<exports::Export>& list) {
-  auto json = nlohmann::ordered_json::array();
+Json to_json(const std::vector<exports::Export>& list) {
+  auto json = Json::array();
   for (const auto& entry : list)
     json.push_back({{"directory", to_utf8(entry.directory)},
                     {"client", to_utf8(entry.client)},

@@ -6,7 +6,6 @@
 #include "exports/export_flow.hpp"
 #include "exports/host.hpp"
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -43,6 +42,6 @@ Result<void> conclude_exports(Context& context, const Executed& executed, const 
                               const Diagnoses& found);
 
 /// Returns [{directory, client, kind, options, origin}].
-nlohmann::ordered_json to_json(const std::vector<exports::Export>& list);
+Json to_json(const std::vector<exports::Export>& list);
 
 } // namespace sharefs::cli

@@ -23,8 +23,6 @@ namespace {
 using fleet::Mirror;
 using fleet::Way;
 using fleet::Work;
-using Json = nlohmann::ordered_json;
-
 const OptionSpec k_to{.names = "--to", .value = "NODES", .help = "names, ranges and groups; without it all nodes"};
 const OptionSpec k_engine{
     .names = "--engine", .value = "NAME", .help = "the program that starts it for each node: xargs, clush, pdsh"};

@@ -143,7 +143,7 @@ void report_holders(Context& context, const std::vector<sys::MountEntry>& mounts
                     const std::function<void(const std::string& target, const mounts::HolderReport&)>& head) {
   if (mounts.empty())
     return;
-  auto json = nlohmann::ordered_json::object();
+  auto json = Json::object();
   for (const auto& [target, found] : mounts::find_holders(context.system, mounts, k_holders_deadline)) {
     json[to_utf8(target)] = json_of(found.holders);
     head(target, found);
@@ -189,8 +189,7 @@ std::size_t count_failed_images(const plan::Plan& plan, const plan::Report& repo
   }));
 }
 
-nlohmann::ordered_json to_json(const mounts::MountState& state) {
-  using Json = nlohmann::ordered_json;
+Json to_json(const mounts::MountState& state) {
   const auto& [name, server, path] = std::tie(state.point.name, state.point.server, state.point.path);
   const auto* space = state.space();
   const auto number = [&](auto value) { return space == nullptr ? Json(nullptr) : Json(value(*space)); };
@@ -210,7 +209,7 @@ nlohmann::ordered_json to_json(const mounts::MountState& state) {
 void add_states(Context& context, const std::vector<mounts::MountState>& states) {
   if (!context.flags.json)
     return; // the text of a thousand mounts takes noticeable time
-  auto json = nlohmann::ordered_json::array();
+  auto json = Json::array();
   for (const auto& state : states)
     json.push_back(to_json(state));
   context.envelope.fields["mounts"] = std::move(json);
@@ -267,8 +266,8 @@ Result<MountWork> plan_mount_work(Context& context, const config::Config& config
   return work;
 }
 
-nlohmann::ordered_json mounts_json(const MountWork& work, const std::set<std::string>& good, bool applied) {
-  auto json = nlohmann::ordered_json::array();
+Json mounts_json(const MountWork& work, const std::set<std::string>& good, bool applied) {
+  auto json = Json::array();
   for (const auto& state : work.seen.states) {
     const auto& target = state.point.target;
     auto one = to_json(state);

@@ -10,7 +10,6 @@
 #include "mounts/recover.hpp"
 
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
@@ -63,7 +62,7 @@ std::set<std::string> unmounted_by(const plan::Plan& plan, const plan::Report& r
 std::size_t count_failed_images(const plan::Plan& plan, const plan::Report& report);
 
 /// Returns {name, source, target, state, mounted, latency_us, size_bytes, used_bytes, options, differences, detail}.
-nlohmann::ordered_json to_json(const mounts::MountState& state);
+Json to_json(const mounts::MountState& state);
 /// Puts the states into the JSON document as `mounts`.
 void add_states(Context& context, const std::vector<mounts::MountState>& states);
 
@@ -84,7 +83,7 @@ struct MountWork {
 Result<MountWork> plan_mount_work(Context& context, const config::Config& config,
                                   const std::vector<mounts::MountPoint>& wanted, const MountScope& scope);
 /// Returns to_json() of each mount, with its `outcome`; `good` are the targets that are mounted now.
-nlohmann::ordered_json mounts_json(const MountWork& work, const std::set<std::string>& good, bool applied);
+Json mounts_json(const MountWork& work, const std::set<std::string>& good, bool applied);
 
 struct UnmountWork {
   sys::MountTable table;

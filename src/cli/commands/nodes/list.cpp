@@ -21,7 +21,7 @@ Result<int> run_nodes_list(Context& context, const Arguments& arguments) {
       if (!node.slots)
         node.slots = number;
   }
-  auto& list = context.envelope.fields["nodes"] = nlohmann::ordered_json::array();
+  auto& list = context.envelope.fields["nodes"] = Json::array();
   for (const auto& node : nodes) {
     auto& row = list.emplace_back(json_of(node));
     row.erase("words");

@@ -75,7 +75,7 @@ class TrustNodes {
 
   void show_keys(const std::vector<Reached>& nodes) {
     ui::Table table({{"NODE"}, {"TYPE"}, {"FINGERPRINT"}});
-    auto list = nlohmann::ordered_json::array();
+    auto list = Json::array();
     for (const auto& reached : nodes)
       for (const auto& key : reached.keys) {
         table.add({{reached.node.name}, {key.type}, {key.fingerprint}});

@@ -195,7 +195,7 @@ Result<int> list_staged(Context& context) {
   directories.merge(stage_directories(*config));
   const auto staged = conda::list_staged_paths(context.system, directories);
   ui::Table table({{"PATH"}, {"COPY"}, {"SIZE", true}, {"STATE"}});
-  auto json = nlohmann::ordered_json::array();
+  auto json = Json::array();
   for (const auto& one : staged) {
     const bool by_image = one.image.kind == sys::EntryKind::file;
     const auto state = conda::state_of(one);
@@ -203,7 +203,7 @@ Result<int> list_staged(Context& context) {
     table.add({{path}, {one.name()}, {by_image ? format_bytes(one.image.size) : "-"}, {state}});
     json.push_back({{"path", to_utf8(path)},
                     {"copy", to_utf8(one.tree.path)},
-                    {"bytes", by_image ? nlohmann::ordered_json(one.image.size) : nlohmann::ordered_json()},
+                    {"bytes", by_image ? Json(one.image.size) : Json()},
                     {"state", state}});
   }
   context.show(table, "staged", std::move(json), "nothing is staged here");

@@ -15,7 +15,6 @@ namespace sharefs::cli {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
 using plan::JournalEntry;
 using plan::JournalState;
 

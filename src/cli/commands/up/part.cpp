@@ -174,7 +174,7 @@ std::string describe(const HostPart& part) {
          (part.elsewhere.size() <= k_named ? join(part.elsewhere, ", ") : count_of(part.elsewhere.size(), "mount"));
 }
 
-nlohmann::ordered_json to_json(const HostPart& part) {
+Json to_json(const HostPart& part) {
   std::vector<std::string> servers, mounts;
   for (const auto* server : part.own.servers)
     servers.push_back(server->name);

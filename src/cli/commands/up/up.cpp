@@ -45,7 +45,7 @@ class BringUp {
     if (executed.applied() || m_later_applied)
       TRY(check_shares_made(m_context, m_on, m_scope.path_deadline()));
     m_context.envelope.fields["homes"] =
-        m_on.links ? homes_json(m_on.links->state, m_on.links->request) : nlohmann::ordered_json::array();
+        m_on.links ? homes_json(m_on.links->state, m_on.links->request) : Json::array();
     if (const auto staged = mount_on_shares(m_context, m_config, true); !staged || *staged != k_exit_ok)
       return staged;
     return exit_code();
