@@ -2,7 +2,6 @@
 
 #include "base/exception.hpp"
 #include "base/path.hpp"
-#include "cli/help.hpp"
 #include "cli/on_nodes.hpp"
 #include "cli/parser.hpp"
 #include "sys/log.hpp"

@@ -1,7 +1,6 @@
 // The help, made from the rows of the commands and fitted to the terminal.
-#include "cli/help.hpp"
-
 #include "base/text.hpp"
+#include "cli/command.hpp"
 #include "cli/on_nodes.hpp"
 
 #include <algorithm>

@@ -4,7 +4,6 @@
 
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "cli/help.hpp"
 #include "cli/on_nodes.hpp"
 
 #include <CLI/CLI.hpp>

@@ -4,7 +4,6 @@
 #include "base/try.hpp"
 #include "cli/commands/explain/pages.hpp"
 #include "cli/context.hpp"
-#include "cli/help.hpp"
 #include "ui/table.hpp"
 
 #include <algorithm>
