@@ -1,5 +1,4 @@
 #include "config/fields.hpp"
-#include "config/values.hpp"
 #include "config/yaml_text.hpp"
 
 #include "base/source.hpp"

@@ -6,7 +6,7 @@
 #include "cachefix/guard.hpp"
 #include "cli/commands/export/support.hpp"
 #include "conda/running.hpp"
-#include "config/values.hpp"
+#include "config/keys.hpp"
 
 #include <algorithm>
 #include <fmt/chrono.h>
