@@ -13,8 +13,8 @@ namespace {
 
 Result<int> run_mount(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(const auto config, context.config());
-  TRY_ASSIGN(const auto chosen, choose_mounts(context, config, arguments, false));
-  const auto& [wanted, timeout] = chosen;
+  TRY_ASSIGN(const auto timeout, arguments.time_limit("timeout"));
+  TRY_ASSIGN(const auto wanted, choose_mounts(context, config, arguments, false));
   // A user who is not root may make the directories of `shares:`; all else needs root.
   const bool is_root = context.system.identity().uid == 0;
   if (auto root = require_root_for_mounts(context); !root && !has_shares(*config, wanted))

@@ -17,30 +17,31 @@ std::vector<mounts::MountPoint> configured(std::vector<mounts::MountPoint> selec
   return selected;
 }
 
-mounts::ProbeRequest recovery_request(const ChosenMounts& chosen, bool every) {
+mounts::ProbeRequest recovery_request(const std::vector<mounts::MountPoint>& selected,
+                                      std::chrono::milliseconds timeout, bool every) {
   mounts::ProbeRequest request;
-  request.wanted = configured(chosen.points);
+  request.wanted = configured(selected);
   // --all also means every NFS mount that sharefs.yaml does not have; a path that it does not have is found in the
   // mount table.
-  request.others = every || request.wanted.size() < chosen.points.size();
+  request.others = every || request.wanted.size() < selected.size();
   request.want_access = request.targets = true;
-  request.server_deadline = chosen.timeout;
-  request.path_deadline = std::min(chosen.timeout, mounts::k_recovery_deadline);
+  request.server_deadline = timeout;
+  request.path_deadline = std::min(timeout, mounts::k_recovery_deadline);
   return request;
 }
 
 Result<int> run_recover(Context& context, const Arguments& arguments) {
   TRY_ASSIGN(const auto config, context.config_if_any());
-  TRY_ASSIGN(const auto chosen, choose_mounts(context, config, arguments, true));
+  TRY_ASSIGN(const auto timeout, arguments.time_limit("timeout"));
+  TRY_ASSIGN(const auto selected, choose_mounts(context, config, arguments, true));
   TRY(require_root_for_mounts(context));
-  const auto& [selected, timeout] = chosen;
   TRY_ASSIGN(const auto table, context.system.mounts());
   for (const auto& point : selected)
     if (const auto* entry = table.at(point.target); point.server.empty() && (entry == nullptr || !sys::is_nfs(*entry)))
       return fail(ErrorCode::not_found, fmt::format("no NFS mount is on {}", point.target), // nor in sharefs.yaml
                   "run `sharefs status` to see those that are");
 
-  TRY_ASSIGN(auto seen, observe(context, recovery_request(chosen, arguments.flag("all"))));
+  TRY_ASSIGN(auto seen, observe(context, recovery_request(selected, timeout, arguments.flag("all"))));
   if (!arguments.flag("all"))
     std::erase_if(seen.states, [&](const mounts::MountState& state) {
       return std::ranges::find(selected, state.point.target, &mounts::MountPoint::target) == selected.end();

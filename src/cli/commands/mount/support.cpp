@@ -69,15 +69,14 @@ std::vector<mounts::MountPoint> mount_points(sys::System& system, const config::
   return points;
 }
 
-Result<ChosenMounts> choose_mounts(Context& context, const config::Config* config, const Arguments& arguments,
-                                   bool unknown_paths) {
-  TRY_ASSIGN(const auto timeout, arguments.time_limit("timeout"));
+Result<std::vector<mounts::MountPoint>> choose_mounts(Context& context, const config::Config* config,
+                                                      const Arguments& arguments, bool unknown_paths) {
   auto all = mount_points(context.system, config);
   const auto& words = arguments.positional;
   if (arguments.flag("all") && !words.empty())
     return fail(ErrorCode::usage, "both names and --all were given", "give one of them");
   if (arguments.flag("all"))
-    return ChosenMounts{std::move(all), timeout};
+    return all;
   std::vector<std::string> names;
   for (const auto& point : all)
     names.push_back(point.name);
@@ -111,7 +110,7 @@ Result<ChosenMounts> choose_mounts(Context& context, const config::Config* confi
     if (seen.insert(point.name + "\n" + point.target).second)
       selected.push_back(std::move(point));
   }
-  return ChosenMounts{std::move(selected), timeout};
+  return selected;
 }
 
 Result<void> require_root_for_mounts(const Context& context) {

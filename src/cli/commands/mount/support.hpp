@@ -19,16 +19,11 @@ namespace sharefs::cli {
 /// Returns every mount of the configuration; none for nullptr.
 std::vector<mounts::MountPoint> mount_points(sys::System& system, const config::Config* config);
 
-/// The mounts on which mount, umount and recover work.
-struct ChosenMounts {
-  std::vector<mounts::MountPoint> points;
-  std::chrono::milliseconds timeout; ///< --timeout
-};
 /// Returns the mounts that the command line names: names, mount points, or all with --all. Error `usage` if neither or
 /// both are given, or for an unknown name (with a "did you mean" hint). `config` may be nullptr. With `unknown_paths` a
 /// path that is not in sharefs.yaml becomes a mount point without a server.
-Result<ChosenMounts> choose_mounts(Context& context, const config::Config* config, const Arguments& arguments,
-                                   bool unknown_paths);
+Result<std::vector<mounts::MountPoint>> choose_mounts(Context& context, const config::Config* config,
+                                                      const Arguments& arguments, bool unknown_paths);
 
 /// Error `permission` if this user is not root.
 Result<void> require_root_for_mounts(const Context& context);
