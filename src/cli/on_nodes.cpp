@@ -41,15 +41,11 @@ Result<fleet::Settings> settings_of(Context& context, const Arguments& arguments
     return fail(ErrorCode::usage,
                 fmt::format("the engine `{}` starts tasks on the nodes, and this works by ssh", settings.engine->name),
                 "leave --engine out");
-  TRY_ASSIGN(const auto at_a_time, number_option<unsigned>(arguments, "fanout", 1, 1024, settings.at_a_time));
-  TRY_ASSIGN(const auto canary,
-             number_option<std::size_t>(arguments, "canary", 0, fleet::k_most_nodes, settings.canary));
+  TRY_ASSIGN(settings.at_a_time, number_option<unsigned>(arguments, "fanout", 1, 1024, settings.at_a_time));
+  TRY_ASSIGN(settings.canary, number_option<std::size_t>(arguments, "canary", 0, fleet::k_most_nodes, settings.canary));
   TRY_ASSIGN(const auto command, arguments.duration("node-deadline"));
-  TRY_ASSIGN(const auto most, most_failures_of(arguments));
+  TRY_ASSIGN(settings.most_failures, most_failures_of(arguments));
   constexpr std::chrono::seconds k_least{1};
-  settings.at_a_time = at_a_time;
-  settings.canary = canary;
-  settings.most_failures = most;
   settings.command = std::max(std::chrono::duration_cast<std::chrono::seconds>(command), k_least);
   constexpr std::chrono::minutes k_check_deadline{2};
   settings.check_deadline =
@@ -227,12 +223,11 @@ std::vector<OptionSpec> with_fleet_options(std::vector<OptionSpec> own) {
 
 Result<void> choose_engine(Context& context, const std::string& name, fleet::Settings& settings) {
   settings.path = fleet::path_for_engines(context.system, context.environment("PATH").value_or(""));
-  TRY_ASSIGN(const auto engine, fleet::choose_engine(context.system, name, settings.path));
-  if (engine->joins_streams && !context.environment("SLURM_JOB_ID"))
+  TRY_ASSIGN(settings.engine, fleet::choose_engine(context.system, name, settings.path));
+  if (settings.engine->joins_streams && !context.environment("SLURM_JOB_ID"))
     return fail(ErrorCode::usage,
                 "srun reaches nodes inside an allocation of Slurm only: elsewhere it would queue a job",
                 "call it by `salloc -N... sharefs --on ...`, or leave --engine out");
-  settings.engine = engine;
   return {};
 }
 

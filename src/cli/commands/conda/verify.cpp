@@ -17,9 +17,8 @@ namespace sharefs::cli {
 namespace {
 
 Result<conda::EnvironmentRequest> environment_request(Context& context, const Arguments& arguments) {
-  TRY_ASSIGN(auto path, environment_path(context, arguments.positional.front()));
   conda::EnvironmentRequest request;
-  request.path = std::move(path);
+  TRY_ASSIGN(request.path, environment_path(context, arguments.positional.front()));
   for (const auto& from : arguments.list("from")) {
     TRY(conda::check_prefix(from));
     request.from.push_back(from);

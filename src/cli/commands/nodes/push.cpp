@@ -108,11 +108,10 @@ Result<int> run_nodes_push(Context& context, const Arguments& arguments) {
                                                     std::chrono::duration_cast<std::chrono::seconds>(deadline)));
   TRY_ASSIGN(const auto directory, fleet_directory(context));
   TRY_ASSIGN(const auto scratch, fleet::Scratch::make(context.system.files(), directory));
-  TRY_ASSIGN(const auto archive, pack(context, load, scratch));
   fleet::Request request;
+  TRY_ASSIGN(request.asking.input, pack(context, load, scratch));
   request.asking.script = fleet::install_script(load.content);
   request.asking.as_root = true;
-  request.asking.input = archive;
   request.read = fleet::script_outcome;
   TRY_ASSIGN(auto done, run_script(context, arguments, nodes, request, true, "pushing to nodes"));
   fleet::replace(answers.outcomes, std::move(done.outcomes));
