@@ -138,12 +138,6 @@ Result<std::vector<std::string>> all_names(Context& context) {
   return seen.entries.front().names;
 }
 
-Result<int> stage_all(Context& context, const Arguments& arguments) {
-  TRY_ASSIGN(const auto names, all_names(context));
-  return for_each_environment(context, names,
-                              [&](const std::string& name) { return stage_one_of_all(context, arguments, name); });
-}
-
 Result<int> mount_all_staged(Context& context) {
   TRY_ASSIGN(const auto config, context.config());
   TRY(require_root(context, "only root can mount staged images"));
@@ -192,7 +186,11 @@ Result<int> run_stage(Context& context, const Arguments& arguments) {
     return fail(ErrorCode::usage, "name an environment, or give --all or --mount: one of the three");
   if (again)
     return mount_all_staged(context);
-  return all ? stage_all(context, arguments) : stage_environment(context, arguments, arguments.positional.front());
+  if (named)
+    return stage_environment(context, arguments, arguments.positional.front());
+  TRY_ASSIGN(const auto names, all_names(context));
+  return for_each_environment(context, names,
+                              [&](const std::string& name) { return stage_one_of_all(context, arguments, name); });
 }
 
 } // namespace

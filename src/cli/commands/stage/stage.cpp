@@ -177,11 +177,6 @@ Result<int> stage_path(Context& context, const Arguments& arguments, const std::
 
 // ---- --list, --drop ----
 
-Result<std::vector<conda::StagedCopy>> staged_here(Context& context) {
-  TRY(context.config());
-  return conda::list_staged_paths(context.system, staged_paths_directories(context));
-}
-
 /// Returns the path of the environment, or of the directory, that the copy is of.
 std::string staged_path(const conda::StagedCopy& copy) {
   const auto generation = conda::in_generation(copy.source());
@@ -222,7 +217,8 @@ Result<int> drop_staged(Context& context, const std::string& word) {
     alone.emplace(std::move(lock));
   }
   const auto propose = [&]() -> Result<Proposal> {
-    TRY_ASSIGN(auto staged, staged_here(context));
+    TRY(context.config());
+    auto staged = conda::list_staged_paths(context.system, staged_paths_directories(context));
     std::erase_if(staged, [&](const conda::StagedCopy& one) {
       return !conda::is_staged_from(one, path) && !conda::is_staged_from(one, led_to) && one.name() != word;
     });
