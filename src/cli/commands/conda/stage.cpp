@@ -3,7 +3,6 @@
 #include "base/try.hpp"
 #include "cli/commands/conda/staged.hpp"
 #include "cli/commands/conda/support.hpp"
-#include "cli/commands/stage/hand_on.hpp"
 #include "cli/execute.hpp"
 #include "conda/staging.hpp"
 #include "mounts/boot.hpp"

@@ -1,13 +1,12 @@
 // Staging on many nodes. sharefs --on NODES stage PATH: one node reads and packs the directory, and all nodes get its
 // findings. sharefs nodes serve: sends a file to the next nodes while this node stages it.
-#include "cli/commands/stage/hand_on.hpp"
+#include "cli/commands/stage/stage.hpp"
 
 #include "base/json.hpp"
 #include "base/number.hpp"
 #include "base/path.hpp"
 #include "base/text.hpp"
 #include "base/try.hpp"
-#include "cli/commands/stage/stage.hpp"
 #include "cli/execute.hpp"
 #include "cli/on_nodes.hpp"
 #include "conda/staged_path.hpp"

@@ -8,7 +8,6 @@
 #include "cli/commands/cachefix_choices.hpp"
 #include "cli/commands/conda/staged.hpp"
 #include "cli/commands/conda/support.hpp"
-#include "cli/commands/stage/hand_on.hpp"
 #include "cli/execute.hpp"
 #include "conda/running.hpp"
 #include "conda/staged_path.hpp"
